@@ -1,0 +1,45 @@
+# Two commands do everything on a fresh machine: make demo, make test.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help install demo test test-slow lint format bench clean
+
+help:            ## Show the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+install: $(READY) ## Make .venv with the pinned development environment
+
+$(READY): requirements-dev.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "graphsnd needs Python 3.10 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: $(READY)   ## Measure a 100-agent team with four hidden roles; writes demo/
+	$(BIN)/graphsnd demo --out demo
+
+test: $(READY)   ## Run the tests (not the slow ones)
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-slow: $(READY) ## Run the slow tests
+	$(BIN)/python -m pytest -m slow
+
+lint: $(READY)   ## ruff, mypy, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## Format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)  ## Time exact and sparse SND on this machine
+	$(BIN)/graphsnd bench
+
+clean:           ## Remove everything that make made
+	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
