@@ -1,0 +1,96 @@
+"""Categorical behaviours: discrete actions, masked ones included."""
+
+from __future__ import annotations
+
+import torch
+
+from graphsnd.behavior.behavior import Behavior, check_layout
+from graphsnd.behavior.points import Points
+from graphsnd.errors import InputError, check_finite, shape_of
+
+# How far a row of probabilities may be from 1 before it is not one: the rounding of a softmax in that dtype.
+_SUM_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
+
+
+class Categorical(Behavior):
+    """Policies over a finite set of actions. Exactly one of ``probs`` and ``logits`` is given.
+
+    Args:
+        probs: Probabilities, shape ``[..., agents, actions]``; each row sums to 1.
+        logits: Unnormalised log-probabilities of the same shape; ``-inf`` marks an impossible action.
+        mask: True where an action is allowed, broadcastable to ``logits``. Only with ``logits``.
+        validate: Check values (one host read on a GPU). Shapes are always checked.
+
+    Example:
+        >>> b = Categorical(logits=torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]))
+        >>> b.probs.sum(-1)
+        tensor([[1., 1.]])
+    """
+
+    def __init__(
+        self,
+        probs: torch.Tensor | None = None,
+        logits: torch.Tensor | None = None,
+        mask: torch.Tensor | None = None,
+        *,
+        validate: bool = True,
+    ) -> None:
+        if (probs is None) == (logits is None):
+            both = "both" if probs is not None else "neither"
+            raise InputError("probs", "or `logits`, exactly one of the two", both)
+        if probs is not None:
+            if mask is not None:
+                raise InputError("mask", "only together with `logits`", "probs and mask", "Mask before the softmax.")
+            self.probs = _checked_probs(probs, validate)
+        else:
+            assert logits is not None
+            self.probs = _softmax(logits, mask, validate)
+        super().__init__(self.probs.shape)
+
+    def wasserstein_points(self) -> Points:
+        """Undefined: categories have no distance between them.
+
+        Raises:
+            InputError: Always.
+        """
+        raise InputError(
+            "distance",
+            "to fit a Categorical behaviour",
+            "wasserstein",
+            "Use graphsnd.TotalVariation(), Hellinger() or JensenShannon().",
+        )
+
+
+def _checked_probs(probs: torch.Tensor, validate: bool) -> torch.Tensor:
+    check_layout("probs", probs, "(..., agents, actions)")
+    if not validate:
+        return probs
+    check_finite("probs", probs)
+    values = probs.detach()
+    if bool((values < 0).any()):
+        raise InputError("probs", "to be non-negative", f"a minimum of {float(values.min()):g}", "Pass `logits=`?")
+    off = float((values.double().sum(-1) - 1).abs().max())
+    if off > _SUM_TOLERANCE[probs.dtype]:
+        raise InputError("probs", "to sum to 1 over actions", f"a row off by {off:.3g}", "Pass `logits=`?")
+    return probs
+
+
+def _softmax(logits: torch.Tensor, mask: torch.Tensor | None, validate: bool) -> torch.Tensor:
+    check_layout("logits", logits, "(..., agents, actions)")
+    if mask is not None:
+        if not isinstance(mask, torch.Tensor):
+            raise InputError("mask", "to be a boolean torch.Tensor", type(mask).__name__, "Use torch.as_tensor(mask).")
+        try:
+            allowed = mask.to(torch.bool).expand(logits.shape)
+        except RuntimeError:
+            raise InputError("mask", f"to broadcast to logits' {shape_of(logits)}", shape_of(mask)) from None
+        logits = logits.masked_fill(~allowed, -torch.inf)
+    if validate:
+        values = logits.detach()
+        if bool((torch.isnan(values) | (values == torch.inf)).any()):
+            raise InputError("logits", "to be finite or -inf", "NaN or +inf values", "Look for a diverged policy.")
+        if bool((values == -torch.inf).all(dim=-1).any()):
+            raise InputError("mask", "to allow at least one action for every agent and observation", "an empty row")
+    # Half precision probabilities would not sum to 1 well enough to compare; the softmax is cheap in float32.
+    wide = torch.float32 if logits.dtype in (torch.float16, torch.bfloat16) else logits.dtype
+    return torch.softmax(logits.to(wide), dim=-1)

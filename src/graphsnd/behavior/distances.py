@@ -1,0 +1,138 @@
+"""Distances between two agents' action distributions.
+
+A distance is an embedding and a norm: :meth:`Distance.embed` turns a behaviour into points, and every
+later stage is blind to which distance it was.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from graphsnd.behavior.behavior import Behavior, flatten
+from graphsnd.behavior.categorical import Categorical
+from graphsnd.behavior.points import Norm, Points
+from graphsnd.errors import InputError
+
+
+@dataclass(frozen=True)
+class Distance(ABC):
+    """One distance; a metric on distributions, so all theorems of the paper apply to it."""
+
+    name: ClassVar[str]
+    maximum: ClassVar[float | None]  # D_max of the paper's section 5, None where the distance is unbounded
+
+    @abstractmethod
+    def embed(self, behavior: Behavior) -> Points:
+        """Points whose norm is this distance.
+
+        Raises:
+            InputError: When the behaviour is of a family this distance does not know.
+        """
+
+
+@dataclass(frozen=True)
+class Wasserstein(Distance):
+    """2-Wasserstein distance, the paper's choice for continuous actions (equation 1)."""
+
+    name: ClassVar[str] = "wasserstein"
+    maximum: ClassVar[float | None] = None
+
+    def embed(self, behavior: Behavior) -> Points:
+        """Each family knows its own embedding."""
+        return behavior.wasserstein_points()
+
+
+@dataclass(frozen=True)
+class TotalVariation(Distance):
+    """Total variation, half the L1 distance between probabilities; at most 1."""
+
+    name: ClassVar[str] = "total-variation"
+    maximum: ClassVar[float | None] = 1.0
+
+    def embed(self, behavior: Behavior) -> Points:
+        """The probabilities themselves, under half the L1 norm."""
+        return Points(flatten(_probs(behavior, self)), Norm.HALF_L1)
+
+
+@dataclass(frozen=True)
+class Hellinger(Distance):
+    """Hellinger distance, ``|sqrt p - sqrt q| / sqrt 2``; at most 1."""
+
+    name: ClassVar[str] = "hellinger"
+    maximum: ClassVar[float | None] = 1.0
+
+    def embed(self, behavior: Behavior) -> Points:
+        """Square roots of the probabilities, under the Euclidean norm."""
+        # sqrt has no derivative at 0, where a masked action sits for every agent; there it counts as constant.
+        probs = flatten(_probs(behavior, self))
+        positive = probs > 0
+        roots = torch.where(positive, probs, torch.ones_like(probs)).sqrt() * positive
+        return Points(roots * math.sqrt(0.5), Norm.EUCLIDEAN)
+
+
+@dataclass(frozen=True)
+class JensenShannon(Distance):
+    """Square root of the Jensen-Shannon divergence in nats, a metric; at most ``sqrt(ln 2)``."""
+
+    name: ClassVar[str] = "jensen-shannon"
+    maximum: ClassVar[float | None] = math.sqrt(math.log(2.0))
+
+    def embed(self, behavior: Behavior) -> Points:
+        """The probabilities, under their own pair function."""
+        return Points(flatten(_probs(behavior, self)), Norm.SQRT_JS)
+
+
+DISTANCES: dict[str, Distance] = {d.name: d for d in (Wasserstein(), TotalVariation(), Hellinger(), JensenShannon())}
+
+
+def _probs(behavior: Behavior, distance: Distance) -> torch.Tensor:
+    if not isinstance(behavior, Categorical):
+        raise InputError(
+            "distance",
+            f"to fit a {type(behavior).__name__} behaviour",
+            distance.name,
+            "Use graphsnd.Wasserstein(), or wrap the policies' probabilities in graphsnd.Categorical.",
+        )
+    return behavior.probs
+
+
+def default_distance(behavior: Behavior) -> Distance:
+    """Total variation for discrete actions, as in the paper's discrete panel; 2-Wasserstein otherwise."""
+    return TotalVariation() if isinstance(behavior, Categorical) else Wasserstein()
+
+
+def embed(behavior: Behavior, distance: Distance | None = None) -> Points:
+    """Embed a behaviour for a distance, its own default when none is given.
+
+    Args:
+        behavior: What the agents would do.
+        distance: A distance object, e.g. ``Hellinger()``.
+
+    Returns:
+        Points of at least two agents.
+
+    Raises:
+        InputError: For anything that is not a behaviour or a distance, and for a single agent.
+    """
+    if not isinstance(behavior, Behavior):
+        raise InputError(
+            "behavior",
+            "to be a graphsnd behaviour",
+            type(behavior).__name__,
+            "Wrap tensors in graphsnd.Gaussian, Categorical or Deterministic, or use from_distribution.",
+        )
+    if distance is not None and not isinstance(distance, Distance):
+        raise InputError(
+            "distance",
+            "to be a distance object such as graphsnd.Hellinger()",
+            repr(distance),
+            "Names are for the command line only.",
+        )
+    if behavior.agents < 2:
+        raise InputError("behavior", "to have at least 2 agents", f"{behavior.agents}", "Diversity needs a pair.")
+    return (distance or default_distance(behavior)).embed(behavior)

@@ -1,0 +1,140 @@
+"""From ``torch.distributions`` and TorchRL to behaviours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import distributions as D
+from torch.autograd.function import once_differentiable
+
+from graphsnd.behavior.behavior import Behavior
+from graphsnd.behavior.categorical import Categorical
+from graphsnd.behavior.deterministic import Deterministic
+from graphsnd.behavior.gaussian import Gaussian, MultivariateGaussian
+from graphsnd.behavior.quantiles import Quantiles, nodes_and_weights
+from graphsnd.errors import InputError
+
+
+def from_distribution(
+    distribution: D.Distribution, *, squashed: bool = True, nodes: int = 64, validate: bool = True
+) -> Behavior:
+    """Turn a batch of action distributions into a behaviour.
+
+    Batch and event dimensions together must read ``[..., agents, actions]`` (``[..., agents]`` and a
+    number of categories for discrete ones). ``Normal``, ``MultivariateNormal`` and the categorical
+    families have closed forms; ``Beta``, TorchRL's ``TanhNormal`` and anything else with a quantile function
+    go through :class:`~graphsnd.behavior.quantiles.Quantiles`.
+
+    Args:
+        distribution: From ``torch.distributions`` or ``torchrl.modules``; ``Independent`` is unwrapped.
+        squashed: Whether a transformed distribution (tanh-squashed Gaussians) is compared after its
+            transform, as the environment receives the action (the default), or before it, as DiCo does.
+        nodes: Quadrature nodes for the families without a closed form.
+        validate: Check values (one host read on a GPU).
+
+    Returns:
+        The behaviour, differentiable in the distribution's parameters.
+
+    Raises:
+        InputError: For a family without a quantile function, or with dependent dimensions.
+
+    Example:
+        >>> normal = D.Independent(D.Normal(torch.zeros(64, 3, 2), torch.ones(64, 3, 2)), 1)
+        >>> from_distribution(normal)
+        Gaussian(agents=3, observations=64)
+    """
+    d = distribution
+    if not isinstance(d, D.Distribution):
+        raise InputError("distribution", "to be a torch.distributions.Distribution", type(d).__name__)
+    while isinstance(d, D.Independent):
+        d = d.base_dist
+    if isinstance(d, D.TransformedDistribution) and not squashed:
+        return from_distribution(d.base_dist, squashed=False, nodes=nodes, validate=validate)
+    if isinstance(d, D.Normal):
+        return Gaussian(d.loc, d.scale, validate=validate)
+    if isinstance(d, D.MultivariateNormal | D.LowRankMultivariateNormal):
+        return MultivariateGaussian(d.loc, d.covariance_matrix, validate=validate)
+    if isinstance(d, D.Categorical | D.OneHotCategorical):
+        return Categorical(probs=d.probs, validate=validate)
+    action = _point_mass(d)
+    if action is not None:
+        return Deterministic(action, validate=validate)
+    nodes_at, _ = nodes_and_weights(nodes)
+    return Quantiles(_quantiles(d, nodes_at).movedim(0, -1), validate=validate)
+
+
+def _point_mass(d: D.Distribution) -> torch.Tensor | None:
+    """The one action of TorchRL's Delta and TanhDelta, recognised without importing it; None for other families."""
+    if isinstance(d, D.Independent):
+        return _point_mass(d.base_dist)
+    if isinstance(d, D.TransformedDistribution):
+        action = _point_mass(d.base_dist)
+        return action if action is None else D.ComposeTransform(d.transforms)(action)
+    return d.mode if any(c.__name__ == "Delta" for c in type(d).__mro__) else None
+
+
+def _quantiles(d: D.Distribution, nodes: torch.Tensor) -> torch.Tensor:
+    """Quantile function of every element at ``nodes``, shape ``[nodes, ..., agents, actions]``."""
+    while isinstance(d, D.Independent):
+        d = d.base_dist
+    if isinstance(d, D.TransformedDistribution) and all(t.bijective and not t.domain.event_dim for t in d.transforms):
+        # Elementwise monotone maps carry quantiles to quantiles. Decreasing ones turn their order around, perhaps for
+        # one agent only; the nodes are symmetric about 1/2, so sorting mends it.
+        return D.ComposeTransform(d.transforms)(_quantiles(d.base_dist, nodes)).sort(dim=0).values
+    if isinstance(d, D.Beta):
+        return _BetaQuantile.apply(d.concentration1, d.concentration0, nodes)
+    shape = d.batch_shape + d.event_shape
+    try:
+        mean = d.mean
+        # In float64 whatever the parameters: the outermost nodes are nearer to 1 than float32 can say.
+        levels = nodes.to(mean.device).reshape(-1, *[1] * len(shape)).expand(-1, *shape)
+        return d.icdf(levels).to(torch.promote_types(mean.dtype, torch.float32))
+    except NotImplementedError:
+        raise _unsupported(d, "it has no elementwise quantile function (icdf)") from None
+
+
+def _unsupported(d: D.Distribution, why: str) -> InputError:
+    return InputError(
+        "distribution",
+        "to be Normal, MultivariateNormal, a categorical, Beta, TanhNormal, Delta or a family with icdf",
+        f"{type(d).__name__}: {why}",
+        "Evaluate its quantiles and pass graphsnd.Quantiles, or compare deterministic actions.",
+    )
+
+
+class _BetaQuantile(torch.autograd.Function):
+    """Quantile function of the Beta distribution, which torch lacks, with its implicit derivative."""
+
+    @staticmethod
+    def forward(ctx: Any, a: torch.Tensor, b: torch.Tensor, nodes: torch.Tensor) -> torch.Tensor:
+        from scipy.special import betaincinv
+
+        levels = nodes.numpy().reshape(-1, *[1] * a.dim())
+        quantiles = torch.from_numpy(betaincinv(_numpy(a), _numpy(b), levels))
+        ctx.save_for_backward(a, b, quantiles)  # in float64: rounded to 1, a quantile has no density
+        return quantiles.to(a.device, torch.promote_types(a.dtype, torch.float32))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
+        from scipy.special import betainc, betaln
+
+        a, b, quantiles = ctx.saved_tensors
+        x, p, q = _numpy(quantiles).clip(1e-300, 1 - 1e-16), _numpy(a), _numpy(b)
+        # F(x(a, b); a, b) = u, so dx/da = -(dF/da) / pdf. dF/da has no elementary form; a central difference
+        # of the regularised incomplete beta function in float64 is good to about 1e-9.
+        log_pdf = (p - 1) * np.log(x) + (q - 1) * np.log1p(-x) - betaln(p, q)
+        step = 1e-5
+        d_a = (betainc(p * (1 + step), q, x) - betainc(p * (1 - step), q, x)) / (2 * step * p)
+        d_b = (betainc(p, q * (1 + step), x) - betainc(p, q * (1 - step), x)) / (2 * step * q)
+        slope = -np.exp(-log_pdf)
+        grad_a = (grad * torch.from_numpy(slope * d_a).to(grad)).sum(0).to(a.dtype)
+        grad_b = (grad * torch.from_numpy(slope * d_b).to(grad)).sum(0).to(b.dtype)
+        return grad_a, grad_b, None
+
+
+def _numpy(tensor: torch.Tensor) -> npt.NDArray[np.float64]:
+    return tensor.detach().double().cpu().numpy()

@@ -1,0 +1,148 @@
+"""Gaussian behaviours, diagonal and full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from graphsnd.behavior.behavior import Behavior, check_layout, flatten
+from graphsnd.behavior.points import Norm, Points
+from graphsnd.errors import InputError, check_finite, shape_of
+
+
+class Gaussian(Behavior):
+    """Diagonal Gaussian policies.
+
+    The 2-Wasserstein distance between diagonal Gaussians is Euclidean on ``[loc, scale]``.
+
+    Args:
+        loc: Means, shape ``[..., agents, actions]``.
+        scale: Standard deviations, non-negative, broadcastable to ``loc``.
+        validate: Check values (one host read on a GPU). Shapes are always checked.
+
+    Example:
+        >>> b = Gaussian(torch.zeros(64, 3, 2), torch.ones(2))
+        >>> b
+        Gaussian(agents=3, observations=64)
+    """
+
+    def __init__(self, loc: torch.Tensor, scale: torch.Tensor | float, *, validate: bool = True) -> None:
+        check_layout("loc", loc, "(..., agents, actions)")
+        super().__init__(loc.shape)
+        if isinstance(scale, int | float):
+            scale = torch.tensor(scale, dtype=loc.dtype, device=loc.device)
+        if not isinstance(scale, torch.Tensor):
+            raise InputError("scale", "to be a number or a torch.Tensor", type(scale).__name__, "Use torch.as_tensor.")
+        try:
+            self.scale = scale.to(torch.promote_types(scale.dtype, loc.dtype)).expand(loc.shape)
+        except RuntimeError:
+            raise InputError("scale", f"to broadcast to loc's {shape_of(loc)}", shape_of(scale)) from None
+        self.loc = loc.to(self.scale.dtype)
+        if validate:
+            check_finite("loc", loc)
+            check_finite("scale", scale)
+            if bool((scale.detach() < 0).any()):
+                raise InputError(
+                    "scale",
+                    "to be non-negative",
+                    f"a minimum of {float(scale.detach().min()):g}",
+                    "If the network puts out log standard deviations, pass log_std.exp().",
+                )
+
+    def wasserstein_points(self) -> Points:
+        """``[loc, scale]`` under the Euclidean norm."""
+        return Points(torch.cat([flatten(self.loc), flatten(self.scale)], dim=-1), Norm.EUCLIDEAN)
+
+
+class MultivariateGaussian(Behavior):
+    """Gaussian policies with full covariance; the distance is the Bures-Wasserstein metric.
+
+    Args:
+        loc: Means, shape ``[..., agents, actions]``.
+        covariance: Symmetric positive semi-definite, broadcastable to ``[..., agents, actions, actions]``.
+        validate: Check values, positive semi-definiteness by eigenvalues included.
+
+    Example:
+        >>> b = MultivariateGaussian(torch.zeros(64, 3, 2), torch.eye(2))
+        >>> b
+        MultivariateGaussian(agents=3, observations=64)
+    """
+
+    def __init__(self, loc: torch.Tensor, covariance: torch.Tensor, *, validate: bool = True) -> None:
+        check_layout("loc", loc, "(..., agents, actions)")
+        super().__init__(loc.shape)
+        check_layout("covariance", covariance, "(..., agents, actions, actions)")
+        target = (*loc.shape, loc.shape[-1])
+        try:
+            self.covariance = covariance.expand(target)
+        except RuntimeError:
+            raise InputError("covariance", f"to broadcast to shape {target}", shape_of(covariance)) from None
+        self.loc = loc
+        if validate:
+            check_finite("loc", loc)
+            check_finite("covariance", covariance)
+            _check_psd(covariance.detach())
+
+    def wasserstein_points(self) -> Points:
+        """``[loc, flattened covariance square root]`` in float64, under the Bures norm.
+
+        The square root is taken once per agent instead of once per pair. It stays in float64 because the
+        root of an eigenvalue that rounding moved by eps moves by sqrt(eps).
+        """
+        loc = flatten(self.loc).double()
+        actions = loc.shape[-1]
+        root = psd_sqrt(self.covariance.double()).reshape(*loc.shape[:-1], actions * actions)
+        return Points(torch.cat([loc, root], dim=-1), Norm.BURES)
+
+
+def _check_psd(covariance: torch.Tensor) -> None:
+    matrix = covariance.double()
+    size = matrix.abs().amax(dim=(-1, -2)).clamp_min(torch.finfo(torch.float64).tiny)
+    tolerance = 64 * torch.finfo(covariance.dtype).eps
+    if bool(((matrix - matrix.mT).abs().amax(dim=(-1, -2)) > tolerance * size).any()):
+        raise InputError("covariance", "to be symmetric", "an asymmetric matrix", "Use (C + C.mT) / 2.")
+    smallest = (torch.linalg.eigvalsh(matrix)[..., 0] / size).min()
+    if bool(smallest < -tolerance):
+        raise InputError(
+            "covariance",
+            "to be positive semi-definite",
+            f"a relative eigenvalue of {float(smallest):.3g}",
+            "If the network puts out a Cholesky factor L, pass L @ L.mT.",
+        )
+
+
+class _PsdSqrt(torch.autograd.Function):
+    """Square root of positive semi-definite matrices with a gradient that repeated eigenvalues don't break.
+
+    ``eigh``'s own backward divides by differences of eigenvalues. The square root's differential solves
+    S dS + dS S = dA, whose solution divides by *sums* of square roots, zero only where both vanish; there
+    the distance has no derivative and we return 0.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, matrix: torch.Tensor) -> torch.Tensor:
+        # eigh alone reads one triangle, and the gradient below would then belong to another function.
+        values, vectors = torch.linalg.eigh((matrix + matrix.mT) / 2)
+        roots = values.clamp_min(0).sqrt()
+        ctx.save_for_backward(roots, vectors)
+        return (vectors * roots.unsqueeze(-2)) @ vectors.mT
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        roots, vectors = ctx.saved_tensors
+        sums = roots.unsqueeze(-1) + roots.unsqueeze(-2)
+        inner = vectors.mT @ ((grad + grad.mT) / 2) @ vectors
+        inner = torch.where(sums > 0, inner / sums.clamp_min(torch.finfo(sums.dtype).tiny), torch.zeros_like(inner))
+        return vectors @ inner @ vectors.mT
+
+
+def psd_sqrt(matrix: torch.Tensor) -> torch.Tensor:
+    """Symmetric square root of positive semi-definite matrices, differentiable.
+
+    Args:
+        matrix: Shape ``[..., a, a]``.
+    """
+    return _PsdSqrt.apply(matrix)

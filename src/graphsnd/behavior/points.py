@@ -1,0 +1,52 @@
+"""Points and norms: the one shape every distance of the metric is reduced to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import torch
+
+
+class Norm(Enum):
+    """How two rows of features become one distance."""
+
+    EUCLIDEAN = "euclidean"  # sqrt(sum (x - y)^2)
+    HALF_L1 = "half-l1"  # sum |x - y| / 2
+    SQRT_JS = "sqrt-js"  # sqrt of the Jensen-Shannon divergence of two probability vectors, in nats
+    BURES = "bures"  # 2-Wasserstein between Gaussians given as [loc, flattened square root of the covariance]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """A team embedded for one distance.
+
+    Kernels see nothing else: not the action space, not the policies, not the name of the distance.
+    """
+
+    values: torch.Tensor  # [observations, agents, features]
+    norm: Norm
+
+    @property
+    def observations(self) -> int:
+        """Number of observations, all leading dimensions of the behaviour pooled."""
+        return self.values.shape[0]
+
+    @property
+    def agents(self) -> int:
+        """Number of agents."""
+        return self.values.shape[1]
+
+    def center(self) -> Points:
+        """The mean agent, ``[observations, 1, features]``.
+
+        A point of the same metric space for every norm here: means of probability vectors are probability
+        vectors, means of positive semi-definite square roots are positive semi-definite.
+        """
+        # The mean of float32 values near the largest float overflows as a sum; float64 does not.
+        mean = self.values.to(torch.float64).mean(dim=1, keepdim=True)
+        return Points(mean.to(self.values.dtype), self.norm)
+
+    def slice(self, start: int, stop: int) -> Points:
+        """The observations ``start`` to ``stop``, without a copy."""
+        return Points(self.values[start:stop], self.norm)

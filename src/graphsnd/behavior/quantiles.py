@@ -1,0 +1,59 @@
+"""Factorised one-dimensional families, compared through their quantile functions."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import torch
+
+from graphsnd.behavior.behavior import Behavior, check_layout, flatten
+from graphsnd.behavior.points import Norm, Points
+from graphsnd.errors import check_finite, check_rank
+
+
+class Quantiles(Behavior):
+    r"""Policies whose action dimensions are independent, given by their quantile functions.
+
+    In one dimension :math:`W_2^2 = \int_0^1 (F^{-1}(u) - G^{-1}(u))^2 du`. With the integral taken by a
+    quadrature rule, this is Euclidean on the quantiles weighted by the square roots of the weights.
+
+    Args:
+        values: Quantiles at :func:`nodes_and_weights`'s nodes, shape ``[..., agents, actions, nodes]``.
+        validate: Check values (one host read on a GPU). Shapes are always checked.
+
+    Example:
+        >>> nodes, _ = nodes_and_weights(64)
+        >>> Quantiles(nodes.expand(64, 3, 2, 64))
+        Quantiles(agents=3, observations=64)
+    """
+
+    def __init__(self, values: torch.Tensor, *, validate: bool = True) -> None:
+        check_rank("values", values, 3, "(..., agents, actions, nodes)")
+        check_layout("values", values.flatten(-2), "(..., agents, actions, nodes)")
+        if validate:
+            check_finite("values", values)
+        self.values = values
+        super().__init__(values.shape[:-1])
+
+    def wasserstein_points(self) -> Points:
+        """Weighted quantiles, under the Euclidean norm."""
+        _, weights = nodes_and_weights(self.values.shape[-1])
+        roots = weights.sqrt().to(self.values.device, torch.promote_types(self.values.dtype, torch.float32))
+        return Points(flatten((self.values * roots).flatten(-2)), Norm.EUCLIDEAN)
+
+
+@lru_cache
+def nodes_and_weights(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Quadrature nodes and weights on (0, 1), float64, shape ``[count]`` each.
+
+    Gauss-Legendre after the substitution u = t^3 (10 - 15 t + 6 t^2). Quantile functions of unbounded families are
+    singular at 0 and 1, where plain Gauss-Legendre converges like 1/count^2: 64 nodes leave 3e-4 of the distance
+    between two Gaussians of different scale, and 3% of that between log-normals. The substitution's vanishing slope
+    at the ends takes both below 1e-6. Gauss-Hermite nodes would be exact for Gaussians, but are too far apart in
+    the middle for a tanh-squashed Gaussian with scale above 1.
+    """
+    nodes, weights = (torch.from_numpy(array) for array in np.polynomial.legendre.leggauss(count))
+    t = (nodes + 1) / 2
+    slopes = weights * (t * (1 - t)) ** 2
+    return t**3 * (10 - 15 * t + 6 * t**2), slopes / slopes.sum()

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+import graphsnd as gs
+from graphsnd.behavior.behavior import flatten
+
+
+def test_leading_dimensions_are_the_observations() -> None:
+    behavior = gs.Deterministic(torch.zeros(5, 7, 3, 2))
+    assert (behavior.agents, behavior.observations, behavior.batch_shape) == (3, 35, (5, 7))
+    assert repr(behavior) == "Deterministic(agents=3, observations=35)"
+
+
+def test_no_leading_dimension_is_one_observation() -> None:
+    assert gs.Deterministic(torch.zeros(3, 2)).observations == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_widened(dtype: torch.dtype) -> None:
+    assert flatten(torch.zeros(2, 3, 4, dtype=dtype)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_flatten_keeps_dtype_and_order(dtype: torch.dtype) -> None:
+    values = torch.arange(24, dtype=dtype).reshape(2, 2, 3, 2)
+    assert torch.equal(flatten(values), values.reshape(4, 3, 2))
+    assert flatten(values).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("tensor", "words"),
+    [
+        ([[0.0, 1.0]], ["torch.Tensor", "(..., agents, actions)", "list"]),
+        (torch.zeros(3), ["(..., agents, actions)", "(3,)", "agents axis"]),
+        (torch.tensor(1.0), ["(..., agents, actions)", "()"]),
+        (torch.zeros(2, 3, 2, dtype=torch.int64), ["floating", "int64", "actions.float()"]),
+        (torch.zeros(0, 3, 2), ["at least one observation", "(0, 3, 2)", "rollout"]),
+        (torch.zeros(5, 0, 3, 2), ["at least one observation"]),
+        (torch.zeros(4, 0, 2), ["no empty axis", "(4, 0, 2)"]),
+        (torch.zeros(4, 3, 0), ["no empty axis", "(4, 3, 0)"]),
+        (torch.full((2, 3, 2), torch.nan), ["finite", "12 NaN", "(0, 0, 0)", "diverged"]),
+        (torch.tensor([[0.0], [torch.inf]]), ["finite", "1 NaN or infinite", "(1, 0)"]),
+        (torch.tensor([[torch.inf], [-torch.inf]]), ["2 NaN or infinite"]),
+    ],
+)
+def test_bad_tensors(tensor: object, words: list[str]) -> None:
+    with pytest.raises(gs.InputError) as error:
+        gs.Deterministic(tensor)  # type: ignore[arg-type]
+    assert error.value.name == "actions"
+    assert "`actions`" in str(error.value)
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def test_validation_can_be_left_out_but_shapes_cannot() -> None:
+    gs.Deterministic(torch.full((1, 2, 1), torch.nan), validate=False)
+    with pytest.raises(gs.InputError):
+        gs.Deterministic(torch.zeros(3), validate=False)
+
+
+def test_values_whose_sum_overflows_are_still_finite() -> None:
+    gs.Deterministic(torch.full((1, 4, 4), 3e38))
+    gs.Deterministic(torch.full((1, 4, 4), 60000.0, dtype=torch.float16))

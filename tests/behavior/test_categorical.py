@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import graphsnd as gs
+
+PROBS = torch.tensor([[[0.5, 0.5, 0.0], [0.2, 0.3, 0.5]]])
+LOGITS = torch.tensor([[[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]])
+
+
+def test_logits_are_normalised() -> None:
+    torch.testing.assert_close(gs.Categorical(logits=LOGITS).probs, torch.softmax(LOGITS, -1))
+
+
+def test_mask_broadcasts_and_masked_actions_are_impossible() -> None:
+    masked = gs.Categorical(logits=LOGITS, mask=torch.tensor([True, True, False])).probs
+    assert not masked[..., 2].any()
+    torch.testing.assert_close(masked[..., :2], torch.softmax(LOGITS[..., :2], -1))
+
+
+def test_minus_infinity_is_a_mask() -> None:
+    holes = LOGITS.clone()
+    holes[..., 2] = -torch.inf
+    masked = gs.Categorical(logits=LOGITS, mask=torch.tensor([True, True, False]))
+    assert torch.equal(gs.Categorical(logits=holes).probs, masked.probs)
+
+
+def test_a_masked_logit_may_hold_anything() -> None:
+    logits = LOGITS.clone()
+    logits[..., 2] = torch.nan
+    probs = gs.Categorical(logits=logits, mask=torch.tensor([True, True, False])).probs
+    assert probs.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_logits_are_normalised_in_float32(dtype: torch.dtype) -> None:
+    probs = gs.Categorical(logits=LOGITS.to(dtype)).probs
+    assert probs.dtype == torch.float32
+    torch.testing.assert_close(probs.sum(-1), torch.ones(1, 2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_softmax_in_any_precision_is_accepted_as_probabilities(dtype: torch.dtype) -> None:
+    logits = torch.from_numpy(np.random.default_rng(0).normal(size=(64, 5, 40)))
+    gs.Categorical(probs=torch.softmax(logits, -1).to(dtype))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "words"),
+    [
+        ({}, "probs", ["exactly one", "neither"]),
+        ({"probs": PROBS, "logits": LOGITS}, "probs", ["exactly one", "both"]),
+        ({"probs": PROBS * 1.01}, "probs", ["sum to 1", "0.01", "logits="]),
+        ({"probs": torch.log(PROBS + 0.1)}, "probs", ["non-negative", "logits="]),
+        ({"probs": PROBS * torch.nan}, "probs", ["finite"]),
+        ({"probs": PROBS[0, 0]}, "probs", ["(..., agents, actions)", "(3,)"]),
+        ({"probs": PROBS, "mask": PROBS > 0}, "mask", ["logits", "softmax"]),
+        ({"logits": LOGITS * torch.nan}, "logits", ["finite or -inf", "diverged"]),
+        ({"logits": LOGITS + torch.inf}, "logits", ["+inf"]),
+        ({"logits": LOGITS, "mask": torch.zeros(3, dtype=torch.bool)}, "mask", ["at least one action", "empty row"]),
+        ({"logits": LOGITS, "mask": torch.ones(4, dtype=torch.bool)}, "mask", ["broadcast", "(1, 2, 3)", "(4,)"]),
+        ({"logits": LOGITS, "mask": [True, True, False]}, "mask", ["torch.Tensor", "list"]),
+        ({"logits": torch.zeros(0, 2, 3)}, "logits", ["at least one observation"]),
+    ],
+)
+def test_bad_input(arguments: dict[str, torch.Tensor], name: str, words: list[str]) -> None:
+    with pytest.raises(gs.InputError) as error:
+        gs.Categorical(**arguments)
+    assert error.value.name == name
+    assert all(word in str(error.value) for word in words), str(error.value)

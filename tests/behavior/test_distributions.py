@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import distributions as D
+
+import graphsnd as gs
+from tests import oracles
+
+RNG = np.random.default_rng(7)
+LOC = torch.from_numpy(RNG.normal(size=(5, 3, 2)))
+SCALE = torch.from_numpy(RNG.uniform(0.2, 1.0, size=(5, 3, 2)))
+LOGITS = torch.from_numpy(RNG.normal(size=(5, 3, 4)))
+MASK = torch.tensor([False, True, True, True])
+
+
+@pytest.fixture(scope="module")
+def rl():  # type: ignore[no-untyped-def]
+    """TorchRL takes seconds to import, so only the tests that need it do."""
+    return pytest.importorskip("torchrl.modules")
+
+
+def same(one: gs.Behavior, two: gs.Behavior, **tolerance: float) -> None:
+    assert type(one) is type(two)
+    assert (one.agents, one.batch_shape) == (two.agents, two.batch_shape)
+    torch.testing.assert_close(gs.pairwise(one), gs.pairwise(two), **(tolerance or {"rtol": 1e-12, "atol": 0}))
+
+
+@pytest.mark.parametrize("wrap", [lambda d: d, lambda d: D.Independent(d, 1), lambda d: D.Independent(d, 2)])
+def test_normal(wrap) -> None:  # type: ignore[no-untyped-def]
+    same(gs.from_distribution(wrap(D.Normal(LOC, SCALE))), gs.Gaussian(LOC, SCALE))
+
+
+def test_multivariate_normal() -> None:
+    covariance = torch.diag_embed(SCALE) + 0.1
+    same(gs.from_distribution(D.MultivariateNormal(LOC, covariance)), gs.MultivariateGaussian(LOC, covariance))
+    factor = SCALE.unsqueeze(-1)
+    low_rank = D.LowRankMultivariateNormal(LOC, factor, SCALE)
+    expected = gs.MultivariateGaussian(LOC, factor @ factor.mT + torch.diag_embed(SCALE))
+    same(gs.from_distribution(low_rank), expected)
+
+
+@pytest.mark.parametrize("family", [D.Categorical, D.OneHotCategorical])
+def test_categorical(family) -> None:  # type: ignore[no-untyped-def]
+    same(gs.from_distribution(family(logits=LOGITS)), gs.Categorical(logits=LOGITS))
+    probs = torch.softmax(LOGITS, -1)
+    same(gs.from_distribution(family(probs=probs)), gs.Categorical(probs=probs))
+
+
+def test_torchrl_categoricals(rl) -> None:  # type: ignore[no-untyped-def]
+    logits = LOGITS.float()
+    plain, masked = gs.Categorical(logits=logits), gs.Categorical(logits=logits, mask=MASK)
+    tolerance = {"rtol": 1e-5, "atol": 1e-6}
+    same(gs.from_distribution(rl.OneHotCategorical(logits=logits)), plain, **tolerance)
+    every = MASK.expand(logits.shape)
+    same(gs.from_distribution(rl.MaskedCategorical(logits=logits, mask=every)), masked, **tolerance)
+    same(gs.from_distribution(rl.MaskedOneHotCategorical(logits=logits, mask=every)), masked, **tolerance)
+
+
+def test_masked_categorical_has_a_finite_gradient(rl) -> None:  # type: ignore[no-untyped-def]
+    for distance in (gs.TotalVariation(), gs.Hellinger(), gs.JensenShannon()):
+        logits = LOGITS.float().requires_grad_()
+        d = rl.MaskedCategorical(logits=logits, mask=MASK.expand(logits.shape))
+        gs.snd(gs.from_distribution(d), distance).backward()
+        assert logits.grad is not None
+        assert logits.grad.isfinite().all()
+        assert not logits.grad[..., 0].any()
+
+
+def tanh_oracle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    z = oracles.GRID
+    loc, scale = LOC.numpy()[..., None], SCALE.numpy()[..., None]
+    middle, half = ((high + low) / 2)[:, None], ((high - low) / 2)[:, None]
+    quantiles = middle + half * np.tanh(loc + scale * z)
+    return oracles.distances(3, 5, lambda o, i, j: oracles.wasserstein_product(quantiles[o, i], quantiles[o, j]))
+
+
+@pytest.mark.parametrize("event_dims", [0, 1])
+@pytest.mark.parametrize(("low", "high"), [([-1.0, -1.0], [1.0, 1.0]), ([-2.0, 0.0], [3.0, 0.5])])
+def test_tanh_normal(rl, low: list[float], high: list[float], event_dims: int) -> None:  # type: ignore[no-untyped-def]
+    bounds = torch.tensor(low, dtype=torch.float64), torch.tensor(high, dtype=torch.float64)
+    d = rl.TanhNormal(LOC, SCALE, low=bounds[0], high=bounds[1], event_dims=event_dims)
+    found = gs.pairwise(gs.from_distribution(d))
+    np.testing.assert_allclose(found.numpy(), tanh_oracle(np.array(low), np.array(high)), rtol=1e-6)
+    same(gs.from_distribution(d, squashed=False), gs.Gaussian(LOC, SCALE))
+
+
+def test_tanh_normal_gradient(rl) -> None:  # type: ignore[no-untyped-def]
+    def value(loc: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        return gs.snd(gs.from_distribution(rl.TanhNormal(loc, scale, low=-2.0, high=1.0, safe_tanh=False)))
+
+    assert torch.autograd.gradcheck(value, (LOC[:1].clone().requires_grad_(), SCALE[:1].clone().requires_grad_()))
+
+
+def test_tanh_normal_that_saturates_is_finite(rl) -> None:  # type: ignore[no-untyped-def]
+    loc = torch.tensor([[[40.0], [-40.0]]], requires_grad=True)
+    value = gs.snd(gs.from_distribution(rl.TanhNormal(loc, torch.ones(1, 2, 1))))
+    value.backward()
+    assert value.item() == pytest.approx(2.0, rel=1e-5)
+    assert loc.grad is not None
+    assert loc.grad.isfinite().all()
+
+
+def test_delta(rl) -> None:  # type: ignore[no-untyped-def]
+    same(gs.from_distribution(rl.Delta(LOC)), gs.Deterministic(LOC))
+    same(gs.from_distribution(rl.TanhDelta(LOC)), gs.Deterministic(LOC.tanh()), rtol=1e-6, atol=0)
+    same(gs.from_distribution(rl.TanhDelta(LOC), squashed=False), gs.Deterministic(LOC))
+
+
+def test_independent_normal_and_truncated_normal(rl) -> None:  # type: ignore[no-untyped-def]
+    same(gs.from_distribution(rl.IndependentNormal(LOC, SCALE)), gs.Gaussian(LOC, SCALE))
+    d = rl.TruncatedNormal(LOC, SCALE, low=-1.0, high=1.0)
+    found = float(gs.snd(gs.from_distribution(d)))
+    loc, scale = d.base_dist.loc.numpy()[..., None], d.base_dist.scale.numpy()[..., None]
+    u = stats.norm.cdf(oracles.GRID)
+    quantiles = stats.truncnorm.ppf(u, (-1 - loc) / scale, (1 - loc) / scale, loc=loc, scale=scale)
+    matrix = oracles.distances(3, 5, lambda o, i, j: oracles.wasserstein_product(quantiles[o, i], quantiles[o, j]))
+    assert found == pytest.approx(oracles.snd(matrix), rel=1e-4)  # TorchRL's own icdf is no better
+
+
+SCIPY = {
+    "laplace": (lambda: D.Laplace(LOC, SCALE), lambda u: stats.laplace.ppf(u, LOC[..., None], SCALE[..., None])),
+    "gumbel": (lambda: D.Gumbel(LOC, SCALE), lambda u: stats.gumbel_r.ppf(u, LOC[..., None], SCALE[..., None])),
+    "exponential": (lambda: D.Exponential(SCALE), lambda u: stats.expon.ppf(u, scale=1 / SCALE[..., None])),
+    "uniform": (lambda: D.Uniform(LOC, LOC + SCALE), lambda u: stats.uniform.ppf(u, LOC[..., None], SCALE[..., None])),
+    "log-normal": (
+        lambda: D.LogNormal(LOC, SCALE),
+        lambda u: stats.lognorm.ppf(u, SCALE[..., None], scale=LOC.exp()[..., None]),
+    ),
+    "weibull": (
+        lambda: D.Weibull(SCALE, SCALE + 1),
+        lambda u: stats.weibull_min.ppf(u, SCALE[..., None] + 1, scale=SCALE[..., None]),
+    ),
+    "half-normal": (lambda: D.HalfNormal(SCALE), lambda u: stats.halfnorm.ppf(u, scale=SCALE[..., None])),
+    # Its transforms decrease, so the quantiles come out in reverse.
+    "kumaraswamy": (
+        lambda: D.Kumaraswamy(SCALE + 1, SCALE + 0.5),
+        lambda u: (1 - (1 - u) ** (1 / (SCALE[..., None].numpy() + 0.5))) ** (1 / (SCALE[..., None].numpy() + 1)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCIPY)
+def test_families_with_quantile_functions(name: str) -> None:
+    build, quantile = SCIPY[name]
+    found = gs.pairwise(gs.from_distribution(D.Independent(build(), 1)))
+    grid = np.clip(stats.norm.cdf(oracles.GRID), 1e-16, 1 - 1e-15)
+    values = np.asarray(quantile(grid))
+    expected = oracles.distances(3, 5, lambda o, i, j: oracles.wasserstein_product(values[o, i], values[o, j]))
+    np.testing.assert_allclose(found.numpy(), expected, rtol=2e-6)
+
+
+def test_a_mirror_image_of_itself_is_no_difference() -> None:
+    # x -> -x for one agent only: quantiles at the same level must be compared, not the images of the same level.
+    normal = D.Normal(torch.zeros(1, 2, 1, dtype=torch.float64), 1.0)
+    mirrored = D.TransformedDistribution(normal, [D.AffineTransform(0.0, torch.tensor([[1.0], [-1.0]]))])
+    assert float(gs.snd(gs.from_distribution(mirrored))) < 1e-8
+
+
+def test_squashed_reaches_through_all_transforms() -> None:
+    inner = D.TransformedDistribution(D.Normal(LOC, SCALE), [D.TanhTransform()])
+    outer = D.TransformedDistribution(inner, [D.AffineTransform(0.0, 2.0)])
+    same(gs.from_distribution(outer, squashed=False), gs.Gaussian(LOC, SCALE))
+
+
+def test_beta_gradient_in_float32_near_one() -> None:
+    # In float32 the upper quantiles round to 1, where Beta(1e5, 1) has no density to divide by.
+    a = torch.tensor([[[1e5], [2e5]]], requires_grad=True)
+    gs.snd(gs.from_distribution(D.Beta(a, torch.ones(1, 2, 1)))).backward()
+    assert a.grad is not None
+    assert a.grad.isfinite().all()
+    assert a.grad.abs().min() > 0
+
+
+@pytest.mark.parametrize("scale", [0.02, 0.3, 30.0, 3000.0])
+def test_beta_gradcheck(scale: float) -> None:
+    a = (scale * torch.tensor([[[1.0], [2.0]]], dtype=torch.float64)).requires_grad_()
+    b = (scale * torch.tensor([[[2.0], [1.5]]], dtype=torch.float64)).requires_grad_()
+    value = lambda a, b: gs.snd(gs.from_distribution(D.Beta(a, b, validate_args=False)))  # noqa: E731
+    assert torch.autograd.gradcheck(value, (a, b), eps=1e-6 * scale, rtol=1e-4, atol=1e-7 / scale)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("family", [D.Laplace, D.LogNormal, D.Gumbel])
+def test_low_precision_parameters(family, dtype: torch.dtype) -> None:  # type: ignore[no-untyped-def]
+    loc, scale = LOC.to(dtype), SCALE.to(dtype)
+    found = gs.snd(gs.from_distribution(family(loc, scale)))
+    exact = gs.snd(gs.from_distribution(family(loc.double(), scale.double())))
+    assert found.dtype == torch.float32
+    tolerance = 1e-5 if dtype == torch.float32 or family is D.Laplace else 2e-2
+    assert float(found) == pytest.approx(float(exact), rel=tolerance)
+
+
+@pytest.mark.parametrize(
+    "d",
+    [
+        D.Gamma(SCALE, SCALE),
+        D.Dirichlet(SCALE),
+        D.VonMises(LOC, SCALE),
+        D.Bernoulli(logits=LOC),
+        D.LogisticNormal(LOC, SCALE),
+        D.RelaxedOneHotCategorical(torch.tensor(1.0), logits=LOGITS),
+        D.MixtureSameFamily(D.Categorical(logits=LOGITS), D.Normal(LOGITS, 1.0)),
+        D.TransformedDistribution(D.MultivariateNormal(LOC, torch.eye(2).double()), [D.TanhTransform()]),
+        D.TransformedDistribution(D.Normal(LOC, SCALE), [D.StackTransform([D.TanhTransform()] * 2, -1)]),
+    ],
+    ids=lambda d: type(d).__name__,
+)
+def test_unsupported_families_say_what_to_do(d: D.Distribution) -> None:
+    with pytest.raises(gs.InputError, match=r"`distribution`.*quantile function.*graphsnd.Quantiles"):
+        gs.from_distribution(d)
+
+
+@pytest.mark.parametrize("thing", [LOC, None, "normal", D.Normal])
+def test_not_a_distribution(thing: object) -> None:
+    with pytest.raises(gs.InputError, match=r"`distribution`.*torch.distributions"):
+        gs.from_distribution(thing)  # type: ignore[arg-type]
+
+
+def test_no_agents_axis() -> None:
+    with pytest.raises(gs.InputError, match=r"agents axis"):
+        gs.from_distribution(D.Normal(torch.zeros(3), 1.0))

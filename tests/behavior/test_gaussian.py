@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import numpy as np
+import ot
+import pytest
+import torch
+
+import graphsnd as gs
+from graphsnd.behavior.gaussian import psd_sqrt
+from tests import oracles
+
+
+def random_covariances(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    factor = rng.normal(size=(*shape, shape[-1]))
+    return factor @ np.swapaxes(factor, -1, -2) + 0.05 * np.eye(shape[-1])
+
+
+@pytest.mark.parametrize("actions", [1, 2, 3, 5])
+def test_against_pot(actions: int) -> None:
+    rng = np.random.default_rng(actions)
+    loc, covariance = rng.normal(size=(1, 5, actions)), random_covariances(rng, 1, 5, actions)
+    found = gs.pairwise(gs.MultivariateGaussian(torch.from_numpy(loc), torch.from_numpy(covariance)))
+    for i in range(5):
+        for j in range(i):
+            expected = ot.gaussian.bures_wasserstein_distance(loc[0, i], loc[0, j], covariance[0, i], covariance[0, j])
+            assert float(found[i, j]) == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_diagonal_and_full_gaussians_agree() -> None:
+    rng = np.random.default_rng(0)
+    loc = torch.from_numpy(rng.normal(size=(4, 3, 2)))
+    scale = torch.from_numpy(rng.uniform(0.1, 2, size=(4, 3, 2)))
+    full = gs.MultivariateGaussian(loc, torch.diag_embed(scale.square()))
+    torch.testing.assert_close(gs.pairwise(full), gs.pairwise(gs.Gaussian(loc, scale)), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("actions", [1, 2, 3])
+def test_close_gaussians_keep_their_distance(actions: int) -> None:
+    # W2 of N(0, C) and N(0, (1+t)^2 C) is t sqrt(tr C) exactly; the textbook trace formula gives noise here.
+    covariance = torch.from_numpy(random_covariances(np.random.default_rng(1), actions))
+    loc = torch.zeros(1, 2, actions, dtype=torch.float64)
+    t = 1e-7
+    pair = torch.stack([covariance, (1 + t) ** 2 * covariance])[None]
+    expected = t * float(covariance.trace()) ** 0.5
+    assert float(gs.snd(gs.MultivariateGaussian(loc, pair))) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("actions", [2, 3])
+def test_singular_covariances(actions: int) -> None:
+    # Point masses and lines: W2(N(0, vv'), delta_0) = |v|.
+    v = torch.arange(1.0, actions + 1, dtype=torch.float64)
+    pair = torch.stack([torch.outer(v, v), torch.zeros(actions, actions, dtype=torch.float64)])[None]
+    behavior = gs.MultivariateGaussian(torch.zeros(1, 2, actions, dtype=torch.float64), pair)
+    assert float(gs.snd(behavior)) == pytest.approx(float(v.norm()), rel=1e-6)
+
+
+def test_orthogonal_lines() -> None:
+    pair = torch.diag_embed(torch.tensor([[[1.0, 0.0], [0.0, 4.0]]], dtype=torch.float64))
+    behavior = gs.MultivariateGaussian(torch.zeros(1, 2, 2, dtype=torch.float64), pair)
+    assert float(gs.snd(behavior)) == pytest.approx(5**0.5, rel=1e-12)
+
+
+def test_scale_broadcasts_and_takes_the_wider_precision() -> None:
+    loc = torch.zeros(4, 3, 2)
+    assert gs.Gaussian(loc, 0.5).scale.shape == loc.shape
+    assert gs.Gaussian(loc, torch.ones(2, dtype=torch.float64)).loc.dtype == torch.float64
+    assert gs.Gaussian(loc.double(), 0.1).scale[0, 0, 0].item() == 0.1
+    assert gs.Gaussian(loc.half(), 0.1).scale.dtype == torch.float16
+
+
+def test_zero_scale_is_deterministic() -> None:
+    actions = torch.from_numpy(np.random.default_rng(0).normal(size=(4, 3, 2)))
+    assert torch.equal(gs.pairwise(gs.Gaussian(actions, 0.0)), gs.pairwise(gs.Deterministic(actions)))
+
+
+def test_covariance_broadcasts() -> None:
+    loc = torch.from_numpy(np.random.default_rng(0).normal(size=(4, 3, 2)))
+    shared = gs.MultivariateGaussian(loc, torch.eye(2, dtype=torch.float64))
+    torch.testing.assert_close(gs.pairwise(shared), gs.pairwise(gs.Deterministic(loc)), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("actions", [1, 2, 3, 4])
+def test_psd_sqrt(actions: int) -> None:
+    matrix = torch.from_numpy(random_covariances(np.random.default_rng(0), 6, actions))
+    root = psd_sqrt(matrix)
+    torch.testing.assert_close(root @ root, matrix)
+    torch.testing.assert_close(root, root.mT)
+    assert torch.autograd.gradcheck(psd_sqrt, (matrix[:2].requires_grad_(),))
+
+
+def test_psd_sqrt_gradient_at_repeated_and_zero_eigenvalues() -> None:
+    matrix = torch.stack([torch.eye(3), torch.zeros(3, 3), torch.diag(torch.tensor([1.0, 1.0, 0.0]))]).double()
+    matrix.requires_grad_()
+    psd_sqrt(matrix).sum().backward()
+    assert matrix.grad is not None
+    assert matrix.grad.isfinite().all()
+    torch.testing.assert_close(matrix.grad[0], torch.full((3, 3), 0.5, dtype=torch.float64))
+    assert not matrix.grad[1].any()
+
+
+def test_second_derivatives_are_refused_instead_of_wrong() -> None:
+    matrix = torch.eye(2, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(psd_sqrt(matrix).square().sum(), matrix, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.sum().backward()
+
+
+LOC = torch.zeros(4, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("scale", "words"),
+    [
+        (torch.tensor([1.0, -0.25]), ["non-negative", "-0.25", "log_std.exp()"]),
+        (-1.0, ["non-negative"]),
+        (torch.tensor([1.0, torch.nan]), ["finite", "(1,)"]),
+        (torch.inf, ["finite"]),
+        (torch.ones(5), ["broadcast", "(4, 3, 2)", "(5,)"]),
+        (torch.ones(2, 4, 3, 2), ["broadcast"]),
+        ("wide", ["number or a torch.Tensor", "str"]),
+        (None, ["number or a torch.Tensor", "NoneType"]),
+    ],
+)
+def test_bad_scale(scale: object, words: list[str]) -> None:
+    with pytest.raises(gs.InputError) as error:
+        gs.Gaussian(LOC, scale)  # type: ignore[arg-type]
+    assert error.value.name == "scale"
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "words"),
+    [
+        (torch.tensor([[1.0, 2.0], [2.0, 1.0]]), ["positive semi-definite", "-0.5", "L @ L.mT"]),
+        (torch.tensor([[1.0, 0.5], [0.0, 1.0]]), ["symmetric", "(C + C.mT) / 2"]),
+        (torch.tensor([[1.0, torch.nan], [torch.nan, 1.0]]), ["finite"]),
+        (torch.ones(3, 3), ["broadcast", "(4, 3, 2, 2)", "(3, 3)"]),
+        (torch.ones(2), ["(..., agents, actions, actions)", "(2,)"]),
+        (torch.eye(2).long(), ["floating", "covariance.float()"]),
+        (1.0, ["torch.Tensor", "float"]),
+    ],
+)
+def test_bad_covariance(covariance: object, words: list[str]) -> None:
+    with pytest.raises(gs.InputError) as error:
+        gs.MultivariateGaussian(LOC, covariance)  # type: ignore[arg-type]
+    assert error.value.name == "covariance"
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
+def test_bad_loc(bad: float) -> None:
+    loc = LOC.clone()
+    loc[1, 2, 0] = bad
+    for build in (lambda: gs.Gaussian(loc, 1.0), lambda: gs.MultivariateGaussian(loc, torch.eye(2))):
+        with pytest.raises(gs.InputError, match=r"`loc`.*\(1, 2, 0\)"):
+            build()
+
+
+def test_float32_rounding_is_no_reason_to_refuse_a_covariance() -> None:
+    factor = torch.from_numpy(np.random.default_rng(0).normal(size=(50, 3, 4, 1))).float()
+    gs.MultivariateGaussian(torch.zeros(50, 3, 4), factor @ factor.mT)
+
+
+def test_oracle_agrees_with_pot() -> None:
+    rng = np.random.default_rng(5)
+    one, two = random_covariances(rng, 2, 3)
+    expected = ot.gaussian.bures_wasserstein_distance(np.zeros(3), np.ones(3), one, two)
+    assert oracles.bures_wasserstein(np.zeros(3), one, np.ones(3), two) == pytest.approx(float(expected), rel=1e-9)

@@ -1,0 +1,136 @@
+"""The quadrature rule: what it reaches, family by family, with the default number of nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import distributions as D
+
+import graphsnd as gs
+from graphsnd.behavior.quantiles import nodes_and_weights
+from tests import oracles
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 32, 64, 128])
+def test_rule(count: int) -> None:
+    nodes, weights = nodes_and_weights(count)
+    assert nodes.dtype == weights.dtype == torch.float64
+    assert (nodes > 0).all()
+    assert (nodes < 1).all()
+    assert (nodes.diff() > 0).all()
+    assert (weights > 0).all()
+    assert float(weights.sum()) == pytest.approx(1, rel=1e-14)
+    torch.testing.assert_close(nodes + nodes.flip(0), torch.ones_like(nodes))
+
+
+@pytest.mark.parametrize("power", range(9))
+def test_rule_integrates_polynomials(power: int) -> None:
+    nodes, weights = nodes_and_weights(64)
+    assert float((weights * nodes**power).sum()) == pytest.approx(1 / (power + 1), rel=1e-13)
+
+
+def squashed(loc: list[float], scale: list[float]) -> D.Distribution:
+    normal = D.Normal(torch.tensor([loc], dtype=torch.float64).T[None], torch.tensor([scale], dtype=torch.float64).T)
+    return D.TransformedDistribution(normal, [D.TanhTransform()])
+
+
+# Relative error allowed with the default nodes: 1e-6 for the policies one meets, and what is reached outside of them.
+@pytest.mark.parametrize(
+    ("loc", "scale", "tolerance"),
+    [
+        ([0.0, 0.0], [1.0, 0.5], 1e-8),
+        ([0.0, 0.5], [0.1, 0.2], 1e-8),
+        ([0.0, 0.0], [1e-3, 2e-3], 1e-8),
+        ([0.5, -0.5], [1.0, 0.5], 1e-8),
+        ([1.0, -1.0], [2.0, 1.0], 1e-8),
+        ([3.0, 3.0], [0.1, 0.2], 1e-6),
+        ([0.0, 0.0], [3.0, 1.0], 1e-6),
+        ([0.0, 1.0], [5.0, 5.0], 1e-5),
+        ([0.0, 0.0], [10.0, 1.0], 2e-3),  # nearly a coin toss: two steps in the quantile function
+    ],
+)
+def test_tanh_normal(loc: list[float], scale: list[float], tolerance: float) -> None:
+    grid = np.linspace(-8.2, 8.2, 20001)
+    weights = np.exp(-(grid**2) / 2)
+    one, two = (np.tanh(m + s * grid) for m, s in zip(loc, scale, strict=True))
+    expected = np.sqrt((weights * (one - two) ** 2).sum() / weights.sum())
+    found = float(gs.snd(gs.from_distribution(squashed(loc, scale))))
+    assert found == pytest.approx(expected, rel=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "tolerance"),
+    [
+        ((2.0, 3.0), (3.0, 2.0), 1e-8),
+        ((1.0, 1.0), (5.0, 5.0), 1e-8),
+        ((0.5, 0.5), (1.0, 1.0), 1e-8),
+        ((50.0, 20.0), (20.0, 50.0), 1e-8),
+        ((50.0, 50.0), (60.0, 60.0), 1e-8),
+        ((1000.0, 1000.0), (1000.0, 1100.0), 1e-8),
+        ((0.05, 2.0), (2.0, 0.05), 1e-8),
+        ((0.1, 0.1), (0.5, 0.5), 1e-6),
+    ],
+)
+def test_beta(one: tuple[float, float], two: tuple[float, float], tolerance: float) -> None:
+    a, b = torch.tensor([one, two], dtype=torch.float64).T.reshape(2, 1, 2, 1)
+    quantiles = oracles.beta_quantiles(a[0, :, 0].numpy(), b[0, :, 0].numpy())
+    expected = oracles.wasserstein_1d(*quantiles)
+    found = float(gs.snd(gs.from_distribution(D.Beta(a, b))))
+    assert found == pytest.approx(expected, rel=tolerance)
+
+
+# Closed forms of W2 between two members of a scale family: |s - t| sqrt(E X^2).
+@pytest.mark.parametrize(
+    ("family", "second_moment", "tolerance"),
+    [
+        (lambda s: D.Exponential(1 / s), 2.0, 1e-7),
+        (lambda s: D.Laplace(torch.zeros_like(s), s), 2.0, 1e-6),
+        (lambda s: D.HalfNormal(s), 1.0, 1e-8),
+        (lambda s: D.Uniform(torch.zeros_like(s), s), 1 / 3, 1e-12),
+        (lambda s: D.TransformedDistribution(D.Normal(torch.zeros_like(s), 1.0), [D.AffineTransform(0, s)]), 1.0, 1e-8),
+        (
+            lambda s: D.TransformedDistribution(D.Normal(torch.zeros_like(s), 1.0), [D.AffineTransform(0, -s)]),
+            1.0,
+            1e-8,
+        ),
+    ],
+)
+def test_scale_families(family, second_moment: float, tolerance: float) -> None:  # type: ignore[no-untyped-def]
+    scale = torch.tensor([[[1.0], [2.5]]], dtype=torch.float64)
+    found = float(gs.snd(gs.from_distribution(family(scale))))
+    assert found == pytest.approx(1.5 * second_moment**0.5, rel=tolerance)
+
+
+def test_more_nodes_are_more_accurate() -> None:
+    d = squashed([0.0, 1.0], [5.0, 5.0])
+    exact = float(gs.snd(gs.from_distribution(d, nodes=512)))
+    errors = [abs(float(gs.snd(gs.from_distribution(d, nodes=n))) - exact) for n in (16, 32, 64, 128)]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 1e-9
+
+
+def test_quantiles_by_hand() -> None:
+    # Two uniforms on [0, 1] and [1, 2] are a translation apart.
+    nodes, _ = nodes_and_weights(8)
+    values = torch.stack([nodes, nodes + 1])[None, :, None]
+    behavior = gs.Quantiles(values)
+    assert (behavior.agents, behavior.observations) == (2, 1)
+    assert float(gs.snd(behavior)) == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([0.0], ["torch.Tensor", "(..., agents, actions, nodes)", "list"]),
+        (torch.zeros(3, 2), ["(..., agents, actions, nodes)", "(3, 2)"]),
+        (torch.zeros(3, 2, 4, dtype=torch.int64), ["floating"]),
+        (torch.zeros(0, 3, 2, 4), ["at least one observation"]),
+        (torch.full((1, 3, 2, 4), torch.inf), ["finite"]),
+    ],
+)
+def test_bad_values(values: object, words: list[str]) -> None:
+    with pytest.raises(gs.InputError) as error:
+        gs.Quantiles(values)  # type: ignore[arg-type]
+    assert error.value.name == "values"
+    assert all(word in str(error.value) for word in words), str(error.value)
