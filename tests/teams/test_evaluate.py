@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import distributions as D
+from torch import nn
+
+import graphsnd as gs
+
+FEATURES, ACTIONS, N = 4, 2, 3
+
+
+@pytest.fixture
+def observations(generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(6, 5, FEATURES, generator=generator)
+
+
+@pytest.fixture
+def weights(generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(N, FEATURES, ACTIONS, generator=generator)
+
+
+def linear(weight: torch.Tensor) -> nn.Module:
+    module = nn.Linear(FEATURES, ACTIONS, bias=False)
+    module.weight = nn.Parameter(weight.T.clone())
+    return module
+
+
+class Stacked(nn.Module):
+    """All agents at once, the agents axis added by the module."""
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(weights.clone())
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("...f,nfa->...na", observations, self.weights)
+
+
+def answers(weight: torch.Tensor) -> dict[str, object]:
+    """One policy for each kind of answer."""
+    spread = lambda o: (o @ weight).exp() + 0.1  # noqa: E731
+    return {
+        "tensor": lambda o: o @ weight,
+        "tuple": lambda o: (o @ weight, spread(o)),
+        "tuple with a number": lambda o: (o @ weight, 0.5),
+        "normal": lambda o: D.Normal(o @ weight, spread(o)),
+        "independent normal": lambda o: D.Independent(D.Normal(o @ weight, spread(o)), 1),
+        "multivariate normal": lambda o: D.MultivariateNormal(o @ weight, torch.diag_embed(spread(o))),
+        "categorical": lambda o: D.Categorical(logits=o @ weight),
+        "beta": lambda o: D.Beta(spread(o), spread(o)),
+        "behaviour": lambda o: gs.Categorical(logits=o @ weight),
+    }
+
+
+@pytest.mark.parametrize("kind", list(answers(torch.zeros(FEATURES, ACTIONS))))
+def test_every_answer_for_every_agent_on_every_observation(
+    kind: str, observations: torch.Tensor, weights: torch.Tensor
+) -> None:
+    team = [answers(w)[kind] for w in weights]
+    behavior = gs.evaluate(team, observations)  # type: ignore[arg-type]
+    assert (behavior.agents, behavior.batch_shape) == (N, (6, 5))
+    matrix = gs.pairwise(behavior)
+    # One observation at a time, two agents at a time.
+    flat = observations.reshape(-1, FEATURES)
+    for i in range(N):
+        for j in range(i):
+            single = [gs.snd(gs.evaluate([team[i], team[j]], o)) for o in flat]  # type: ignore[list-item]
+            assert float(matrix[i, j]) == pytest.approx(float(torch.stack(single).mean()), rel=1e-5)
+
+
+def test_modules_stacked_modules_and_module_lists_agree(observations: torch.Tensor, weights: torch.Tensor) -> None:
+    modules = [linear(w) for w in weights]
+    expected = torch.stack([observations @ w for w in weights], dim=-2)
+    for team in (modules, tuple(modules), nn.ModuleList(modules), Stacked(weights)):
+        behavior = gs.evaluate(team, observations)  # type: ignore[arg-type]
+        assert isinstance(behavior, gs.Deterministic)
+        torch.testing.assert_close(behavior.actions, expected)
+
+
+def test_layout_of_the_observations_does_not_matter(observations: torch.Tensor, weights: torch.Tensor) -> None:
+    for team in ([linear(w) for w in weights], Stacked(weights)):
+        grid = gs.evaluate(team, observations)
+        flat = gs.evaluate(team, observations.reshape(-1, FEATURES))
+        assert (grid.batch_shape, flat.batch_shape) == ((6, 5), (30,))
+        torch.testing.assert_close(gs.pairwise(grid), gs.pairwise(flat))
+
+
+def test_one_observation(weights: torch.Tensor) -> None:
+    behavior = gs.evaluate([linear(w) for w in weights], torch.ones(FEATURES))
+    assert (behavior.agents, behavior.observations) == (N, 1)
+
+
+def test_gradient_reaches_the_policies(observations: torch.Tensor, weights: torch.Tensor) -> None:
+    team = [linear(w) for w in weights]
+    gs.snd(gs.evaluate(team, observations)).backward()
+    assert all(p.grad is not None and p.grad.abs().max() > 0 for module in team for p in module.parameters())
+
+
+def test_identical_policies(observations: torch.Tensor, weights: torch.Tensor) -> None:
+    policy = linear(weights[0])
+    assert gs.snd(gs.evaluate([policy] * 4, observations)) == 0
+
+
+@pytest.mark.parametrize("share_params", [False, True])
+def test_torchrl_multi_agent_mlp(share_params: bool, observations: torch.Tensor) -> None:
+    modules = pytest.importorskip("torchrl.modules")
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        mlp = modules.MultiAgentMLP(
+            n_agent_inputs=FEATURES,
+            n_agent_outputs=ACTIONS,
+            n_agents=N,
+            centralized=False,
+            share_params=share_params,
+            depth=1,
+        )
+    behavior = gs.evaluate(mlp, observations, agents=N)
+    assert (behavior.agents, behavior.batch_shape) == (N, (6, 5))
+    # As a rollout would: the network sees one observation for each agent, and agent i's answer is row i.
+    for o, answer in zip(observations.reshape(-1, FEATURES), behavior.actions.reshape(-1, N, ACTIONS), strict=True):
+        torch.testing.assert_close(mlp(o.expand(N, FEATURES)), answer)
+    assert bool(gs.snd(behavior) == 0) == share_params
+
+
+def test_squashed_is_passed_on(observations: torch.Tensor, weights: torch.Tensor) -> None:
+    def policy(weight: torch.Tensor):  # type: ignore[no-untyped-def]
+        return lambda o: D.TransformedDistribution(D.Normal(o @ weight, 0.3), [D.TanhTransform()])
+
+    team = [policy(w) for w in weights]
+    assert isinstance(gs.evaluate(team, observations), gs.Quantiles)
+    before = gs.evaluate(team, observations, squashed=False)
+    expected = gs.evaluate([lambda o, w=w: (o @ w, 0.3) for w in weights], observations)
+    torch.testing.assert_close(gs.pairwise(before), gs.pairwise(expected))
+
+
+LINEAR = nn.Linear(FEATURES, ACTIONS)
+
+
+@pytest.mark.parametrize(
+    ("team", "words"),
+    [
+        ([], ["at least one policy", "empty"]),
+        ([LINEAR, nn.Linear(FEATURES, 3)], ["shape of actions", "(6, 5, 1, 2)", "(6, 5, 1, 3)"]),
+        ([LINEAR, lambda o: (LINEAR(o), 1.0)], ["one family", "Deterministic and Gaussian"]),
+        ([lambda o: LINEAR(o).expand(6, 5, 2, 2)] * 2, ["one agent", "(6, 5, 2, 2)"]),
+        ([lambda o: {"loc": o}] * 2, ["distribution", "dict", "graphsnd.Categorical(logits"]),
+        ([lambda o: [o, o]] * 2, ["(loc, scale)", "list"]),
+        (["policy"], ["modules or callables", "list"]),
+        ({"a": LINEAR}, ["modules or callables", "dict"]),
+        (7, ["modules or callables", "int"]),
+        (None, ["modules or callables", "NoneType"]),
+        # One policy instead of a list of one: its last batch axis must not be taken for the team.
+        (LINEAR, ["(6, 5, 'agents', '...')", "(6, 5, '...')", "as a list"]),
+        ([lambda o: LINEAR(o).mean(0)] * 2, ["(6, 5, 'agents', '...')", "(5, 2, '...')"]),
+    ],
+)
+def test_bad_teams(team: object, words: list[str], observations: torch.Tensor) -> None:
+    with pytest.raises(gs.InputError) as error:
+        gs.evaluate(team, observations)  # type: ignore[arg-type]
+    assert error.value.name == "team"
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def test_wrong_number_of_agents(observations: torch.Tensor, weights: torch.Tensor) -> None:
+    with pytest.raises(gs.InputError, match=r"`team`.*\(6, 5, 5, '...'\).*\(6, 5, 3, '...'\)"):
+        gs.evaluate(lambda o: torch.zeros(6, 5, 3, 2), observations, agents=5)
+
+
+@pytest.mark.parametrize("bad", [np.zeros((3, 4)), None, torch.tensor(1.0)])
+def test_bad_observations(bad: object) -> None:
+    with pytest.raises(gs.InputError, match=r"`observations`.*\(..., features\)"):
+        gs.evaluate([LINEAR, LINEAR], bad)  # type: ignore[arg-type]
+
+
+def test_no_observations() -> None:
+    with pytest.raises(gs.InputError, match="at least one observation"):
+        gs.evaluate([LINEAR, LINEAR], torch.zeros(0, FEATURES))
+
+
+def test_diverged_policy_is_named() -> None:
+    with pytest.raises(gs.InputError, match=r"finite.*diverged"):
+        gs.evaluate([LINEAR, lambda o: LINEAR(o) * torch.nan], torch.ones(3, FEATURES))
