@@ -1,0 +1,160 @@
+"""The graph over agents: which pairs count, how much, and with which probability they were drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from graphsnd.graphs import pairs
+from graphsnd.graphs.checks import (
+    EDGE_INDEX_HINT,
+    check_agents,
+    check_distinct,
+    check_inclusion,
+    check_indices,
+    check_weights,
+)
+
+if TYPE_CHECKING:
+    import networkx
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """An undirected simple graph over agents 0 .. n-1.
+
+    Construction validates, and brings the edges to one form: i < j in every row, rows sorted, weights carried along.
+    Two graphs with the same edges therefore hold equal tensors. Comparison and hash are by identity.
+
+    Args:
+        n: The number of agents, at least 2.
+        edges: Integers ``[m, 2]``, pairs of agents in any order; m may be 0.
+        weights: ``[m]``, finite and not negative, or None for unit weights.
+        inclusion: The probability that the sampling design draws a given pair; None for a fixed graph.
+        family: How the graph was built, for people to read.
+
+    Raises:
+        InputError: For indices out of range, self-loops, duplicates, bad weights, wrong shapes or dtypes.
+
+    Example:
+        >>> graph = Graph(4, torch.tensor([[3, 0], [0, 1]]))
+        >>> graph.edges.tolist(), graph.m, graph.pairs
+        ([[0, 1], [0, 3]], 2, 6)
+    """
+
+    n: int  # agents
+    edges: Tensor  # int64 [m, 2], i < j, unique, sorted
+    weights: Tensor | None = None  # floating [m]; None is one each
+    inclusion: float | None = None  # probability of a pair under the design
+    family: str = "custom"
+
+    def __post_init__(self) -> None:
+        n = check_agents(self.n)
+        i, j = check_indices("edges", self.edges, n, columns=1).unbind(1)
+        keys = pairs.keys(i, j, n)
+        check_distinct("edges", i, j, keys, f"List a pair in one direction only. {EDGE_INDEX_HINT}")
+        keys, order = keys.sort()
+        if self.weights is not None:
+            object.__setattr__(self, "weights", check_weights(self.weights, keys)[order])
+        if self.inclusion is not None:
+            object.__setattr__(self, "inclusion", check_inclusion("inclusion", self.inclusion))
+        object.__setattr__(self, "n", n)
+        object.__setattr__(self, "edges", pairs.from_keys(keys, n))
+
+    @classmethod
+    def _trusted(
+        cls,
+        n: int,
+        edges: Tensor,
+        *,
+        weights: Tensor | None = None,
+        inclusion: float | None = None,
+        family: str = "custom",
+    ) -> Graph:
+        """A graph from edges that the caller guarantees to be canonical: no checks, no sort, no device sync."""
+        graph = object.__new__(cls)
+        fields = {"n": n, "edges": edges, "weights": weights, "inclusion": inclusion, "family": family}
+        for name, value in fields.items():
+            object.__setattr__(graph, name, value)
+        return graph
+
+    def __repr__(self) -> str:
+        inclusion = "" if self.inclusion is None else f", inclusion={self.inclusion:.6g}"
+        weighted = "" if self.weights is None else ", weighted"
+        return f"Graph({self.family}, n={self.n}, m={self.m}{inclusion}{weighted})"
+
+    @property
+    def m(self) -> int:
+        """The number of edges."""
+        return self.edges.shape[0]
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs of agents, n(n-1)/2."""
+        return pairs.pair_count(self.n)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every pair is an edge."""
+        return self.m == self.pairs
+
+    @property
+    def device(self) -> torch.device:
+        """Where the edges live."""
+        return self.edges.device
+
+    @property
+    def total_weight(self) -> Tensor:
+        """W(G), the sum of the weights, as a float64 scalar; m for unit weights."""
+        if self.weights is None:
+            return torch.full((), float(self.m), dtype=torch.float64, device=self.device)
+        return self.weights.sum(dtype=torch.float64)
+
+    def degrees(self) -> Tensor:
+        """The number of edges at every agent, int64 ``[n]``; weights do not enter.
+
+        Example:
+            >>> Graph(3, torch.tensor([[0, 1], [0, 2]])).degrees()
+            tensor([2, 1, 1])
+        """
+        ends = self.edges.reshape(-1)
+        # bincount would read the largest index back from the device; here its range is known.
+        counts = torch.zeros(self.n, dtype=torch.int64, device=self.device)
+        return counts.index_add_(0, ends, torch.ones_like(ends))
+
+    def to(self, device: torch.device | str | int) -> Graph:
+        """The same graph on another device; itself when it is there already."""
+        edges = self.edges.to(device)
+        if edges is self.edges:
+            return self
+        weights = None if self.weights is None else self.weights.to(device)
+        return Graph._trusted(self.n, edges, weights=weights, inclusion=self.inclusion, family=self.family)
+
+    def adjacency(self) -> Tensor:
+        """The dense symmetric matrix ``[n, n]`` of weights, for small graphs and for tests.
+
+        Example:
+            >>> Graph(2, torch.tensor([[0, 1]])).adjacency().tolist()
+            [[0.0, 1.0], [1.0, 0.0]]
+        """
+        values = torch.ones(self.m, device=self.device) if self.weights is None else self.weights
+        i, j = self.edges.unbind(1)
+        empty = torch.zeros(self.n, self.n, dtype=values.dtype, device=self.device)
+        return empty.index_put((torch.cat([i, j]), torch.cat([j, i])), torch.cat([values, values]))
+
+    def to_networkx(self) -> networkx.Graph:
+        """A ``networkx.Graph`` on nodes 0 .. n-1, with ``weight`` on the edges where the graph has weights."""
+        import networkx
+
+        graph = networkx.Graph()
+        graph.add_nodes_from(range(self.n))
+        edges = self.edges.tolist()
+        if self.weights is None:
+            graph.add_edges_from(edges)
+        else:
+            weights = self.weights.tolist()
+            graph.add_weighted_edges_from((i, j, w) for (i, j), w in zip(edges, weights, strict=True))
+        return graph

@@ -1,0 +1,102 @@
+"""Random designs: which pairs to look at when there are too many to look at all.
+
+Each design gives every pair the same chance, ``Graph.inclusion``, which is what an unbiased estimate divides by. All
+take ``seed``: an int, which always gives the same graph on the same kind of device, or a ``torch.Generator``, which is
+advanced, so that repeated calls give new graphs. Global random state is neither read nor written.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from graphsnd.errors import InputError
+from graphsnd.graphs import pairs
+from graphsnd.graphs.checks import check_agents, check_inclusion, check_integer
+from graphsnd.graphs.draws import Device, distinct, geometric_skips, source
+from graphsnd.graphs.graph import Graph
+from graphsnd.graphs.regular import regular_pairs
+
+
+def bernoulli(n: int, p: float, *, seed: int | torch.Generator = 0, device: Device = None) -> Graph:
+    """Draw every pair independently with probability ``p`` (an Erdős-Rényi graph); it may be empty.
+
+    Time and memory follow the edges that are drawn, not the pairs that are not: the gaps between successes of a
+    Bernoulli process are geometric, so they are drawn instead of the failures.
+
+    Args:
+        n: The number of agents, at least 2.
+        p: The probability of a pair, in (0, 1].
+        seed: An int, or a generator to advance.
+        device: Where the graph is drawn and kept; the generator's, or torch's default, when None.
+
+    Raises:
+        InputError: For p outside (0, 1], n < 2, or a seed that is neither int nor generator.
+
+    Example:
+        >>> graph = bernoulli(1000, 0.01, seed=0)
+        >>> graph.inclusion, abs(graph.m - 4995) < 5 * 4945**0.5
+        (0.01, True)
+    """
+    n, p = check_agents(n), check_inclusion("p", p)
+    generator, target = source(seed, device)
+    count = pairs.pair_count(n)
+    ranks = torch.arange(count, device=generator.device) if p == 1.0 else geometric_skips(count, p, generator)
+    return Graph._trusted(n, pairs.unrank(ranks, n).to(target), inclusion=p, family="bernoulli")
+
+
+def uniform(n: int, m: int, *, seed: int | torch.Generator = 0, device: Device = None) -> Graph:
+    """Draw exactly ``m`` distinct pairs, every set of ``m`` equally likely.
+
+    Args:
+        n: The number of agents, at least 2.
+        m: The number of edges, 1 .. n(n-1)/2.
+        seed: An int, or a generator to advance.
+        device: Where the graph is drawn and kept; the generator's, or torch's default, when None.
+
+    Raises:
+        InputError: For m outside 1 .. n(n-1)/2, n < 2, or a seed that is neither int nor generator.
+
+    Example:
+        >>> uniform(100, 30, seed=0)
+        Graph(uniform, n=100, m=30, inclusion=0.00606061)
+    """
+    n = check_agents(n)
+    count = pairs.pair_count(n)
+    m = check_integer("m", m, f"to be an integer in 1 .. n(n-1)/2 = {count}", low=1, high=count)
+    generator, target = source(seed, device)
+    # Drawing what is left out keeps at least half of all draws new when most pairs are wanted.
+    ranks = distinct(min(m, count - m), count, generator)
+    ranks = pairs.others(ranks, n) if m > count - m else ranks
+    return Graph._trusted(n, pairs.unrank(ranks, n).to(target), inclusion=m / count, family="uniform")
+
+
+def random_regular(n: int, degree: int, *, seed: int | torch.Generator = 0, device: Device = None) -> Graph:
+    """Draw a simple graph in which every agent has exactly ``degree`` neighbours.
+
+    Stubs are paired at random (the configuration model) and the few loops and repeated edges are switched away with
+    random good edges. No agent is treated differently from another, so every pair has probability degree/(n-1) exactly;
+    the law over whole graphs is close to uniform, not exactly so.
+
+    Args:
+        n: The number of agents, at least 2.
+        degree: The neighbours of each agent, 1 .. n-1; n * degree must be even.
+        seed: An int, or a generator to advance.
+        device: Where the graph is kept. With an int seed it is drawn on the CPU, so every device gets the same graph.
+
+    Raises:
+        InputError: For an odd n * degree (it is never rounded), or a degree outside 1 .. n-1.
+
+    Example:
+        >>> random_regular(6, 3, seed=0).degrees()
+        tensor([3, 3, 3, 3, 3, 3])
+    """
+    n = check_agents(n)
+    degree = check_integer("degree", degree, f"to be an integer in 1 .. n-1 = {n - 1}", low=1, high=n - 1)
+    if n * degree % 2:
+        fix = f"Use degree {degree + 1}, or one agent more."
+        raise InputError("degree", "such that n * degree is even", f"n = {n} and degree = {degree}", fix)
+    generator, target = source(seed, device, host=True)
+    ranks = regular_pairs(n, min(degree, n - 1 - degree), generator)
+    ranks = pairs.others(ranks, n) if degree > n - 1 - degree else ranks
+    edges = pairs.unrank(ranks, n).to(target)
+    return Graph._trusted(n, edges, inclusion=degree / (n - 1), family="random_regular")

@@ -1,0 +1,167 @@
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphsnd.errors import InputError
+from graphsnd.graphs import knn, radius, spatial
+
+needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
+
+
+def brute_neighbours(points, k):
+    """For every agent the k others that sort first by (distance, index)."""
+    squared = ((points[:, None].astype(np.float64) - points[None].astype(np.float64)) ** 2).sum(-1)
+    n = len(points)
+    return [sorted((j for j in range(n) if j != i), key=lambda j: (squared[i, j], j))[:k] for i in range(n)]
+
+
+def brute_knn(points, k):
+    return sorted({(min(i, j), max(i, j)) for i, near in enumerate(brute_neighbours(points, k)) for j in near})
+
+
+def brute_radius(points, r):
+    distance = np.sqrt(((points[:, None].astype(np.float64) - points[None].astype(np.float64)) ** 2).sum(-1))
+    return [(i, j) for i, j in itertools.combinations(range(len(points)), 2) if distance[i, j] <= r]
+
+
+def pairs_of(graph):
+    return [tuple(edge) for edge in graph.edges.tolist()]
+
+
+@st.composite
+def grids(draw):
+    """Points on a small integer grid: ties and copies everywhere."""
+    n, f = draw(st.integers(2, 14)), draw(st.integers(1, 3))
+    numbers = draw(st.lists(st.integers(-2, 2), min_size=n * f, max_size=n * f))
+    return np.array(numbers, dtype=np.float32).reshape(n, f)
+
+
+@settings(max_examples=120, deadline=None)
+@given(grids(), st.data())
+def test_knn_on_grids_is_brute_force_ties_included(points, data):
+    k = data.draw(st.integers(1, len(points) - 1))
+    assert pairs_of(knn(torch.from_numpy(points), k)) == brute_knn(points, k)
+
+
+@settings(max_examples=60, deadline=None)
+@given(grids(), st.data())
+def test_tree_and_dense_find_the_same_neighbours(points, data):
+    # The dense path is the GPU's; it is the same code on the CPU, here with blocks that do not divide the rows.
+    k = data.draw(st.integers(1, len(points) - 1))
+    doubles = torch.from_numpy(points).double()
+    expected = [sorted(near) for near in brute_neighbours(points, k)]
+    assert np.sort(spatial._nearest_tree(doubles, k), axis=1).tolist() == expected
+    assert spatial._nearest_dense(doubles, k, block=3 * len(points)).tolist() == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(grids(), st.sampled_from([0.5, 1, 2**0.5, 3**0.5, 2.0, np.float32(2.5), np.int64(3), 100.0]))
+def test_radius_on_grids_is_brute_force_ties_included(points, r):
+    expected = brute_radius(points, r)
+    assert pairs_of(radius(torch.from_numpy(points), r)) == expected
+    dense = spatial._within_dense(torch.from_numpy(points).double(), float(r), block=3 * len(points))
+    assert [tuple(edge) for edge in dense.tolist()] == expected
+
+
+@pytest.mark.parametrize("f", [1, 2, 5])
+def test_random_points_are_brute_force(f):
+    points = np.random.default_rng(f).normal(size=(150, f))
+    assert pairs_of(knn(torch.from_numpy(points), 7)) == brute_knn(points, 7)
+    assert pairs_of(radius(torch.from_numpy(points), 0.8)) == brute_radius(points, 0.8)
+
+
+def test_many_copies_and_a_crowd_far_away():
+    # A crowd of 60, six loners at one distance from all of it, and the crowd's indices spread over the team.
+    points = np.zeros((66, 2), dtype=np.float32)
+    points[::11] = [[3, 0], [-3, 0], [0, 3], [0, -3], [3, 0], [0, 3]]
+    for k in (1, 4, 10, 59, 60, 65):
+        assert pairs_of(knn(torch.from_numpy(points), k)) == brute_knn(points, k)
+
+
+def test_equidistant_agents_widen_the_query_to_everyone(monkeypatch):
+    # One-hot features: every other agent is a tie, so each row must grow to the whole team before it may choose.
+    monkeypatch.setattr(spatial, "CPU_BLOCK", 64)
+    points = np.eye(20, dtype=np.float32)
+    assert pairs_of(knn(torch.from_numpy(points), 3)) == brute_knn(points, 3)
+    assert pairs_of(radius(torch.from_numpy(points), 2**0.5)) == list(itertools.combinations(range(20), 2))
+
+
+def test_all_agents_in_one_place():
+    graph = knn(torch.zeros(6, 2), 2)
+    assert pairs_of(graph) == [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (1, 2), (1, 3), (1, 4), (1, 5)]
+    assert radius(torch.zeros(6, 2), 1e-9).is_complete
+
+
+def test_signed_zeros_are_one_place():
+    points = torch.tensor([[0.0], [-0.0], [0.0], [-0.0], [1.0]])
+    assert pairs_of(knn(points, 1)) == brute_knn(points.numpy(), 1)
+
+
+def test_a_radius_equal_to_a_rounded_distance_counts():
+    # sqrt(3) squared rounds below 3: comparing squares would lose the diagonal of the unit cube.
+    cube = torch.tensor([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+    assert radius(cube, 3**0.5).m == 1
+    assert radius(cube, np.nextafter(3**0.5, 0)).m == 0
+
+
+def test_limits_and_metadata():
+    points = torch.tensor([[0.0], [5.0]])
+    assert pairs_of(knn(points, 1)) == [(0, 1)]
+    assert radius(points, 1.0).edges.shape == (0, 2)
+    assert knn(torch.randn(9, 2, generator=torch.Generator().manual_seed(0)), 8).is_complete
+    assert repr(knn(points, 1)) == "Graph(knn, n=2, m=1)"
+    assert repr(radius(points, 1)) == "Graph(radius, n=2, m=0)"
+
+
+def test_integer_half_and_non_contiguous_features():
+    points = np.random.default_rng(0).integers(-9, 9, size=(3, 40))
+    expected = brute_knn(points.T, 3)
+    for dtype in (torch.int32, torch.float16, torch.bfloat16, torch.float64):
+        assert pairs_of(knn(torch.from_numpy(points).to(dtype).T, 3)) == expected
+    assert pairs_of(knn(torch.from_numpy(points).double().T.requires_grad_(), 3)) == expected
+    assert pairs_of(radius(torch.from_numpy(points).T, 5)) == brute_radius(points.T, 5)
+
+
+@pytest.mark.parametrize("k", [0, -1, 4, 1.0, True])
+def test_knn_refuses_k(k):
+    with pytest.raises(InputError, match=r"`k` to be an integer in 1 \.\. n-1 = 3"):
+        knn(torch.zeros(4, 2), k)
+
+
+@pytest.mark.parametrize("r", [0.0, -1.0, float("nan"), float("inf"), "1", None, True])
+def test_radius_refuses_r(r):
+    with pytest.raises(InputError, match="`r` to be a finite number above 0"):
+        radius(torch.zeros(4, 2), r)
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        (np.zeros((4, 2)), r"`features` to be a torch.Tensor with shape \(n, f\), got ndarray.*as_tensor"),
+        (torch.zeros(4), r"`features` with shape \(n, f\)"),
+        (torch.zeros(1, 2), "`features` with shape"),
+        (torch.zeros(4, 0), "`features` with shape"),
+        (torch.zeros(4, 2, dtype=torch.complex64), "`features` to have a real dtype"),
+        (torch.tensor([[0.0], [torch.nan]]), r"`features` to be finite .*\(1, 0\)"),
+        (torch.tensor([[torch.inf], [0.0]]), "`features` to be finite"),
+    ],
+)
+def test_bad_features_are_named(features, message):
+    with pytest.raises(InputError, match=message):
+        knn(features, 1)
+    with pytest.raises(InputError, match=message):
+        radius(features, 1.0)
+
+
+@pytest.mark.parametrize("n", [pytest.param(3000, marks=needs_gpu)])
+def test_gpu_and_cpu_agree(n):
+    generator = torch.Generator().manual_seed(0)
+    for points in (torch.randn(n, 3, generator=generator), torch.randint(0, 12, (n, 3), generator=generator)):
+        for build in (lambda x: knn(x, 6), lambda x: radius(x, 1.0)):
+            graph = build(points.cuda())
+            assert graph.device.type == "cuda"
+            assert torch.equal(graph.edges.cpu(), build(points).edges)
