@@ -1,0 +1,137 @@
+"""Which backend runs a call.
+
+``auto`` takes the fastest backend that can run it; naming one that cannot raises and lists those that can. The
+compiled backends are imported on first use, so that importing graphsnd loads neither numba nor Triton.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib import import_module
+from typing import Protocol
+
+import torch
+
+from graphsnd.behavior import Norm, Points
+from graphsnd.errors import InputError
+from graphsnd.kernels import reference, separable
+
+COMPILED = {"gpu": "triton", "cpu": "numba"}  # backend and the package it needs
+COMPILED_NORMS = frozenset({Norm.EUCLIDEAN, Norm.HALF_L1, Norm.SQRT_JS})
+MAX_FEATURES = 64
+SMALL = 1 << 16  # pair-features below which plain torch is done before a compiled kernel has loaded
+
+
+class Backend(Protocol):
+    """The five operations, differentiable, sums in float64."""
+
+    def pair_totals(self, points: Points) -> torch.Tensor:
+        """``[observations]``."""
+
+    def pair_matrix(self, points: Points, weight: torch.Tensor) -> torch.Tensor:
+        """``[agents, agents]``."""
+
+    def edge_sums(self, points: Points, edges: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        """``[edges]``."""
+
+    def edge_totals(self, points: Points, edges: torch.Tensor, coefficient: torch.Tensor | None) -> torch.Tensor:
+        """``[observations]``."""
+
+    def observation_edges(self, points: Points, edges: torch.Tensor) -> torch.Tensor:
+        """``[observations, k]``."""
+
+
+def pair_totals(points: Points, *, backend: str = "auto") -> torch.Tensor:
+    """Sum over all pairs i < j, for each observation: ``[observations]``, float64, differentiable.
+
+    Under ``auto``, separable norms are summed by sorting, in O(n log n).
+    """
+    if backend == "auto" and separable.applies(points):
+        return separable.pair_totals(points)
+    return choose(backend, points, points.agents**2 // 2).pair_totals(points)
+
+
+def pair_matrix(points: Points, weight: torch.Tensor | None = None, *, backend: str = "auto") -> torch.Tensor:
+    """Weighted sum of distance matrices (uniform mean by default): ``[agents, agents]``, float64, differentiable."""
+    return choose(backend, points, points.agents**2 // 2).pair_matrix(points, _weight(points, weight))
+
+
+def edge_sums(
+    points: Points, edges: torch.Tensor, weight: torch.Tensor | None = None, *, backend: str = "auto"
+) -> torch.Tensor:
+    """Weighted sum over observations along each edge (mean by default): ``[edges]``, float64, differentiable."""
+    return choose(backend, points, edges.shape[0]).edge_sums(points, edges, _weight(points, weight))
+
+
+def edge_totals(
+    points: Points, edges: torch.Tensor, coefficient: torch.Tensor | None = None, *, backend: str = "auto"
+) -> torch.Tensor:
+    """Sum over edges of coefficient (or 1) times distance, for each observation: ``[observations]``, differentiable."""
+    return choose(backend, points, edges.shape[0]).edge_totals(points, edges, coefficient)
+
+
+def observation_edges(points: Points, edges: torch.Tensor, *, backend: str = "auto") -> torch.Tensor:
+    """Distances along edges that each observation has for itself: ``[observations, k]``, float64, differentiable."""
+    return choose(backend, points, edges.shape[1]).observation_edges(points, edges)
+
+
+def choose(backend: str, points: Points, pairs: int) -> Backend:
+    """The backend for a call over ``pairs`` pairs for each observation."""
+    if backend == "reference":
+        return reference
+    if backend == "auto":
+        device = "gpu" if points.values.is_cuda else "cpu"
+        small = points.values.numel() + pairs * points.observations * points.values.shape[2] < SMALL
+        # A compiled kernel has nothing to iterate over without pairs; torch handles empty tensors.
+        if small or pairs == 0 or obstacle(device, points):
+            return reference
+        return _load(device)
+    known = [*COMPILED, "reference"]
+    why = obstacle(backend, points) if backend in COMPILED else "there is no such backend"
+    if why:
+        able = [name for name in known if name == "reference" or not obstacle(name, points)]
+        raise InputError("backend", f"that can run this ({', '.join(able)}, or auto)", repr(backend), f"Here {why}.")
+    return _load(backend)
+
+
+def available() -> dict[str, str | None]:
+    """Each backend with the reason it cannot run on this machine, None where it can."""
+    return {name: _missing(name) for name in COMPILED} | {"reference": None}
+
+
+def obstacle(backend: str, points: Points) -> str | None:
+    """Why a compiled backend cannot run on these points, None when it can."""
+    values = points.values
+    if backend == "gpu" and not values.is_cuda:
+        return "the points are not on a CUDA device"
+    if backend == "cpu" and values.device.type != "cpu":
+        return "the points are not on the CPU"
+    if points.norm not in COMPILED_NORMS:
+        return f"the {points.norm.value} norm has no compiled kernel"
+    if values.shape[2] > MAX_FEATURES:
+        return f"{values.shape[2]} features are more than {MAX_FEATURES}"
+    if values.dtype not in (torch.float32, torch.float64):
+        return f"{values.dtype} is not supported"
+    return _missing(backend)
+
+
+@lru_cache
+def _missing(backend: str) -> str | None:
+    if backend == "gpu" and not torch.cuda.is_available():
+        return "there is no CUDA device"
+    try:
+        import_module(COMPILED[backend])
+    except ImportError as error:
+        return f"{COMPILED[backend]} cannot be imported ({error})"
+    return None
+
+
+def _load(backend: str) -> Backend:
+    return import_module(f"graphsnd.kernels.{backend}").backend
+
+
+def _weight(points: Points, weight: torch.Tensor | None) -> torch.Tensor:
+    if weight is not None:
+        return weight
+    o = points.observations
+    return torch.full((o,), 1.0 / o, dtype=torch.float64, device=points.values.device)
