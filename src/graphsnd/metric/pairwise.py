@@ -1,0 +1,85 @@
+"""The behavioural distance d(i, j) of equation (1)."""
+
+from __future__ import annotations
+
+import torch
+
+from graphsnd import kernels
+from graphsnd.behavior import Behavior, Distance, Points, embed
+from graphsnd.errors import InputError
+from graphsnd.graphs import Graph
+
+
+def pairwise(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:
+    r"""All pairwise behavioural distances.
+
+    .. math:: d(i,j) = \frac{1}{|O|} \sum_{o \in O} W_2(\pi_i(o), \pi_j(o)) \qquad (1)
+
+    Args:
+        behavior: What ``n`` agents would do on shared observations.
+        distance: Distance object; the family's default when None.
+        backend: ``auto`` or the name of a kernel backend.
+
+    Returns:
+        Symmetric ``[n, n]`` matrix with a zero diagonal, differentiable.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> gs.pairwise(gs.Deterministic(torch.tensor([[[0.0], [3.0]]])))
+        tensor([[0., 3.],
+                [3., 0.]])
+    """
+    points = embed(behavior, distance)
+    return kernels.pair_matrix(points, backend=backend).to(result_dtype(points))
+
+
+def edge_distances(
+    behavior: Behavior, graph: Graph, distance: Distance | None = None, *, backend: str = "auto"
+) -> torch.Tensor:
+    """The distances d(i, j) along the edges of a graph; nothing else is computed.
+
+    Args:
+        behavior: What ``n`` agents would do on shared observations.
+        graph: Graph on the same ``n`` agents.
+        distance: Distance object; the family's default when None.
+        backend: ``auto`` or the name of a kernel backend.
+
+    Returns:
+        ``[m]`` distances in the order of ``graph.edges``, differentiable.
+
+    Raises:
+        InputError: When the graph has another number of agents.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> path = gs.graphs.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3)
+        >>> gs.edge_distances(gs.Deterministic(torch.tensor([[[0.0], [3.0], [4.0]]])), path)
+        tensor([3., 1.])
+    """
+    points = embed(behavior, distance)
+    return edge_means(points, graph, backend=backend).to(result_dtype(points))
+
+
+def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.Tensor:
+    """d(i, j) along the edges of points that are already embedded: ``[m]``, float64."""
+    check_graph(graph, points.agents)
+    return kernels.edge_sums(points, graph.edges.to(points.values.device), backend=backend)
+
+
+def check_graph(graph: Graph, agents: int) -> None:
+    """Raise unless ``graph`` is a graph on so many agents."""
+    if not isinstance(graph, Graph):
+        raise InputError(
+            "graph",
+            "to be a graphsnd.Graph",
+            type(graph).__name__,
+            "Build one with graphsnd.graphs, e.g. from_networkx.",
+        )
+    if graph.n != agents:
+        fix = f"Build it with n = {agents}."
+        raise InputError("graph", f"on the behaviour's {agents} agents", f"a graph on {graph.n}", fix)
+
+
+def result_dtype(points: Points) -> torch.dtype:
+    """Results come back in the precision of the input; sums behind them are float64."""
+    return points.values.dtype

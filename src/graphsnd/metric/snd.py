@@ -1,0 +1,125 @@
+"""SND, Graph-SND and the Horvitz-Thompson estimator."""
+
+from __future__ import annotations
+
+import torch
+
+from graphsnd import kernels
+from graphsnd.behavior import Behavior, Distance, Points, embed
+from graphsnd.errors import InputError
+from graphsnd.graphs import Graph
+from graphsnd.metric.pairwise import check_graph, result_dtype
+
+
+def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:
+    r"""System Neural Diversity: the mean distance over all pairs of agents.
+
+    .. math:: \mathrm{SND}(D) = \binom{n}{2}^{-1} \sum_{i<j} d(i,j) \qquad (2)
+
+    Args:
+        behavior: What ``n`` agents would do on shared observations.
+        distance: Distance object; the family's default when None.
+        backend: ``auto`` or the name of a kernel backend.
+
+    Returns:
+        Scalar tensor, differentiable; exactly 0 for identical agents.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> gs.snd(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
+        tensor(4.)
+    """
+    points = embed(behavior, distance)
+    pairs = points.agents * (points.agents - 1) / 2
+    return (kernels.pair_totals(points, backend=backend).mean() / pairs).to(result_dtype(points))
+
+
+def graph_snd(
+    behavior: Behavior, graph: Graph, distance: Distance | None = None, *, backend: str = "auto"
+) -> torch.Tensor:
+    r"""Graph-SND: the weighted mean distance over the edges of a graph (Definition 1).
+
+    .. math:: \mathrm{SND}_G(D, G) = \frac{1}{W(G)} \sum_{\{i,j\} \in E} w_{ij}\, d(i,j) \qquad (3)
+
+    On the complete graph with unit weights this is SND. Where W(G) = 0 it is 0, the paper's convention.
+
+    Args:
+        behavior: What ``n`` agents would do on shared observations.
+        graph: Graph on the same ``n`` agents.
+        distance: Distance object; the family's default when None.
+        backend: ``auto`` or the name of a kernel backend.
+
+    Returns:
+        Scalar tensor, differentiable.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
+        >>> gs.graph_snd(team, gs.graphs.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3))
+        tensor(3.)
+    """
+    points = embed(behavior, distance)
+    check_graph(graph, points.agents)
+    weights, total = normalised_weights(graph, points.values.device)
+    sums = kernels.edge_totals(points, graph.edges.to(points.values.device), weights, backend=backend)
+    return torch.where(total > 0, sums.mean() / torch.where(total > 0, total, 1), 0).to(result_dtype(points))
+
+
+def horvitz_thompson(
+    behavior: Behavior, graph: Graph, distance: Distance | None = None, *, backend: str = "auto"
+) -> torch.Tensor:
+    r"""Horvitz-Thompson estimate of SND from a sampled graph, unbiased even when a draw is empty.
+
+    .. math:: \widehat{\mathrm{SND}}_{HT}(G) = \binom{n}{2}^{-1} \sum_{\{i,j\} \in E} d(i,j) / p_{ij}
+
+    Args:
+        behavior: What ``n`` agents would do on shared observations.
+        graph: A draw of a design with known inclusion probability: Bernoulli, uniform or random regular.
+        distance: Distance object; the family's default when None.
+        backend: ``auto`` or the name of a kernel backend.
+
+    Returns:
+        Scalar tensor, differentiable.
+
+    Raises:
+        InputError: When the graph was not drawn from a design, or carries weights of its own.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
+        >>> gs.horvitz_thompson(team, gs.graphs.bernoulli(3, 1.0))
+        tensor(4.)
+    """
+    points = embed(behavior, distance)
+    check_graph(graph, points.agents)
+    if graph.inclusion is None:
+        raise InputError(
+            "graph",
+            "to be a random draw with a known inclusion probability",
+            f"a fixed graph ({graph.family})",
+            "Use graphsnd.graph_snd, or build it with graphs.bernoulli, uniform or random_regular.",
+        )
+    if graph.weights is not None:
+        raise InputError("graph", "without weights of its own", "a weighted graph", "The design sets the weights.")
+    total = kernels.edge_totals(points, graph.edges.to(points.values.device), backend=backend).mean()
+    return (total / (graph.inclusion * graph.pairs)).to(result_dtype(points))
+
+
+def normalised_weights(graph: Graph, device: torch.device) -> tuple[torch.Tensor | None, torch.Tensor]:
+    """Weights in units of the largest, or None when all are 1, and their sum; float64.
+
+    Weights may be as small as 1e-300 or as large as 1e300: in these units neither sum of Definition 1 overflows.
+    """
+    if graph.weights is None or graph.m == 0:
+        return None, torch.tensor(float(graph.m), dtype=torch.float64, device=device)
+    weights = graph.weights.to(device, torch.float64)
+    largest = weights.max()
+    weights = weights / torch.where(largest > 0, largest, 1)
+    return weights, weights.sum()
+
+
+def weighted_mean(distances: torch.Tensor, graph: Graph) -> torch.Tensor:
+    """Aggregate edge distances ``[m]`` as Definition 1 does, 0 when the graph has no weight."""
+    weights, total = normalised_weights(graph, distances.device)
+    sums = distances.sum() if weights is None else (weights * distances).sum()
+    return torch.where(total > 0, sums / torch.where(total > 0, total, 1), 0)
