@@ -1,0 +1,144 @@
+"""How far a mean over sampled edges may be from SND: section 5 of the paper, as numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from graphsnd.errors import InputError
+
+
+def hoeffding(d_max: float, m: int, delta: float) -> float:
+    r"""Radius of Theorem 1: with probability 1 - delta the mean over ``m`` sampled edges is this close to SND.
+
+    .. math:: D_{\max} \sqrt{\log(2/\delta) / (2m)}
+
+    Args:
+        d_max: Upper bound on every distance.
+        m: Number of sampled edges.
+        delta: Failure probability.
+
+    Example:
+        >>> round(hoeffding(1.0, 450, 0.05), 4)
+        0.064
+    """
+    check_arguments(d_max, m, delta)
+    return d_max * math.sqrt(math.log(2 / delta) / (2 * m))
+
+
+def serfling(d_max: float, m: int, pairs: int, delta: float) -> float:
+    r"""Serfling's refinement for sampling without replacement from ``pairs`` pairs (Remark 3).
+
+    .. math:: D_{\max} \sqrt{(1 - (m-1)/|P|) \log(2/\delta) / (2m)}
+
+    Args:
+        d_max: Upper bound on every distance.
+        m: Number of sampled edges.
+        pairs: Number of all pairs, n(n-1)/2.
+        delta: Failure probability.
+
+    Example:
+        >>> serfling(1.0, 450, 4950, 0.05) < hoeffding(1.0, 450, 0.05)
+        True
+    """
+    check_arguments(d_max, m, delta)
+    _check_pairs(m, pairs)
+    return hoeffding(d_max, m, delta) * math.sqrt(1 - (m - 1) / pairs)
+
+
+def empirical_bernstein(std: float, d_max: float, m: int, pairs: int, delta: float) -> float:
+    r"""Two-sided empirical Bernstein-Serfling radius (Bardenet and Maillard 2015, Theorem 4.3).
+
+    .. math:: \hat\sigma \sqrt{2 \rho_m L / m} + \kappa D_{\max} L / m, \qquad L = \log(10/\delta)
+
+    with kappa = 7/3 + 3/sqrt(2) and rho the finite-population factor. Narrower than Serfling's when the
+    distances vary much less than their bound. Their one-sided statement fails with probability 5 delta';
+    both sides together 10 delta' = delta.
+
+    Args:
+        std: Standard deviation of the ``m`` sampled distances.
+        d_max: Upper bound on every distance.
+        m: Number of sampled edges.
+        pairs: Number of all pairs, n(n-1)/2.
+        delta: Failure probability.
+
+    Example:
+        >>> empirical_bernstein(0.01, 1.0, 2000, 4950, 0.05) < serfling(1.0, 2000, 4950, 0.05)
+        True
+    """
+    check_arguments(d_max, m, delta)
+    _check_pairs(m, pairs)
+    if not std >= 0:
+        raise InputError("std", "to be non-negative", std)
+    rho = 1 - (m - 1) / pairs if m <= pairs / 2 else (1 - m / pairs) * (1 + 1 / m)
+    log_term = math.log(10 / delta)
+    kappa = 7 / 3 + 3 / math.sqrt(2)
+    return std * math.sqrt(2 * rho * log_term / m) + kappa * d_max * log_term / m
+
+
+@dataclass(frozen=True)
+class BernoulliBound:
+    """An unconditional statement about a Bernoulli graph that has not been drawn yet."""
+
+    radius: float  # |Graph-SND - SND| is at most this, on the event that the graph has an edge ...
+    failure: float  # ... except with this probability, delta + exp(-mu/8), at most 1
+
+
+def bernoulli(d_max: float, p: float, n: int, delta: float) -> BernoulliBound:
+    r"""The unconditional Bernoulli form (Remark 2), by Theorem 1 and a Chernoff bound on the edge count.
+
+    .. math:: D_{\max} \sqrt{\log(2/\delta) / \mu}, \quad \mu = p \tbinom{n}{2}, \quad
+        \text{failure } \delta + e^{-\mu/8}
+
+    Args:
+        d_max: Upper bound on every distance.
+        p: Edge probability.
+        n: Number of agents.
+        delta: Failure probability of the concentration part.
+
+    Example:
+        >>> bernoulli(1.0, 0.1, 100, 0.05)
+        BernoulliBound(radius=0.0863..., failure=0.05)
+    """
+    check_arguments(d_max, 1, delta)
+    if not 0 < p <= 1:
+        raise InputError("p", "in (0, 1]", p)
+    if n < 2:
+        raise InputError("n", "to be at least 2", n)
+    mu = p * n * (n - 1) / 2
+    return BernoulliBound(d_max * math.sqrt(math.log(2 / delta) / mu), min(1.0, delta + math.exp(-mu / 8)))
+
+
+def edges_for(eps: float, d_max: float, delta: float) -> int:
+    """Sampled edges that suffice for an error of ``eps`` with probability 1 - delta: Theorem 1 solved for m.
+
+    Args:
+        eps: Tolerated absolute error.
+        d_max: Upper bound on every distance.
+        delta: Failure probability.
+
+    Example:
+        >>> edges_for(0.05, 1.0, 0.05)
+        738
+    """
+    check_arguments(d_max, 1, delta)
+    if not (eps > 0 and math.isfinite(eps)):
+        raise InputError("eps", "to be positive", eps)
+    m = max(1, math.ceil((d_max / eps) ** 2 * math.log(2 / delta) / 2))
+    # The square root rounds: the neighbours decide, so that the answer is the least m by hoeffding's own arithmetic.
+    return next(k for k in range(max(1, m - 1), m + 2) if hoeffding(d_max, k, delta) <= eps)
+
+
+def check_arguments(d_max: float, m: int, delta: float) -> None:
+    """Raise unless the arguments all bounds share make sense."""
+    if not (d_max >= 0 and math.isfinite(d_max)):
+        raise InputError("d_max", "to be finite and non-negative", d_max)
+    if m < 1:
+        raise InputError("m", "to be at least 1", m, "A draw without edges bounds nothing.")
+    if not 0 < delta < 1:
+        raise InputError("delta", "in (0, 1)", delta)
+
+
+def _check_pairs(m: int, pairs: int) -> None:
+    if pairs < m:
+        raise InputError("pairs", f"to be at least m = {m}", pairs, "n agents have n(n-1)/2 pairs.")

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import graphsnd as gs
+from graphsnd import bounds
+
+DRAWS = 2000
+DELTA = 0.1
+
+
+def two_roles(n: int) -> torch.Tensor:
+    """Distances of a team of two equal halves, 0 or 1: nothing in [0, 1] spreads more, so the bounds are tightest."""
+    actions = (torch.arange(n) % 2).double().reshape(1, n, 1)
+    return gs.pairwise(gs.Deterministic(actions))
+
+
+def errors(n: int, draw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[no-untyped-def]
+    """|Graph-SND - SND|, standard deviation and number of the drawn distances, over many draws that have an edge."""
+    matrix = two_roles(n)
+    truth = float(matrix.sum()) / (n * (n - 1))
+    generator = torch.Generator().manual_seed(0)
+    rows = []
+    while len(rows) < DRAWS:
+        edges = draw(generator).edges
+        if len(edges):
+            seen = matrix[edges[:, 0], edges[:, 1]]
+            rows.append((abs(float(seen.mean()) - truth), float(seen.std(correction=0)), len(edges)))
+    return tuple(np.array(column) for column in zip(*rows, strict=True))  # type: ignore[return-value]
+
+
+def assert_covers(off: np.ndarray, radius: np.ndarray | float, failure: float, shrink: float) -> None:
+    """The radius holds at least as often as promised, and a fraction of it does not: the test could have failed."""
+    slack = 3 * math.sqrt(failure * (1 - failure) / len(off))
+    assert np.mean(off > radius) <= failure + slack
+    assert np.mean(off > np.asarray(radius) / shrink) > failure + slack
+
+
+def test_hoeffding_covers() -> None:
+    off, _, m = errors(40, lambda g: gs.graphs.uniform(40, 25, seed=g))
+    radius = bounds.hoeffding(1.0, 25, DELTA)
+    assert (m == 25).all()
+    assert_covers(off, radius, DELTA, shrink=2)
+
+
+def test_hoeffding_covers_bernoulli_draws_given_their_size() -> None:
+    off, _, m = errors(20, lambda g: gs.graphs.bernoulli(20, 0.1, seed=g))
+    radii = np.array([bounds.hoeffding(1.0, int(k), DELTA) for k in m])
+    assert_covers(off, radii, DELTA, shrink=2)
+
+
+@pytest.mark.parametrize("m", [20, 60, 110])
+def test_serfling_covers_without_replacement(m: int) -> None:
+    off, _, _ = errors(16, lambda g: gs.graphs.uniform(16, m, seed=g))
+    radius = bounds.serfling(1.0, m, 120, DELTA)
+    assert radius < bounds.hoeffding(1.0, m, DELTA)
+    # Its factor is 1 - (m - 1)/pairs where the variance has 1 - m/pairs, so near m = pairs it is not as tight.
+    assert_covers(off, radius, DELTA, shrink=2 if m < 100 else 5)
+
+
+def test_empirical_bernstein_covers() -> None:
+    off, std, _ = errors(60, lambda g: gs.graphs.uniform(60, 900, seed=g))
+    radii = np.array([bounds.empirical_bernstein(s, 1.0, 900, 1770, DELTA) for s in std])
+    assert_covers(off, radii, DELTA, shrink=6)
+
+
+def test_bernoulli_covers_without_conditioning() -> None:
+    off, _, m = errors(20, lambda g: gs.graphs.bernoulli(20, 0.2, seed=g))
+    bound = bounds.bernoulli(1.0, 0.2, 20, DELTA)
+    assert bound.failure == pytest.approx(DELTA + math.exp(-38 / 8))
+    assert np.mean(m < 19) <= math.exp(-38 / 8)
+    assert_covers(off, bound.radius, bound.failure, shrink=4)
+
+
+def test_formulas() -> None:
+    assert bounds.hoeffding(2.0, 50, 0.05) == pytest.approx(2 * math.sqrt(math.log(40) / 100))
+    assert bounds.serfling(2.0, 50, 200, 0.05) == pytest.approx(2 * math.sqrt((1 - 49 / 200) * math.log(40) / 100))
+    assert bounds.bernoulli(2.0, 0.5, 10, 0.05).radius == pytest.approx(2 * math.sqrt(math.log(40) / 22.5))
+    kappa, log_term = 7 / 3 + 3 / math.sqrt(2), math.log(200)
+    few = 0.3 * math.sqrt(2 * (1 - 49 / 200) * log_term / 50) + kappa * 2 * log_term / 50
+    assert bounds.empirical_bernstein(0.3, 2.0, 50, 200, 0.05) == pytest.approx(few)
+    many = 0.3 * math.sqrt(2 * (1 - 150 / 200) * (1 + 1 / 150) * log_term / 150) + kappa * 2 * log_term / 150
+    assert bounds.empirical_bernstein(0.3, 2.0, 150, 200, 0.05) == pytest.approx(many)
+
+
+def test_failure_is_a_probability() -> None:
+    assert bounds.bernoulli(1.0, 0.01, 5, 0.5).failure == 1.0
+
+
+positive = st.floats(1e-3, 1e3)
+deltas = st.floats(1e-6, 0.999)
+
+
+@given(positive, positive, deltas)
+def test_edges_for_is_the_fewest_that_suffice(eps: float, d_max: float, delta: float) -> None:
+    m = bounds.edges_for(eps, d_max, delta)
+    assert m >= 1
+    assert bounds.hoeffding(d_max, m, delta) <= eps
+    assert m == 1 or bounds.hoeffding(d_max, m - 1, delta) > eps
+
+
+@given(st.integers(1, 10**9), positive, deltas)
+def test_edges_for_inverts_hoeffding_exactly(m: int, d_max: float, delta: float) -> None:
+    assert bounds.edges_for(bounds.hoeffding(d_max, m, delta), d_max, delta) == m
+
+
+@given(positive, st.integers(1, 500), st.integers(0, 500), deltas)
+def test_order_of_the_bounds(d_max: float, m: int, more: int, delta: float) -> None:
+    pairs = m + more
+    assert bounds.serfling(d_max, m, pairs, delta) <= bounds.hoeffding(d_max, m, delta)
+    assert bounds.hoeffding(d_max, m + 1, delta) < bounds.hoeffding(d_max, m, delta)
+    assert bounds.hoeffding(2 * d_max, m, delta) == pytest.approx(2 * bounds.hoeffding(d_max, m, delta))
+    assert bounds.hoeffding(d_max, m, delta / 2) > bounds.hoeffding(d_max, m, delta)
+    assert bounds.empirical_bernstein(0.0, d_max, m, pairs, delta) > 0
+
+
+def test_identical_agents_need_one_edge() -> None:
+    assert bounds.edges_for(0.1, 0.0, 0.05) == 1
+    assert bounds.hoeffding(0.0, 3, 0.05) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "words"),
+    [
+        (lambda: bounds.hoeffding(-1.0, 5, 0.1), "d_max", ["non-negative", "-1.0"]),
+        (lambda: bounds.hoeffding(math.inf, 5, 0.1), "d_max", ["finite"]),
+        (lambda: bounds.hoeffding(math.nan, 5, 0.1), "d_max", ["finite"]),
+        (lambda: bounds.hoeffding(1.0, 0, 0.1), "m", ["at least 1", "without edges"]),
+        (lambda: bounds.hoeffding(1.0, 5, 0.0), "delta", ["(0, 1)", "0.0"]),
+        (lambda: bounds.hoeffding(1.0, 5, 1.0), "delta", ["(0, 1)"]),
+        (lambda: bounds.hoeffding(1.0, 5, math.nan), "delta", ["(0, 1)"]),
+        (lambda: bounds.serfling(1.0, 5, 4, 0.1), "pairs", ["m = 5", "n(n-1)/2"]),
+        (lambda: bounds.empirical_bernstein(-0.1, 1.0, 5, 10, 0.1), "std", ["non-negative"]),
+        (lambda: bounds.empirical_bernstein(math.nan, 1.0, 5, 10, 0.1), "std", ["non-negative"]),
+        (lambda: bounds.empirical_bernstein(0.1, 1.0, 5, 4, 0.1), "pairs", ["m = 5"]),
+        (lambda: bounds.bernoulli(1.0, 0.0, 5, 0.1), "p", ["(0, 1]"]),
+        (lambda: bounds.bernoulli(1.0, 1.5, 5, 0.1), "p", ["(0, 1]", "1.5"]),
+        (lambda: bounds.bernoulli(1.0, 0.5, 1, 0.1), "n", ["at least 2"]),
+        (lambda: bounds.edges_for(0.0, 1.0, 0.1), "eps", ["positive"]),
+        (lambda: bounds.edges_for(math.nan, 1.0, 0.1), "eps", ["positive"]),
+    ],
+)
+def test_bad_arguments(call, name: str, words: list[str]) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(gs.InputError) as error:
+        call()
+    assert error.value.name == name
+    assert all(word in str(error.value) for word in words), str(error.value)
