@@ -1,0 +1,70 @@
+"""How differently do the agents of a team behave, how sure is that number, and what does it cost?
+
+The package is the paper's pipeline, one stage a folder, each using only the stages above it:
+
+    behavior     what every agent would do on every observation, and the distances between two answers
+    teams        policies evaluated on shared observations
+    graphs       which pairs of agents count
+    kernels      sums of pair distances, fast
+    metric       SND, Graph-SND, the Horvitz-Thompson estimator
+    bounds       how far a sampled graph can be off
+    estimation   measurements with intervals
+    report, cli  tables, figures and the command line
+
+>>> import torch, graphsnd as gs
+>>> team = gs.Gaussian(torch.randn(256, 10, 2), torch.ones(2))
+>>> torch.allclose(gs.graph_snd(team, gs.graphs.complete(10)), gs.snd(team))
+True
+"""
+
+from graphsnd import bounds, graphs
+from graphsnd.behavior import (
+    Behavior,
+    Categorical,
+    Deterministic,
+    Distance,
+    Gaussian,
+    Hellinger,
+    JensenShannon,
+    MultivariateGaussian,
+    Quantiles,
+    TotalVariation,
+    Wasserstein,
+    from_distribution,
+)
+from graphsnd.errors import InputError, MissingExtraError
+from graphsnd.estimation import Estimate, measure
+from graphsnd.graphs import Graph
+from graphsnd.metric import contributions, edge_distances, graph_snd, horvitz_thompson, pairwise, snd
+from graphsnd.teams import evaluate
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Behavior",
+    "Categorical",
+    "Deterministic",
+    "Distance",
+    "Estimate",
+    "Gaussian",
+    "Graph",
+    "Hellinger",
+    "InputError",
+    "JensenShannon",
+    "MissingExtraError",
+    "MultivariateGaussian",
+    "Quantiles",
+    "TotalVariation",
+    "Wasserstein",
+    "bounds",
+    "contributions",
+    "edge_distances",
+    "evaluate",
+    "from_distribution",
+    "graph_snd",
+    "graphs",
+    "horvitz_thompson",
+    "measure",
+    "pairwise",
+    "snd",
+]
