@@ -67,12 +67,16 @@ class Hellinger(Distance):
     maximum: ClassVar[float | None] = 1.0
 
     def embed(self, behavior: Behavior) -> Points:
-        """Square roots of the probabilities, under the Euclidean norm."""
+        """Square roots of the probabilities, under the Euclidean norm.
+
+        They are kept in float64: rounded to float32, the roots of two nearly equal policies differ by chance.
+        """
         # sqrt has no derivative at 0, where a masked action sits for every agent; there it counts as constant.
-        probs = flatten(_probs(behavior, self))
+        given = flatten(_probs(behavior, self))
+        probs = given.double()
         positive = probs > 0
         roots = torch.where(positive, probs, torch.ones_like(probs)).sqrt() * positive
-        return Points(roots * math.sqrt(0.5), Norm.EUCLIDEAN)
+        return Points(roots * math.sqrt(0.5), Norm.EUCLIDEAN, given.dtype)
 
 
 @dataclass(frozen=True)

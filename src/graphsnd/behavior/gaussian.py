@@ -91,10 +91,11 @@ class MultivariateGaussian(Behavior):
         The square root is taken once per agent instead of once per pair. It stays in float64 because the
         root of an eigenvalue that rounding moved by eps moves by sqrt(eps).
         """
-        loc = flatten(self.loc).double()
+        given = flatten(self.loc)
+        loc = given.double()
         actions = loc.shape[-1]
         root = psd_sqrt(self.covariance.double()).reshape(*loc.shape[:-1], actions * actions)
-        return Points(torch.cat([loc, root], dim=-1), Norm.BURES)
+        return Points(torch.cat([loc, root], dim=-1), Norm.BURES, given.dtype)
 
 
 def _check_psd(covariance: torch.Tensor) -> None:

@@ -26,6 +26,12 @@ class Points:
 
     values: torch.Tensor  # [observations, agents, features]
     norm: Norm
+    dtype: torch.dtype | None = None  # of the results, where the points are kept more precisely than the input
+
+    @property
+    def result_dtype(self) -> torch.dtype:
+        """Results come back in the precision of the input; sums behind them are float64."""
+        return self.dtype or self.values.dtype
 
     @property
     def observations(self) -> int:
@@ -45,8 +51,8 @@ class Points:
         """
         # The mean of float32 values near the largest float overflows as a sum; float64 does not.
         mean = self.values.to(torch.float64).mean(dim=1, keepdim=True)
-        return Points(mean.to(self.values.dtype), self.norm)
+        return Points(mean.to(self.values.dtype), self.norm, self.dtype)
 
     def slice(self, start: int, stop: int) -> Points:
         """The observations ``start`` to ``stop``, without a copy."""
-        return Points(self.values[start:stop], self.norm)
+        return Points(self.values[start:stop], self.norm, self.dtype)

@@ -41,7 +41,7 @@ def points_diameter(points: Points) -> float:
     if points.norm in (Norm.SQRT_JS, Norm.BURES):
         bound = min(bound, float(_radii(with_center, int(radii.argmin())).topk(2).values.sum()))
     # Rounded up by more than the rounding of the distances, so that "certified" survives float32.
-    slack = 1 + 16 * torch.finfo(points.values.dtype).eps
+    slack = 1 + 16 * torch.finfo(points.result_dtype).eps
     return bound * slack
 
 

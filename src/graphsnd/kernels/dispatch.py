@@ -18,7 +18,7 @@ from graphsnd.kernels import reference, separable
 
 COMPILED = {"gpu": "triton", "cpu": "numba"}  # backend and the package it needs
 COMPILED_NORMS = frozenset({Norm.EUCLIDEAN, Norm.HALF_L1, Norm.SQRT_JS})
-MAX_FEATURES = 64
+MAX_FEATURES = {"gpu": 128, "cpu": 4096}  # the GPU unrolls some loops over features
 SMALL = 1 << 16  # pair-features below which plain torch is done before a compiled kernel has loaded
 
 
@@ -108,8 +108,8 @@ def obstacle(backend: str, points: Points) -> str | None:
         return "the points are not on the CPU"
     if points.norm not in COMPILED_NORMS:
         return f"the {points.norm.value} norm has no compiled kernel"
-    if values.shape[2] > MAX_FEATURES:
-        return f"{values.shape[2]} features are more than {MAX_FEATURES}"
+    if values.shape[2] > MAX_FEATURES[backend]:
+        return f"{values.shape[2]} features are more than {MAX_FEATURES[backend]}"
     if values.dtype not in (torch.float32, torch.float64):
         return f"{values.dtype} is not supported"
     return _missing(backend)

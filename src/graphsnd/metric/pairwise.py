@@ -30,7 +30,7 @@ def pairwise(behavior: Behavior, distance: Distance | None = None, *, backend: s
                 [3., 0.]])
     """
     points = embed(behavior, distance)
-    return kernels.pair_matrix(points, backend=backend).to(result_dtype(points))
+    return kernels.pair_matrix(points, backend=backend).to(points.result_dtype)
 
 
 def edge_distances(
@@ -57,7 +57,7 @@ def edge_distances(
         tensor([3., 1.])
     """
     points = embed(behavior, distance)
-    return edge_means(points, graph, backend=backend).to(result_dtype(points))
+    return edge_means(points, graph, backend=backend).to(points.result_dtype)
 
 
 def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.Tensor:
@@ -78,8 +78,3 @@ def check_graph(graph: Graph, agents: int) -> None:
     if graph.n != agents:
         fix = f"Build it with n = {agents}."
         raise InputError("graph", f"on the behaviour's {agents} agents", f"a graph on {graph.n}", fix)
-
-
-def result_dtype(points: Points) -> torch.dtype:
-    """Results come back in the precision of the input; sums behind them are float64."""
-    return points.values.dtype

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from graphsnd import kernels
-from graphsnd.behavior import Behavior, Distance, Points, embed
+from graphsnd.behavior import Behavior, Distance, embed
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
-from graphsnd.metric.pairwise import check_graph, result_dtype
+from graphsnd.metric.pairwise import check_graph
 
 
 def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:
@@ -31,7 +31,7 @@ def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = 
     """
     points = embed(behavior, distance)
     pairs = points.agents * (points.agents - 1) / 2
-    return (kernels.pair_totals(points, backend=backend).mean() / pairs).to(result_dtype(points))
+    return (kernels.pair_totals(points, backend=backend).mean() / pairs).to(points.result_dtype)
 
 
 def graph_snd(
@@ -62,7 +62,7 @@ def graph_snd(
     check_graph(graph, points.agents)
     weights, total = normalised_weights(graph, points.values.device)
     sums = kernels.edge_totals(points, graph.edges.to(points.values.device), weights, backend=backend)
-    return torch.where(total > 0, sums.mean() / torch.where(total > 0, total, 1), 0).to(result_dtype(points))
+    return torch.where(total > 0, sums.mean() / torch.where(total > 0, total, 1), 0).to(points.result_dtype)
 
 
 def horvitz_thompson(
@@ -102,7 +102,7 @@ def horvitz_thompson(
     if graph.weights is not None:
         raise InputError("graph", "without weights of its own", "a weighted graph", "The design sets the weights.")
     total = kernels.edge_totals(points, graph.edges.to(points.values.device), backend=backend).mean()
-    return (total / (graph.inclusion * graph.pairs)).to(result_dtype(points))
+    return (total / (graph.inclusion * graph.pairs)).to(points.result_dtype)
 
 
 def normalised_weights(graph: Graph, device: torch.device) -> tuple[torch.Tensor | None, torch.Tensor]:

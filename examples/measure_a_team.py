@@ -1,0 +1,18 @@
+"""Measure twenty policies exactly, then from a tenth of the pairs, and say who stands out."""
+
+import torch
+
+import graphsnd as gs
+
+torch.manual_seed(0)
+team = [torch.nn.Sequential(torch.nn.Linear(6, 32), torch.nn.Tanh(), torch.nn.Linear(32, 2)) for _ in range(20)]
+observations = torch.randn(4096, 6)
+
+with torch.no_grad():
+    behavior = gs.evaluate([lambda o, p=p: (p(o), torch.tensor(0.3)) for p in team], observations)
+
+print(gs.measure(behavior))
+print(gs.measure(behavior, gs.graphs.uniform(n=20, m=19, seed=0)))
+
+contributions = gs.contributions(behavior)
+print(f"most distinct: agent {int(contributions.argmax())}, least: agent {int(contributions.argmin())}")
