@@ -142,6 +142,8 @@ class Differentiable:
 
     def pair_totals(self, points: Points) -> Tensor:
         """Sum over all pairs, for each observation."""
+        if not torch.is_grad_enabled():  # inside a Function, a leaf that requires a gradient always seems to want one
+            return self.raw.pair_totals(points.values.detach(), points.norm)
         return _PairTotals.apply(points.values, points.norm, self.raw)
 
     def pair_matrix(self, points: Points, weight: Tensor) -> Tensor:

@@ -60,7 +60,8 @@ class Triton:
         per_split = triton.cdiv(o, max(1, min(o, PROGRAMS * 2 // blocks**2)))
         out, scale = x.new_zeros(n, n, dtype=torch.float64), scale_of(x, norm)
         grid = (blocks * blocks, triton.cdiv(o, per_split))
-        tiles.matrix[grid](x, scale, weight.double(), out, o, n, blocks, per_split, *x.stride(), f, CODES[norm], size)
+        w = weight.double().contiguous()
+        tiles.matrix[grid](x, scale, w, out, o, n, blocks, per_split, *x.stride(), f, CODES[norm], size)
         upper = torch.triu(out, diagonal=1) * scale
         return upper + upper.T
 
@@ -81,8 +82,9 @@ class Triton:
         blocks = triton.cdiv(size, block)
         per_split = triton.cdiv(o, max(1, min(o, PROGRAMS // blocks)))
         out, scale = x.new_zeros(size, dtype=torch.float64), scale_of(x, norm)
+        edges, w = edges.contiguous(), weight.double().contiguous()
         edge_kernels.sums[(blocks, triton.cdiv(o, per_split))](
-            x, scale, edges.contiguous(), weight.double(), out, o, size, per_split, *x.stride(), f, CODES[norm], block
+            x, scale, edges, w, out, o, size, per_split, *x.stride(), f, CODES[norm], block
         )
         return out * scale
 
@@ -170,7 +172,12 @@ _GROUPS = WeakTensorKeyDictionary()  # a graph that is measured again need not b
 
 
 def _grouped(edges: Tensor, *key: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    known = _GROUPS.setdefault(edges, {})
+    if edges.is_inference():  # such a tensor does not count its changes
+        return group_edges(edges, *key)
+    version, known = _GROUPS.get(edges, (None, {}))
+    if version != edges._version:  # new, or written to since, which makes it another graph
+        known = {}
+        _GROUPS[edges] = (edges._version, known)
     if key not in known:
         known[key] = group_edges(edges, *key)
     return known[key]

@@ -162,13 +162,18 @@ def scale_of(x, n, stride_n, stride_f, F: tl.constexpr, B: tl.constexpr):
         for start in range(0, n, B):
             k = start + tl.arange(0, B)
             largest = tl.maximum(largest, tl.abs(tl.load(x + k * stride_n + f * stride_f, mask=k < n, other=0.0)))
-    top = tl.max(largest, axis=0)
+    return power_below(tl.max(largest, axis=0))
+
+
+@triton.jit
+def power_below(top):
+    """The power of two below each number: dividing by it, unlike by the number itself, rounds nothing."""
     if top.dtype == tl.float32:
         power = (top.to(tl.int32, bitcast=True) & 0x7F800000).to(tl.float32, bitcast=True)
-        return tl.maximum(power, 1e-37)
+        return tl.maximum(power, 2.0**-122)
     else:
         power = (top.to(tl.int64, bitcast=True) & 0x7FF0000000000000).to(tl.float64, bitcast=True)
-        return tl.maximum(power, 1e-300)
+        return tl.maximum(power, 2.0**-996)
 
 
 @triton.jit
@@ -204,7 +209,7 @@ def totals_small(
 ):  # fmt: skip
     """``out[o]`` for teams that fit one tile: BO observations at a time, the whole square at half weight.
 
-    Such teams are bound by memory, so every observation is simply divided by its largest value.
+    Such teams are bound by memory, so every observation is simply divided by the size of its largest value.
     """
     o = tl.program_id(0).to(tl.int64) * BO + tl.arange(0, BO)
     k = tl.arange(0, BN)
@@ -214,8 +219,9 @@ def totals_small(
     if NORM == 0:
         for f in range(F):
             largest = tl.maximum(largest, tl.abs(tl.load(at + f * stride_f, mask=mask, other=0.0)))
-    top = tl.max(largest, axis=1)
-    top = tl.where(top > 0, top, 1.0)
+    top = tl.full((BO,), 1.0, x.dtype.element_ty)
+    if NORM == 0:
+        top = power_below(tl.max(largest, axis=1))
     s = tl.zeros((BO, BN, BN), dtype=x.dtype.element_ty)
     for f in range(F):
         a = tl.load(at + f * stride_f, mask=mask, other=0.0) / top[:, None]

@@ -1,0 +1,5 @@
+"""``python -m graphsnd``."""
+
+from graphsnd.cli import main
+
+main()

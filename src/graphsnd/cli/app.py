@@ -1,0 +1,107 @@
+"""The application: its commands, its help, and how errors end."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from graphsnd import __version__
+from graphsnd.cli.bench import bench
+from graphsnd.cli.demo import demo
+from graphsnd.cli.doctor import doctor
+from graphsnd.cli.measure import measure
+from graphsnd.errors import InputError, MissingExtraError
+
+HELP = """
+How differently do the agents of a team behave, and how sure is that number?
+
+graphsnd measures System Neural Diversity (SND): the mean distance between what two agents would do on the same
+observations, over all pairs of agents, or over the edges of a graph (Graph-SND).
+
+[bold]Examples[/bold]
+
+[cyan]graphsnd demo[/cyan]
+  A built-in team of 100 agents, measured every way, with pictures and a page.
+
+[cyan]graphsnd measure team.npz[/cyan]
+  SND over all pairs. The file holds loc and scale, or probs, or actions ...
+
+[cyan]graphsnd measure team.npz --graph uniform:500 --json[/cyan]
+  An estimate of SND from 500 random pairs, with its interval, for scripts.
+
+[cyan]graphsnd measure team.npz --graph knn:5 --html team.html[/cyan]
+  Diversity among neighbours, with a page to share: a local measure, not SND.
+
+[bold]A file to start with[/bold]
+
+[cyan]numpy.savez("team.npz", loc=loc, scale=scale)[/cyan]
+  Two arrays of shape observations x agents x actions.
+"""
+
+
+def flow(text: str | None) -> str:
+    r"""Join the lines of each paragraph, because the terminal breaks them anew; indented lines stay as they are.
+
+    Example:
+        >>> flow("One\nparagraph.\n\nCommand\n  meaning")
+        'One paragraph.\n\nCommand\n  meaning'
+    """
+    return re.sub(r"(?<!\n)\n(?![\n ])", " ", inspect.cleandoc(text or ""))
+
+
+class Commands(TyperGroup):
+    """Bad input ends in one line on stderr and exit code 2; anything else is a bug and keeps its traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except (InputError, MissingExtraError) as error:
+            message = str(error)
+        except OSError as error:
+            # Reading is guarded where it happens, so this is a file that could not be written.
+            if isinstance(error, BrokenPipeError):
+                raise
+            message = f"Cannot use {error.filename!r}: {error.strerror}." if error.filename else str(error)
+        typer.echo("graphsnd: " + " ".join(message.split()), err=True)
+        raise typer.Exit(2)
+
+
+app = typer.Typer(
+    cls=Commands,
+    help=flow(HELP),
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"graphsnd {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+for command in (measure, demo, bench, doctor):
+    app.command(help=flow(command.__doc__))(command)
+
+
+def main() -> None:
+    """Run the command line."""
+    sys.exit(app(prog_name="graphsnd"))

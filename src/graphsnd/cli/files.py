@@ -1,0 +1,138 @@
+"""Teams from files: tensors by name, and never a pickle that could run code."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, MultivariateGaussian
+from graphsnd.errors import InputError
+
+# The keys of every family; a file must hold exactly one of these sets.
+FAMILIES: dict[tuple[str, ...], Callable[..., Behavior]] = {
+    ("loc", "scale"): Gaussian,
+    ("loc", "covariance"): MultivariateGaussian,
+    ("probs",): Categorical,
+    ("logits",): Categorical,
+    ("actions",): Deterministic,
+}
+OPTIONAL = ("mask", "positions")
+KEYS = frozenset(key for keys in FAMILIES for key in keys) | frozenset(OPTIONAL)
+# What torch.load raises on files that are cut, empty or something else altogether, besides UnpicklingError.
+PT_DAMAGE = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, struct.error)
+FORMS = "loc + scale, loc + covariance, probs, logits (+ mask), or actions"
+
+
+@dataclass(frozen=True, eq=False)
+class TeamFile:
+    """What a file holds."""
+
+    behavior: Behavior
+    positions: Tensor | None  # [agents, f], where the agents are
+
+
+def read_team(path: Path) -> TeamFile:
+    """Read a behaviour, and the agents' positions where there are any.
+
+    Args:
+        path: A ``.npz``, ``.safetensors`` or ``.pt`` file of named tensors. Other keys are ignored.
+
+    Raises:
+        InputError: For a file that is missing, unreadable, pickled, or does not hold exactly one behaviour.
+    """
+    readers = {".npz": _npz, ".safetensors": _safetensors, ".pt": _pt, ".pth": _pt}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        got = f"{path.name!r}"
+        raise InputError("FILE", "to end in .npz, .safetensors or .pt", got, "Save with numpy.savez or torch.save.")
+    if not path.is_file():
+        raise InputError("FILE", "to exist", f"no file {str(path)!r}" if not path.exists() else "a folder")
+    return _team(reader(path))
+
+
+def _team(tensors: dict[str, Tensor]) -> TeamFile:
+    # A lone `loc` fits no family, and loc with scale and covariance fits two; both are named for what they are.
+    held = [keys for keys in FAMILIES if set(keys) <= set(tensors)]
+    found = ", ".join(sorted(set(tensors) & KEYS)) or "none of these keys"
+    if not held:
+        raise InputError("FILE", f"to hold {FORMS}", found)
+    if len(held) > 1:
+        raise InputError("FILE", f"to hold only one of {FORMS}", found, "Save the one that should be compared.")
+    keys = held[0]
+    arguments = {key: tensors[key] for key in keys}
+    if "mask" in tensors:
+        if keys != ("logits",):
+            raise InputError("mask", "only together with `logits`", f"{' + '.join(keys)} and mask")
+        arguments["mask"] = tensors["mask"]
+    return TeamFile(FAMILIES[keys](**arguments), tensors.get("positions"))
+
+
+def _npz(path: Path) -> dict[str, Tensor]:
+    try:
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise InputError("FILE", "to be an .npz archive of named arrays", "a single array", "Use numpy.savez.")
+        with archive:
+            # Arrays are read one by one: a key that is not ours is never opened.
+            arrays = {key: archive[key] for key in archive.files if key in KEYS}
+    except (OSError, EOFError, ValueError, KeyError, RuntimeError, NotImplementedError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise _unreadable(path, error) from None
+    except (zipfile.BadZipFile, zlib.error, struct.error) as error:
+        raise _unreadable(path, error) from None
+    return {key: _tensor(key, array) for key, array in arrays.items()}
+
+
+def _tensor(key: str, array: np.ndarray) -> Tensor:  # type: ignore[type-arg]
+    if array.dtype.kind not in "fiub":
+        raise InputError(key, "to be an array of numbers", f"dtype {array.dtype}")
+    # torch knows neither foreign byte orders nor long doubles.
+    native = array.astype(np.float64) if array.dtype.itemsize > 8 else array.astype(array.dtype.newbyteorder("="))
+    return torch.from_numpy(native)
+
+
+def _safetensors(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as archive:
+            return {key: archive.get_tensor(key) for key in archive.keys() if key in KEYS}  # noqa: SIM118
+    except (OSError, SafetensorError, ValueError) as error:
+        raise _unreadable(path, error) from None
+
+
+def _pt(path: Path) -> dict[str, Tensor]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch remarks on foreign pickles before it refuses them
+            held = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError:
+        fix = "It may hold pickled objects, which are never loaded: save a dict of tensors, torch.save({'loc': ...})."
+        raise InputError("FILE", "to be tensors only", f"{path.name!r}, which is not", fix) from None
+    except PT_DAMAGE as error:
+        raise _unreadable(path, error) from None
+    if not isinstance(held, dict):
+        raise InputError("FILE", "to hold a dict of tensors by name", f"a {type(held).__name__}")
+    named = {key: value for key, value in held.items() if key in KEYS}
+    for key, value in named.items():
+        if not isinstance(value, Tensor):
+            raise InputError(str(key), "to be a tensor", f"a {type(value).__name__}")
+    return named
+
+
+def _unreadable(path: Path, error: BaseException) -> InputError:
+    # Readers explain at length and over several lines; the first sentence of the first one says what is wrong.
+    why = str(error).strip().splitlines()[0][:160].rstrip(". ") if str(error).strip() else type(error).__name__
+    fix = "Pickled objects are never loaded: save plain arrays of numbers." if "pickle" in why.lower() else ""
+    return InputError("FILE", f"to be a readable {path.suffix} file of tensors", f"{path.name!r} ({why})", fix)

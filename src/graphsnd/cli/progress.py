@@ -1,0 +1,33 @@
+"""Progress for people: on stderr, only on a terminal, and gone when the work is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+
+@contextmanager
+def steps(total: int, *, silent: bool = False) -> Iterator[Callable[[str], None]]:
+    """A bar over ``total`` named steps; call what it yields with the name of each step as it begins.
+
+    Args:
+        total: Number of steps.
+        silent: Show nothing, as when stderr is not a terminal.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    text = TextColumn("{task.description}")
+    columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=silent or not console.is_terminal) as progress:
+        task = progress.add_task("", total=total)
+        begun = 0
+
+        def step(name: str) -> None:
+            nonlocal begun
+            progress.update(task, description=name, completed=begun)
+            begun += 1
+
+        yield step

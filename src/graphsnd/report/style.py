@@ -1,0 +1,94 @@
+"""One look for every figure: colours, type, and the two ways a figure leaves this package."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, which the common colour-vision deficiencies keep apart; each group also has its own marker.
+BLUE, ORANGE, GREEN, VERMILLION = "#0072B2", "#E69F00", "#009E73", "#D55E00"
+PURPLE, SKY = "#CC79A7", "#56B4E9"
+GROUP_COLOURS = (BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY)
+GROUP_MARKERS = ("o", "s", "^", "D", "P", "X")
+
+INK, MUTED, FAINT = "#1B1F24", "#5F6771", "#D5DAE0"
+TRUTH = VERMILLION  # the exact SND, wherever it is drawn
+ESTIMATE = BLUE  # anything that estimates it
+LOCAL = MUTED  # measures that do not
+
+COLOURMAP = "viridis"  # perceptually uniform, safe for colour-blind eyes, and monotone in grey
+DPI = 170
+
+_RC = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib, so figures are the same everywhere
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 10,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.7,
+    "image.cmap": COLOURMAP,
+    "figure.facecolor": "white",
+    "savefig.facecolor": "white",
+    "svg.hashsalt": "graphsnd",  # the same figure gives the same bytes
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw inside this; matplotlib's settings are restored afterwards."""
+    import matplotlib
+
+    with matplotlib.rc_context(_RC):
+        yield
+
+
+def new_figure(width: float, height: float, *, layout: Literal["constrained"] | None = "constrained") -> Figure:
+    """A figure of this many inches that belongs to no window and to no global list."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout=layout)
+
+
+def save_png(figure: Figure, path: Path, *, dpi: int = DPI) -> Path:
+    """Write a PNG and return where."""
+    with style():
+        figure.savefig(path, format="png", dpi=dpi, metadata={"Software": "graphsnd"})
+    return path
+
+
+def svg_uri(figure: Figure) -> str:
+    """The figure as a ``data:`` address, for a page that needs no other file."""
+    buffer = io.BytesIO()
+    with style():
+        figure.savefig(buffer, format="svg", dpi=DPI, metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def group_look(group: int) -> tuple[str, str]:
+    """Colour and marker of a group, which repeat after six."""
+    return GROUP_COLOURS[group % len(GROUP_COLOURS)], GROUP_MARKERS[group % len(GROUP_MARKERS)]

@@ -1,0 +1,63 @@
+"""Which agents act alike: hierarchical clustering of a distance matrix, and a map of it in the plane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """An average-linkage tree over agents."""
+
+    links: NDArray[np.float64]  # SciPy's linkage matrix [agents - 1, 4]
+    order: NDArray[np.int64]  # [agents], the leaves from left to right
+
+    def cut(self, groups: int) -> NDArray[np.int64]:
+        """Cluster number of every agent, ``[agents]``, when the tree is cut into at most this many."""
+        from scipy.cluster.hierarchy import fcluster
+
+        found: NDArray[np.int64] = fcluster(self.links, groups, criterion="maxclust") - 1
+        return found
+
+
+def cluster(matrix: torch.Tensor) -> Tree:
+    """Average linkage of a symmetric ``[n, n]`` distance matrix, near leaves brought side by side.
+
+    Example:
+        >>> line = torch.tensor([0.0, 9.0, 1.0, 8.0])
+        >>> [int(agent) for agent in cluster((line[:, None] - line).abs()).cut(2)]
+        [0, 1, 0, 1]
+    """
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    condensed = squareform(matrix.detach().cpu().double().numpy(), checks=False)
+    # Optimal leaf ordering costs n^3; beyond a thousand agents the plain order has to do.
+    links = linkage(condensed, "average", optimal_ordering=len(matrix) <= 1000)
+    return Tree(links, np.asarray(leaves_list(links), dtype=np.int64))
+
+
+def agreement(tree: Tree, labels: torch.Tensor, groups: int) -> float:
+    """Share of agents that carry the majority label of their branch, with the tree cut into ``groups``."""
+    found = tree.cut(groups)
+    truth = labels.cpu().numpy()
+    right = sum(int(np.bincount(truth[found == branch]).max()) for branch in np.unique(found))
+    return right / len(truth)
+
+
+def behaviour_map(matrix: torch.Tensor) -> NDArray[np.float64]:
+    """Classical multidimensional scaling: agents in the plane ``[n, 2]``, near where they act alike."""
+    squared = matrix.detach().cpu().double().numpy() ** 2
+    centred = squared - squared.mean(0) - squared.mean(1)[:, None] + squared.mean()
+    values, vectors = np.linalg.eigh(-centred / 2)
+    top = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0.0))
+    # eigh leaves the signs open: fix them, so that the same team always gives the same picture.
+    picture: NDArray[np.float64] = top * np.where(top[np.abs(top).argmax(0), range(top.shape[1])] < 0, -1.0, 1.0)
+    return picture

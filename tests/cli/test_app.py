@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import graphsnd as gs
+from graphsnd.cli.doctor import findings
+from graphsnd.cli.specs import FORMS
+
+
+def test_version(run: Any) -> None:
+    assert run("--version").stdout == f"graphsnd {gs.__version__}\n"
+
+
+def test_no_arguments_show_the_help(run: Any) -> None:
+    assert "Examples" in run().output
+    assert run("--help").exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["measure", "demo", "doctor"])
+def test_every_command_has_help_and_is_listed(command: str, run: Any) -> None:
+    assert command in run("--help").stdout
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert "Usage: " in result.stdout
+
+
+def test_help_shows_every_graph_and_distance(run: Any) -> None:
+    text = run("measure", "--help").stdout
+    for word in (*(form.example for form in FORMS.values()), *gs.behavior.DISTANCES):
+        assert word in text
+
+
+def test_unknown_options_exit_with_2(run: Any) -> None:
+    assert run("measure", "team.npz", "--nonsense").exit_code == 2
+
+
+def test_errors_that_are_bugs_are_not_hidden(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("graphsnd.cli.doctor.findings", broken)
+    assert isinstance(run("doctor").exception, ZeroDivisionError)
+
+
+def test_a_missing_extra_is_one_line(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise gs.MissingExtraError("triton", "gpu")
+
+    monkeypatch.setattr("graphsnd.cli.doctor.findings", missing)
+    result = run("doctor")
+    assert result.exit_code == 2
+    assert "graphsnd[gpu]" in result.stderr
+
+
+def test_doctor_knows_the_versions_and_the_kernels(run: Any) -> None:
+    result = run("doctor")
+    assert result.exit_code == 0
+    names = [name for name, _ in findings()]
+    for name in ("graphsnd", "python", "torch", "numba", "triton", "CUDA device", "kernels: reference", "kernel cache"):
+        assert name in names
+        assert name in result.stdout
+
+
+def test_importing_the_library_loads_no_figures_and_no_command_line() -> None:
+    heavy = ("matplotlib", "typer", "rich", "graphsnd.cli", "graphsnd.report")
+    code = f"import sys, graphsnd; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+FILES = {
+    "index.html", "hero.png", "heatmap.png", "dendrogram.png", "graphs.png", "estimates.png", "contributions.png",
+}  # fmt: skip
+
+
+def test_a_small_demo_writes_everything(run: Any, tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "demo"
+    result = run("demo", "--out", out, "--agents", 16, "--observations", 64, "--seed", 1)
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in out.iterdir()} == FILES
+    for word in ("SND =", "complete", "bernoulli:0.1", "uniform:", "regular:", "knn:", "radius:", "cliques", "medic"):
+        assert word in result.stdout
+    assert "do not estimate SND" in " ".join(result.stdout.split())
+    page = (out / "index.html").read_text(encoding="utf-8")
+    assert "graphsnd demo --seed 1" in page
+    assert str(tmp_path) not in page
+
+
+def test_too_few_agents(run: Any, tmp_path: Path) -> None:
+    result = run("demo", "--agents", 3, "--out", tmp_path / "demo")
+    assert result.exit_code == 2
+    assert "`agents` to be at least 8" in result.stderr
+    assert not (tmp_path / "demo").exists()

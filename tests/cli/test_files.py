@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import graphsnd as gs
+from graphsnd.cli.files import read_team
+
+
+class Bomb:
+    """Unpickling this touches a file."""
+
+    def __init__(self, sentinel: Path) -> None:
+        self.sentinel = sentinel
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.sentinel),)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".pt", ".pth", ".NPZ"])
+def test_formats_hold_the_same_team(suffix: str, tensors: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    path = tmp_path / f"team{suffix}"
+    if suffix.lower() == ".npz":
+        with path.open("wb") as file:
+            np.savez(file, **{key: value.numpy() for key, value in tensors.items()})
+    elif suffix == ".safetensors":
+        save_file(tensors, path)
+    else:
+        torch.save(tensors, path)
+    team = read_team(path)
+    assert isinstance(team.behavior, gs.Gaussian)
+    assert torch.equal(team.behavior.loc, tensors["loc"])
+    assert torch.equal(team.behavior.scale, tensors["scale"])
+    assert team.positions is not None
+    assert torch.equal(team.positions, tensors["positions"])
+
+
+def test_families(save: Callable[..., Path]) -> None:
+    probs = np.random.default_rng(0).dirichlet(np.ones(4), size=(5, 3))
+    mask = np.array([True, True, True, False])
+    loc = np.zeros((5, 3, 2))
+    assert isinstance(read_team(save(probs=probs)).behavior, gs.Categorical)
+    masked = read_team(save(logits=np.log(probs), mask=mask)).behavior
+    assert isinstance(masked, gs.Categorical)
+    assert float(masked.probs[..., 3].abs().max()) == 0
+    assert isinstance(read_team(save(loc=loc, covariance=np.eye(2))).behavior, gs.MultivariateGaussian)
+    assert isinstance(read_team(save(actions=loc)).behavior, gs.Deterministic)
+
+
+@pytest.mark.parametrize("dtype", ["float16", ">f4", ">f8", "longdouble"])
+def test_numpy_dtypes_that_torch_does_not_know(dtype: str, save: Callable[..., Path]) -> None:
+    actions = np.arange(12.0).reshape(2, 3, 2)
+    behavior = read_team(save(actions=actions.astype(dtype))).behavior
+    assert float(gs.snd(behavior)) == pytest.approx(float(gs.snd(gs.Deterministic(torch.from_numpy(actions)))))
+
+
+def test_other_keys_are_ignored_even_if_they_are_pickled(save: Callable[..., Path], tmp_path: Path) -> None:
+    path = save(actions=np.zeros((5, 3, 2)), notes=np.array([Bomb(tmp_path / "boom")], dtype=object))
+    assert read_team(path).behavior.agents == 3
+    assert not (tmp_path / "boom").exists()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "match"),
+    [
+        ({}, "none of these keys"),
+        ({"loc": np.zeros((5, 3, 2))}, "to hold .*, got loc"),
+        ({"observations": np.zeros((5, 3, 2))}, "none of these keys"),
+        ({"loc": np.zeros((5, 3, 2)), "scale": np.ones(2), "covariance": np.eye(2)}, "only one of"),
+        ({"probs": np.ones((5, 3, 1)), "actions": np.zeros((5, 3, 2))}, "only one of"),
+        ({"actions": np.zeros((5, 3, 2)), "mask": np.ones(2)}, "`mask` only together with `logits`"),
+        ({"actions": np.array([["a", "b"]])}, "`actions` to be an array of numbers"),
+        ({"actions": np.zeros((5, 3, 2), dtype=complex)}, "`actions` to be an array of numbers"),
+    ],
+)
+def test_wrong_contents(arrays: dict[str, Any], match: str, save: Callable[..., Path]) -> None:
+    with pytest.raises(gs.InputError, match=match):
+        read_team(save(**arrays))
+
+
+def test_an_object_array_is_refused_and_does_not_run(save: Callable[..., Path], tmp_path: Path) -> None:
+    sentinel = tmp_path / "boom"
+    path = save(loc=np.array([Bomb(sentinel)], dtype=object), scale=np.ones(2))
+    with pytest.raises(gs.InputError, match=r"Pickled objects are never loaded"):
+        read_team(path)
+    assert not sentinel.exists()
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+def test_a_malicious_pt_is_refused_and_does_not_run(legacy: bool, tmp_path: Path) -> None:
+    sentinel, path = tmp_path / "boom", tmp_path / "team.pt"
+    torch.save({"loc": Bomb(sentinel)}, path, _use_new_zipfile_serialization=not legacy)
+    with pytest.raises(gs.InputError, match="pickled objects, which are never loaded"):
+        read_team(path)
+    assert not sentinel.exists()
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".pt", ".safetensors"])
+def test_a_plain_pickle_is_refused_and_does_not_run(suffix: str, tmp_path: Path) -> None:
+    sentinel, path = tmp_path / "boom", tmp_path / f"team{suffix}"
+    path.write_bytes(pickle.dumps({"loc": Bomb(sentinel)}))
+    with pytest.raises(gs.InputError, match="`FILE`"):
+        read_team(path)
+    assert not sentinel.exists()
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".pt", ".safetensors"])
+def test_damaged_files_are_input_errors(suffix: str, tensors: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    whole = tmp_path / f"whole{suffix}"
+    if suffix == ".npz":
+        np.savez_compressed(whole, **{key: value.numpy() for key, value in tensors.items()})
+    elif suffix == ".pt":
+        torch.save(tensors, whole)
+    else:
+        save_file(tensors, whole)
+    good, random, path = whole.read_bytes(), np.random.default_rng(0), tmp_path / f"team{suffix}"
+    damaged = [b"", b"\x80", b"hello", random.bytes(300), *(good[:cut] for cut in (1, 4, 60, 400, len(good) // 2))]
+    for _ in range(30):
+        noisy = bytearray(good)
+        for at in random.integers(0, len(good), 20):
+            noisy[at] ^= 0xFF
+        damaged.append(bytes(noisy))
+    for data in damaged:
+        path.write_bytes(data)
+        # A flipped byte may leave a file that is still readable; what may not happen is any other error.
+        with contextlib.suppress(gs.InputError):
+            read_team(path)
+
+
+def test_files_that_are_not_there_or_of_another_kind(tmp_path: Path) -> None:
+    with pytest.raises(gs.InputError, match="no file"):
+        read_team(tmp_path / "none.npz")
+    with pytest.raises(gs.InputError, match=r"to end in \.npz, \.safetensors or \.pt"):
+        read_team(tmp_path / "team.pkl")
+    (tmp_path / "folder.npz").mkdir()
+    with pytest.raises(gs.InputError, match="a folder"):
+        read_team(tmp_path / "folder.npz")
+
+
+def test_pt_must_be_a_dict_of_tensors(tmp_path: Path) -> None:
+    path = tmp_path / "team.pt"
+    torch.save(torch.zeros(3), path)
+    with pytest.raises(gs.InputError, match="a dict of tensors"):
+        read_team(path)
+    torch.save({"actions": [1.0, 2.0]}, path)
+    with pytest.raises(gs.InputError, match="`actions` to be a tensor, got a list"):
+        read_team(path)
+
+
+def test_npz_must_be_an_archive(tmp_path: Path) -> None:
+    path = tmp_path / "team.npz"
+    with path.open("wb") as file:
+        np.save(file, np.zeros((5, 3, 2)))
+    with pytest.raises(gs.InputError, match="a single array"):
+        read_team(path)

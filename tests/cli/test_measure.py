@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import graphsnd as gs
+
+KEYS = {
+    "value", "standard_error", "interval", "confidence", "agents", "observations", "pairs_total", "pairs_used",
+    "distance", "graph", "seconds",
+}  # fmt: skip
+
+
+def test_json_is_what_measure_returns(run: Any, save: Any, tensors: dict[str, torch.Tensor]) -> None:
+    path = save(**tensors)
+    result = run("measure", path, "--graph", "uniform:30", "--seed", 4, "--confidence", 0.9, "--json")
+    assert result.exit_code == 0
+    assert result.stdout.count("\n") == 1
+    found = json.loads(result.stdout)
+    assert set(found) >= KEYS
+    behavior = gs.Gaussian(tensors["loc"], tensors["scale"])
+    expected = gs.measure(behavior, gs.graphs.uniform(12, 30, seed=4), confidence=0.9).to_dict()
+    for key, value in expected.items():
+        if key != "graph":
+            assert found[key] == (list(value) if isinstance(value, tuple) else value), key
+    assert found["graph"] == "uniform:30"
+    assert found["seed"] == 4
+    assert found["seconds"] > 0
+
+
+@pytest.mark.parametrize("graph", ["complete", "bernoulli:0.5", "uniform:20", "regular:4", "knn:3", "radius:2"])
+def test_every_graph_in_a_table(graph: str, run: Any, save: Any, tensors: dict[str, torch.Tensor]) -> None:
+    result = run("measure", save(**tensors), "--graph", graph)
+    assert result.exit_code == 0, result.output
+    for word in ("SND", "agents", "observations", "pairs used", "distance", "seconds", graph):
+        assert word in result.stdout
+    local = graph.startswith(("knn", "radius"))
+    assert ("not an estimate of SND" in " ".join(result.stdout.split())) == local
+
+
+def test_distance_by_name(run: Any, save: Any) -> None:
+    probs = np.random.default_rng(0).dirichlet(np.ones(4), size=(20, 5))
+    path = save(probs=probs)
+    team = gs.Categorical(probs=torch.from_numpy(probs))
+    plain = json.loads(run("measure", path, "--json").stdout)
+    assert plain["distance"] == "total-variation"
+    assert plain["value"] == pytest.approx(float(gs.snd(team)))
+    other = json.loads(run("measure", path, "--distance", "jensen-shannon", "--json").stdout)
+    assert other["value"] == pytest.approx(float(gs.snd(team, gs.JensenShannon())))
+
+
+@pytest.mark.parametrize("graph", ["complete", "uniform:20", "knn:3"])
+def test_pictures_and_page(graph: str, run: Any, save: Any, tensors: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    html, png = tmp_path / "out.html", tmp_path / "out.png"
+    result = run("measure", save(**tensors), "--graph", graph, "--html", html, "--png", png, "--json")
+    assert result.exit_code == 0, result.output
+    json.loads(result.stdout)
+    assert png.read_bytes().startswith(b"\x89PNG")
+    page = html.read_text(encoding="utf-8")
+    assert page.count("data:image/svg+xml;base64,") == 3
+    assert f"--graph {graph}" in page
+    assert str(tmp_path) not in page
+
+
+def _bad() -> dict[str, tuple[dict[str, Any], list[str], str]]:
+    good = np.random.default_rng(0).normal(size=(20, 6, 2))
+    nan, infinite = good.copy(), good.copy()
+    nan[3, 2, 1], infinite[0, 0, 0] = np.nan, np.inf
+    probs = np.full((20, 6, 4), 0.25)
+    return {
+        "nan": ({"actions": nan}, [], "`actions` to be finite"),
+        "infinite": ({"loc": infinite, "scale": np.ones(2)}, [], "`loc` to be finite"),
+        "infinite scale": ({"loc": good, "scale": np.array([1, np.inf])}, [], "`scale` to be finite"),
+        "negative scale": ({"loc": good, "scale": -np.ones(2)}, [], "`scale` to be non-negative"),
+        "scale shape": ({"loc": good, "scale": np.ones(3)}, [], "`scale` to broadcast"),
+        "not psd": ({"loc": good, "covariance": np.diag([1.0, -1.0])}, [], "positive semi-definite"),
+        "probabilities": ({"probs": probs * 0.9}, [], "`probs` to sum to 1"),
+        "negative probability": ({"probs": probs - [0.5, -0.5, 0, 0]}, [], "`probs` to be non-negative"),
+        "logits": ({"logits": nan}, [], "`logits` to be finite"),
+        "mask": ({"logits": good, "mask": np.zeros(2, bool)}, [], "`mask` to allow"),
+        "rank": ({"actions": np.zeros(4)}, [], "`actions` with shape"),
+        "integers": ({"actions": np.zeros((20, 6, 2), int)}, [], "`actions` to have a floating dtype"),
+        "one agent": ({"actions": good[:, :1]}, [], "at least 2 agents"),
+        "no observations": ({"actions": good[:0]}, [], "at least one observation"),
+        "no keys": ({"x": good}, [], "`FILE` to hold"),
+        "p": ({"actions": good}, ["--graph", "bernoulli:1.5"], "`p`"),
+        "p zero": ({"actions": good}, ["--graph", "bernoulli:0"], "`p`"),
+        "m": ({"actions": good}, ["--graph", "uniform:16"], "`m`"),
+        "degree": ({"actions": good}, ["--graph", "regular:6"], "`degree`"),
+        "odd degree": ({"actions": good[:, :5]}, ["--graph", "regular:3"], "`degree`"),
+        "k": ({"actions": good, "positions": good[0]}, ["--graph", "knn:6"], "`k`"),
+        "radius": ({"actions": good, "positions": good[0]}, ["--graph", "radius:0"], "`r`"),
+        "no positions": ({"actions": good}, ["--graph", "knn:2"], "`positions`"),
+        "positions shape": ({"actions": good, "positions": good[0, :3]}, ["--graph", "knn:2"], "`positions`"),
+        "nan positions": ({"actions": good, "positions": nan[3]}, ["--graph", "knn:2"], "finite"),
+        "graph": ({"actions": good}, ["--graph", "star"], "`--graph`"),
+        "distance": ({"actions": good}, ["--distance", "euclid"], "`--distance`"),
+        "distance family": ({"actions": good}, ["--distance", "hellinger"], "`distance` to fit"),
+        "categorical family": ({"probs": probs}, ["--distance", "wasserstein"], "`distance` to fit"),
+        "confidence": ({"actions": good}, ["--confidence", "95"], "`--confidence` in (0, 1)"),
+        "empty draw": ({"actions": good}, ["--graph", "bernoulli:1e-9"], "at least one edge"),
+        "html folder": ({"actions": good}, ["--html", "no/such/folder/a.html"], "`--html` in a folder"),
+    }
+
+
+@pytest.mark.parametrize("case", _bad())
+def test_bad_input_is_one_line_and_exit_code_2(case: str, run: Any, save: Any) -> None:
+    arrays, options, message = _bad()[case]
+    result = run("measure", save(**arrays), *options, "--json")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert message in result.stderr
+    assert result.stderr.startswith("graphsnd: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_page_that_cannot_be_written(run: Any, save: Any, tensors: dict[str, torch.Tensor], tmp_path: Path) -> None:
+    result = run("measure", save(**tensors), "--html", tmp_path)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("scale", [1e-20, 1.0, 1e20])
+@pytest.mark.parametrize("shape", [(1, 2, 1), (3, 2, 2), (20, 6, 2)])
+def test_extreme_but_valid(scale: float, shape: tuple[int, ...], run: Any, save: Any, tmp_path: Path) -> None:
+    actions = scale * np.random.default_rng(1).normal(size=shape)
+    picture = ["--png", tmp_path / "a.png"] if shape[0] == 1 else []
+    result = run("measure", save(actions=actions), "--json", *picture)
+    assert result.exit_code == 0, result.output
+    expected = np.mean([np.linalg.norm(o[i] - o[j]) for o in actions for i in range(shape[1]) for j in range(i)])
+    assert json.loads(result.stdout)["value"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_identical_agents_are_zero(run: Any, save: Callable[..., Path], tmp_path: Path) -> None:
+    path = save(actions=np.ones((20, 6, 2)))
+    for graph in ("complete", "uniform:4"):
+        result = run("measure", path, "--graph", graph, "--json", "--png", tmp_path / "a.png")
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["value"] == 0
+
+
+def test_a_real_process_ends_with_2_and_no_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "team.pt"
+    path.write_bytes(b"not a checkpoint")
+    command = [sys.executable, "-m", "graphsnd", "measure", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("graphsnd: Expected `FILE`")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,118 @@
+"""The numba backend against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from graphsnd.behavior import Norm
+from tests.kernels import checks
+from tests.kernels.checks import DTYPES, NORMS, SCALES, SQUARES_OR_NOT, Shape, each_operation
+
+CPU = ("cpu", "cpu")
+# Around the numbers of lanes (64), of a tile (16) and of observations that fill lanes (16).
+SHAPES: list[Shape] = [
+    (1, 2, 1),
+    (3, 5, 2),
+    (15, 33, 3),
+    (16, 7, 4),
+    (70, 20, 5),
+    (129, 35, 9),
+    (2, 130, 4),
+    (5, 40, 64),
+    (17, 4, 130),
+]
+FEW, MANY = (5, 19, 3), (20, 19, 3)  # observations: lanes are agents or edges, lanes are observations
+
+each_norm = pytest.mark.parametrize("norm", NORMS, ids=lambda n: n.value)
+each_scaling_norm = pytest.mark.parametrize("norm", SQUARES_OR_NOT, ids=lambda n: n.value)
+each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+few_or_many = pytest.mark.parametrize("shape", [FEW, MANY], ids=["few", "many"])
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@each_operation
+@each_norm
+@each_dtype
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_agreement(operation: str, norm: Norm, dtype: torch.dtype, shape: Shape) -> None:
+    checks.check_agreement(operation, checks.draw(shape, norm, dtype), norm, "cpu")
+
+
+@each_operation
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("shape", [(200, 20, 3), (2, 130, 4)], ids=str)
+def test_agreement_with_threads(operation: str, shape: Shape) -> None:
+    checks.check_agreement(operation, checks.draw(shape, Norm.EUCLIDEAN, torch.float64), Norm.EUCLIDEAN, "cpu")
+
+
+@each_operation
+@each_norm
+@each_dtype
+@few_or_many
+@pytest.mark.parametrize("value", [0.3, 1e-30, 1e30])
+def test_identical_agents(operation: str, norm: Norm, dtype: torch.dtype, shape: Shape, value: float) -> None:
+    checks.check_identical_agents(operation, torch.full(shape, value, dtype=dtype), norm, "cpu")
+
+
+@each_operation
+@each_scaling_norm
+@few_or_many
+@pytest.mark.parametrize("scale", SCALES)
+def test_scale(operation: str, norm: Norm, shape: Shape, scale: float) -> None:
+    checks.check_scale(operation, shape, scale, norm, *CPU)
+
+
+@each_operation
+@each_norm
+@each_dtype
+@few_or_many
+def test_nan(operation: str, norm: Norm, dtype: torch.dtype, shape: Shape) -> None:
+    checks.check_nan(operation, shape, norm, dtype, *CPU)
+
+
+@each_operation
+@each_dtype
+@few_or_many
+def test_strides(operation: str, dtype: torch.dtype, shape: Shape) -> None:
+    checks.check_strides(operation, shape, Norm.EUCLIDEAN, dtype, *CPU)
+
+
+@few_or_many
+def test_expanded_weight(shape: Shape) -> None:
+    checks.check_expanded_weight(shape, Norm.EUCLIDEAN, torch.float64, *CPU)
+
+
+@each_operation
+@each_norm
+@pytest.mark.parametrize("shape", [(2, 4, 3), (16, 3, 2)], ids=["few", "many"])
+def test_gradients(operation: str, norm: Norm, shape: Shape) -> None:
+    checks.check_gradients(operation, shape, norm, *CPU)
+
+
+@each_operation
+def test_second_derivatives_are_refused(operation: str) -> None:
+    checks.check_second_derivatives_are_refused(operation, FEW, *CPU)
+
+
+@pytest.mark.parametrize("shape", [(16, 3000, 2), (2, 3000, 2), (300, 20, 2)], ids=str)
+def test_precision_of_totals(shape: Shape) -> None:
+    checks.check_precision_of_totals(shape, *CPU)
+
+
+@pytest.mark.parametrize("observations", [3, 40])
+def test_precision_of_edges(observations: int) -> None:
+    checks.check_precision_of_edges((observations, 500, 2), 20_000, *CPU)
+
+
+def test_no_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks.check_no_edges("cpu", monkeypatch)

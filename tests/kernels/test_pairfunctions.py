@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import special
+
+from graphsnd.kernels.pairfunctions import (
+    PAIR_FUNCTIONS,
+    bures,
+    euclidean,
+    half_l1,
+    safe_sqrt,
+    sqrt_js,
+    unit_scale,
+)
+from tests import oracles
+
+
+def exact_js(p: np.ndarray, q: np.ndarray) -> float:
+    """By relative entropies to the mean, summed in extended precision."""
+    p, q = p.astype(np.longdouble), q.astype(np.longdouble)
+    m = (p + q) / 2
+    terms = [x * np.log(x / y) for r in (p, q) for x, y in zip(r, m, strict=True) if x > 0]
+    return math.sqrt(max(0.0, float(sum(terms) / 2)))
+
+
+def test_safe_sqrt_has_no_slope_at_zero() -> None:
+    x = torch.tensor([0.0, 4.0, 1e-40], requires_grad=True)
+    root = safe_sqrt(x)
+    root.sum().backward()
+    assert root[:2].tolist() == [0.0, 2.0]
+    assert x.grad is not None
+    assert x.grad[:2].tolist() == [0.0, 0.25]
+    assert x.grad.isfinite().all()
+
+
+def test_every_norm_has_a_function() -> None:
+    assert {norm.value for norm in PAIR_FUNCTIONS} == {"euclidean", "half-l1", "sqrt-js", "bures"}
+
+
+def test_small_differences_of_large_numbers_survive() -> None:
+    x, y = torch.tensor([4096.0, 4096.0]), torch.tensor([4096.0, 4096.0 + 2**-11])
+    assert float(euclidean(x, y)) == 2**-11
+    assert float(half_l1(x, y)) == 2**-12
+
+
+@pytest.mark.parametrize("gap", [0.9, 0.7, 0.5, 0.26, 0.25, 0.24, 1e-2, 1e-3, 1e-4])
+def test_sqrt_js_across_the_threshold_of_its_series(gap: float) -> None:
+    p = np.array([0.5 * (1 + gap), 0.5 * (1 - gap)])
+    q = p[::-1].copy()
+    found = float(sqrt_js(torch.from_numpy(p), torch.from_numpy(q)))
+    assert found == pytest.approx(exact_js(p, q), rel=1e-9)
+    narrow = float(sqrt_js(torch.from_numpy(p).float(), torch.from_numpy(q).float()))
+    wide = exact_js(*(torch.from_numpy(r).float().double().numpy() for r in (p, q)))
+    assert narrow == pytest.approx(wide, rel=1e-6)
+
+
+@given(st.integers(0, 2**31), st.integers(2, 20), st.floats(0.01, 10), st.booleans())
+def test_sqrt_js_against_relative_entropies(seed: int, actions: int, concentration: float, holes: bool) -> None:
+    rng = np.random.default_rng(seed)
+    p, q = rng.dirichlet(np.full(actions, concentration), size=2)
+    if holes:
+        p[rng.integers(actions)] = 0
+        q[rng.integers(actions)] = 0
+    m = (p + q) / 2
+    expected = math.sqrt(max(0.0, (special.rel_entr(p, m) + special.rel_entr(q, m)).sum() / 2))
+    found = float(sqrt_js(torch.from_numpy(p), torch.from_numpy(q)))
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+def test_sqrt_js_slopes() -> None:
+    p = torch.tensor([[0.2, 0.3, 0.5]], dtype=torch.float64, requires_grad=True)
+    q = torch.tensor([[0.3, 0.3, 0.4]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(sqrt_js, (p, q))
+    zero = torch.tensor([[0.0, 0.5, 0.5]], dtype=torch.float64, requires_grad=True)
+    sqrt_js(zero, q).sum().backward()
+    assert zero.grad is not None
+    assert zero.grad.isfinite().all()
+    assert zero.grad[0, 0] == 0
+
+
+def test_second_derivatives_are_refused_instead_of_wrong() -> None:
+    p = torch.tensor([0.2, 0.8], dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(sqrt_js(p, torch.tensor([0.5, 0.5]).double()), p, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.sum().backward()
+
+
+def roots(rng: np.random.Generator, count: int, actions: int, rank: int) -> np.ndarray:
+    factor = rng.normal(size=(count, actions, rank))
+    values, vectors = np.linalg.eigh(factor @ np.swapaxes(factor, 1, 2))
+    return (vectors * np.sqrt(np.clip(values, 0, None))[:, None]) @ np.swapaxes(vectors, 1, 2)
+
+
+@pytest.mark.parametrize("actions", [1, 2, 3, 4])
+@pytest.mark.parametrize("deficit", [0, 1])
+def test_bures(actions: int, deficit: int) -> None:
+    rank = max(1, actions - deficit)
+    rng = np.random.default_rng(actions)
+    root, loc = roots(rng, 8, actions, rank), rng.normal(size=(8, actions))
+    rows = torch.from_numpy(np.concatenate([loc, root.reshape(8, -1)], axis=1))
+    found = bures(rows[:, None], rows[None])
+    assert not found.diagonal().any()
+    torch.testing.assert_close(found, found.T, rtol=1e-12, atol=0)
+    for i in range(8):
+        for j in range(i):
+            expected = oracles.bures_wasserstein(loc[i], root[i] @ root[i], loc[j], root[j] @ root[j])
+            # The oracle's square roots lose half the digits where a covariance is singular.
+            assert float(found[i, j]) == pytest.approx(expected, rel=1e-9 if rank == actions else 1e-6)
+
+
+@pytest.mark.parametrize("actions", [1, 2, 3])
+def test_bures_of_equal_covariances_is_the_distance_of_the_means(actions: int) -> None:
+    root = torch.from_numpy(roots(np.random.default_rng(0), 1, actions, actions)).reshape(1, -1)
+    loc = torch.zeros(1, actions, dtype=torch.float64)
+    x, y = torch.cat([loc, root], -1), torch.cat([loc + 1e-9, root], -1)
+    assert float(bures(x, y)) == pytest.approx(1e-9 * math.sqrt(actions), rel=1e-6)
+    assert float(bures(x, x)) == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@given(exponent=st.integers(-1000, 1000))
+def test_unit_scale_is_a_power_of_two_near_the_largest_difference(dtype: torch.dtype, exponent: int) -> None:
+    limit = 120 if dtype == torch.float32 else 1000
+    exponent = max(-limit, min(limit, exponent))
+    values = torch.tensor([[[0.0, 1.0], [1.5, 0.5]]], dtype=dtype) * 2.0**exponent
+    scale = unit_scale(values)
+    assert scale.dtype == dtype
+    assert math.frexp(float(scale))[0] == 0.5
+    assert 0.25 <= 1.5 * 2.0**exponent / float(scale) <= 4
+
+
+def test_unit_scale_of_equal_agents() -> None:
+    assert float(unit_scale(torch.zeros(1, 2, 1))) == 1
+    assert math.isfinite(float(unit_scale(torch.full((1, 2, 1), 3e38))))
+
+
+def test_unit_scale_looks_at_differences_but_never_overflows_the_values() -> None:
+    values = torch.tensor([[[3e38, 1e-20], [3e38, 2e-20]]])
+    scale = unit_scale(values)
+    assert scale < 1e6
+    assert (values / scale).isfinite().all()

@@ -1,0 +1,139 @@
+"""All-pairs totals by sorting, against the pairs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from graphsnd import kernels
+from graphsnd.behavior import Norm, Points
+from graphsnd.kernels import reference, separable
+
+CASES = [(Norm.HALF_L1, 1), (Norm.HALF_L1, 4), (Norm.EUCLIDEAN, 1)]
+each = pytest.mark.parametrize(("norm", "features"), CASES, ids=lambda v: getattr(v, "value", str(v)))
+
+
+def draw(generator: torch.Generator, *shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    """Few distinct values among agents 0 to 4, so that there are ties of two and more."""
+    values = torch.randn(shape, generator=generator, dtype=dtype)
+    values[:, :5] = values[:, :5].round()
+    return values
+
+
+def with_slopes(values: torch.Tensor, norm: Norm, total: object) -> tuple[torch.Tensor, torch.Tensor]:
+    values = values.detach().requires_grad_()
+    found = total(Points(values, norm))  # type: ignore[operator]
+    upstream = torch.linspace(-1, 2, len(values), dtype=torch.float64)
+    return found.detach(), torch.autograd.grad(found, values, upstream)[0]
+
+
+@each
+@pytest.mark.parametrize("agents", [2, 3, 10, 51])
+@pytest.mark.parametrize("chunk", [1, separable.CHUNK])
+def test_against_the_pairs(
+    norm: Norm, features: int, agents: int, chunk: int, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(separable, "CHUNK", chunk)
+    values = draw(generator, 6, agents, features)
+    expected, expected_slope = with_slopes(values, norm, reference.pair_totals)
+    found, slope = with_slopes(values, norm, separable.pair_totals)
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found, expected, rtol=1e-13, atol=0)
+    torch.testing.assert_close(slope, expected_slope, rtol=1e-13, atol=1e-13)
+
+
+@each
+def test_float32_is_summed_in_float64(norm: Norm, features: int, generator: torch.Generator) -> None:
+    values = draw(generator, 4, 300, features, dtype=torch.float32) + 100
+    expected, expected_slope = with_slopes(values.double(), norm, reference.pair_totals)
+    found, slope = with_slopes(values, norm, separable.pair_totals)
+    assert slope.dtype == torch.float32
+    torch.testing.assert_close(found, expected, rtol=1e-13, atol=0)
+    torch.testing.assert_close(slope.double(), expected_slope, rtol=1e-6, atol=1e-6)
+
+
+@each
+def test_gradients(norm: Norm, features: int, generator: torch.Generator) -> None:
+    values = torch.randn(2, 5, features, generator=generator, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(lambda v: separable.pair_totals(Points(v, norm)), (values,))
+
+
+@each
+@pytest.mark.parametrize("agents", [1, 7])
+@pytest.mark.parametrize("value", [0.3, 1e-30, 1e30])
+def test_equal_agents_are_an_exact_zero(norm: Norm, features: int, agents: int, value: float) -> None:
+    for dtype in (torch.float32, torch.float64):
+        found, slope = with_slopes(torch.full((3, agents, features), value, dtype=dtype), norm, separable.pair_totals)
+        assert found.tolist() == [0.0] * 3
+        assert not slope.any()
+
+
+@each
+def test_nan_comes_out_as_nan(norm: Norm, features: int, generator: torch.Generator) -> None:
+    values = draw(generator, 3, 8, features)
+    values[1, 4, 0] = torch.nan
+    found = separable.pair_totals(Points(values, norm))
+    assert found.isnan().tolist() == [False, True, False]
+
+
+@each
+def test_strides(norm: Norm, features: int, generator: torch.Generator) -> None:
+    values = draw(generator, 6, 10, features)
+    turned = values.permute(2, 1, 0).contiguous().permute(2, 1, 0)
+    expected = with_slopes(values, norm, separable.pair_totals)
+    for found, wanted in zip(with_slopes(turned, norm, separable.pair_totals), expected, strict=True):
+        assert torch.equal(found, wanted)
+
+
+def test_a_hundred_thousand_agents(generator: torch.Generator) -> None:
+    n = 100_000
+    values = torch.rand(2, n, 1, generator=generator, dtype=torch.float64)
+    found, slope = with_slopes(values, Norm.EUCLIDEAN, separable.pair_totals)
+    # Two uniform numbers are 1/3 apart on average; the mean over all pairs is within 5 standard deviations.
+    assert (found / (n * (n - 1) / 2) - 1 / 3).abs().max() < 5 * (4 / 45 / n) ** 0.5
+    # The gap between neighbours k and k + 1 separates k * (n - k) pairs.
+    gaps = values[..., 0].sort().values.diff()
+    k = torch.arange(1, n, dtype=torch.float64)
+    torch.testing.assert_close(found, (gaps * (k * (n - k))).sum(dim=1), rtol=1e-12, atol=0)
+    smallest = values[0, :, 0].argmin()
+    assert slope[0, smallest, 0] == n - 1  # upstream is -1 and all the others are larger
+
+
+def test_threads_sort_as_one_does(generator: torch.Generator) -> None:
+    values = torch.randn(40, 1000, 3, generator=generator, dtype=torch.float64)
+    one = separable.pair_totals(Points(values, Norm.HALF_L1))
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        several = separable.pair_totals(Points(values, Norm.HALF_L1))
+    finally:
+        torch.set_num_threads(before)
+    torch.testing.assert_close(several, one, rtol=1e-13, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("norm", "features", "expected"),
+    [
+        (Norm.HALF_L1, 1, True),
+        (Norm.HALF_L1, 4, True),
+        (Norm.EUCLIDEAN, 1, True),
+        (Norm.EUCLIDEAN, 2, False),
+        (Norm.SQRT_JS, 1, False),
+        (Norm.BURES, 2, False),
+    ],
+    ids=str,
+)
+def test_auto_sorts_where_it_can_and_a_named_backend_does_not(
+    norm: Norm, features: int, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Points] = []
+    sort = separable.pair_totals
+    monkeypatch.setattr(separable, "pair_totals", lambda p: (calls.append(p), sort(p))[1])
+    points = Points(torch.rand(3, 6, features, dtype=torch.float64), norm)
+    found = kernels.pair_totals(points)
+    assert bool(calls) is expected
+    calls.clear()
+    for backend in ("reference", "cpu") if norm is not Norm.BURES else ("reference",):
+        named = kernels.pair_totals(points, backend=backend)
+        torch.testing.assert_close(named, found, rtol=1e-12, atol=0)
+    assert not calls
