@@ -39,7 +39,7 @@ def distances(norm, x, y, d):
         divergences(x, y, d)
 
 
-@jit
+@inlined
 def squares(x, y, d):
     """Sums of squared differences."""
     features = x.shape[0]
@@ -68,6 +68,19 @@ def squares(x, y, d):
             a = x[f, q] - y[f, q]
             d[q] += a * a
         f += 1
+
+
+@inlined
+def add_distances(norm, x, y, d, acc):
+    """Add the distances to ``acc[lane]``; the root of a square is taken on the way."""
+    if norm == EUCLIDEAN:
+        squares(x, y, d)
+        for q in range(LANES):
+            acc[q] += np.sqrt(d[q])
+    else:
+        distances(norm, x, y, d)
+        for q in range(LANES):
+            acc[q] += d[q]
 
 
 @jit
@@ -182,9 +195,7 @@ def totals(norm, x, inverse, first, last, out):
                 acc[:] = 0
                 for i in range(a, min(a + TILE, n)):
                     for j in range(max(b, i + 1), min(b + TILE, n)):
-                        distances(norm, block[i], block[j], d)
-                        for q in range(LANES):
-                            acc[q] += d[q]
+                        add_distances(norm, block[i], block[j], d, acc)
                 for q in range(LANES):
                     sums[q] += acc[q]
         for q in range(count):

@@ -263,11 +263,11 @@ def slope(a, b, r, NORM: tl.constexpr):
     elif NORM == 1:
         return tl.where(a > b, r, tl.where(a < b, -r, 0.0))
     else:
-        total = a + b
-        t = tl.where(total > 0, (a - b) / tl.where(total > 0, total, 1.0), 0.0)
-        # log(1 + t) loses digits for small t, where its series does not.
+        total = tl.where(a + b > 0, a + b, 1.0)
+        t = (a - b) / total
+        # log(1 + t) loses digits for small t, where its series does not; 1 + t = 2a / (a + b) keeps those of small a.
         series = t * (1.0 - t * (0.5 - t * (1.0 / 3 - t * (0.25 - t * (0.2 - t * (1.0 / 6))))))
-        log = tl.where(tl.abs(t) < 0.03, series, tl.log(tl.where(t > -1, 1.0 + t, 1.0)))
+        log = tl.where(tl.abs(t) < 0.03, series, tl.log(tl.where(a > 0, 2.0 * a / total, 1.0)))
         return log * r
 
 
