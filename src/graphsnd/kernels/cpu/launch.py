@@ -78,14 +78,21 @@ class Numba:
         return torch.from_numpy(sum(parts[share] for share in shares)) * scale
 
     def edge_totals(self, x: Tensor, norm: Norm, edges: Tensor, coefficient: Tensor | None) -> Tensor:  # noqa: D102
-        if coefficient is None:
-            coefficient = torch.ones(edges.shape[0], dtype=torch.float64)
         if x.shape[0] < FEW:
-            return self.observation_edges(x, norm, edges.expand(x.shape[0], -1, -1)) @ coefficient.double()
-        a, code, inverse = _array(x), CODES[norm], _inverse(scale := scale_of(x, norm))
-        e, c, out = _array(edges), _array(coefficient.double()), np.empty(x.shape[0])
-        _spread(lambda i, j: loops.shared_totals(code, a, inverse, e, c, i, j, out), _shares(x.shape[0]))
-        return torch.from_numpy(out) * scale
+            own = self.observation_edges(x, norm, edges.expand(x.shape[0], -1, -1))
+            return own.sum(dim=1) if coefficient is None else own @ coefficient.double()
+        a, code, e = _array(x), CODES[norm], _array(edges)
+        c = _array(x.new_empty(0, dtype=torch.float64) if coefficient is None else coefficient.double())
+
+        def run(inverse: Any) -> Tensor:
+            out = np.empty(x.shape[0])
+            _spread(lambda i, j: loops.shared_totals(code, a, inverse, e, c, i, j, out), _shares(x.shape[0]))
+            return torch.from_numpy(out)
+
+        if coefficient is not None:  # the size of the sums says nothing about that of the distances
+            scale = scale_of(x, norm)
+            return run(_inverse(scale)) * scale
+        return _in_range(run, x, norm, terms=edges.shape[0])
 
     def edge_sums_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:  # noqa: D102
         if x.shape[0] < FEW:

@@ -352,18 +352,27 @@ def shared(norm, x, inverse, edges, weight, first, last, out):
 
 @jit
 def shared_totals(norm, x, inverse, edges, coefficient, first, last, out):
-    """``out[o]``: sum over edges of coefficient times distance; lanes are observations."""
+    """``out[o]``: sum over edges of distance, times coefficient if there are any; lanes are observations."""
     n, features = x.shape[1], x.shape[2]
     block = np.empty((n, features, LANES), x.dtype)
-    d, sums = np.empty(LANES, x.dtype), np.empty(LANES, np.float64)
+    d, acc, sums = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype), np.empty(LANES, np.float64)
     for o in range(first, last, LANES):
         count = min(LANES, last - o)
         load(x, o, count, inverse, block)
         sums[:] = 0
-        for e in range(edges.shape[0]):
-            distances(norm, block[edges[e, 0]], block[edges[e, 1]], d)
-            for q in range(LANES):
-                sums[q] += coefficient[e] * d[q]
+        for start in range(0, edges.shape[0], TILE * TILE):
+            stop = min(start + TILE * TILE, edges.shape[0])
+            if coefficient.shape[0] == 0:
+                acc[:] = 0
+                for e in range(start, stop):
+                    add_distances(norm, block[edges[e, 0]], block[edges[e, 1]], d, acc)
+                for q in range(LANES):
+                    sums[q] += acc[q]
+            else:
+                for e in range(start, stop):
+                    distances(norm, block[edges[e, 0]], block[edges[e, 1]], d)
+                    for q in range(LANES):
+                        sums[q] += coefficient[e] * d[q]
         for q in range(count):
             out[o + q] = sums[q]
 
