@@ -66,15 +66,17 @@ def processor() -> str:
 
 def commit() -> dict[str, Any]:
     """The commit of the checkout that this package runs from, and whether it was changed; None for an installed one."""
+    told = os.environ.get("GRAPHSND_COMMIT")  # a copy sent to another machine without its history
+    if told:
+        return {"commit": told, "dirty": None}
     package = Path(__file__).resolve().parents[1]
     top = _git(package, "rev-parse", "--show-toplevel")
     # A package in somebody's site-packages may lie inside a repository that is not ours.
     if top is None or Path(top).resolve() / "src" / "graphsnd" != package:
-        # A copy sent to another machine without its history may be told where it comes from.
-        return {"commit": os.environ.get("GRAPHSND_COMMIT"), "dirty": None}
+        return {"commit": None, "dirty": None}
     return {
         "commit": _git(package, "rev-parse", "--verify", "--quiet", "HEAD"),
-        "dirty": _git(package, "--no-optional-locks", "status", "--porcelain") != "",
+        "dirty": _git(package, "--no-optional-locks", "status", "--porcelain", "--untracked-files=no") != "",
     }
 
 
