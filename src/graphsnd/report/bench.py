@@ -63,6 +63,9 @@ def _panel(ax: Axes, result: dict[str, Any], observations: int) -> bool:
             ax.plot(n, y, marker, color=colour, markerfacecolor="white" if part else colour, markersize=5.5, zorder=3)
     ax.set_xscale("log")
     ax.set_yscale("log")
+    # Autoscaling saw the error bars before the axis was logarithmic, and made room for values near 0.
+    ax.relim()
+    ax.autoscale_view()
     ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
     ax.minorticks_off()
     ax.set_xlabel("agents, n")
