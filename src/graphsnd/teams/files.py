@@ -1,0 +1,177 @@
+"""A stacked team as two files: ``team.safetensors`` with the numbers, ``team.json`` with what they are."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from graphsnd.errors import InputError
+from graphsnd.teams.heads import HEADS, Head
+from graphsnd.teams.network import StackedMLP
+from graphsnd.teams.stacked import StackedTeam
+
+FORMAT, VERSION = "graphsnd-team", 1
+TENSORS, DESCRIPTION = "team.safetensors", "team.json"
+
+
+def save(team: StackedTeam, path: str | os.PathLike[str]) -> None:
+    """Write ``team`` into the folder ``path``, made if need be.
+
+    Each file is complete or absent: written under another name, flushed to the disk, then renamed. The description
+    stands in both files, so that two saves which a crash has mixed are noticed.
+
+    Args:
+        team: A stacked team.
+        path: A folder.
+
+    Raises:
+        InputError: When ``team.about`` is more than JSON can say, or ``path`` is a file.
+
+    Example:
+        >>> import tempfile
+        >>> from graphsnd.teams import CategoricalHead, StackedMLP, Team
+        >>> network = StackedMLP.create((5,), (18, 64, 4), generator=torch.Generator().manual_seed(0))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save(StackedTeam(network, CategoricalHead(4), about={"seed": 0}), folder)
+        ...     Team.load(folder)
+        StackedTeam(agents=5, observation_features=18)
+    """
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise InputError("path", "to be a folder", f"the file {folder}")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        text = json.dumps(_describe(team), indent=2, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError("about", "to hold only what JSON can say", str(error)) from None
+    tensors = {name: value.detach().contiguous() for name, value in _state(team.network, team.head).items()}
+    _replace(folder / TENSORS, lambda file: save_file(tensors, file, metadata={"team": text}))
+    _replace(folder / DESCRIPTION, lambda file: file.write_text(text + "\n", encoding="utf-8"))
+
+
+def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu") -> StackedTeam:
+    """Read the team in the folder ``path``; nothing is unpickled.
+
+    Args:
+        path: A folder, or one of the two files in it.
+        device: Where to put the weights.
+
+    Raises:
+        InputError: When a file is missing, damaged, of another version, or the tensors do not fit.
+    """
+    folder = Path(path).parent if Path(path).name in (TENSORS, DESCRIPTION) else Path(path)
+    description = _description(folder / DESCRIPTION)
+    tensors = _tensors(folder / TENSORS, description, device)
+    try:
+        sizes, agents = tuple(map(int, description["sizes"])), int(description["agents"])
+        head = _head(description["head"], agents)
+        blank = _shapes(sizes, agents, head)
+        _check_shapes(folder / TENSORS, tensors, blank)
+        count = len(sizes) - 1
+        weights, biases = ([tensors[f"network.{kind}.{i}"] for i in range(count)] for kind in ("weights", "biases"))
+        network = StackedMLP(weights, biases, activation=description["activation"])
+        head.to(device, weights[0].dtype)
+        head.load_state_dict({k.removeprefix("head."): v for k, v in tensors.items() if k.startswith("head.")})
+        return StackedTeam(network, head, about=description["about"])
+    except (KeyError, TypeError) as error:
+        raise InputError("path", f"with a complete {folder / DESCRIPTION}", f"trouble with {error}") from None
+
+
+def _describe(team: StackedTeam) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "agents": team.agents,
+        "sizes": list(team.network.sizes),
+        "activation": team.network.activation,
+        "head": {"name": team.head.name, "actions": team.head.actions, **team.head.options()},
+        "about": team.about,
+    }
+
+
+def _state(network: StackedMLP, head: Head) -> dict[str, Tensor]:
+    parts = {"network": network.state_dict(), "head": head.state_dict()}
+    return {f"{part}.{name}": value for part, state in parts.items() for name, value in state.items()}
+
+
+def _replace(target: Path, write: Callable[[Path], object]) -> None:
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        write(temporary)
+        _flush(temporary)
+        os.replace(temporary, target)
+        _flush(target.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _description(file: Path) -> dict[str, Any]:
+    try:
+        description = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError("path", f"to hold {DESCRIPTION}", f"no file {file}") from None
+    except ValueError as error:
+        raise InputError("path", f"with {file} in JSON", str(error)) from None
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
+        raise InputError("path", f"with the format {FORMAT!r} in {file}", "something else")
+    if description.get("version") != VERSION:
+        fix = "Read it with the version of graphsnd that wrote it."
+        raise InputError("path", f"of version {VERSION}", f"version {description.get('version')!r} in {file}", fix)
+    return description
+
+
+def _tensors(file: Path, description: dict[str, Any], device: torch.device | str) -> dict[str, Tensor]:
+    if not file.is_file():
+        raise InputError("path", f"to hold {TENSORS}", f"no file {file}")
+    try:
+        with safe_open(file, framework="pt", device=str(device)) as opened:
+            inside = json.loads((opened.metadata() or {}).get("team", "null"))
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
+    except (SafetensorError, ValueError) as error:
+        raise InputError("path", f"with a whole {file}", str(error)) from None
+    if inside != description:
+        expected = f"with {TENSORS} and {DESCRIPTION} of one save"
+        raise InputError("path", expected, f"two that say different things in {file.parent}")
+    return tensors
+
+
+def _head(entry: dict[str, Any], agents: int) -> Head:
+    options = dict(entry)
+    name, actions = options.pop("name"), options.pop("actions")
+    if name not in HEADS:
+        raise InputError("path", f"with a head among {', '.join(HEADS)}", repr(name))
+    head = HEADS[name](actions, **options)
+    return head if head.batch is None else HEADS[name](actions, batch=(agents,), **options)  # type: ignore[call-arg]
+
+
+def _shapes(sizes: tuple[int, ...], agents: int, head: Head) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {f"head.{k}": tuple(v.shape) for k, v in head.state_dict().items()}
+    for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
+        shapes[f"network.weights.{i}"] = (agents, fan_in, fan_out)
+        shapes[f"network.biases.{i}"] = (agents, 1, fan_out)
+    return shapes
+
+
+def _check_shapes(file: Path, tensors: dict[str, Tensor], shapes: dict[str, tuple[int, ...]]) -> None:
+    for name in sorted(shapes.keys() | tensors.keys()):
+        got = f"shape {tuple(tensors[name].shape)}" if name in tensors else "no such tensor"
+        expected = f"with shape {shapes[name]}" if name in shapes else "absent"
+        if name not in shapes or name not in tensors or tuple(tensors[name].shape) != shapes[name]:
+            raise InputError("path", f"with {name} {expected} in {file}", got)

@@ -1,0 +1,302 @@
+"""From a network's output to a behaviour, and to the distribution that training samples from.
+
+A head reads outputs in two layouts. :meth:`Head.behavior` takes ``[..., agents, outputs]``, as behaviours are laid out;
+:meth:`Head.distribution` takes ``[*batch, rows, outputs]``, as :class:`~graphsnd.teams.network.StackedMLP` puts out.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch import distributions as D
+
+from graphsnd.behavior import Behavior, Categorical, Deterministic, Distance, Gaussian, Wasserstein, from_distribution
+from graphsnd.errors import InputError
+from graphsnd.teams.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
+from graphsnd.teams.choices import check_choice
+
+MEANS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "identity": lambda loc: loc}
+SCALES = ("independent", "network")
+LOG_STD_START, LOG_STD_LOW, LOG_STD_HIGH = -0.5, -5.0, 2.0
+SCALE_SHIFT = math.log(math.expm1(0.99))  # so that a network that puts out 0 has scale 1
+
+
+def biased_softplus(raw: Tensor) -> Tensor:
+    """A network's output as a scale: ``max(softplus(raw + c) + 0.01, 1e-4)`` with scale 1 at 0, TorchRL's default.
+
+    Example:
+        >>> biased_softplus(torch.zeros(1))
+        tensor([1.])
+    """
+    return (F.softplus(raw + SCALE_SHIFT) + 0.01).clamp_min(1e-4)
+
+
+class Head(nn.Module, ABC):
+    """How a network's output is read.
+
+    Attributes:
+        name: In files.
+        actions: Action dimensions, or number of actions when discrete.
+        outputs: Features the network must put out.
+        batch: Batch shape of the head's own parameters; None when it has none.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, actions: int, outputs: int) -> None:
+        super().__init__()
+        if actions < 1:
+            raise InputError("actions", "to be at least 1", actions)
+        self.actions = actions
+        self.outputs = outputs
+        self.batch: tuple[int, ...] | None = None
+
+    @abstractmethod
+    def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
+        """The behaviour that an output stands for.
+
+        Args:
+            output: Shape ``[..., agents, outputs]``.
+            agents: Which agents the second to last axis holds, int64 ``[..., agents]``; all in order when None.
+        """
+
+    @abstractmethod
+    def distribution(self, output: Tensor) -> ActionDistribution:
+        """The distribution to sample from, for an output of shape ``[*batch, rows, outputs]``."""
+
+    @abstractmethod
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments that make this head again, apart from ``actions`` and ``batch``."""
+
+    @torch.no_grad()
+    def bound(self, distance: Distance, low: Tensor, high: Tensor) -> float | None:
+        """Upper bound on the distance between two agents whose outputs lie in ``low .. high``.
+
+        Every head is monotone in every output, so ranges of outputs become ranges of the coordinates in which the
+        2-Wasserstein distance is Euclidean. Its bound is the diagonal of the box that holds all agents' ranges.
+
+        Args:
+            distance: Any distance that fits the head's behaviours.
+            low: Smallest outputs, shape ``[agents, outputs]``; may be infinite.
+            high: Largest outputs, of the same shape.
+
+        Returns:
+            The bound; None when there is none.
+
+        Raises:
+            InputError: For a distance that does not fit the behaviour.
+        """
+        distance.embed(self.behavior(torch.zeros_like(low).unsqueeze(0)))
+        if not isinstance(distance, Wasserstein):
+            return distance.maximum
+        low, high = self._box(low, high)
+        diagonal = float((high.amax(0) - low.amin(0)).clamp_min(0).norm())
+        # float32 rounds the coordinates and the root.
+        return diagonal * (1 + 1e-5) if math.isfinite(diagonal) else None
+
+    @abstractmethod
+    def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+        """Ranges of outputs as ranges of 2-Wasserstein coordinates, each ``[agents, coordinates]``."""
+
+    def select(self, run: int) -> Head:
+        """A copy for one index of the first batch dimension, cut off from gradients."""
+        return type(self)(self.actions, **self.options())
+
+    def extra_repr(self) -> str:
+        """Actions and options."""
+        return ", ".join(f"{key}={value!r}" for key, value in {"actions": self.actions, **self.options()}.items())
+
+
+class GaussianHead(Head):
+    """Diagonal Gaussians.
+
+    Args:
+        actions: Action dimensions.
+        batch: Batch shape of the network; only read for independent scales.
+        mean: ``"tanh"`` (the paper's policy, actions in [-1, 1]) or ``"identity"``.
+        scale: ``"independent"``: a learned log standard deviation for every agent and dimension, whatever the
+            observation, from -0.5 and kept in [-5, 2]. ``"network"``: further outputs through :func:`biased_softplus`.
+
+    Example:
+        >>> GaussianHead(2, batch=(5,)).behavior(torch.zeros(16, 5, 2))
+        Gaussian(agents=5, observations=16)
+    """
+
+    name = "gaussian"
+
+    def __init__(
+        self, actions: int, *, batch: Sequence[int] = (), mean: str = "tanh", scale: str = "independent"
+    ) -> None:
+        check_choice("mean", mean, MEANS)
+        check_choice("scale", scale, SCALES)
+        super().__init__(actions, actions if scale == "independent" else 2 * actions)
+        self.mean, self.scale = mean, scale
+        if scale == "independent":
+            self.batch = tuple(batch)
+            self.log_std = nn.Parameter(torch.full((*batch, 1, actions), LOG_STD_START))
+
+    def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
+        """A Gaussian."""
+        return Gaussian(*self._moments(output, self._log_std(agents)))
+
+    def distribution(self, output: Tensor) -> NormalActions:
+        """Independent normal actions."""
+        return NormalActions(*self._moments(output, self.log_std if self.scale == "independent" else None))
+
+    def options(self) -> dict[str, Any]:
+        """Mean and scale."""
+        return {"mean": self.mean, "scale": self.scale}
+
+    def select(self, run: int) -> GaussianHead:
+        """A copy for one index of the first batch dimension, cut off from gradients."""
+        if self.batch is None:
+            return GaussianHead(self.actions, **self.options())
+        head = GaussianHead(self.actions, batch=self.batch[1:], **self.options()).to(self.log_std)
+        head.log_std.data.copy_(self.log_std.data[run])
+        return head
+
+    def _log_std(self, agents: Tensor | None) -> Tensor | None:
+        if self.scale == "network":
+            return None
+        every = self.log_std.squeeze(-2)
+        return every if agents is None else every[agents]
+
+    def _moments(self, output: Tensor, log_std: Tensor | None) -> tuple[Tensor, Tensor]:
+        if log_std is None:
+            loc, raw = output.chunk(2, -1)
+            return MEANS[self.mean](loc), biased_softplus(raw)
+        loc = MEANS[self.mean](output)
+        return loc, log_std.clamp(LOG_STD_LOW, LOG_STD_HIGH).exp().expand_as(loc)
+
+    def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+        log_std = self._log_std(None)
+        return torch.cat(self._moments(low, log_std), -1), torch.cat(self._moments(high, log_std), -1)
+
+
+class TanhNormalHead(Head):
+    """Tanh-squashed Gaussians, ``action ~ tanh(Normal(loc, scale))`` with both from the network, as in DiCo.
+
+    Args:
+        actions: Action dimensions.
+        mean: ``"identity"``, or ``"tanh"`` to squash ``loc`` itself too, as DiCo does with its shared mean.
+        squashed: Whether agents are compared by what the environment receives (True, through quantiles) or by the
+            Gaussian before the tanh (False), where DiCo controls diversity.
+
+    Example:
+        >>> TanhNormalHead(2, squashed=False).behavior(torch.zeros(16, 5, 4))
+        Gaussian(agents=5, observations=16)
+    """
+
+    name = "tanh-normal"
+
+    def __init__(self, actions: int, *, mean: str = "identity", squashed: bool = True) -> None:
+        check_choice("mean", mean, MEANS)
+        super().__init__(actions, 2 * actions)
+        self.mean, self.squashed = mean, squashed
+
+    def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
+        """Quantiles of the squashed distribution, or the Gaussian before it."""
+        loc, scale = self._moments(output)
+        if not self.squashed:
+            return Gaussian(loc, scale)
+        base = D.Normal(loc, scale, validate_args=False)
+        return from_distribution(D.TransformedDistribution(base, [D.TanhTransform()], validate_args=False))
+
+    def distribution(self, output: Tensor) -> TanhNormalActions:
+        """Squashed actions."""
+        return TanhNormalActions(*self._moments(output))
+
+    def options(self) -> dict[str, Any]:
+        """Mean and what is compared."""
+        return {"mean": self.mean, "squashed": self.squashed}
+
+    def _moments(self, output: Tensor) -> tuple[Tensor, Tensor]:
+        loc, raw = output.chunk(2, -1)
+        return MEANS[self.mean](loc), biased_softplus(raw)
+
+    def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+        if self.squashed:  # actions in [-1, 1], whatever the output; the quadrature's weights sum to 1
+            return -torch.ones_like(low[:, : self.actions]), torch.ones_like(low[:, : self.actions])
+        return torch.cat(self._moments(low), -1), torch.cat(self._moments(high), -1)
+
+
+class CategoricalHead(Head):
+    """Discrete actions; the network puts out logits.
+
+    Args:
+        actions: Number of actions.
+
+    Example:
+        >>> CategoricalHead(4).behavior(torch.zeros(16, 5, 4))
+        Categorical(agents=5, observations=16)
+    """
+
+    name = "categorical"
+
+    def __init__(self, actions: int) -> None:
+        super().__init__(actions, actions)
+
+    def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
+        """Probabilities."""
+        return Categorical(logits=output)
+
+    def distribution(self, output: Tensor) -> CategoricalActions:
+        """Categorical actions."""
+        return CategoricalActions(output)
+
+    def options(self) -> dict[str, Any]:
+        """None."""
+        return {}
+
+    def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+        raise AssertionError("no 2-Wasserstein distance between categories; refused when the distance was embedded")
+
+
+class DeterministicHead(Head):
+    """One action.
+
+    Args:
+        actions: Action dimensions.
+        mean: ``"identity"`` or ``"tanh"``, applied to the output.
+
+    Example:
+        >>> DeterministicHead(2).behavior(torch.zeros(16, 5, 2))
+        Deterministic(agents=5, observations=16)
+    """
+
+    name = "deterministic"
+
+    def __init__(self, actions: int, *, mean: str = "identity") -> None:
+        check_choice("mean", mean, MEANS)
+        super().__init__(actions, actions)
+        self.mean = mean
+
+    def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
+        """The action itself."""
+        return Deterministic(MEANS[self.mean](output))
+
+    def distribution(self, output: Tensor) -> ActionDistribution:
+        """None: one action has no density.
+
+        Raises:
+            InputError: Always.
+        """
+        raise InputError("head", "with a density, to be trained by policy gradients", self.name, "Use GaussianHead.")
+
+    def options(self) -> dict[str, Any]:
+        """Mean."""
+        return {"mean": self.mean}
+
+    def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+        return MEANS[self.mean](low), MEANS[self.mean](high)
+
+
+HEADS: dict[str, type[Head]] = {
+    head.name: head for head in (GaussianHead, TanhNormalHead, CategoricalHead, DeterministicHead)
+}

@@ -1,0 +1,195 @@
+"""Many small networks of one architecture, stored and run as one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from graphsnd.errors import InputError, shape_of
+from graphsnd.teams.choices import check_choice
+from graphsnd.teams.initial import INITIAL
+
+# In place: the backward of both reads the result, and no layer needs what stood there before.
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh_, "relu": torch.relu_}
+
+
+class StackedMLP(nn.Module):
+    r"""A multilayer perceptron for every index of a batch, each with weights of its own.
+
+    .. math:: h_{l+1} = \phi(h_l W_l + b_l), \qquad \text{the last layer without } \phi,
+
+    as one batched product per layer. The batch is ``(agents,)`` for a team and ``(runs, agents)`` in training.
+
+    Args:
+        weights: One tensor per layer, shape ``[*batch, in, out]``.
+        biases: One tensor per layer, shape ``[*batch, 1, out]``.
+        activation: ``"tanh"`` or ``"relu"``, after every layer but the last.
+
+    Raises:
+        InputError: For layers that do not fit each other, and for an unknown activation.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> network = StackedMLP.create((5,), (18, 64, 64, 4), generator=generator)
+        >>> network(torch.zeros(5, 32, 18)).shape
+        torch.Size([5, 32, 4])
+    """
+
+    def __init__(self, weights: Sequence[Tensor], biases: Sequence[Tensor], *, activation: str = "tanh") -> None:
+        super().__init__()
+        _check_layers(weights, biases)
+        check_choice("activation", activation, ACTIVATIONS)
+        self.weights = nn.ParameterList(weights)
+        self.biases = nn.ParameterList(biases)
+        self.activation = activation
+
+    @classmethod
+    def create(
+        cls,
+        batch: Sequence[int],
+        sizes: Sequence[int],
+        *,
+        generator: torch.Generator,
+        activation: str = "tanh",
+        init: str = "orthogonal",
+        head_gain: float = 1.0,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str | None = None,
+    ) -> StackedMLP:
+        """Draw the weights.
+
+        Args:
+            batch: Batch shape, e.g. ``(agents,)`` or ``(runs, agents)``.
+            sizes: Features of the input, of every hidden layer, and of the output.
+            generator: Source of the draw; weights are drawn on its device.
+            activation: ``"tanh"`` or ``"relu"``.
+            init: ``"orthogonal"`` (gain 1, biases 0) or ``"linear"`` (``torch.nn.Linear``'s default: uniform in
+                ±1/sqrt(fan in), biases too).
+            head_gain: Factor on the last layer's weights; 0.01 keeps a fresh PPO actor near zero.
+            dtype: Of the parameters.
+            device: Of the parameters; the generator's when None.
+
+        Raises:
+            InputError: For an unknown initialisation, fewer than two sizes, or an empty batch.
+        """
+        check_choice("init", init, INITIAL)
+        if len(sizes) < 2 or min(*sizes, *batch) < 1:
+            got = f"batch {tuple(batch)} and sizes {tuple(sizes)}"
+            raise InputError("sizes", "to hold at least input and output, all sizes positive", got)
+        count = math.prod(batch)
+        weights, biases = [], []
+        for layer, (fan_in, fan_out) in enumerate(pairwise(sizes)):
+            weight, bias = INITIAL[init](count, fan_in, fan_out, generator, dtype)
+            gain = head_gain if layer == len(sizes) - 2 else 1.0
+            weights.append(weight.mul_(gain).reshape(*batch, fan_in, fan_out).to(device or generator.device))
+            biases.append(bias.reshape(*batch, 1, fan_out).to(device or generator.device))
+        return cls(weights, biases, activation=activation)
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Batch shape."""
+        return tuple(self.weights[0].shape[:-2])
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Features of the input, the hidden layers and the output."""
+        return (self.weights[0].shape[-2], *(weight.shape[-1] for weight in self.weights))
+
+    @property
+    def cost(self) -> int:
+        """Multiply-adds of one network on one observation."""
+        return sum(a * b for a, b in pairwise(self.sizes))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Run every network on its own inputs.
+
+        Args:
+            inputs: Shape ``[*batch, rows, in]``; an expanded batch axis is not copied.
+
+        Returns:
+            Shape ``[*batch, rows, out]``.
+        """
+        flat = inputs.reshape(math.prod(self.batch), *inputs.shape[-2:])
+        weights = [weight.reshape(-1, *weight.shape[-2:]) for weight in self.weights]
+        biases = [bias.reshape(-1, *bias.shape[-2:]) for bias in self.biases]
+        return layers(flat, weights, biases, self.activation).reshape(*self.batch, inputs.shape[-2], self.sizes[-1])
+
+    def of(self, networks: Sequence[Tensor], inputs: Iterable[Tensor]) -> list[Tensor]:
+        """Run some networks only, one batch after another; for a batch shape of one dimension.
+
+        The weights of those networks are copied, others are not touched. Only a backward pass makes a gradient as large
+        as all the weights, once for the whole call.
+
+        Args:
+            networks: One int64 tensor ``[m]`` for each batch, repeats allowed.
+            inputs: Shape ``[m, rows, in]`` each; may be made on the way.
+
+        Returns:
+            Shape ``[m, rows, out]`` each.
+        """
+        stacks = self._gathered(networks)
+        return [layers(rows, *stack, self.activation) for rows, stack in zip(inputs, stacks, strict=True)]
+
+    def _gathered(self, networks: Sequence[Tensor]) -> Iterator[tuple[Sequence[Tensor], Sequence[Tensor]]]:
+        depth = len(self.weights)
+        if torch.is_grad_enabled() and any(p.requires_grad for p in self.parameters()):
+            # The graph keeps every gathered weight anyway, and each gather would have a full gradient of its own.
+            index, sizes = torch.cat(list(networks)), [len(part) for part in networks]
+            every = [p.index_select(0, index).split(sizes) for p in (*self.weights, *self.biases)]
+            yield from ((parts[:depth], parts[depth:]) for parts in zip(*every, strict=True))
+            return
+        for part in networks:
+            gathered = [p.index_select(0, part) for p in (*self.weights, *self.biases)]
+            yield gathered[:depth], gathered[depth:]
+
+    def select(self, run: int) -> StackedMLP:
+        """A copy of the networks at one index of the first batch dimension, cut off from gradients."""
+        weights = [weight.detach()[run].clone() for weight in self.weights]
+        biases = [bias.detach()[run].clone() for bias in self.biases]
+        return StackedMLP(weights, biases, activation=self.activation)
+
+    @torch.no_grad()
+    def output_range(self) -> tuple[Tensor, Tensor]:
+        r"""Bounds on every output over all inputs whatever, each ``[*batch, out]`` in float64.
+
+        Tanh keeps hidden features in [-1, 1], so :math:`|out - b| \le \sum |W|`. A network whose last hidden features
+        are unbounded (ReLU, or no hidden layer) has infinite ones.
+        """
+        weight, bias = self.weights[-1], self.biases[-1].squeeze(-2).double()
+        if self.activation != "tanh" or len(self.weights) == 1:
+            return torch.full_like(bias, -torch.inf), torch.full_like(bias, torch.inf)
+        radius = torch.linalg.vector_norm(weight, 1, dim=-2, dtype=torch.float64)
+        # Room for the rounding of the product: weights rounded to TF32 on a GPU, then one rounding for each addend.
+        rounding = 2.0**-10 + (weight.shape[-2] + 2) * torch.finfo(weight.dtype).eps
+        radius = radius + rounding * (radius + bias.abs())
+        return bias - radius, bias + radius
+
+    def extra_repr(self) -> str:
+        """Batch, sizes and activation."""
+        return f"batch={self.batch}, sizes={self.sizes}, activation={self.activation!r}"
+
+
+def layers(inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str) -> Tensor:
+    """``[m, rows, in]`` through ``[m, in, out]`` weights and ``[m, 1, out]`` biases, layer by layer."""
+    hidden = inputs
+    for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+        hidden = ACTIVATIONS[activation](torch.baddbmm(bias, hidden, weight))
+    return torch.baddbmm(biases[-1], hidden, weights[-1])
+
+
+def _check_layers(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:
+    if not weights or len(weights) != len(biases):
+        raise InputError("weights", "and biases, one of each per layer", f"{len(weights)} and {len(biases)}")
+    expected = None
+    for weight, bias in zip(weights, biases, strict=True):
+        if weight.dim() < 2 or (expected is not None and tuple(weight.shape[:-1]) != expected):
+            symbolic = f"{(*expected, 'out')}" if expected else "(*batch, in, out)"
+            raise InputError("weights", f"with shape {symbolic}", shape_of(weight))
+        if tuple(bias.shape) != (*weight.shape[:-2], 1, weight.shape[-1]):
+            shape = (*weight.shape[:-2], 1, weight.shape[-1])
+            raise InputError("biases", f"with shape {shape}", shape_of(bias))
+        expected = (*weight.shape[:-2], weight.shape[-1])

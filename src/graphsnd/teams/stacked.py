@@ -1,0 +1,118 @@
+"""Teams whose policies are one stack of weights: the fast kind, and the kind that can be saved."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.errors import InputError
+from graphsnd.teams import requests
+from graphsnd.teams.heads import Head
+from graphsnd.teams.network import StackedMLP
+from graphsnd.teams.team import Team
+
+MAX_ACTIVATIONS = 2**26  # floats of the widest layer held at once
+# Bytes of gathered weights held at once. On a CPU a few megabytes are still in the cache when the product reads them,
+# and the allocator hands the same block out again; at 256 MB a call takes twice as long. A GPU wants few launches.
+MAX_GATHERED = {"cpu": 2**22, "cuda": 2**28}
+
+
+class StackedTeam(Team):
+    """``n`` policies of one architecture: a stacked network and a head.
+
+    Args:
+        network: Batch shape ``(agents,)``.
+        head: How its outputs are read.
+        about: Anything that JSON can say about the team; kept in its file.
+
+    Raises:
+        InputError: When network and head do not fit.
+
+    Example:
+        >>> from graphsnd.teams import GaussianHead
+        >>> network = StackedMLP.create((5,), (18, 64, 2), generator=torch.Generator().manual_seed(0))
+        >>> team = StackedTeam(network, GaussianHead(2, batch=(5,)))
+        >>> team.partial(torch.zeros(16, 18), torch.zeros(16, 3, dtype=torch.int64))
+        Gaussian(agents=3, observations=16)
+    """
+
+    def __init__(self, network: StackedMLP, head: Head, *, about: dict[str, Any] | None = None) -> None:
+        if len(network.batch) != 1:
+            fix = "Split off one run: network.select(run)."
+            raise InputError("network", "with batch shape (agents,)", f"{network.batch}", fix)
+        if head.outputs != network.sizes[-1]:
+            raise InputError("network", f"with {head.outputs} outputs for {head}", f"{network.sizes[-1]} outputs")
+        if head.batch is not None and head.batch != network.batch:
+            fix = "Pass batch=network.batch to the head."
+            raise InputError("head", f"with batch shape {network.batch}", f"{head.batch}", fix)
+        self.network = network
+        self.head = head
+        self.about = dict(about or {})
+        self.agents = network.batch[0]
+        self.observation_features = network.sizes[0]
+        self.cost = network.cost
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        """Where the weights are."""
+        return self.network.weights[0].device
+
+    def to(self, device: torch.device | str) -> StackedTeam:
+        """Move network and head, in place."""
+        self.network.to(device)
+        self.head.to(device)
+        return self
+
+    def bound(self, distance: Distance) -> float | None:
+        """Upper bound on the distance between any two agents on any observation, from the parameters alone.
+
+        A squashed mean is bounded by itself; an unsquashed one, and a scale that the network puts out, by the last
+        layer's weights where the features before it passed a tanh. Rounded up to hold in float32.
+
+        Args:
+            distance: A distance that fits the head's behaviours.
+
+        Returns:
+            The bound; None when outputs are unbounded.
+
+        Raises:
+            InputError: For a distance that does not fit.
+        """
+        return self.head.bound(distance, *self.network.output_range())
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write ``team.safetensors`` and ``team.json`` into the folder ``path``, each at once or not at all."""
+        from graphsnd.teams.files import save
+
+        save(self, path)
+
+    def _evaluate(self, observations: Tensor) -> Behavior:
+        lead = observations.shape[:-1]
+        flat = self._cast(observations.reshape(-1, observations.shape[-1]))
+        rows = max(1, MAX_ACTIVATIONS // (self.agents * max(self.network.sizes)))
+        outputs = [self.network(chunk.expand(self.agents, -1, -1)).transpose(0, 1) for chunk in flat.split(rows)]
+        return self.head.behavior(torch.cat(outputs).reshape(*lead, self.agents, self.head.outputs))
+
+    def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
+        observations, agents = self._cast(observations), agents.to(self.device)
+        plan = requests.batches(agents)
+        parts = [part for b in plan.buckets for part in requests.chunks(b, self._pieces(b.requests.shape[1]))]
+        shown = (observations[part.requests // agents.shape[1]] for part in parts)
+        answers = self.network.of([part.agents for part in parts], shown)
+        rows = torch.cat([answer.flatten(0, 1) for answer in answers])
+        output = rows.index_select(0, plan.slots).unflatten(0, agents.shape)
+        return self.head.behavior(output, agents)
+
+    def _pieces(self, width: int) -> int:
+        """Pieces of ``width`` requests to serve at once."""
+        weight = self.network.weights[0]
+        by_weights = MAX_GATHERED.get(weight.device.type, 2**28) // (self.network.cost * weight.element_size())
+        return max(1, min(by_weights, MAX_ACTIVATIONS // (width * max(self.network.sizes))))
+
+    def _cast(self, observations: Tensor) -> Tensor:
+        weight = self.network.weights[0]
+        return observations.to(weight.device, weight.dtype)

@@ -1,0 +1,132 @@
+"""The contract of a team: n policies, asked about all observations or about single (observation, agent) pairs."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.errors import InputError, check_rank, shape_of
+
+
+class Team(ABC):
+    """``n`` policies that answer for themselves.
+
+    A metric over every pair needs :meth:`evaluate`. An estimator that looks at few pairs on few observations needs
+    only :meth:`partial`, whose cost is that of the answers asked for, not of the team.
+
+    Attributes:
+        agents: Number of policies.
+        observation_features: Length of one observation; None when unknown.
+        device: Where the policies live.
+        cost: Multiply-adds of one policy on one observation; None when unknown.
+        proportional: Whether the work of :meth:`partial` is proportional to what was asked.
+    """
+
+    agents: int
+    observation_features: int | None = None
+    device: torch.device
+    cost: int | None = None
+    proportional: bool = True
+    _promised_agents: int | None = None  # where an answer could hold another number of agents than was said
+
+    def evaluate(self, observations: Tensor) -> Behavior:
+        """What every agent would do on every observation.
+
+        Args:
+            observations: Shape ``[..., features]``.
+
+        Returns:
+            A behaviour with batch shape ``[...]`` and ``n`` agents.
+
+        Raises:
+            InputError: When the observations do not fit the policies, or the policies do not fit each other.
+        """
+        check_rank("observations", observations, 1, "(..., features)")
+        self._check_features(observations)
+        behavior = self._evaluate(observations)
+        lead = tuple(observations.shape[:-1])
+        # Without this, a module that forgets the agents axis would have its last batch axis taken for the team.
+        promised = self._promised_agents
+        if tuple(behavior.batch_shape) != lead or behavior.agents != (promised or behavior.agents):
+            expected = f"to answer with shape {(*lead, promised or 'agents', '...')}"
+            got = f"{(*behavior.batch_shape, behavior.agents, '...')}"
+            fix = "Pass single policies as a list; a stacked module adds the agents axis."
+            raise InputError("team", expected, got, fix)
+        return behavior
+
+    def partial(self, observations: Tensor, agents: Tensor) -> Behavior:
+        """What some agents would do on each observation, another choice of agents for each.
+
+        Equal, up to rounding, to :meth:`evaluate` gathered at ``agents``. Rounding may differ between two agents
+        on one observation, because their requests are batched with others: identical policies are then a last
+        digit apart, where ``evaluate`` gives exactly the same.
+
+        Args:
+            observations: Shape ``[observations, features]``.
+            agents: int64, shape ``[observations, k]``; repeats are allowed.
+
+        Returns:
+            A behaviour with batch shape ``[observations]`` and ``k`` agents, those of ``agents[o]`` in order.
+
+        Raises:
+            InputError: When shapes do not fit or an agent is outside ``0 .. n - 1``.
+        """
+        check_rank("observations", observations, 2, "(observations, features)")
+        if observations.dim() != 2 or not len(observations):
+            expected = "with shape (observations, features) and at least one observation"
+            fix = "Pool leading dimensions with observations.flatten(0, -2)."
+            raise InputError("observations", expected, shape_of(observations), fix)
+        self._check_features(observations)
+        self._check_agents(agents, len(observations))
+        return self._partial(observations, agents)
+
+    @abstractmethod
+    def _evaluate(self, observations: Tensor) -> Behavior: ...
+
+    @abstractmethod
+    def _partial(self, observations: Tensor, agents: Tensor) -> Behavior: ...
+
+    def bound(self, distance: Distance) -> float | None:
+        """A certified upper bound on the distance between any two agents on any observation; None when unknown."""
+        return distance.maximum
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the team to the folder ``path``; only stacked teams can be written.
+
+        Raises:
+            InputError: For every other kind: their policies are code, and nothing is pickled.
+        """
+        raise InputError("team", "to be a StackedTeam to be saved", type(self).__name__, "Save its modules yourself.")
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu") -> Team:
+        """Read a team that :meth:`save` wrote.
+
+        Raises:
+            InputError: When a file is missing, damaged, of another version, or the tensors do not fit.
+        """
+        from graphsnd.teams.files import load
+
+        return load(path, device=device)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(agents={self.agents}, observation_features={self.observation_features})"
+
+    def _check_features(self, observations: Tensor) -> None:
+        features = self.observation_features
+        if features is not None and observations.shape[-1] != features:
+            raise InputError("observations", f"with {features} features in the last axis", shape_of(observations))
+
+    def _check_agents(self, agents: Tensor, observations: int) -> None:
+        expected = f"to be an int64 tensor with shape ({observations}, k), k at least 1"
+        if not isinstance(agents, Tensor):
+            raise InputError("agents", expected, type(agents).__name__)
+        if agents.dtype != torch.int64 or agents.dim() != 2 or len(agents) != observations or not agents.shape[1]:
+            raise InputError("agents", expected, f"{agents.dtype} with {shape_of(agents)}")
+        low, high = torch.stack(agents.aminmax()).tolist()
+        if low < 0 or high >= self.agents:
+            raise InputError("agents", f"in 0 .. {self.agents - 1}", f"values from {low} to {high}")

@@ -1,0 +1,156 @@
+"""What every kind of team promises."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+import graphsnd as gs
+from graphsnd.behavior import Behavior, default_distance
+from graphsnd.teams import CallablesTeam, JointTeam, ModulesTeam, StackedTeam, Team
+from graphsnd.teams.answers import FIELDS
+
+from .conftest import FEATURES, N
+
+CHOICES = {
+    "random with repeats": lambda g: torch.randint(N, (50, 3), generator=g),
+    "one each": lambda g: torch.randint(N, (50, 1), generator=g),
+    "everybody": lambda g: torch.rand(20, N, generator=g).argsort(1),
+    "one agent only": lambda g: torch.full((150, 2), 4),
+    "most are never asked": lambda g: torch.tensor([[5, 1], [1, 1], [5, 5]]),
+    "one request": lambda g: torch.tensor([[6]]),
+    "lopsided": lambda g: torch.where(
+        torch.rand(200, 2, generator=g) < 0.9, 0, torch.randint(N, (200, 2), generator=g)
+    ),
+}
+
+
+def fields(behavior: Behavior) -> list[Tensor]:
+    return [getattr(behavior, name) for name, _ in FIELDS[type(behavior)]]
+
+
+def gathered(behavior: Behavior, agents: Tensor) -> list[Tensor]:
+    """The answers asked for, one at a time."""
+    return [
+        torch.stack([torch.stack([field[o, a] for a in row]) for o, row in enumerate(agents.tolist())])
+        for field in fields(behavior)
+    ]
+
+
+def parameters(team: Team) -> list[Tensor]:
+    if isinstance(team, StackedTeam):
+        return [*team.network.parameters(), *team.head.parameters()]
+    if isinstance(team, ModulesTeam):
+        return [parameter for module in team.modules for parameter in module.parameters()]
+    if isinstance(team, JointTeam):
+        return list(team.policy.parameters())  # type: ignore[attr-defined]
+    return []
+
+
+@pytest.mark.parametrize("choice", list(CHOICES))
+def test_partial_is_evaluate_gathered(team: Team, choice: str, generator: torch.Generator) -> None:
+    agents = CHOICES[choice](generator)
+    observations = torch.randn(len(agents), FEATURES, generator=generator, dtype=torch.float64)
+    answered = team.partial(observations, agents)
+    assert (answered.batch_shape, answered.agents) == ((len(agents),), agents.shape[1])
+    whole = team.evaluate(observations)
+    assert type(whole) is type(answered)
+    with torch.no_grad():
+        cut_off = team.partial(observations, agents)
+    for got, also, expected in zip(fields(answered), fields(cut_off), gathered(whole, agents), strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-13)
+        torch.testing.assert_close(also, expected, rtol=1e-12, atol=1e-13)
+
+
+def test_gradients_of_partial_are_those_of_evaluate(team: Team, generator: torch.Generator) -> None:
+    if not parameters(team):
+        pytest.skip("callables hide their parameters")
+    agents = CHOICES["lopsided"](generator)
+    observations = torch.randn(len(agents), FEATURES, generator=generator, dtype=torch.float64)
+    asked, whole = fields(team.partial(observations, agents)), gathered(team.evaluate(observations), agents)
+    weights = [torch.randn(field.shape, generator=generator, dtype=torch.float64) for field in asked]
+    grads = []
+    for answer in (asked, whole):
+        total = sum((field * weight).sum() for field, weight in zip(answer, weights, strict=True))
+        grads.append(torch.autograd.grad(total, parameters(team), allow_unused=True))
+    assert any(grad is not None and grad.abs().max() > 0 for grad in grads[0])
+    for got, expected in zip(*grads, strict=True):
+        # A module that nobody asked has no gradient rather than a zero one.
+        if got is not None and expected is not None:
+            torch.testing.assert_close(got, expected, rtol=1e-10, atol=1e-11)
+        else:
+            assert all(grad is None or not grad.any() for grad in (got, expected))
+
+
+def test_layout_of_the_observations_does_not_matter(team: Team, generator: torch.Generator) -> None:
+    observations = torch.randn(3, 5, FEATURES, generator=generator, dtype=torch.float64)
+    grid, flat, one = (team.evaluate(o) for o in (observations, observations.flatten(0, 1), observations[1, 2]))
+    assert (grid.batch_shape, flat.batch_shape, one.batch_shape) == ((3, 5), (15,), ())
+    for a, b, c in zip(fields(grid), fields(flat), fields(one), strict=True):
+        torch.testing.assert_close(a.flatten(0, 1), b)
+        torch.testing.assert_close(c, a[1, 2])
+
+
+def test_no_observations(team: Team) -> None:
+    with pytest.raises(gs.InputError, match="at least one observation"):
+        team.evaluate(torch.zeros(0, FEATURES).double())
+
+
+def test_evaluate_function_takes_a_team(team: Team, generator: torch.Generator) -> None:
+    observations = torch.randn(5, FEATURES, generator=generator, dtype=torch.float64)
+    torch.testing.assert_close(gs.snd(gs.evaluate(team, observations)), gs.snd(team.evaluate(observations)))
+
+
+def test_attributes(team: Team) -> None:
+    assert team.agents == N
+    assert team.device == torch.device("cpu")
+    assert team.proportional == (not isinstance(team, JointTeam))
+    assert (team.cost is None) == (type(team) in (CallablesTeam, JointTeam))
+    assert type(team).__name__ in repr(team)
+
+
+def test_bounded_distances_need_no_parameters(team: Team, generator: torch.Generator) -> None:
+    behavior = team.evaluate(torch.randn(2, FEATURES, generator=generator, dtype=torch.float64))
+    if default_distance(behavior) == gs.TotalVariation():
+        assert team.bound(gs.TotalVariation()) == 1
+    if not isinstance(team, StackedTeam):
+        assert (team.bound(gs.Hellinger()), team.bound(gs.Wasserstein())) == (1, None)
+
+
+BAD = {
+    "flat agents": (torch.zeros(3, FEATURES), torch.zeros(3, dtype=torch.int64), r"`agents`.*\(3, k\)"),
+    "no agents": (torch.zeros(3, FEATURES), torch.zeros(3, 0, dtype=torch.int64), r"`agents`.*\(3, 0\)"),
+    "floats": (torch.zeros(3, FEATURES), torch.zeros(3, 2), r"`agents`.*int64.*float32"),
+    "a list": (torch.zeros(3, FEATURES), [[0]] * 3, r"`agents`.*list"),
+    "another length": (torch.zeros(3, FEATURES), torch.zeros(2, 2, dtype=torch.int64), r"`agents`.*\(2, 2\)"),
+    "too large": (torch.zeros(3, FEATURES), torch.full((3, 1), N), r"`agents`.*0 .. 6.*7"),
+    "negative": (torch.zeros(3, FEATURES), torch.full((3, 1), -1), r"`agents`.*0 .. 6.*-1"),
+    "three dimensions": (torch.zeros(3, 2, FEATURES), torch.zeros(3, 1, dtype=torch.int64), r"`observations`.*flatten"),
+    "no observations": (
+        torch.zeros(0, FEATURES),
+        torch.zeros(0, 1, dtype=torch.int64),
+        r"`observations`.*at least one",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(BAD))
+def test_bad_requests(team: Team, case: str) -> None:
+    observations, agents, message = BAD[case]
+    with pytest.raises(gs.InputError, match=message):
+        team.partial(observations.double(), agents)  # type: ignore[arg-type]
+
+
+def test_wrong_number_of_features(generator: torch.Generator, team: Team) -> None:
+    if team.observation_features is None:
+        pytest.skip("unknown")
+    with pytest.raises(gs.InputError, match=r"`observations`.*4 features.*\(3, 5\)"):
+        team.evaluate(torch.zeros(3, 5).double())
+
+
+def test_only_stacked_teams_are_saved(team: Team, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    if isinstance(team, StackedTeam):
+        pytest.skip("can be")
+    with pytest.raises(gs.InputError, match="StackedTeam"):
+        team.save(tmp_path)
