@@ -8,6 +8,7 @@ import pytest
 
 import graphsnd as gs
 from graphsnd import bounds
+from graphsnd.bounds import regular as bounds_regular
 
 DELTA = 0.1
 
@@ -68,6 +69,39 @@ def test_relabelling_covers_and_wins_for_tiny_delta() -> None:
     assert bounds.random_regular_bound(1.0, 1000, 3, 0.05) < bounds.relabelling(1.0, 1000, 0.05)
 
 
+def configurations(n: int, degree: int, count: int, seed: int = 0) -> np.ndarray:
+    """``count`` uniform pairings of n * degree stubs, as multigraphs ``[count, m, 2]``, loops and repeats included."""
+    stubs = np.argsort(np.random.default_rng(seed).random((count, n * degree)), axis=1)
+    return (stubs // degree).reshape(count, -1, 2)
+
+
+@pytest.mark.parametrize(("n", "degree"), [(6, 3), (10, 3), (12, 5)])
+def test_configuration_model_has_its_mean_below_snd(n: int, degree: int) -> None:
+    matrix = distances(n, 4)
+    snd = matrix[np.triu_indices(n, 1)].mean()
+    edges = configurations(n, degree, 20_000)
+    means = matrix[edges[..., 0], edges[..., 1]].mean(axis=1)
+    error = means.std() / math.sqrt(len(means))
+    corrected = bounds_regular.configuration_mean(snd, n, degree)
+    assert abs(means.mean() - corrected) < 4 * error
+    assert abs(means.mean() - snd) > 10 * error
+    # Those that came out simple are uniform random regular graphs, and their mean is SND.
+    codes = np.sort(edges.min(-1) * n + edges.max(-1), axis=1)
+    simple = (edges[..., 0] != edges[..., 1]).all(1) & (np.diff(codes, axis=1) > 0).all(1)
+    assert abs(means[simple].mean() - snd) < 4 * means[simple].std() / math.sqrt(simple.sum())
+
+
+def test_paper_bound_is_its_formula_and_covers() -> None:
+    n, degree = 40, 3
+    radius = bounds_regular.paper_random_regular_bound(2.0, n, degree, DELTA)
+    assert radius == pytest.approx(2 * math.sqrt(8 / 120 * (math.log(4 / DELTA) + 2)))
+    camp = np.arange(n) % 2
+    matrix = 2.0 * (camp[:, None] != camp[None])
+    off = np.abs(draws(n, degree, matrix, 2000) - matrix[np.triu_indices(n, 1)].mean())
+    assert (off > radius).mean() <= DELTA
+    assert bounds.random_regular_bound(2.0, n, degree, DELTA) < radius
+
+
 def test_complete_graph_has_no_variance() -> None:
     assert bounds.variance_factor(9, 8) == 0
     assert bounds.random_regular_bound(1.0, 9, 8, 0.05) == 0
@@ -76,6 +110,9 @@ def test_complete_graph_has_no_variance() -> None:
 @pytest.mark.parametrize(("call", "name"), [
     (lambda: bounds.relabelling(1.0, 1, 0.1), "n"),
     (lambda: bounds.variance_factor(5, 5), "degree"),
+    (lambda: bounds.variance_factor(5, 3), "degree"),
+    (lambda: bounds_regular.paper_random_regular_bound(1.0, 10, 2, 0.1), "degree"),
+    (lambda: bounds_regular.configuration_mean(1.0, 3, 3), "degree"),
     (lambda: bounds.random_regular_bound(1.0, 5, 0, 0.1), "degree"),
     (lambda: bounds.random_regular_bound(-1.0, 5, 2, 0.1), "d_max"),
 ])  # fmt: skip

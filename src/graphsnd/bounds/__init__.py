@@ -1,5 +1,6 @@
-"""6 HOW SURE: concentration of sampled graphs and a certified diameter."""
+"""6 HOW SURE: concentration of sampled graphs, distortion and spectra of fixed ones, and a certified diameter."""
 
+from graphsnd.bounds.choose import best_of
 from graphsnd.bounds.concentration import (
     BernoulliBound,
     bernoulli,
@@ -9,17 +10,44 @@ from graphsnd.bounds.concentration import (
     serfling,
 )
 from graphsnd.bounds.diameter import diameter
-from graphsnd.bounds.regular import random_regular_bound, relabelling, variance_factor
+from graphsnd.bounds.discrepancy import SpectralBound, SpectralRatio, spectral_bound, spectral_ratio
+from graphsnd.bounds.effects import AgentEffects, agent_effects, regular_standard_error
+from graphsnd.bounds.nuclear import NuclearNorm, nuclear_norm
+from graphsnd.bounds.regular import (
+    configuration_mean,
+    paper_random_regular_bound,
+    random_regular_bound,
+    relabelling,
+    variance_factor,
+)
+from graphsnd.bounds.relabel import relabelling_factor, relabelling_variance
+from graphsnd.bounds.spectral import Spectrum, spectrum
 
 __all__ = [
+    "AgentEffects",
     "BernoulliBound",
+    "NuclearNorm",
+    "SpectralBound",
+    "SpectralRatio",
+    "Spectrum",
+    "agent_effects",
     "bernoulli",
+    "best_of",
+    "configuration_mean",
     "diameter",
     "edges_for",
     "empirical_bernstein",
     "hoeffding",
+    "nuclear_norm",
+    "paper_random_regular_bound",
     "random_regular_bound",
+    "regular_standard_error",
     "relabelling",
+    "relabelling_factor",
+    "relabelling_variance",
     "serfling",
+    "spectral_bound",
+    "spectral_ratio",
+    "spectrum",
     "variance_factor",
 ]

@@ -1,7 +1,8 @@
 r"""Random regular graphs: what their exact second moments guarantee.
 
-Given its isomorphism class, a uniform random d-regular graph is a uniformly random relabelling of a fixed graph. Two
-given pairs of agents are then both edges with a probability that depends only on whether they share an agent:
+Given its isomorphism class, a uniform random d-regular graph is a uniformly random relabelling of a fixed graph, the
+subject of :mod:`graphsnd.bounds.relabel`. Two given pairs of agents are both edges with a probability that depends
+only on whether they share an agent:
 
 .. math:: p_a = \frac{d(d-1)}{(n-1)(n-2)}, \qquad
     p_d = \frac{\binom{m}{2} - n\binom{d}{2}}{\binom{N}{2} - n\binom{n-1}{2}},
@@ -20,6 +21,7 @@ from __future__ import annotations
 import math
 
 from graphsnd.bounds.concentration import check_arguments
+from graphsnd.bounds.relabel import factor
 from graphsnd.errors import InputError
 
 
@@ -30,18 +32,8 @@ def variance_factor(n: int, degree: int) -> float:
         >>> variance_factor(5, 4)
         0.0
     """
-    if not 1 <= degree < n:
-        raise InputError("degree", f"in 1 .. {n - 1} for n = {n}", degree)
-    if degree == n - 1:
-        return 0.0
-    edges, pairs = n * degree / 2, n * (n - 1) / 2
-    p = edges / pairs
-    adjacent = degree * (degree - 1) / ((n - 1) * (n - 2))
-    disjoint_pairs = math.comb(n * (n - 1) // 2, 2) - n * math.comb(n - 1, 2)
-    disjoint = 0.0
-    if disjoint_pairs:
-        disjoint = (math.comb(n * degree // 2, 2) - n * math.comb(degree, 2)) / disjoint_pairs
-    return pairs * (p - 2 * adjacent + disjoint) / edges**2
+    _check_degree(n, degree)
+    return factor(n, n * degree // 2, n * math.comb(degree, 2))
 
 
 def random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> float:
@@ -49,7 +41,7 @@ def random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> flo
 
     The smaller of two, neither of which looks at the data: Chebyshev's inequality with the variance above and
     :math:`\sum x^2 \le N D_{\max}^2 / 4`, and :func:`relabelling`. The paper's proposition needs d^2 = o(n) and an
-    asymptotic count of simple graphs.
+    asymptotic count of simple graphs; it is :func:`paper_random_regular_bound`.
 
     Args:
         d_max: Upper bound on every distance.
@@ -63,6 +55,54 @@ def random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> flo
     """
     chebyshev = d_max / 2 * math.sqrt(variance_factor(n, degree) / delta)
     return min(chebyshev, relabelling(d_max, n, delta))
+
+
+def paper_random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> float:
+    r"""The radius of the paper's proposition on random regular graphs, as printed.
+
+    .. math:: D_{\max} \sqrt{\frac{8}{nd} \left( \log \frac{4}{\delta} + \frac{d^2 - 1}{4} \right)}
+
+    Stated for d >= 3, nd even and d^2 = o(n), and for n large enough that the configuration model is simple with
+    probability at least exp(-(d^2-1)/4) / 2, for which no such n is named. Its proof also takes the mean over the
+    configuration model for SND, which :func:`configuration_mean` corrects. :func:`random_regular_bound` needs none of
+    that, and is the smaller of the two unless delta is very small.
+
+    Args:
+        d_max: Upper bound on every distance.
+        n: Number of agents.
+        degree: Degree of the graph, at least 3.
+        delta: Failure probability.
+
+    Example:
+        >>> round(paper_random_regular_bound(1.0, 500, 6, 0.05), 3)
+        0.187
+    """
+    check_arguments(d_max, 1, delta)
+    _check_degree(n, degree)
+    if degree < 3:
+        raise InputError("degree", "to be at least 3, as in the proposition", degree)
+    return d_max * math.sqrt(8 / (n * degree) * (math.log(4 / delta) + (degree**2 - 1) / 4))
+
+
+def configuration_mean(snd: float, n: int, degree: int) -> float:
+    r"""Mean of Graph-SND over the configuration model, the random multigraph behind the paper's proof.
+
+    .. math:: \mathrm{SND} \cdot \frac{nd - d}{nd - 1}
+
+    A stub meets each of the nd - 1 others equally often, and d - 1 of those belong to its own agent: a loop, at
+    distance 0. Less than SND by a share (d-1)/(nd-1); simple graphs have no loops, and their mean is SND.
+
+    Args:
+        snd: SND of the team.
+        n: Number of agents.
+        degree: Stubs of each agent.
+
+    Example:
+        >>> round(configuration_mean(1.0, 10, 3), 4)
+        0.931
+    """
+    _check_degree(n, degree, simple=False)
+    return snd * (n * degree - degree) / (n * degree - 1)
 
 
 def relabelling(d_max: float, n: int, delta: float) -> float:
@@ -87,3 +127,11 @@ def relabelling(d_max: float, n: int, delta: float) -> float:
     if n < 2:
         raise InputError("n", "to be at least 2", n)
     return d_max * math.sqrt(8 * math.log(2 / delta) / n)
+
+
+def _check_degree(n: int, degree: int, *, simple: bool = True) -> None:
+    """Raise unless a graph on ``n`` agents can have this degree; a multigraph can have more than n - 1."""
+    if degree < 1 or (simple and degree >= n):
+        raise InputError("degree", f"in 1 .. {n - 1} for n = {n}" if simple else "to be at least 1", degree)
+    if n * degree % 2:
+        raise InputError("degree", "such that n * degree is even", f"n = {n} and degree = {degree}", "No such graph.")

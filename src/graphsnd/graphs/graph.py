@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from graphsnd.errors import InputError
 from graphsnd.graphs import pairs
 from graphsnd.graphs.checks import (
     EDGE_INDEX_HINT,
@@ -20,6 +22,15 @@ from graphsnd.graphs.checks import (
 
 if TYPE_CHECKING:
     import networkx
+
+
+class Sampling(Enum):
+    """How the edges came about, which decides what they say about the other pairs."""
+
+    FIXED = "fixed"  # not drawn: the graph defines a measure of its own
+    INDEPENDENT = "independent"  # every pair for itself, with the same probability
+    UNIFORM = "uniform"  # pairs without replacement, their number given
+    RELABELLED = "relabelled"  # one graph whose agents were numbered at random, as in random regular graphs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,6 +46,7 @@ class Graph:
         weights: ``[m]``, finite and not negative, or None for unit weights.
         inclusion: The probability that the sampling design draws a given pair; None for a fixed graph.
         family: How the graph was built, for people to read.
+        sampling: How the edges were drawn; when None, fixed without an inclusion probability, uniform with one.
 
     Raises:
         InputError: For indices out of range, self-loops, duplicates, bad weights, wrong shapes or dtypes.
@@ -50,6 +62,7 @@ class Graph:
     weights: Tensor | None = None  # floating [m]; None is one each
     inclusion: float | None = None  # probability of a pair under the design
     family: str = "custom"
+    sampling: Sampling | None = None  # never None once constructed
 
     def __post_init__(self) -> None:
         n = check_agents(self.n)
@@ -61,6 +74,11 @@ class Graph:
             object.__setattr__(self, "weights", check_weights(self.weights, keys)[order])
         if self.inclusion is not None:
             object.__setattr__(self, "inclusion", check_inclusion("inclusion", self.inclusion))
+        if self.sampling is None:
+            object.__setattr__(self, "sampling", _sampling(self.inclusion))
+        if (self.sampling is Sampling.FIXED) != (self.inclusion is None):
+            drawn = "with an inclusion probability where it is drawn, and without where it is fixed"
+            raise InputError("sampling", drawn, f"{self.sampling}, inclusion {self.inclusion}")
         object.__setattr__(self, "n", n)
         object.__setattr__(self, "edges", pairs.from_keys(keys, n))
 
@@ -73,10 +91,12 @@ class Graph:
         weights: Tensor | None = None,
         inclusion: float | None = None,
         family: str = "custom",
+        sampling: Sampling | None = None,
     ) -> Graph:
         """A graph from edges that the caller guarantees to be canonical: no checks, no sort, no device sync."""
         graph = object.__new__(cls)
         fields = {"n": n, "edges": edges, "weights": weights, "inclusion": inclusion, "family": family}
+        fields = {**fields, "sampling": sampling or _sampling(inclusion)}
         for name, value in fields.items():
             object.__setattr__(graph, name, value)
         return graph
@@ -131,7 +151,9 @@ class Graph:
         if edges is self.edges:
             return self
         weights = None if self.weights is None else self.weights.to(device)
-        return Graph._trusted(self.n, edges, weights=weights, inclusion=self.inclusion, family=self.family)
+        return Graph._trusted(
+            self.n, edges, weights=weights, inclusion=self.inclusion, family=self.family, sampling=self.sampling
+        )
 
     def adjacency(self) -> Tensor:
         """The dense symmetric matrix ``[n, n]`` of weights, for small graphs and for tests.
@@ -158,3 +180,7 @@ class Graph:
             weights = self.weights.tolist()
             graph.add_weighted_edges_from((i, j, w) for (i, j), w in zip(edges, weights, strict=True))
         return graph
+
+
+def _sampling(inclusion: float | None) -> Sampling:
+    return Sampling.FIXED if inclusion is None else Sampling.UNIFORM

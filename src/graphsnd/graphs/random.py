@@ -13,7 +13,7 @@ from graphsnd.errors import InputError
 from graphsnd.graphs import pairs
 from graphsnd.graphs.checks import check_agents, check_inclusion, check_integer
 from graphsnd.graphs.draws import Device, distinct, geometric_skips, source
-from graphsnd.graphs.graph import Graph
+from graphsnd.graphs.graph import Graph, Sampling
 from graphsnd.graphs.regular import regular_pairs
 
 
@@ -41,7 +41,8 @@ def bernoulli(n: int, p: float, *, seed: int | torch.Generator = 0, device: Devi
     generator, target = source(seed, device)
     count = pairs.pair_count(n)
     ranks = torch.arange(count, device=generator.device) if p == 1.0 else geometric_skips(count, p, generator)
-    return Graph._trusted(n, pairs.unrank(ranks, n).to(target), inclusion=p, family="bernoulli")
+    edges = pairs.unrank(ranks, n).to(target)
+    return Graph._trusted(n, edges, inclusion=p, family="bernoulli", sampling=Sampling.INDEPENDENT)
 
 
 def uniform(n: int, m: int, *, seed: int | torch.Generator = 0, device: Device = None) -> Graph:
@@ -99,4 +100,5 @@ def random_regular(n: int, degree: int, *, seed: int | torch.Generator = 0, devi
     ranks = regular_pairs(n, min(degree, n - 1 - degree), generator)
     ranks = pairs.others(ranks, n) if degree > n - 1 - degree else ranks
     edges = pairs.unrank(ranks, n).to(target)
-    return Graph._trusted(n, edges, inclusion=degree / (n - 1), family="random_regular")
+    inclusion = degree / (n - 1)
+    return Graph._trusted(n, edges, inclusion=inclusion, family="random_regular", sampling=Sampling.RELABELLED)

@@ -1,0 +1,129 @@
+r"""Effects of single agents, and the error that a regular graph is left with once they cancel.
+
+Distances split into what is due to single agents and the rest, :math:`d_{ij} = \mathrm{SND} + a_i + a_j + e_ij`
+(see :mod:`graphsnd.bounds.relabel`). On a randomly relabelled d-regular graph every agent has d edges, so the effects
+add up to nothing and only e varies:
+
+.. math:: \mathrm{Var}(\mathrm{SND}_G) = \frac{1 - m/N}{m} \sigma_e^2, \qquad
+    \sigma_e^2 = \frac{1}{N - n} \sum_{i<j} e_{ij}^2,
+
+which is the variance of a simple random sample of m pairs, but of e instead of d. The least-squares fit of agent
+effects to the m measured distances has a residual sum of squares whose expectation over the relabellings is exactly
+:math:`(m - \mathrm{rank}) \sigma_e^2`. For: the fit removes every function a_i + a_j, so the quadratic form acts on the
+rest only. That space is irreducible under relabelling, so the average of the form is a multiple of the identity on it,
+and the trace says which: m - rank over its N - n dimensions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphsnd.bounds.spectral import adjacency, bipartite_components
+from graphsnd.errors import InputError, check_finite, shape_of
+from graphsnd.graphs import Graph
+
+
+@dataclass(frozen=True, eq=False)
+class AgentEffects:
+    """The distances on the edges of a graph, split into effects of single agents and the rest."""
+
+    effects: Tensor  # float64 [n], a_i, mean 0; a positive one is farther from others than usual
+    level: float  # fitted distance of two agents without effects
+    residual_variance: float  # unbiased for the variance of the rest; NaN when no degree of freedom is left
+    freedom: int  # degrees of freedom of the residual variance, m - rank
+    explained: float  # share of the variance of the distances that the effects explain, adjusted for their number
+
+
+def agent_effects(distances_on_edges: Tensor, graph: Graph) -> AgentEffects:
+    r"""Fit d_ij = level + a_i + a_j to measured distances by least squares.
+
+    The rank of the design is n less the number of bipartite components (agents without edges included): in those,
+    what one side gains the other may lose, and the solution of least norm is given.
+
+    Args:
+        distances_on_edges: ``[m]`` in the order of ``graph.edges``, as from :func:`graphsnd.edge_distances`.
+        graph: The graph they were measured on, without weights.
+
+    Raises:
+        InputError: For another number of distances, or a graph with weights or without edges.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> graph = gs.graphs.complete(4)
+        >>> a = torch.tensor([1.0, 0.0, 0.0, -1.0])
+        >>> found = agent_effects(5 + a[graph.edges].sum(1), graph)
+        >>> found.effects.round(decimals=4), round(found.level, 4)
+        (tensor([ 1.,  0.,  0., -1.], dtype=torch.float64), 5.0)
+    """
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.linalg import lsmr
+
+    values = _check(distances_on_edges, graph)
+    columns = graph.edges.cpu().numpy().reshape(-1)
+    design = csr_matrix((np.ones(2 * graph.m), columns, 2 * np.arange(graph.m + 1)), shape=(graph.m, graph.n))
+    # The mean goes first, so that the iteration resolves the spread of distances, however small beside their size.
+    mean = float(values.mean())
+    fitted = lsmr(design, values - mean, atol=1e-12, btol=1e-12, conlim=0, maxiter=20 * graph.n)[0]
+    residual = values - mean - design @ fitted
+    freedom = graph.m - graph.n + bipartite_components(adjacency(graph))
+    variance = float(residual @ residual) / freedom if freedom else math.nan
+    spread = float(values.var(ddof=1)) if graph.m > 1 else 0.0
+    return AgentEffects(
+        effects=torch.from_numpy(fitted - fitted.mean()),
+        level=mean + 2 * float(fitted.mean()),
+        residual_variance=variance,
+        freedom=freedom,
+        explained=1 - variance / spread if spread else math.nan,
+    )
+
+
+def regular_standard_error(distances_on_edges: Tensor, graph: Graph) -> float:
+    r"""Standard error of the mean over a random regular graph, from the distances on its edges alone.
+
+    .. math:: \widehat{\mathrm{Var}} = \frac{1 - m/N}{m} \cdot \frac{\mathrm{RSS}}{m - \mathrm{rank}}
+
+    Its square is unbiased over the relabellings of the graph, for every team. The plain formula, which takes the
+    variance of the distances for that of the rest, is too large wherever agents differ in how far they are from others.
+
+    Args:
+        distances_on_edges: ``[m]`` in the order of ``graph.edges``.
+        graph: Regular, without weights, its agents in random order with respect to the distances: a random regular
+            graph, or any regular graph after random relabelling. The degree must leave m > rank: 3 is enough.
+
+    Raises:
+        InputError: For a graph that is not regular, has weights, or leaves no degree of freedom.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> graph, a = gs.graphs.random_regular(30, 4, seed=0), torch.arange(30.0)
+        >>> regular_standard_error(a[graph.edges].sum(1), graph) < 1e-6
+        True
+    """
+    degrees = graph.degrees()
+    if bool((degrees != degrees[0]).any()):
+        got = f"degrees from {int(degrees.min())} to {int(degrees.max())}"
+        raise InputError("graph", "to be regular", got, "Effects do not cancel where degrees differ.")
+    if graph.is_complete:
+        return 0.0
+    found = agent_effects(distances_on_edges, graph)
+    if not found.freedom:
+        fix = "Degree 3 or more leaves some."
+        raise InputError("graph", "with more edges than agents", f"{graph.m} edges, {graph.n} agents", fix)
+    return math.sqrt((1 - graph.m / graph.pairs) / graph.m * found.residual_variance)
+
+
+def _check(distances_on_edges: Tensor, graph: Graph) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The distances as a float64 array, one for each edge."""
+    if graph.weights is not None or graph.m == 0:
+        raise InputError("graph", "with edges and without weights", repr(graph))
+    if not isinstance(distances_on_edges, Tensor) or distances_on_edges.shape != (graph.m,):
+        got = shape_of(distances_on_edges) if isinstance(distances_on_edges, Tensor) else type(distances_on_edges)
+        raise InputError("distances_on_edges", f"to be a tensor with shape (m,) = ({graph.m},)", got)
+    check_finite("distances_on_edges", distances_on_edges)
+    array: np.ndarray[tuple[int], np.dtype[np.float64]] = distances_on_edges.detach().double().cpu().numpy()
+    return array

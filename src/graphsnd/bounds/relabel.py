@@ -1,0 +1,160 @@
+r"""A fixed graph on randomly numbered agents: the exact second moments of the mean over its edges.
+
+Number the agents of a template graph H uniformly at random. Two given pairs of agents are then both edges with a
+probability that depends only on whether they share an agent. With m edges, A pairs of edges that meet in an agent,
+N = n(n-1)/2 pairs of agents, and x = d - SND, r_i the sum of x over the pairs of agent i,
+
+.. math:: \mathrm{Var} = m^{-2} \Big[ (p - 2 p_a + p_d) \sum x^2 + (p_a - p_d) \sum_i r_i^2 \Big], \qquad
+    p = \frac{m}{N}, \quad p_a = \frac{A}{n \binom{n-1}{2}}, \quad
+    p_d = \frac{\binom{m}{2} - A}{\binom{N}{2} - n \binom{n-1}{2}}.
+
+It is easier to read by parts. Split x into effects of single agents and the rest, x_ij = a_i + a_j + e_ij with
+a_i = r_i / (n - 2); the a sum to 0 and so does e over the pairs of every agent, so the two parts are orthogonal. The
+effects alone have row sums (n - 2) a_i and squares :math:`\sum (a_i + a_j)^2 = (n-2) \sum a_i^2`; e has none. Hence
+:math:`\sum_i r_i^2 = (n-2) \sum (a_i + a_j)^2 \le (n-2) \sum x^2`, with equality when e = 0, and
+
+.. math:: \mathrm{Var} = m^{-2} \Big[ \alpha \sum e^2 + (\alpha + (n-2) \beta) \sum (a_i + a_j)^2 \Big],
+    \qquad \alpha = p - 2 p_a + p_d, \quad \beta = p_a - p_d.
+
+Both coefficients are variances, so not negative, and each is reached by a team. For a regular graph the second is 0:
+whatever is an effect of single agents cancels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import torch
+from torch import Tensor
+
+from graphsnd.errors import InputError, check_finite, check_rank, shape_of
+
+
+def relabelling_variance(distances: Tensor, degrees: Sequence[int] | Tensor) -> Tensor:
+    """Variance of the mean over the edges of a randomly relabelled graph, exactly (Mantel's permutation variance).
+
+    Args:
+        distances: Symmetric ``[..., n, n]``, as from :func:`graphsnd.pairwise`; the diagonal is not looked at.
+        degrees: Degree of every vertex of the graph, n of them, isolated vertices (0) included.
+
+    Returns:
+        float64 ``[...]``.
+
+    Raises:
+        InputError: For degrees that no simple graph has, or that are all 0, and for distances of another size.
+
+    Example:
+        >>> line = torch.arange(4.0)
+        >>> relabelling_variance((line[:, None] - line).abs(), [1, 1, 1, 1])
+        tensor(0.2222, dtype=torch.float64)
+    """
+    check_rank("distances", distances, 2, "(..., n, n)")
+    n = distances.shape[-1]
+    if distances.shape[-2] != n or n < 2:
+        raise InputError("distances", "with shape (..., n, n), at least 2 agents", shape_of(distances))
+    check_finite("distances", distances)
+    edges, meeting = _counts(n, degrees)
+    rest, effects = _coefficients(n, edges, meeting)
+    of_effects, of_rest = split_squares(distances)
+    return (float(rest) * of_rest + float(effects) * of_effects) / edges**2
+
+
+def relabelling_factor(n: int, degrees: Sequence[int] | Tensor) -> float:
+    r"""The smallest c with Var(mean over edges) <= c * (mean of x^2 over all pairs) for every team of n agents.
+
+    .. math:: c = \frac{N}{m^2} \max\{ \alpha,\; \alpha + (n-2) \beta \}
+
+    A team of effects alone has the second coefficient, one without effects the first. Three agents have effects only
+    (every three numbers are a_i + a_j), and two agents have no variance at all.
+
+    Args:
+        n: Number of agents.
+        degrees: Degree of every vertex of the graph, n of them. A perfect matching has all 1 (for odd n a single 0),
+            a clique of k agents has k times k-1 and n-k times 0.
+
+    Raises:
+        InputError: For degrees that no simple graph has, or that are all 0.
+
+    Example:
+        >>> c = relabelling_factor
+        >>> c(6, [1] * 6), c(6, [3, 3, 3, 3, 0, 0]), c(6, [5] * 6)  # matching, clique of 4, everybody
+        (0.4444444444444444, 0.25, 0.0)
+    """
+    return factor(n, *_counts(n, degrees))
+
+
+def factor(n: int, edges: int, meeting: int) -> float:
+    """:func:`relabelling_factor` from the number of edges and of pairs of edges that meet in an agent."""
+    if n == 2:
+        return 0.0
+    rest, effects = _coefficients(n, edges, meeting)
+    largest = effects if n == 3 else max(rest, effects)
+    return float(math.comb(n, 2) * largest / edges**2)
+
+
+def split_squares(distances: Tensor) -> tuple[Tensor, Tensor]:
+    """Sums over all pairs of the squared agent effects a_i + a_j and of the squared rest, float64 ``[...]`` each.
+
+    Example:
+        >>> line = torch.arange(4.0)
+        >>> [round(float(part), 4) for part in split_squares((line[:, None] - line).abs())]
+        [2.0, 1.3333]
+    """
+    n = distances.shape[-1]
+    others = ~torch.eye(n, dtype=torch.bool, device=distances.device)
+    # The symmetric half is taken, so that a matrix symmetric only up to rounding has one answer.
+    values = distances.detach().double()
+    values = (values + values.mT) / 2
+    total = (values * others).sum((-1, -2), keepdim=True)
+    centred = (values - total / (n * (n - 1))) * others
+    if n == 2:
+        return centred.sum((-1, -2)), centred.sum((-1, -2))
+    effects = centred.sum(-1) / (n - 2)
+    # Squared after subtracting: from the sum of squares, a small rest beside large effects would be lost.
+    rest = (centred - effects.unsqueeze(-1) - effects.unsqueeze(-2)) * others
+    return (n - 2) * effects.square().sum(-1), rest.square().sum((-1, -2)) / 2
+
+
+def _coefficients(n: int, edges: int, meeting: int) -> tuple[Fraction, Fraction]:
+    """What multiplies the squares of the rest and of the effects, exactly; 0 where n leaves no such part."""
+    if n == 2:
+        return Fraction(0), Fraction(0)
+    pairs = math.comb(n, 2)
+    pairs_meeting = n * math.comb(n - 1, 2)
+    pairs_apart = math.comb(pairs, 2) - pairs_meeting
+    both_meeting = Fraction(meeting, pairs_meeting)
+    both_apart = Fraction(math.comb(edges, 2) - meeting, pairs_apart) if pairs_apart else Fraction(0)
+    rest = Fraction(edges, pairs) - 2 * both_meeting + both_apart
+    return rest if n > 3 else Fraction(0), rest + (n - 2) * (both_meeting - both_apart)
+
+
+def _counts(n: int, degrees: Sequence[int] | Tensor) -> tuple[int, int]:
+    """Edges, and pairs of edges that meet, of a graph with these degrees."""
+    if n < 2:
+        raise InputError("n", "to be at least 2", n)
+    given = torch.as_tensor(degrees).detach().cpu()
+    if given.dim() != 1 or len(given) != n or given.is_floating_point() or given.is_complex():
+        fix = "Isolated agents have degree 0. For a Graph use graph.degrees()."
+        raise InputError("degrees", f"to be {n} integers", f"{given.dtype} of {shape_of(given)}", fix)
+    given = given.long()
+    if not bool(given.any()):
+        raise InputError("degrees", "of a graph with an edge", "all 0")
+    if not _graphical(given):
+        got = f"{given.tolist()}" if n <= 12 else f"degrees from {int(given.min())} to {int(given.max())}"
+        raise InputError("degrees", "of a simple graph", got, "Their sum is even, and hubs need enough neighbours.")
+    return int(given.sum()) // 2, int((given * (given - 1)).sum()) // 2
+
+
+def _graphical(degrees: Tensor) -> bool:
+    """The test of Erdős and Gallai."""
+    n = len(degrees)
+    if int(degrees.min()) < 0 or int(degrees.max()) >= n or int(degrees.sum()) % 2:
+        return False
+    down = degrees.sort(descending=True).values
+    k = torch.arange(1, n + 1)
+    sums = torch.cat([torch.zeros(1, dtype=torch.int64), down.cumsum(0)])
+    # Of the vertices after the k-th, those above k count k and the others their own degree.
+    above = torch.maximum(n - torch.searchsorted(down.flip(0), k, right=True), k)
+    return bool((sums[k] <= k * (k - 1) + k * (above - k) + sums[n] - sums[above]).all())

@@ -1,0 +1,138 @@
+"""Randomly relabelled graphs: the variance against every permutation, and the factor against its worst team."""
+
+import itertools
+import math
+
+import networkx
+import numpy as np
+import pytest
+import torch
+
+import graphsnd as gs
+from graphsnd.bounds.relabel import relabelling_factor, relabelling_variance, split_squares
+
+
+def template(name: str, n: int) -> np.ndarray:
+    """Edges ``[m, 2]`` of a small graph."""
+    edges = {
+        "path": [(i, i + 1) for i in range(n - 1)],
+        "matching": [(2 * i, 2 * i + 1) for i in range(n // 2)],
+        "clique": list(itertools.combinations(range(3), 2)),
+        "star": [(0, i) for i in range(1, n)],
+        "cycle": [(i, (i + 1) % n) for i in range(n)],
+        "one edge": [(0, 1)],
+        "complete": list(itertools.combinations(range(n), 2)),
+    }[name]
+    return np.array(edges)
+
+
+def degrees(edges: np.ndarray, n: int) -> list[int]:
+    return np.bincount(edges.reshape(-1), minlength=n).tolist()
+
+
+def means(edges: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Means over the edges of all n! relabellings."""
+    labels = np.array(list(itertools.permutations(range(len(matrix)))))
+    return matrix[labels[:, edges[:, 0]], labels[:, edges[:, 1]]].mean(axis=1)
+
+
+def symmetric(n: int, seed: int) -> np.ndarray:
+    upper = np.triu(np.random.default_rng(seed).exponential(size=(n, n)), 1)
+    return upper + upper.T
+
+
+NAMES = ["path", "matching", "clique", "star", "cycle", "one edge", "complete"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n", [3, 4, 5, 6])
+def test_variance_equals_that_over_all_permutations(name: str, n: int) -> None:
+    edges, matrix = template(name, n), symmetric(n, n)
+    exact = relabelling_variance(torch.from_numpy(matrix), degrees(edges, n))
+    assert exact.dtype == torch.float64
+    assert float(exact) == pytest.approx(means(edges, matrix).var(), rel=1e-10, abs=1e-15)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n", [3, 4, 5, 6])
+def test_factor_is_the_largest_ratio(name: str, n: int) -> None:
+    # The variance is a quadratic form of the distances; its largest eigenvalue on mean-zero pair functions is the
+    # sharp constant. The form is read off the permutations, one basis function of the pairs at a time.
+    edges = template(name, n)
+    pairs = list(itertools.combinations(range(n), 2))
+    columns = []
+    for i, j in pairs:
+        basis = np.zeros((n, n))
+        basis[i, j] = basis[j, i] = 1.0
+        columns.append(means(edges, basis))
+    form = np.cov(np.array(columns), bias=True)  # constants are in its kernel already
+    sharp = np.linalg.eigvalsh(np.atleast_2d(form))[-1] * len(pairs)
+    assert relabelling_factor(n, degrees(edges, n)) == pytest.approx(sharp, rel=1e-9, abs=1e-12)
+
+
+def test_two_agents_have_no_variance() -> None:
+    assert relabelling_factor(2, [1, 1]) == 0
+    assert float(relabelling_variance(torch.tensor([[0.0, 3.0], [3.0, 0.0]]), [1, 1])) == 0
+
+
+def test_regular_factor_is_the_same() -> None:
+    for n, degree in [(4, 1), (6, 3), (9, 8), (40, 7), (10_000, 10)]:
+        assert gs.bounds.variance_factor(n, degree) == pytest.approx(relabelling_factor(n, [degree] * n), rel=1e-12)
+
+
+def test_closed_forms() -> None:
+    # A clique of k agents is a sample of agents without replacement; on pure effects its mean is twice a sample mean.
+    n, k = 12, 5
+    effects = np.random.default_rng(0).normal(size=n)
+    matrix = torch.from_numpy(effects[:, None] + effects)
+    sampling = 4 * effects.var(ddof=1) / k * (1 - k / n)
+    assert float(relabelling_variance(matrix, [k - 1] * k + [0] * (n - k))) == pytest.approx(sampling, rel=1e-12)
+    # One edge is one pair drawn at random.
+    assert relabelling_factor(n, [1, 1] + [0] * (n - 2)) == pytest.approx(1.0, rel=1e-14)
+
+
+def test_effects_cancel_on_regular_graphs_without_rounding_away_the_rest() -> None:
+    n = 30
+    rng = np.random.default_rng(1)
+    effects = 1e6 * rng.exponential(size=n)
+    small = symmetric(n, 2) * 1e-3
+    plain = relabelling_variance(torch.from_numpy(small), [4] * n)
+    shifted = relabelling_variance(torch.from_numpy(small + effects[:, None] + effects), [4] * n)
+    assert float(shifted) == pytest.approx(float(plain), rel=1e-4)
+
+
+def test_split_is_orthogonal_and_batched() -> None:
+    matrix = torch.from_numpy(np.stack([symmetric(7, seed) for seed in range(6)]).reshape(2, 3, 7, 7))
+    effects, rest = split_squares(matrix)
+    i, j = np.triu_indices(7, 1)
+    upper = matrix[..., i, j]
+    total = (upper - upper.mean(-1, keepdim=True)).square().sum(-1)
+    assert torch.allclose(effects + rest, total, rtol=1e-12)
+    one = relabelling_variance(matrix[1, 2], [2] * 7)
+    assert torch.allclose(relabelling_variance(matrix, torch.tensor([2] * 7))[1, 2], one, rtol=1e-12)
+    assert torch.equal(relabelling_variance(matrix + 5 * torch.eye(7), [2] * 7)[1, 2], one)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_degrees_are_accepted_exactly_when_a_graph_has_them(n: int) -> None:
+    for sequence in itertools.product(range(n), repeat=n):
+        possible = networkx.is_graphical(sequence) and any(sequence)
+        try:
+            relabelling_factor(n, sequence)
+            accepted = True
+        except gs.InputError:
+            accepted = False
+        assert accepted == possible, sequence
+
+
+@pytest.mark.parametrize(("call", "name"), [
+    (lambda: relabelling_factor(4, [1, 1]), "degrees"),
+    (lambda: relabelling_factor(4, [1.0, 1.0, 0.0, 0.0]), "degrees"),
+    (lambda: relabelling_factor(4, [0, 0, 0, 0]), "degrees"),
+    (lambda: relabelling_factor(1, [0]), "n"),
+    (lambda: relabelling_variance(torch.zeros(3, 4), [1, 1, 0]), "distances"),
+    (lambda: relabelling_variance(torch.full((3, 3), math.nan), [1, 1, 0]), "distances"),
+])  # fmt: skip
+def test_bad_input_is_named(call, name: str) -> None:
+    with pytest.raises(gs.InputError, match=f"`{name}`"):
+        call()
