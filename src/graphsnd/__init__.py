@@ -33,7 +33,18 @@ from graphsnd.behavior import (
     from_distribution,
 )
 from graphsnd.errors import InputError, MissingExtraError
-from graphsnd.estimation import Estimate, measure
+from graphsnd.estimation import (
+    AgentSubset,
+    AllPairs,
+    Budget,
+    Estimate,
+    FixedGraph,
+    FreshCirculant,
+    FreshMatching,
+    ObservationSubset,
+    estimate,
+    measure,
+)
 from graphsnd.graphs import Graph
 from graphsnd.metric import contributions, edge_distances, graph_snd, horvitz_thompson, pairwise, snd
 from graphsnd.teams import evaluate
@@ -41,11 +52,17 @@ from graphsnd.teams import evaluate
 __version__ = "0.1.0"
 
 __all__ = [
+    "AgentSubset",
+    "AllPairs",
     "Behavior",
+    "Budget",
     "Categorical",
     "Deterministic",
     "Distance",
     "Estimate",
+    "FixedGraph",
+    "FreshCirculant",
+    "FreshMatching",
     "Gaussian",
     "Graph",
     "Hellinger",
@@ -53,12 +70,14 @@ __all__ = [
     "JensenShannon",
     "MissingExtraError",
     "MultivariateGaussian",
+    "ObservationSubset",
     "Quantiles",
     "TotalVariation",
     "Wasserstein",
     "bounds",
     "contributions",
     "edge_distances",
+    "estimate",
     "evaluate",
     "from_distribution",
     "graph_snd",

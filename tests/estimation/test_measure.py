@@ -106,7 +106,7 @@ def test_a_fixed_graph_defines_the_measure(case: Case) -> None:
         assert estimate.value == pytest.approx(float(gs.graph_snd(behavior, graph, case.distance)), rel=1e-12)
         assert (estimate.target, estimate.standard_error) == ("Graph-SND", 0.0)
         assert estimate.interval == (estimate.value, estimate.value)
-        assert (estimate.pairs_used, estimate.graph) == (graph.m, graph.family)
+        assert (estimate.pairs_used, estimate.design) == (graph.m, graph.family)
 
 
 def test_an_empty_fixed_graph_is_zero() -> None:

@@ -1,6 +1,33 @@
-"""7 AT A BUDGET: measurements with intervals."""
+"""7 AT A BUDGET: designs, intervals, and measurements that stop when they are sure enough."""
 
+from graphsnd.estimation.answer import estimate
+from graphsnd.estimation.designs import (
+    AgentSubset,
+    AllPairs,
+    Design,
+    FixedGraph,
+    FreshCirculant,
+    FreshDesign,
+    FreshMatching,
+    ObservationSubset,
+    Weighting,
+)
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.measure import measure
+from graphsnd.estimation.plan import Budget
 
-__all__ = ["Estimate", "measure"]
+__all__ = [
+    "AgentSubset",
+    "AllPairs",
+    "Budget",
+    "Design",
+    "Estimate",
+    "FixedGraph",
+    "FreshCirculant",
+    "FreshDesign",
+    "FreshMatching",
+    "ObservationSubset",
+    "Weighting",
+    "estimate",
+    "measure",
+]

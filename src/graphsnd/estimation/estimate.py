@@ -5,42 +5,56 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+Interval = tuple[float, float]
+
 
 @dataclass(frozen=True)
 class Estimate:
     """A measured diversity.
 
-    ``interval`` and ``standard_error`` speak of the error made by looking at some pairs instead of all of them,
-    on the observations given. ``observation_error`` speaks of the other error, that other observations would have
-    given another number; it is never mixed into the interval.
+    ``interval``, ``asymptotic_interval`` and ``standard_error`` speak of the error made by looking at some pairs, or
+    at some of the observations given, instead of all of them. ``observation_error`` and ``population_interval`` speak
+    of the other error, that other observations would have given another number; they are never mixed.
     """
 
     value: float
     target: str  # what the value estimates: "SND", or "Graph-SND" where the graph defines the measure
-    standard_error: float  # of sampling pairs, from the design; 0 when every pair of the target was used
-    interval: tuple[float, float]  # covers the target with at least this confidence, for every distance matrix
-    asymptotic_interval: tuple[float, float]  # value -+ z * standard_error, for large samples
+    standard_error: float  # on the given observations, from the design; 0 when everything of the target was used
+    interval: Interval  # covers the target with at least this confidence; see method for what it assumes
+    asymptotic_interval: Interval  # value -+ quantile * standard_error, for large samples
     confidence: float
     method: str  # how the interval was made
-    observation_error: float | None  # batch-means standard error over observations; None below 16 observations
+    observation_error: float | None  # standard error over observations, by clusters; None where too few
     agents: int
-    observations: int
+    observations: int  # that were used
     pairs_total: int
-    pairs_used: int
-    policy_evaluations: int  # agents times observations
+    pairs_used: int  # distances measured at each observation
+    policy_evaluations: int
     distance: str
-    graph: str
+    design: str  # the graph or the design
+    pair_error: float = 0.0  # the part of the standard error that comes from choosing pairs
+    population_interval: Interval | None = None  # asymptotic, clustered: covers SND over observations not seen
+    observations_total: int = 0  # that were given
+    distances: int = 0  # measured in all
+    why: str = ""  # why this design
+    met: bool | None = None  # whether the tolerance was met; None without one
+    looks: int = 1  # how often the data were looked at to decide whether to go on
+    seconds: float = 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing is left to chance on the given observations."""
+        return self.interval[0] == self.interval[1]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return asdict(self)
+        return {**asdict(self), "exact": self.exact}
 
     def __str__(self) -> str:
-        low, high = self.interval
-        if low == high:
+        if self.exact:
             used = f"{self.pairs_used} pairs, {self.observations} observations"
             return f"{self.target} {self.value:.6g} (exact over {used})"
-        return (
-            f"{self.target} {self.value:.6g} ± {self.standard_error:.2g}, in [{low:.6g}, {high:.6g}] "
-            f"with {self.confidence:.0%} confidence ({self.pairs_used} of {self.pairs_total} pairs)"
-        )
+        low, high = self.interval
+        text = f"{self.target} {self.value:.6g} ± {self.standard_error:.2g}, in [{low:.6g}, {high:.6g}]"
+        text += f" with {self.confidence:.0%} confidence ({self.design}, {self.distances:,} distances)"
+        return f"{text}; the tolerance was not met" if self.met is False else text

@@ -1,0 +1,267 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+import graphsnd as gs
+from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
+
+REPETITIONS = 300
+
+
+def behavior(observations: int = 64, n: int = 12, seed: int = 0) -> gs.Behavior:
+    """Three roles, and situations in which they differ more or less."""
+    generator = torch.Generator().manual_seed(seed)
+    roles = (torch.arange(n) % 3).double().view(1, n, 1)
+    size = torch.rand(observations, 1, 1, generator=generator, dtype=torch.float64) + 0.5
+    return gs.Deterministic(size * roles + 0.1 * torch.randn(observations, n, 2, generator=generator).double())
+
+
+def policies(n: int = 12, seed: int = 0, dtype: torch.dtype = torch.float64) -> StackedTeam:
+    generator = torch.Generator().manual_seed(seed)
+    network = StackedMLP.create((n,), (3, 8, 4), init="linear", generator=generator)
+    return StackedTeam(network.to(dtype), GaussianHead(2, mean="tanh", scale="network"))
+
+
+def inside(value: float, interval: tuple[float, float]) -> bool:
+    return interval[0] <= value <= interval[1]
+
+
+def at_least(hits: int, share: float) -> bool:
+    """Not significantly below ``share`` over the repetitions."""
+    return hits / REPETITIONS >= share - 3 * math.sqrt(share * (1 - share) / REPETITIONS)
+
+
+FRESH = [gs.FreshMatching(), gs.FreshCirculant(2), gs.AgentSubset(4), gs.AgentSubset(2)]
+PARTLY = [gs.ObservationSubset(24, gs.AgentSubset(4)), gs.ObservationSubset(24, gs.FreshMatching())]
+
+
+@pytest.mark.parametrize("design", FRESH + PARTLY, ids=lambda d: d.name)
+def test_intervals_cover_on_the_given_observations(design: gs.estimation.Design) -> None:
+    team = behavior()
+    truth = float(gs.snd(team))
+    found = [gs.estimate(team, design=design, seed=seed) for seed in range(REPETITIONS)]
+    assert at_least(sum(inside(truth, e.interval) for e in found), 0.95)
+    assert sum(inside(truth, e.asymptotic_interval) for e in found) / REPETITIONS >= 0.94
+    # A tenth of the asymptotic width does not cover, so the tests above could have failed.
+    assert sum(abs(e.value - truth) < 0.2 * e.standard_error for e in found) / REPETITIONS < 0.9
+    spread = torch.tensor([e.value for e in found], dtype=torch.float64).std()
+    errors = torch.tensor([e.standard_error for e in found], dtype=torch.float64)
+    if design in (gs.FreshCirculant(2), gs.AgentSubset(4), PARTLY[0]):  # the others only bound it from above
+        assert float(errors.square().mean().sqrt()) == pytest.approx(float(spread), rel=0.1)
+    assert float(errors.square().mean().sqrt()) > 0.9 * float(spread)
+    assert all(e.pair_error <= e.standard_error + 1e-15 for e in found)
+
+
+@pytest.mark.parametrize("design", [gs.AgentSubset(4), gs.FreshCirculant(2)], ids=lambda d: d.name)
+def test_intervals_cover_under_optional_stopping(design: gs.estimation.Design) -> None:
+    team = behavior(observations=256)
+    truth = float(gs.snd(team))
+    found = [gs.estimate(team, design=design, rel_tol=0.1, seed=seed) for seed in range(REPETITIONS)]
+    assert at_least(sum(inside(truth, e.interval) for e in found), 0.95)
+    assert all(e.met for e in found)
+    assert all(abs(e.value - truth) <= 0.1 * truth for e in found if inside(truth, e.interval))
+    assert not any(e.exact for e in found)
+
+
+def test_asymptotic_stopping_covers_where_no_bound_is_known() -> None:
+    observations = torch.randn(400, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    team = policies()
+    truth = float(gs.snd(team.evaluate(observations)).detach())
+    heads = [lambda o, i=i: _one(team, o, i) for i in range(team.agents)]
+    found = []
+    for seed in range(60):
+        e = gs.estimate(heads, observations, design=gs.AgentSubset(4), rel_tol=0.08, seed=seed)
+        assert "asymptotic" in e.method
+        assert e.met
+        found.append(inside(truth, e.interval))
+    assert sum(found) / 60 >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / 60)
+
+
+def _one(team: StackedTeam, observations: torch.Tensor, agent: int) -> gs.Gaussian:
+    rows = observations.flatten(0, -2)
+    one = team.partial(rows, torch.full((len(rows), 1), agent))
+    assert isinstance(one, gs.Gaussian)
+    shape = (*observations.shape[:-1], 2)
+    return gs.Gaussian(one.loc.reshape(shape), one.scale.reshape(shape))
+
+
+def test_clustered_intervals_cover_the_population() -> None:
+    """Episodes have a level of their own: steps of one are no independent observations."""
+    episodes, steps, n = 40, 12, 8
+    clusters = torch.arange(episodes).repeat_interleave(steps)
+    base = torch.arange(n, dtype=torch.float64).view(1, n, 1) / n
+    truth = float(gs.snd(gs.Deterministic(base)))
+    generator = torch.Generator().manual_seed(0)
+    covered = {"clustered": 0, "blocks of one": 0}
+    for seed in range(REPETITIONS):
+        level = torch.rand(episodes, generator=generator, dtype=torch.float64).repeat_interleave(steps) * 2
+        team = gs.Deterministic(level.view(-1, 1, 1) * base)
+        e = gs.estimate(team, design=gs.FreshCirculant(2), clusters=clusters, seed=seed)
+        alone = gs.estimate(team, design=gs.FreshCirculant(2), clusters=torch.arange(len(clusters)), seed=seed)
+        assert e.population_interval is not None
+        assert alone.population_interval is not None
+        covered["clustered"] += inside(truth, e.population_interval)
+        covered["blocks of one"] += inside(truth, alone.population_interval)
+    assert covered["clustered"] / REPETITIONS >= 0.94 - 0.01
+    assert covered["blocks of one"] / REPETITIONS < 0.7  # what ignoring the episodes costs
+
+
+def test_exact_when_cheap_and_says_so() -> None:
+    team = behavior()
+    e = gs.estimate(team)
+    assert e.exact
+    assert e.value == pytest.approx(float(gs.snd(team)), rel=1e-12)
+    assert "about a second" in e.why
+    assert e.met is True
+    observations = torch.randn(30, 3, dtype=torch.float64)
+    e = gs.estimate(policies(), observations)
+    assert e.exact
+    assert e.value == pytest.approx(float(gs.snd(policies().evaluate(observations))), rel=1e-12)
+    assert e.policy_evaluations == 12 * 30
+
+
+def test_a_team_and_its_behaviour_give_the_same_draws() -> None:
+    observations = torch.randn(5, 40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    team = policies()
+    for design in (*FRESH, *PARTLY, gs.FixedGraph.uniform(10), gs.AllPairs()):
+        by_team = gs.estimate(team, observations, design=design, seed=3)
+        by_behavior = gs.estimate(team.evaluate(observations), design=design, seed=3)
+        assert by_team.value == pytest.approx(by_behavior.value, rel=1e-9)
+        assert by_team.standard_error == pytest.approx(by_behavior.standard_error, rel=1e-6)
+
+
+def test_counts_what_it_spends() -> None:
+    observations = torch.randn(20_000, 3, dtype=torch.float64)
+    asked = []
+
+    class Counting(StackedTeam):
+        def _partial(self, inputs: torch.Tensor, agents: torch.Tensor) -> gs.Behavior:
+            asked.append(agents.numel())
+            return super()._partial(inputs, agents)
+
+    team = policies()
+    counting = Counting(team.network, team.head)
+    e = gs.estimate(counting, observations, design=gs.AgentSubset(3), rel_tol=0.1, seed=0)
+    assert not e.exact
+    assert e.policy_evaluations == sum(asked) - 2  # two tell the family of the answers
+    assert e.distances == e.policy_evaluations  # three agents, three pairs
+
+
+@pytest.mark.parametrize("limit", [{"distances": 900}, {"evaluations": 700}])
+def test_a_budget_is_kept_and_spent(limit: dict[str, int]) -> None:
+    observations = torch.randn(1000, 3, dtype=torch.float64)
+    for tolerance in ({}, {"rel_tol": 1e-6}):
+        e = gs.estimate(policies(), observations, design=gs.AgentSubset(4), budget=gs.Budget(**limit), **tolerance)
+        used = e.distances if "distances" in limit else e.policy_evaluations
+        allowed = next(iter(limit.values()))
+        assert 0.9 * allowed < used <= allowed
+        assert e.met is (False if tolerance else None)
+        assert ("not met" in str(e)) is bool(tolerance)
+
+
+def test_a_budget_of_distances_chooses_the_design() -> None:
+    team = behavior(observations=100, n=20)
+    for distances, name in [(100 * 45, "circulant of degree 4"), (100 * 7, "of 7 pairs"), (60, "of 8 pairs")]:
+        e = gs.estimate(team, budget=gs.Budget(distances=distances))
+        assert name in e.design
+        assert e.distances <= distances
+    assert gs.estimate(team, budget=gs.Budget(distances=100 * 190)).exact
+
+
+def test_a_budget_of_seconds_stops() -> None:
+    team = behavior(observations=4000, n=50)
+    e = gs.estimate(team, design=gs.FreshMatching(), budget=gs.Budget(seconds=0.05), rel_tol=1e-9)
+    assert e.met is False
+    assert math.isfinite(e.standard_error)
+    e = gs.estimate(team, design=gs.FreshMatching(), budget=gs.Budget(seconds=0.05))
+    assert e.met is None
+    assert e.distances > 0
+
+
+def test_goes_exact_when_the_tolerance_is_dearer_than_everything() -> None:
+    e = gs.estimate(behavior(), design=gs.AgentSubset(4), rel_tol=1e-9)
+    assert e.exact
+    assert e.met
+    assert "as much work as all pairs" in e.why
+
+
+def test_identical_agents_have_no_diversity_and_no_doubt() -> None:
+    team = gs.Deterministic(torch.ones(50, 10, 2))
+    e = gs.estimate(team, design=gs.FreshMatching(), rel_tol=0.01)
+    assert (e.value, e.interval) == (0.0, (0.0, 0.0))
+
+
+def test_calls_back_at_every_look() -> None:
+    seen: list[gs.Estimate] = []
+    e = gs.estimate(behavior(500), design=gs.AgentSubset(4), rel_tol=0.05, callback=seen.append)
+    assert [s.looks for s in seen] == list(range(1, len(seen) + 1))
+    assert seen[-1].value == e.value
+    assert [s.met for s in seen] == [False] * (len(seen) - 1) + [True]
+
+
+def test_a_known_bound_gives_a_guarantee_and_a_smaller_one_a_narrower_interval() -> None:
+    observations = torch.randn(300, 3, dtype=torch.float64)
+    heads = [lambda o, i=i: _one(policies(), o, i) for i in range(12)]
+    design = gs.ObservationSubset(200, gs.AgentSubset(4))
+    widths = []
+    for d_max in (5.0, 10.0):
+        e = gs.estimate(heads, observations, design=design, d_max=d_max)
+        assert "asymptotic" not in e.method
+        widths.append(e.interval[1] - e.interval[0])
+    assert widths[0] < widths[1]
+
+
+def test_horvitz_thompson_and_normalised_stand_side_by_side() -> None:
+    team = behavior()
+    normal = gs.FixedGraph.bernoulli(0.3)
+    sums = gs.FixedGraph.bernoulli(0.3, gs.estimation.Weighting.HORVITZ_THOMPSON)
+    graph = normal.builder(12, torch.Generator().manual_seed(4))
+    assert gs.estimate(team, design=normal, seed=4).value == pytest.approx(float(gs.graph_snd(team, graph)))
+    assert gs.estimate(team, design=sums, seed=4).value == pytest.approx(float(gs.horvitz_thompson(team, graph)))
+    truth = float(gs.snd(team))
+    found = [gs.estimate(team, design=sums, seed=seed) for seed in range(300)]
+    assert sum(inside(truth, e.interval) for e in found) / 300 >= 0.95
+    spread = float(torch.tensor([e.value for e in found]).std())
+    assert sum(e.standard_error for e in found) / 300 == pytest.approx(spread, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"tol": 0.0}, "tol"),
+        ({"rel_tol": -1.0}, "rel_tol"),
+        ({"rel_tol": math.nan}, "rel_tol"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"d_max": -1.0}, "d_max"),
+        ({"clusters": torch.zeros(3)}, "clusters"),
+        ({"clusters": torch.zeros(3, dtype=torch.int64)}, "clusters"),
+        ({"observations": torch.zeros(4, 3)}, "observations"),
+        ({"design": gs.ObservationSubset(4, gs.FixedGraph.uniform(3))}, "design"),
+        ({"design": gs.FreshMatching(), "budget": gs.Budget(distances=3)}, "budget"),
+    ],
+)
+def test_bad_input_names_the_argument(change: dict[str, object], word: str) -> None:
+    with pytest.raises(gs.InputError, match=f"`{word}`"):
+        gs.estimate(behavior(), **change)
+
+
+def test_more_bad_input() -> None:
+    with pytest.raises(gs.InputError, match="observations"):
+        gs.estimate(policies())
+    with pytest.raises(gs.InputError, match="team"):
+        gs.estimate(policies(n=1), torch.zeros(4, 3, dtype=torch.float64))
+    for bad in ({}, {"distances": 0}, {"seconds": -1.0}):
+        with pytest.raises(gs.InputError, match="budget"):
+            gs.Budget(**bad)
+
+
+def test_a_seed_repeats_and_a_generator_advances() -> None:
+    team = behavior()
+    one, two = (gs.estimate(team, design=gs.FreshMatching(), seed=8).value for _ in range(2))
+    assert one == two
+    generator = torch.Generator().manual_seed(0)
+    first, second = (gs.estimate(team, design=gs.FreshMatching(), seed=generator).value for _ in range(2))
+    assert first != second
