@@ -1,0 +1,32 @@
+"""Batched environments: many copies of a multi-agent task as one tensor program, step for step like the original.
+
+:class:`Navigation` and :class:`Dispersion` follow VMAS 1.5.2, :class:`SimpleSpread` follows mpe2 1.1.1. A world never
+changes; its state goes in and comes out of ``step``. On a GPU a step reads nothing back, so it can be captured in a
+CUDA graph; on a CPU it looks only at agents that are close. :class:`VmasWorld` and :class:`PettingZooWorld` put the
+real simulators behind the same :class:`World`, for everything else and for comparison.
+"""
+
+from graphsnd.worlds.dispersion import Dispersion, DispersionState
+from graphsnd.worlds.navigation import Navigation, NavigationState
+from graphsnd.worlds.parse import parse_world
+from graphsnd.worlds.pettingzoo_world import PettingZooWorld
+from graphsnd.worlds.simple_spread import SimpleSpread, SpreadState
+from graphsnd.worlds.vmas_world import VmasWorld
+from graphsnd.worlds.world import Continuous, Discrete, Step, World, merge
+
+__all__ = [
+    "Continuous",
+    "Discrete",
+    "Dispersion",
+    "DispersionState",
+    "Navigation",
+    "NavigationState",
+    "PettingZooWorld",
+    "SimpleSpread",
+    "SpreadState",
+    "Step",
+    "VmasWorld",
+    "World",
+    "merge",
+    "parse_world",
+]

@@ -1,0 +1,267 @@
+"""Navigation: every agent has a goal of its own and a range finder to avoid the others (VMAS 1.5.2)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from graphsnd.errors import InputError
+from graphsnd.graphs.checks import check_integer
+from graphsnd.worlds.checks import check_counts, check_length, check_moves
+from graphsnd.worlds.contacts import Near, touched_dense, touched_sparse
+from graphsnd.worlds.lidar import Lidar
+from graphsnd.worlds.physics import DT, KEPT_SPEED, add_contact, clamp_to, contact_dense, length
+from graphsnd.worlds.spawning import check_room, scatter_apart
+from graphsnd.worlds.world import Continuous, Step, World
+
+SUBSTEPS = 2
+GOAL_RADIUS = 0.05
+CLEARANCE = 0.05  # between the rims of things at the start
+
+
+@dataclass(frozen=True, eq=False)
+class NavigationState:
+    """E environments between two steps."""
+
+    positions: Tensor  # [E, N, 2]
+    velocities: Tensor  # [E, N, 2]
+    targets: Tensor  # [E, N, 2], each agent's goal
+    shaping: Tensor  # [E, N], distance to the goal times its factor, when it was last rewarded
+    steps: Tensor  # [E] int64
+
+
+@dataclass(frozen=True, eq=False)
+class Navigation(World):
+    r"""Agents push each other on their way to their goals.
+
+    With :math:`d_i` the distance to the goal, the reward of a step is
+
+    .. math:: \sum_j (d_j^{\text{before}} - d_j) + 0.01\,[\text{all } d_j < 0.05]
+        - \#\{j : |x_i - x_j| - r - r \le 0.005\},
+
+    in which the sum is over the team when ``shared_rew`` and over agent i alone otherwise. The episode terminates
+    when all :math:`d_i` are below ``agent_radius``. An observation is position, velocity, position minus goal, and
+    the range minus the readings of the rays, 18 numbers by default. The names of the options are those of VMAS.
+
+    One rule departs from VMAS. There a near miss (a gap in (0, 0.005]) is punished only if the same two agents
+    overlap in some environment of the batch, so that environments depend on one another; here it always is.
+    ``vmas_compatible=True`` brings that back, over all environments of the state.
+
+    Args:
+        agents: Number of agents.
+        environments: Number of environments.
+        collisions: Whether agents are solid, and see each other.
+        world_spawning_x: Half width of the box in which agents and goals start.
+        world_spawning_y: Half height of it.
+        enforce_bounds: Whether that box has walls.
+        agents_with_same_goal: How many of the first agents share a goal; above 1 only without collisions.
+        split_goals: Whether the team is split into two halves with a goal each.
+        observe_all_goals: Whether an agent sees all goals, not only its own.
+        lidar_range: Length of the rays.
+        agent_radius: Of every agent.
+        n_lidar_rays: Number of rays.
+        shared_rew: Whether the shaping reward is the sum over the team.
+        pos_shaping_factor: Multiplies distances in the reward.
+        final_reward: For everybody, in each step with all agents on their goals.
+        agent_collision_penalty: Reward for each other agent in contact.
+        horizon: Steps after which episodes are truncated; None for never.
+        vmas_compatible: Whether near misses are gated across the batch, as in VMAS.
+        device: Where tensors are.
+        dense: For tests: whether to look at all pairs. None: on a GPU, where waiting for a list of pairs costs more.
+
+    Raises:
+        InputError: For options out of range, or more agents than the box can hold.
+
+    Example:
+        >>> world = Navigation(4, 2)
+        >>> state, step = world.step(world.spawn(0), torch.zeros(2, 4, 2))
+        >>> step.observations.shape, step.rewards.abs().max().item()
+        (torch.Size([2, 4, 18]), 0.0)
+    """
+
+    spawns_on_host: ClassVar[bool] = True
+
+    agents: int
+    environments: int
+    _: KW_ONLY
+    collisions: bool = True
+    world_spawning_x: float = 1.0
+    world_spawning_y: float = 1.0
+    enforce_bounds: bool = False
+    agents_with_same_goal: int = 1
+    split_goals: bool = False
+    observe_all_goals: bool = False
+    lidar_range: float = 0.35
+    agent_radius: float = 0.1
+    n_lidar_rays: int = 12
+    shared_rew: bool = True
+    pos_shaping_factor: float = 1.0
+    final_reward: float = 0.01
+    agent_collision_penalty: float = -1.0
+    horizon: int | None = None
+    vmas_compatible: bool = False
+    device: torch.device = torch.device("cpu")  # noqa: RUF009
+    dense: bool | None = None
+    _lidar: Lidar = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "device", torch.device(self.device))
+        check_counts(self.agents, self.environments, self.horizon)
+        if self.dense is False and self.device.type != "cpu":
+            raise InputError("dense", "not to be False off the CPU", self.dense)
+        check_integer("n_lidar_rays", self.n_lidar_rays, "to be an integer, at least 1", low=1)
+        for name in ("world_spawning_x", "world_spawning_y", "lidar_range", "agent_radius"):
+            check_length(name, getattr(self, name))
+        self._check_goals()
+        check_room(2 * self.agents, self._half, self._apart)
+        rays = Lidar.make(self.n_lidar_rays, float(self.lidar_range), float(self.agent_radius), self.device)
+        object.__setattr__(self, "_lidar", rays)
+
+    def _check_goals(self) -> None:
+        high = self.agents
+        check_integer("agents_with_same_goal", self.agents_with_same_goal, f"in 1 .. agents = {high}", low=1, high=high)
+        if self.agents_with_same_goal > 1 and self.collisions:
+            fix = "Solid agents cannot all stand on one goal: use collisions=False."
+            raise InputError("agents_with_same_goal", "to be 1 with collisions", self.agents_with_same_goal, fix)
+        if self.split_goals and 2 * self.agents_with_same_goal != self.agents:
+            got = f"{self.agents_with_same_goal} of {self.agents} agents"
+            raise InputError("agents_with_same_goal", "to be half of the team with split_goals", got)
+
+    @property
+    def name(self) -> str:
+        """``navigation``."""
+        return "navigation"
+
+    @property
+    def _half(self) -> tuple[float, float]:
+        return float(self.world_spawning_x), float(self.world_spawning_y)
+
+    @property
+    def _apart(self) -> float:
+        return 2 * self.agent_radius + CLEARANCE
+
+    @property
+    def _touching(self) -> float:
+        return 2 * self.agent_radius
+
+    @property
+    def _looks_at_all(self) -> bool:
+        return self.device.type != "cpu" if self.dense is None else self.dense
+
+    @property
+    def observation_features(self) -> int:
+        """4 of the own motion, 2 for each goal in sight, and the rays."""
+        goals = self.agents if self.observe_all_goals else 1
+        return 4 + 2 * goals + (self.n_lidar_rays if self.collisions else 0)
+
+    @property
+    def actions(self) -> Continuous:
+        """A force, at most 1 in each direction."""
+        return Continuous(2)
+
+    def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> NavigationState:
+        """Agents and goals at rest, ``2 * agent_radius + 0.05`` apart.
+
+        Raises:
+            InputError: When they do not fit in many tries, naming the box that would do.
+        """
+        count = self.environments if environments is None else environments
+        points = scatter_apart(generator, count, 2 * self.agents, self._half, self._apart).to(self.device)
+        positions, drawn = points[:, : self.agents].contiguous(), points[:, self.agents :]
+        agent = torch.arange(self.agents, device=self.device)
+        shared = self.agents_with_same_goal
+        # Every agent draws a goal, used or not, so that sharing goals does not change where agents start.
+        goal = agent // shared if self.split_goals else torch.where(agent < shared, 0, agent)
+        targets = drawn[:, goal].contiguous()
+        shaping = length(positions - targets) * self.pos_shaping_factor
+        steps = torch.zeros(count, dtype=torch.long, device=self.device)
+        return NavigationState(positions, torch.zeros_like(positions), targets, shaping, steps)
+
+    def observe(self, state: NavigationState) -> Tensor:
+        """What every agent sees, ``[E, N, f]``."""
+        looks = self.collisions and not self._looks_at_all
+        return self._see(state, Near.find(state.positions, self._lidar.reach, self.agent_radius) if looks else None)
+
+    def step(self, state: NavigationState, actions: Tensor) -> tuple[NavigationState, Step]:
+        """Two sub-steps of the physics, then rewards, then observations."""
+        check_moves(actions, tuple(state.positions.shape))
+        forces = actions.to(self.dtype).clamp(-1.0, 1.0)
+        if self._looks_at_all or not self.collisions:
+            positions, velocities = self._move_dense(state, forces)
+            pairs = None
+        else:
+            positions, velocities, pairs = self._move_sparse(state, forces)
+        distances = length(positions - state.targets)
+        shaping = distances * self.pos_shaping_factor
+        after = NavigationState(positions, velocities, state.targets, shaping, state.steps + 1)
+        rewards = self._rewards(state.shaping - shaping, distances, positions, pairs)
+        terminated = (distances < self.agent_radius).all(-1)
+        return after, Step(self._see(after, pairs), rewards, terminated, self.truncated(after.steps))
+
+    def positions(self, state: NavigationState) -> Tensor:
+        """Where the agents are, ``[E, N, 2]``."""
+        return state.positions
+
+    def goals(self, state: NavigationState) -> Tensor:
+        """Each agent's goal, ``[E, N, 2]``."""
+        return state.targets
+
+    def solved(self, state: NavigationState) -> Tensor:
+        """Which agents are within their radius of their goal; all of them end the episode."""
+        return length(state.positions - state.targets) < self.agent_radius
+
+    def _advance(self, positions: Tensor, velocities: Tensor, forces: Tensor, substep: int) -> tuple[Tensor, Tensor]:
+        h = DT / SUBSTEPS
+        velocities = (velocities * KEPT_SPEED if substep == 0 else velocities) + forces * h
+        positions = positions + velocities * h
+        return clamp_to(positions, self._half) if self.enforce_bounds else positions, velocities
+
+    def _move_dense(self, state: NavigationState, forces: Tensor) -> tuple[Tensor, Tensor]:
+        x, v = state.positions, state.velocities
+        for substep in range(SUBSTEPS):
+            total = forces + contact_dense(x, self._touching) if self.collisions else forces
+            x, v = self._advance(x, v, total, substep)
+        return x, v
+
+    def _move_sparse(self, state: NavigationState, forces: Tensor) -> tuple[Tensor, Tensor, Near]:
+        """Look for close pairs once, as far apart as they can be to matter at the end of the step."""
+        x, v = state.positions, state.velocities
+        near = Near.find(x, self._lidar.reach, self.agent_radius, 2 * self._stride(v, forces))
+        for substep in range(SUBSTEPS):
+            near = near.at(x)
+            total = add_contact(forces.reshape(-1, 2).clone(), x.reshape(-1, 2), *near.contact, self._touching)
+            x, v = self._advance(x, v, total.view(x.shape), substep)
+        return x, v, near.at(x)
+
+    def _stride(self, velocities: Tensor, forces: Tensor) -> float:
+        """How far an agent gets in this step if nobody pushes it hard."""
+        h = DT / SUBSTEPS
+        free = velocities * (2 * h * KEPT_SPEED) + forces * (3 * h * h)
+        return float(free.abs().max()) * 2**0.5 + 0.1 * self.agent_radius
+
+    def _rewards(self, gained: Tensor, distances: Tensor, positions: Tensor, pairs: Near | None) -> Tensor:
+        shaped = gained.sum(-1, keepdim=True) if self.shared_rew else gained
+        home = (distances < GOAL_RADIUS).all(-1, keepdim=True)
+        rewards = shaped + torch.where(home, self.final_reward, 0.0)
+        if not self.collisions:
+            return rewards.expand_as(gained).contiguous()
+        if pairs is None:
+            count = touched_dense(positions, self.agent_radius, gated=self.vmas_compatible)
+        else:
+            count = touched_sparse(positions, pairs, gated=self.vmas_compatible)
+        return rewards + count * self.agent_collision_penalty
+
+    def _see(self, state: NavigationState, pairs: Near | None) -> Tensor:
+        x = state.positions
+        to_goals = x - state.targets
+        if self.observe_all_goals:
+            to_goals = (x.unsqueeze(2) - state.targets.unsqueeze(1)).flatten(2)
+        parts = [x, state.velocities, to_goals]
+        if self.collisions:
+            flat = x.reshape(-1, 2)
+            readings = self._lidar.dense(x) if pairs is None else self._lidar.sparse(flat, pairs.low, pairs.high)
+            parts.append(self.lidar_range - readings.view(*x.shape[:2], -1))
+        return torch.cat(parts, -1)

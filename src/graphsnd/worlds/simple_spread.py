@@ -1,0 +1,146 @@
+"""Simple spread: agents cover landmarks and should not bump into each other (mpe2 1.1.1, ``simple_spread_v3``)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+
+import torch
+from torch import Tensor
+
+from graphsnd.errors import InputError
+from graphsnd.graphs.checks import number
+from graphsnd.worlds.checks import check_counts, check_moves, uniform
+from graphsnd.worlds.physics import DT, KEPT_SPEED, contact_dense, norm, offsets
+from graphsnd.worlds.world import Discrete, Step, World
+
+TOUCHING = 0.3  # two radii of 0.15
+CAPTURED = 0.1  # a landmark is covered by an agent closer than this
+THRUST = 5.0
+MOVES = ((0.0, 0.0), (-THRUST, 0.0), (THRUST, 0.0), (0.0, -THRUST), (0.0, THRUST))
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadState:
+    """E environments between two steps."""
+
+    positions: Tensor  # [E, N, 2]
+    velocities: Tensor  # [E, N, 2]
+    landmarks: Tensor  # [E, N, 2]
+    steps: Tensor  # [E] int64
+
+
+@dataclass(frozen=True, eq=False)
+class SimpleSpread(World):
+    r"""As many landmarks as agents, and five moves: stay, left, right, down, up.
+
+    The reward of agent i is, with :math:`\lambda` the local ratio,
+
+    .. math:: -(1 - \lambda) \sum_l \min_j |x_j - p_l| - \lambda\, \#\{j \ne i : |x_i - x_j| < 0.3\}.
+
+    An observation is velocity, position, landmarks relative to the agent, other agents relative to it, and two zeros
+    for the silent channel of each other agent: 6 N numbers. Physics is float32 here and float64 in mpe2. Agents in
+    exactly the same place are not pushed, where mpe2 divides 0 by 0.
+
+    Args:
+        agents: Number of agents, and of landmarks.
+        environments: Number of environments.
+        local_ratio: Weight of the agent's own collisions against the team's distances, in [0, 1].
+        terminate_on_success: Whether the episode terminates once every landmark has an agent within 0.1.
+        horizon: Steps after which episodes are truncated (``max_cycles``); None for never.
+        device: Where tensors are.
+
+    Raises:
+        InputError: For options out of range.
+
+    Example:
+        >>> world = SimpleSpread(3, 2)
+        >>> _, step = world.step(world.spawn(0), torch.zeros(2, 3, dtype=torch.long))
+        >>> step.observations.shape, bool((step.rewards < 0).all())
+        (torch.Size([2, 3, 18]), True)
+    """
+
+    agents: int = 3
+    environments: int = 32
+    _: KW_ONLY
+    local_ratio: float = 0.5
+    terminate_on_success: bool = False
+    horizon: int | None = 25
+    device: torch.device = torch.device("cpu")  # noqa: RUF009
+    _moves: Tensor = field(init=False, repr=False)  # [5, 2]
+    _others: Tensor = field(init=False, repr=False)  # [N * (N-1)], everybody but oneself, for each agent
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "device", torch.device(self.device))
+        check_counts(self.agents, self.environments, self.horizon)
+        if not 0 <= number(self.local_ratio) <= 1:
+            raise InputError("local_ratio", "in [0, 1]", self.local_ratio)
+        others = torch.arange(self.agents).repeat(self.agents, 1)[~torch.eye(self.agents, dtype=torch.bool)]
+        object.__setattr__(self, "_moves", torch.tensor(MOVES, device=self.device))
+        object.__setattr__(self, "_others", others.to(self.device))
+
+    @property
+    def name(self) -> str:
+        """``simple_spread``."""
+        return "simple_spread"
+
+    @property
+    def observation_features(self) -> int:
+        """2 numbers each for own velocity and position, N landmarks, N-1 others and their channels."""
+        return 6 * self.agents
+
+    @property
+    def actions(self) -> Discrete:
+        """Stay, left, right, down, up."""
+        return Discrete(len(MOVES))
+
+    def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> SpreadState:
+        """Agents at rest and landmarks, uniform on the square of half side 1."""
+        count = self.environments if environments is None else environments
+        points = uniform(generator, (count, 2 * self.agents, 2), self.device)
+        positions, landmarks = points[:, : self.agents].contiguous(), points[:, self.agents :].contiguous()
+        steps = torch.zeros(count, dtype=torch.long, device=self.device)
+        return SpreadState(positions, torch.zeros_like(positions), landmarks, steps)
+
+    def observe(self, state: SpreadState) -> Tensor:
+        """What every agent sees, ``[E, N, 6 N]``."""
+        x, n = state.positions, self.agents
+        seen = x.new_zeros(*x.shape[:2], self.observation_features)
+        seen[..., :2] = state.velocities
+        seen[..., 2:4] = x
+        own = x.unsqueeze(2)
+        landmarks = seen[..., 4 : 4 + 2 * n].unflatten(-1, (n, 2))
+        torch.sub(state.landmarks.unsqueeze(1), own, out=landmarks)
+        if n > 1:
+            others = x.index_select(1, self._others).unflatten(1, (n, n - 1))
+            torch.sub(others, own, out=seen[..., 4 + 2 * n : 2 + 4 * n].unflatten(-1, (n - 1, 2)))
+        return seen
+
+    def step(self, state: SpreadState, actions: Tensor) -> tuple[SpreadState, Step]:
+        """Move with the old velocity, then change it; then rewards and observations.
+
+        A number that is no move is an error of the device: it is not looked for here.
+        """
+        check_moves(actions, tuple(state.positions.shape[:2]), integers=True)
+        moves = self._moves.index_select(0, actions.reshape(-1).long()).view_as(state.positions)
+        forces = moves + contact_dense(state.positions, TOUCHING, tail=True)
+        positions = state.positions + state.velocities * DT
+        velocities = state.velocities * KEPT_SPEED + forces * DT
+        after = SpreadState(positions, velocities, state.landmarks, state.steps + 1)
+        apart = norm(*offsets(state.landmarks, positions)).amin(1)  # [E, landmarks]
+        collisions = (norm(*offsets(positions, positions)) < TOUCHING).sum(-1) - 1
+        covered = -apart.sum(-1, keepdim=True)
+        rewards = covered * (1 - self.local_ratio) - collisions * self.local_ratio
+        terminated = (apart < CAPTURED).all(-1) & self.terminate_on_success
+        return after, Step(self.observe(after), rewards, terminated, self.truncated(after.steps))
+
+    def positions(self, state: SpreadState) -> Tensor:
+        """Where the agents are, ``[E, N, 2]``."""
+        return state.positions
+
+    def goals(self, state: SpreadState) -> Tensor:
+        """Where the landmarks are, ``[E, N, 2]``."""
+        return state.landmarks
+
+    def solved(self, state: SpreadState) -> Tensor:
+        """Which agents cover some landmark."""
+        return norm(*offsets(state.landmarks, state.positions)).amin(2) < CAPTURED
