@@ -11,7 +11,9 @@ from graphsnd.bounds.concentration import (
 )
 from graphsnd.bounds.diameter import diameter
 from graphsnd.bounds.discrepancy import SpectralBound, SpectralRatio, spectral_bound, spectral_ratio
+from graphsnd.bounds.distortion import Distortion, distortion
 from graphsnd.bounds.effects import AgentEffects, agent_effects, regular_standard_error
+from graphsnd.bounds.forwarding import ForwardingIndex, Routing, forwarding_index
 from graphsnd.bounds.nuclear import NuclearNorm, nuclear_norm
 from graphsnd.bounds.regular import (
     configuration_mean,
@@ -26,7 +28,10 @@ from graphsnd.bounds.spectral import Spectrum, spectrum
 __all__ = [
     "AgentEffects",
     "BernoulliBound",
+    "Distortion",
+    "ForwardingIndex",
     "NuclearNorm",
+    "Routing",
     "SpectralBound",
     "SpectralRatio",
     "Spectrum",
@@ -35,8 +40,10 @@ __all__ = [
     "best_of",
     "configuration_mean",
     "diameter",
+    "distortion",
     "edges_for",
     "empirical_bernstein",
+    "forwarding_index",
     "hoeffding",
     "nuclear_norm",
     "paper_random_regular_bound",

@@ -1,0 +1,158 @@
+r"""The distortion theorem: what Graph-SND on a fixed graph says for certain about SND.
+
+With N = n(n-1)/2 pairs, weights w and their sum W (for unit weights W = |E|, and this is the paper's Theorem 2), every
+metric d has
+
+.. math:: \frac{W}{N \max_e w_e}\, \mathrm{SND}_G \le \mathrm{SND} \le \frac{W \pi_w(G)}{N}\, \mathrm{SND}_G,
+    \qquad \pi_w(G) = \min_f \max_e \frac{\mathrm{load}_f(e)}{w_e}.
+
+**Above.** Let f split each pair {i, j} over paths P with shares summing to 1. The triangle inequality along each path,
+averaged with the shares and summed over pairs, gives
+
+.. math:: N\, \mathrm{SND} = \sum_{i<j} d(i,j) \le \sum_{i<j} \sum_P f_{ij}(P) \sum_{e \in P} d(e)
+    = \sum_e \mathrm{load}_f(e)\, d(e) \le \max_e \frac{\mathrm{load}_f(e)}{w_e} \sum_e w_e\, d(e).
+
+Nothing asks f to be integral, so the fractional index may stand in for the integral one, and any routing for the
+best. The fractional bound cannot be improved: the distances under the optimal dual edge lengths are a metric for which
+it holds with equality.
+
+**Below.** The paper drops the pairs that are no edges. This forgets the triangle inequality, and a metric that vanishes
+off the edges of a sparse graph vanishes everywhere. Routing the other way round, each edge {u, v} of the graph over the
+pairs of the complete graph, a share x directly and 1 - x spread over the n - 2 paths u, k, v, no pair {a, b} carries
+more than
+
+.. math:: \lambda(x) = \max_{a<b} \left[ x\, w_{ab} + (1-x)\, \frac{s_a + s_b - 2 w_{ab}}{n-2} \right],
+    \qquad s_a = \sum_b w_{ab},
+
+so that W SND_G <= lambda(x) N SND: the paper's bound is x = 1. For a d-regular graph x = 0 gives
+SND >= (n-2)/(2(n-1)) SND_G, about one half, where the paper has d/(n-1); one half is the truth for two camps on a
+bipartite graph.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphsnd.bounds.forwarding.elementary import ROUNDING, strengths
+from graphsnd.bounds.forwarding.index import ForwardingIndex, check_options, index_of
+from graphsnd.bounds.forwarding.network import Floats, Network, network
+from graphsnd.errors import InputError
+from graphsnd.graphs import Graph
+from graphsnd.graphs.checks import number
+
+
+@dataclass(frozen=True, eq=False)
+class Distortion:
+    """Between which multiples of Graph-SND on a graph SND lies, for every metric."""
+
+    lower: float  # the paper's: |E| / pairs, or W / (pairs * largest weight)
+    lower_metric: float  # the same side with the triangle inequality, never smaller
+    upper_fractional: float  # |E| pi* / pairs, from the certified upper bound of pi*
+    upper_integral: float  # |E| pi / pairs, from the best integral routing
+    index: ForwardingIndex  # the routing behind the upper bounds; relative to the weights where there are any
+
+    def interval(self, graph_snd: float) -> tuple[float, float]:
+        """The certified interval for SND, given Graph-SND measured on this graph.
+
+        Example:
+            >>> from graphsnd import graphs
+            >>> distortion(graphs.complete(5)).interval(2.0)
+            (2.0, 2.0)
+        """
+        value = number(graph_snd)
+        if not 0 <= value < math.inf:
+            raise InputError("graph_snd", "to be a finite number, at least 0", graph_snd, "Use float() on a tensor.")
+        return value * max(self.lower, self.lower_metric), value * min(self.upper_fractional, self.upper_integral)
+
+    def __repr__(self) -> str:
+        low, high = self.interval(1.0)
+        return f"Distortion({low:.4g} <= SND / Graph-SND <= {high:.4g})"
+
+
+def distortion(
+    graph: Graph,
+    method: str = "auto",
+    *,
+    tolerance: float = 0.02,
+    rounds: int = 200,
+    seconds: float | None = None,
+) -> Distortion:
+    r"""How far SND can be from Graph-SND on this graph, whatever the agents do (Theorem 2, fractional and weighted).
+
+    .. math:: \frac{|E|}{N} \le \frac{\mathrm{SND}}{\mathrm{SND}_G} \le \frac{|E|\, \pi(G)}{N}
+
+    The distance must satisfy the triangle inequality; all distances of this library do. Weights of the graph are those
+    of Graph-SND and enter the bound; edges of weight 0 count for nothing, and what remains must be connected.
+
+    Args:
+        graph: A connected graph.
+        method: How to find the index, see :func:`~graphsnd.bounds.forwarding.forwarding_index`.
+        tolerance: Relative gap of the index at which ``flow`` stops.
+        rounds: Most rounds of ``flow``.
+        seconds: Time limit for the search, or None.
+
+    Returns:
+        The factors, and ``interval`` to apply them.
+
+    Raises:
+        InputError: For a graph that is not connected.
+
+    Example:
+        >>> import networkx
+        >>> from graphsnd import graphs
+        >>> distortion(graphs.from_networkx(networkx.star_graph(4)))
+        Distortion(0.4 <= SND / Graph-SND <= 1.6)
+    """
+    check_options(method, tolerance, rounds, seconds)
+    weights = None if graph.weights is None else graph.weights.detach().cpu().double().numpy()
+    # In units of the largest, weights of 1e-300 and of 1e300 are all the same.
+    scaled = None if weights is None or not (weights > 0).any() else weights / weights.max()
+    net = network(graph, scaled)
+    index = index_of(net, method, tolerance=tolerance, rounds=rounds, seconds=seconds)
+    share = float(net.capacity.sum()) / graph.pairs
+    return Distortion(
+        lower=share / float(net.capacity.max()),
+        lower_metric=share / _reverse_index(net),
+        upper_fractional=share * index.upper,
+        upper_integral=share * index.integral,
+        index=index,
+    )
+
+
+def _reverse_index(net: Network) -> float:
+    """The smallest lambda(x): convex and piecewise linear in x, from the worst edge and the worst other pair."""
+    direct = float(net.capacity.max())
+    if net.n == 2:
+        return direct
+    a, b = net.edges.T
+    strength = strengths(net)
+    around = (strength[a] + strength[b] - 2 * net.capacity) / (net.n - 2)
+    apart = _heaviest_strangers(net, strength) / (net.n - 2)
+
+    def load(x: float) -> float:
+        return max(float((x * net.capacity + (1 - x) * around).max()), (1 - x) * apart)
+
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        left, right = low + (high - low) / 3, high - (high - low) / 3
+        low, high = (low, right) if load(left) <= load(right) else (left, high)
+    best = min(load(0.0), load(low))
+    return best * (1 + ROUNDING) if best < direct else direct
+
+
+def _heaviest_strangers(net: Network, strength: Floats) -> float:
+    """The largest sum of strengths over pairs that are no edge; 0 for the complete graph."""
+    indptr, heads, _ = net.arcs
+    ranked = np.argsort(-strength, kind="stable")
+    best = 0.0
+    for v in range(net.n):
+        known = set(heads[indptr[v] : indptr[v + 1]].tolist())
+        # Walking down the ranking passes at most the neighbours and the vertex itself.
+        for u in ranked:
+            if u != v and int(u) not in known:
+                best = max(best, float(strength[u] + strength[v]))
+                break
+    return best
