@@ -42,6 +42,7 @@ from graphsnd.estimation import (
     FreshCirculant,
     FreshMatching,
     ObservationSubset,
+    SortedProjections,
     estimate,
     measure,
 )
@@ -72,6 +73,7 @@ __all__ = [
     "MultivariateGaussian",
     "ObservationSubset",
     "Quantiles",
+    "SortedProjections",
     "TotalVariation",
     "Wasserstein",
     "bounds",

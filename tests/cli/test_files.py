@@ -74,7 +74,7 @@ def test_other_keys_are_ignored_even_if_they_are_pickled(save: Callable[..., Pat
     [
         ({}, "none of these keys"),
         ({"loc": np.zeros((5, 3, 2))}, "to hold .*, got loc"),
-        ({"observations": np.zeros((5, 3, 2))}, "none of these keys"),
+        ({"behaviour": np.zeros((5, 3, 2))}, "none of these keys"),
         ({"loc": np.zeros((5, 3, 2)), "scale": np.ones(2), "covariance": np.eye(2)}, "only one of"),
         ({"probs": np.ones((5, 3, 1)), "actions": np.zeros((5, 3, 2))}, "only one of"),
         ({"actions": np.zeros((5, 3, 2)), "mask": np.ones(2)}, "`mask` only together with `logits`"),

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import graphsnd as gs
+from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 
 KEYS = {
     "value", "standard_error", "interval", "confidence", "agents", "observations", "pairs_total", "pairs_used",
@@ -29,7 +30,7 @@ def test_json_is_what_measure_returns(run: Any, save: Any, tensors: dict[str, to
     behavior = gs.Gaussian(tensors["loc"], tensors["scale"])
     expected = gs.measure(behavior, gs.graphs.uniform(12, 30, seed=4), confidence=0.9).to_dict()
     for key, value in expected.items():
-        if key != "graph":
+        if key != "seconds":
             assert found[key] == (list(value) if isinstance(value, tuple) else value), key
     assert found["graph"] == "uniform:30"
     assert found["seed"] == 4
@@ -157,3 +158,97 @@ def test_a_real_process_ends_with_2_and_no_traceback(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     assert done.stderr.startswith("graphsnd: Expected `FILE`")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture
+def policies(tmp_path: Path) -> tuple[Path, Path]:
+    """A saved team, and observations for it."""
+    generator = torch.Generator().manual_seed(0)
+    network = StackedMLP.create((12,), (3, 8, 4), init="linear", generator=generator)
+    StackedTeam(network, GaussianHead(2, mean="tanh", scale="network")).save(tmp_path / "team")
+    np.savez(tmp_path / "seen.npz", observations=np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32))
+    return tmp_path / "team", tmp_path / "seen.npz"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--rel-tol", "0.2", "--design", "agents:4"],
+        ["--tol", "0.5", "--design", "matching"],
+        ["--design", "circulant:2"],
+        ["--design", "agents:3@20"],
+        ["--design", "projections:4"],
+        ["--budget", "100"],
+        ["--budget", "2s"],
+        ["--design", "pairs:2", "--budget", "60"],
+        ["--design", "ht:0.5"],
+    ],
+    ids=" ".join,
+)
+def test_designs_tolerances_and_budgets(
+    options: list[str], run: Any, save: Any, tensors: dict[str, torch.Tensor], tmp_path: Path
+) -> None:
+    path, html = save(**tensors), tmp_path / "out.html"
+    result = run("measure", path, *options, "--json", "--html", html)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    truth = float(gs.snd(gs.Gaussian(tensors["loc"], tensors["scale"])))
+    assert found["interval"][0] <= truth <= found["interval"][1]
+    page = html.read_text(encoding="utf-8")
+    assert all(f"{flag} {value}" in page for flag, value in zip(options[::2], options[1::2], strict=True))
+    table = run("measure", path, *options).stdout
+    assert ("tolerance" in table) == any("tol" in word for word in options)
+    assert "cost" in table
+
+
+def test_a_tolerance_that_cannot_be_met_says_so(run: Any, save: Any, tensors: dict[str, torch.Tensor]) -> None:
+    options = ("--rel-tol", "1e-6", "--budget", "120", "--design", "agents:4")
+    result = run("measure", save(**tensors), *options)
+    assert result.exit_code == 0
+    assert "NOT met" in result.stdout
+    assert json.loads(run("measure", save(**tensors), *options, "--json").stdout)["met"] is False
+
+
+def test_a_saved_team_with_observations(run: Any, policies: tuple[Path, Path]) -> None:
+    team, seen = policies
+    exact = json.loads(run("measure", team, "--observations", seen, "--json").stdout)
+    assert exact["exact"]
+    found = json.loads(
+        run("measure", team, "--observations", seen, "--rel-tol", 0.3, "--design", "agents:4", "--json").stdout
+    )
+    assert found["met"]
+    assert found["policy_evaluations"] < exact["policy_evaluations"]
+    assert found["interval"][0] <= exact["value"] <= found["interval"][1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--design", "star"], "`--design`"),
+        (["--design", "agents"], "`--design`"),
+        (["--design", "matching:3"], "`--design`"),
+        (["--design", "agents:x"], "`--design`"),
+        (["--design", "agents:4@x"], "`--design`"),
+        (["--design", "agents:1"], "`size`"),
+        (["--budget", "soon"], "`--budget`"),
+        (["--budget", "-3"], "`--budget`"),
+        (["--budget", "1"], "`budget`"),
+        (["--tol", "0"], "`tol`"),
+        (["--rel-tol", "nan"], "`rel_tol`"),
+        (["--graph", "knn:2", "--design", "matching"], "`--graph`"),
+        (["--observations", "x.npz"], "`--observations`"),
+    ],
+)
+def test_bad_designs_and_budgets(options: list[str], message: str, run: Any, save: Any, tensors: Any) -> None:
+    design = [] if "--design" in options or "--graph" in options or "--observations" in options else ["--design", "pairs:2"]
+    result = run("measure", save(**tensors), *options, *design)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_saved_team_needs_observations(run: Any, policies: tuple[Path, Path], save: Any) -> None:
+    team, seen = policies
+    assert "`--observations`" in run("measure", team).stderr
+    assert "`--observations`" in run("measure", team, "--observations", save(x=np.zeros(3))).stderr
+    assert "`--graph`" in run("measure", team, "--observations", seen, "--graph", "uniform:3").stderr
+    assert "team.json" in run("measure", seen.parent, "--observations", seen).stderr

@@ -64,9 +64,9 @@ def measure(
     Raises:
         InputError: For a device that is not there.
     """
-    where = _device(device)
+    where = device_of(device)
     timing: dict[str, Any] = {"seed": seed, "rounds": plan.rounds, "seconds": plan.seconds}
-    result: dict[str, Any] = {"format": 1, "device": where.type, "notes": NOTES, "exact": []}
+    result: dict[str, Any] = {"format": 1, "suite": "speed", "device": where.type, "notes": NOTES, "exact": []}
     for n in plan.agents:
         step(f"exact and sparse SND, n = {n:,}")
         result["exact"].append(compare(n, _observations(plan, n, where), where, slow=plan.slow, **timing))
@@ -93,12 +93,12 @@ def parts(plan: Plan) -> int:
     return len(plan.agents) + plan.equation_1 + len(plan.sorted_agents) + len(plan.graph_agents)
 
 
-def _device(name: str) -> torch.device:
+def device_of(name: str) -> torch.device:
+    """A device by its name, with its number, because torch compares devices literally."""
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError("--device", "cpu, or cuda where there is a CUDA device", repr(name))
     if name not in ("cpu", "cuda"):
         raise InputError("--device", "cpu or cuda", repr(name))
-    # With its number, because torch compares devices literally.
     return torch.device("cuda", torch.cuda.current_device()) if name == "cuda" else torch.device("cpu")
 
 

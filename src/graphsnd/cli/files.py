@@ -26,7 +26,7 @@ FAMILIES: dict[tuple[str, ...], Callable[..., Behavior]] = {
     ("logits",): Categorical,
     ("actions",): Deterministic,
 }
-OPTIONAL = ("mask", "positions")
+OPTIONAL = ("mask", "positions", "observations", "clusters")
 KEYS = frozenset(key for keys in FAMILIES for key in keys) | frozenset(OPTIONAL)
 # What torch.load raises on files that are cut, empty or something else altogether, besides UnpicklingError.
 PT_DAMAGE = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, struct.error)
@@ -39,10 +39,15 @@ class TeamFile:
 
     behavior: Behavior
     positions: Tensor | None  # [agents, f], where the agents are
+    clusters: Tensor | None  # [observations], episode or environment of each
+
+    def evaluated(self) -> Behavior:
+        """The behaviour."""
+        return self.behavior
 
 
 def read_team(path: Path) -> TeamFile:
-    """Read a behaviour, and the agents' positions where there are any.
+    """Read a behaviour, and the agents' positions and the observations' clusters where there are any.
 
     Args:
         path: A ``.npz``, ``.safetensors`` or ``.pt`` file of named tensors. Other keys are ignored.
@@ -50,6 +55,18 @@ def read_team(path: Path) -> TeamFile:
     Raises:
         InputError: For a file that is missing, unreadable, pickled, or does not hold exactly one behaviour.
     """
+    return _team(_tensors(path))
+
+
+def read_observations(path: Path) -> tuple[Tensor, Tensor | None]:
+    """Read ``observations`` ``[..., features]``, and their ``clusters`` where there are any."""
+    tensors = _tensors(path)
+    if "observations" not in tensors:
+        raise InputError("--observations", "to be a file with the key `observations`", f"{path.name!r} without it")
+    return tensors["observations"], tensors.get("clusters")
+
+
+def _tensors(path: Path) -> dict[str, Tensor]:
     readers = {".npz": _npz, ".safetensors": _safetensors, ".pt": _pt, ".pth": _pt}
     reader = readers.get(path.suffix.lower())
     if reader is None:
@@ -57,7 +74,7 @@ def read_team(path: Path) -> TeamFile:
         raise InputError("FILE", "to end in .npz, .safetensors or .pt", got, "Save with numpy.savez or torch.save.")
     if not path.is_file():
         raise InputError("FILE", "to exist", f"no file {str(path)!r}" if not path.exists() else "a folder")
-    return _team(reader(path))
+    return reader(path)
 
 
 def _team(tensors: dict[str, Tensor]) -> TeamFile:
@@ -74,7 +91,7 @@ def _team(tensors: dict[str, Tensor]) -> TeamFile:
         if keys != ("logits",):
             raise InputError("mask", "only together with `logits`", f"{' + '.join(keys)} and mask")
         arguments["mask"] = tensors["mask"]
-    return TeamFile(FAMILIES[keys](**arguments), tensors.get("positions"))
+    return TeamFile(FAMILIES[keys](**arguments), tensors.get("positions"), tensors.get("clusters"))
 
 
 def _npz(path: Path) -> dict[str, Tensor]:

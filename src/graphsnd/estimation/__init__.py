@@ -10,6 +10,7 @@ from graphsnd.estimation.designs import (
     FreshDesign,
     FreshMatching,
     ObservationSubset,
+    SortedProjections,
     Weighting,
 )
 from graphsnd.estimation.estimate import Estimate
@@ -27,6 +28,7 @@ __all__ = [
     "FreshDesign",
     "FreshMatching",
     "ObservationSubset",
+    "SortedProjections",
     "Weighting",
     "estimate",
     "measure",

@@ -11,7 +11,15 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import InputError
-from graphsnd.estimation.designs import AgentSubset, AllPairs, Design, FixedGraph, FreshDesign, ObservationSubset
+from graphsnd.estimation.designs import (
+    AgentSubset,
+    AllPairs,
+    Design,
+    FixedGraph,
+    FreshDesign,
+    ObservationSubset,
+    SortedProjections,
+)
 from graphsnd.estimation.draws import integer_seed
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.fixed import exact, on_graph
@@ -19,6 +27,7 @@ from graphsnd.estimation.forecast import Tolerance
 from graphsnd.estimation.fresh import once, until
 from graphsnd.estimation.measure import check_clusters, check_confidence
 from graphsnd.estimation.plan import DEFAULT_REL_TOL, Budget, Plan, affords_all, choose
+from graphsnd.estimation.projected import projected
 from graphsnd.estimation.source import Source, as_source
 from graphsnd.estimation.stream import Callback, Task
 from graphsnd.teams import Policy, Team
@@ -132,6 +141,8 @@ def _unwrap(design: Design) -> tuple[Design, int | None]:
 def _whole(
     source: Source, design: Design, confidence: float, clusters: Tensor | None, seed: int, backend: str
 ) -> Estimate:
+    if isinstance(design, SortedProjections):
+        return projected(source, design, confidence, clusters=clusters, seed=seed)
     if not isinstance(design, FixedGraph):
         return exact(source, confidence, clusters=clusters, backend=backend)
     graph = design.builder(source.agents, torch.Generator().manual_seed(seed))

@@ -40,6 +40,7 @@ class Estimate:
     met: bool | None = None  # whether the tolerance was met; None without one
     looks: int = 1  # how often the data were looked at to decide whether to go on
     seconds: float = 0.0
+    guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
 
     @property
     def exact(self) -> bool:

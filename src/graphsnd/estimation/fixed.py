@@ -31,7 +31,7 @@ def exact(source: Source, confidence: float, *, clusters: Tensor | None = None, 
     value = float(per_observation.mean())
     found = Error(0.0, (value, value), "exact: all pairs")
     around = population(per_observation, torch.arange(source.observations), clusters, source.observations, confidence)
-    return _answer(source, value, "SND", found, around, confidence, pairs, "complete")
+    return answer(source, value, "SND", found, around, confidence, pairs, "complete")
 
 
 def on_graph(
@@ -53,10 +53,10 @@ def on_graph(
     value = float(weighted_mean(distances, graph)) * scale
     found, target = Error(0.0, (value, value), "exact: every edge"), "Graph-SND"
     if graph.inclusion is not None and graph.weights is None:
-        interval = _horvitz_thompson if ht else _normalised
+        interval = _horvitz_thompson if ht else normalised
         found, target = interval(graph, distances, value, _diameter(source), 1 - confidence), "SND"
     around = population(per_block * scale, index, clusters, source.observations, confidence)
-    return _answer(source, value, target, found, around, confidence, graph.m, graph.family)
+    return answer(source, value, target, found, around, confidence, graph.m, graph.family)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def population(
     return Population(error, (max(0.0, value - reach), value + reach))
 
 
-def _answer(
+def answer(
     source: Source,
     value: float,
     target: str,
@@ -98,6 +98,7 @@ def _answer(
     pairs: int,
     design: str,
 ) -> Estimate:
+    """The estimate of something that looked at every observation."""
     n, observations = source.agents, source.observations
     reach = quantile(1 - confidence, LARGE) * found.standard
     return Estimate(
@@ -162,7 +163,8 @@ def _diameter(source: Source) -> float:
     return min(sum(sizes), maximum)
 
 
-def _normalised(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> Error:
+def normalised(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> Error:
+    """Of the mean over the edges of a drawn graph."""
     # A single distance shows no spread; no distances between 0 and d_max spread more than half of it.
     std = float(distances.std(correction=1)) if graph.m > 1 else d_max / 2
     if graph.m == graph.pairs:
@@ -226,7 +228,7 @@ def _horvitz_thompson(graph: Graph, distances: Tensor, value: float, d_max: floa
     assert graph.inclusion is not None  # _scale has checked
     p, pairs = graph.inclusion, graph.pairs
     if graph.sampling is not Sampling.INDEPENDENT:
-        return _normalised(graph, distances, value, d_max, delta)
+        return normalised(graph, distances, value, d_max, delta)
     error = math.sqrt((1 - p) * float((distances**2).sum())) / (p * pairs)
     radius = d_max / p * math.sqrt(math.log(2 / delta) / (2 * pairs))
     interval = max(0.0, value - radius), min(d_max, value + radius)

@@ -124,4 +124,5 @@ def report(task: Task, sample: Sample, delta: float, spent: Cost) -> Estimate:
         distances=cost.distances,
         why=task.why,
         seconds=perf_counter() - task.began,
+        guaranteed=task.d_max is not None,
     )

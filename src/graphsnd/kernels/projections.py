@@ -1,0 +1,112 @@
+r"""Sums over all pairs of :math:`|u \cdot (x_i - x_j)|` for given directions, without visiting pairs.
+
+Along one direction, agents are numbers :math:`y_i`, and a sort gives the sum (see :mod:`graphsnd.kernels.separable`).
+For large teams on a CPU there is something faster than sorting. Lay a grid of width w over the line, shifted by a
+uniformly random part of w: the number of grid lines between two agents is :math:`|y_i - y_j| / w` on average,
+*exactly*, whatever w. With :math:`C_b` agents below line b,
+
+.. math:: \mathbb{E}\Big[ w \sum_b C_b (n - C_b) \Big] = \sum_{i<j} |y_i - y_j|,
+
+so a histogram, O(n), replaces the sort and no bias comes in. The rounding of a single agent is at most w and averages
+out over agents: with 2 048 lines and 10 000 agents the sum is off by about 1e-5, far less than by the choice of the
+direction. Where outliers would stretch the grid so far that the middle half of the team spans only a few of its
+cells, the row is sorted instead; that decision does not look at the shift, so it does not bias either.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphsnd.behavior import Norm, Points
+from graphsnd.kernels import separable
+from graphsnd.kernels.dispatch import available
+
+COUNTED = 2048  # agents from which a histogram beats a sort
+CHUNK = 1 << 24  # projected values held at a time
+CACHED = 1 << 17  # the same, for a thread that sorts
+
+
+def projected_totals(x: torch.Tensor, directions: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Sum over pairs of the distance along each direction, differentiable.
+
+    Args:
+        x: ``[observations, agents, features]``.
+        directions: ``[observations, k, features]``, float64.
+        generator: Shifts the grids; not used where rows are sorted.
+
+    Returns:
+        ``[observations, k]``, float64.
+    """
+    differentiable = x.requires_grad and torch.is_grad_enabled()
+    compiled = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and available()["cpu"] is None
+    if differentiable or not compiled or x.shape[2] < 2:
+        return _plain(x, directions)
+    x = x.detach()
+    if x.shape[1] < COUNTED:
+        return _checked(_sorted(x, directions), x, directions)
+    shift = torch.rand(directions.shape[:2], generator=generator, dtype=torch.float64, device=generator.device)
+    totals = _counted(x, directions, shift.to(x.device))
+    unresolved = totals.isnan().any(dim=1)
+    if bool(unresolved.any()):
+        # Whole observations: which of their rows the histogram could resolve says nothing about the shift.
+        part = x[unresolved], directions[unresolved]
+        totals[unresolved] = _checked(_sorted(*part), *part)
+    return totals
+
+
+def _counted(x: torch.Tensor, directions: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
+    from graphsnd.kernels.cpu import launch, sorting
+
+    a, u, s = (t.contiguous().numpy() for t in (x, directions.to(x.dtype), shift))
+    out: Any = np.empty(u.shape[:2])
+    shares = launch._shares(x.shape[0], least=1)
+    launch._spread(lambda i, j: sorting.counted_totals(a, u, s, i, j, out), shares)
+    return torch.from_numpy(out)
+
+
+def _sorted(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
+    from graphsnd.kernels.cpu import launch, sorting
+
+    a, u = (t.contiguous().numpy() for t in (x, directions.to(x.dtype)))
+    out: Any = np.empty(u.shape[:2])
+    # Few enough to stay in a second-level cache between the three steps.
+    step = max(1, min(-(-x.shape[0] // (2 * torch.get_num_threads())), CACHED // (x.shape[1] * u.shape[1])))
+
+    def share(first: int, last: int) -> None:
+        y = np.empty((last - first, u.shape[1], a.shape[1]), a.dtype)
+        sorting.projected(a, u, first, last, y)
+        y.sort(axis=-1)  # NumPy's sort uses vector instructions and leaves the interpreter to other threads
+        sorting.weighted(y, first, out)
+
+    launch._spread(share, [(i, min(i + step, x.shape[0])) for i in range(0, x.shape[0], step)])
+    return torch.from_numpy(out)
+
+
+def _checked(totals: torch.Tensor, x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
+    """The totals, in double precision where single precision overflowed."""
+    if x.dtype is torch.float64 or bool(torch.isfinite(totals).all()):
+        return totals
+    return _sorted(x.double(), directions)
+
+
+def _plain(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
+    step = max(1, CHUNK // (x.shape[1] * directions.shape[1]))
+    chunks = zip(x.split(step), directions.split(step), strict=True)
+    return torch.cat([_plain_chunk(part, along) for part, along in chunks])
+
+
+def _plain_chunk(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
+    o, n, k = x.shape[0], x.shape[1], directions.shape[1]
+    u = directions.to(x.dtype)
+    # Seen from agent 0, so that a common offset costs no digits; feature by feature, so that equal agents project
+    # to equal numbers and no reduced-precision matrix product comes in.
+    seen = x - x[:, :1].detach()
+    y = sum(seen[:, None, :, f] * u[:, :, f, None] for f in range(x.shape[2]))
+    assert isinstance(y, torch.Tensor)
+    if not bool(torch.isfinite(y.detach().sum())) and x.dtype is not torch.float64:
+        return _plain_chunk(x.double(), directions)
+    lines = y.reshape(o * k, n, 1)
+    return separable.pair_totals(Points(lines, Norm.EUCLIDEAN)).reshape(o, k)
