@@ -34,6 +34,7 @@ from graphsnd.behavior import (
 )
 from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.estimation import (
+    Advice,
     AgentSubset,
     AllPairs,
     Budget,
@@ -41,18 +42,23 @@ from graphsnd.estimation import (
     FixedGraph,
     FreshCirculant,
     FreshMatching,
+    Goal,
     ObservationSubset,
+    SndAccumulator,
     SortedProjections,
+    advise,
+    difference_estimate,
     estimate,
     measure,
 )
 from graphsnd.graphs import Graph
 from graphsnd.metric import contributions, edge_distances, graph_snd, horvitz_thompson, pairwise, snd
-from graphsnd.teams import evaluate
+from graphsnd.teams import StackedMLP, StackedTeam, Team, as_team, evaluate
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Advice",
     "AgentSubset",
     "AllPairs",
     "Behavior",
@@ -65,6 +71,7 @@ __all__ = [
     "FreshCirculant",
     "FreshMatching",
     "Gaussian",
+    "Goal",
     "Graph",
     "Hellinger",
     "InputError",
@@ -73,11 +80,18 @@ __all__ = [
     "MultivariateGaussian",
     "ObservationSubset",
     "Quantiles",
+    "SndAccumulator",
     "SortedProjections",
+    "StackedMLP",
+    "StackedTeam",
+    "Team",
     "TotalVariation",
     "Wasserstein",
+    "advise",
+    "as_team",
     "bounds",
     "contributions",
+    "difference_estimate",
     "edge_distances",
     "estimate",
     "evaluate",

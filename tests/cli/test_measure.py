@@ -240,7 +240,7 @@ def test_a_saved_team_with_observations(run: Any, policies: tuple[Path, Path]) -
     ],
 )
 def test_bad_designs_and_budgets(options: list[str], message: str, run: Any, save: Any, tensors: Any) -> None:
-    design = [] if "--design" in options or "--graph" in options or "--observations" in options else ["--design", "pairs:2"]
+    design = [] if {"--design", "--graph", "--observations"} & set(options) else ["--design", "pairs:2"]
     result = run("measure", save(**tensors), *options, *design)
     assert result.exit_code == 2
     assert message in result.stderr

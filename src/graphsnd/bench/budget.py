@@ -12,7 +12,8 @@ from safetensors.torch import load_file
 
 from graphsnd.bench.coverage import coverage
 from graphsnd.bench.designs import compare_designs, random_observations, random_team, to_tolerance
-from graphsnd.bench.sorting import by_projections
+from graphsnd.bench.projections import DIRECTIONS, accuracy, speed
+from graphsnd.bench.projections import teams as clouds
 from graphsnd.teams import Team
 
 NOTES = [
@@ -36,13 +37,20 @@ class Plan:
     tolerance_agents: tuple[int, ...]
     tolerance_observations: int
     repetitions: int
-    sorted_agents: tuple[int, ...]
+    directions: tuple[tuple[int, int, int, tuple[int, ...]], ...]  # agents, observations, features, directions
     rounds: int
     seconds: float
 
 
-DEFAULT = Plan((50, 100, 500), 2048, 60, (1000, 10_000, 100_000), 100_000, 1000, (500, 2000, 10_000), 3, 2.0)
-QUICK = Plan((20,), 64, 5, (50,), 500, 10, (50,), 2, 0.0)
+SIZES = (
+    (100, 4096, 2, (2, 8)),
+    (1000, 640, 2, (2, 8)),
+    (10_000, 64, 2, (1, 2, 4, 8)),
+    (10_000, 64, 4, (4, 12)),
+    (1000, 640, 8, (8, 16)),
+)
+DEFAULT = Plan((50, 100, 500), 2048, 60, (1000, 10_000, 100_000), 100_000, 1000, SIZES, 3, 2.0)
+QUICK = Plan((20,), 64, 5, (50,), 500, 10, ((50, 64, 2, (2,)),), 2, 0.0)
 
 
 def measure(
@@ -77,9 +85,12 @@ def measure(
         plan.tolerance_agents, plan.tolerance_observations, device, rel_tol=0.01, seed=seed, step=step
     )
     projections = []
-    for n in plan.sorted_agents:
-        step(f"sorted projections, n = {n:,}")
-        projections.append(by_projections(n, 64, device, seed=seed, rounds=plan.rounds, seconds=plan.seconds))
+    for n, observations, features, choices in plan.directions:
+        step(f"sorted projections, n = {n:,}, {features} features")
+        patience: dict[str, Any] = {"rounds": plan.rounds, "seconds": plan.seconds, "draws": plan.draws}
+        projections.append(speed(n, observations, features, choices, device, **patience))
+    step("sorted projections, shapes of teams")
+    shapes = {name: [accuracy(cloud, k, plan.draws) for k in DIRECTIONS] for name, cloud in clouds().items()}
     step(f"coverage, {plan.repetitions} repetitions")
     return {
         "format": 1,
@@ -89,10 +100,11 @@ def measure(
         "designs": compared,
         "tolerance": tolerance,
         "projections": projections,
+        "shapes": shapes,
         "coverage": coverage(plan.repetitions, seed=seed),
     }
 
 
 def parts(plan: Plan, teams: Sequence[Path] = ()) -> int:
     """How often :func:`measure` calls its ``step``."""
-    return len(plan.agents) + len(teams) + len(plan.tolerance_agents) + len(plan.sorted_agents) + 1
+    return len(plan.agents) + len(teams) + len(plan.tolerance_agents) + len(plan.directions) + 2

@@ -23,10 +23,10 @@ from graphsnd.estimation import (
     Weighting,
     estimate,
 )
-from graphsnd.estimation.draws import device_generator
-from graphsnd.estimation.sample import draw
-from graphsnd.estimation.source import BehaviorSource
-from graphsnd.estimation.template import variance
+from graphsnd.estimation.sampling.draws import device_generator
+from graphsnd.estimation.sampling.sample import draw
+from graphsnd.estimation.sampling.source import BehaviorSource
+from graphsnd.estimation.sampling.template import variance
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
 
 PAPER = "fixed bernoulli:0.1"

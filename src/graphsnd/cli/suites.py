@@ -110,7 +110,7 @@ class Designs:
         console.print("* random agents that reach the error of the first line with the fewest evaluations", style="dim")
         rule(console, "A guaranteed interval within a tolerance, from policies to the number")
         console.print(tables.tolerance_table(result["tolerance"]))
-        rule(console, "All pairs by sorted projections, 2 features, 64 observations")
+        rule(console, "All pairs by sorted projections, normal teams")
         console.print(tables.projections_table(result["projections"]))
         rule(console, "Coverage of 95% intervals")
         console.print(tables.coverage_table(result["coverage"]))

@@ -20,16 +20,16 @@ from graphsnd.estimation.designs import (
     ObservationSubset,
     SortedProjections,
 )
-from graphsnd.estimation.draws import integer_seed
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.fixed import exact, on_graph
-from graphsnd.estimation.forecast import Tolerance
-from graphsnd.estimation.fresh import once, until
 from graphsnd.estimation.measure import check_clusters, check_confidence
 from graphsnd.estimation.plan import DEFAULT_REL_TOL, Budget, Plan, affords_all, choose
-from graphsnd.estimation.projected import projected
-from graphsnd.estimation.source import Source, as_source
-from graphsnd.estimation.stream import Callback, Task
+from graphsnd.estimation.projections.projected import projected
+from graphsnd.estimation.sampling.draws import integer_seed
+from graphsnd.estimation.sampling.forecast import Tolerance
+from graphsnd.estimation.sampling.fresh import once, until
+from graphsnd.estimation.sampling.source import Source, as_source
+from graphsnd.estimation.sampling.stream import Callback, Task
 from graphsnd.teams import Policy, Team
 
 

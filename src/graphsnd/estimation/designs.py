@@ -18,12 +18,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 import torch
 
 from graphsnd import graphs
 from graphsnd.errors import InputError
-from graphsnd.estimation.template import Template
+from graphsnd.estimation.sampling.template import Template
 from graphsnd.graphs import Graph
 
 Builder = Callable[[int, torch.Generator], Graph]
@@ -71,15 +72,25 @@ class AllPairs(Design):
 class FreshDesign(Design):
     """A template laid over random agents, afresh for every observation."""
 
-    @abstractmethod
     def template(self, n: int) -> Template:
         """The template for a team of ``n``."""
+        return _template(self, n)
+
+    @abstractmethod
+    def build(self, n: int) -> Template:
+        """Make it."""
 
     def pairs(self, n: int) -> int:  # noqa: D102
         return self.template(n).m
 
     def evaluations(self, n: int) -> int:  # noqa: D102
         return self.template(n).size
+
+
+@lru_cache(maxsize=64)
+def _template(design: FreshDesign, n: int) -> Template:
+    """Kept, because forecasts ask for it again and again."""
+    return design.build(n)
 
 
 @dataclass(frozen=True)
@@ -107,7 +118,7 @@ class FreshMatching(FreshDesign):
     def name(self) -> str:  # noqa: D102
         return "fresh matching" if self.count is None else f"fresh matching of {self.count} pairs"
 
-    def template(self, n: int) -> Template:  # noqa: D102
+    def build(self, n: int) -> Template:  # noqa: D102
         count = min(self.count or n // 2, n // 2)
         return Template(2 * count, torch.arange(2 * count).view(count, 2))
 
@@ -137,7 +148,7 @@ class FreshCirculant(FreshDesign):
     def name(self) -> str:  # noqa: D102
         return f"fresh circulant of degree {self.degree}"
 
-    def template(self, n: int) -> Template:  # noqa: D102
+    def build(self, n: int) -> Template:  # noqa: D102
         if self.degree >= n - 1:
             return Template(n, torch.combinations(torch.arange(n)))
         around = torch.arange(n)
@@ -170,7 +181,7 @@ class AgentSubset(FreshDesign):
     def name(self) -> str:  # noqa: D102
         return f"{self.size} random agents"
 
-    def template(self, n: int) -> Template:  # noqa: D102
+    def build(self, n: int) -> Template:  # noqa: D102
         size = min(self.size, n)
         return Template(size, torch.combinations(torch.arange(size)))
 

@@ -14,8 +14,8 @@ from graphsnd.bounds.diameter import points_diameter
 from graphsnd.errors import InputError
 from graphsnd.estimation.designs import Weighting
 from graphsnd.estimation.estimate import Estimate, Interval
-from graphsnd.estimation.intervals import BLOCKS, clustered, quantile
-from graphsnd.estimation.source import BehaviorSource, Source
+from graphsnd.estimation.sampling.intervals import BLOCKS, clustered, quantile
+from graphsnd.estimation.sampling.source import BehaviorSource, Source
 from graphsnd.graphs import Graph, Sampling
 from graphsnd.metric.pairwise import edge_means
 from graphsnd.metric.snd import normalised_weights, weighted_mean

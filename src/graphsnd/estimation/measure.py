@@ -9,7 +9,7 @@ from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import InputError
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.fixed import exact, on_graph
-from graphsnd.estimation.source import BehaviorSource
+from graphsnd.estimation.sampling.source import BehaviorSource
 from graphsnd.graphs import Graph
 from graphsnd.metric.pairwise import check_graph
 

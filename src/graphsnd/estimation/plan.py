@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 from graphsnd.errors import InputError
 from graphsnd.estimation.designs import AgentSubset, AllPairs, Design, FreshCirculant, FreshMatching
-from graphsnd.estimation.source import Source
+from graphsnd.estimation.sampling.source import Source
+from graphsnd.estimation.sampling.work import CHEAP, work
 
-# About a second of work, in multiply-adds of policies and feature differences of pairs.
-CHEAP = {"cpu": 4e9, "cuda": 4e12}
-PARTIAL = 4.0  # a policy evaluated on a few observations costs this much more for each than in one large batch
 DEFAULT_REL_TOL = 0.01
 
 
@@ -51,14 +49,6 @@ class Plan:
 
     design: Design
     why: str
-
-
-def work(source: Source, design: Design, draws: float) -> float:
-    """Multiply-adds, roughly, of a design on that many observations."""
-    n = source.agents
-    evaluations = design.evaluations(n)
-    share = 1.0 if evaluations == n else PARTIAL
-    return draws * (design.pairs(n) * source.features * 2 + evaluations * source.policy_cost * share)
 
 
 def is_cheap(source: Source) -> bool:

@@ -47,13 +47,12 @@ def tolerance_table(rows: list[dict[str, Any]]) -> Table:
 
 def projections_table(rows: list[dict[str, Any]]) -> Table:
     """Sorting against pairs."""
-    table = _table("agents", "directions", "RMSE", "time", "vs exact", "vs cdist")
+    table = _table("agents", "observations", "features", "directions", "RMSE", "time", "vs exact", "vs cdist")
     for row in rows:
         for name, one in row["by"].items():
             rivals = (ratio(one[f"times_faster_than_{rival}"]) for rival in ("exact", "cdist"))
-            table.add_row(
-                f"{row['n']:,}", name.split()[0], f"{one['rmse']:.3%}", duration(one["time"]["median_s"]), *rivals
-            )
+            what = (f"{row['n']:,}", f"{row['observations']:,}", f"{row['features']}", name)
+            table.add_row(*what, f"{one['rmse']:.1e}", duration(one["time"]["median_s"]), *rivals)
     return table
 
 

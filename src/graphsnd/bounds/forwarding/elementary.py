@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphsnd.bounds.forwarding import loops
+from graphsnd.bounds.forwarding.compiled import loops
 from graphsnd.bounds.forwarding.network import Floats, Ints, Network
 
 # Bounds are rounded outwards by far more than float64 sums of positive terms can be off.

@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 
-from graphsnd.bounds.forwarding import loops
+from graphsnd.bounds.forwarding.compiled import loops
 from graphsnd.bounds.forwarding.elementary import Bracket, dual_bound, largest
 from graphsnd.bounds.forwarding.network import Floats, Network
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphsnd.bounds.forwarding import flow, loops, lp
+from graphsnd.bounds.forwarding import flow, lp
+from graphsnd.bounds.forwarding.compiled import loops
 from graphsnd.bounds.forwarding.elementary import ROUNDING, Bracket, elementary
 from graphsnd.bounds.forwarding.integral import ENTRIES, Routing, route, routing_of
 from graphsnd.bounds.forwarding.network import Network, network

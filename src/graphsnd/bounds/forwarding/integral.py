@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphsnd.bounds.forwarding import loops
+from graphsnd.bounds.forwarding.compiled import loops
 from graphsnd.bounds.forwarding.network import Floats, Ints, Network
 from graphsnd.errors import InputError
 

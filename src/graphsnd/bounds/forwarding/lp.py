@@ -12,13 +12,15 @@ lower bound is the sum of the distances under them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import block_diag, coo_matrix, csr_matrix, hstack, identity
-from scipy.sparse.csgraph import breadth_first_order
 
 from graphsnd.bounds.forwarding.elementary import Bracket, dual_bound, largest
 from graphsnd.bounds.forwarding.network import Floats, Ints, Network
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 def variables(net: Network) -> int:
@@ -32,6 +34,9 @@ def solve(net: Network, bracket: Bracket) -> Bracket:
     Raises:
         RuntimeError: When HiGHS finds no optimum.
     """
+    from scipy.optimize import linprog
+    from scipy.sparse import block_diag, csr_matrix, hstack, identity
+
     incidence, demands = _incidence(net), _demands(net.n)
     sources = net.n - 1
     # The balance at a source follows from the others; with it the rows would be dependent.
@@ -54,6 +59,8 @@ def solve(net: Network, bracket: Bracket) -> Bracket:
 
 def _incidence(net: Network) -> csr_matrix:
     """What a unit of flow on each arc brings to each vertex, ``[n, 2m]``: i to j first, then j to i."""
+    from scipy.sparse import coo_matrix, hstack
+
     tails, heads = net.edges.T
     ones, arcs = np.ones(net.m), np.arange(net.m)
     forward = coo_matrix((np.r_[ones, -ones], (np.r_[heads, tails], np.r_[arcs, arcs])), shape=(net.n, net.m))
@@ -79,6 +86,9 @@ def _repair(net: Network, missing: Floats) -> Floats:
 
 def _spanning_tree(net: Network) -> tuple[Ints, Ints, Ints]:
     """Vertices in breadth-first order, and the parent of each and the edge to it."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import breadth_first_order
+
     tails, heads = net.edges.T
     numbers = coo_matrix((np.arange(1, net.m + 1), (tails, heads)), shape=(net.n, net.n)).tocsr()
     order, parent = breadth_first_order(numbers, 0, directed=False)

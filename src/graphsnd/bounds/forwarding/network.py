@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
@@ -63,6 +61,9 @@ def _arcs(n: int, edges: Ints) -> Arcs:
 
 
 def _check_connected(n: int, edges: Ints) -> None:
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
     matrix = coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
     count, label = connected_components(matrix, directed=False)
     if count == 1:

@@ -20,12 +20,11 @@ from __future__ import annotations
 import math
 
 import torch
-from scipy import stats
 from torch import Tensor
 
 from graphsnd import bounds
-from graphsnd.estimation.sample import Sample
-from graphsnd.estimation.template import Template
+from graphsnd.estimation.sampling.sample import Sample
+from graphsnd.estimation.sampling.template import Template
 
 BLOCKS = 32  # contiguous blocks of observations that stand for clusters where none are given
 FEWEST = 16  # observations below which their error is not estimated
@@ -101,7 +100,9 @@ def errors(sample: Sample, template: Template, n: int, observations: int) -> tup
 
 def quantile(delta: float, freedom: int) -> float:
     """Two-sided quantile of Student's distribution."""
-    return float(stats.t.ppf(1 - delta / 2, max(1, freedom)))
+    from scipy.special import stdtrit
+
+    return float(stdtrit(max(1, freedom), 1 - delta / 2))
 
 
 def clustered(values: Tensor, index: Tensor, clusters: Tensor | None, observations: int) -> tuple[float, int] | None:

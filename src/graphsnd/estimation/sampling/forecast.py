@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from graphsnd.errors import InputError
-from graphsnd.estimation.designs import AgentSubset, AllPairs, FreshDesign
+from graphsnd.estimation.designs import AgentSubset, AllPairs, Design, FreshDesign
 from graphsnd.estimation.estimate import Estimate
-from graphsnd.estimation.intervals import observation_radius, pair_radius, quantile
-from graphsnd.estimation.plan import work
-from graphsnd.estimation.sample import Sample
-from graphsnd.estimation.source import Source
-from graphsnd.estimation.template import variance
+from graphsnd.estimation.sampling.intervals import observation_radius, pair_radius, quantile
+from graphsnd.estimation.sampling.sample import Sample
+from graphsnd.estimation.sampling.source import Source
+from graphsnd.estimation.sampling.template import variance
+from graphsnd.estimation.sampling.work import counts, work
 
 STEP = 1.1  # between sample sizes that are considered
 MARGIN = 0.93  # of the tolerance, since the pilot's variance is itself an estimate
 GROWTH = 1.35  # from one look to the next
 PASSES = 1024  # over all observations, at most
+Price = Callable[[Source, Design, float], float]
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def forecast(
     delta: float,
     *,
     measured: FreshDesign | None = None,
+    price: Price = counts,
 ) -> int | None:
     """The smallest number of draws whose radius will be within the tolerance; None if all pairs cost no more.
 
@@ -74,14 +76,15 @@ def forecast(
         d_max: Bound on every distance, or None for the asymptotic radius.
         delta: Failure probability of the first look.
         measured: The pilot's design, where it is another one.
+        price: What draws cost: as they are counted, where the design was asked for, or by the time they take.
     """
-    seen = _spreads(pilot, measured or design, design, source.agents)
+    seen = spreads(pilot, measured or design, design, source.agents)
     width = MARGIN * tolerance.width(pilot.value())
-    everything = work(source, AllPairs(), source.observations)
+    everything = price(source, AllPairs(), source.observations)
     for draws in _sizes(pilot.draws, source.observations):
-        if work(source, design, draws) >= everything:
+        if price(source, design, draws) >= everything:
             return None
-        if _radius(source, design, seen, draws, d_max, delta) <= width:
+        if radius(source, design, seen, draws, d_max, delta) <= width:
             return draws
     return None
 
@@ -103,7 +106,7 @@ class Spreads:
     inside: float  # expected spread of the distances of a draw
 
 
-def _spreads(pilot: Sample, measured: FreshDesign, design: FreshDesign, n: int) -> Spreads:
+def spreads(pilot: Sample, measured: FreshDesign, design: FreshDesign, n: int) -> Spreads:
     """The same design has shown it; for another one, the products of distances tell."""
     template = design.template(n)
     if design == measured:
@@ -116,7 +119,8 @@ def _spreads(pilot: Sample, measured: FreshDesign, design: FreshDesign, n: int) 
     return Spreads(pairs, between + pairs, inside)
 
 
-def _radius(source: Source, design: FreshDesign, seen: Spreads, draws: int, d_max: float | None, delta: float) -> float:
+def radius(source: Source, design: FreshDesign, seen: Spreads, draws: int, d_max: float | None, delta: float) -> float:
+    """The half-width that so many draws will have, guaranteed where there is a bound on the distances."""
     template, n = design.template(source.agents), source.agents
     if d_max is None:
         share = min(1.0, draws / source.observations)
@@ -154,7 +158,7 @@ def _work(
     d_max: float | None,
     delta: float,
 ) -> float:
-    draws = forecast(source, design, pilot, tolerance, d_max, delta, measured=measured)
+    draws = forecast(source, design, pilot, tolerance, d_max, delta, measured=measured, price=work)
     return math.inf if draws is None else work(source, design, draws)
 
 

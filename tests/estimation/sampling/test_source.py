@@ -4,7 +4,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd.behavior import embed
-from graphsnd.estimation.source import largest_distance
+from graphsnd.estimation.sampling.source import largest_distance
 from tests.cases import Case, each
 
 

@@ -12,10 +12,11 @@ import torch
 from graphsnd.estimation.designs import AgentSubset
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.fixed import population
-from graphsnd.estimation.forecast import PASSES, Tolerance, best_size, forecast, later_looks
-from graphsnd.estimation.intervals import errors, guaranteed_radius, quantile
-from graphsnd.estimation.sample import Sample
-from graphsnd.estimation.stream import Cost, Stream, Task
+from graphsnd.estimation.sampling.forecast import PASSES, Tolerance, best_size, forecast, later_looks
+from graphsnd.estimation.sampling.intervals import errors, guaranteed_radius, quantile
+from graphsnd.estimation.sampling.sample import Sample
+from graphsnd.estimation.sampling.stream import Cost, Stream, Task
+from graphsnd.estimation.sampling.work import counts, work
 
 PILOT = 256  # draws that decide when to look; they are not used for the answer
 NOW, LATER = 0.7, 0.3  # of the failure probability left: for this look, and for all later ones
@@ -59,7 +60,8 @@ def until(task: Task, tolerance: Tolerance) -> Estimate | None:
         chosen = best_size(task.source, seen, measured, tolerance, task.d_max, delta)
         why = f"{task.why}; a pilot of {seen.draws} observations found {chosen.size} cheapest"
         task = replace(task, design=chosen, why=why)
-    first = forecast(task.source, task.design, seen, tolerance, task.d_max, delta, measured=measured)
+    price = work if task.resize else counts
+    first = forecast(task.source, task.design, seen, tolerance, task.d_max, delta, measured=measured, price=price)
     if first is None and limit is None and math.isinf(task.seconds_left()):
         return None
     spent = Cost.of(measured, task.source.agents, seen.draws)

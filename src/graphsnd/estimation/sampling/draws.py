@@ -60,6 +60,6 @@ def _on_device(n: int, size: int, count: int, generator: torch.Generator, device
 @lru_cache
 def _loops() -> Any:
     """Compiled on first use, so that importing graphsnd does not load numba."""
-    from graphsnd.estimation.shuffles import shuffles
+    from graphsnd.estimation.sampling.shuffles import shuffles
 
     return shuffles

@@ -12,7 +12,7 @@ from torch import Tensor
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
 from graphsnd.errors import InputError, check_rank
-from graphsnd.estimation.template import Template
+from graphsnd.estimation.sampling.template import Template
 from graphsnd.teams import Policy, Team, as_team
 
 BLOCK = 1 << 24  # numbers in one block of points

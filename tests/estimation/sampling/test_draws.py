@@ -6,7 +6,7 @@ import pytest
 import torch
 from scipy import stats
 
-from graphsnd.estimation.draws import _on_device, integer_seed, ordered_subsets
+from graphsnd.estimation.sampling.draws import _on_device, integer_seed, ordered_subsets
 
 CPU = torch.device("cpu")
 

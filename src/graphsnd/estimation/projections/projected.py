@@ -11,8 +11,8 @@ from torch import Tensor
 from graphsnd.estimation.designs import SortedProjections
 from graphsnd.estimation.estimate import Estimate, Interval
 from graphsnd.estimation.fixed import Error, answer, population
-from graphsnd.estimation.projections import ProjectedSnd, projected_snd
-from graphsnd.estimation.source import Source
+from graphsnd.estimation.projections.lengths import ProjectedSnd, projected_snd
+from graphsnd.estimation.sampling.source import Source
 
 
 def projected(

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphsnd.estimation.draws import ordered_subsets
-from graphsnd.estimation.source import Source
-from graphsnd.estimation.template import Template, products, spread, variance
+from graphsnd.estimation.sampling.draws import ordered_subsets
+from graphsnd.estimation.sampling.source import Source
+from graphsnd.estimation.sampling.template import Template, products, spread, variance
 
 CHUNK = 1 << 21  # numbers measured at once
 LOOKED_AT = 2048  # draws from which the variance of pairs is estimated

@@ -8,7 +8,7 @@ import torch
 
 from graphsnd.bounds import relabelling_variance
 from graphsnd.estimation.designs import AgentSubset, FreshCirculant, FreshDesign, FreshMatching
-from graphsnd.estimation.template import Template, products, spread, variance
+from graphsnd.estimation.sampling.template import Template, products, spread, variance
 
 DESIGNS: dict[str, FreshDesign] = {
     "matching": FreshMatching(),
@@ -65,7 +65,7 @@ def test_variance_from_products_is_the_variance_over_all_draws(name: str, n: int
     truth = float(draws.mean(dim=1).var(correction=0))
     degrees = torch.cat([template.degrees(), torch.zeros(n - template.size, dtype=torch.int64)])
     assert truth == pytest.approx(float(relabelling_variance(d, degrees)), rel=1e-9, abs=1e-12)
-    assert truth <= template.factor(n) * float(d[*torch.triu_indices(n, n, 1)].var(correction=0)) + 1e-12
+    assert truth <= template.factor(n) * float(d[torch.ones(n, n).triu(1).bool()].var(correction=0)) + 1e-12
     # Products measured on another template predict it as well.
     others = products(every_draw(d, AgentSubset(4).template(n)), AgentSubset(4).template(n))
     assert others is not None

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from graphsnd.errors import InputError
 from graphsnd.estimation.designs import Design, FreshDesign
-from graphsnd.estimation.draws import device_generator
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.plan import Budget
-from graphsnd.estimation.sample import Sample, draw, join
-from graphsnd.estimation.source import Source
-from graphsnd.estimation.template import Template
+from graphsnd.estimation.sampling.draws import device_generator
+from graphsnd.estimation.sampling.sample import Sample, draw, join
+from graphsnd.estimation.sampling.source import Source
+from graphsnd.estimation.sampling.template import Template
 
 Callback = Callable[[Estimate], None]
 

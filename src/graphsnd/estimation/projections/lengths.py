@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 
 from graphsnd import kernels
 from graphsnd.behavior import Norm, Points
 from graphsnd.errors import InputError
-from graphsnd.estimation.directions import STRATA, design, length_constant, turned, worst_spread
+from graphsnd.estimation.projections.directions import STRATA, design, length_constant, turned, worst_spread
 from graphsnd.graphs.checks import check_integer
 from graphsnd.graphs.draws import source
 from graphsnd.kernels.projections import projected_totals
@@ -93,18 +92,6 @@ def projected_snd(
     bound = _bound(each.detach().mean(dim=1), vectors, count)
     error = bound if count == 1 else min(bound, _spread(each.detach()))
     return ProjectedSnd(each.mean(dim=1), error, bound, count * vectors.shape[0], count, False)
-
-
-@dataclass(frozen=True)
-class SortedProjections:
-    """Look at all pairs, along a few directions; see :func:`projected_snd`."""
-
-    directions: int = 8
-    name: ClassVar[str] = "projections"
-
-    def per_observation(self, points: Points, generator: torch.Generator) -> torch.Tensor:
-        """Unbiased SND of each observation, ``[observations]``, float64, differentiable."""
-        return projected_snd(points, self.directions, seed=generator).per_observation
 
 
 def _check(points: Points, directions: int, replicates: int) -> None:

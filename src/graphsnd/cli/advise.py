@@ -1,0 +1,149 @@
+"""``graphsnd advise``: what to measure, before measuring it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphsnd.cli.files import read_team
+from graphsnd.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from graphsnd.estimation.advice.verdict import Advice, Goal
+
+GOALS = "[cyan]global[/cyan] (SND itself), [cyan]local[/cyan] (among neighbours), [cyan]proxy[/cyan] (inside training)."
+
+
+def advise(
+    agents: Annotated[int | None, typer.Option(help="Number of agents; that of FILE when given.")] = None,
+    observations: Annotated[int | None, typer.Option(help="Number of observations; those of FILE when given.")] = None,
+    goal: Annotated[str, typer.Option(metavar="GOAL", help=f"What the number is for: {GOALS}")] = "global",
+    rel_tol: Annotated[float, typer.Option(help="Tolerated error, relative to SND.")] = 0.01,
+    confidence: Annotated[float, typer.Option(help="Probability that the error stays within it, in (0, 1).")] = 0.95,
+    policy_cost: Annotated[
+        float, typer.Option(help="Multiply-adds of a policy on an observation; 0 when all have been evaluated.")
+    ] = 0.0,
+    same_pairs: Annotated[
+        bool, typer.Option("--same-pairs", help="A proxy that keeps its pairs at every call.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A team at some observations, to measure instead of assuming.")
+    ] = None,
+    distance_spread: Annotated[float, typer.Option(help="Assumed spread of distances over pairs / SND.")] = 0.5,
+    observation_spread: Annotated[
+        float, typer.Option(help="Assumed spread of diversity over observations / SND.")
+    ] = 0.3,
+    d_max_ratio: Annotated[float, typer.Option(help="Assumed largest distance / SND; 0 when no bound is known.")] = 4.0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Say which graph or design to use for a team, what it will cost, and why not another.
+
+    Nothing is measured, unless a FILE is given: then a few pairs at a few observations replace the assumptions about
+    how much the distances vary.
+    """
+    from graphsnd.estimation.advice.advise import advise as ask
+
+    pilot = None if file is None else read_team(file).behavior
+    agents = agents if agents is not None or pilot is None else pilot.agents
+    observations = observations if observations is not None or pilot is None else pilot.observations
+    for option, given in (("--agents", agents), ("--observations", observations)):
+        if given is None:
+            raise InputError(option, "or a FILE", "neither", f"Write {option} 100, or --file team.npz.")
+    assert agents is not None  # both have just been checked
+    assert observations is not None
+    found = ask(
+        agents,
+        observations,
+        _goal(goal),
+        rel_tol=rel_tol,
+        confidence=confidence,
+        same_pairs=same_pairs,
+        policy_cost=policy_cost,
+        distance_spread=distance_spread,
+        observation_spread=observation_spread,
+        d_max_ratio=d_max_ratio or None,
+        device=device,
+        pilot=pilot,
+    )
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), allow_nan=False))
+        return
+    _show(found, agents, observations, rel_tol)
+
+
+def _goal(text: str) -> Goal:
+    from graphsnd.estimation.advice.verdict import Goal
+
+    try:
+        return Goal(text.strip().lower())
+    except ValueError:
+        raise InputError("--goal", f"to be one of {', '.join(g.value for g in Goal)}", repr(text)) from None
+
+
+def _show(found: Advice, agents: int, observations: int, rel_tol: float) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console()
+    head = f"{agents:,} agents, {observations:,} observations, goal {found.goal.value}"
+    console.print(Text(f"\n{head}" + ("" if found.goal.value == "local" else f" within ±{rel_tol:.3g} x SND")))
+    console.print(_table(found))
+    lines = [("use", f"{found.design_name}: {found.guarantee}"), ("run", found.call)]
+    lines += [("because", reason) for reason in found.reasons]
+    lines += [("assuming that", assumption) for assumption in found.assumptions]
+    console.print(_lines(lines))
+    console.print(_lines([(f"not {one.name}", one.why) for one in found.rejected]))
+
+
+def _lines(rows: list[tuple[str, str]]) -> Table:
+    """Names and sentences in two columns."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in rows:
+        table.add_row(Text(name), Text(text))
+    table.add_row("", "")
+    return table
+
+
+def _table(found: Advice) -> Table:
+    """All options, the recommended one first and marked."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from graphsnd.estimation.advice.verdict import percent
+
+    caption = "work: multiply-adds of the sweep over all pairs that take as long"
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
+    table.add_column("", no_wrap=True)
+    table.add_column("what to measure")
+    policies = any(one.cost.evaluations for one in (found.recommended, *found.rejected))
+    for name in ("distances", *(["policies"] if policies else []), "work", "guaranteed", "typical"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for at, one in enumerate((found.recommended, *found.rejected)):
+        cost = one.cost
+        cells = [_count(cost.distances), *([_count(cost.evaluations)] if policies else []), _count(cost.work)]
+        errors = [percent(one.radius), percent(one.typical)]
+        cells += [error if error[0].isalpha() else f"±{error}" for error in errors]
+        style = "bold green" if at == 0 else "" if one.met else "dim"
+        table.add_row("→" if at == 0 else "", one.name, *cells, style=style)
+    return table
+
+
+def _count(value: float) -> str:
+    """A number in full while it is short.
+
+    Example:
+        >>> _count(20_480), _count(20_275_200), _count(0)
+        ('20,480', '2.0e7', '0')
+    """
+    return f"{value:,.0f}" if value < 1e6 else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")

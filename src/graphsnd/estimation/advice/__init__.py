@@ -1,0 +1,1 @@
+"""Which design, before anything is measured."""

@@ -1,0 +1,1 @@
+"""All pairs by sorting along directions."""

@@ -1,0 +1,1 @@
+"""Draw agents and observations, and say how far the mean can be off."""

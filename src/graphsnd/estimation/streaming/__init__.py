@@ -1,0 +1,1 @@
+"""Accumulate what never fits in memory, to the bit."""
