@@ -20,7 +20,7 @@ NOTES = [
     "rmse: root mean squared relative error over draws, on one evaluation of the team; rmse_interval is for 95%.",
     "distances and evaluations: of one estimate, over all observations it uses.",
     "rmse_gain, fewer_distances, fewer_evaluations: against the paper's estimator, one Bernoulli graph with p = 0.1.",
-    "matched: the random agents at random observations that reach the paper's error with the fewest evaluations.",
+    "matched: random agents at random observations that reach the paper's error with few evaluations and distances.",
     "time: from policies to the number, policy evaluation included; contestants take turns within a round.",
     "tolerance: seconds of three estimates with different seeds, sorted; a guaranteed 95% interval.",
     "coverage: repetitions in which the interval held the truth, with its standard error.",

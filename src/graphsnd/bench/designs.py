@@ -133,9 +133,10 @@ def _draw(behavior: Behavior, design: Design, seed: int) -> Estimate | None:
 
 
 def _as_good_as(behavior: Behavior, truth: float, rmse: float, seed: int) -> ObservationSubset:
-    """The fewest policy evaluations that reach the same error: so many agents at so many observations.
+    """So many agents at so many observations that the error is the same, with few evaluations and few distances.
 
-    A trial of eight agents tells the variance for every other number of them.
+    A trial of eight agents tells the variance for every other number of them. Many agents at few observations save
+    evaluations, few agents at many save distances; the smallest product of the two is taken.
     """
     source, generator = BehaviorSource(behavior, None), torch.Generator().manual_seed(seed + 10**6)
     n, total, trial = source.agents, source.observations, AgentSubset(8).template(source.agents)
@@ -147,9 +148,14 @@ def _as_good_as(behavior: Behavior, truth: float, rmse: float, seed: int) -> Obs
         own = variance(moments, n, math.comb(size, 2), size * math.comb(size - 1, 2))
         # ((1 - t/T) (between + own) + t/T own) / t = rmse^2, solved for t.
         count = math.ceil((between + own) / ((0.97 * rmse * truth) ** 2 + between / total))
-        if count <= total and count * size < best.count * best.evaluations(n):
-            best = ObservationSubset(max(2, count), AgentSubset(size))
+        found = ObservationSubset(max(2, count), AgentSubset(size))
+        if count <= total and _spent(found, n) < _spent(best, n):
+            best = found
     return best
+
+
+def _spent(design: ObservationSubset, n: int) -> float:
+    return design.count**2 * design.evaluations(n) * design.pairs(n)
 
 
 def _timed(team: Team, observations: Tensor, design: Design, seed: int) -> Callable[[], object]:

@@ -107,7 +107,7 @@ class Designs:
         for row in result["designs"]:
             rule(console, f"{row['n']:,} agents, {row['team']} team, {row['observations']:,} observations")
             console.print(tables.designs_table(row))
-        console.print("* random agents that reach the error of the first line with the fewest evaluations", style="dim")
+        console.print("* random agents that reach the error of the first line with few evaluations and distances", style="dim")
         rule(console, "A guaranteed interval within a tolerance, from policies to the number")
         console.print(tables.tolerance_table(result["tolerance"]))
         rule(console, "All pairs by sorted projections, normal teams")
