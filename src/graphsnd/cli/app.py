@@ -11,10 +11,12 @@ import typer
 from typer.core import TyperGroup
 
 from graphsnd import __version__
+from graphsnd.cli.advise import advise
 from graphsnd.cli.bench import bench
 from graphsnd.cli.demo import demo
 from graphsnd.cli.doctor import doctor
 from graphsnd.cli.measure import measure
+from graphsnd.cli.train import train
 from graphsnd.errors import InputError, MissingExtraError
 
 HELP = """
@@ -98,7 +100,7 @@ def _options(
     pass
 
 
-for command in (measure, demo, bench, doctor):
+for command in (measure, advise, train, demo, bench, doctor):
     app.command(help=flow(command.__doc__))(command)
 
 

@@ -107,7 +107,8 @@ class Designs:
         for row in result["designs"]:
             rule(console, f"{row['n']:,} agents, {row['team']} team, {row['observations']:,} observations")
             console.print(tables.designs_table(row))
-        console.print("* random agents that reach the error of the first line with few evaluations and distances", style="dim")
+        note = "* random agents that reach the error of the first line with few evaluations and distances"
+        console.print(note, style="dim")
         rule(console, "A guaranteed interval within a tolerance, from policies to the number")
         console.print(tables.tolerance_table(result["tolerance"]))
         rule(console, "All pairs by sorted projections, normal teams")
@@ -121,4 +122,55 @@ class Designs:
         return designs_figure(results)
 
 
-SUITES: dict[str, Suite] = {"speed": Speed(), "designs": Designs()}
+class Worlds:
+    """Steps of batched worlds beside the simulators they follow."""
+
+    def parts(self, mode: str, teams: Sequence[Path]) -> int:  # noqa: D102
+        from graphsnd.bench import worlds
+
+        return len(worlds.QUICK if mode == "quick" else worlds.DEFAULT)
+
+    def measure(self, mode: str, device: str, seed: int, teams: Sequence[Path], step: Step) -> dict[str, Any]:  # noqa: D102
+        from graphsnd.bench import worlds
+
+        cases, rounds = (worlds.QUICK, 2) if mode == "quick" else (worlds.DEFAULT, 5)
+        found = worlds.world_suite(cases, device, seed=seed, rounds=rounds, seconds=5.0 * (rounds > 2), step=step)
+        return {**found, "format": 1, "suite": "worlds"}
+
+    def show(self, console: Console, result: dict[str, Any]) -> None:  # noqa: D102
+        from graphsnd.report.worlds import worlds_table
+
+        console.print("Time of one step of all environments, median.")
+        console.print(worlds_table(result))
+
+    def figure(self, results: Sequence[dict[str, Any]]) -> Figure:  # noqa: D102
+        from graphsnd.report.worlds import worlds_figure
+
+        return worlds_figure(results)
+
+
+class Training:
+    """One iteration of stacked PPO, the paper's run."""
+
+    def parts(self, mode: str, teams: Sequence[Path]) -> int:  # noqa: D102
+        return 1
+
+    def measure(self, mode: str, device: str, seed: int, teams: Sequence[Path], step: Step) -> dict[str, Any]:  # noqa: D102
+        from graphsnd.bench.training import PAPER, QUICK, training_times
+
+        step("an iteration of PPO")
+        found = training_times(device, preset=QUICK if mode == "quick" else PAPER, seeds=(seed,), rounds=5)
+        return {**found, "format": 1, "suite": "training"}
+
+    def show(self, console: Console, result: dict[str, Any]) -> None:  # noqa: D102
+        from graphsnd.report.worlds import training_table
+
+        console.print(training_table(result))
+
+    def figure(self, results: Sequence[dict[str, Any]]) -> Figure:  # noqa: D102
+        from graphsnd.report.worlds import training_figure
+
+        return training_figure(results)
+
+
+SUITES: dict[str, Suite] = {"speed": Speed(), "designs": Designs(), "worlds": Worlds(), "training": Training()}

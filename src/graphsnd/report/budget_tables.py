@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def _table(*columns: str, left: int = 1) -> Table:
+def plain_table(*columns: str, left: int = 1) -> Table:
     """Numbers to the right; the first ``left`` columns are words, of which the last may wrap."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -23,7 +23,7 @@ def _table(*columns: str, left: int = 1) -> Table:
 
 def designs_table(row: dict[str, Any]) -> Table:
     """One team: every design with its error, its cost and its time."""
-    table = _table("design", "RMSE", "x better", "distances", "evaluations", "time")
+    table = plain_table("design", "RMSE", "x better", "distances", "evaluations", "time")
     exact = row["exact_time"]["median_s"]
     table.add_row("all pairs", "exact", "", "", "", duration(exact), style="bold")
     for one in row["designs"]:
@@ -36,7 +36,7 @@ def designs_table(row: dict[str, Any]) -> Table:
 
 def tolerance_table(rows: list[dict[str, Any]]) -> Table:
     """Time and policy evaluations to a tolerance."""
-    table = _table("agents", "observations", "tolerance", "met", "evaluations", "of all", "time")
+    table = plain_table("agents", "observations", "tolerance", "met", "evaluations", "of all", "time")
     for row in rows:
         share = row["evaluations"][0] / (row["n"] * row["observations"])
         met = "yes" if all(row["met"]) else "NO"
@@ -47,7 +47,7 @@ def tolerance_table(rows: list[dict[str, Any]]) -> Table:
 
 def projections_table(rows: list[dict[str, Any]]) -> Table:
     """Sorting against pairs."""
-    table = _table("agents", "observations", "features", "directions", "RMSE", "time", "vs exact", "vs cdist")
+    table = plain_table("agents", "observations", "features", "directions", "RMSE", "time", "vs exact", "vs cdist")
     for row in rows:
         for name, one in row["by"].items():
             rivals = (ratio(one[f"times_faster_than_{rival}"]) for rival in ("exact", "cdist"))
@@ -58,7 +58,7 @@ def projections_table(rows: list[dict[str, Any]]) -> Table:
 
 def coverage_table(rows: list[dict[str, Any]]) -> Table:
     """How often intervals held the truth."""
-    table = _table("design", "interval", "covered", "half-width", left=2)
+    table = plain_table("design", "interval", "covered", "half-width", left=2)
     for row in rows:
         covered = f"{row['covered']:.1%} ± {row['covered_error']:.1%}"
         table.add_row(row["design"], row["kind"], covered, f"{row['relative_half_width']:.2%}")

@@ -1,0 +1,182 @@
+"""Where episodes begin: a bank of fresh states, so that a reset is a choice between tensors.
+
+Placing things at random needs the host, which a loop on a GPU must not wait for. So states are spawned before the
+rollout, each run's from its own stream, and a finished environment takes the next one of its run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from graphsnd.errors import InputError
+from graphsnd.training.streams import Streams
+from graphsnd.worlds import World, merge
+
+LENGTH = 16  # steps of an episode below which a bank may run dry within one rollout; its states are then used again
+
+
+class Episodes(Protocol):
+    """Environments of all runs, and how they begin anew."""
+
+    capturable: bool
+    state: Any  # [runs * environments] between two rollouts
+    observations: Tensor  # [runs * environments, agents, features], of that state
+
+    def restart(self) -> tuple[Any, Tensor]:
+        """New episodes everywhere: states and observations."""
+        ...
+
+    def replace(self, state: Any, observations: Tensor, done: Tensor) -> tuple[Any, Tensor]:
+        """New episodes where ``done`` (bool ``[runs * environments]``), the others as they are."""
+        ...
+
+    def keep(self, state: Any, observations: Tensor) -> None:
+        """Remember where a rollout ended."""
+        ...
+
+    def refill(self) -> None:
+        """Make up for the fresh states that were used; waits for the device."""
+        ...
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of it that can be saved, by reference: copying into these tensors restores it."""
+        ...
+
+
+class Bank:
+    """Episodes of a world whose states are tensors.
+
+    Args:
+        world: The world.
+        environments: Of each run.
+        steps: Of a rollout; the bank is sized for episodes of 16 steps.
+        streams: One for each run.
+    """
+
+    capturable = True
+
+    def __init__(self, world: World, environments: int, steps: int, streams: Sequence[Streams]) -> None:
+        self.world, self.environments, self.streams = world, environments, streams
+        self.size = environments * (1 + -(-steps // LENGTH))
+        self.fresh = _join([world.spawn(each.episodes, self.size) for each in streams])
+        self.seen = world.observe(self.fresh)
+        self.taken = torch.zeros(len(streams), dtype=torch.long, device=world.device)
+        self.refilled = torch.zeros(len(streams), dtype=torch.long)
+        self.state, self.observations = self.restart()
+        self.state = _map(torch.clone, self.state)
+
+    def restart(self) -> tuple[Any, Tensor]:
+        """New episodes everywhere."""
+        rows = self._next(torch.ones(len(self.streams), self.environments, dtype=torch.bool, device=self.world.device))
+        return _map(lambda part: part.index_select(0, rows), self.fresh), self.seen.index_select(0, rows)
+
+    def replace(self, state: Any, observations: Tensor, done: Tensor) -> tuple[Any, Tensor]:
+        """New episodes where ``done``."""
+        rows = self._next(done.view(len(self.streams), self.environments))
+        fresh = _map(lambda part: part.index_select(0, rows), self.fresh)
+        seen = torch.where(done.view(-1, 1, 1), self.seen.index_select(0, rows), observations)
+        return merge(state, done, fresh), seen
+
+    def keep(self, state: Any, observations: Tensor) -> None:
+        """Copy into the same tensors, because a captured rollout goes on reading them."""
+        _map(lambda old, new: old.copy_(new), self.state, state)
+        self.observations.copy_(observations)
+
+    def refill(self) -> None:
+        """Spawn as many states as were taken, for each run from its own stream."""
+        taken = self.taken.tolist()
+        for run, each in enumerate(self.streams):
+            first = int(self.refilled[run])
+            count = min(taken[run] - first, self.size)
+            if count:
+                places = (torch.arange(first, first + count) % self.size + run * self.size).to(self.world.device)
+                spawned = self.world.spawn(each.episodes, count)
+                _map(lambda old, new, at=places: old.index_copy_(0, at, new), self.fresh, spawned)
+                self.seen.index_copy_(0, places, self.world.observe(spawned))
+            self.refilled[run] = taken[run]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """States, observations and counters."""
+        found = {"observations": self.observations, "seen": self.seen, "taken": self.taken, "refilled": self.refilled}
+        for part in dataclasses.fields(self.state):
+            found[f"state.{part.name}"] = getattr(self.state, part.name)
+            found[f"fresh.{part.name}"] = getattr(self.fresh, part.name)
+        return found
+
+    def _next(self, wanted: Tensor) -> Tensor:
+        """Rows of the bank for all environments, a new one for each that is ``wanted``; ``[runs * environments]``."""
+        order = wanted.cumsum(1) - 1 + self.taken.unsqueeze(1)
+        first = torch.arange(len(self.streams), device=wanted.device).unsqueeze(1) * self.size
+        self.taken += wanted.sum(1)
+        return (order.remainder(self.size) + first).view(-1)
+
+
+class Simulated:
+    """Episodes of a simulator that keeps its state to itself: one run, resets by the simulator, nothing saved.
+
+    Args:
+        world: The world.
+        environments: How many.
+        streams: Of the only run.
+
+    Raises:
+        InputError: For several runs, which would share the simulator's random stream.
+    """
+
+    capturable = False
+
+    def __init__(self, world: World, environments: int, streams: Sequence[Streams]) -> None:
+        if len(streams) != 1:
+            fix = "Train one seed after the other."
+            raise InputError("seeds", f"to be one for {world.name}, whose state is not a tensor", len(streams), fix)
+        self.world, self.stream = world, streams[0].episodes
+        self.state = world.spawn(self.stream, environments)
+        self.observations = world.observe(self.state)
+
+    def restart(self) -> tuple[Any, Tensor]:
+        """New episodes everywhere."""
+        every = torch.ones(len(self.observations), dtype=torch.bool, device=self.world.device)
+        return self.replace(self.state, self.observations, every)
+
+    def replace(self, state: Any, observations: Tensor, done: Tensor) -> tuple[Any, Tensor]:
+        """New episodes where ``done``."""
+        state = self.world.reset_done(state, done, self.stream)
+        return state, self.world.observe(state)
+
+    def keep(self, state: Any, observations: Tensor) -> None:
+        """Hold the newest handle."""
+        self.state, self.observations = state, observations
+
+    def refill(self) -> None:
+        """Nothing was used up."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """None: after a resumption episodes begin anew."""
+        return {}
+
+
+def make_episodes(world: World, environments: int, steps: int, streams: Sequence[Streams]) -> Episodes:
+    """A bank where states are tensors, the simulator itself elsewhere."""
+    probe = world.spawn(0, 1)
+    if dataclasses.is_dataclass(probe) and all(isinstance(part, Tensor) for part in _parts(probe).values()):
+        return Bank(world, environments, steps, streams)
+    return Simulated(world, environments, streams)
+
+
+def _parts(state: Any) -> dict[str, Any]:
+    return {part.name: getattr(state, part.name) for part in dataclasses.fields(state)}
+
+
+def _map(function: Any, state: Any, *others: Any) -> Any:
+    """The state whose tensors are ``function`` of those of the given ones."""
+    found = {name: function(part, *(getattr(o, name) for o in others)) for name, part in _parts(state).items()}
+    return dataclasses.replace(state, **found)
+
+
+def _join(states: Sequence[Any]) -> Any:
+    return _map(lambda *parts: torch.cat(parts), states[0], *states[1:])

@@ -1,0 +1,72 @@
+"""How well a team does when nothing is learnt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from graphsnd.graphs.checks import check_integer
+from graphsnd.teams import StackedTeam
+from graphsnd.training.sampling import act, fill_noise, likeliest, noise_shape, to_world
+from graphsnd.worlds import World
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came of acting for some steps, without resets in between."""
+
+    reward: float  # of a step, mean over agents and environments, until the environment's episode ended
+    solved_at_end: float | None  # share of agents that had done their part when their episode or the time ended
+    solved_ever: float | None  # share of agents that had done it at any time before
+
+
+@torch.no_grad()
+def evaluate_team(
+    team: StackedTeam, world: World, *, steps: int = 128, seed: int = 0, deterministic: bool = True
+) -> Evaluation:
+    """Let a team act, one episode in each environment.
+
+    Args:
+        team: The policies; agent i of the world acts by policy i.
+        world: Where.
+        steps: At most so many.
+        seed: Of the episodes, and of the actions where they are drawn.
+        deterministic: Whether agents take their likeliest action instead of drawing one.
+
+    Returns:
+        Reward and shares of agents that solved their part (None where the world has no such thing).
+
+    Example:
+        >>> from graphsnd.training import Settings, Trainer
+        >>> from graphsnd.worlds import Navigation
+        >>> trainer = Trainer(Navigation(3, 8), Settings(steps=8, environments=4))
+        >>> evaluate_team(trainer.team(0), trainer.world, steps=16).solved_at_end
+        0.0
+    """
+    check_integer("steps", steps, "to be an integer, at least 1", low=1)
+    generator = torch.Generator(world.device).manual_seed(seed)
+    state = world.spawn(seed)
+    seen = world.observe(state)
+    count, agents = seen.shape[:2]
+    running = torch.ones(count, dtype=torch.bool, device=world.device)
+    at_end = ever = torch.zeros(count, agents, dtype=torch.bool, device=world.device)
+    noise = torch.zeros(agents, count, *noise_shape(team.head), device=world.device)
+    earned, lasted = torch.zeros((), device=world.device), 0
+    for _ in range(steps):
+        distribution = team.head.distribution(team.network(seen.transpose(0, 1)))
+        fill_noise(noise, team.head, generator)
+        actions = likeliest(distribution) if deterministic else act(distribution, noise)
+        state, step = world.step(state, to_world(actions.transpose(0, 1), world.actions))
+        earned += (step.rewards.mean(-1) * running).sum()
+        lasted += int(running.sum())
+        solved = world.solved(state)
+        if solved is not None:
+            at_end = torch.where(running.unsqueeze(1), solved, at_end)
+            ever = ever | (solved & running.unsqueeze(1))
+        seen = step.observations
+        running = running & ~(step.terminated | step.truncated)
+        if not bool(running.any()):
+            break
+    shares = (None, None) if solved is None else (float(at_end.float().mean()), float(ever.float().mean()))
+    return Evaluation(float(earned) / lasted, *shares)

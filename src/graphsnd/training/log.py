@@ -1,0 +1,142 @@
+"""What is written down about every iteration: always a CSV file, event files for TensorBoard on request."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from graphsnd.errors import InputError, require
+
+METRICS = "metrics.csv"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One iteration of one run. None where nothing was measured."""
+
+    iteration: int  # from 1
+    seed: int
+    reward: float  # of a step, mean over agents, environments and steps
+    episodes: int  # that ended in the rollout
+    solved: float | None  # share of agents that had done their part where an episode or the rollout ended
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    kl: float
+    snd: float | None  # of the updated policies, over all pairs
+    graph_snd: float | None  # of the same, over a sampled graph
+    snd_observations: int | None  # pooled observations that both looked at
+    snd_seconds: float | None
+    graph_snd_seconds: float | None
+    behavior_seconds: float | None  # all policies on all of those observations, which both need
+    rollout_seconds: float  # of all stacked runs together
+    update_seconds: float
+
+
+COLUMNS = [field.name for field in dataclasses.fields(Row)]
+
+
+class Log(Protocol):
+    """Something that rows are written to."""
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Add the rows of one iteration."""
+        ...
+
+    def close(self) -> None:
+        """Finish."""
+        ...
+
+
+class CsvLog:
+    """``metrics.csv``, flushed after every iteration.
+
+    Args:
+        folder: Where it is.
+        after: Keep the rows up to this iteration, as when training resumes from an older checkpoint; 0 begins anew.
+    """
+
+    def __init__(self, folder: Path, *, after: int = 0) -> None:
+        path = folder / METRICS
+        kept = [row for row in read_rows(folder) if row.iteration <= after] if after and path.exists() else []
+        self.file = path.open("w", newline="", encoding="utf-8")
+        self.writer = csv.writer(self.file, lineterminator="\n")
+        self.writer.writerow(COLUMNS)
+        self.write(kept)
+
+    def write(self, rows: Sequence[Row]) -> None:
+        """Add rows."""
+        self.writer.writerows([_cell(getattr(row, name)) for name in COLUMNS] for row in rows)
+        self.file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+
+
+class TensorBoardLog:
+    """Event files, a folder for each seed; needs the extra ``tensorboard``.
+
+    Args:
+        folder: Where they go.
+        after: Later steps of an interrupted run are hidden from TensorBoard.
+    """
+
+    def __init__(self, folder: Path, *, after: int = 0) -> None:
+        require("tensorboard", "tensorboard")
+        from torch.utils.tensorboard.writer import SummaryWriter
+
+        self.folder, self.after, self.make = folder, after, SummaryWriter
+        self.writers: dict[int, Any] = {}
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """Add every number as a scalar."""
+        for row in rows:
+            if row.seed not in self.writers:
+                place = str(self.folder / f"seed-{row.seed}")
+                self.writers[row.seed] = self.make(place, purge_step=self.after + 1 if self.after else None)
+            for name in COLUMNS[2:]:
+                value = getattr(row, name)
+                if value is not None:
+                    self.writers[row.seed].add_scalar(name, value, row.iteration)
+
+    def close(self) -> None:
+        """Flush and close."""
+        for writer in self.writers.values():
+            writer.close()
+
+
+def read_rows(folder: Path) -> list[Row]:
+    """The rows of a folder's ``metrics.csv``; a last line that was cut off is left out.
+
+    Raises:
+        InputError: When there is no such file, or it is another one.
+    """
+    path = folder / METRICS
+    try:
+        lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+    except OSError:
+        raise InputError("folder", f"to hold {METRICS}", repr(str(folder))) from None
+    if not lines or lines[0] != COLUMNS:
+        raise InputError("folder", f"with a {METRICS} of this version", f"other columns in {path}")
+    kinds = [field.type for field in dataclasses.fields(Row)]
+    found = []
+    for cells in lines[1:]:
+        if len(cells) == len(COLUMNS):
+            values = [_value(cell, str(kind)) for cell, kind in zip(cells, kinds, strict=True)]
+            found.append(Row(*values))
+    return found
+
+
+def _cell(value: float | None) -> str:
+    return "" if value is None else repr(value)
+
+
+def _value(cell: str, kind: str) -> Any:
+    if not cell:
+        return None
+    return int(cell) if kind.startswith("int") else float(cell)

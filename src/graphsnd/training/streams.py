@@ -1,0 +1,56 @@
+"""Random streams that belong to one run, so that runs do not notice who is stacked beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+NAMES = ("weights", "episodes", "actions", "shuffles")
+ON_DEVICE = ("actions", "shuffles")  # large draws; the others are made on the host, the same for every device
+
+
+@dataclass(frozen=True, eq=False)
+class Streams:
+    """A generator for each purpose, so that more of one draw does not shift the others."""
+
+    weights: torch.Generator
+    episodes: torch.Generator
+    actions: torch.Generator
+    shuffles: torch.Generator
+
+    @classmethod
+    def make(cls, seed: int, device: torch.device) -> Streams:
+        """The streams of ``seed``.
+
+        Example:
+            >>> a, b = (Streams.make(7, torch.device("cpu")) for _ in range(2))
+            >>> bool(torch.rand(1, generator=a.actions) == torch.rand(1, generator=b.actions))
+            True
+        """
+        found = {}
+        for place, name in enumerate(NAMES):
+            found[name] = hashed(seed, place, device=device if name in ON_DEVICE else None)
+        return cls(**found)
+
+    def state(self) -> dict[str, Tensor]:
+        """Where every stream stands, as bytes."""
+        return {name: getattr(self, name).get_state() for name in NAMES}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Go back to where :meth:`state` was taken."""
+        for name in NAMES:
+            getattr(self, name).set_state(state[name].cpu())
+
+
+def hashed(*words: int, device: torch.device | None = None) -> torch.Generator:
+    """A generator seeded with a hash, because neighbouring seeds are no guarantee of unrelated streams.
+
+    Example:
+        >>> hashed(0, 1).initial_seed() != hashed(1, 0).initial_seed()
+        True
+    """
+    word = int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0]) >> 1
+    return torch.Generator(device or "cpu").manual_seed(word)

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from graphsnd.cli.app import Commands, flow
+from graphsnd.cli.train import train
+from graphsnd.teams import Team
+from graphsnd.training import load_checkpoint
+
+SMALL = ("--set", "steps=6", "--set", "hidden=[8]", "--set", "minibatch=16", "--envs", "3")
+
+
+@pytest.fixture
+def run() -> Callable[..., Any]:
+    app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
+    app.command(help=flow(train.__doc__))(train)
+    app.command()(lambda: None)  # a group has two commands
+    runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
+    return lambda *arguments: runner.invoke(app, ["train", *map(str, arguments)])
+
+
+def test_a_small_training_tells_and_writes(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphsnd.report.film.FPS", 1)
+    out = tmp_path / "nav"
+    result = run(
+        "navigation", "--agents", 4, "--iterations", 4, "--seeds", "0,3", "--diversity-every", 2, "--out", out,
+        "--render", out / "film.gif", *SMALL, "--device", "cpu",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "Graph-SND" in result.stdout
+    assert "frames/s" in result.stderr
+    assert "4/4" in result.stderr
+    with (out / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["iteration"], row["seed"]) for row in rows] == [(str(i), s) for i in range(1, 5) for s in "03"]
+    assert [bool(row["snd"]) for row in rows[::2]] == [True, True, False, True]
+    assert Team.load(out / "seed-3").agents == 4
+    settings = json.loads((out / "settings.json").read_text())
+    assert settings["options"]["agent_radius"] == 0.03
+    assert (settings["settings"]["hidden"], settings["settings"]["environments"]) == ([8], 3)
+    assert (out / "curves.png").stat().st_size > 10_000
+    assert (out / "film.gif").read_bytes().startswith(b"GIF8")
+
+
+def test_resume_goes_on_and_keeps_the_settings(run: Any, tmp_path: Path) -> None:
+    first = run("simple_spread", "--agents", 3, "--iterations", 2, "--out", tmp_path, *SMALL, "--device", "cpu")
+    assert first.exit_code == 0, first.output
+    result = run("--resume", "--iterations", 4, "--out", tmp_path, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    found = load_checkpoint(tmp_path)
+    assert (found.iteration, found.task.world, found.task.settings.hidden) == (4, "simple_spread", (8,))
+    assert len((tmp_path / "metrics.csv").read_text().splitlines()) == 5
+    other = run("navigation", "--resume", "--out", tmp_path)
+    assert (other.exit_code, "`WORLD`" in other.stderr) == (2, True)
+
+
+def test_presets_by_either_name(run: Any, tmp_path: Path) -> None:
+    named = ("--iterations", 1, *SMALL, "--device", "cpu")
+    for name, arguments in (("a", ("navigation-small",)), ("b", ("--preset", "navigation-small"))):
+        result = run(*arguments, "--out", tmp_path / name, *named, "--set", "world.horizon=9")
+        assert result.exit_code == 0, result.output
+    one, two = (load_checkpoint(tmp_path / name).task for name in "ab")
+    assert one == two
+    assert (one.agents, one.options["horizon"], one.options["shared_rew"]) == (4, 9, False)
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    ((), "`WORLD` or --preset"),
+    (("chess",), "`world` to be one of navigation"),
+    (("--preset", "chess"), "`preset` to be one of navigation"),
+    (("navigation", "--seeds", "0,x"), "`--seeds`"),
+    (("navigation", "--seeds", "1,1"), "`seeds`"),
+    (("navigation", "--set", "steps"), "`--set` as KEY=VALUE"),
+    (("navigation", "--set", "lr=1"), "`settings` to be among"),
+    (("navigation", "--set", "gamma=two"), "`gamma`"),
+    (("navigation", "--set", "world.colour=red"), "`option of navigation`"),
+    (("navigation", "--device", "abacus"), "`--device` auto, cpu or cuda"),
+    (("navigation", "--render", "film.avi"), "`--render` to end in .gif or .mp4"),
+    (("--resume",), "`folder` to hold checkpoint.safetensors"),
+])  # fmt: skip
+def test_bad_input_is_one_line(arguments: tuple[str, ...], words: str, run: Any, tmp_path: Path) -> None:
+    result = run(*arguments, "--out", tmp_path / "none")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("graphsnd: ")
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "none").exists()
+
+
+def test_mp4_without_ffmpeg_is_refused_before_training(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    result = run("navigation", "--render", tmp_path / "film.mp4", "--out", tmp_path / "none")
+    assert result.exit_code == 2
+    assert "ffmpeg" in result.stderr
+
+
+CHILD = """
+import sys
+import typer
+from graphsnd.cli.train import train
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(train)
+app()
+"""
+
+
+def test_ctrl_c_exits_130_and_says_how_to_go_on(tmp_path: Path) -> None:
+    out = tmp_path / "a run"
+    command = ["navigation", "--agents", "3", "--iterations", "100000", "--out", str(out), "--device", "cpu", *SMALL]
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD, *command], stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    ) as child:  # fmt: skip
+        give_up = time.monotonic() + 60
+        while not _begun(out) and time.monotonic() < give_up:
+            time.sleep(0.05)
+        child.send_signal(signal.SIGINT)
+        assert child.stderr is not None
+        said = child.stderr.read()
+    assert child.returncode == 130, said
+    assert f"graphsnd train --resume --out '{out}'" in said
+    assert load_checkpoint(out).iteration >= 1
+
+
+def _begun(out: Path) -> bool:
+    path = out / "metrics.csv"
+    return path.exists() and len(path.read_text().splitlines()) > 1

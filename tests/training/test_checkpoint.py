@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphsnd import InputError
+from graphsnd.teams import Team
+from graphsnd.training import Settings, Task, Trainer, load_checkpoint, read_rows, save_checkpoint, save_teams, train
+from graphsnd.training.checkpoint import CHECKPOINT
+
+SETTINGS = Settings(steps=8, environments=3, minibatch=10, epochs=2, hidden=(8,), iterations=6, diversity_every=2)
+TASK = Task("navigation", 3, {"horizon": 11}, (0, 5), SETTINGS.replace(restart=False))
+
+
+def _bits(trainer: Trainer) -> dict[str, torch.Tensor]:
+    return {name: part.clone() for name, part in trainer.tensors().items()}
+
+
+@pytest.mark.parametrize("world", ["navigation", "simple_spread"])
+def test_resumed_training_is_the_same_to_the_bit(world: str, tmp_path: Path) -> None:
+    task = Task(world, 3, {"horizon": 11}, (0, 5), SETTINGS.replace(restart=False))
+    straight = train(task, tmp_path / "straight")
+    half = Task(world, 3, {"horizon": 11}, (0, 5), task.settings.replace(iterations=3))
+    assert train(half, tmp_path / "halves").finished
+    resumed = train(task, tmp_path / "halves", resume=True)
+    one, two = _bits(straight.trainer), _bits(resumed.trainer)
+    assert one.keys() == two.keys()
+    for name in one:
+        assert torch.equal(one[name], two[name]), name
+    rows = [read_rows(tmp_path / name) for name in ("straight", "halves")]
+    assert [(r.iteration, r.seed) for r in rows[0]] == [(i, s) for i in range(1, 7) for s in (0, 5)]
+    for a, b in zip(*rows, strict=True):
+        assert (a.iteration, a.seed, a.reward, a.kl, a.entropy) == (b.iteration, b.seed, b.reward, b.kl, b.entropy)
+        if a.iteration != 3:  # the last of a training is always measured
+            assert (a.snd, a.graph_snd) == (b.snd, b.graph_snd)
+
+
+def test_a_checkpoint_holds_the_task(tmp_path: Path) -> None:
+    trainer = Trainer(TASK.make_world("cpu"), TASK.settings, seeds=TASK.seeds)
+    trainer.step()
+    save_checkpoint(tmp_path, TASK, trainer, seconds=1.5)
+    found = load_checkpoint(tmp_path)
+    assert (found.task, found.iteration, found.seconds) == (TASK, 1, 1.5)
+    for name, part in trainer.tensors().items():
+        assert torch.equal(part, found.tensors[name])
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = Trainer(TASK.make_world("cpu"), TASK.settings, seeds=TASK.seeds)
+    save_checkpoint(tmp_path, TASK, trainer)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    trainer.step()
+
+    def broken(tensors: object, path: Path, metadata: object) -> None:
+        path.write_bytes(b"half of it")
+        raise OSError("disk full")
+
+    monkeypatch.setattr("graphsnd.training.checkpoint.save_file", broken)
+    with pytest.raises(OSError, match="disk full"):
+        save_checkpoint(tmp_path, TASK, trainer)
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+    assert not list(tmp_path.glob(".*.part"))
+
+
+def test_bad_checkpoints_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="`folder`"):
+        load_checkpoint(tmp_path)
+    (tmp_path / CHECKPOINT).write_bytes(b"not a checkpoint")
+    with pytest.raises(InputError, match="`checkpoint`"):
+        load_checkpoint(tmp_path)
+
+
+def test_another_training_is_not_overwritten_or_resumed(tmp_path: Path) -> None:
+    short = Task("navigation", 3, {"horizon": 11}, (0, 5), SETTINGS.replace(iterations=1))
+    train(short, tmp_path)
+    with pytest.raises(InputError, match="`folder`"):
+        train(short, tmp_path)
+    for other in (
+        Task("navigation", 3, {"horizon": 12}, (0, 5), short.settings),
+        Task("navigation", 3, {"horizon": 11}, (0, 5), short.settings.replace(gamma=0.5)),
+    ):
+        with pytest.raises(InputError, match="`task`"):
+            train(other, tmp_path, resume=True)
+
+
+def test_other_shapes_are_named() -> None:
+    one, two = (Trainer(TASK.make_world("cpu"), TASK.settings.replace(hidden=(h,)), seeds=(0,)) for h in (8, 9))
+    with pytest.raises(InputError, match="`checkpoint`"):
+        two.load(one.tensors(), 1)
+
+
+def test_teams_are_files_that_others_can_read(tmp_path: Path) -> None:
+    trainer = Trainer(TASK.make_world("cpu"), TASK.settings, seeds=TASK.seeds)
+    trainer.step()
+    observations = trainer.memory.observations[1].reshape(-1, 18)
+    for path, seed in zip(save_teams(tmp_path, trainer), TASK.seeds, strict=True):
+        assert path == tmp_path / f"seed-{seed}" / "team.safetensors"
+        found, team = Team.load(path), trainer.team(seed)
+        assert torch.equal(found.evaluate(observations).loc, team.evaluate(observations).loc)  # type: ignore[attr-defined]
+        assert found.about == {"world": "navigation", "seed": seed, "iteration": 1}  # type: ignore[attr-defined]
+
+
+CHILD = """
+import sys
+from pathlib import Path
+import torch
+torch.set_num_threads(1)
+from graphsnd.training import load_checkpoint, train
+from tests.training.test_checkpoint import TASK
+folder = Path(sys.argv[1])
+many = type(TASK)(TASK.world, TASK.agents, TASK.options, TASK.seeds, TASK.settings.replace(iterations=100_000))
+resume = (folder / "checkpoint.safetensors").exists()
+print("ready", flush=True)
+train(many, folder, resume=resume, checkpoint_every=1)
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_can_go_on(tmp_path: Path) -> None:
+    """Killed while it saves after every iteration, a training always leaves a whole checkpoint of some iteration."""
+    delays = torch.rand(6, generator=torch.Generator().manual_seed(0)).tolist()
+    root = Path(__file__).parents[2]
+    reached = 0
+    for delay in delays:
+        with subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(tmp_path)], cwd=root, stdout=subprocess.PIPE,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        ) as child:  # fmt: skip
+            assert child.stdout is not None
+            child.stdout.readline()
+            give_up = time.monotonic() + 120
+            while _iteration(tmp_path) <= reached and time.monotonic() < give_up:
+                time.sleep(0.02)
+            time.sleep(delay)
+            child.send_signal(signal.SIGKILL)
+        found = load_checkpoint(tmp_path)
+        assert found.iteration > reached
+        reached = found.iteration
+    straight = Trainer(TASK.make_world("cpu"), found.task.settings, seeds=TASK.seeds)
+    for _ in range(reached):
+        straight.step()
+    # A child measured diversity in the iterations that were due, as this did: the streams agree too.
+    for name, part in straight.tensors().items():
+        assert torch.equal(part, found.tensors[name]), name
+
+
+def _iteration(folder: Path) -> int:
+    return load_checkpoint(folder).iteration if (folder / CHECKPOINT).exists() else 0

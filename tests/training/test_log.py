@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from graphsnd import InputError
+from graphsnd.errors import MissingExtraError
+from graphsnd.training import Row, read_rows
+from graphsnd.training.log import METRICS, CsvLog, TensorBoardLog
+
+
+def row(iteration: int, seed: int = 0, **changes: object) -> Row:
+    values = {field.name: 0.1 * iteration for field in dataclasses.fields(Row)}
+    whole = {"iteration": iteration, "seed": seed, "episodes": 3, "snd_observations": None, "snd": None}
+    return Row(**{**values, **whole, **changes})  # type: ignore[arg-type]
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    log = CsvLog(tmp_path)
+    rows = [row(1), row(1, 7, snd=1 / 3, snd_observations=12), row(2)]
+    log.write(rows[:2])
+    log.write(rows[2:])
+    log.close()
+    assert read_rows(tmp_path) == rows
+
+
+def test_a_resumed_log_forgets_what_came_after_the_checkpoint(tmp_path: Path) -> None:
+    log = CsvLog(tmp_path)
+    log.write([row(i) for i in range(1, 6)])
+    log.close()
+    with (tmp_path / METRICS).open("a") as file:
+        file.write("6,0,0.1")  # cut off in the middle of a line
+    log = CsvLog(tmp_path, after=3)
+    log.write([row(4, 9)])
+    log.close()
+    assert [(r.iteration, r.seed) for r in read_rows(tmp_path)] == [(1, 0), (2, 0), (3, 0), (4, 9)]
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"metrics\.csv"):
+        read_rows(tmp_path)
+    (tmp_path / METRICS).write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="version"):
+        read_rows(tmp_path)
+
+
+def test_tensorboard_events(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    log = TensorBoardLog(tmp_path)
+    log.write([row(1), row(1, 4), row(2, snd=0.25)])
+    log.close()
+    events = EventAccumulator(str(tmp_path / "seed-0"))
+    events.Reload()
+    assert [(e.step, e.value) for e in events.Scalars("snd")] == [(2, 0.25)]
+    assert [e.step for e in events.Scalars("reward")] == [1, 2]
+    assert (tmp_path / "seed-4").is_dir()
+
+
+def test_missing_tensorboard_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "tensorboard", None)
+    with pytest.raises(MissingExtraError, match=r"graphsnd\[tensorboard\]"):
+        TensorBoardLog(tmp_path)
