@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def plain_table(*columns: str, left: int = 1) -> Table:
-    """Numbers to the right; the first ``left`` columns are words, of which the last may wrap."""
+def plain_table(*columns: str) -> Table:
+    """Words to the left, and they may wrap; numbers to the right."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for at, name in enumerate(columns):
-        table.add_column(name, justify="left" if at < left else "right", no_wrap=at != left - 1)
+        table.add_column(name, justify="left" if at == 0 else "right", no_wrap=at > 0)
     return table
 
 
@@ -47,19 +47,19 @@ def tolerance_table(rows: list[dict[str, Any]]) -> Table:
 
 def projections_table(rows: list[dict[str, Any]]) -> Table:
     """Sorting against pairs."""
-    table = plain_table("agents", "observations", "features", "directions", "RMSE", "time", "vs exact", "vs cdist")
+    table = plain_table("agents x obs.", "features", "directions", "RMSE", "time", "vs exact", "vs cdist")
     for row in rows:
         for name, one in row["by"].items():
             rivals = (ratio(one[f"times_faster_than_{rival}"]) for rival in ("exact", "cdist"))
-            what = (f"{row['n']:,}", f"{row['observations']:,}", f"{row['features']}", name)
+            what = (f"{row['n']:,} x {row['observations']:,}", f"{row['features']}", name)
             table.add_row(*what, f"{one['rmse']:.1e}", duration(one["time"]["median_s"]), *rivals)
     return table
 
 
 def coverage_table(rows: list[dict[str, Any]]) -> Table:
     """How often intervals held the truth."""
-    table = plain_table("design", "interval", "covered", "half-width", left=2)
+    table = plain_table("design and interval", "covered", "half-width")
     for row in rows:
         covered = f"{row['covered']:.1%} ± {row['covered_error']:.1%}"
-        table.add_row(row["design"], row["kind"], covered, f"{row['relative_half_width']:.2%}")
+        table.add_row(f"{row['design']}: {row['kind']}", covered, f"{row['relative_half_width']:.2%}")
     return table
