@@ -52,6 +52,8 @@ def designs_figure(results: Sequence[dict[str, Any]]) -> Figure:
 
 
 def _panel(ax: Axes, rows: list[dict[str, Any]], against: str) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
     for row in rows:
         trained = row["team"] == "trained"
         for one in row["designs"]:
@@ -70,6 +72,10 @@ def _panel(ax: Axes, rows: list[dict[str, Any]], against: str) -> None:
     ax.grid(color=FAINT)
     ax.relim()
     ax.autoscale_view()
+    if against == "time":  # less than a decade often, so powers of ten alone would be too few
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _look(name: str) -> tuple[str, str]:
