@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphsnd.cli.repeat import write_origin
 from graphsnd.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def train(
         done = f"stopped after iteration {result.trainer.iteration} of {task.settings.iterations}"
         typer.echo(f"{done}; go on with: graphsnd train --resume --out {shlex.quote(str(out))}", err=True)
         raise typer.Exit(130)
+    write_origin(task, out, device=on, seconds=result.seconds)
     _show(result, out, _pictures(result, out, render))
 
 
