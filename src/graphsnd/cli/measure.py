@@ -19,7 +19,7 @@ from graphsnd.behavior import Behavior, Distance
 from graphsnd.cli.designs import FORMS as DESIGNS
 from graphsnd.cli.designs import parse_budget, parse_design
 from graphsnd.cli.files import TeamFile, read_observations, read_team
-from graphsnd.cli.progress import steps
+from graphsnd.cli.progress import NEWS, steps
 from graphsnd.cli.specs import FORMS, parse_distance, parse_graph
 from graphsnd.errors import InputError
 from graphsnd.estimation import Budget, Design, Estimate
@@ -187,7 +187,7 @@ def _read(file: Path, observations: Path | None) -> TeamFile | _Policies:
 def _progress(estimate: Estimate) -> str:
     """How far the interval has closed."""
     low, high = estimate.interval
-    return f"SND {estimate.value:.5g} in [{low:.5g}, {high:.5g}] after {estimate.distances:,} distances"
+    return f"{NEWS}SND {estimate.value:.5g} in [{low:.5g}, {high:.5g}] after {estimate.distances:,} distances"
 
 
 def _show(file: Path, estimate: graphsnd.Estimate, graph: str, seconds: float, written: list[Path]) -> None:

@@ -8,9 +8,14 @@ from contextlib import contextmanager
 from rich.console import Console
 
 
+NEWS = "… "
+
+
 @contextmanager
 def steps(total: int, *, silent: bool = False) -> Iterator[Callable[[str], None]]:
     """A bar over ``total`` named steps; call what it yields with the name of each step as it begins.
+
+    A name that begins with ``NEWS`` only says how the running step is getting on.
 
     Args:
         total: Number of steps.
@@ -27,7 +32,8 @@ def steps(total: int, *, silent: bool = False) -> Iterator[Callable[[str], None]
 
         def step(name: str) -> None:
             nonlocal begun
-            progress.update(task, description=name, completed=begun)
-            begun += 1
+            # News of the step that is running does not count as another one.
+            begun += not name.startswith(NEWS)
+            progress.update(task, description=name.removeprefix(NEWS), completed=begun - 1)
 
         yield step
