@@ -171,6 +171,23 @@ def test_a_budget_of_distances_chooses_the_design() -> None:
     assert gs.estimate(team, budget=gs.Budget(distances=100 * 190)).exact
 
 
+def test_a_budget_for_everything_buys_everything() -> None:
+    observations = torch.randn(60, 3, dtype=torch.float64)
+    asked = gs.estimate(policies(), observations, design=gs.AgentSubset(4), budget=gs.Budget(distances=10**12))
+    assert asked.distances <= 60 * 66
+    source = gs.estimation.sampling.source.BehaviorSource(behavior(), None)
+    plan = gs.estimation.plan.choose(source, gs.Budget(distances=64 * 66), tolerance=False)
+    assert plan.design == gs.AllPairs()
+
+
+def test_one_observation_is_enough_for_a_number() -> None:
+    team = behavior(observations=1)
+    e = gs.estimate(team, design=gs.FreshCirculant(2))
+    assert math.isfinite(e.standard_error)
+    assert e.observation_error is None
+    assert e.interval[0] <= float(gs.snd(team)) <= e.interval[1]
+
+
 def test_a_budget_of_seconds_stops() -> None:
     team = behavior(observations=4000, n=50)
     e = gs.estimate(team, design=gs.FreshMatching(), budget=gs.Budget(seconds=0.05), rel_tol=1e-9)

@@ -53,7 +53,7 @@ def test_a_circulant_is_regular_and_simple() -> None:
         lambda: gs.FreshCirculant(0),
         lambda: gs.AgentSubset(1),
         lambda: gs.FreshMatching(0),
-        lambda: gs.ObservationSubset(0, gs.AgentSubset(4)),
+        lambda: gs.ObservationSubset(1, gs.AgentSubset(4)),
         lambda: gs.ObservationSubset(4, gs.ObservationSubset(4, gs.AgentSubset(4))),
     ],
 )

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-
 NEWS = "… "
 
 

@@ -283,7 +283,7 @@ class ObservationSubset(Design):
     unbiased at each observation.
 
     Args:
-        count: Observations to use; all when there are fewer.
+        count: Observations to use, at least 2; all when there are fewer.
         design: What to measure at each of them.
 
     Example:
@@ -295,8 +295,8 @@ class ObservationSubset(Design):
     design: Design
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise InputError("count", "to be at least 1", self.count)
+        if self.count < 2:
+            raise InputError("count", "to be at least 2", self.count, "One observation says nothing about others.")
         if isinstance(self.design, ObservationSubset):
             raise InputError("design", "that is not itself an ObservationSubset", self.design.name, "Nest it once.")
 

@@ -66,6 +66,9 @@ def choose(source: Source, budget: Budget | None, *, tolerance: bool) -> Plan:
     """The design for these agents, observations and policies."""
     if is_cheap(source) and affords_all(source, budget) and (budget is None or budget.seconds is None):
         return Plan(AllPairs(), "all pairs at all observations take about a second or less, so nothing is sampled")
+    counted = budget is not None and (budget.distances is not None or budget.evaluations is not None)
+    if counted and not tolerance and affords_all(source, budget) and budget is not None and budget.seconds is None:
+        return Plan(AllPairs(), "the budget allows all pairs at all observations")
     if source.policy_cost:
         size = _subset_size(source, budget)
         why = "policies have to be evaluated, so only a few random agents are, at each observation"

@@ -31,6 +31,8 @@ def once(task: Task) -> Estimate:
     timed = not math.isinf(task.seconds_left())
     limit = task.limit()
     count = limit if limit is not None else (PASSES if timed else 1) * observations
+    # Beyond as many distances as there are pairs, all pairs would have been the better choice.
+    count = min(count, observations * max(1, math.comb(task.source.agents, 2) // task.template().m))
     # Whole passes, so that every observation counts the same.
     count = min(count, observations) if task.budget is None or count < observations else count - count % observations
     sample = stream.extend(min(PILOT, count) if timed else count)
