@@ -1,5 +1,10 @@
-"""Doctests are collected from every module; those of the Triton backend only where Triton is."""
+"""Doctests are collected from every module; those that need an optional package only where it is."""
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("triton") else ["src/graphsnd/kernels/gpu/*"]
+NEEDS = {
+    "triton": "src/graphsnd/kernels/gpu/*",
+    "torchmetrics": "src/graphsnd/integrations/torchmetrics.py",
+    "benchmarl": "src/graphsnd/integrations/benchmarl/*",
+}
+collect_ignore_glob = [path for package, path in NEEDS.items() if find_spec(package) is None]

@@ -8,7 +8,10 @@ The package is the paper's pipeline, one stage a folder, each using only the sta
     kernels      sums of pair distances, fast
     metric       SND, Graph-SND, the Horvitz-Thompson estimator
     bounds       how far a sampled graph can be off
-    estimation   measurements with intervals
+    estimation   measurements with intervals, at a tolerance or a budget
+    control      hold diversity at a level (DiCo)
+    worlds       batched environments
+    training     teams that learn, stacked
     report, cli  tables, figures and the command line
 
 >>> import torch, graphsnd as gs
@@ -17,7 +20,7 @@ The package is the paper's pipeline, one stage a folder, each using only the sta
 True
 """
 
-from graphsnd import bounds, graphs
+from graphsnd import bounds, control, graphs
 from graphsnd.behavior import (
     Behavior,
     Categorical,
@@ -91,6 +94,7 @@ __all__ = [
     "as_team",
     "bounds",
     "contributions",
+    "control",
     "difference_estimate",
     "edge_distances",
     "estimate",

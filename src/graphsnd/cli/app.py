@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from graphsnd import __version__
 from graphsnd.cli.advise import advise
 from graphsnd.cli.bench import bench
+from graphsnd.cli.control import control
 from graphsnd.cli.demo import demo
 from graphsnd.cli.doctor import doctor
 from graphsnd.cli.measure import measure
@@ -100,8 +101,10 @@ def _options(
     pass
 
 
-for command in (measure, advise, train, demo, bench, doctor):
-    app.command(help=flow(command.__doc__))(command)
+# What control does not know may be for another engine; it refuses the rest itself.
+LENIENT: dict[Any, dict[str, Any]] = {control: {"allow_extra_args": True, "ignore_unknown_options": True}}
+for command in (measure, advise, train, control, demo, bench, doctor):
+    app.command(help=flow(command.__doc__), context_settings=LENIENT.get(command))(command)
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphsnd.cli.options import parse_changes, parse_device, parse_seeds
 from graphsnd.cli.repeat import write_origin
 from graphsnd.errors import InputError
 
@@ -51,7 +51,7 @@ def train(
     team for each seed. Ctrl-C stops after the iteration that is running and saves; --resume goes on from there.
     """
     _check_render(render)
-    on = _device(device)
+    on = parse_device(device)
     if resume:
         said = {"--preset": preset, "--envs": envs, "--seeds": seeds, "--set": change or None}
         task = _resumed(out, said | {"--diversity-every": diversity_every}, world, agents, iterations)
@@ -86,11 +86,11 @@ def _task(
 
     base = _base(world, preset)
     named = {"environments": envs, "iterations": iterations, "diversity_every": diversity_every}
-    settings, options = _changes(change or ())
+    settings, options = parse_changes(change or ())
     settings = {name: value for name, value in named.items() if value is not None} | settings
     text = base.world if world is None or world == preset or preset is None else world
     count = base.agents if agents is None else agents
-    return Task(text, count, base.options | options, _seeds(seeds), base.settings.replace(**settings))
+    return Task(text, count, base.options | options, parse_seeds(seeds), base.settings.replace(**settings))
 
 
 def _base(world: str | None, preset: str | None) -> Preset:
@@ -121,42 +121,6 @@ def _resumed(out: Path, said: dict[str, Any], world: str | None, agents: int | N
     if iterations is None:
         return found
     return dataclasses.replace(found, settings=found.settings.replace(iterations=iterations))
-
-
-def _changes(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings, and options of the world."""
-    settings: dict[str, Any] = {}
-    options: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals or not name:
-            raise InputError("--set", "as KEY=VALUE", repr(pair), "For example: --set learning_rate=1e-3")
-        try:
-            value = json.loads(text)
-        except ValueError:
-            value = text
-        if name.startswith("world."):
-            options[name.removeprefix("world.")] = value
-        else:
-            settings[name] = value
-    return settings, options
-
-
-def _seeds(text: str | None) -> tuple[int, ...]:
-    try:
-        return (0,) if text is None else tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise InputError("--seeds", "to be integers with commas between", repr(text)) from None
-
-
-def _device(name: str) -> str:
-    import torch
-
-    if name not in ("auto", "cpu", "cuda"):
-        raise InputError("--device", "auto, cpu or cuda", repr(name))
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InputError("--device", "that this machine has", "cuda", "Use cpu.")
-    return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
 
 
 def _check_render(path: Path | None) -> None:

@@ -101,7 +101,7 @@ class Trainer:
         """
         self._draw()
         start = self._now()
-        with _products(self.world.device, self.settings.tf32):
+        with rounded_products(self.world.device, self.settings.tf32):
             self.rollout()
             acted = self._now()
             self.learn()
@@ -222,7 +222,7 @@ def _measured(one: Diversity | None) -> dict[str, Any]:
 
 
 @contextmanager
-def _products(device: torch.device, tf32: bool) -> Iterator[None]:
+def rounded_products(device: torch.device, tf32: bool) -> Iterator[None]:
     """Let a GPU round matrix products inside, or not, and set things back afterwards. A CPU is left as it is."""
     if device.type != "cuda":
         yield

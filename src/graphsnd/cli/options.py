@@ -1,0 +1,52 @@
+"""Options that training and control read alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from graphsnd.errors import InputError
+
+
+def parse_changes(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings, and options of the world."""
+    settings: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise InputError("--set", "as KEY=VALUE", repr(pair), "For example: --set learning_rate=1e-3")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        if name.startswith("world."):
+            options[name.removeprefix("world.")] = value
+        else:
+            settings[name] = value
+    return settings, options
+
+
+def parse_seeds(text: str | None) -> tuple[int, ...]:
+    """Integers with commas between; seed 0 for None.
+
+    Example:
+        >>> parse_seeds("0,1,2")
+        (0, 1, 2)
+    """
+    try:
+        return (0,) if text is None else tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError("--seeds", "to be integers with commas between", repr(text)) from None
+
+
+def parse_device(name: str) -> str:
+    """The device that ``auto``, ``cpu`` or ``cuda`` stands for on this machine."""
+    import torch
+
+    if name not in ("auto", "cpu", "cuda"):
+        raise InputError("--device", "auto, cpu or cuda", repr(name))
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device", "that this machine has", "cuda", "Use cpu.")
+    return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name

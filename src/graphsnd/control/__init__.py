@@ -1,0 +1,48 @@
+"""8 STEER IT: hold the diversity of a team at a level while it learns, whatever trains it (DiCo).
+
+A policy is what all agents share plus what is an agent's own, times one number (:class:`ControlledPolicy`). A
+:class:`Controller` chooses that number from measurements (:class:`Estimator`): ``scale, state, status =
+controller.step(measured, state)``. :func:`audit` measures what came of it, over all pairs, and is never fed back.
+"""
+
+from graphsnd.control.audit import audit, audit_error, error_of_mean, mean_error, tracking_error
+from graphsnd.control.controllers import Controller, Homogeneous, Unconstrained
+from graphsnd.control.dico import Bootstrap, DiCo
+from graphsnd.control.estimators import Estimator, FreshGraph, Full, Nearest, PerObservation
+from graphsnd.control.groups import PerGroup
+from graphsnd.control.parse import parse_estimator
+from graphsnd.control.pi import PI
+from graphsnd.control.plan import Measurement, Plan
+from graphsnd.control.policy import ControlledPolicy
+from graphsnd.control.schedule import Ramp, Scheduled
+from graphsnd.control.state import State, Status
+from graphsnd.control.team import ControlledTeam
+
+__all__ = [
+    "PI",
+    "Bootstrap",
+    "ControlledPolicy",
+    "ControlledTeam",
+    "Controller",
+    "DiCo",
+    "Estimator",
+    "FreshGraph",
+    "Full",
+    "Homogeneous",
+    "Measurement",
+    "Nearest",
+    "PerGroup",
+    "PerObservation",
+    "Plan",
+    "Ramp",
+    "Scheduled",
+    "State",
+    "Status",
+    "Unconstrained",
+    "audit",
+    "audit_error",
+    "error_of_mean",
+    "mean_error",
+    "parse_estimator",
+    "tracking_error",
+]

@@ -1,0 +1,100 @@
+"""What control achieved, measured over all pairs and never fed back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from graphsnd.behavior import Distance
+from graphsnd.errors import InputError
+from graphsnd.metric import snd
+from graphsnd.teams import Team
+
+LATE = 50  # iterations at the end that the paper's summaries look at (10 in its study of ten agents)
+
+
+@torch.no_grad()
+def audit(team: Team, observations: Tensor, *, distance: Distance | None = None) -> Tensor:
+    """SND over all pairs of the scaled policies, on given observations.
+
+    For DiCo's policies the points are mean and standard deviation before the tanh; the standard deviations are equal,
+    so only means count. This, on observations that were not used to choose the scale, is the test of control.
+
+    Args:
+        team: At the scale in question, as :meth:`ControlledPolicy.team` gives it.
+        observations: ``[..., features]``, pooled.
+        distance: The family's default when None.
+
+    Returns:
+        A scalar.
+
+    Example:
+        >>> from graphsnd.control import ControlledPolicy
+        >>> policy = ControlledPolicy.create(3, 4, 2, generators=[torch.Generator().manual_seed(0)])
+        >>> seen = torch.randn(64, 4, generator=torch.Generator().manual_seed(1))
+        >>> bool(torch.isclose(audit(policy.team(0, 0.5), seen) * 2, audit(policy.team(0, 1.0), seen)))
+        True
+    """
+    return snd(team.evaluate(observations), distance)
+
+
+def mean_error(values: Sequence[float], target: float) -> float:
+    r"""Mean of the relative errors, :math:`\tfrac1T \sum_t |x_t - x^\ast| / x^\ast`.
+
+    Example:
+        >>> mean_error([0.5, 1.5], 1.0)
+        0.5
+    """
+    _check(values)
+    return sum(abs(value - target) for value in values) / len(values) / target
+
+
+def error_of_mean(values: Sequence[float], target: float) -> float:
+    r"""Relative error of the mean, :math:`|\tfrac1T \sum_t x_t - x^\ast| / x^\ast`: errors of both signs cancel.
+
+    Example:
+        >>> error_of_mean([0.5, 1.5], 1.0)
+        0.0
+    """
+    _check(values)
+    return abs(sum(values) / len(values) - target) / target
+
+
+def tracking_error(applied: Sequence[float], target: float, *, last: int = LATE) -> float:
+    """The paper's tracking error: :func:`mean_error` of the applied signal over the last iterations.
+
+    The applied signal of an iteration is the last estimate times the mean scale. As every scale is the target over the
+    estimate of its moment, this is the target times (last estimate x mean of 1 / estimate): near the target whenever
+    the estimate moved little within the iteration, *right or wrong*. It measures drift, not diversity. For control
+    look at :func:`audit_error`.
+
+    Args:
+        applied: One for each iteration.
+        target: Above 0.
+        last: Iterations that count.
+    """
+    return mean_error(applied[-last:], target)
+
+
+def audit_error(audits: Sequence[float], target: float, *, last: int = LATE, signed: bool = True) -> float:
+    """Relative error of the audit over the last iterations.
+
+    Args:
+        audits: One for each iteration.
+        target: Above 0.
+        last: Iterations that count.
+        signed: Whether errors of both signs cancel (:func:`error_of_mean`, the paper's audit error) or not
+            (:func:`mean_error`, the functional of its tracking error, which is the larger one).
+
+    Example:
+        >>> audit_error([0.5, 1.5], 1.0), audit_error([0.5, 1.5], 1.0, signed=False)
+        (0.0, 0.5)
+    """
+    return (error_of_mean if signed else mean_error)(audits[-last:], target)
+
+
+def _check(values: Sequence[float]) -> None:
+    if not len(values):
+        raise InputError("values", "to be at least one", "none")

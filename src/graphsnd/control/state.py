@@ -1,0 +1,90 @@
+"""What a controller remembers, and what it says about a step."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Between two steps of a controller; all tensors of one shape, ``[]``, or ``[runs]`` for stacked runs.
+
+    Whether anything was measured yet is a flag of its own: no value of the estimate means "none".
+    """
+
+    estimate: Tensor  # float64, smoothed diversity; read only where begun
+    begun: Tensor  # bool, whether anything was measured
+    integral: Tensor  # float64, of controllers that sum their error
+    steps: Tensor  # int64, measurements so far
+
+    @classmethod
+    def start(cls, shape: Sequence[int] = (), device: torch.device | str | None = None) -> State:
+        """Nothing measured.
+
+        Example:
+            >>> State.start((3,)).begun
+            tensor([False, False, False])
+        """
+        zero = torch.zeros(tuple(shape), dtype=torch.float64, device=device)
+        return cls(zero, zero.bool(), zero.clone(), zero.long())
+
+    def tensors(self) -> dict[str, Tensor]:
+        """By name, for a checkpoint."""
+        return {part.name: getattr(self, part.name) for part in dataclasses.fields(self)}
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Tensor]) -> State:
+        """What :meth:`tensors` gave."""
+        return cls(**{part.name: tensors[part.name] for part in dataclasses.fields(cls)})
+
+
+@dataclass(frozen=True, eq=False)
+class Status:
+    """One step of a controller, as tensors of the state's shape; nothing is read from the device before someone asks.
+
+    A scale for every agent (:class:`~graphsnd.control.PerGroup`) has an axis more than the rest.
+    """
+
+    target: Tensor | None  # what diversity should be; None where nothing is asked of it
+    measured: Tensor  # raw, of this step
+    estimate: Tensor  # after smoothing
+    scale: Tensor
+    saturated: Tensor  # bool: the scale that was asked for is outside the bounds
+    zero: Tensor  # bool: no diversity was measured at all
+    empty: Tensor  # bool: the draw had no pairs, all were measured instead
+    invalid: Tensor  # bool: the measurement was not finite and was left out
+
+    def describe(self) -> str:
+        """For people, a line for each run; waits for the device.
+
+        Example:
+            >>> from graphsnd.control import DiCo
+            >>> dico = DiCo(0.1)
+            >>> print(dico.step(torch.tensor(0.2), dico.initial())[2].describe())
+            scale 0.5: measured 0.2, estimate 0.2, target 0.1
+        """
+        count = self.measured.numel()
+        scales = self.scale.detach().reshape(count, -1).tolist()
+        parts = [part.detach().reshape(-1).tolist() for part in (self.measured, self.estimate)]
+        targets = None if self.target is None else self.target.reshape(-1).tolist()
+        lines = []
+        for run, (measured, estimate) in enumerate(zip(*parts, strict=True)):
+            scale = ", ".join(f"{one:.4g}" for one in scales[run])
+            wanted = "no target" if targets is None else f"target {targets[run]:.4g}"
+            notes = "".join(f"; {note}" for note in self._notes(run))
+            lines.append(f"scale {scale}: measured {measured:.4g}, estimate {estimate:.4g}, {wanted}{notes}")
+        return "\n".join(lines)
+
+    def _notes(self, run: int) -> list[str]:
+        said = {
+            "saturated: the target is out of reach within the bounds": self.saturated,
+            "zero: all agents behave alike": self.zero,
+            "empty draw: all pairs were measured instead": self.empty,
+            "invalid: not finite, left out": self.invalid,
+        }
+        return [note for note, flag in said.items() if bool(flag.reshape(-1)[run])]

@@ -1,0 +1,98 @@
+"""A controlled policy at one scale, as a team."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch import distributions as D
+
+from graphsnd.behavior import Behavior, Categorical, Distance, Gaussian, Wasserstein, from_distribution
+from graphsnd.teams import StackedMLP, Team, requests
+from graphsnd.teams.heads import biased_softplus
+from graphsnd.teams.network import layers
+
+KINDS = ("tanh-normal", "gaussian", "categorical")
+MAX_ACTIVATIONS = 2**26  # floats of the widest layer held at once
+
+
+def combine(kind: str, common: Tensor, deviation: Tensor) -> tuple[Tensor, ...]:
+    """What all share and an agent's scaled deviation as mean and standard deviation, or as logits.
+
+    Example:
+        >>> combine("gaussian", torch.zeros(3, 2), torch.full((3, 1), 0.5))[0].flatten()
+        tensor([0.5000, 0.5000, 0.5000])
+    """
+    if kind == "categorical":
+        return (common + deviation,)
+    loc, raw = common.chunk(2, -1)
+    loc = torch.tanh(loc) + deviation
+    return loc, biased_softplus(raw).expand_as(loc)
+
+
+class ControlledTeam(Team):
+    """``n`` policies ``shared + scale * deviation``, made by :meth:`ControlledPolicy.team`.
+
+    Args:
+        shared: Batch ``(1,)``.
+        deviations: Batch ``(agents,)``.
+        scale: ``[]``, or ``[agents]``.
+        kind: As for :class:`~graphsnd.control.ControlledPolicy`.
+        squashed: Whether actions are compared after the tanh; only for tanh-normal policies.
+    """
+
+    def __init__(
+        self,
+        shared: StackedMLP,
+        deviations: StackedMLP,
+        scale: Tensor | float,
+        *,
+        kind: str = "tanh-normal",
+        squashed: bool = False,
+    ) -> None:
+        self.shared, self.deviations, self.kind, self.squashed = shared, deviations, kind, squashed
+        weight = deviations.weights[0]
+        self.scale = torch.as_tensor(scale, dtype=weight.dtype, device=weight.device).detach().clone()
+        self.agents, self.device = deviations.batch[0], weight.device
+        self.observation_features = deviations.sizes[0]
+        self.cost = shared.cost + deviations.cost
+
+    def bound(self, distance: Distance) -> float | None:
+        """Of the means before the tanh, where the shared parts cancel, from the last layer's weights."""
+        if self.kind == "categorical" or self.squashed or not isinstance(distance, Wasserstein):
+            return distance.maximum
+        scale = self.scale.double().expand(self.agents).unsqueeze(1)
+        ends = torch.stack([scale * end for end in self.deviations.output_range()])
+        diagonal = float((ends.amax((0, 1)) - ends.amin((0, 1))).norm())
+        # float32 rounds the mean that all share as well, which may be up to 1.
+        return diagonal * (1 + 1e-5) + 1e-5 if diagonal < float("inf") else None
+
+    def _evaluate(self, observations: Tensor) -> Behavior:
+        lead = observations.shape[:-1]
+        flat = observations.reshape(-1, observations.shape[-1]).to(self.scale)
+        rows = max(1, MAX_ACTIVATIONS // (self.agents * max(self.deviations.sizes)))
+        parts = []
+        for chunk in flat.split(rows):
+            deviation = self.deviations(chunk.expand(self.agents, -1, -1)).transpose(0, 1)
+            common = self.shared(chunk.unsqueeze(0)).transpose(0, 1)
+            parts.append(combine(self.kind, common, self.scale.unsqueeze(-1) * deviation))
+        return self._behavior(*(torch.cat(part).unflatten(0, lead) for part in zip(*parts, strict=True)))
+
+    def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
+        flat, agents = observations.to(self.scale), agents.to(self.device)
+        plan = requests.batches(agents)
+        shown = (flat[bucket.requests // agents.shape[1]] for bucket in plan.buckets)
+        answers = self.deviations.of([bucket.agents for bucket in plan.buckets], shown)
+        rows = torch.cat([answer.flatten(0, 1) for answer in answers])
+        deviation = rows.index_select(0, plan.slots).unflatten(0, agents.shape)
+        scale = self.scale.expand(self.agents)[agents].unsqueeze(-1)
+        common = layers(flat.unsqueeze(0), list(self.shared.weights), list(self.shared.biases), self.shared.activation)
+        return self._behavior(*combine(self.kind, common.transpose(0, 1), scale * deviation))
+
+    def _behavior(self, *parts: Tensor) -> Behavior:
+        if self.kind == "categorical":
+            return Categorical(logits=parts[0])
+        loc, scale = parts
+        if not self.squashed or self.kind == "gaussian":
+            return Gaussian(loc, scale)
+        base = D.Normal(loc, scale, validate_args=False)
+        return from_distribution(D.TransformedDistribution(base, [D.TanhTransform()], validate_args=False))

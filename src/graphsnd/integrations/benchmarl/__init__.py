@@ -1,0 +1,16 @@
+"""Controlled diversity (DiCo) for BenchMARL, without a fork: a model, two callbacks, and Hydra configuration.
+
+Needs ``pip install 'graphsnd[benchmarl]'``. See ``docs/benchmarl.md``.
+"""
+
+from graphsnd.errors import require
+
+require("benchmarl", "benchmarl")
+
+from graphsnd.integrations.benchmarl.callbacks import ActionSpaceLoss, DiversityLog  # noqa: E402
+from graphsnd.integrations.benchmarl.config import DiCoModelConfig, register  # noqa: E402
+from graphsnd.integrations.benchmarl.model import DiCoModel  # noqa: E402
+
+register()
+
+__all__ = ["ActionSpaceLoss", "DiCoModel", "DiCoModelConfig", "DiversityLog", "register"]

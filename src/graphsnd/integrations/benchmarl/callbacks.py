@@ -1,0 +1,160 @@
+"""What an experiment with controlled diversity logs, and the loss that keeps actions in their range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphsnd.errors import InputError, require
+from graphsnd.integrations.benchmarl.model import COUNTED, DiCoModel
+
+require("benchmarl", "benchmarl")
+from benchmarl.experiment import Callback  # noqa: E402
+from tensordict import TensorDict, TensorDictBase  # noqa: E402
+
+
+class _Callback(Callback):  # type: ignore[misc]
+    """What both share: finding the models, and being pickled without the experiment."""
+
+    def models(self) -> Iterator[tuple[str, DiCoModel]]:
+        """The groups that a DiCoModel acts for."""
+        for group, policy in self.experiment.group_policies.items():
+            for module in policy.modules():
+                if isinstance(module, DiCoModel):
+                    yield group, module
+
+    def on_setup(self) -> None:
+        """Refuse what would make the numbers wrong."""
+        if self.experiment.config.collect_with_grad:
+            fix = "Set it to False: a rollout with gradients looks like a training forward and would move the estimate."
+            raise InputError("collect_with_grad", "to be False", True, fix)
+        if not list(self.models()):
+            raise InputError("model_config", "to be a DiCoModelConfig", type(self.experiment.model_config).__name__)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # BenchMARL pickles callbacks into config.pkl, to make them again when a checkpoint is reloaded.
+        return {**self.__dict__, "experiment": None}
+
+
+class DiversityLog(_Callback):
+    """Log diversity through the experiment's loggers, once in every iteration.
+
+    Under ``diversity/<group>/``: ``audit`` (SND over all pairs of the scaled policies on the batch just collected,
+    before training: the test of the control), ``estimate`` (of the unscaled deviations, after training), ``scale``
+    (mean over training forwards), ``applied`` (their product, which equals the target for any constant estimate, right
+    or wrong), ``forwards``, and the share of them that were ``saturated`` (the bounds cut the scale), ``empty`` (a draw
+    without pairs, so that all were measured) and ``invalid`` (not finite, left out). Means over groups of a controller
+    that has any; without estimates where nothing is measured.
+
+    Args:
+        most: Frames of the batch that the audit looks at.
+
+    Attributes:
+        rows: The same numbers, one dictionary for each iteration and group.
+    """
+
+    def __init__(self, *, most: int = 4096) -> None:
+        super().__init__()
+        self.most = most
+        self.rows: list[dict[str, Any]] = []
+        self._audits: dict[str, float] = {}
+
+    def on_batch_collected(self, batch: TensorDictBase) -> None:
+        """Audit the policies that collected it, and start to count."""
+        for group, model in self.models():
+            self._audits[group] = float(model.audit(model.gather(batch), most=self.most))
+            model.reset_tally()
+
+    def on_train_end(self, training_td: TensorDictBase, group: str) -> None:
+        """Log the iteration of one group."""
+        for name, model in self.models():
+            if name == group:
+                found = {"audit": self._audits[group], **_summary(model)}
+                step = self.experiment.n_iters_performed
+                self.rows.append({"iteration": step, "group": group, **found})
+                self.experiment.logger.log({f"diversity/{group}/{key}": v for key, v in found.items()}, step=step)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "rows": [], "_audits": {}}
+
+
+def _summary(model: DiCoModel) -> dict[str, float]:
+    tally = dict(zip(COUNTED, model.tally.tolist(), strict=True))
+    forwards = tally.pop("forwards")
+    if not forwards:
+        return {"scale": float(model.scale.mean()), "forwards": 0.0}
+    found = {name: total / forwards for name, total in tally.items()} | {"forwards": forwards}
+    estimate = float(model.estimate.mean())
+    return found if math.isnan(estimate) else {"estimate": estimate, "applied": estimate * found["scale"], **found}
+
+
+class ActionSpaceLoss(_Callback):
+    r"""After every training step, a step of its own that keeps ``loc`` in the range of actions.
+
+    .. math:: L = \frac1B \sum_{b} \max_i \lVert \mathrm{loc}_{b,i} - \mathrm{clamp}(\mathrm{loc}_{b,i}) \rVert^2
+
+    The final tanh hides what lies beyond the range, so diversity that is put there is diversity on paper. The loss is
+    computed with the scale as it stands after the training forward; the reference measures anew for it, at the price of
+    a second measurement for a change of ``tau`` times the drift of one step.
+
+    Args:
+        lr: Learning rate of its own Adam.
+
+    Raises:
+        InputError: At setup, for discrete actions, which have no range.
+    """
+
+    def __init__(self, *, lr: float = 3e-5) -> None:
+        super().__init__()
+        self.lr = lr
+        self._optimizers: dict[str, torch.optim.Adam] = {}
+
+    def on_setup(self) -> None:
+        """Make the optimisers."""
+        super().on_setup()
+        for group, model in self.models():
+            if model.discrete:
+                raise InputError("task", "with continuous actions for ActionSpaceLoss", f"{group!r} with discrete ones")
+            self._optimizers[group] = torch.optim.Adam(model.parameters(), lr=self.lr)
+
+    def on_train_step(self, batch: TensorDictBase, group: str) -> TensorDictBase | None:
+        """One step; the loss goes to ``train/<group>/loss_action_space``."""
+        for name, model in self.models():
+            if name == group:
+                loss = overflow(model, model.gather(batch))
+                self._step(loss, self._optimizers[group])
+                return TensorDict({"loss_action_space": loss.detach()}, [])
+        return None
+
+    def on_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Put the optimisers into the checkpoint."""
+        state_dict["action_space_loss"] = {group: each.state_dict() for group, each in self._optimizers.items()}
+
+    def on_load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take them out of it, where it holds them."""
+        for group, state in state_dict.get("action_space_loss", {}).items():
+            self._optimizers[group].load_state_dict(state)
+
+    def _step(self, loss: Tensor, optimizer: torch.optim.Adam) -> None:
+        loss.backward()
+        config = self.experiment.config
+        if config.clip_grad_val is not None:
+            clip = torch.nn.utils.clip_grad_norm_ if config.clip_grad_norm else torch.nn.utils.clip_grad_value_
+            clip(optimizer.param_groups[0]["params"], config.clip_grad_val)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_optimizers": {}}
+
+
+def overflow(model: DiCoModel, observations: Tensor) -> Tensor:
+    """Mean over frames of the largest squared distance of an agent's ``loc`` from the range of actions."""
+    space = model.action_spec[model.agent_group, "action"].space
+    loc = model.network(observations, model.scale)[..., : model.network.controlled]
+    inside = loc.detach().clamp(space.low.to(loc), space.high.to(loc))
+    return (loc - inside).square().sum(-1).amax(-1).mean()

@@ -1,0 +1,203 @@
+"""A BenchMARL model whose diversity is held at a set point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphsnd import Deterministic, snd
+from graphsnd.control import Controller, Homogeneous, State, Status, Unconstrained
+from graphsnd.errors import InputError, require
+from graphsnd.integrations.benchmarl.controllers import measure, pack, unpack
+from graphsnd.integrations.benchmarl.policy import Deviating
+
+require("benchmarl", "benchmarl")
+from benchmarl.models.common import Model  # noqa: E402
+from tensordict import TensorDictBase  # noqa: E402
+from torchrl.data import Categorical, OneHot  # noqa: E402
+
+COUNTED = ("forwards", "scale", "saturated", "empty", "invalid")
+
+
+class DiCoModel(Model):  # type: ignore[misc]
+    """A shared network, deviations of every agent, and a controller that scales them.
+
+    A *training forward* is one with gradients enabled for the model's own parameters: the forward of a loss. It
+    measures the unscaled deviations of agents on the observations of all agents in the batch, updates the estimate and
+    scales by the result. Every other forward (rollouts, evaluation, targets) uses the scale as it stands. What the
+    controller remembers lies in buffers, so that checkpoints hold it, copies on other devices receive it, and TorchRL's
+    functional losses write to the same place that rollouts read. Controllers that control nothing measure nothing.
+
+    Made by :class:`~graphsnd.integrations.benchmarl.DiCoModelConfig`.
+
+    Attributes:
+        network: :class:`~graphsnd.integrations.benchmarl.policy.Deviating`.
+        memory: The controller's state, float64 ``[fields, ...]``.
+        draws: Seed and number of measurements so far, float64; together they seed the next random pairs.
+        tally: Sums of :data:`COUNTED` over training forwards since the last :meth:`reset_tally`.
+    """
+
+    memory: Tensor
+    draws: Tensor
+    tally: Tensor
+
+    def __init__(
+        self,
+        *,
+        controller: Controller,
+        num_cells: Sequence[int],
+        activation: str,
+        squash_shared: bool,
+        observations: int | None,
+        positions: int | None,
+        seed: int | None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.controller, self.observations, self.positions = controller, observations, positions
+        # As every model of BenchMARL does, this one draws from the global state that the experiment has seeded.
+        drawn = int(torch.randint(2**31, ()))
+        box = self._box() if squash_shared else None
+        self.network = Deviating(
+            self.n_agents,
+            sum(spec.shape[-1] for spec in self.input_spec.values(True, True)),
+            self.output_leaf_spec.shape[-1],
+            self._controlled(),
+            tuple(num_cells),
+            activation=activation,
+            middle=box[0] if box else None,
+            reach=box[1] if box else None,
+            discrete=self.discrete,
+            generator=torch.Generator().manual_seed(drawn),
+        ).to(self.device)
+        self.register_buffer("memory", pack(controller.initial(device=self.device)))
+        start = [float(drawn if seed is None else seed), 0.0]
+        self.register_buffer("draws", torch.tensor(start, dtype=torch.float64, device=self.device))
+        self.register_buffer("tally", torch.zeros(len(COUNTED), dtype=torch.float64, device=self.device))
+
+    @property
+    def discrete(self) -> bool:
+        """Whether outputs are logits of discrete actions."""
+        return isinstance(self.action_spec[self.agent_group, "action"], (Categorical, OneHot))
+
+    @property
+    def state(self) -> State:
+        """What the controller remembers."""
+        return unpack(self.memory)
+
+    @property
+    def scale(self) -> Tensor:
+        """The factor on deviations as it stands, ``[]``, or ``[agents]`` for a controller of groups."""
+        return self.controller.scale(self.state)
+
+    @property
+    def estimate(self) -> Tensor:
+        """The smoothed measurement of diversity, of the state's shape; NaN before the first one."""
+        return torch.where(self.state.begun, self.state.estimate, torch.nan)
+
+    @torch.no_grad()
+    def audit(self, observations: Tensor, *, most: int = 4096) -> Tensor:
+        r"""SND over all pairs of the scaled policies: what the controller should have reached.
+
+        All agents answer the same observations, those of ``most`` evenly spaced frames. Scales of Gaussians are
+        shared, so this is their 2-Wasserstein distance; for discrete actions it is Aitchison's.
+
+        Args:
+            observations: Shape ``[..., agents, inputs]``, of a batch.
+            most: Frames to use.
+        """
+        frames = observations.reshape(-1, *observations.shape[-2:])
+        if len(frames) > most:
+            frames = frames[torch.linspace(0, len(frames) - 1, most, device=frames.device).round().long()]
+        rows = frames.flatten(0, 1).to(self.memory.device)
+        return snd(Deterministic(self.network.actions_at(rows, self.scale)))
+
+    def gather(self, tensordict: TensorDictBase) -> Tensor:
+        """Everything the agents observe, ``[..., agents, inputs]``."""
+        return torch.cat([tensordict.get(key) for key in self.in_keys], -1)
+
+    def reset_tally(self) -> None:
+        """Forget what was counted."""
+        self.tally.zero_()
+
+    def _forward(self, tensordict: TensorDictBase) -> TensorDictBase:
+        observations = self.gather(tensordict)
+        # Targets are run with gradients enabled too, but on copies of the parameters that need none.
+        training = torch.is_grad_enabled() and self.network.deviations.weights[0].requires_grad
+        scale = self._step(observations.detach()) if training else self.scale
+        tensordict.set(self.out_key, self.network(observations, scale))
+        return tensordict
+
+    def _step(self, observations: Tensor) -> Tensor:
+        """Measure, and let the controller move."""
+        if isinstance(self.controller, (Homogeneous, Unconstrained)):
+            scale = self.scale
+            self.tally[:2] += torch.stack([torch.ones_like(scale), scale])
+            return scale
+        generator = self._generator()
+        rows, positions = self._sample(observations.reshape(-1, *observations.shape[-2:]), generator)
+        with torch.set_grad_enabled(self.controller.through):
+            found = measure(
+                self.controller, self.network, rows, generator, scale=self.scale, positions=positions
+            )  # fmt: skip
+        scale, state, status = self.controller.step(found, self.state)
+        self._store(state, status)
+        return scale
+
+    @torch.no_grad()
+    def _store(self, state: State, status: Status) -> None:
+        # In place: within a loss the buffers are lent to this module, and what replaces them is dropped afterwards.
+        self.memory.copy_(pack(state))
+        self.draws[1] += 1
+        parts = (torch.ones_like(status.scale), status.scale, status.saturated, status.empty, status.invalid)
+        self.tally += torch.stack([part.double().mean() for part in parts])
+
+    def _sample(self, frames: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
+        """Observations ``[O, inputs]`` of all agents, and where everybody is at each, ``[O, agents, d]``."""
+        rows = frames.flatten(0, 1)
+        chosen = torch.arange(len(rows))
+        if self.observations is not None and len(rows) > self.observations:
+            chosen = torch.randperm(len(rows), generator=generator)[: self.observations]
+            rows = rows[chosen.to(rows.device)]
+        if self.positions is None:
+            return rows, None
+        return rows, frames[(chosen // self.n_agents).to(frames.device), :, : self.positions]
+
+    def _generator(self) -> torch.Generator:
+        """Another one for every measurement, a function of what checkpoints hold."""
+        words = [int(word) for word in self.draws.tolist()]
+        return torch.Generator().manual_seed(int(np.random.SeedSequence(words).generate_state(1)[0]))
+
+    def _controlled(self) -> int:
+        outputs = self.output_leaf_spec.shape[-1]
+        if self.discrete:
+            return outputs
+        actions = self.action_spec[self.agent_group, "action"].shape[-1]
+        if outputs not in (actions, 2 * actions):
+            raise InputError("output_spec", f"with {actions} or {2 * actions} features", outputs)
+        return actions
+
+    def _box(self) -> tuple[Tensor, Tensor] | None:
+        if self.discrete:
+            return None
+        space = self.action_spec[self.agent_group, "action"].space
+        low, high = (end.reshape(self.n_agents, -1) for end in (space.low, space.high))
+        if not (torch.equal(low, low[:1].expand_as(low)) and torch.equal(high, high[:1].expand_as(high))):
+            fix = "Set squash_shared=False, or give the agents groups of their own."
+            raise InputError("action_spec", "with one range of actions for all agents", f"from {low} to {high}", fix)
+        return (low[0] + high[0]) / 2, (high[0] - low[0]) / 2
+
+    def _perform_checks(self) -> None:
+        super()._perform_checks()
+        if self.is_critic or self.centralised or not self.input_has_agent_dim:
+            raise InputError("model_config", "of a policy", "a critic", "Pass critic_model_config=MlpConfig(...).")
+        if self.n_agents < 2:
+            raise InputError("task", "with at least two agents in each group", f"one in {self.agent_group!r}")
+        for key, spec in self.input_spec.items(True, True):
+            if spec.shape[:-1] != (self.n_agents,):
+                expected = f"with shape ({self.n_agents}, features)"
+                raise InputError(f"input_spec[{key!r}]", expected, tuple(spec.shape), "Images need another model.")

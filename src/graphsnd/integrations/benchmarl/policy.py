@@ -1,0 +1,117 @@
+"""The network that BenchMARL trains: one for all agents, plus a deviation of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from graphsnd.behavior import Deterministic
+from graphsnd.teams import DeterministicHead, StackedMLP, StackedTeam
+
+
+class Deviating(nn.Module):
+    r"""A shared network and one deviation for each agent, which a single number scales.
+
+    .. math:: y_i(o) = \mathrm{squash}(h(o)) + \rho\, b_i(o)
+
+    The squashing acts on the shared part alone, as in DiCo; the deviation has as many features as are controlled,
+    and outputs beyond them (a Gaussian's scale) are shared. So the distance between two agents is
+    :math:`\rho \lVert b_i(o) - b_j(o) \rVert`, which is what a controller needs.
+
+    For actions in a box, ``middle`` and ``reach`` map a squashed output into it. For discrete actions both are None,
+    outputs are logits, and deviations are centred over the actions: adding a number to all logits changes no policy, so
+    it must not count as diversity either. (Centred logits under the Euclidean norm are Aitchison's distance.)
+
+    Args:
+        agents: Number of agents.
+        inputs: Features of an observation.
+        outputs: Features of the shared network's output.
+        controlled: How many of them, from the first on, deviate.
+        hidden: Sizes of the hidden layers, of both networks.
+        activation: ``"tanh"`` or ``"relu"``.
+        middle: Middle of the actions' box, shape ``[controlled]``; None for no squashing.
+        reach: Half of its width, shape ``[controlled]``.
+        discrete: Whether outputs are logits.
+        generator: Draws the weights, uniform in ±1/sqrt(fan in) as ``torch.nn.Linear`` does.
+
+    Example:
+        >>> network = Deviating(3, 5, 4, 2, (8,), generator=torch.Generator().manual_seed(0))
+        >>> network(torch.zeros(7, 3, 5), torch.tensor(0.5)).shape, network.deviations_at(torch.zeros(6, 5)).shape
+        (torch.Size([7, 3, 4]), torch.Size([6, 3, 2]))
+    """
+
+    middle: Tensor | None
+    reach: Tensor | None
+
+    def __init__(
+        self,
+        agents: int,
+        inputs: int,
+        outputs: int,
+        controlled: int,
+        hidden: Sequence[int],
+        *,
+        generator: torch.Generator,
+        activation: str = "tanh",
+        middle: Tensor | None = None,
+        reach: Tensor | None = None,
+        discrete: bool = False,
+    ) -> None:
+        super().__init__()
+        self.agents, self.controlled, self.discrete = agents, controlled, discrete
+
+        def network(count: int, last: int) -> StackedMLP:
+            sizes = (inputs, *hidden, last)
+            return StackedMLP.create((count,), sizes, generator=generator, activation=activation, init="linear")
+
+        self.shared, self.deviations = network(1, outputs), network(agents, controlled)
+        self.register_buffer("middle", middle, persistent=False)
+        self.register_buffer("reach", reach, persistent=False)
+
+    def forward(self, observations: Tensor, scale: Tensor) -> Tensor:
+        """Every agent on its own observation.
+
+        Args:
+            observations: Shape ``[..., agents, inputs]``.
+            scale: The factor on deviations, ``[]`` or ``[agents]``.
+
+        Returns:
+            Shape ``[..., agents, outputs]``.
+        """
+        rows = observations.reshape(-1, *observations.shape[-2:])
+        own = self._centred(self.deviations(rows.transpose(0, 1)).transpose(0, 1))
+        return self._together(rows, own, scale).reshape(*observations.shape[:-1], -1)
+
+    def deviations_at(self, observations: Tensor, agents: Tensor | None = None) -> Tensor:
+        """Agents' deviations on the same observations, unscaled.
+
+        Args:
+            observations: Shape ``[observations, inputs]``.
+            agents: Who answers which, int64 ``[observations, k]``; nobody else is evaluated. Everybody when None.
+
+        Returns:
+            Shape ``[observations, agents or k, controlled]``.
+        """
+        team = StackedTeam(self.deviations, DeterministicHead(self.controlled))
+        found = team.evaluate(observations) if agents is None else team.partial(observations, agents)
+        assert isinstance(found, Deterministic)
+        return self._centred(found.actions)
+
+    def actions_at(self, observations: Tensor, scale: Tensor) -> Tensor:
+        """The controlled outputs of every agent on every observation: ``[observations, agents, controlled]``."""
+        own = self.deviations_at(observations)
+        return self._together(observations.unsqueeze(1), own, scale)[..., : self.controlled]
+
+    def _together(self, observations: Tensor, own: Tensor, scale: Tensor) -> Tensor:
+        shared = self.shared(observations.reshape(1, -1, observations.shape[-1]))
+        shared = shared.reshape(*observations.shape[:-1], -1)
+        controlled, rest = shared[..., : self.controlled], shared[..., self.controlled :]
+        if self.middle is not None and self.reach is not None:
+            controlled = controlled.tanh() * self.reach + self.middle
+        controlled = controlled + scale.to(own).unsqueeze(-1) * own
+        return torch.cat([controlled, rest.expand(*controlled.shape[:-1], -1)], -1)
+
+    def _centred(self, own: Tensor) -> Tensor:
+        return own - own.mean(-1, keepdim=True) if self.discrete else own

@@ -1,0 +1,77 @@
+"""BenchMARL experiments with controlled diversity, from Hydra's command line.
+
+``graphsnd control --engine benchmarl task=vmas/dispersion model.target=0.1 model.estimator=bernoulli:0.1`` and, for
+many of them, ``-m model.target=0.1,0.2 seed=0,1,2``. All of BenchMARL's own configuration groups are there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from graphsnd.errors import InputError, require
+from graphsnd.integrations.benchmarl.callbacks import ActionSpaceLoss, DiversityLog
+from graphsnd.integrations.benchmarl.config import register
+
+CONF = Path(__file__).parent / "conf"
+
+
+def load(config: Any, task: str) -> Any:
+    """The experiment that a composed configuration describes, with its callbacks.
+
+    Args:
+        config: As ``conf/config.yaml`` lays it out.
+        task: For example ``vmas/dispersion``.
+
+    Returns:
+        A ``benchmarl.experiment.Experiment``.
+
+    Raises:
+        InputError: Without ``model.target``, and for what BenchMARL's loaders hand to graphsnd.
+    """
+    from benchmarl.hydra_config import load_experiment_from_hydra
+    from omegaconf import OmegaConf
+
+    if OmegaConf.is_missing(config.model, "target"):
+        fix = "Write model.target=0.1, 0 for agents that are all the same, or null for no control."
+        raise InputError("model.target", "to be given", "nothing", fix)
+    register()
+    callbacks: list[Any] = [DiversityLog(most=config.audit_frames)]
+    if config.action_space_loss is not None:
+        callbacks.append(ActionSpaceLoss(lr=config.action_space_loss))
+    return load_experiment_from_hydra(config, task_name=task, callbacks=callbacks)
+
+
+def main(argv: Sequence[str]) -> None:
+    """Run Hydra on ``argv``: overrides, and Hydra's own options such as ``-m`` and ``--cfg job``.
+
+    Args:
+        argv: Without the program's name.
+
+    Raises:
+        InputError: For a configuration that graphsnd cannot accept; the other jobs of a multirun are run all the same.
+        MissingExtraError: Without Hydra.
+    """
+    hydra = require("hydra", "benchmarl")
+    refused: list[InputError] = []
+
+    @hydra.main(version_base=None, config_path=str(CONF), config_name="config")  # type: ignore[untyped-decorator]
+    def job(config: Any) -> None:
+        from hydra.core.hydra_config import HydraConfig
+
+        try:
+            load(config, HydraConfig.get().runtime.choices.task).run()
+        except InputError as error:  # Hydra would print a traceback and exit
+            refused.append(error)
+
+    # Hydra reads its arguments from sys.argv alone.
+    before = sys.argv
+    sys.argv = ["graphsnd control --engine benchmarl", *argv]
+    try:
+        job()
+    finally:
+        sys.argv = before
+    if refused:
+        raise refused[0]

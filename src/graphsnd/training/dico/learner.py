@@ -1,0 +1,173 @@
+"""Learning from one rollout: three optimisers, and one measurement of diversity for each of their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from graphsnd.control import ControlledPolicy, Measurement, State
+from graphsnd.control.plan import carry_out
+from graphsnd.teams import StackedMLP
+from graphsnd.training.dico.frames import Frames, shown
+from graphsnd.training.dico.optimiser import Optimiser
+from graphsnd.training.dico.settings import ControlSettings
+from graphsnd.training.dico.stopwatch import Stopwatch
+from graphsnd.training.dico.task import Group
+
+SUMS = ("scale", "saturated", "zero", "empty", "invalid", "value_loss", "overflow")
+
+
+class Learner:
+    """Policies, critics, their optimisers and controllers.
+
+    Args:
+        policy: All runs.
+        critics: Batch ``(runs, agents)``, one output.
+        groups: Arms of the runs, with their controllers.
+        settings: The rest.
+
+    Attributes:
+        states: Of the controllers, one for each group.
+        sums: ``[len(SUMS), runs]``, added up over the steps of an update.
+    """
+
+    def __init__(
+        self, policy: ControlledPolicy, critics: StackedMLP, groups: Sequence[Group], settings: ControlSettings
+    ) -> None:
+        self.policy, self.critics, self.groups, self.settings = policy, critics, groups, settings
+        actors, device = list(policy.parameters()), policy.shared.weights[0].device
+        longest, epsilon = settings.max_gradient_norm, settings.epsilon
+        rate, action_rate = settings.learning_rate, settings.action_learning_rate
+        self.actor = Optimiser(actors, learning_rate=rate, epsilon=epsilon, longest=longest)
+        self.critic = Optimiser(list(critics.parameters()), learning_rate=rate, epsilon=epsilon, longest=longest)
+        self.inside = Optimiser(actors, learning_rate=action_rate, epsilon=1e-8, longest=longest)
+        counts = [group.rows.stop - group.rows.start for group in groups]
+        self.states = [group.controller.initial((count,), device) for group, count in zip(groups, counts, strict=True)]
+        self.sums = torch.zeros(len(SUMS), policy.batch[0], dtype=torch.float64, device=device)
+        self.rested = True  # whether the third optimiser is at rest, so that steps without overflow may leave it out
+
+    def scale(self) -> Tensor:
+        """Of all runs, without a measurement: ``[runs]``, float64."""
+        return torch.cat([g.controller.scale(s) for g, s in zip(self.groups, self.states, strict=True)])
+
+    def estimates(self) -> Tensor:
+        """Of all runs, ``[runs]``."""
+        return torch.cat([state.estimate for state in self.states])
+
+    def update(
+        self,
+        frames: Frames,
+        shuffle: Callable[[], Tensor],
+        generators: Sequence[torch.Generator],
+        watch: Stopwatch,
+        progress: Callable[[int], None] = lambda done: None,
+    ) -> None:
+        """Learn from one rollout.
+
+        Args:
+            frames: The rollout.
+            shuffle: Gives a permutation of the frames for every run, int64 ``[runs, frames]``.
+            generators: For the estimators' draws, one for each run.
+            watch: Counts ``policies:<arm>`` and ``distances:<arm>``.
+            progress: Called with the number of steps done.
+        """
+        self.sums.zero_()
+        done = 0
+        for _ in range(self.settings.passes):
+            for index in shuffle().split(self.settings.minibatch, 1):
+                self.step(frames.take(index), generators, watch)
+                done += 1
+                progress(done)
+
+    def step(self, batch: Frames, generators: Sequence[torch.Generator], watch: Stopwatch) -> None:
+        """One minibatch: measure, then policy, critics, and means that left the box."""
+        scale = self.control(batch.observations, generators, watch)
+        self.sums[0] += scale.detach()
+        self.actor.step(self.policy_loss(batch, scale).sum())
+        errors = (self.critics(batch.observations).squeeze(-1) - batch.returns).square().mean((1, 2))
+        self.sums[5] += errors.detach()
+        self.critic.step(errors.sum())
+        if self.policy.kind != "categorical":
+            self._pull_inside(batch.observations, scale.detach())
+
+    def policy_loss(self, batch: Frames, scale: Tensor) -> Tensor:
+        """PPO's clipped objective, mean over frames and agents: ``[runs]``."""
+        distribution = self.policy.distribution(batch.observations, scale)
+        ratio = (distribution.log_prob(batch.actions) - batch.log_probs).exp()
+        cut = ratio.clamp(1 - self.settings.clip, 1 + self.settings.clip)
+        return -torch.minimum(ratio * batch.advantages, cut * batch.advantages).mean((1, 2))
+
+    def control(self, seen: Tensor, generators: Sequence[torch.Generator], watch: Stopwatch) -> Tensor:
+        """Measure every arm on some observations of a minibatch ``[runs, agents, m, f]``, step its controller.
+
+        Returns:
+            The scale of all runs, ``[runs]``.
+        """
+        frame, agent = _places(seen.shape[2], seen.shape[1], self.settings.observations, seen.device)
+        scales = []
+        for place, group in enumerate(self.groups):
+            mine = seen[group.rows]
+            found = self._measure(group, mine[:, agent, frame], mine[:, :, frame, :2], generators[group.rows], watch)
+            state = self.states[place]
+            if group.controller.applied:
+                value = found.value * group.controller.scale(state)
+                found = Measurement(value, found.pairs, found.empty)
+            scale, after, status = group.controller.step(found, state)
+            self._keep(place, after)
+            self.sums[1:5, group.rows] += torch.stack([status.saturated, status.zero, status.empty, status.invalid])
+            scales.append(scale)
+        return torch.cat(scales)
+
+    def _measure(
+        self, group: Group, rows: Tensor, places: Tensor, generators: Sequence[torch.Generator], watch: Stopwatch
+    ) -> Measurement:
+        """Rows are ``[g, K, f]``; the places of all agents in those frames ``[g, agents, K, 2]``."""
+        agents, device = self.policy.batch[1], rows.device
+        positions = places.transpose(1, 2)
+        with torch.set_grad_enabled(group.controller.through):
+            with watch(f"distances:{group.arm}"):
+                plans = [
+                    group.estimator.plan(rows.shape[1], agents, each, device=device, positions=positions[run])
+                    for run, each in enumerate(generators)
+                ]
+            with watch(f"policies:{group.arm}"):
+                asked = [plan.agents for plan in plans if plan.agents is not None]
+                if asked:
+                    values = self.policy.deviation_of(rows, torch.stack(asked), group.rows)
+                else:
+                    values = self.policy.deviation(rows, group.rows)
+            with watch(f"distances:{group.arm}"):
+                return carry_out(plans, values)
+
+    def _pull_inside(self, seen: Tensor, scale: Tensor) -> None:
+        """Minimise the square of the longest way by which an agent's mean left [-1, 1], mean over frames."""
+        loc = self.policy.parameters_of(seen, scale)[0]
+        over = (loc - loc.detach().clamp(-1, 1)).square().sum(-1).amax(1)
+        self.sums[6] += over.detach().sqrt().mean(1)
+        # Without overflow the gradient is 0, and so is the step while Adam's moments are. Looking is free on a CPU.
+        if self.rested and seen.device.type == "cpu" and not bool(over.detach().any()):
+            return
+        self.rested = False
+        self.inside.step(over.mean(1).sum())
+
+    def _keep(self, place: int, after: State) -> None:
+        self.states[place] = after
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that learning goes on from, by reference."""
+        found = {f"policy.{name}": part.data for name, part in self.policy.named_parameters()}
+        found |= {f"critics.{name}": part.data for name, part in self.critics.named_parameters()}
+        for name, each in (("actor", self.actor), ("critic", self.critic), ("inside", self.inside)):
+            found |= {f"{name}.{key}": part for key, part in each.tensors().items()}
+        for place, state in enumerate(self.states):
+            found |= {f"control.{place}.{key}": part for key, part in state.tensors().items()}
+        return found
+
+
+@lru_cache(maxsize=8)
+def _places(frames: int, agents: int, count: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    frame, agent = shown(frames, agents, count)
+    return frame.to(device), agent.to(device)

@@ -1,0 +1,56 @@
+"""Adam for stacked runs, with a gradient norm for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+class Optimiser:
+    """Adam, which works element by element, after gradients are cut run by run: runs learn as they would alone.
+
+    Args:
+        parameters: Each ``[runs, ...]``.
+        learning_rate: Of Adam.
+        epsilon: Of Adam.
+        longest: Norm of a run's gradient that is left alone.
+
+    Example:
+        >>> weight = nn.Parameter(torch.zeros(2, 3))
+        >>> Optimiser([weight], learning_rate=0.1, epsilon=1e-8, longest=5.0).step((weight * torch.ones(3)).sum())
+        >>> weight.detach()[0]
+        tensor([-0.1000, -0.1000, -0.1000])
+    """
+
+    def __init__(
+        self, parameters: Sequence[nn.Parameter], *, learning_rate: float, epsilon: float, longest: float
+    ) -> None:
+        self.parameters, self.longest = list(parameters), longest
+        self.adam = torch.optim.Adam(self.parameters, lr=learning_rate, eps=epsilon, fused=True)
+        for each in self.parameters:
+            # Adam makes these in its first step; a checkpoint needs them before.
+            zeros = {name: torch.zeros_like(each) for name in ("exp_avg", "exp_avg_sq")}
+            self.adam.state[each] = {"step": torch.zeros((), device=each.device), **zeros}
+
+    def step(self, loss: Tensor) -> None:
+        """Go against the gradient of ``loss``, a sum over runs."""
+        gradients = torch.autograd.grad(loss, self.parameters)
+        squares = torch.stack([each.flatten(1).square().sum(1) for each in gradients])
+        factors = self.longest / squares.sum(0).sqrt().clamp_min(self.longest)
+        for parameter, gradient in zip(self.parameters, gradients, strict=True):
+            parameter.grad = gradient * factors.view(-1, *[1] * (gradient.dim() - 1))
+        self.adam.step()
+        self.adam.zero_grad(set_to_none=True)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The state, by reference."""
+        found: dict[str, Tensor] = {}
+        for place, each in enumerate(self.parameters):
+            found |= {f"{place}.{name}": part for name, part in self.adam.state[each].items()}
+        return found
+
+    def at_rest(self) -> bool:
+        """Whether it has never had a gradient other than 0; waits for the device."""
+        return not any(bool(self.adam.state[each]["exp_avg_sq"].any()) for each in self.parameters)

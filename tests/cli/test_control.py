@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from graphsnd.cli.app import Commands, flow
+from graphsnd.cli.control import control
+from graphsnd.training.dico import load_control
+
+SMALL = (
+    "--set", "steps=5", "--set", "hidden=[8]", "--set", "minibatch=8", "--set", "passes=1", "--envs", "3",
+    "--device", "cpu",
+)  # fmt: skip
+
+
+@pytest.fixture
+def run() -> Callable[..., Any]:
+    app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
+    app.command(help=flow(control.__doc__))(control)
+    app.command()(lambda: None)  # a group has two commands
+    runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
+    return lambda *arguments: runner.invoke(app, ["control", *map(str, arguments)])
+
+
+def test_a_small_study_tells_and_writes(run: Any, tmp_path: Path) -> None:
+    out = tmp_path / "dico"
+    result = run(
+        "dispersion", "--agents", 3, "--targets", "0.1,unconstrained", "--seeds", "0,2", "--estimators",
+        "full,matching", "--iterations", 2, "--out", out, *SMALL,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "6 runs of 3 agents on cpu" in result.stderr
+    assert "audit error" in result.stderr
+    assert "matching" in result.stdout
+    with (out / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["arm"] for row in rows[:6]] == [
+        "full",
+        "full",
+        "matching",
+        "matching",
+        "unconstrained",
+        "unconstrained",
+    ]
+    assert {"target", "estimate", "applied", "scale", "audit", "tracking_error", "audit_error", "reward"} <= set(
+        rows[0]
+    )
+    assert [row["target"] for row in rows[:6]] == ["0.1"] * 4 + [""] * 2
+    assert (out / "control.png").stat().st_size > 10_000
+    task = load_control(out).task
+    assert task.options == {"food_radius": 0.08, "share_reward": True, "horizon": 100}
+    again = run("--resume", "--iterations", 3, "--out", out, "--device", "cpu")
+    assert again.exit_code == 0, again.output
+    assert load_control(out).iteration == 3
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    ((), "`WORLD` or --resume"),
+    (("chess",), "`world` to be one of"),
+    (("dispersion", "--targets", "0"), "`target` to be finite and above 0"),
+    (("dispersion", "--targets", "some"), "`targets` to be numbers"),
+    (("dispersion", "--estimators", "half"), "`estimator` to be one of full"),
+    (("dispersion", "--preset", "large"), "`--preset` to be one of paper, small"),
+    (("dispersion", "--set", "world.colour=red"), "`option of dispersion`"),
+    (("dispersion", "--set", "lr=1"), "`settings` to be among"),
+    (("--resume",), "`folder` to hold checkpoint.safetensors"),
+])  # fmt: skip
+def test_bad_input_is_one_line(arguments: tuple[str, ...], words: str, run: Any, tmp_path: Path) -> None:
+    result = run(*arguments, "--out", tmp_path / "none")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("graphsnd: ")
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "none").exists()
+
+
+CHILD = """
+import typer
+from graphsnd.cli.control import control
+app = typer.Typer(pretty_exceptions_enable=False)
+app.command()(control)
+app()
+"""
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
+    out = tmp_path / "a run"
+    command = ["dispersion", "--agents", "3", "--iterations", "100000", "--out", str(out), *SMALL]
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD, *command], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    ) as child:  # fmt: skip
+        give_up = time.monotonic() + 60
+        while not _begun(out) and time.monotonic() < give_up:
+            time.sleep(0.05)
+        child.send_signal(signal.SIGINT)
+        assert child.stderr is not None
+        said = child.stderr.read()
+    assert child.returncode == 130, said
+    assert f"graphsnd control --resume --out '{out}'" in said
+    assert load_control(out).iteration >= 1
+
+
+def _begun(out: Path) -> bool:
+    path = out / "metrics.csv"
+    return path.exists() and len(path.read_text().splitlines()) > 1

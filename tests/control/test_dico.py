@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import pytest
+import torch
+from torch import Tensor
+
+from graphsnd import InputError, graphs
+from graphsnd.behavior import Norm, Points
+from graphsnd.control import Bootstrap, DiCo, Full, Measurement, State
+from graphsnd.control.estimators import Estimator, FreshGraph
+from tests.control import plain
+
+STEPS, TARGET = 100, 0.1
+
+
+def _batches() -> list[Tensor]:
+    """A fixed batch of a team whose deviations drift."""
+    generator = torch.Generator().manual_seed(5)
+    first = torch.randn(7, 6, 2, generator=generator)
+    drift = 0.02 * torch.randn(7, 6, 2, generator=generator)
+    return [0.15 * (first + step * drift) for step in range(STEPS)]
+
+
+@pytest.mark.parametrize("bootstrap", list(Bootstrap))
+@pytest.mark.parametrize("p", [None, 0.1, 0.5])
+def test_scale_and_estimate_are_those_of_the_plain_controller(p: float | None, bootstrap: Bootstrap) -> None:
+    estimator: Estimator = Full() if p is None else FreshGraph.bernoulli(p)
+    every = list(combinations(range(6), 2))
+    twin = torch.Generator().manual_seed(11)
+    draws = [every if p is None else graphs.bernoulli(6, p, seed=twin).edges.tolist() for _ in range(STEPS)]
+    batches = _batches()
+    expected = plain.run(
+        [b.double().numpy() for b in batches], draws, target=TARGET, tau=0.01, desired=bootstrap is Bootstrap.TARGET
+    )
+    dico = DiCo(TARGET, bootstrap=bootstrap, estimator=estimator)
+    state, generator, empty = dico.initial(), torch.Generator().manual_seed(11), 0
+    for values, (scale, held) in zip(batches, expected, strict=True):
+        found, state, status = dico.step(values, state, generator=generator)
+        assert float(found) == pytest.approx(scale, rel=1e-6)
+        assert float(state.estimate) == pytest.approx(held, rel=1e-6)
+        assert float(dico.scale(state)) == float(found)
+        empty += int(status.empty)
+    assert empty == sum(not draw for draw in draws)
+    assert int(state.steps) == STEPS
+    if p == 0.1:
+        assert empty > 5  # 0.9^15 of the draws
+
+
+def test_the_first_scale_by_either_bootstrap() -> None:
+    for bootstrap, expected in ((Bootstrap.MEASURED, 0.25), (Bootstrap.TARGET, 1.0)):
+        dico = DiCo(0.1, bootstrap=bootstrap)
+        assert float(dico.scale(dico.initial())) == 1.0
+        assert float(dico.step(torch.tensor(0.4), dico.initial())[0]) == pytest.approx(expected)
+
+
+def test_scaled_policies_have_the_target_diversity(generator: torch.Generator) -> None:
+    values = torch.randn(50, 5, 3, generator=generator)
+    dico = DiCo(0.37)
+    scale, _, _ = dico.step(values, dico.initial())
+    assert float(Full().measure(values * scale.float()).value) == pytest.approx(0.37, rel=1e-5)
+
+
+@pytest.mark.parametrize(("measured", "scale"), [(1e-6, 5.0), (1e6, 0.2)])
+def test_saturation_is_bounded_and_said(measured: float, scale: float) -> None:
+    dico = DiCo(0.1, bounds=(0.2, 5.0))
+    found, _, status = dico.step(torch.tensor(measured), dico.initial())
+    assert float(found) == scale
+    assert bool(status.saturated)
+    assert "saturated" in status.describe()
+    inside = dico.step(torch.tensor(0.1), dico.initial())[2]
+    assert not bool(inside.saturated)
+    assert "saturated" not in inside.describe()
+
+
+def test_zero_diversity_is_said_and_recovers() -> None:
+    dico = DiCo(0.1)
+    scale, state, status = dico.step(torch.ones(4, 3, 2), dico.initial())
+    assert float(scale) == dico.bounds[1]
+    assert (bool(status.zero), bool(status.saturated)) == (True, True)
+    assert "all agents behave alike" in status.describe()
+    for _ in range(2000):
+        scale, state, status = dico.step(torch.tensor(0.2), state)
+    assert float(scale) == pytest.approx(0.5, rel=1e-6)
+    assert not bool(status.zero)
+
+
+def test_what_is_not_finite_is_left_out() -> None:
+    dico = DiCo(0.1)
+    _, state, status = dico.step(torch.tensor(math.nan), dico.initial())
+    assert bool(status.invalid)
+    assert not bool(state.begun)
+    _, state, _ = dico.step(torch.tensor(0.2), state)
+    scale, after, status = dico.step(torch.tensor(math.inf), state)
+    assert (float(scale), float(after.estimate)) == (pytest.approx(0.5), pytest.approx(0.2))
+    assert "not finite" in status.describe()
+
+
+def test_runs_are_stacked_and_do_not_notice_each_other() -> None:
+    targets = torch.tensor([0.1, 0.2, 0.4], dtype=torch.float64)
+    together = DiCo(targets, tau=0.3)
+    state, alone = together.initial(), [DiCo(float(t), tau=0.3) for t in targets]
+    states = [each.initial() for each in alone]
+    for step in range(5):
+        measured = torch.tensor([0.3, 0.2 + step, math.nan if step < 2 else 1.0])
+        scale, state, status = together.step(measured, state)
+        for run, each in enumerate(alone):
+            own, states[run], _ = each.step(measured[run], states[run])
+            assert float(scale[run]) == pytest.approx(float(own), rel=1e-12)  # vectors may fuse what scalars do not
+    assert status.describe().count("\n") == 2
+
+
+def test_gradients_stop_unless_asked_through(generator: torch.Generator) -> None:
+    values = torch.randn(8, 4, 2, generator=generator, dtype=torch.float64).requires_grad_()
+    stopped = DiCo(0.1, tau=0.5).step(values, State.start())[0]
+    assert not stopped.requires_grad
+    dico = DiCo(0.1, tau=0.5, through=True)
+    _, state, _ = dico.step(torch.tensor(0.3), dico.initial())
+
+    def scale(points: Tensor) -> Tensor:
+        return dico.step(points, state)[0]
+
+    assert torch.autograd.gradcheck(scale, (values,))
+    assert not dico.step(values, state)[1].estimate.requires_grad
+    same = torch.ones(8, 4, 2, dtype=torch.float64, requires_grad=True)
+    flat = DiCo(0.1, through=True).step(same, State.start())[0]
+    assert torch.autograd.grad(flat, same)[0].abs().max() == 0
+
+
+def test_measurements_come_in_several_forms() -> None:
+    values = torch.tensor([[[0.0], [0.5]]])
+    dico, wanted = DiCo(0.1), 0.2
+    for given in (values, Points(values, Norm.EUCLIDEAN), torch.tensor(0.5), Measurement.given(torch.tensor(0.5))):
+        assert float(dico.step(given, dico.initial())[0]) == pytest.approx(wanted)
+    half = dico.step(Points(values, Norm.HALF_L1), dico.initial())[0]
+    assert float(half) == pytest.approx(0.4)
+    with pytest.raises(InputError, match="measured"):
+        dico.step(torch.zeros(2, 2), dico.initial())
+
+
+@pytest.mark.parametrize("options", [
+    {"target": 0.0}, {"target": -1.0}, {"target": math.nan}, {"target": torch.tensor([0.1, 0.0])},
+    {"target": 0.1, "tau": 0.0}, {"target": 0.1, "tau": 1.5}, {"target": 0.1, "bounds": (2.0, 3.0)},
+    {"target": 0.1, "bounds": (0.1, math.inf)},
+])  # fmt: skip
+def test_values_out_of_range_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        DiCo(**options)  # type: ignore[arg-type]
+
+
+def test_a_state_goes_through_a_checkpoint() -> None:
+    dico = DiCo(0.1)
+    _, state, _ = dico.step(torch.tensor(0.2), dico.initial())
+    again = State.of({name: part.clone() for name, part in state.tensors().items()})
+    assert float(dico.step(torch.tensor(0.3), again)[0]) == float(dico.step(torch.tensor(0.3), state)[0])

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+import torch
+from benchmarl.models import Mlp, model_config_registry
+
+from graphsnd.control import DiCo, Homogeneous, Unconstrained
+from graphsnd.errors import InputError
+from graphsnd.integrations.benchmarl import DiCoModelConfig
+from graphsnd.integrations.benchmarl.controllers import pack, unpack
+from tests.integrations.benchmarl.conftest import specs
+
+
+def test_targets_choose_the_controller() -> None:
+    assert isinstance(DiCoModelConfig(target=0.2).make_controller(), DiCo)
+    assert isinstance(DiCoModelConfig(target=0.0).make_controller(), Homogeneous)
+    assert isinstance(DiCoModelConfig(target=None).make_controller(), Unconstrained)
+
+
+def test_it_is_registered_and_pickled() -> None:
+    assert model_config_registry["dico"] is DiCoModelConfig
+    config = DiCoModelConfig(target=0.2, estimator="regular:2")
+    assert pickle.loads(pickle.dumps(config)) == config
+
+
+def test_critics_are_plain() -> None:
+    config = DiCoModelConfig(target=0.2, num_cells=(8, 8), activation="relu")
+    config.is_critic = True
+    critic = config.get_model(**specs(3, 5, 1))
+    assert isinstance(critic, Mlp)
+    assert any(isinstance(part, torch.nn.ReLU) for part in critic.modules())
+
+
+@pytest.mark.parametrize(
+    "options", [{"bootstrap": "guess"}, {"estimator": "bernoulli"}, {"tau": 0.0}, {"target": -1.0}]
+)
+def test_bad_values_are_named(options) -> None:
+    with pytest.raises(InputError, match=next(iter(options))):
+        DiCoModelConfig(**{"target": 0.2, **options}).make_controller()
+
+
+def test_memory_goes_round(generator) -> None:
+    controller = DiCo(0.3, tau=0.5)
+    state = controller.initial()
+    for _ in range(3):
+        _, state, _ = controller.step(torch.randn(20, 5, 2, generator=generator), state)
+    again = unpack(pack(state))
+    for name, part in state.tensors().items():
+        assert again.tensors()[name].dtype == part.dtype
+        assert torch.equal(again.tensors()[name], part)
+
+
+def test_benchmarl_is_imported_late_and_its_absence_explained() -> None:
+    code = """
+import sys
+import graphsnd
+assert not {"benchmarl", "torchrl", "hydra"} & set(sys.modules)
+sys.modules["benchmarl"] = None
+try:
+    import graphsnd.integrations.benchmarl
+except graphsnd.errors.MissingExtraError as error:
+    print(error)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "graphsnd[benchmarl]" in found.stdout

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from benchmarl.algorithms import IppoConfig, MaddpgConfig, MappoConfig
+from benchmarl.experiment import Experiment
+
+from graphsnd.integrations.benchmarl import ActionSpaceLoss, DiCoModelConfig, DiversityLog
+
+MODEL = {"target": 0.1, "estimator": "bernoulli:0.5", "num_cells": (16,)}
+
+
+def scalars(folder: Path, name: str) -> list[float]:
+    (path,) = folder.rglob(f"{name}.csv")
+    return [float(line.split(",")[1]) for line in path.read_text().splitlines()]
+
+
+DISCRETE = {"prefer_continuous_actions": False}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options", "forwards"),
+    [(IppoConfig, {}, 4), (IppoConfig, DISCRETE, 4), (MappoConfig, {}, 4), (MaddpgConfig, {}, 3)],
+    ids=["ippo", "ippo-discrete", "mappo", "maddpg"],
+)
+def test_two_iterations(algorithm, options, forwards, experiment, tmp_path: Path) -> None:
+    log = DiversityLog()
+    callbacks = [log] if options else [log, ActionSpaceLoss()]
+    run = experiment(algorithm, DiCoModelConfig(**MODEL), callbacks=callbacks, **options)
+    run.run()
+    assert [row["iteration"] for row in log.rows] == [0, 1]
+    ((_, model),) = log.models()
+    for row in log.rows:
+        # One measurement for each optimiser step: none in rollouts, targets, or the action-space loss.
+        assert row["forwards"] == forwards
+        assert row["applied"] == pytest.approx(0.1, rel=0.2)
+        assert all(math.isfinite(value) for value in row.values() if isinstance(value, float))
+    assert log.rows[-1]["estimate"] == float(model.estimate)
+    assert scalars(tmp_path, "diversity_agents_audit") == pytest.approx([row["audit"] for row in log.rows])
+    if not options:
+        assert min(scalars(tmp_path, "train_agents_loss_action_space")) >= 0
+
+
+def test_a_checkpoint_is_reloaded_and_goes_on(experiment, tmp_path: Path) -> None:
+    callbacks = [DiversityLog(), ActionSpaceLoss(lr=1e-3)]
+    run = experiment(IppoConfig, DiCoModelConfig(**MODEL), callbacks=callbacks, checkpoint_at_end=True)
+    run.run()
+    ((_, model),) = callbacks[0].models()
+    (path,) = tmp_path.rglob("checkpoint_80.pt")
+    again = Experiment.reload_from_file(str(path), experiment_patch={"max_n_iters": 3})
+    log, loss = again.callbacks
+    ((_, other),) = log.models()
+    assert other is not model
+    for name, value in model.state_dict().items():
+        assert torch.equal(other.state_dict()[name], value), name
+    before = callbacks[1]._optimizers["agents"].state_dict()["state"]
+    after = loss._optimizers["agents"].state_dict()["state"]
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[key]["exp_avg"], after[key]["exp_avg"]) for key in before)
+    again.run()
+    assert [row["iteration"] for row in log.rows] == [2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", ["full", "bernoulli:0.5"])
+def test_four_agents_are_held_at_the_target(estimator: str, experiment) -> None:
+    log = DiversityLog()
+    # A hundred training forwards in an iteration: with tau 0.01 the estimate would lag one behind.
+    model = DiCoModelConfig(target=0.3, estimator=estimator, tau=0.05, num_cells=(64, 64))
+    experiment(
+        IppoConfig, model, callbacks=[log], loggers=[], task={"food_radius": 0.08}, max_n_iters=10,
+        on_policy_collected_frames_per_batch=3000, on_policy_n_envs_per_worker=30,
+        on_policy_n_minibatch_iters=10, on_policy_minibatch_size=300,
+    ).run()  # fmt: skip
+    audits = [row["audit"] for row in log.rows]
+    assert abs(audits[0] - 0.3) / 0.3 > 0.05  # before control
+    late = sum(audits[-5:]) / 5
+    assert abs(late - 0.3) / 0.3 < 0.05
