@@ -54,8 +54,8 @@ def save(team: StackedTeam, path: str | os.PathLike[str]) -> None:
     except (TypeError, ValueError) as error:
         raise InputError("about", "to hold only what JSON can say", str(error)) from None
     tensors = {name: value.detach().contiguous() for name, value in _state(team.network, team.head).items()}
-    _replace(folder / TENSORS, lambda file: save_file(tensors, file, metadata={"team": text}))
-    _replace(folder / DESCRIPTION, lambda file: file.write_text(text + "\n", encoding="utf-8"))
+    write_whole(folder / TENSORS, lambda file: save_file(tensors, file, metadata={"team": text}))
+    write_whole(folder / DESCRIPTION, lambda file: file.write_text(text + "\n", encoding="utf-8"))
 
 
 def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu") -> StackedTeam:
@@ -103,7 +103,8 @@ def _state(network: StackedMLP, head: Head) -> dict[str, Tensor]:
     return {f"{part}.{name}": value for part, state in parts.items() for name, value in state.items()}
 
 
-def _replace(target: Path, write: Callable[[Path], object]) -> None:
+def write_whole(target: Path, write: Callable[[Path], object]) -> None:
+    """Let ``write`` make a file, so that ``target`` holds all of it or what it held before."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         write(temporary)

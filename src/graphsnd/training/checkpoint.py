@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from graphsnd.errors import InputError
+from graphsnd.teams.files import write_whole
 from graphsnd.training.settings import Settings
 from graphsnd.training.trainer import Trainer
 from graphsnd.worlds import World, parse_world
@@ -88,11 +87,7 @@ def save_checkpoint(folder: Path, task: Task, trainer: Trainer, *, seconds: floa
     folder.mkdir(parents=True, exist_ok=True)
     about = {**task.to_dict(), "iteration": trainer.iteration, "seconds": seconds}
     tensors = {name: part.detach().cpu().contiguous() for name, part in trainer.tensors().items()}
-    metadata = {"training": json.dumps(about)}
-    write_whole(folder / CHECKPOINT, lambda path: save_file(tensors, path, metadata=metadata))
-    text = json.dumps(task.to_dict(), indent=2) + "\n"
-    write_whole(folder / DESCRIPTION, lambda path: path.write_text(text, encoding="utf-8"))
-    return folder / CHECKPOINT
+    return write_tensors(folder, tensors, about, task.to_dict())
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
@@ -100,6 +95,26 @@ def load_checkpoint(folder: Path) -> Checkpoint:
 
     Raises:
         InputError: When there is none, or it is damaged or of another version.
+    """
+    about, tensors = read_tensors(folder)
+    task = Task.from_dict(about, folder / CHECKPOINT)
+    return Checkpoint(task, about["iteration"], about["seconds"], tensors)
+
+
+def write_tensors(folder: Path, tensors: dict[str, Tensor], about: object, description: object) -> Path:
+    """Write a checkpoint and a description for people, each whole or not at all."""
+    metadata = {"training": json.dumps(about)}
+    write_whole(folder / CHECKPOINT, lambda path: save_file(tensors, path, metadata=metadata))
+    text = json.dumps(description, indent=2) + "\n"
+    write_whole(folder / DESCRIPTION, lambda path: path.write_text(text, encoding="utf-8"))
+    return folder / CHECKPOINT
+
+
+def read_tensors(folder: Path) -> tuple[Any, dict[str, Tensor]]:
+    """What :func:`write_tensors` said about a checkpoint, and its tensors.
+
+    Raises:
+        InputError: When there is none, or it is damaged.
     """
     path = folder / CHECKPOINT
     if not path.is_file():
@@ -110,7 +125,7 @@ def load_checkpoint(folder: Path) -> Checkpoint:
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, ValueError) as error:
         raise InputError("checkpoint", f"to be whole in {path}", str(error)) from None
-    return Checkpoint(Task.from_dict(about, path), about["iteration"], about["seconds"], tensors)
+    return about, tensors
 
 
 def save_teams(folder: Path, trainer: Trainer) -> list[Path]:
@@ -126,23 +141,3 @@ def save_teams(folder: Path, trainer: Trainer) -> list[Path]:
         write_whole(folder / f"seed-{seed}" / "observations.safetensors", partial(save_file, seen))
         written.append(folder / f"seed-{seed}" / "team.safetensors")
     return written
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` make a file, so that ``path`` holds all of it or what it held before."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        write(part)
-        _flush(part)
-        os.replace(part, path)
-        _flush(path.parent)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
