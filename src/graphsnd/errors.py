@@ -21,6 +21,10 @@ class InputError(ValueError):
         super().__init__(f"Expected `{name}` {expected}, got {got}.{' ' + fix if fix else ''}")
 
 
+class EmptyDrawError(InputError):
+    """A random graph without edges, of which there is no mean."""
+
+
 class MissingExtraError(ImportError):
     """An optional dependency that is not installed."""
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -190,7 +191,7 @@ def test_one_observation_is_enough_for_a_number() -> None:
 
 def test_a_budget_of_seconds_stops() -> None:
     team = behavior(observations=4000, n=50)
-    e = gs.estimate(team, design=gs.FreshMatching(), budget=gs.Budget(seconds=0.05), rel_tol=1e-9)
+    e = gs.estimate(team, design=gs.FreshMatching(), budget=gs.Budget(seconds=0.001), rel_tol=1e-9)
     assert e.met is False
     assert math.isfinite(e.standard_error)
     e = gs.estimate(team, design=gs.FreshMatching(), budget=gs.Budget(seconds=0.05))
@@ -282,3 +283,145 @@ def test_a_seed_repeats_and_a_generator_advances() -> None:
     generator = torch.Generator().manual_seed(0)
     first, second = (gs.estimate(team, design=gs.FreshMatching(), seed=generator).value for _ in range(2))
     assert first != second
+
+
+def on_and_off(observations: int = 4000, n: int = 16) -> gs.Behavior:
+    """Agents that differ at every other observation: which observations are seen is all that matters."""
+    on = (torch.arange(observations) % 2).double().view(-1, 1, 1)
+    return gs.Deterministic(on * torch.eye(n, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("tolerance", [{}, {"rel_tol": 1e-9}])
+def test_the_clock_stops_after_whole_passes(tolerance: dict[str, float]) -> None:
+    """Observations of a pass that ended early would count twice, and nothing would cover that."""
+    team = on_and_off()
+    truth = float(gs.snd(team))
+    for seconds in (0.001, 0.02, 0.1):
+        e = gs.estimate(team, design=gs.FreshMatching(), budget=gs.Budget(seconds=seconds), seed=1, **tolerance)
+        assert e.interval[0] - 1e-12 <= truth <= e.interval[1] + 1e-12
+
+
+def test_time_is_spent_in_whole_passes() -> None:
+    from graphsnd.estimation.sampling.fresh import _fitting
+
+    class Stream:
+        draws = 100
+
+        class task:
+            class source:
+                observations = 300
+
+            @staticmethod
+            def seconds_left() -> float:
+                return Stream.left
+
+    for left, draws in [(50.0, 50), (199.0, 199), (200.0, 200), (450.0, 200), (801.0, 800), (0.5, 0), (-1.0, 0)]:
+        Stream.left = left
+        assert _fitting(Stream(), 1.0) == draws
+
+
+def test_an_unfinished_pass_keeps_its_error() -> None:
+    from graphsnd.estimation.sampling.intervals import errors, guaranteed_radius
+    from graphsnd.estimation.sampling.sample import draw
+    from graphsnd.estimation.sampling.source import BehaviorSource
+
+    source, template = BehaviorSource(on_and_off(), None), gs.FreshMatching().template(16)
+    truth, generator, misses = float(gs.snd(on_and_off())), torch.Generator().manual_seed(0), 0
+    found = []
+    for _ in range(60):
+        index = torch.cat([torch.randperm(4000, generator=generator) for _ in range(2)])[:7200]
+        sample = draw(source, template, index, generator)
+        radius, _ = guaranteed_radius(sample, template, 16, 4000, math.sqrt(2), 0.05)
+        misses += abs(sample.value() - truth) > radius
+        found.append((sample.value() - truth, errors(sample, template, 16, 4000)[0]))
+    assert misses <= 3
+    spread = math.sqrt(sum(off**2 for off, _ in found) / 60)
+    assert spread == pytest.approx(found[0][1], rel=0.35)
+
+
+def test_looks_never_run_past_a_whole_pass() -> None:
+    generator = torch.Generator().manual_seed(0)
+    points = torch.randn(3, 6, 2, generator=generator, dtype=torch.float64)
+    heads = [lambda o, i=i: points[o[..., 0].long(), i] for i in range(6)]
+    observations = torch.arange(3.0, dtype=torch.float64).view(3, 1)
+    truth = float(gs.snd(gs.Deterministic(points)))
+    for seed in range(40):
+        e = gs.estimate(heads, observations, design=gs.AgentSubset(6), tol=0.3, seed=seed)
+        if e.standard_error == 0:
+            assert e.value == pytest.approx(truth)
+
+
+def test_draws_that_are_all_alike_prove_nothing() -> None:
+    rare = [lambda o, i=i: (o[..., :1] > 3.2) * float(i) for i in range(10)]
+    observations = torch.randn(20_000, 2, generator=torch.Generator().manual_seed(3))
+    e = gs.estimate(rare, observations, rel_tol=0.01, design=gs.AgentSubset(3), budget=gs.Budget(evaluations=3000))
+    assert not e.exact
+    assert not e.guaranteed
+    assert e.met is False
+
+
+def test_time_to_spare_does_not_make_small_teams_worse() -> None:
+    team = gs.Deterministic(torch.randn(100, 10, 2))
+    for tolerance in ({}, {"rel_tol": 0.01}):
+        assert gs.estimate(team, budget=gs.Budget(seconds=5), **tolerance).exact
+    assert gs.estimate(team, design=gs.AgentSubset(4), rel_tol=1e-9, budget=gs.Budget(seconds=5)).exact
+
+
+def test_a_bound_that_does_not_hold_is_refused() -> None:
+    team = behavior()
+    for d_max in (0.0, 0.1):
+        with pytest.raises(gs.InputError, match="d_max"):
+            gs.estimate(team, design=gs.AgentSubset(4), d_max=d_max)
+    with pytest.raises(gs.InputError, match="d_max"):
+        gs.estimate(team, d_max=math.inf)
+    certified = gs.estimate(team, design=gs.AgentSubset(4))
+    assert gs.estimate(team, design=gs.AgentSubset(4), d_max=1e6).interval == certified.interval
+
+
+@pytest.mark.parametrize("design", [gs.FixedGraph.bernoulli(0.5), gs.SortedProjections(4)], ids=lambda d: d.name)
+def test_designs_that_cannot_stop_refuse_a_budget(design: gs.estimation.Design) -> None:
+    with pytest.raises(gs.InputError, match="budget"):
+        gs.estimate(behavior(), design=design, budget=gs.Budget(distances=10))
+
+
+def test_budgets_may_be_written_as_floats() -> None:
+    assert gs.Budget(distances=1e5).distances == 100_000
+    e = gs.estimate(behavior(1000, 20), design=gs.AgentSubset(4), budget=gs.Budget(distances=1e3))
+    assert e.distances <= 1000
+    with pytest.raises(gs.InputError, match="distances"):
+        gs.Budget(distances=math.inf)
+
+
+@pytest.mark.parametrize("distances", [12, 18, 40])
+def test_small_budgets_hold_with_a_tolerance(distances: int) -> None:
+    e = gs.estimate(behavior(), design=gs.AgentSubset(4), rel_tol=0.01, budget=gs.Budget(distances=distances))
+    assert e.distances <= distances
+    assert e.met is False
+
+
+def test_a_subset_of_more_observations_than_there_are_is_all_of_them() -> None:
+    design = gs.ObservationSubset(5000, gs.FreshMatching())
+    e = gs.estimate(behavior(50), design=design, rel_tol=1e-9)
+    assert e.distances <= 6 * (50 + 12)
+
+
+def test_joint_modules_count_everybody() -> None:
+    def joint(observations: torch.Tensor) -> torch.Tensor:
+        return observations[..., :1].unsqueeze(-2) * torch.arange(20.0).view(20, 1)
+
+    e = gs.estimate(gs.as_team(joint), torch.randn(300, 2), design=gs.AgentSubset(2))
+    assert e.policy_evaluations == 20 * 300
+    assert e.agents == 20
+
+
+def test_one_look_calls_back_too() -> None:
+    seen: list[gs.Estimate] = []
+    gs.estimate(behavior(), design=gs.FreshMatching(), callback=seen.append)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(("n", "observations"), [(2, 1), (3, 1), (4, 1), (3, 2), (5, 3)])
+def test_every_estimate_is_json(n: int, observations: int) -> None:
+    team = gs.Deterministic(torch.randn(observations, n, 2, generator=torch.Generator().manual_seed(n)))
+    for design in (*FRESH, gs.AllPairs(), gs.SortedProjections(1), gs.FixedGraph.uniform(1)):
+        json.dumps(gs.estimate(team, design=design).to_dict(), allow_nan=False)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior
 from graphsnd.bench.timing import Clock, Contestant, take_turns
+from graphsnd.errors import EmptyDrawError, InputError
 from graphsnd.estimation import (
     AgentSubset,
     AllPairs,
@@ -30,6 +31,8 @@ from graphsnd.estimation.sampling.template import variance
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
 
 PAPER = "fixed bernoulli:0.1"
+ATTEMPTS = 50  # at a draw that has an edge
+SMALLEST = 8  # agents of a team whose designs can be compared: a tenth of its pairs is some
 
 
 def random_team(n: int, seed: int, device: torch.device) -> StackedTeam:
@@ -73,6 +76,8 @@ def compare_designs(
 
     Errors are taken on one evaluation of the team; times include the evaluation, of what each design asks for.
     """
+    if team.agents < SMALLEST:
+        raise InputError("team", f"of at least {SMALLEST} agents", team.agents, "All pairs are few enough to measure.")
     with torch.no_grad():
         behavior = team.evaluate(observations)
     truth = estimate(behavior, design=AllPairs()).value
@@ -124,11 +129,9 @@ def _errors(behavior: Behavior, design: Design, truth: float, draws: int, seed: 
 
 
 def _draw(behavior: Behavior, design: Design, seed: int) -> Estimate | None:
-    from graphsnd.errors import InputError
-
     try:
         return estimate(behavior, design=design, seed=seed)
-    except InputError:  # an empty Bernoulli draw has no mean
+    except EmptyDrawError:  # has no mean
         return None
 
 
@@ -159,7 +162,15 @@ def _spent(design: ObservationSubset, n: int) -> float:
 
 
 def _timed(team: Team, observations: Tensor, design: Design, seed: int) -> Callable[[], object]:
-    return lambda: estimate(team, observations, design=design, seed=seed)
+    def call() -> object:
+        for attempt in range(ATTEMPTS):
+            try:
+                return estimate(team, observations, design=design, seed=seed + attempt)
+            except EmptyDrawError:
+                continue
+        return None
+
+    return call
 
 
 def _name(design: Design) -> str:

@@ -29,7 +29,7 @@ GRAPH_HELP = "Which pairs count: " + ", ".join(f"[cyan]{f.example}[/cyan] ({f.me
 DESIGN_HELP = (
     "Which pairs to draw for each observation: "
     + ", ".join(f"[cyan]{form.example}[/cyan] ({form.meaning})" for form in DESIGNS.values())
-    + "; [cyan]@1000[/cyan] behind any: at 1000 random observations"
+    + "; [cyan]@1000[/cyan] behind one of the first five: at 1000 random observations"
 )
 BUDGET_HELP = "At most [cyan]1e6[/cyan] distances, [cyan]1e6e[/cyan] policy evaluations or [cyan]5s[/cyan]."
 DISTANCE_HELP = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -89,20 +90,24 @@ def estimate(
     """
     began = perf_counter()
     check_confidence(confidence)
-    if d_max is not None and not d_max >= 0:
-        raise InputError("d_max", "not to be negative", d_max)
+    if d_max is not None and not 0 <= d_max < math.inf:
+        raise InputError("d_max", "to be finite and not negative", d_max)
     tolerance = Tolerance(tol, rel_tol) if tol is not None or rel_tol is not None else None
     source = as_source(team, observations, distance, backend)
     groups = check_clusters(clusters, source.observations)
     plan = Plan(design, "as asked") if design is not None else choose(source, budget, tolerance=tolerance is not None)
     if tolerance is None and budget is None and design is None:
         tolerance = Tolerance(relative=DEFAULT_REL_TOL)
-    inner, most = _unwrap(plan.design)
+    inner, most = _unwrap(plan.design, source.observations)
+    if budget is not None and isinstance(inner, FixedGraph | SortedProjections):
+        fix = "Choose the number of edges or directions instead, or a design that redraws its pairs."
+        raise InputError("budget", "beside a design that can stop early", plan.design.name, fix)
     if isinstance(inner, AllPairs) and (most is not None or not affords_all(source, budget)):
         inner = AgentSubset(source.agents)
     with torch.no_grad():
         if isinstance(inner, FreshDesign):
-            bound = d_max if d_max is not None else source.bound()
+            known = [bound for bound in (d_max, source.bound()) if bound is not None]
+            bound = min(known) if known else None
             task = Task(
                 source,
                 inner,
@@ -129,13 +134,13 @@ def estimate(
     return found
 
 
-def _unwrap(design: Design) -> tuple[Design, int | None]:
+def _unwrap(design: Design, observations: int) -> tuple[Design, int | None]:
     if not isinstance(design, ObservationSubset):
         return design, None
     if not isinstance(design.design, FreshDesign | AllPairs):
         fix = "Slice the observations yourself, or use FreshMatching, FreshCirculant or AgentSubset."
         raise InputError("design", "that redraws its pairs inside an ObservationSubset", design.design.name, fix)
-    return design.design, design.count
+    return design.design, min(design.count, observations)
 
 
 def _whole(

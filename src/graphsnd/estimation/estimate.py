@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -45,11 +46,11 @@ class Estimate:
     @property
     def exact(self) -> bool:
         """Whether nothing is left to chance on the given observations."""
-        return self.interval[0] == self.interval[1]
+        return self.guaranteed and self.interval[0] == self.interval[1]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {**asdict(self), "exact": self.exact}
+        """Plain values, ready for JSON; None where a number is infinite, as an error that nothing is known about."""
+        return {name: _finite(value) for name, value in {**asdict(self), "exact": self.exact}.items()}
 
     def __str__(self) -> str:
         if self.exact:
@@ -59,3 +60,9 @@ class Estimate:
         text = f"{self.target} {self.value:.6g} ± {self.standard_error:.2g}, in [{low:.6g}, {high:.6g}]"
         text += f" with {self.confidence:.0%} confidence ({self.design}, {self.distances:,} distances)"
         return f"{text}; the tolerance was not met" if self.met is False else text
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_finite(part) for part in value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value

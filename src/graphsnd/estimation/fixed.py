@@ -11,7 +11,7 @@ from torch import Tensor
 from graphsnd import bounds, kernels
 from graphsnd.behavior import Points
 from graphsnd.bounds.diameter import points_diameter
-from graphsnd.errors import InputError
+from graphsnd.errors import EmptyDrawError, InputError
 from graphsnd.estimation.designs import Weighting
 from graphsnd.estimation.estimate import Estimate, Interval
 from graphsnd.estimation.sampling.intervals import BLOCKS, clustered, quantile
@@ -47,7 +47,7 @@ def on_graph(
     ht = weighting is Weighting.HORVITZ_THOMPSON
     if graph.m == 0 and graph.inclusion is not None and not ht:
         fix = "Draw again with another seed or more edges."
-        raise InputError("graph", "to have at least one edge", "an empty draw", fix)
+        raise EmptyDrawError("graph", "to have at least one edge", "an empty draw", fix)
     distances, per_block, index = _edge_distances(source, graph, clusters, backend)
     scale = _scale(graph) if ht else 1.0
     value = float(weighted_mean(distances, graph)) * scale
@@ -66,6 +66,7 @@ class Error:
     standard: float
     interval: Interval
     method: str
+    guaranteed: bool = True
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ def answer(
         population_interval=around.interval,
         observations_total=observations,
         distances=pairs * observations,
+        guaranteed=found.guaranteed,
     )
 
 

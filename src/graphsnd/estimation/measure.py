@@ -78,6 +78,7 @@ def check_clusters(clusters: Tensor | None, observations: int) -> Tensor | None:
     """One integer for every observation, flattened, on the CPU."""
     if clusters is None:
         return None
+    clusters = torch.as_tensor(clusters)
     if clusters.is_floating_point() or clusters.numel() != observations:
         got = f"{clusters.dtype} of shape {tuple(clusters.shape)}"
         raise InputError("clusters", f"to be {observations} integers, one for each observation", got)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from graphsnd.errors import InputError
 from graphsnd.estimation.designs import AgentSubset, AllPairs, Design, FreshCirculant, FreshMatching
 from graphsnd.estimation.sampling.source import Source
-from graphsnd.estimation.sampling.work import CHEAP, work
+from graphsnd.estimation.sampling.work import seconds
 
 DEFAULT_REL_TOL = 0.01
 
@@ -28,8 +29,10 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("distances", "evaluations", "seconds"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise InputError(f"budget.{name}", "to be positive", value)
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(f"budget.{name}", "to be positive and finite", value)
+            if value is not None and name != "seconds":
+                object.__setattr__(self, name, int(value))  # 1e6 is how people write a million
         if self.distances is self.evaluations is self.seconds is None:
             raise InputError("budget", "with at least one limit", "none", "Write Budget(distances=1_000_000).")
 
@@ -39,7 +42,7 @@ class Budget:
         if self.distances is not None:
             limits.append(int((self.distances - distances) // max(1, design.pairs(source.agents))))
         if self.evaluations is not None and source.policy_cost:
-            limits.append(int((self.evaluations - evaluations) // design.evaluations(source.agents)))
+            limits.append(int((self.evaluations - evaluations) // source.evaluations(design)))
         return max(0, min(limits)) if limits else None
 
 
@@ -53,7 +56,7 @@ class Plan:
 
 def is_cheap(source: Source) -> bool:
     """Whether all pairs at all observations take about a second or less."""
-    return work(source, AllPairs(), source.observations) <= CHEAP.get(source.device.type, CHEAP["cpu"])
+    return seconds(source, AllPairs()) <= 1.0
 
 
 def affords_all(source: Source, budget: Budget | None) -> bool:
@@ -64,12 +67,13 @@ def affords_all(source: Source, budget: Budget | None) -> bool:
 
 def choose(source: Source, budget: Budget | None, *, tolerance: bool) -> Plan:
     """The design for these agents, observations and policies."""
-    if is_cheap(source) and affords_all(source, budget) and (budget is None or budget.seconds is None):
+    time = math.inf if budget is None or budget.seconds is None else budget.seconds
+    if is_cheap(source) and affords_all(source, budget) and seconds(source, AllPairs()) <= time:
         return Plan(AllPairs(), "all pairs at all observations take about a second or less, so nothing is sampled")
     counted = budget is not None and (budget.distances is not None or budget.evaluations is not None)
     if counted and not tolerance and affords_all(source, budget) and budget is not None and budget.seconds is None:
         return Plan(AllPairs(), "the budget allows all pairs at all observations")
-    if source.policy_cost:
+    if source.policy_cost and source.proportional:
         size = _subset_size(source, budget)
         why = "policies have to be evaluated, so only a few random agents are, at each observation"
         return Plan(AgentSubset(size), why)

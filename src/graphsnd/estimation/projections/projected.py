@@ -11,8 +11,12 @@ from torch import Tensor
 from graphsnd.estimation.designs import SortedProjections
 from graphsnd.estimation.estimate import Estimate, Interval
 from graphsnd.estimation.fixed import Error, answer, population
+from graphsnd.estimation.projections.directions import length_constant
 from graphsnd.estimation.projections.lengths import ProjectedSnd, projected_snd
 from graphsnd.estimation.sampling.source import Source
+
+COUNTED = 2048  # agents from which places may be counted instead of sorted
+GRID = 1e-4  # of the estimate
 
 
 def projected(
@@ -33,18 +37,26 @@ def _error(parts: list[ProjectedSnd], value: float, source: Source, delta: float
     """Exact on a line, certain in the plane, Chebyshev's inequality beyond.
 
     In the plane K evenly spaced lines see every length between (pi/2K) cot(pi/2K) and (pi/2K) / sin(pi/2K) of itself,
-    whatever the offset; so SND lies between the estimate divided by one and by the other.
+    whatever the offset; so SND lies between the estimate divided by one and by the other. The largest variance is a
+    multiple of the *true* squared values: with at least as many directions as features, these are at most a known
+    multiple of the estimated ones (an orthonormal frame sees at least 1/F of a length on average). With fewer
+    directions nothing is certain, and the interval is not called guaranteed.
     """
     if all(part.exact for part in parts):
         return Error(0.0, (value, value), "exact: one feature, sorted")
     shares = [len(part.per_observation) / source.observations for part in parts]
     error = math.hypot(*(share * part.standard_error for share, part in zip(shares, parts, strict=True)))
     most = math.hypot(*(share * part.error_bound for share, part in zip(shares, parts, strict=True)))
-    radius = most / math.sqrt(delta)
-    low, high = max(0.0, value - radius), value + radius
-    if source.features != 2:
-        return Error(error, (low, high), "Chebyshev, largest variance over all teams")
-    half = math.pi / (2 * parts[0].directions)
-    certain: Interval = (value * math.sin(half) / half, value * math.tan(half) / half)
+    directions, features = parts[0].directions, source.features
+    half = math.pi / (2 * directions)
+    spans = directions >= features
+    upper = math.tan(half) / half if features == 2 else features / length_constant(features)
+    radius = most * (upper if spans else 1.0) / math.sqrt(delta)
+    # Counting on a grid, as large teams do on a CPU, adds an error of its own, far below this.
+    grid = GRID * value if source.agents >= COUNTED else 0.0
+    low, high = max(0.0, value - radius - grid), value + radius + grid
+    if features != 2 or not spans:
+        return Error(error, (low, high), "Chebyshev, largest variance over all teams", guaranteed=spans)
+    certain: Interval = (value * math.sin(half) / half - grid, value * math.tan(half) / half + grid)
     method = "Chebyshev, and certain for evenly spaced directions in the plane"
     return Error(error, (max(low, certain[0]), min(high, certain[1])), method)

@@ -51,6 +51,8 @@ class Tolerance:
         """Whether an estimate is good enough."""
         low, high = estimate.interval
         reach = max(estimate.value - low, high - estimate.value)
+        if reach == 0 and not estimate.guaranteed and estimate.observations < estimate.observations_total:
+            return False  # draws that are all alike say nothing about what was not drawn
         narrow = self.absolute is None or reach <= self.absolute
         return narrow and (self.relative is None or reach <= self.relative * low)
 

@@ -77,25 +77,35 @@ def guaranteed_radius(
 ) -> tuple[float, str]:
     """The radius that holds for every team, from whichever of the two arguments applies."""
     biased = sample.total_variance() * (sample.draws - 1) / sample.draws if sample.draws > 1 else d_max**2 / 4
-    if sample.draws < observations:
-        return observation_radius(sample.draws, biased, d_max, delta)
     ceiling = Sample.pair_variance_ceiling(template, n)
-    spread = 0.0 if ceiling is None else float(sample.spreads.mean())
-    if ceiling is None:
+    # A pass that was not finished leaves something of the choice of observations; nor does a single pair tell.
+    if sample.draws % observations or ceiling is None:
         return observation_radius(sample.draws, biased, d_max, delta)
+    spread = float(sample.spreads.mean()) if ceiling else 0.0
     return pair_radius(sample.draws, spread, ceiling, template.m, d_max, delta)
 
 
-def errors(sample: Sample, template: Template, n: int, observations: int) -> tuple[float, float]:
+def errors(
+    sample: Sample, template: Template, n: int, observations: int, d_max: float | None = None
+) -> tuple[float, float]:
     """Standard error on the given observations, and the part of it that comes from choosing pairs.
 
-    With a share f of the observations seen, their choice contributes (1 - f) of its variance, and the variance of a
-    draw is the sum of both parts: ((1 - f) total + f pairs) / draws.
+    With r draws in the pass that is not finished, their choice contributes r (1 - r / observations) / draws^2 of the
+    variance between observations, which is what the variance of a draw exceeds that of its pairs by.
+
+    Args:
+        sample: The draws.
+        template: What was measured at each.
+        n: Number of agents.
+        observations: That were given.
+        d_max: Upper bound on every distance where one is known: no variance exceeds a quarter of its square.
     """
-    pairs = sample.pair_variance(template, n)
-    share = min(1.0, sample.draws / observations)
-    total = (1 - share) * sample.total_variance() + share * pairs if share < 1 else pairs
-    return math.sqrt(max(total, pairs) / sample.draws), math.sqrt(pairs / sample.draws)
+    most = math.inf if d_max is None else d_max**2 / 4
+    pairs = min(most, sample.pair_variance(template, n))
+    between = max(0.0, min(most, sample.total_variance()) - pairs) if sample.draws > 1 else 0.0
+    rest = sample.draws % observations
+    both = pairs / sample.draws + between * rest * (1 - rest / observations) / sample.draws**2
+    return math.sqrt(both), math.sqrt(pairs / sample.draws)
 
 
 def quantile(delta: float, freedom: int) -> float:

@@ -59,6 +59,8 @@ class Sample:
         at most c S^2. Solved for Var.
         """
         c = template.factor(n)
+        if c == 0:
+            return 0.0
         if template.m < 2 or c >= 1:
             return None
         return c / (1 - c) * (template.m - 1) / template.m

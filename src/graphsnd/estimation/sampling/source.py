@@ -12,6 +12,7 @@ from torch import Tensor
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
 from graphsnd.errors import InputError, check_rank
+from graphsnd.estimation.designs import Design
 from graphsnd.estimation.sampling.template import Template
 from graphsnd.teams import Policy, Team, as_team
 
@@ -27,6 +28,7 @@ class Source(ABC):
     device: torch.device
     features: int  # of the embedded points
     policy_cost: float  # multiply-adds of one policy on one observation; 0 when all have been evaluated
+    proportional: bool = True  # whether asking few agents costs less than asking all
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Points:
@@ -39,6 +41,10 @@ class Source(ABC):
     @abstractmethod
     def bound(self) -> float | None:
         """A certified upper bound on every distance at every observation, or None."""
+
+    def evaluations(self, design: Design) -> int:
+        """Policies that a design evaluates at an observation of this source."""
+        return design.evaluations(self.agents) if self.proportional else self.agents
 
     def blocks(self) -> Iterator[tuple[int, int]]:
         """Contiguous ranges of observations whose points fit in memory together."""
@@ -88,6 +94,10 @@ class TeamSource(Source):
         self.team, self.inputs, self.backend = team, observations.detach().flatten(0, -2), backend
         if not len(self.inputs):
             raise InputError("observations", "to be at least one", "none")
+        if not team.proportional:
+            with torch.no_grad():
+                team.evaluate(self.inputs[:1])  # a joint module tells its size only when it is asked
+        self.proportional = team.proportional
         if team.agents < 2:
             raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
         self.agents, self.observations, self.device = team.agents, len(self.inputs), self.inputs.device

@@ -30,9 +30,9 @@ class Cost:
     evaluations: int = 0
 
     @classmethod
-    def of(cls, design: Design, n: int, draws: int) -> Cost:
-        """Of so many draws of a design in a team of ``n``."""
-        return cls(int(draws * design.pairs(n)), draws * design.evaluations(n))
+    def of(cls, design: Design, source: Source, draws: int) -> Cost:
+        """Of so many draws of a design."""
+        return cls(int(draws * design.pairs(source.agents)), draws * source.evaluations(design))
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(self.distances + other.distances, self.evaluations + other.evaluations)
@@ -67,7 +67,7 @@ class Task:
             counted = self.budget.draws(self.source, self.design, spent.distances, spent.evaluations)
             limits += [] if counted is None else [counted]
         if limits and min(limits) < 2 and spent == Cost():
-            two = Cost.of(self.design, self.source.agents, 2)
+            two = Cost.of(self.design, self.source, 2)
             need = f"for two observations: {two.distances} distances and {two.evaluations} policy evaluations"
             raise InputError("budget", need, self.budget)
         return min(limits) if limits else None

@@ -41,7 +41,7 @@ def work(source: Source, design: Design, draws: float, *, bounded: bool = False)
     """
     n = source.agents
     rate = RATES.get(source.device.type, RATES["cpu"])
-    agents, pairs = design.evaluations(n), design.pairs(n)
+    agents, pairs = source.evaluations(design), design.pairs(n)
     units = draws * pairs * (1.0 if isinstance(design, AllPairs) else rate.edge)
     if isinstance(design, FreshDesign):
         units = draws * (rate.draw + agents * rate.agent + pairs * rate.pair)
@@ -51,7 +51,12 @@ def work(source: Source, design: Design, draws: float, *, bounded: bool = False)
     return units * source.features * 2 + draws * agents * source.policy_cost * share
 
 
+def seconds(source: Source, design: Design) -> float:
+    """Roughly how long a design takes on all observations."""
+    return work(source, design, source.observations) / CHEAP.get(source.device.type, CHEAP["cpu"])
+
+
 def counts(source: Source, design: Design, draws: float) -> float:
     """The same without prices: distances and policy evaluations as they are counted."""
     n = source.agents
-    return draws * (design.pairs(n) * source.features * 2 + design.evaluations(n) * source.policy_cost)
+    return draws * (design.pairs(n) * source.features * 2 + source.evaluations(design) * source.policy_cost)
