@@ -26,6 +26,9 @@ def test_figures_are_labelled() -> None:
     assert ax.get_xlabel().endswith("[ms]")
     assert len(ax.patches) == 3
     assert ax.get_yticklabels()[0].get_text().startswith("navigation")
+    top, bottom = (worlds_figure([RESULT] * count).axes[0].get_ylim() for count in (1, 2))
+    assert top == bottom  # panels share the axis, which is turned over once
+    assert top[0] > top[1]  # so that the first world is above
     ax = training_figure([TRAINING, TRAINING]).axes[0]
     assert ax.get_xlabel().endswith("[s]")
     assert len(ax.patches) == 4

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import check_resumed, parse_changes, parse_device, parse_seeds
 from graphsnd.errors import InputError
 
 if TYPE_CHECKING:
@@ -136,12 +136,7 @@ def _resumed(
     from graphsnd.training.dico import load_control
 
     found = load_control(out).task
-    for name, value in said.items():
-        if value is not None:
-            raise InputError(name, "without --resume, which goes on with the settings of the checkpoint", value)
-    for name, value, old in (("WORLD", world, found.world), ("--agents", agents, found.agents)):
-        if value not in (None, old):
-            raise InputError(name, f"to be {old!r}, which the checkpoint holds", repr(value))
+    check_resumed(found, said, world, agents)
     if iterations is None:
         return found
     return dataclasses.replace(found, settings=found.settings.replace(iterations=iterations))

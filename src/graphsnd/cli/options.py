@@ -50,3 +50,20 @@ def parse_device(name: str) -> str:
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError("--device", "that this machine has", "cuda", "Use cpu.")
     return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
+
+
+def check_resumed(found: Any, said: dict[str, Any], world: str | None, agents: int | None) -> None:
+    """Nothing may be said beside --resume that the checkpoint says otherwise.
+
+    Args:
+        found: The checkpoint's task.
+        said: Options that only a new training takes, by name; None where they were not given.
+        world: What was given for the world.
+        agents: And for the number of agents.
+    """
+    for name, value in said.items():
+        if value is not None:
+            raise InputError(name, "without --resume, which goes on with the settings of the checkpoint", value)
+    for name, value, old in (("WORLD", world, found.world), ("--agents", agents, found.agents)):
+        if value not in (None, old):
+            raise InputError(name, f"to be {old!r}, which the checkpoint holds", repr(value))

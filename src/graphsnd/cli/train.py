@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import check_resumed, parse_changes, parse_device, parse_seeds
 from graphsnd.cli.repeat import write_origin
 from graphsnd.errors import InputError
 
@@ -112,12 +112,7 @@ def _resumed(out: Path, said: dict[str, Any], world: str | None, agents: int | N
     from graphsnd.training import load_checkpoint
 
     found = load_checkpoint(out).task
-    for name, value in said.items():
-        if value is not None:
-            raise InputError(name, "without --resume, which goes on with the settings of the checkpoint", value)
-    for name, value, old in (("WORLD", world, found.world), ("--agents", agents, found.agents)):
-        if value not in (None, old):
-            raise InputError(name, f"to be {old!r}, which the checkpoint holds", repr(value))
+    check_resumed(found, said, world, agents)
     if iterations is None:
         return found
     return dataclasses.replace(found, settings=found.settings.replace(iterations=iterations))

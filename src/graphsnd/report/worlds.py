@@ -11,6 +11,7 @@ from graphsnd.report.budget_tables import plain_table
 from graphsnd.report.style import BLUE, MUTED, ORANGE, SKY, new_figure, style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from rich.table import Table
 
@@ -41,27 +42,30 @@ def training_table(result: dict[str, Any]) -> Table:
 def worlds_figure(results: Sequence[dict[str, Any]]) -> Figure:
     """Bars of one step, on a logarithmic axis, a panel for each machine."""
     with style():
-        figure = new_figure(5.2 * len(results) + 1.6, 0.62 * len(results[0]["worlds"]) + 1.9)
-        panels = figure.subplots(1, len(results), sharey=True, squeeze=False)[0]
+        rows = results[0]["worlds"]
+        figure = new_figure(5.2 * len(results) + 1.6, 0.85 * len(rows) + 1.3)
+        panels = figure.subplots(1, len(results), sharex=True, sharey=True, squeeze=False)[0]
         for ax, result in zip(panels, results, strict=True):
-            labels, place = [], 0.0
-            for row in result["worlds"]:
-                ours, others = _split(row)
-                bars = [*others.items(), *ours.items()]
-                for k, (name, one) in enumerate(bars):
-                    colour = COLOURS.get(name, ORANGE)
-                    ax.barh(place + 0.3 * k, 1000 * one["median_s"], 0.27, color=colour, label=name)
-                    text = f"{name}  {duration(one['median_s'])}"
-                    ax.annotate(text, (1000 * one["median_s"], place + 0.3 * k), (4, 0), **_BESIDE)
-                labels.append((place + 0.15 * (len(bars) - 1), _label(row)))
-                place += 0.3 * len(bars) + 0.35
-            ax.set_yticks([at for at, _ in labels], [text for _, text in labels])
-            ax.set_xscale("log")
-            ax.set_xlim(right=ax.get_xlim()[1] * 40)
-            ax.invert_yaxis()
+            _steps(ax, result)
             ax.set_xlabel("one step of all environments  [ms]")
             ax.set_title(machine(result))
+        panels[0].set_yticks(range(len(rows)), [_label(row) for row in rows])
+        panels[0].set_xscale("log")
+        low, high = panels[0].get_xlim()
+        panels[0].set_xlim(low, high * 60)  # room for the words beside the longest bar
+        panels[0].invert_yaxis()  # of all panels, which share it
         return figure
+
+
+def _steps(ax: Axes, result: dict[str, Any]) -> None:
+    """The bars of one machine, each world in a slot of its own."""
+    for slot, row in enumerate(result["worlds"]):
+        ours, others = _split(row)
+        bars = [*others.items(), *ours.items()]
+        for k, (name, one) in enumerate(bars):
+            at, time = slot + 0.34 * (k - (len(bars) - 1) / 2), 1000 * one["median_s"]
+            ax.barh(at, time, 0.31, color=COLOURS.get(name, ORANGE))
+            ax.annotate(f"{name}  {duration(one['median_s'])}", (time, at), (4, 0), **_BESIDE)
 
 
 def training_figure(results: Sequence[dict[str, Any]]) -> Figure:

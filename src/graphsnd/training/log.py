@@ -7,11 +7,15 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from graphsnd.errors import InputError, require
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 METRICS = "metrics.csv"
+T = TypeVar("T", bound="DataclassInstance")
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class CsvLog:
 
     def write(self, rows: Sequence[Row]) -> None:
         """Add rows."""
-        self.writer.writerows([_cell(getattr(row, name)) for name in COLUMNS] for row in rows)
+        self.writer.writerows(cells(row) for row in rows)
         self.file.flush()
 
     def close(self) -> None:
@@ -116,27 +120,38 @@ def read_rows(folder: Path) -> list[Row]:
     Raises:
         InputError: When there is no such file, or it is another one.
     """
-    path = folder / METRICS
+    return read_table(folder, Row)
+
+
+def read_table(folder: Path, kind: type[T]) -> list[T]:
+    """The rows of ``metrics.csv`` as dataclasses of numbers and strings; a last line that was cut off is left out.
+
+    Raises:
+        InputError: When there is no such file, or it has other columns.
+    """
+    path, fields = folder / METRICS, dataclasses.fields(kind)
     try:
         lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
     except OSError:
         raise InputError("folder", f"to hold {METRICS}", repr(str(folder))) from None
-    if not lines or lines[0] != COLUMNS:
-        raise InputError("folder", f"with a {METRICS} of this version", f"other columns in {path}")
-    kinds = [field.type for field in dataclasses.fields(Row)]
-    found = []
-    for cells in lines[1:]:
-        if len(cells) == len(COLUMNS):
-            values = [_value(cell, str(kind)) for cell, kind in zip(cells, kinds, strict=True)]
-            found.append(Row(*values))
-    return found
+    if not lines or lines[0] != [field.name for field in fields]:
+        raise InputError("folder", f"with a {METRICS} of this version and kind", f"other columns in {path}")
+    whole = [cells for cells in lines[1:] if len(cells) == len(fields)]
+    return [kind(*(_value(cell, str(f.type)) for cell, f in zip(cells, fields, strict=True))) for cells in whole]
 
 
-def _cell(value: float | None) -> str:
-    return "" if value is None else repr(value)
+def cells(row: DataclassInstance) -> list[str]:
+    """A row as it is written, so that :func:`read_table` gives the same numbers back."""
+    return [_cell(getattr(row, field.name)) for field in dataclasses.fields(row)]
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else value if isinstance(value, str) else repr(value)
 
 
 def _value(cell: str, kind: str) -> Any:
+    if kind == "str":
+        return cell
     if not cell:
         return None
     return int(cell) if kind.startswith("int") else float(cell)

@@ -21,6 +21,7 @@ from graphsnd.training.policies import Policies
 from graphsnd.training.rollout import Memory, collect
 from graphsnd.training.sampling import fill_noise
 from graphsnd.training.settings import Settings
+from graphsnd.training.state import below, copy_into
 from graphsnd.training.streams import Streams, hashed
 from graphsnd.training.update import Adam, update
 from graphsnd.worlds import World
@@ -156,16 +157,9 @@ class Trainer:
         Raises:
             InputError: When names or shapes are not those of this trainer.
         """
-        mine = self.tensors()
-        for name in sorted(mine.keys() | tensors.keys()):
-            if name not in mine or name not in tensors or mine[name].shape != tensors[name].shape:
-                got = f"shape {tuple(tensors[name].shape)}" if name in tensors else "nothing"
-                expected = f"with {name} of shape {tuple(mine[name].shape)}" if name in mine else f"without {name}"
-                raise InputError("checkpoint", expected, got)
-            mine[name].copy_(tensors[name])
+        copy_into(self.tensors(), tensors)
         for seed, streams in zip(self.seeds, self.streams, strict=True):
-            prefix = f"streams.{seed}."
-            streams.load({n.removeprefix(prefix): part for n, part in tensors.items() if n.startswith(prefix)})
+            streams.load(below(f"streams.{seed}.", tensors))
         self.iteration = iteration
 
     @property

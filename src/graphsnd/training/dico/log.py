@@ -7,10 +7,8 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from graphsnd.errors import InputError
-from graphsnd.training.log import METRICS
+from graphsnd.training.log import METRICS, cells, read_table
 
 
 @dataclass(frozen=True)
@@ -64,9 +62,7 @@ class ControlLog:
     def write(self, rows: Sequence[ControlRow]) -> None:
         """Add rows."""
         for row in rows:
-            values = [getattr(row, name) for name in COLUMNS]
-            cells = ["" if value is None else value if isinstance(value, str) else repr(value) for value in values]
-            self.writer.writerow(cells)
+            self.writer.writerow(cells(row))
         self.file.flush()
 
     def close(self) -> None:
@@ -80,21 +76,4 @@ def read_control_rows(folder: Path) -> list[ControlRow]:
     Raises:
         InputError: When there is no such file, or it is another one.
     """
-    path = folder / METRICS
-    try:
-        lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
-    except OSError:
-        raise InputError("folder", f"to hold {METRICS}", repr(str(folder))) from None
-    if not lines or lines[0] != COLUMNS:
-        raise InputError("folder", f"with a {METRICS} of a controlled training", f"other columns in {path}")
-    kinds = [str(field.type) for field in dataclasses.fields(ControlRow)]
-    rows = [cells for cells in lines[1:] if len(cells) == len(COLUMNS)]
-    return [ControlRow(*(_value(cell, kind) for cell, kind in zip(cells, kinds, strict=True))) for cells in rows]
-
-
-def _value(cell: str, kind: str) -> Any:
-    if kind == "str":
-        return cell
-    if not cell:
-        return None
-    return int(cell) if kind == "int" else float(cell)
+    return read_table(folder, ControlRow)

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from graphsnd.control import ControlledPolicy, ControlledTeam, audit
 from graphsnd.control.policy import joined, stacked
-from graphsnd.errors import InputError
 from graphsnd.teams import StackedMLP
 from graphsnd.training.capture import Program
 from graphsnd.training.dico.frames import Frames, shown
@@ -20,6 +19,7 @@ from graphsnd.training.dico.stopwatch import Stopwatch
 from graphsnd.training.dico.task import ControlTask
 from graphsnd.training.episodes import make_episodes
 from graphsnd.training.sampling import fill_noise
+from graphsnd.training.state import below, copy_into
 from graphsnd.training.streams import Streams, hashed
 from graphsnd.training.trainer import rounded_products
 from graphsnd.worlds import Discrete, World
@@ -140,16 +140,9 @@ class ControlTrainer:
         Raises:
             InputError: When names or shapes are not those of this trainer.
         """
-        mine = self.tensors()
-        for name in sorted(mine.keys() | tensors.keys()):
-            if name not in mine or name not in tensors or mine[name].shape != tensors[name].shape:
-                got = f"shape {tuple(tensors[name].shape)}" if name in tensors else "nothing"
-                expected = f"with {name} of shape {tuple(mine[name].shape)}" if name in mine else f"without {name}"
-                raise InputError("checkpoint", expected, got)
-            mine[name].copy_(tensors[name])
+        copy_into(self.tensors(), tensors)
         for run, streams in enumerate(self.streams):
-            prefix = f"streams.{run}."
-            streams.load({n.removeprefix(prefix): part for n, part in tensors.items() if n.startswith(prefix)})
+            streams.load(below(f"streams.{run}.", tensors))
         self.learner.rested = self.learner.inside.at_rest()
         self.iteration = iteration
 
