@@ -252,3 +252,19 @@ def test_a_saved_team_needs_observations(run: Any, policies: tuple[Path, Path], 
     assert "`--observations`" in run("measure", team, "--observations", save(x=np.zeros(3))).stderr
     assert "`--graph`" in run("measure", team, "--observations", seen, "--graph", "uniform:3").stderr
     assert "team.json" in run("measure", seen.parent, "--observations", seen).stderr
+
+
+def test_no_page_promises_what_is_not_guaranteed(run: Any, tmp_path: Path) -> None:
+    generator = torch.Generator().manual_seed(0)
+    network = StackedMLP.create((12,), (3, 8, 4), init="linear", activation="relu", generator=generator)
+    StackedTeam(network, GaussianHead(2, mean="identity", scale="network")).save(tmp_path / "team")
+    np.savez(tmp_path / "seen.npz", observations=np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32))
+    pages = {}
+    for name, design in {"drawn": "agents:4@100", "whole": "all"}.items():
+        html = tmp_path / f"{name}.html"
+        options = ("--observations", tmp_path / "seen.npz", "--design", design, "--html", html)
+        assert run("measure", tmp_path / "team", *options).exit_code == 0
+        pages[name] = html.read_text(encoding="utf-8")
+    assert "for large samples" in pages["drawn"]
+    assert "guaranteed" not in pages["drawn"]
+    assert "exact: all pairs" in pages["whole"]

@@ -19,13 +19,13 @@ def measure_page(detail: Detail, lines: Facts, *, source: str, command: str, see
         seed: Seed of the graph.
     """
     e = detail.estimate
-    exact = e.interval[0] == e.interval[1]
+    promise = "guaranteed for every team" if e.guaranteed else "for large samples"
     cards = [
         (e.target, number(e.value), e.distance),
         (
             f"Interval, {100 * e.confidence:.4g}%",
-            "exact" if exact else f"{e.interval[0]:.3g} to {e.interval[1]:.3g}",
-            e.method if exact else "guaranteed for every team",
+            "exact" if e.exact else f"{e.interval[0]:.3g} to {e.interval[1]:.3g}",
+            e.method if e.exact else promise,
         ),
         ("Agents", f"{e.agents:,}", f"on {e.observations:,} shared observations"),
         ("Pairs used", f"{100 * e.pairs_used / e.pairs_total:.3g}%", f"{e.pairs_used:,} of {e.pairs_total:,}"),

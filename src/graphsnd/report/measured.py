@@ -114,8 +114,9 @@ def draw_spread(ax: Axes, detail: Detail) -> None:
     """Histogram of the distances, with the value and its interval."""
     e, values = detail.estimate, detail.distances
     ax.set_title(f"{e.target} {e.value:.4g}", pad=20)
-    note = f"the line; in grey the guaranteed {100 * e.confidence:.4g}% interval"
-    note = "the line: their mean" if e.interval[0] == e.interval[1] else note
+    kind = "guaranteed" if e.guaranteed else "asymptotic"
+    note = f"the line; in grey the {kind} {100 * e.confidence:.4g}% interval"
+    note = "the line: their mean" if e.exact else note
     ax.text(0.0, 1.02, note, transform=ax.transAxes, fontsize=9, color=MUTED, va="bottom")
     ax.set_xlabel(f"distance of a pair  [{unit(e.distance)}]")
     ax.set_ylabel("pairs")
