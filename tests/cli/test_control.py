@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -37,7 +39,7 @@ def test_a_small_study_tells_and_writes(run: Any, tmp_path: Path) -> None:
     out = tmp_path / "dico"
     result = run(
         "dispersion", "--agents", 3, "--targets", "0.1,unconstrained", "--seeds", "0,2", "--estimators",
-        "full,matching", "--iterations", 2, "--out", out, *SMALL,
+        "full,matching", "--iterations", 2, "--out", out, "--set", "bounds=[0.01, 50]", *SMALL,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "6 runs of 3 agents on cpu" in result.stderr
@@ -60,9 +62,44 @@ def test_a_small_study_tells_and_writes(run: Any, tmp_path: Path) -> None:
     assert (out / "control.png").stat().st_size > 10_000
     task = load_control(out).task
     assert task.options == {"food_radius": 0.08, "share_reward": True, "horizon": 100}
+    about = json.loads((out / "about.json").read_text())
+    assert (about["seeds"], about["device"], about["task"]["agents"]) == ([0, 2], "cpu", 3)
+    assert about["took_s"] > 0
     again = run("--resume", "--iterations", 3, "--out", out, "--device", "cpu")
     assert again.exit_code == 0, again.output
     assert load_control(out).iteration == 3
+    assert json.loads((out / "about.json").read_text())["task"]["settings"]["iterations"] == 3
+
+
+def test_the_command_in_about_repeats_the_task(run: Any, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    said = ("--targets", "0.12,homogeneous", "--estimators", "bernoulli:0.5,matching", "--seeds", "1,4")
+    kept = ("--preset", "small", "--iterations", 1, *SMALL, "--set", "world.food_radius=0.05")
+    assert run("dispersion", "--agents", 3, *said, *kept, "--out", first).exit_code == 0
+    words = shlex.split(json.loads((first / "about.json").read_text())["command"])
+    assert words[:2] == ["graphsnd", "control"]
+    result = run(*words[2:], "--device", "cpu", "--out", second)
+    assert result.exit_code == 0, result.output
+    assert load_control(first).task == load_control(second).task
+
+
+def test_tensorboard_has_a_folder_for_each_run(run: Any, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    said = ("--agents", 3, "--targets", "0.1,unconstrained", "--estimators", "bernoulli:0.5", "--iterations", 2)
+    result = run("dispersion", *said, "--tensorboard", "--out", tmp_path, *SMALL)
+    assert result.exit_code == 0, result.output
+    folders = sorted(path.name for path in (tmp_path / "tensorboard").iterdir())
+    assert folders == ["bernoulli-0.5-target-0.1-seed-0", "unconstrained-seed-0"]
+    with (tmp_path / "metrics.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["arm"] == "bernoulli:0.5"]
+    events = EventAccumulator(str(tmp_path / "tensorboard" / folders[0]))
+    events.Reload()
+    assert [each.step for each in events.Scalars("audit")] == [1, 2]
+    for name in ("audit", "reward", "target", "saturated"):
+        assert [e.value for e in events.Scalars(name)] == pytest.approx([float(row[name]) for row in rows])
+    assert not {"arm", "seed", "iteration"} & set(events.Tags()["scalars"])
 
 
 @pytest.mark.parametrize(("arguments", "words"), [

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from graphsnd.teams.network import layers as rows
+from graphsnd.teams.engine import layers as rows
 from graphsnd.training.columns import columns, run
 
 

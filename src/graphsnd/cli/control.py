@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphsnd.cli.options import check_resumed, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.repeat import write_origin
 from graphsnd.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,11 +47,13 @@ def control(
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 10,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")] = False,
 ) -> None:
     """Train teams whose diversity is held at a target (DiCo), and audit what came of it.
 
-    Every target is run with every estimator and every seed, all stacked. FOLDER receives metrics.csv, control.png and
-    a checkpoint. Ctrl-C stops after the iteration that is running and saves; --resume goes on from there.
+    Every target is run with every estimator and every seed, all stacked. FOLDER receives metrics.csv, control.png,
+    about.json and a checkpoint. Ctrl-C stops after the iteration that is running and saves; --resume goes on from
+    there.
 
     [cyan]graphsnd control --engine benchmarl task=vmas/dispersion model.target=0.1 model.estimator=bernoulli:0.1[/cyan]
     runs the same controller inside BenchMARL, with its algorithms, tasks and options.
@@ -75,13 +78,15 @@ def control(
     _begin(task, on)
     with _watch(task) as (report, progress):
         result = run(
-            task, out, device=on, resume=resume, checkpoint_every=checkpoint_every, report=report, progress=progress
-        )
+            task, out, device=on, resume=resume, checkpoint_every=checkpoint_every, tensorboard=tensorboard,
+            report=report, progress=progress,
+        )  # fmt: skip
     _show(result, out)
     if not result.finished:
         done = f"stopped after iteration {result.trainer.iteration} of {task.settings.iterations}"
         typer.echo(f"{done}; go on with: graphsnd control --resume --out {shlex.quote(str(out))}", err=True)
         raise typer.Exit(130)
+    write_origin(task, out, device=on, seconds=result.seconds)
 
 
 def _task(

@@ -6,35 +6,56 @@ import dataclasses
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphsnd.training import Task
+    from graphsnd.training.dico import ControlTask
 
 
-def write_origin(task: Task, out: Path, *, device: str, seconds: float) -> None:
-    """Write machine, versions, commit and command to ``about.json``."""
+def write_origin(task: Task | ControlTask, out: Path, *, device: str, seconds: float) -> None:
+    """Write machine, versions, commit, command and all settings to ``about.json``."""
     from graphsnd.report import origin
 
     about = origin(command(task)) | {"seeds": list(task.seeds), "device": device, "took_s": round(seconds, 1)}
-    (out / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(about | {"task": task.to_dict()}, indent=1)
+    (out / "about.json").write_text(text + "\n", encoding="utf-8")
 
 
-def command(task: Task) -> str:
+def command(task: Task | ControlTask) -> str:
     """A command that repeats a task, every setting that is not the default written out.
 
     Example:
         >>> from graphsnd.training import Settings, Task
         >>> command(Task("navigation", 4, {"collisions": False}, (0, 1), Settings(iterations=9)))
         'graphsnd train navigation --agents 4 --seeds 0,1 --set iterations=9 --set world.collisions=false'
+        >>> from graphsnd.training.dico import ControlTask
+        >>> command(ControlTask(4, (0.1, "unconstrained"), ("full", "matching"), options={}))
+        'graphsnd control dispersion --agents 4 --targets 0.1,unconstrained --estimators full,matching --seeds 0'
     """
-    from graphsnd.training import Settings
+    from graphsnd.training.dico import ControlTask
 
-    words = ["graphsnd", "train", task.world, *([] if task.agents is None else ["--agents", str(task.agents)])]
-    words += ["--seeds", ",".join(str(seed) for seed in task.seeds)]
-    defaults = dataclasses.asdict(Settings())
-    changed = {name: value for name, value in dataclasses.asdict(task.settings).items() if value != defaults[name]}
-    options = {f"world.{name}": value for name, value in task.options.items()}
-    for name, value in {**changed, **options}.items():
+    size = [] if task.agents is None else ["--agents", str(task.agents)]
+    if isinstance(task, ControlTask):
+        words = ["graphsnd", "control", task.world, *size]
+        words += ["--targets", _commas(task.targets), "--estimators", _commas(task.estimators)]
+    else:
+        words = ["graphsnd", "train", task.world, *size]
+    words += ["--seeds", _commas(task.seeds)]
+    for name, value in {**_changed(task.settings), **_options(task.options)}.items():
         words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     return shlex.join(words)
+
+
+def _commas(values: tuple[Any, ...]) -> str:
+    return ",".join(str(value) for value in values)
+
+
+def _changed(settings: Any) -> dict[str, Any]:
+    """Settings that are not the default."""
+    defaults = dataclasses.asdict(type(settings)())
+    return {name: value for name, value in dataclasses.asdict(settings).items() if value != defaults[name]}
+
+
+def _options(options: dict[str, Any]) -> dict[str, Any]:
+    return {f"world.{name}": value for name, value in options.items()}

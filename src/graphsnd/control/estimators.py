@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -27,7 +28,12 @@ class Estimator(ABC):
 
     :meth:`plan` draws, and says which agents must answer which observation; nothing need be evaluated before.
     :meth:`measure` does both steps on points that are there already.
+
+    Attributes:
+        looks: Whether it must be told where agents are.
     """
+
+    looks: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -176,10 +182,7 @@ class FreshGraph(Estimator):
             raise InputError("builder", "to give graphs without weights", repr(graph))
         if graph.m == 0:
             return Plan(None, empty=True)
-        edges = graph.edges
-        if edges.device != device and device.type == "cuda":
-            edges = edges.pin_memory()
-        return Plan(edges.to(device, non_blocking=True))
+        return Plan(graph.edges)
 
 
 @dataclass(frozen=True)
@@ -213,14 +216,13 @@ class PerObservation(Estimator):
         device: torch.device,
         positions: Tensor | None = None,
     ) -> Plan:
-        template, source = self.design.template(agents), needed(generator, self.name)
-        if 2 * template.size > agents:
+        (size, edges), source = _template(self.design, agents, device), needed(generator, self.name)
+        if 2 * size > agents:
             own = device_generator(source, device)
-            drawn = ordered_subsets(agents, template.size, observations, own, device)
-            return Plan(drawn[:, template.edges.to(device)])
-        # Requests are sorted by agent, which on a GPU would have to be waited for.
-        drawn = ordered_subsets(agents, template.size, observations, source, torch.device("cpu"))
-        return Plan(template.edges.to(device).expand(observations, -1, -1), agents=drawn)
+            return Plan(ordered_subsets(agents, size, observations, own, device)[:, edges])
+        # Plain engines sort requests by agent, which on a GPU would have to be waited for.
+        drawn = ordered_subsets(agents, size, observations, source, torch.device("cpu"))
+        return Plan(edges.expand(observations, -1, -1), agents=drawn)
 
 
 @dataclass(frozen=True)
@@ -242,6 +244,8 @@ class Nearest(Estimator):
 
     k: int = 3
     directed: bool = False
+
+    looks: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_integer("k", self.k, "to be an integer, at least 1", low=1)
@@ -268,6 +272,13 @@ class Nearest(Estimator):
         mine = torch.arange(agents, device=near.device).repeat_interleave(self.k).expand(observations, -1)
         edges = torch.stack([mine, near.flatten(1)], -1)
         return Plan(edges, weights=None if self.directed else _once(near))
+
+
+@lru_cache(maxsize=32)
+def _template(design: FreshDesign, agents: int, device: torch.device) -> tuple[int, Tensor]:
+    """Size and edges of a design, kept on the device: every copy from the host would be waited for."""
+    template = design.template(agents)
+    return template.size, template.edges.to(device)
 
 
 def _nearest(positions: Tensor, k: int) -> Tensor:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from graphsnd import kernels
 from graphsnd.behavior import Norm, Points
+from graphsnd.graphs import complete
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +87,24 @@ def _values(plans: Sequence[Plan], values: Tensor, norm: Norm) -> Tensor:
             return found.mean((1, 2))
         weights = torch.stack([plan.weights for plan in plans if plan.weights is not None]).to(found.dtype)
         return ((found * weights).sum(2) / weights.sum(2)).mean(1)
+    if values.device.type == "cuda" and all(plan.edges is None or plan.edges.dim() == 2 for plan in plans):
+        return _together(plans, values, norm)
     return torch.stack([_one(plan, part, norm) for plan, part in zip(plans, values, strict=True)])
+
+
+def _together(plans: Sequence[Plan], values: Tensor, norm: Norm) -> Tensor:
+    """Graphs of all runs in one launch: shorter ones are filled up with an agent and itself, whose distance is 0."""
+    runs, observations, agents = values.shape[:3]
+    graphs = [complete(agents).edges if plan.edges is None else plan.edges for plan in plans]
+    filled = torch.zeros(runs, max(len(edges) for edges in graphs), 2, dtype=torch.int64, device=graphs[0].device)
+    for run, edges in enumerate(graphs):
+        filled[run, : len(edges)] = edges
+    counts = torch.tensor([len(edges) for edges in graphs])
+    if filled.device.type == "cpu":
+        filled, counts = (part.pin_memory().to(values.device, non_blocking=True) for part in (filled, counts))
+    own = filled.unsqueeze(1).expand(-1, observations, -1, -1).flatten(0, 1)
+    found = kernels.observation_edges(Points(values.flatten(0, 1), norm), own)
+    return found.view(runs, -1).sum(1) / (counts.to(values.device) * observations)
 
 
 def _one(plan: Plan, values: Tensor, norm: Norm) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -9,12 +10,9 @@ from torch import Tensor, nn
 
 from graphsnd.control.team import KINDS, ControlledTeam, combine
 from graphsnd.errors import InputError, shape_of
-from graphsnd.teams import ActionDistribution, StackedMLP, requests
+from graphsnd.teams import ActionDistribution, StackedMLP
 from graphsnd.teams.actions import CategoricalActions, NormalActions, TanhNormalActions
 from graphsnd.teams.choices import check_choice
-from graphsnd.teams.network import layers
-
-DENSE = 8  # requests for each network, on average, above which all networks run, each on as many rows
 
 
 class ControlledPolicy(nn.Module):
@@ -100,11 +98,8 @@ class ControlledPolicy(nn.Module):
         Returns:
             ``[runs, observations, agents, actions]``.
         """
-        agents = self.batch[1]
-        shown = observations.unsqueeze(1).expand(-1, agents, -1, -1).flatten(0, 1)
-        weights, biases = self._deviations(runs)
-        found = layers(shown, weights, biases, self.deviations.activation)
-        return self._centred(found.unflatten(0, (-1, agents)).transpose(1, 2))
+        found = self.deviations.engine.every(observations, *self.deviations.flat(runs), self.deviations.activation)
+        return self._centred(found.unflatten(0, (-1, self.batch[1])).transpose(1, 2))
 
     def deviation_of(self, observations: Tensor, agents: Tensor, runs: slice = slice(None)) -> Tensor:
         """Deviations of some agents only, others for each observation; nothing else is evaluated.
@@ -117,24 +112,12 @@ class ControlledPolicy(nn.Module):
         Returns:
             ``[runs, observations, k, actions]``.
         """
-        flat, device = observations.flatten(0, 1), observations.device
+        flat, rows = observations.flatten(0, 1), agents.shape[0] * agents.shape[1]
         first = torch.arange(len(agents), device=agents.device).view(-1, 1, 1) * self.batch[1]
-        weights, biases = self._deviations(runs)
-        networks = agents + first
-        if networks.numel() >= DENSE * len(weights[0]):
-            table, slots = by_network(networks, len(weights[0]))
-            shown = flat[(table // agents.shape[2]).to(device)]
-            rows = layers(shown, weights, biases, self.deviations.activation).flatten(0, 1)
-            return self._centred(rows.index_select(0, slots.to(device)).unflatten(0, agents.shape))
-        plan = requests.batches(networks)
-        answers = []
-        for bucket in plan.buckets:
-            chosen = bucket.agents.to(device)
-            own = [[part.index_select(0, chosen) for part in parts] for parts in (weights, biases)]
-            shown = flat[(bucket.requests // agents.shape[2]).to(device)]
-            answers.append(layers(shown, own[0], own[1], self.deviations.activation).flatten(0, 1))
-        rows = torch.cat(answers).index_select(0, plan.slots.to(device))
-        return self._centred(rows.unflatten(0, agents.shape))
+        shown = torch.arange(rows, device=agents.device).repeat_interleave(agents.shape[2])
+        engine, networks = self.deviations.engine, (agents + first).flatten()
+        found = engine.some(flat, networks, shown, *self.deviations.flat(runs), self.deviations.activation)
+        return self._centred(found.unflatten(0, agents.shape))
 
     def _centred(self, deviation: Tensor) -> Tensor:
         """Logits less their mean: a constant for all actions changes no policy, so it must not count as diversity."""
@@ -158,7 +141,33 @@ class ControlledPolicy(nn.Module):
     def parameters_of(self, seen: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
         """Mean before any squashing and standard deviation, or logits: each ``[runs, agents, rows, actions]``."""
         common = self.shared(seen.flatten(1, 2).unsqueeze(1)).squeeze(1).unflatten(1, seen.shape[1:3])
-        return combine(self.kind, common, spread(scale, seen) * self.deviations(seen))
+        deviation = self.deviations(seen)
+        return combine(self.kind, common, spread(scale, deviation) * deviation)
+
+    def means_of(self, seen: Tensor, agents: Tensor, wanted: Tensor, scale: Tensor) -> Tensor:
+        """Mean of one agent in every frame; only where it is wanted is anything evaluated.
+
+        Args:
+            seen: ``[runs, agents, frames, features]``, observations of all.
+            agents: int64 ``[runs, frames]``, whose.
+            wanted: bool ``[runs, frames]``.
+            scale: ``[]``, ``[runs]`` or ``[runs, agents]``.
+
+        Returns:
+            ``[runs, frames, actions]``, before any squashing; meaningless where not wanted.
+        """
+        (runs, count), frames = self.batch, seen.shape[2]
+        run = torch.arange(runs, device=seen.device).unsqueeze(1)
+        networks = run * count + agents
+        rows = (networks * frames + torch.arange(frames, device=seen.device)).flatten()
+        flat, parts = seen.flatten(0, 2), []
+        for network, whose in ((self.shared, run.expand_as(agents)), (self.deviations, networks)):
+            asked = torch.where(wanted, whose, math.prod(network.batch)).flatten()
+            found = network.engine.some(flat, asked, rows, *network.flat(), network.activation)
+            parts.append(found.unflatten(0, agents.shape))
+        every = scale.view(*scale.shape, *[1] * (2 - scale.dim())).expand(runs, count)
+        own = every.gather(1, agents).unsqueeze(-1).to(parts[1].dtype)
+        return combine(self.kind, parts[0], own * parts[1])[0]
 
     def team(self, run: int, scale: Tensor | float, *, squashed: bool = False) -> ControlledTeam:
         """A copy of one run at one scale, to measure with :func:`graphsnd.estimate` and the rest.
@@ -171,36 +180,6 @@ class ControlledPolicy(nn.Module):
         """
         networks = self.shared.select(run), self.deviations.select(run)
         return ControlledTeam(*networks, scale, kind=self.kind, squashed=squashed)
-
-    def _deviations(self, runs: slice) -> tuple[list[Tensor], list[Tensor]]:
-        """Weights and biases of some runs' deviations, run by run and agent by agent."""
-        weights = [weight[runs].flatten(0, 1) for weight in self.deviations.weights]
-        return weights, [bias[runs].flatten(0, 1) for bias in self.deviations.biases]
-
-
-def by_network(networks: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Requests in a table with a row for every network, as long as the longest; no weights need be gathered then.
-
-    Args:
-        networks: int64, any shape, which network each request is for.
-        count: Number of networks.
-
-    Returns:
-        The table, int64 ``[count, longest]`` of requests, filled up with the first one; and where in it, counting row
-        by row, each request is.
-
-    Example:
-        >>> by_network(torch.tensor([1, 0, 1]), 2)
-        (tensor([[1, 0],
-                [0, 2]]), tensor([2, 0, 3]))
-    """
-    ordered, order = networks.flatten().sort(stable=True)
-    counts = torch.bincount(ordered, minlength=count)
-    longest = int(counts.max())
-    places = torch.arange(len(order), device=order.device) + (ordered * longest - (counts.cumsum(0) - counts)[ordered])
-    table = torch.zeros(count * longest, dtype=torch.int64, device=order.device).index_copy_(0, places, order)
-    slots = torch.empty_like(order).index_copy_(0, order, places)
-    return table.view(count, longest), slots
 
 
 def spread(scale: Tensor, seen: Tensor) -> Tensor:

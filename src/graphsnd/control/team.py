@@ -8,8 +8,8 @@ from torch import distributions as D
 
 from graphsnd.behavior import Behavior, Categorical, Distance, Gaussian, Wasserstein, from_distribution
 from graphsnd.teams import StackedMLP, Team, requests
+from graphsnd.teams.engine import layers
 from graphsnd.teams.heads import biased_softplus
-from graphsnd.teams.network import layers
 
 KINDS = ("tanh-normal", "gaussian", "categorical")
 MAX_ACTIVATIONS = 2**26  # floats of the widest layer held at once

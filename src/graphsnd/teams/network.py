@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import torch
@@ -11,10 +11,8 @@ from torch import Tensor, nn
 
 from graphsnd.errors import InputError, shape_of
 from graphsnd.teams.choices import check_choice
+from graphsnd.teams.engine import ACTIVATIONS, PLAIN, Engine, layers
 from graphsnd.teams.initial import INITIAL
-
-# In place: the backward of both reads the result, and no layer needs what stood there before.
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh_, "relu": torch.relu_}
 
 
 class StackedMLP(nn.Module):
@@ -28,6 +26,9 @@ class StackedMLP(nn.Module):
         weights: One tensor per layer, shape ``[*batch, in, out]``.
         biases: One tensor per layer, shape ``[*batch, 1, out]``.
         activation: ``"tanh"`` or ``"relu"``, after every layer but the last.
+
+    Attributes:
+        engine: Runs the layers; plain torch unless somebody puts in a faster one.
 
     Raises:
         InputError: For layers that do not fit each other, and for an unknown activation.
@@ -46,6 +47,7 @@ class StackedMLP(nn.Module):
         self.weights = nn.ParameterList(weights)
         self.biases = nn.ParameterList(biases)
         self.activation = activation
+        self.engine: Engine = PLAIN
 
     @classmethod
     def create(
@@ -114,9 +116,13 @@ class StackedMLP(nn.Module):
             Shape ``[*batch, rows, out]``.
         """
         flat = inputs.reshape(math.prod(self.batch), *inputs.shape[-2:])
-        weights = [weight.reshape(-1, *weight.shape[-2:]) for weight in self.weights]
-        biases = [bias.reshape(-1, *bias.shape[-2:]) for bias in self.biases]
-        return layers(flat, weights, biases, self.activation).reshape(*self.batch, inputs.shape[-2], self.sizes[-1])
+        found = self.engine.every(flat, *self.flat(), self.activation)
+        return found.reshape(*self.batch, inputs.shape[-2], self.sizes[-1])
+
+    def flat(self, part: slice = slice(None)) -> tuple[list[Tensor], list[Tensor]]:
+        """Weights and biases with the batch in one axis, as an engine takes them; of a part of its first dimension."""
+        weights = [weight[part].reshape(-1, *weight.shape[-2:]) for weight in self.weights]
+        return weights, [bias[part].reshape(-1, *bias.shape[-2:]) for bias in self.biases]
 
     def of(self, networks: Sequence[Tensor], inputs: Iterable[Tensor]) -> list[Tensor]:
         """Run some networks only, one batch after another; for a batch shape of one dimension.
@@ -171,14 +177,6 @@ class StackedMLP(nn.Module):
     def extra_repr(self) -> str:
         """Batch, sizes and activation."""
         return f"batch={self.batch}, sizes={self.sizes}, activation={self.activation!r}"
-
-
-def layers(inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str) -> Tensor:
-    """``[m, rows, in]`` through ``[m, in, out]`` weights and ``[m, 1, out]`` biases, layer by layer."""
-    hidden = inputs
-    for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-        hidden = ACTIVATIONS[activation](torch.baddbmm(bias, hidden, weight))
-    return torch.baddbmm(biases[-1], hidden, weights[-1])
 
 
 def _check_layers(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:

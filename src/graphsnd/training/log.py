@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -83,30 +83,33 @@ class CsvLog:
 
 
 class TensorBoardLog:
-    """Event files, a folder for each seed; needs the extra ``tensorboard``.
+    """Event files, a folder for each run; needs the extra ``tensorboard``.
 
     Args:
         folder: Where they go.
         after: Later steps of an interrupted run are hidden from TensorBoard.
+        place: From a row to the name of its run's folder.
     """
 
-    def __init__(self, folder: Path, *, after: int = 0) -> None:
+    def __init__(
+        self, folder: Path, *, after: int = 0, place: Callable[[Any], str] = lambda row: f"seed-{row.seed}"
+    ) -> None:
         require("tensorboard", "tensorboard")
         from torch.utils.tensorboard.writer import SummaryWriter
 
-        self.folder, self.after, self.make = folder, after, SummaryWriter
-        self.writers: dict[int, Any] = {}
+        self.folder, self.after, self.place, self.make = folder, after, place, SummaryWriter
+        self.writers: dict[str, Any] = {}
 
-    def write(self, rows: Iterable[Row]) -> None:
+    def write(self, rows: Iterable[Any]) -> None:
         """Add every number as a scalar."""
         for row in rows:
-            if row.seed not in self.writers:
-                place = str(self.folder / f"seed-{row.seed}")
-                self.writers[row.seed] = self.make(place, purge_step=self.after + 1 if self.after else None)
-            for name in COLUMNS[2:]:
-                value = getattr(row, name)
-                if value is not None:
-                    self.writers[row.seed].add_scalar(name, value, row.iteration)
+            place = self.place(row)
+            if place not in self.writers:
+                purged = self.after + 1 if self.after else None
+                self.writers[place] = self.make(str(self.folder / place), purge_step=purged)
+            for name, value in dataclasses.asdict(row).items():
+                if name not in ("iteration", "seed") and isinstance(value, int | float):
+                    self.writers[place].add_scalar(name, value, row.iteration)
 
     def close(self) -> None:
         """Flush and close."""

@@ -39,7 +39,7 @@ def test_one_estimate_for_each_step_and_it_sees_the_right_observations() -> None
     rows = batch.observations[:, agent, frame]
     measured = Full().measure(learner.policy.deviation(rows)).value
     expected = 0.99 * before.estimate + 0.01 * measured
-    scale = learner.control(batch.observations, [torch.Generator()], WATCH)
+    scale = learner.control(batch, torch.arange(10).unsqueeze(0), [torch.Generator()], WATCH)
     assert scale.tolist() == pytest.approx((0.1 / expected).tolist(), rel=1e-9)
     assert int(learner.states[0].steps) == calls + 1
 
@@ -77,9 +77,9 @@ def test_the_time_limit_ends_a_return() -> None:
     trainer.step()
     assert trainer.memory.done[0, :, 0].nonzero().flatten().tolist() == [4]
     frames = Frames.of(trainer.memory, settings)
-    returns = frames.returns.unflatten(1, (7, 3))
-    assert float(returns[0, 4].abs().max()) == pytest.approx(0.0, abs=1e-6)
-    assert float(returns[0, 6].abs().min()) > 0  # the end of the rollout is not an end
+    returns = frames.returns.unflatten(2, (7, 3))
+    assert float(returns[0, :, 4].abs().max()) == pytest.approx(0.0, abs=1e-6)
+    assert float(returns[0, :, 6].abs().min()) > 0  # the end of the rollout is not an end
 
 
 def test_means_are_pulled_into_the_box() -> None:
@@ -100,6 +100,28 @@ def test_means_are_pulled_into_the_box() -> None:
     assert float(longest()) < 0.95 * before
     assert not learner.rested
     assert not learner.inside.at_rest()
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (2, 4)])
+def test_gradient_of_the_overflow_is_that_of_all_rows(shape: tuple[int, ...]) -> None:
+    trainer = _trainer(seeds=(0, 1))
+    batch, policy = _batch(trainer), trainer.learner.policy
+    with torch.no_grad():
+        policy.deviations.biases[-1].copy_(torch.linspace(-1.2, 1.2, 16).view(2, 4, 1, 2))
+    scale = torch.linspace(0.8, 1.1, max(1, torch.Size(shape).numel())).view(shape)
+    loc = policy.parameters_of(batch.observations, scale)[0]
+    over, agent = (loc - loc.detach().clamp(-1, 1)).square().sum(-1).max(1)
+    outside = over.detach() > 0
+    assert 0.1 < float(outside.float().mean()) < 1  # some frames have an agent outside, some none
+    one = torch.autograd.grad(over.mean(1).sum(), list(policy.parameters()))
+    found = policy.means_of(batch.observations, agent, outside, scale)
+    torch.testing.assert_close(
+        found[outside], loc.transpose(1, 2).gather(2, agent[..., None, None].expand(-1, -1, 1, 2)).squeeze(2)[outside]
+    )
+    beyond = (found - found.detach().clamp(-1, 1)).square().sum(-1) * outside
+    two = torch.autograd.grad(beyond.mean(1).sum(), list(policy.parameters()))
+    for expected, each in zip(one, two, strict=True):
+        torch.testing.assert_close(each, expected, rtol=1e-5, atol=1e-8)
 
 
 def test_leaving_the_rested_optimiser_out_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,3 +164,21 @@ def test_states_are_kept_by_arm() -> None:
     assert [row.arm for row in rows] == ["full", "bernoulli:0.5", "agents:2", "knn:2"]
     assert all(isinstance(state, State) and bool(state.begun.all()) for state in trainer.learner.states)
     assert len({round(row.estimate, 9) for row in rows}) == 4
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("bfloat16", [False, True])
+def test_recorded_steps_learn_the_same(bfloat16: bool) -> None:
+    settings = TINY.replace(hidden=(64, 64), bfloat16=bfloat16)
+    task = ControlTask(4, (0.1,), ("full", "bernoulli:0.5", "agents:2", "knn:2"), settings=settings)
+    recorded, called = (ControlTrainer(task, "cuda", capture=capture) for capture in (True, False))
+    for _ in range(3):
+        rows = [trainer.step() for trainer in (recorded, called)]
+    programs = [each.program for each in recorded.learner.recorded.values()]
+    assert programs
+    assert all(program.graph is not None for program in programs)
+    for one, two in zip(*rows, strict=True):
+        assert (one.audit, one.estimate) == pytest.approx((two.audit, two.estimate), rel=1e-4)
+    for name, part in recorded.learner.tensors().items():
+        torch.testing.assert_close(part, called.learner.tensors()[name], rtol=1e-3, atol=1e-5, msg=name)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
 
+from graphsnd.teams.engine import PLAIN, Engine
 from graphsnd.training.advantages import advantages
 from graphsnd.training.dico.rollout import Memory
 from graphsnd.training.dico.settings import ControlSettings
@@ -14,16 +15,17 @@ from graphsnd.training.dico.settings import ControlSettings
 
 @dataclass(frozen=True, eq=False)
 class Frames:
-    """S frames of R runs and N agents."""
+    """S frames of R runs and N agents, agents first: a minibatch is then gathered in the order that networks read."""
 
-    observations: Tensor  # [R, S, N, f]
-    actions: Tensor  # [R, S, N, k], or int64 [R, S, N]
-    log_probs: Tensor  # [R, S, N]
-    advantages: Tensor  # [R, S, N]
-    returns: Tensor  # [R, S, N]
+    observations: Tensor  # [R, N, S, f], as the engine of the networks reads them
+    places: Tensor  # [R, N, S, 2], first two features of the observations
+    actions: Tensor  # [R, N, S, k], or int64 [R, N, S]
+    log_probs: Tensor  # [R, N, S]
+    advantages: Tensor  # [R, N, S]
+    returns: Tensor  # [R, N, S]
 
     @classmethod
-    def of(cls, memory: Memory, settings: ControlSettings) -> Frames:
+    def of(cls, memory: Memory, settings: ControlSettings, engine: Engine = PLAIN) -> Frames:
         """A rollout with its advantages, which are not normalised. Every end of an episode ends the return."""
         found = advantages(
             memory.rewards,
@@ -34,24 +36,31 @@ class Frames:
             gamma=settings.gamma,
             gae_lambda=settings.gae_lambda,
         )
-        parts = (memory.observations, memory.actions, memory.log_probs, found, found + memory.values[:, :-1])
-        return cls(*(part.flatten(1, 2) for part in parts))
+        seen = by_agent(memory.observations)
+        rest = (memory.actions, memory.log_probs, found, found + memory.values[:, :-1])
+        return cls(engine.prepare(seen), seen[..., :2].contiguous(), *(by_agent(part).contiguous() for part in rest))
+
+    def copy_(self, other: Frames) -> None:
+        """Become another rollout, in the same memory."""
+        for part in fields(self):
+            getattr(self, part.name).copy_(getattr(other, part.name))
 
     def take(self, index: Tensor) -> Frames:
-        """Some frames of every run, agents first: each part ``[R, N, m, ...]``; ``index`` is int64 ``[R, m]``."""
-        runs, count = self.log_probs.shape[:2]
-        rows = (index + torch.arange(runs, device=index.device).unsqueeze(1) * count).view(-1)
+        """Some frames of every run, ``[R, N, m, ...]``; ``index`` is int64 ``[R, m]``."""
+        runs, agents, count = self.log_probs.shape
+        first = torch.arange(runs * agents, device=index.device).view(runs, agents, 1) * count
+        rows = (first + index.unsqueeze(1)).view(-1)
+        lead = (runs, agents, index.shape[1])
 
         def some(part: Tensor) -> Tensor:
-            return part.flatten(0, 1).index_select(0, rows).unflatten(0, index.shape).transpose(1, 2).contiguous()
+            return part.flatten(0, 2).index_select(0, rows).unflatten(0, lead)
 
-        return Frames(
-            some(self.observations),
-            some(self.actions),
-            some(self.log_probs),
-            some(self.advantages),
-            some(self.returns),
-        )
+        return Frames(*(some(getattr(self, part.name)) for part in fields(self)))
+
+
+def by_agent(part: Tensor) -> Tensor:
+    """``[R, T, E, N, ...]`` as ``[R, N, T * E, ...]``."""
+    return part.flatten(1, 2).transpose(1, 2)
 
 
 def shown(frames: int, agents: int, count: int) -> tuple[Tensor, Tensor]:

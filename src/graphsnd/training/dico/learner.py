@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from graphsnd.control import ControlledPolicy, Measurement, State
 from graphsnd.control.plan import carry_out
 from graphsnd.teams import StackedMLP
+from graphsnd.training.capture import Program
 from graphsnd.training.dico.frames import Frames, shown
 from graphsnd.training.dico.optimiser import Optimiser
 from graphsnd.training.dico.settings import ControlSettings
@@ -18,6 +20,15 @@ from graphsnd.training.dico.stopwatch import Stopwatch
 from graphsnd.training.dico.task import Group
 
 SUMS = ("scale", "saturated", "zero", "empty", "invalid", "value_loss", "overflow")
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A step of the optimisers on a minibatch of one size, and what it reads."""
+
+    index: Tensor  # int64 [runs, frames]
+    scale: Tensor  # [runs]
+    program: Program
 
 
 class Learner:
@@ -28,6 +39,7 @@ class Learner:
         critics: Batch ``(runs, agents)``, one output.
         groups: Arms of the runs, with their controllers.
         settings: The rest.
+        capture: Whether to record a step of the optimisers as a CUDA graph.
 
     Attributes:
         states: Of the controllers, one for each group.
@@ -35,7 +47,13 @@ class Learner:
     """
 
     def __init__(
-        self, policy: ControlledPolicy, critics: StackedMLP, groups: Sequence[Group], settings: ControlSettings
+        self,
+        policy: ControlledPolicy,
+        critics: StackedMLP,
+        groups: Sequence[Group],
+        settings: ControlSettings,
+        *,
+        capture: bool = False,
     ) -> None:
         self.policy, self.critics, self.groups, self.settings = policy, critics, groups, settings
         actors, device = list(policy.parameters()), policy.shared.weights[0].device
@@ -47,6 +65,10 @@ class Learner:
         counts = [group.rows.stop - group.rows.start for group in groups]
         self.states = [group.controller.initial((count,), device) for group, count in zip(groups, counts, strict=True)]
         self.sums = torch.zeros(len(SUMS), policy.batch[0], dtype=torch.float64, device=device)
+        # Where gradients flow through the estimate, it cannot be left out of what is recorded.
+        self.capture = capture and device.type == "cuda" and not settings.through
+        self.frames: Frames | None = None
+        self.recorded: dict[int, Recorded] = {}
         self.rested = True  # whether the third optimiser is at rest, so that steps without overflow may leave it out
 
     def scale(self) -> Tensor:
@@ -75,17 +97,42 @@ class Learner:
             progress: Called with the number of steps done.
         """
         self.sums.zero_()
+        # A recorded step reads the same memory in every iteration.
+        if self.frames is None or not self.capture:
+            self.frames = frames
+        else:
+            self.frames.copy_(frames)
         done = 0
         for _ in range(self.settings.passes):
             for index in shuffle().split(self.settings.minibatch, 1):
-                self.step(frames.take(index), generators, watch)
+                self.step(self.frames, index, generators, watch)
                 done += 1
                 progress(done)
 
-    def step(self, batch: Frames, generators: Sequence[torch.Generator], watch: Stopwatch) -> None:
-        """One minibatch: measure, then policy, critics, and means that left the box."""
-        scale = self.control(batch.observations, generators, watch)
+    def step(self, frames: Frames, index: Tensor, generators: Sequence[torch.Generator], watch: Stopwatch) -> None:
+        """One minibatch, frames ``index`` of every run: measure, then learn."""
+        scale = self.control(frames, index, generators, watch)
         self.sums[0] += scale.detach()
+        if not self.capture:
+            self.learn(frames.take(index), scale)
+            return
+        size = index.shape[1]
+        if size not in self.recorded:
+            self.recorded[size] = self._record(frames, torch.zeros_like(index), torch.zeros_like(scale))
+        recorded = self.recorded[size]
+        recorded.index.copy_(index)
+        recorded.scale.copy_(scale)
+        recorded.program()
+
+    def _record(self, frames: Frames, index: Tensor, scale: Tensor) -> Recorded:
+        changes = [part for name, part in self.tensors().items() if not name.startswith("control.")]
+        program = Program(
+            lambda: self.learn(frames.take(index), scale), [*changes, self.sums], scale.device, capture=True
+        )
+        return Recorded(index, scale, program)
+
+    def learn(self, batch: Frames, scale: Tensor) -> None:
+        """Policy, critics, and means that left the box: one step of each optimiser."""
         self.actor.step(self.policy_loss(batch, scale).sum())
         errors = (self.critics(batch.observations).squeeze(-1) - batch.returns).square().mean((1, 2))
         self.sums[5] += errors.detach()
@@ -100,17 +147,23 @@ class Learner:
         cut = ratio.clamp(1 - self.settings.clip, 1 + self.settings.clip)
         return -torch.minimum(ratio * batch.advantages, cut * batch.advantages).mean((1, 2))
 
-    def control(self, seen: Tensor, generators: Sequence[torch.Generator], watch: Stopwatch) -> Tensor:
-        """Measure every arm on some observations of a minibatch ``[runs, agents, m, f]``, step its controller.
+    def control(self, frames: Frames, index: Tensor, generators: Sequence[torch.Generator], watch: Stopwatch) -> Tensor:
+        """Measure every arm on some observations of a minibatch, step its controller.
 
         Returns:
             The scale of all runs, ``[runs]``.
         """
-        frame, agent = _places(seen.shape[2], seen.shape[1], self.settings.observations, seen.device)
+        runs, agents, count = frames.log_probs.shape
+        frame, agent = _places(index.shape[1], agents, self.settings.observations, index.device)
+        first = torch.arange(runs, device=index.device).unsqueeze(1) * agents
+        chosen = index[:, frame]
+        rows = frames.observations.flatten(0, 2)[(first + agent) * count + chosen]
         scales = []
         for place, group in enumerate(self.groups):
-            mine = seen[group.rows]
-            found = self._measure(group, mine[:, agent, frame], mine[:, :, frame, :2], generators[group.rows], watch)
+            where = None
+            if group.estimator.looks:
+                where = _of_frames(frames.places[group.rows], chosen[group.rows])
+            found = self._measure(group, rows[group.rows], where, generators[group.rows], watch)
             state = self.states[place]
             if group.controller.applied:
                 value = found.value * group.controller.scale(state)
@@ -122,16 +175,16 @@ class Learner:
         return torch.cat(scales)
 
     def _measure(
-        self, group: Group, rows: Tensor, places: Tensor, generators: Sequence[torch.Generator], watch: Stopwatch
+        self, group: Group, rows: Tensor, where: Tensor | None, generators: Sequence[torch.Generator], watch: Stopwatch
     ) -> Measurement:
-        """Rows are ``[g, K, f]``; the places of all agents in those frames ``[g, agents, K, 2]``."""
+        """Rows are ``[g, K, f]``; the places of all agents in those frames ``[g, K, agents, 2]``."""
         agents, device = self.policy.batch[1], rows.device
-        positions = places.transpose(1, 2)
         with torch.set_grad_enabled(group.controller.through):
             with watch(f"distances:{group.arm}"):
+                places = [None] * len(generators) if where is None else list(where)
                 plans = [
-                    group.estimator.plan(rows.shape[1], agents, each, device=device, positions=positions[run])
-                    for run, each in enumerate(generators)
+                    group.estimator.plan(rows.shape[1], agents, each, device=device, positions=place)
+                    for each, place in zip(generators, places, strict=True)
                 ]
             with watch(f"policies:{group.arm}"):
                 asked = [plan.agents for plan in plans if plan.agents is not None]
@@ -143,15 +196,23 @@ class Learner:
                 return carry_out(plans, values)
 
     def _pull_inside(self, seen: Tensor, scale: Tensor) -> None:
-        """Minimise the square of the longest way by which an agent's mean left [-1, 1], mean over frames."""
-        loc = self.policy.parameters_of(seen, scale)[0]
-        over = (loc - loc.detach().clamp(-1, 1)).square().sum(-1).amax(1)
-        self.sums[6] += over.detach().sqrt().mean(1)
-        # Without overflow the gradient is 0, and so is the step while Adam's moments are. Looking is free on a CPU.
-        if self.rested and seen.device.type == "cpu" and not bool(over.detach().any()):
+        """Minimise the square of the longest way by which an agent's mean left [-1, 1], mean over frames.
+
+        Only one agent of a frame has a gradient, and only where it is outside. So all agents are looked at without
+        one, and then those again: a hundredth of the rows or less.
+        """
+        with torch.no_grad():
+            over, agent = _beyond(self.policy.parameters_of(seen, scale)[0]).max(1)
+        self.sums[6] += over.sqrt().mean(1)
+        outside = over > 0
+        # Looking is free on a CPU. Without overflow the gradient is 0, and so is the step while Adam's moments are.
+        if seen.device.type == "cpu" and not bool(outside.any()):
+            if not self.rested:
+                self.inside.idle()
             return
         self.rested = False
-        self.inside.step(over.mean(1).sum())
+        loc = self.policy.means_of(seen, agent, outside, scale)
+        self.inside.step((_beyond(loc) * outside).sum() / over.shape[1])
 
     def _keep(self, place: int, after: State) -> None:
         self.states[place] = after
@@ -165,6 +226,17 @@ class Learner:
         for place, state in enumerate(self.states):
             found |= {f"control.{place}.{key}": part for key, part in state.tensors().items()}
         return found
+
+
+def _of_frames(places: Tensor, chosen: Tensor) -> Tensor:
+    """Of ``[g, agents, S, 2]``, in frames int64 ``[g, K]``: ``[g, K, agents, 2]``."""
+    index = chosen.unsqueeze(1).unsqueeze(-1).expand(-1, places.shape[1], -1, places.shape[3])
+    return places.gather(2, index).transpose(1, 2)
+
+
+def _beyond(loc: Tensor) -> Tensor:
+    """Squared distance of means ``[..., k]`` from the box [-1, 1]^k."""
+    return (loc - loc.detach().clamp(-1, 1)).square().sum(-1)
 
 
 @lru_cache(maxsize=8)

@@ -70,6 +70,18 @@ class ControlLog:
         self.file.close()
 
 
+def run_folder(row: ControlRow) -> str:
+    """A name for the files of a row's run; no colons, which some systems do not allow there.
+
+    Example:
+        >>> from types import SimpleNamespace as Row
+        >>> run_folder(Row(arm="bernoulli:0.1", target=0.12, seed=0)), run_folder(Row(arm="full", target=None, seed=1))
+        ('bernoulli-0.1-target-0.12-seed-0', 'full-seed-1')
+    """
+    target = "" if row.target is None else f"-target-{row.target:g}"
+    return f"{row.arm.replace(':', '-')}{target}-seed-{row.seed}"
+
+
 def read_control_rows(folder: Path) -> list[ControlRow]:
     """The rows of a folder's ``metrics.csv``; a last line that was cut off is left out.
 

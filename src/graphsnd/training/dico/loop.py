@@ -13,9 +13,10 @@ from graphsnd.errors import InputError
 from graphsnd.graphs.checks import check_integer
 from graphsnd.training.checkpoint import CHECKPOINT
 from graphsnd.training.dico.checkpoint import load_control, save_control
-from graphsnd.training.dico.log import ControlLog, ControlRow
+from graphsnd.training.dico.log import ControlLog, ControlRow, run_folder
 from graphsnd.training.dico.task import ControlTask
 from graphsnd.training.dico.trainer import ControlTrainer
+from graphsnd.training.log import TensorBoardLog
 from graphsnd.training.loop import interruptible
 
 
@@ -35,6 +36,7 @@ def control(
     device: str = "cpu",
     resume: bool = False,
     checkpoint_every: int = 10,
+    tensorboard: bool = False,
     capture: bool = True,
     report: Callable[[Sequence[ControlRow], ControlTrainer], None] = lambda rows, trainer: None,
     progress: Callable[[int], None] = lambda done: None,
@@ -47,6 +49,7 @@ def control(
         device: ``"cpu"`` or ``"cuda"``.
         resume: Go on from the folder's checkpoint, bit for bit on the same device with the same number of threads.
         checkpoint_every: Iterations between two checkpoints; there is one at the end in any case.
+        tensorboard: Whether to write event files too.
         capture: Passed to :class:`~graphsnd.training.dico.ControlTrainer`.
         report: Called after every iteration.
         progress: Called with the number of optimiser steps done in an iteration.
@@ -74,12 +77,16 @@ def control(
     folder.mkdir(parents=True, exist_ok=True)
     start, last = perf_counter(), task.settings.iterations
     with ExitStack() as stack:
-        log = ControlLog(folder, after=trainer.iteration)
-        stack.callback(log.close)
+        logs: list[ControlLog | TensorBoardLog] = [ControlLog(folder, after=trainer.iteration)]
+        if tensorboard:
+            logs.append(TensorBoardLog(folder / "tensorboard", after=trainer.iteration, place=run_folder))
+        for log in logs:
+            stack.callback(log.close)
         stop = stack.enter_context(interruptible())
         while trainer.iteration < last and not stop():
             rows = trainer.step(progress)
-            log.write(rows)
+            for log in logs:
+                log.write(rows)
             report(rows, trainer)
             if trainer.iteration % checkpoint_every == 0 and trainer.iteration < last:
                 save_control(folder, trainer, seconds=before + perf_counter() - start)

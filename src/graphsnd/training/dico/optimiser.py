@@ -28,7 +28,8 @@ class Optimiser:
         self, parameters: Sequence[nn.Parameter], *, learning_rate: float, epsilon: float, longest: float
     ) -> None:
         self.parameters, self.longest = list(parameters), longest
-        self.adam = torch.optim.Adam(self.parameters, lr=learning_rate, eps=epsilon, fused=True)
+        on_gpu = self.parameters[0].is_cuda  # where a step may be recorded
+        self.adam = torch.optim.Adam(self.parameters, lr=learning_rate, eps=epsilon, fused=True, capturable=on_gpu)
         for each in self.parameters:
             # Adam makes these in its first step; a checkpoint needs them before.
             zeros = {name: torch.zeros_like(each) for name in ("exp_avg", "exp_avg_sq")}
@@ -41,6 +42,13 @@ class Optimiser:
         factors = self.longest / squares.sum(0).sqrt().clamp_min(self.longest)
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient * factors.view(-1, *[1] * (gradient.dim() - 1))
+        self.adam.step()
+        self.adam.zero_grad(set_to_none=True)
+
+    def idle(self) -> None:
+        """A step without a gradient: Adam goes on in the direction it had."""
+        for parameter in self.parameters:
+            parameter.grad = torch.zeros_like(parameter)
         self.adam.step()
         self.adam.zero_grad(set_to_none=True)
 

@@ -67,10 +67,11 @@ def collect(world: World, policy: ControlledPolicy, critics: StackedMLP, episode
         memory: Written, apart from ``noise`` and ``scale``, which are read.
     """
     runs, steps, count = memory.done.shape
+    engine = policy.deviations.engine
     state, seen = episodes.state, episodes.observations
     for t in range(steps):
         rows = seen.unflatten(0, (runs, count))
-        by_agent = rows.transpose(1, 2)
+        by_agent = engine.prepare(rows.transpose(1, 2))
         distribution = policy.distribution(by_agent, memory.scale)
         drawn = act(distribution, memory.noise[:, t].transpose(1, 2))
         actions = drawn.transpose(1, 2)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from graphsnd.control import ControlledPolicy, ControlledTeam, audit
 from graphsnd.control.policy import joined, stacked
+from graphsnd.kernels.networks import engine_for
 from graphsnd.teams import StackedMLP
 from graphsnd.training.capture import Program
 from graphsnd.training.dico.frames import Frames, shown
@@ -36,7 +37,7 @@ class ControlTrainer:
     Args:
         task: Which runs.
         device: ``"cpu"`` or ``"cuda"``.
-        capture: Whether to record the rollout as a CUDA graph.
+        capture: Whether to record the rollout and the optimisers' steps as CUDA graphs.
 
     Attributes:
         iteration: Iterations that are done.
@@ -55,7 +56,7 @@ class ControlTrainer:
         self.device = self.world.device
         self.streams = [Streams.make(run.seed, self.device) for run in self.runs]
         policy, critics = self._networks(self.world)
-        self.learner = Learner(policy, critics, task.groups(self.device), self.settings)
+        self.learner = Learner(policy, critics, task.groups(self.device), self.settings, capture=capture)
         self.memory = Memory.empty(self.world, self.settings, policy)
         self.episodes = make_episodes(self.world, self.settings.environments, self.settings.steps, self.streams)
         self.iteration = 0
@@ -81,8 +82,11 @@ class ControlTrainer:
             device=self.device,
         )
         sizes = (world.observation_features, *settings.hidden, 1)
-        critics = [stacked((world.agents,), sizes, each, settings.activation) for each in sources]
-        return policy, joined(critics, self.device)
+        critics = joined([stacked((world.agents,), sizes, each, settings.activation) for each in sources], self.device)
+        for network in (policy.shared, policy.deviations, critics):
+            # All three have the same hidden layers, and so the same engine: they share what it makes of observations.
+            network.engine = engine_for(network.sizes, self.device, bfloat16=settings.bfloat16)
+        return policy, critics
 
     def step(self, progress: Callable[[int], None] = lambda done: None) -> list[ControlRow]:
         """One iteration: act, audit, learn.
@@ -105,7 +109,7 @@ class ControlTrainer:
         self.iteration += 1
         with rounded_products(self.device, self.settings.tf32), watch("learn"):
             generators = [hashed(run.seed, GRAPHS, self.iteration) for run in self.runs]
-            frames = Frames.of(self.memory, self.settings)
+            frames = Frames.of(self.memory, self.settings, self.learner.policy.deviations.engine)
             self.learner.update(frames, self._shuffle, generators, watch, progress)
         self.episodes.refill()
         return self._rows(audits, watch.read())

@@ -1,0 +1,157 @@
+"""Stacked networks as one differentiable function of their weights."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import torch
+import triton
+from torch import Tensor
+
+from graphsnd.kernels.gpu.networks import programs
+from graphsnd.kernels.gpu.networks.tiling import Even, Sorted
+
+ROWS = 64  # of a tile
+TALL = 128  # of a tile that only passes through, element by element
+STEP = 32  # features of the input taken at a time; inputs are padded to a multiple
+COLUMNS = 64  # hidden features of the second layer made at a time
+WARPS, STAGES = 4, 3
+SPLIT = 4096  # rows that one product of a weight's gradient sums over
+EXACT = os.environ.get("TRITON_INTERPRET") == "1"
+
+
+class Weights(NamedTuple):
+    """Of all networks, in the order in which autograd gives gradients back."""
+
+    w1: Tensor  # [networks, in, H], float32
+    b1: Tensor  # [networks, H]
+    w2: Tensor  # [networks, H, H]
+    b2: Tensor
+    w3: Tensor  # [networks, H, out]
+    b3: Tensor
+
+
+class Networks(torch.autograd.Function):
+    """``x`` is bfloat16 ``[rows, K]``; outputs float32, ``[networks, rows, out]`` or ``[tiles * size, out]``."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, tiling: Even | Sorted, kind: int, keep: bool, *weights: Tensor) -> Tensor:  # noqa: D102
+        w = Weights(*weights)
+        count, features, hidden = w.w1.shape
+        width, outputs = x.shape[1], w.w3.shape[2]
+        first = x.new_zeros(count, width, hidden)
+        first[:, :features] = w.w1
+        second, third = w.w2.to(x.dtype), w.w3.to(x.dtype)
+        rows = tiling.networks * tiling.rows if isinstance(tiling, Even) else len(tiling.index)
+        kept = [x.new_empty(rows if keep else 1, hidden), x.new_empty(rows, hidden)]
+        # A request that was left out reads the first row, which nobody may have written.
+        out = torch.zeros(rows if isinstance(tiling, Sorted) else 1, outputs, device=x.device)
+        where, grid, gather = _place(tiling, x, ROWS)
+        extra = (tiling.rows, tiling.group, tiling.tiles(ROWS)) if isinstance(tiling, Even) else (0, 1, 1)
+        programs.forward[grid](
+            x, *where, first, w.b1, second, w.b2, third, w.b3, *kept, out, *extra,
+            K=width, H=hidden, A=outputs, GATHER=gather, KEEP=keep, KIND=kind, EXACT=EXACT, ROWS=ROWS, STEP=STEP,
+            COLUMNS=COLUMNS, OUT=triton.next_power_of_2(outputs), num_warps=WARPS, num_stages=STAGES,
+        )  # fmt: skip
+        ctx.save_for_backward(x, second, third, *kept)
+        ctx.tiling, ctx.kind, ctx.features = tiling, kind, features
+        return _last(kept[1].view(count, -1, hidden), third, w.b3) if isinstance(tiling, Even) else out
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> Any:  # noqa: D102
+        x, second, third, h1, h2 = ctx.saved_tensors
+        tiling: Even | Sorted = ctx.tiling
+        slope = slopes[0].contiguous()
+        count, hidden, outputs = third.shape
+        rows = TALL if isinstance(tiling, Even) else tiling.size
+        where, (tiles,), gather = _place(tiling, x, rows)
+        d1, d2 = torch.empty_like(h1), torch.empty_like(h2)
+        s1, s2 = (torch.empty(tiles, hidden, device=x.device) for _ in range(2))
+        s3 = torch.empty(tiles, outputs, hidden, device=x.device)
+        extra = (tiling.rows, tiling.tiles(rows)) if isinstance(tiling, Even) else (0, 1)
+        shape = {"H": hidden, "GATHER": gather, "KIND": ctx.kind, "ROWS": rows, "COLUMNS": COLUMNS}
+        programs.backward_last[(tiles, hidden // COLUMNS)](
+            *where, third.mT.contiguous(), h2, slope, d2, s2, s3, *extra, A=outputs, **shape, num_warps=4
+        )
+        if isinstance(tiling, Even):
+            torch.bmm(d2.view(count, -1, hidden), second.mT, out=d1.view(count, -1, hidden))
+            programs.through_activation[(tiles, hidden // COLUMNS)](
+                h1, d1, s1, *extra, H=hidden, KIND=ctx.kind, ROWS=rows, COLUMNS=COLUMNS, num_warps=4
+            )
+            starts = torch.arange(count + 1, device=x.device) * tiling.tiles(rows)
+            g1, g2 = _even(x, d1, tiling), _even(h1, d2, tiling, own=True)
+            last = slope.view(count, -1, outputs).sum(1)
+        else:
+            programs.backward_first[(tiles,)](
+                *where, second.mT.contiguous(), h1, d2, d1, s1, *extra, **shape, num_warps=WARPS, num_stages=STAGES
+            )
+            starts = tiling.starts
+            g1, g2 = _ragged(x, d1, tiling, gather=True), _ragged(h1, d2, tiling, gather=False)
+            last = _ends(slope, tiling, count)
+        folded = [_fold(part, starts, count) for part in (s1, s2, s3)]
+        g3 = folded[2].view(count, outputs, hidden).transpose(1, 2)
+        return None, None, None, None, g1[:, : ctx.features], folded[0], g2, folded[1], g3, last
+
+
+def run(x: Tensor, tiling: Even | Sorted, kind: int, *weights: Tensor) -> Tensor:
+    """Apply :class:`Networks`; hidden features are kept only where a gradient may be asked for."""
+    keep = torch.is_grad_enabled() and any(weight.requires_grad for weight in weights)
+    return Networks.apply(x, tiling, kind, keep, *weights)
+
+
+def _place(tiling: Even | Sorted, x: Tensor, rows: int) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[int], bool]:
+    """Index, network and end of tiles, the grid, and whether rows are gathered."""
+    if isinstance(tiling, Even):
+        return (x, x, x), (tiling.networks * tiling.tiles(rows),), False
+    return (tiling.index, tiling.which, tiling.starts[-1:]), (len(tiling.which),), True
+
+
+def _last(hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """The last layer of every network; padded to eight outputs, fewer of which the library's products take slowly."""
+    wide = torch.nn.functional.pad(weight, (0, -weight.shape[2] % 8))
+    return _float_products(hidden, wide)[..., : weight.shape[2]] + bias.unsqueeze(1)
+
+
+def _even(x: Tensor, d: Tensor, tiling: Even, *, own: bool = False) -> Tensor:
+    """``x^T d`` of every network, in pieces that keep the whole GPU busy where networks are few."""
+    groups = tiling.networks if own else tiling.networks // tiling.group
+    pieces = next(n for n in range(min(64, -(-tiling.rows // SPLIT)), 0, -1) if tiling.rows % n == 0)
+    a = x.view(groups, pieces, -1, x.shape[1])
+    if groups < tiling.networks:
+        a = a.unsqueeze(1).expand(-1, tiling.group, -1, -1, -1)
+    a = a.reshape(tiling.networks * pieces, -1, x.shape[1])
+    b = d.view(tiling.networks * pieces, -1, d.shape[1])
+    found = _float_products(a.transpose(1, 2), b)
+    return found if pieces == 1 else found.view(tiling.networks, pieces, *found.shape[1:]).sum(1)
+
+
+def _float_products(a: Tensor, b: Tensor) -> Tensor:
+    if a.is_cuda:
+        return torch.bmm(a, b, out_dtype=torch.float32)
+    return torch.bmm(a.float(), b.float())
+
+
+def _ragged(x: Tensor, d: Tensor, tiling: Sorted, *, gather: bool) -> Tensor:
+    count, width, hidden = len(tiling.starts) - 1, x.shape[1], d.shape[1]
+    out = torch.empty(count, width, hidden, device=x.device)
+    block = 64
+    programs.products[(count, triton.cdiv(width, block))](
+        x, tiling.index, d, tiling.starts, out, K=width, H=hidden, GATHER=gather, ROWS=tiling.size, BLOCK=block,
+        num_warps=4,
+    )  # fmt: skip
+    return out
+
+
+def _fold(parts: Tensor, starts: Tensor, count: int) -> Tensor:
+    width = parts[0].numel()
+    out = torch.empty(count, width, device=parts.device)
+    block = min(256, width & -width)
+    programs.fold[(count, width // block)](parts, starts, out, WIDTH=block, num_warps=1)
+    return out
+
+
+def _ends(slope: Tensor, tiling: Sorted, count: int) -> Tensor:
+    """Sums of the outputs' slopes of every network."""
+    kept = torch.where(tiling.index.view(-1, 1) >= 0, slope, 0.0)
+    return _fold(kept.view(-1, tiling.size, slope.shape[1]).sum(1), tiling.starts, count)

@@ -1,0 +1,125 @@
+"""How stacked networks are run: here with plain torch, elsewhere by kernels that do the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+# In place: the backward of both reads the result, and no layer needs what stood there before.
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh_, "relu": torch.relu_}
+DENSE = 8  # requests for each network, on average, above which all networks run, each on as many rows
+
+
+class Engine:
+    """Plain torch, in the precision of the weights. Weights are ``[networks, in, out]``, biases ``[networks, 1, out]``.
+
+    Example:
+        >>> weights, biases = [torch.eye(2).expand(3, 2, 2)], [torch.zeros(3, 1, 2)]
+        >>> Engine().every(torch.ones(1, 4, 2), weights, biases, "tanh").shape
+        torch.Size([3, 4, 2])
+    """
+
+    def prepare(self, inputs: Tensor) -> Tensor:
+        """Inputs in the form that is read fastest; worth it for those that are read several times."""
+        return inputs
+
+    def every(self, inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str) -> Tensor:
+        """Run all networks.
+
+        Args:
+            inputs: ``[g, rows, in]``; g divides the number of networks, and so many after each other read the same.
+            weights: One for each layer.
+            biases: One for each layer.
+            activation: After every layer but the last.
+
+        Returns:
+            ``[networks, rows, out]``.
+        """
+        networks = len(weights[0])
+        if len(inputs) < networks:
+            inputs = inputs.unsqueeze(1).expand(-1, networks // len(inputs), -1, -1).reshape(-1, *inputs.shape[1:])
+        return layers(inputs, weights, biases, activation)
+
+    def some(
+        self,
+        inputs: Tensor,
+        networks: Tensor,
+        rows: Tensor,
+        weights: Sequence[Tensor],
+        biases: Sequence[Tensor],
+        activation: str,
+    ) -> Tensor:
+        """Answer requests; no other network is evaluated on anything.
+
+        Args:
+            inputs: ``[rows, in]``.
+            networks: int64 ``[requests]``, on the inputs' device or the CPU; the number of networks for a request that
+                is left out, and answered with 0.
+            rows: int64 ``[requests]``, the input of each, on the same device as ``networks``.
+            weights: One for each layer.
+            biases: One for each layer.
+            activation: After every layer but the last.
+
+        Returns:
+            ``[requests, out]``.
+        """
+        from graphsnd.teams import requests
+
+        count, device = len(weights[0]), inputs.device
+        kept = (networks < count).nonzero().squeeze(1)
+        asked, wanted = networks[kept], rows[kept]
+        out = biases[-1].new_zeros(len(networks), biases[-1].shape[-1])
+        if not len(kept):
+            return out
+        if len(asked) >= DENSE * count:
+            table, slots = by_network(asked, count)
+            answers = layers(inputs[wanted[table].to(device)], weights, biases, activation).flatten(0, 1)
+        else:
+            plan = requests.batches(asked.unsqueeze(1))
+            slots, parts = plan.slots.flatten(), []
+            for bucket in plan.buckets:
+                chosen = bucket.agents.to(device)
+                own = [[part.index_select(0, chosen) for part in all_] for all_ in (weights, biases)]
+                shown = inputs[wanted[bucket.requests].to(device)]
+                parts.append(layers(shown, own[0], own[1], activation).flatten(0, 1))
+            answers = torch.cat(parts)
+        found = answers.index_select(0, slots.to(device))
+        return found if len(kept) == len(networks) else out.index_copy(0, kept.to(device), found)
+
+
+def layers(inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str) -> Tensor:
+    """``[m, rows, in]`` through ``[m, in, out]`` weights and ``[m, 1, out]`` biases, layer by layer."""
+    hidden = inputs
+    for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+        hidden = ACTIVATIONS[activation](torch.baddbmm(bias, hidden, weight))
+    return torch.baddbmm(biases[-1], hidden, weights[-1])
+
+
+def by_network(networks: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Requests in a table with a row for every network, as long as the longest; no weights need be gathered then.
+
+    Args:
+        networks: int64, any shape, which network each request is for.
+        count: Number of networks.
+
+    Returns:
+        The table, int64 ``[count, longest]`` of requests, filled up with the first one; and where in it, counting row
+        by row, each request is.
+
+    Example:
+        >>> by_network(torch.tensor([1, 0, 1]), 2)
+        (tensor([[1, 0],
+                [0, 2]]), tensor([2, 0, 3]))
+    """
+    ordered, order = networks.flatten().sort(stable=True)
+    counts = torch.bincount(ordered, minlength=count)
+    longest = int(counts.max())
+    places = torch.arange(len(order), device=order.device) + (ordered * longest - (counts.cumsum(0) - counts)[ordered])
+    table = torch.zeros(count * longest, dtype=torch.int64, device=order.device).index_copy_(0, places, order)
+    slots = torch.empty_like(order).index_copy_(0, order, places)
+    return table.view(count, longest), slots
+
+
+PLAIN = Engine()

@@ -1,0 +1,89 @@
+"""The fused engine against plain torch, on a GPU; its tiling and its choice everywhere."""
+
+import itertools
+
+import pytest
+import torch
+
+from graphsnd.kernels.networks import engine_for
+from graphsnd.teams.engine import PLAIN, Engine
+
+CASES = [(3, 3, 70, 34, 64, 2), (4, 2, 130, 18, 128, 4), (1, 1, 9000, 154, 256, 1), (50, 1, 300, 154, 256, 2)]
+gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+def _weights(count: int, sizes: tuple[int, ...]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    generator = torch.Generator().manual_seed(0)
+    pairs = list(itertools.pairwise(sizes))
+    weights = [torch.randn(count, a, b, generator=generator).div(a**0.5).cuda().requires_grad_() for a, b in pairs]
+    return weights, [torch.randn(count, 1, b, generator=generator).cuda().requires_grad_() for _, b in pairs]
+
+
+def _apart(one: torch.Tensor, two: torch.Tensor) -> float:
+    return float((one.detach().double() - two.detach().double()).norm() / two.detach().double().norm())
+
+
+def _slopes(found: torch.Tensor, parts: list[torch.Tensor]) -> list[torch.Tensor]:
+    cotangent = torch.linspace(-1, 2, found.numel(), device=found.device).view_as(found)
+    return list(torch.autograd.grad((found * cotangent).sum(), parts))
+
+
+def test_engine_is_plain_where_the_fused_one_does_not_fit() -> None:
+    assert engine_for((18, 256, 256, 2), torch.device("cpu"), bfloat16=True) is PLAIN
+    for sizes in ((18, 256, 2), (18, 256, 64, 2), (18, 48, 48, 2), (18, 64, 64, 9)):
+        assert engine_for(sizes, torch.device("cuda"), bfloat16=True) is PLAIN
+    assert engine_for((18, 64, 64, 2), torch.device("cuda"), bfloat16=False) is PLAIN
+
+
+def _fused(sizes: tuple[int, ...]) -> Engine:
+    engine = engine_for(sizes, torch.device("cuda"), bfloat16=True)
+    assert engine is not PLAIN
+    return engine
+
+
+@gpu
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@pytest.mark.parametrize("case", CASES)
+def test_every_network_forwards_and_backwards(case: tuple[int, ...], activation: str) -> None:
+    count, groups, rows, features, hidden, outputs = case
+    sizes = (features, hidden, hidden, outputs)
+    weights, biases = _weights(count, sizes)
+    inputs = torch.randn(groups, rows, features, generator=torch.Generator().manual_seed(1)).cuda()
+    plain = PLAIN.every(inputs, weights, biases, activation)
+    fused = _fused(sizes).every(inputs, weights, biases, activation)
+    loose = 3 if activation == "relu" else 1  # rounding moves features across the kink
+    assert _apart(fused, plain) < 1e-2 * loose  # bfloat16 has 8 bits
+    for one, two in zip(_slopes(fused, [*weights, *biases]), _slopes(plain, [*weights, *biases]), strict=True):
+        assert _apart(one, two) < 2e-2 * loose
+    with torch.no_grad():
+        again = _fused(sizes).every(_fused(sizes).prepare(inputs), weights, biases, activation)
+    assert torch.equal(again, fused)
+
+
+@gpu
+@pytest.mark.parametrize("case", CASES)
+def test_requests_forwards_and_backwards(case: tuple[int, ...]) -> None:
+    count, _, rows, features, hidden, outputs = case
+    sizes = (features, hidden, hidden, outputs)
+    weights, biases = _weights(count, sizes)
+    generator = torch.Generator().manual_seed(2)
+    inputs = torch.randn(rows, features, generator=generator).cuda()
+    networks = torch.randint(0, count + 1, (500,), generator=generator).cuda()
+    chosen = torch.randint(0, rows, (500,), generator=generator).cuda()
+    plain = PLAIN.some(inputs, networks, chosen, weights, biases, "tanh")
+    fused = _fused(sizes).some(inputs, networks, chosen, weights, biases, "tanh")
+    assert bool((fused[networks == count] == 0).all())
+    assert _apart(fused, plain) < 1e-2
+    parts = [*weights, *biases]
+    for one, two in zip(_slopes(fused, parts), _slopes(plain, parts), strict=True):
+        assert _apart(one, two) < 2e-2
+    nothing = _fused(sizes).some(inputs, torch.full_like(networks, count), chosen, weights, biases, "tanh")
+    assert all(bool((slope == 0).all()) for slope in _slopes(nothing, parts))
+
+
+@gpu
+def test_same_bits_again() -> None:
+    weights, biases = _weights(5, (34, 256, 256, 2))
+    inputs = torch.randn(5, 1000, 34, generator=torch.Generator().manual_seed(3)).cuda()
+    first, second = (_slopes(_fused((34, 256, 256, 2)).every(inputs, weights, biases, "tanh"), weights) for _ in "ab")
+    assert all(torch.equal(one, two) for one, two in zip(first, second, strict=True))

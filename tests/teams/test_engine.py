@@ -1,0 +1,63 @@
+"""Engines answer as networks that are run one by one."""
+
+import itertools
+
+import pytest
+import torch
+
+from graphsnd.teams.engine import PLAIN, by_network
+
+
+def _networks(count: int, sizes: tuple[int, ...]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    generator = torch.Generator().manual_seed(0)
+    pairs = list(itertools.pairwise(sizes))
+    weights = [torch.randn(count, a, b, generator=generator).requires_grad_() for a, b in pairs]
+    return weights, [torch.randn(count, 1, b, generator=generator).requires_grad_() for _, b in pairs]
+
+
+def _one(row: torch.Tensor, network: int, weights: list[torch.Tensor], biases: list[torch.Tensor]) -> torch.Tensor:
+    for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+        row = row @ weight[network] + bias[network, 0]
+        row = torch.tanh(row) if layer < len(weights) - 1 else row
+    return row
+
+
+def test_groups_of_networks_read_the_same_inputs() -> None:
+    weights, biases = _networks(6, (3, 5, 2))
+    inputs = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(1))
+    found = PLAIN.every(inputs, weights, biases, "tanh")
+    for network in range(6):
+        expected = torch.stack([_one(row, network, weights, biases) for row in inputs[network // 3]])
+        torch.testing.assert_close(found[network], expected)
+
+
+@pytest.mark.parametrize("requests", [5, 200])
+def test_requests_are_answered_one_by_one(requests: int) -> None:
+    weights, biases = _networks(4, (3, 5, 2))
+    generator = torch.Generator().manual_seed(2)
+    inputs = torch.randn(7, 3, generator=generator)
+    networks = torch.randint(0, 5, (requests,), generator=generator)  # 4 is left out
+    rows = torch.randint(0, 7, (requests,), generator=generator)
+    networks[0] = 4
+    found = PLAIN.some(inputs, networks, rows, weights, biases, "tanh")
+    zero = torch.zeros(2)
+    pairs = zip(networks.tolist(), rows.tolist(), strict=True)
+    expected = torch.stack([zero if n == 4 else _one(inputs[r], n, weights, biases) for n, r in pairs])
+    torch.testing.assert_close(found, expected)
+    slopes = [torch.autograd.grad(each.square().sum(), weights) for each in (found, expected)]
+    for one, two in zip(*slopes, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-5)
+
+
+def test_without_requests_there_is_nothing() -> None:
+    weights, biases = _networks(4, (3, 5, 2))
+    found = PLAIN.some(
+        torch.randn(7, 3), torch.full((6,), 4), torch.zeros(6, dtype=torch.int64), weights, biases, "tanh"
+    )
+    assert torch.equal(found, torch.zeros(6, 2))
+
+
+def test_table_of_requests() -> None:
+    table, slots = by_network(torch.tensor([2, 0, 2, 2]), 3)
+    assert table[2].tolist() == [0, 2, 3]
+    assert table.flatten()[slots].tolist() == [0, 1, 2, 3]
