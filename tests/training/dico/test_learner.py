@@ -124,6 +124,18 @@ def test_gradient_of_the_overflow_is_that_of_all_rows(shape: tuple[int, ...]) ->
         torch.testing.assert_close(each, expected, rtol=1e-5, atol=1e-8)
 
 
+def test_both_ways_to_pull_means_inside_agree() -> None:
+    sparse, dense = _trainer(), _trainer()
+    for trainer, pull in ((sparse, "_pull_inside"), (dense, "_pull_all")):
+        batch, learner = _batch(trainer), trainer.learner
+        with torch.no_grad():
+            learner.policy.deviations.biases[-1].copy_(torch.linspace(-1.2, 1.2, 8).view(1, 4, 1, 2))
+        for _ in range(3):
+            getattr(learner, pull)(batch.observations, torch.ones(1))
+    for name, part in sparse.learner.tensors().items():
+        torch.testing.assert_close(part, dense.learner.tensors()[name], rtol=1e-4, atol=1e-6, msg=name)
+
+
 def test_leaving_the_rested_optimiser_out_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = _trainer(), _trainer()
     two.learner.rested = False

@@ -12,6 +12,7 @@ from torch import Tensor
 from graphsnd.control import ControlledPolicy, Measurement, State
 from graphsnd.control.plan import carry_out
 from graphsnd.teams import StackedMLP
+from graphsnd.teams.engine import PLAIN
 from graphsnd.training.capture import Program
 from graphsnd.training.dico.frames import Frames, shown
 from graphsnd.training.dico.optimiser import Optimiser
@@ -201,18 +202,28 @@ class Learner:
         Only one agent of a frame has a gradient, and only where it is outside. So all agents are looked at without
         one, and then those again: a hundredth of the rows or less.
         """
+        if seen.is_cuda and self.policy.deviations.engine is PLAIN:
+            self._pull_all(seen, scale)  # plain torch would have to wait for the number of rows
+            return
         with torch.no_grad():
             over, agent = _beyond(self.policy.parameters_of(seen, scale)[0]).max(1)
         self.sums[6] += over.sqrt().mean(1)
         outside = over > 0
         # Looking is free on a CPU. Without overflow the gradient is 0, and so is the step while Adam's moments are.
-        if seen.device.type == "cpu" and not bool(outside.any()):
+        if not seen.is_cuda and not bool(outside.any()):
             if not self.rested:
                 self.inside.idle()
             return
         self.rested = False
         loc = self.policy.means_of(seen, agent, outside, scale)
         self.inside.step((_beyond(loc) * outside).sum() / over.shape[1])
+
+    def _pull_all(self, seen: Tensor, scale: Tensor) -> None:
+        """The same with a gradient for every row."""
+        over = _beyond(self.policy.parameters_of(seen, scale)[0]).amax(1)
+        self.sums[6] += over.detach().sqrt().mean(1)
+        self.rested = False
+        self.inside.step(over.mean(1).sum())
 
     def _keep(self, place: int, after: State) -> None:
         self.states[place] = after
