@@ -16,7 +16,6 @@ from graphsnd.estimation import (
     AgentSubset,
     AllPairs,
     Design,
-    Estimate,
     FixedGraph,
     FreshCirculant,
     FreshMatching,
@@ -28,6 +27,7 @@ from graphsnd.estimation.sampling.draws import device_generator
 from graphsnd.estimation.sampling.sample import draw
 from graphsnd.estimation.sampling.source import BehaviorSource
 from graphsnd.estimation.sampling.template import variance
+from graphsnd.reproduce.repeats import name, repeat
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
 
 PAPER = "fixed bernoulli:0.1"
@@ -82,13 +82,13 @@ def compare_designs(
         behavior = team.evaluate(observations)
     truth = estimate(behavior, design=AllPairs()).value
     designs = contestants(team.agents, len(observations))
-    rows = [_errors(behavior, design, truth, draws, seed) for design in designs]
+    rows = [repeat(behavior, design, truth, draws=draws, seed=seed) for design in designs]
     paper = rows[0]
     designs = [*designs, matched := _as_good_as(behavior, truth, paper["rmse"], seed)]
-    rows.append({**_errors(behavior, matched, truth, draws, seed), "matched": True})
+    rows.append({**repeat(behavior, matched, truth, draws=draws, seed=seed), "matched": True})
     clock = Clock(observations.device)
     calls = [Contestant("all pairs", _timed(team, observations, AllPairs(), seed))]
-    calls += [Contestant(_name(design), _timed(team, observations, design, seed)) for design in designs]
+    calls += [Contestant(name(design), _timed(team, observations, design, seed)) for design in designs]
     times = take_turns(calls, clock, rounds=rounds, seconds=seconds)
     for row in rows:
         row["time"] = times[row["name"]]
@@ -104,35 +104,6 @@ def compare_designs(
         "exact_time": times["all pairs"],
         "designs": rows,
     }
-
-
-def _errors(behavior: Behavior, design: Design, truth: float, draws: int, seed: int) -> dict[str, Any]:
-    found = [one for k in range(draws) if (one := _draw(behavior, design, seed + k)) is not None]
-    errors = torch.tensor([one.value / truth - 1 for one in found], dtype=torch.float64)
-    n = behavior.agents
-    used = found[0].observations
-    share = math.sqrt(2 / len(errors))  # relative spread of a mean square of normal errors
-    rmse = float(errors.square().mean().sqrt())
-    return {
-        "name": _name(design),
-        "rmse": rmse,
-        "rmse_interval": [rmse * math.sqrt(max(0.0, 1 - 1.96 * share)), rmse * math.sqrt(1 + 1.96 * share)],
-        "bias": float(errors.mean()),
-        "bias_error": float(errors.std() / len(errors) ** 0.5),
-        "standard_error": sum(one.standard_error for one in found) / len(found) / truth,
-        "pairs": design.pairs(n),
-        "observations": used,
-        "distances": design.pairs(n) * used,
-        "evaluations": design.evaluations(n) * used,
-        "empty_draws": draws - len(found),
-    }
-
-
-def _draw(behavior: Behavior, design: Design, seed: int) -> Estimate | None:
-    try:
-        return estimate(behavior, design=design, seed=seed)
-    except EmptyDrawError:  # has no mean
-        return None
 
 
 def _as_good_as(behavior: Behavior, truth: float, rmse: float, seed: int) -> ObservationSubset:
@@ -171,10 +142,6 @@ def _timed(team: Team, observations: Tensor, design: Design, seed: int) -> Calla
         return None
 
     return call
-
-
-def _name(design: Design) -> str:
-    return f"{design.name}, HT" if getattr(design, "weighting", None) is Weighting.HORVITZ_THOMPSON else design.name
 
 
 def to_tolerance(

@@ -1,6 +1,43 @@
-"""The paper's experiments as functions, one module each, on the library's own parts."""
+"""The paper's experiments, one module each, on the library's own parts, and its claims held against them.
 
-from graphsnd.reproduce.expanders import Family, ablation, degrees, initial_team
-from graphsnd.reproduce.ratios import Row, Summary, compare, summarise
+An :class:`Experiment` runs at a :class:`Scale` and leaves numbers; a :class:`Claim` says which number decides it and by
+which rule, fixed beforehand; :func:`judge_all` holds the claims against a folder of results.
+"""
 
-__all__ = ["Family", "Row", "Summary", "ablation", "compare", "degrees", "initial_team", "summarise"]
+from graphsnd.reproduce.cells import Cells
+from graphsnd.reproduce.claims import Claim, load_claims
+from graphsnd.reproduce.expanders import Family, Row, Summary, ablation, compare, degrees, initial_team, summarise
+from graphsnd.reproduce.experiment import Experiment, Number, Outcome, Scale
+from graphsnd.reproduce.registry import NAMES, find
+from graphsnd.reproduce.rules import Rule
+from graphsnd.reproduce.runner import run
+from graphsnd.reproduce.store import Result, read_result
+from graphsnd.reproduce.verdicts import Judged, Verdict, judge, judge_all
+
+__all__ = [
+    "NAMES",
+    "Cells",
+    "Claim",
+    "Experiment",
+    "Family",
+    "Judged",
+    "Number",
+    "Outcome",
+    "Result",
+    "Row",
+    "Rule",
+    "Scale",
+    "Summary",
+    "Verdict",
+    "ablation",
+    "compare",
+    "degrees",
+    "find",
+    "initial_team",
+    "judge",
+    "judge_all",
+    "load_claims",
+    "read_result",
+    "run",
+    "summarise",
+]

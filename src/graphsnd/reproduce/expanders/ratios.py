@@ -5,6 +5,7 @@ A row holds the measured ratio and, for the same graph and the same team,
 *for every metric*: the forwarding index of the graph and the distortion theorem;
 *for every distance of negative type*: the eigenvalues of its Laplacian;
 *for this matrix of distances*: the paper's spectral bound, and the sharper one from the same proof;
+*for its largest entry, over random regular graphs*: the paper's probabilistic bound, and one that holds for every n;
 *for this matrix, the agents numbered at random*: the exact standard deviation of the ratio.
 """
 
@@ -13,57 +14,41 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 from graphsnd import bounds
-from graphsnd.bounds.distortion import Distortion, distortion
 from graphsnd.bounds.nuclear import symmetric
 from graphsnd.bounds.relabel import split_squares
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
+from graphsnd.reproduce.expanders.facts import Facts, look
+
+DELTA = 0.1  # of the probabilistic bounds
 
 
 @dataclass(frozen=True)
-class Row:
-    """One graph on one team. What is not defined for it is None, never a number that looks like one."""
+class Row(Facts):
+    """One graph on one team. What is not defined for them is None."""
 
-    n: int
-    asked_degree: int  # of the protocol
-    degree: int  # that was used: one more where n times the asked one is odd
-    family: str
-    seed: int | None  # None where the graph is not drawn
-    edges: int
-    connected: bool
     snd: float
     graph_snd: float
     ratio: float | None  # Graph-SND / SND; None for identical agents
     reciprocal: float | None  # SND / Graph-SND, the theorem's ratio; None where Graph-SND is 0
     difference: float  # |Graph-SND - SND|
-    lambda_2: float  # largest absolute eigenvalue after the first
-    gap: float
-    ramanujan: bool
-    forwarding_lower: float | None  # of the fractional index, certified; None when disconnected or not asked for
-    forwarding_upper: float | None
-    integral_lower: float | None  # of the index with one path a pair
-    integral_upper: float | None
-    distortion_low: float | None  # SND / Graph-SND is at least this for every metric ...
-    distortion_high: float | None  # ... and at most this
-    ratio_low: float  # Graph-SND / SND, for every distance of negative type, from the Laplacian ...
-    ratio_high: float
     spectral: float | None  # the paper's bound on |Graph-SND / SND - 1|; regular graphs only, as below
     spectral_low: float | None  # Graph-SND / SND, for this matrix, from the centred form of the paper's proof
     spectral_high: float | None
     rho: float | None  # normalised nuclear norm
+    probabilistic: float | None  # the paper's bound on the same, all but DELTA of random regular graphs
+    probabilistic_finite: float | None  # the one that needs no limit of n
     nuclear_norm: float  # of the matrix of distances
+    largest: float  # of its entries
     effect_share: float  # of the variance of the distances that is due to single agents
     predicted: float | None  # standard deviation of the ratio over random numberings; None for graphs not drawn
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return asdict(self)
+    sampled: float | None  # the same for a uniform sample of as many pairs; None for identical agents
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +59,7 @@ class Distances:
     snd: float
     nuclear_norm: float
     effect_share: float
+    variance: float  # of the distances of all pairs
 
     @classmethod
     def of(cls, matrix: Tensor) -> Distances:
@@ -82,7 +68,12 @@ class Distances:
         n = len(values)
         effects, rest = (float(part) for part in split_squares(values))
         share = effects / (effects + rest) if effects + rest else 0.0
-        return cls(values, float(values.sum()) / (n * (n - 1)), bounds.nuclear_norm(values).value, share)
+        variance = (effects + rest) / max(1, math.comb(n, 2) - 1)
+        return cls(values, float(values.sum()) / (n * (n - 1)), bounds.nuclear_norm(values).value, share, variance)
+
+    def uniform_error(self, edges: int) -> float:
+        """Standard deviation of the mean over so many pairs, a simple random sample of all."""
+        return math.sqrt(self.variance * (1 / edges - 1 / math.comb(len(self.matrix), 2)))
 
 
 def compare(
@@ -95,6 +86,7 @@ def compare(
     seed: int | None = None,
     forwarding: bool = True,
     seconds: float | None = None,
+    facts: Facts | None = None,
 ) -> Row:
     """Measure one graph.
 
@@ -107,6 +99,7 @@ def compare(
         seed: Of the draw; None for a graph that was not drawn.
         forwarding: Whether to compute the forwarding index.
         seconds: Time limit of its search, see :func:`~graphsnd.bounds.forwarding.forwarding_index`.
+        facts: Of this graph, where they are known already; the options above are then not looked at.
 
     Raises:
         InputError: For a graph on other agents, with weights or without edges.
@@ -121,58 +114,41 @@ def compare(
     n, snd = len(distances.matrix), distances.snd
     if graph.n != n or graph.m == 0 or graph.weights is not None:
         raise InputError("graph", f"on {n} agents, with edges and without weights", repr(graph))
+    if facts is None:
+        options: dict[str, Any] = {"asked_degree": asked_degree, "seed": seed, "seconds": seconds}
+        facts = look(graph, family=family, degree=degree, forwarding=forwarding, **options)
     i, j = graph.edges.cpu().T
     value = float(distances.matrix[i, j].mean())
-    found = bounds.spectrum(graph)
     drawn = graph.inclusion is not None and snd > 0
     error = math.sqrt(float(bounds.relabelling_variance(distances.matrix, graph.degrees()))) if drawn else 0.0
-    routed = distortion(graph, seconds=seconds) if forwarding and found.connected else None
-    laplacian = bounds.spectral_ratio(graph)
     return Row(
-        n=n,
-        asked_degree=degree if asked_degree is None else asked_degree,
-        degree=degree,
-        family=family,
-        seed=seed,
-        edges=graph.m,
-        connected=found.connected,
+        **facts.to_dict(),
         snd=snd,
         graph_snd=value,
         ratio=value / snd if snd else None,
         reciprocal=snd / value if value else None,
         difference=abs(value - snd),
-        lambda_2=found.second,
-        gap=found.gap,
-        ramanujan=found.ramanujan,
-        **_routes(routed),
-        ratio_low=laplacian.low,
-        ratio_high=laplacian.high,
-        **_spectral(graph, distances.matrix, regular=found.regular),
+        **_regular_bounds(graph, distances),
         nuclear_norm=distances.nuclear_norm,
+        largest=float(distances.matrix.max()),
         effect_share=distances.effect_share,
         predicted=error / snd if drawn else None,
+        sampled=distances.uniform_error(graph.m) / snd if snd else None,
     )
 
 
-def _routes(found: Distortion | None) -> dict[str, float | None]:
-    low, high = (None, None) if found is None else found.interval(1.0)
-    index = None if found is None else found.index
-    return {
-        "forwarding_lower": None if index is None else index.lower,
-        "forwarding_upper": None if index is None else index.upper,
-        "integral_lower": None if index is None else index.integral_lower,
-        "integral_upper": None if index is None else index.integral,
-        "distortion_low": low,
-        "distortion_high": high,
-    }
-
-
-def _spectral(graph: Graph, matrix: Tensor, *, regular: bool) -> dict[str, float | None]:
-    names = ("spectral", "spectral_low", "spectral_high", "rho")
-    if not regular:
+def _regular_bounds(graph: Graph, distances: Distances) -> dict[str, Any]:
+    names = ("spectral", "spectral_low", "spectral_high", "rho", "probabilistic", "probabilistic_finite")
+    counts = graph.degrees()
+    degree = int(counts[0])
+    if not bool((counts == degree).all()):
         return dict.fromkeys(names)
-    bound = bounds.spectral_bound(graph, matrix)
-    return dict(zip(names, (bound.relative, bound.low, bound.high, bound.rho), strict=True))
+    bound = bounds.spectral_bound(graph, distances.matrix)
+    chances: list[float | None] = [None, None]
+    if graph.inclusion is not None and degree >= 3 and distances.snd > 0:
+        size = float(distances.matrix.max()) / distances.snd, graph.n, degree, DELTA
+        chances = [bounds.paper_random_regular_bound(*size), bounds.random_regular_bound(*size)]
+    return dict(zip(names, (bound.relative, bound.low, bound.high, bound.rho, *chances), strict=True))
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import itertools
+import math
+import statistics
+
 import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.reproduce.ratios import Distances, compare, summarise
+from graphsnd.reproduce.expanders.facts import look
+from graphsnd.reproduce.expanders.ratios import DELTA, Distances, compare, summarise
 
 
 def distances(n: int = 9) -> Distances:
@@ -58,3 +63,33 @@ def test_bad_graphs() -> None:
     for graph in (gs.graphs.complete(5), empty, weighted):
         with pytest.raises(gs.InputError, match="graph"):
             compare(team, graph, family="", degree=1)
+
+
+def test_known_facts_are_taken_over() -> None:
+    team, graph = distances(), gs.graphs.random_regular(9, 4, seed=3)
+    found = compare(team, graph, family="regular", degree=4, asked_degree=3, seed=3)
+    again = compare(
+        team, graph, family="", degree=0, facts=look(graph, family="regular", degree=4, asked_degree=3, seed=3)
+    )
+    assert again == found
+
+
+def test_a_uniform_sample_by_all_of_its_draws() -> None:
+    team = distances(4)
+    pairs = [float(team.matrix[i, j]) for i, j in itertools.combinations(range(4), 2)]
+    means = [statistics.fmean(drawn) for drawn in itertools.combinations(pairs, 3)]
+    assert team.uniform_error(3) == pytest.approx(statistics.pstdev(means))
+    row = compare(team, gs.graphs.uniform(4, 3, seed=0), family="uniform", degree=1, forwarding=False)
+    assert row.sampled == pytest.approx(statistics.pstdev(means) / team.snd)
+
+
+def test_bounds_over_random_regular_graphs() -> None:
+    team = distances(10)
+    row = compare(team, gs.graphs.random_regular(10, 4, seed=0), family="regular", degree=4, forwarding=False)
+    largest = float(team.matrix.max()) / team.snd
+    assert row.probabilistic == pytest.approx(largest * math.sqrt(8 / 40 * (math.log(4 / DELTA) + 15 / 4)))
+    assert row.probabilistic_finite is not None
+    assert row.probabilistic_finite < row.probabilistic
+    fixed = compare(team, gs.graphs.circulant(10, shifts=[1, 2]), family="ring", degree=4, forwarding=False)
+    assert (fixed.probabilistic, fixed.probabilistic_finite) == (None, None)
+    assert fixed.spectral is not None

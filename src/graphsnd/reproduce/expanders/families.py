@@ -1,0 +1,83 @@
+r"""The families of graphs that the ablation compares, at equal numbers of edges.
+
+Degrees are ceil(log2 n), ceil(2 log2 n) and ceil(4 log2 n), as the paper's text has them; code that takes multiples of
+ceil(log2 n) gets 24 for 23. Uniform and trimmed nearest-neighbour graphs have exactly the nd/2 edges of the regular
+ones, Bernoulli graphs on average. The undirected union of k = d nearest neighbours, which the paper's figures show, has
+more, and stands beside the trimmed one because that is seldom connected.
+
+Seeds are plain integers: ``graphs.random_regular(n, d, seed=s)`` is the graph of a row.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+
+from torch import Tensor
+
+from graphsnd import bounds, graphs
+from graphsnd.graphs import Graph
+
+SIZES, SEEDS = (50, 100, 200, 500), (0, 1, 2, 3, 4)
+BEST_OF = 8  # graphs from which the one with the best eigenvalues is kept
+
+
+class Family(Enum):
+    """The families that are compared."""
+
+    REGULAR = "random regular"
+    BERNOULLI = "bernoulli"
+    UNIFORM = "uniform"
+    KNN = "knn, trimmed"
+    UNION = "knn, union"
+    CIRCULANT = "relabelled circulant"
+    BEST = f"best of {BEST_OF} regular"
+
+    @property
+    def drawn(self) -> bool:
+        """Whether a graph depends on a seed; else it depends on the team."""
+        return self not in (Family.KNN, Family.UNION)
+
+
+# The four of the paper, at equal numbers of edges.
+FOUR = (Family.REGULAR, Family.BERNOULLI, Family.UNIFORM, Family.KNN)
+
+
+def degrees(n: int) -> list[tuple[int, int]]:
+    """The protocol's degrees, and those that are used: one more where n times the degree is odd.
+
+    Degrees at which the graph would be complete or impossible are left out, which takes fewer than 23 agents.
+
+    Example:
+        >>> degrees(50), degrees(13)
+        ([(6, 6), (12, 12), (23, 23)], [(4, 4), (8, 8)])
+    """
+    asked = [math.ceil(factor * math.log2(n)) for factor in (1, 2, 4)]
+    used = [(d, d + n * d % 2) for d in asked]
+    return [(d, use) for d, use in used if use < n - 1]
+
+
+def build(family: Family, n: int, degree: int, seed: int, positions: Tensor) -> Graph:
+    """A graph of a family with n * degree / 2 edges; more for the union of nearest neighbours.
+
+    Args:
+        family: Which.
+        n: Number of agents.
+        degree: Mean degree, n * degree even.
+        seed: Of the draw.
+        positions: ``[n, f]``, in which neighbours are near: the mean actions. Not looked at for drawn graphs.
+    """
+    edges = n * degree // 2
+    if family is Family.REGULAR:
+        return graphs.random_regular(n, degree, seed=seed)
+    if family is Family.BERNOULLI:
+        return graphs.bernoulli(n, edges / math.comb(n, 2), seed=seed)
+    if family is Family.UNIFORM:
+        return graphs.uniform(n, edges, seed=seed)
+    if family is Family.CIRCULANT:
+        return graphs.circulant(n, degree, seed=seed, relabel=True)
+    if family is Family.BEST:
+        return bounds.best_of(BEST_OF, n, degree, seed=seed)
+    union = graphs.knn(positions, degree)
+    # It has nd/2 edges at least, since every agent has d of its own.
+    return union if family is Family.UNION else graphs.trim(union, edges, positions=positions)

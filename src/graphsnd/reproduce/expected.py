@@ -1,0 +1,124 @@
+r"""The error that a draw of a graph should have, from the distances of a whole team.
+
+The mean over the edges of a Bernoulli graph is unbiased given that the graph has an edge. With N pairs, the variance
+:math:`S^2` of their distances (N - 1 in its denominator) and M edges, its error then has the variance
+
+.. math:: S^2 \left( \mathrm{E}[1/M \mid M \ge 1] - 1/N \right)
+
+exactly. On a random regular graph, a relabelled one, it is :func:`graphsnd.bounds.relabelling_variance`. Where a
+template is laid over new agents at each of t out of T observations o, with :math:`V` the mean of those variances and
+:math:`B` the variance of :math:`\mathrm{SND}_o` (T - 1 in its denominator), it is
+
+.. math:: (B + V) / t - B / T.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphsnd import bounds
+from graphsnd.behavior import Behavior
+from graphsnd.errors import InputError
+from graphsnd.estimation import AgentSubset, FreshDesign
+from graphsnd.estimation.sampling.source import BehaviorSource
+from graphsnd.estimation.sampling.template import products, variance
+
+CHUNK = 1 << 21  # distances at a time
+
+
+def bernoulli_error(distances: Tensor, p: float) -> float:
+    r"""Standard deviation of the mean over the edges of a Bernoulli graph that has an edge, exactly.
+
+    Args:
+        distances: Symmetric ``[n, n]``.
+        p: Probability of a pair.
+
+    Example:
+        >>> line = torch.arange(3.0)
+        >>> round(bernoulli_error((line[:, None] - line).abs(), 0.5) ** 2, 6)  # S^2 = 1/3, E[1/M] = 29/42
+        0.119048
+    """
+    from scipy.stats import binom
+
+    n = len(distances)
+    i, j = torch.triu_indices(n, n, offset=1)
+    values = distances[i, j].double().cpu()
+    counts = torch.arange(1, len(values) + 1).double()
+    chances = torch.from_numpy(binom.pmf(counts.numpy(), len(values), p))
+    inverse = float((chances / counts).sum() / chances.sum())
+    return float(values.std(correction=1)) * math.sqrt(max(0.0, inverse - 1 / len(values)))
+
+
+def regular_error(distances: Tensor, degree: int) -> float:
+    """Standard deviation of the mean over the edges of a randomly numbered regular graph, exactly.
+
+    Args:
+        distances: Symmetric ``[n, n]``.
+        degree: Of every agent.
+
+    Example:
+        >>> a = torch.arange(4.0)
+        >>> regular_error((a[:, None] + a) * ~torch.eye(4, dtype=torch.bool), 2)  # effects of agents alone cancel
+        0.0
+    """
+    return math.sqrt(max(0.0, float(bounds.relabelling_variance(distances, [degree] * len(distances)))))
+
+
+@dataclass(frozen=True, eq=False)
+class Redrawn:
+    """What the error of pairs that are redrawn at every observation depends on, of one team."""
+
+    agents: int
+    observations: int
+    snd: float
+    between: float  # variance over observations of the diversity at each
+    moments: Tensor  # float64 [3], mean products of distances, over all pairs of pairs and observations
+
+    @classmethod
+    def of(cls, behavior: Behavior) -> Redrawn:
+        """From all pairs at all observations.
+
+        Raises:
+            InputError: For fewer than four agents, among whom no two pairs are disjoint.
+        """
+        source = BehaviorSource(behavior, None)
+        n, total = source.agents, source.observations
+        if n < 4 or total < 2:
+            raise InputError("behavior", "of at least 4 agents on 2 observations", repr(behavior))
+        everybody = AgentSubset(n).template(n)
+        means, moments = [], []
+        for index in torch.arange(total, device=source.device).split(max(1, CHUNK // everybody.m)):
+            agents = torch.arange(n, device=source.device).expand(len(index), n)
+            distances = source.distances(index, agents, everybody)
+            found = products(distances, everybody)
+            assert found is not None  # pairs of four agents meet, and some do not
+            means.append(distances.double().mean(1).cpu())
+            moments.append(found.sum(0).cpu())
+        each = torch.cat(means)
+        return cls(n, total, float(each.mean()), float(each.var(correction=1)), torch.stack(moments).sum(0) / total)
+
+    def own(self, design: FreshDesign) -> float:
+        """The variance at one observation that comes from the choice of agents, mean over observations."""
+        template = design.template(self.agents)
+        return variance(self.moments, self.agents, template.m, template.meeting())
+
+    def error(self, design: FreshDesign, count: int | None = None) -> float:
+        """Standard deviation of a design at so many random observations, all of them when None.
+
+        Example:
+            >>> import graphsnd as gs
+            >>> team = gs.Deterministic(torch.randn(30, 5, 2, generator=torch.Generator().manual_seed(0)))
+            >>> Redrawn.of(team).error(gs.AgentSubset(5))  # everybody
+            0.0
+        """
+        count = self.observations if count is None else count
+        found = (self.between + self.own(design)) / count - self.between / self.observations
+        return math.sqrt(max(0.0, found))
+
+    def observations_for(self, design: FreshDesign, error: float) -> int:
+        """Random observations at which a design has this standard deviation or less; perhaps more than there are."""
+        return math.ceil((self.between + self.own(design)) / (error**2 + self.between / self.observations))

@@ -1,0 +1,175 @@
+"""The paper's statements about Graph-SND on a fixed graph, tried on small teams and many graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import networkx
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from graphsnd import graphs, kernels
+from graphsnd.behavior import Gaussian
+from graphsnd.graphs import Graph
+from graphsnd.metric import edge_distances, graph_snd, snd
+from graphsnd.training.streams import hashed
+
+OBSERVATIONS = 24
+KNN = [(n, k) for n in (16, 64, 256) for k in (1, 3, 8)]
+
+
+def random_team(n: int, generator: torch.Generator) -> Gaussian:
+    """Agents with nothing in common, in float64."""
+    loc = torch.randn(OBSERVATIONS, n, 2, generator=generator, dtype=torch.float64)
+    return Gaussian(loc, torch.rand(n, 2, generator=generator, dtype=torch.float64))
+
+
+def picked(team: Gaussian, agents: Tensor) -> Gaussian:
+    """The team whose agent i is agent ``agents[i]`` of another; an agent may be picked twice."""
+    return Gaussian(team.loc[..., agents, :], team.scale[..., agents, :])
+
+
+def backends() -> list[str]:
+    """The kernels that this machine can run on the CPU."""
+    return [name for name, missing in kernels.available().items() if missing is None and name != "gpu"]
+
+
+def nonnegativity_failures(cases: int, seed: int) -> int:
+    """How often Graph-SND has a wrong sign, or is zero where it should not be, or the reverse (Proposition 3).
+
+    Agents come in kinds, weights may be 0, and so may be all of them. Graph-SND should be 0 exactly where every edge
+    with weight joins two agents of a kind, which includes the convention for graphs without weight.
+
+    Example:
+        >>> nonnegativity_failures(20, 0)
+        0
+    """
+    generator = hashed(seed, 1)
+    failures = 0
+    for _ in range(cases):
+        n = int(torch.randint(2, 9, (), generator=generator))
+        kinds = torch.randint(int(torch.randint(1, n + 1, (), generator=generator)), (n,), generator=generator)
+        drawn = graphs.bernoulli(n, 0.4, seed=generator)
+        weights = torch.rand(drawn.m, generator=generator) * (torch.rand(drawn.m, generator=generator) < 0.5)
+        i, j = drawn.edges[weights > 0].T
+        zero = bool((kinds[i] == kinds[j]).all())
+        team, graph = picked(random_team(n, generator), kinds), Graph(n, drawn.edges, weights)
+        values = [float(graph_snd(team, graph, backend=backend)) for backend in backends()]
+        failures += sum(value < 0 or (value == 0) != zero for value in values)
+    return failures
+
+
+def symmetric_graphs() -> dict[str, Graph]:
+    """Graphs with automorphisms, with and without weights."""
+    ring, wheel = graphs.circulant(10, 2), networkx.wheel_graph(8)
+    first, second = ring.edges.T
+    heavy = (first % 2 == 0) & (second == first + 1)
+    for i, j in wheel.edges:
+        wheel.edges[i, j]["weight"] = 3.0 if 0 in (i, j) else 0.5
+    return {
+        "ring": ring,
+        "circulant": graphs.circulant(12, 4),
+        "complete bipartite": graphs.from_networkx(networkx.complete_bipartite_graph(3, 4)),
+        "hypercube": graphs.hypercube(3),
+        "cliques": graphs.cliques([0, 0, 0, 1, 1, 1]),
+        "alternating ring": Graph(10, ring.edges, 1.0 + heavy),
+        "wheel, spokes heavier": graphs.from_networkx(wheel),
+    }
+
+
+def automorphisms(graph: Graph) -> Iterator[Tensor]:
+    """Renamings of the agents that leave edges and weights as they are, one of them the identity.
+
+    Example:
+        >>> path = graphs.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3)
+        >>> sorted(renaming.tolist() for renaming in automorphisms(path))
+        [[0, 1, 2], [2, 1, 0]]
+    """
+    plain = graph.to_networkx()
+    same = networkx.isomorphism.numerical_edge_match("weight", 1.0)
+    for found in networkx.isomorphism.GraphMatcher(plain, plain, edge_match=same).isomorphisms_iter():
+        yield torch.tensor([found[agent] for agent in range(graph.n)])
+
+
+def renaming_changes(seed: int) -> dict[str, float]:
+    """How much Graph-SND changes when agents are renamed (Proposition 5).
+
+    Returns:
+        ``automorphisms``, how many were tried; ``change``, the largest under one of them; and ``other``, the largest
+        under a random renaming that is none, without which the first would say nothing.
+    """
+    generator = hashed(seed, 2)
+    tried, change, other = 0, 0.0, 0.0
+    for graph in symmetric_graphs().values():
+        team = random_team(graph.n, generator)
+        before = float(graph_snd(team, graph))
+        after = [float(graph_snd(picked(team, renaming), graph)) for renaming in automorphisms(graph)]
+        tried, change = tried + len(after), max(change, *(abs(value - before) for value in after))
+        mixed = picked(team, torch.randperm(graph.n, generator=generator))
+        other = max(other, abs(float(graph_snd(mixed, graph)) - before))
+    return {"automorphisms": tried, "change": change, "other": other}
+
+
+def partition_error(cases: int, seed: int) -> float:
+    """Largest difference between a union of cliques and the groups' SND, weighted by their pairs (section 2)."""
+    generator = hashed(seed, 3)
+    largest = 0.0
+    for _ in range(cases):
+        n = int(torch.randint(4, 13, (), generator=generator))
+        labels = torch.randint(3, (n,), generator=generator)
+        team, groups = random_team(n, generator), [(labels == label).nonzero().squeeze(1) for label in range(3)]
+        parts = [(len(g) * (len(g) - 1) / 2, float(snd(picked(team, g)))) for g in groups if len(g) > 1]
+        mean = sum(pairs * value for pairs, value in parts) / sum(pairs for pairs, _ in parts)
+        largest = max(largest, abs(float(graph_snd(team, graphs.cliques(labels))) - mean))
+    return largest
+
+
+class RootCounter(TorchFunctionMode):
+    """Counts square roots inside a ``with``: one for every 2-Wasserstein distance of the plain torch kernel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Let it happen, and look at how many numbers came out."""
+        result = func(*args, **(kwargs or {}))
+        if func is torch.Tensor.sqrt:
+            self.count += result.numel()
+        return result
+
+
+def distances_beyond_edges(seed: int) -> list[int]:
+    """Distances per observation that Graph-SND took beyond one for each edge, on several graphs (Proposition 6)."""
+    generator = hashed(seed, 4)
+    sparse = [graphs.knn(torch.rand(40, 2, generator=generator), 3), graphs.bernoulli(60, 0.1, seed=generator)]
+    beyond = []
+    for graph in [*symmetric_graphs().values(), *sparse, graphs.complete(20)]:
+        team = random_team(graph.n, generator)
+        with RootCounter() as roots:
+            graph_snd(team, graph, backend="reference")
+        beyond.append(roots.count // OBSERVATIONS - graph.m)
+    return beyond
+
+
+def knn_edges_share(seed: int) -> list[float]:
+    """|E| / (nk) of neighbour graphs over agents scattered in a square: 1/2 if all neighbours are mutual, 1 if none."""
+    generator = hashed(seed, 5)
+    return [graphs.knn(torch.rand(n, 2, generator=generator), k).m / (n * k) for n, k in KNN]
+
+
+def clusters(team: Gaussian, size: int, seed: int) -> tuple[Gaussian, Tensor]:
+    """A team of two clusters around the two agents of ``team`` that differ most, and who is in which.
+
+    Every agent does what its model does, moved by a fiftieth of the distance of the two in a direction of its own.
+    """
+    n = team.agents
+    furthest = int(edge_distances(team, graphs.complete(n)).argmax())
+    i, j = graphs.complete(n).edges[furthest].tolist()
+    labels = torch.arange(2 * size) // size
+    models = picked(team, torch.tensor([i, j])[labels])
+    angles = 2 * torch.pi * torch.rand(2 * size, generator=hashed(seed, 6), dtype=torch.float64)
+    own = torch.stack([angles.cos(), angles.sin()], -1) * float(snd(picked(team, torch.tensor([i, j])))) / 50
+    return Gaussian(models.loc + own, models.scale), labels

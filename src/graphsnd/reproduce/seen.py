@@ -1,0 +1,120 @@
+"""What a team sees when it acts, and what it does about it: on the observations of all, and each on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from graphsnd.behavior import Behavior, Categorical, Gaussian
+from graphsnd.errors import InputError
+from graphsnd.teams import CategoricalActions, NormalActions, StackedTeam
+from graphsnd.training.sampling import act, fill_noise, noise_shape, to_world
+from graphsnd.training.streams import hashed
+from graphsnd.worlds import World
+
+PICKS = 7  # tells the stream that picks observations from the one of the episodes
+
+
+@torch.no_grad()
+def observe(team: StackedTeam, world: World, *, steps: int, seed: int) -> Tensor:
+    """Let a team act, exploring as it does in training, and keep what everybody saw.
+
+    Args:
+        team: The policies; agent i of the world acts by policy i.
+        world: Where. Episodes are not begun anew within the steps.
+        steps: Of the rollout.
+        seed: Of the episodes and of the actions.
+
+    Returns:
+        ``[steps, environments, agents, features]``, what was seen before each step.
+
+    Example:
+        >>> from graphsnd.training import Trainer
+        >>> from graphsnd.worlds import SimpleSpread
+        >>> world = SimpleSpread(3, 2)
+        >>> observe(Trainer(world).team(0), world, steps=4, seed=0).shape
+        torch.Size([4, 2, 3, 18])
+    """
+    episodes, actions = hashed(seed), hashed(seed, 1, device=world.device)
+    state = world.spawn(episodes)
+    seen, kept = world.observe(state), []
+    noise = torch.zeros(seen.shape[1], seen.shape[0], *noise_shape(team.head), device=world.device)
+    for _ in range(steps):
+        kept.append(seen)
+        fill_noise(noise, team.head, actions)
+        moves = act(team.head.distribution(team.network(seen.transpose(0, 1))), noise)
+        state, step = world.step(state, to_world(moves.transpose(0, 1), world.actions))
+        seen = step.observations
+    return torch.stack(kept)
+
+
+def pooled(seen: Tensor, most: int, *, seed: int = 0) -> Tensor:
+    """Observations of all agents, steps and environments together; a random choice where there are more than ``most``.
+
+    Rows at equal distances would not do: where the distance is a multiple of the number of agents they are all of the
+    same agent.
+
+    Example:
+        >>> pooled(torch.zeros(5, 2, 3, 18), 20).shape
+        torch.Size([20, 18])
+    """
+    rows = seen.reshape(-1, seen.shape[-1])
+    if len(rows) <= most:
+        return rows
+    places = torch.randperm(len(rows), generator=hashed(seed, PICKS))[:most].sort().values
+    return rows.index_select(0, places.to(rows.device))
+
+
+@torch.no_grad()
+def on_own(team: StackedTeam, seen: Tensor, most: int) -> Behavior:
+    """Every policy on its own observations only, which is *not* what equation (1) compares.
+
+    Code that measures SND during training often does this: policy i answers o_i and policy j answers o_j at the same
+    step, and the distance between the two answers is taken for a difference of policies. Even identical policies
+    are then apart. It is here to show by how much.
+
+    Args:
+        team: Gaussian or categorical policies.
+        seen: From :func:`observe`.
+        most: At most so many steps and environments, evenly spaced.
+
+    Example:
+        >>> from graphsnd import snd
+        >>> from graphsnd.teams import GaussianHead, StackedMLP
+        >>> one = StackedMLP.create((1,), (18, 2), generator=torch.Generator().manual_seed(0))
+        >>> twins = StackedMLP([w.repeat(2, 1, 1) for w in one.weights], [b.repeat(2, 1, 1) for b in one.biases])
+        >>> float(snd(on_own(StackedTeam(twins, GaussianHead(2, batch=(2,))), torch.rand(4, 3, 2, 18), 12))) > 0
+        True
+    """
+    rows = seen.flatten(0, 1)
+    rows = rows[:: max(1, len(rows) // most)][:most]
+    answers = team.head.distribution(team.network(rows.transpose(0, 1)))
+    if isinstance(answers, NormalActions):
+        loc, scale = (part.transpose(0, 1) for part in torch.broadcast_tensors(answers.loc, answers.scale))
+        return Gaussian(loc, scale)
+    if isinstance(answers, CategoricalActions):
+        return Categorical(logits=answers.logits.transpose(0, 1))
+    raise InputError("team", "of Gaussian or categorical policies", type(answers).__name__)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread inside.
+
+    Products of these networks are small: a second thread gains little, loses much where its core is busy, and would
+    make the last digits depend on how many cores there are.
+
+    Example:
+        >>> with one_thread():
+        ...     torch.get_num_threads()
+        1
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

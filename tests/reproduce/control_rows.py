@@ -1,0 +1,60 @@
+"""Logs of control studies that never ran, with numbers that can be checked by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphsnd.training.dico import ControlRow, ControlTask
+from graphsnd.training.dico.log import ControlLog
+from graphsnd.training.dico.task import Run
+
+
+def row(iteration: int, run: Run, **changes: Any) -> ControlRow:
+    values: dict[str, Any] = {
+        "iteration": iteration, "arm": run.arm, "target": run.target, "seed": run.seed, "reward": 0.3,
+        "estimate": 0.2, "scale": 0.5, "applied": 0.1, "audit": 0.1, "tracking_error": 0.0, "audit_error": 0.0,
+        "saturated": 0, "zero": 0, "empty": 0, "invalid": 0, "value_loss": 1.0, "overflow": 0.0,
+        "observations": 2048, "rollout_seconds": 6.0, "policy_seconds": 3.0, "distance_seconds": 1.5,
+        "update_seconds": 12.0, "audit_seconds": 0.6,
+    }  # fmt: skip
+    return ControlRow(**values | changes)
+
+
+def noisy(run: Run, iterations: int, *, level: float = 1.0, noise: float = 0.01, **fixed: Any) -> list[ControlRow]:
+    """Applied signal and audit around the target, reward around 0.3, each with its own noise."""
+    rng = np.random.default_rng([run.seed, len(run.arm), round(1000 * (run.target or 0))])
+    target = run.target or 0.5
+    return [
+        row(
+            i, run, applied=target * (1 + noise * rng.normal()), audit=level * target * (1 + noise * rng.normal()),
+            reward=0.3 + 0.02 * rng.normal(), **fixed,
+        )
+        for i in range(1, iterations + 1)
+    ]  # fmt: skip
+
+
+def write_training(
+    folder: Path, rows: Iterable[ControlRow], task: ControlTask | None = None, *, about: bool = False
+) -> None:
+    """``metrics.csv`` as training writes it, and its settings in either of two files."""
+    folder.mkdir(parents=True)
+    log = ControlLog(folder)
+    log.write(list(rows))
+    log.close()
+    if task is not None:
+        content = {"task": task.to_dict()} if about else task.to_dict()
+        (folder / ("about.json" if about else "settings.json")).write_text(json.dumps(content))
+
+
+def write_study(
+    root: Path, task: ControlTask, *, left_out: Sequence[Run] = (), make: Callable[[Run], list[ControlRow]]
+) -> None:
+    """A folder for each seed, as the committed studies have them."""
+    for seed in task.seeds:
+        rows = [r for run in task.runs() if run.seed == seed and run not in left_out for r in make(run)]
+        write_training(root / f"seed-{seed}", rows, task)
