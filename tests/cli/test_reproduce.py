@@ -24,7 +24,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def _replace(monkeypatch: pytest.MonkeyPatch, claims: tuple[Claim, ...], find: Callable[[str], Experiment]) -> None:
     monkeypatch.setattr("graphsnd.reproduce.registry.NAMES", ("recovery", "timing"))
     monkeypatch.setattr("graphsnd.reproduce.find", find)
-    monkeypatch.setattr("graphsnd.reproduce.claims.load_claims", lambda: claims)
+    monkeypatch.setattr("graphsnd.reproduce.judging.claims.load_claims", lambda: claims)
 
 
 def options(folder: Path) -> tuple[Any, ...]:
@@ -103,7 +103,7 @@ def test_without_pyyaml_it_runs_and_does_not_judge(
     def missing() -> None:
         raise MissingExtraError("yaml", "reproduce")
 
-    monkeypatch.setattr("graphsnd.reproduce.claims.load_claims", missing)
+    monkeypatch.setattr("graphsnd.reproduce.judging.claims.load_claims", missing)
     result = run("reproduce", "timing", "--scale", "smoke", *options(tmp_path))
     assert (result.exit_code, made) == (0, [2])
     assert "no verdicts" in result.stderr

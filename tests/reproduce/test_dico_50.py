@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from graphsnd.reproduce import Cells, Scale, Verdict, load_claims
+from graphsnd.reproduce.control.numbers import numbers
 from graphsnd.reproduce.dico_50 import EXPERIMENT, SIZES
-from graphsnd.reproduce.dico_50_numbers import numbers
-from graphsnd.reproduce.verdicts import judge
+from graphsnd.reproduce.judging.verdicts import judge
 from graphsnd.training.dico import ControlTask, control, read_control_rows
 from graphsnd.training.dico.task import Run
 from tests.reproduce.control_rows import noisy, write_study, write_training

@@ -177,8 +177,8 @@ def test_names() -> None:
 
 
 def test_a_module_that_is_missing_or_strange(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "NAMES", (*registry.NAMES, "no-such", "rules"))
+    monkeypatch.setattr(registry, "NAMES", (*registry.NAMES, "no-such", "cells"))
     with pytest.raises(InputError, match=r"no module graphsnd\.reproduce\.no_such"):
         find("no-such")
-    with pytest.raises(InputError, match="EXPERIMENT called 'rules'"):
-        find("rules")
+    with pytest.raises(InputError, match="EXPERIMENT called 'cells'"):
+        find("cells")

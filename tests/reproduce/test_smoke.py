@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from graphsnd.cli import app
 from graphsnd.reproduce import NAMES, Scale, Verdict, judge_all, load_claims, read_result
-from graphsnd.reproduce.page import verdicts_page
+from graphsnd.reproduce.judging.page import verdicts_page
 from graphsnd.reproduce.store import read_results
 
 # Left out by the experiment where a short run cannot tell; elsewhere a missing number is a misspelt name.

@@ -27,7 +27,7 @@ from graphsnd.estimation.sampling.draws import device_generator
 from graphsnd.estimation.sampling.sample import draw
 from graphsnd.estimation.sampling.source import BehaviorSource
 from graphsnd.estimation.sampling.template import variance
-from graphsnd.reproduce.repeats import name, repeat
+from graphsnd.reproduce.designs.repeats import name, repeat
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
 
 PAPER = "fixed bernoulli:0.1"

@@ -51,7 +51,7 @@ def reproduce(
     [cyan]graphsnd reproduce --verdicts[/cyan]
       Every claim, decided by the largest scale that was run.
     """
-    from graphsnd.reproduce.claims import load_claims
+    from graphsnd.reproduce.judging.claims import load_claims
     from graphsnd.reproduce.registry import check_names
 
     at = _scale(scale)
@@ -111,8 +111,8 @@ def _run(names: Sequence[str], scale: Scale, out: Path, work: Path, *, again: bo
 
 def _one(name: str, scale: Scale, out: Path, work: Path, again: bool, report: Watch) -> None:
     from graphsnd.reproduce import find, run
+    from graphsnd.reproduce.judging.words import took
     from graphsnd.reproduce.store import result_path
-    from graphsnd.reproduce.words import took
 
     there = result_path(out, name, scale).is_file() and not again
     report.begin(name)
@@ -137,7 +137,7 @@ def _conclude(claims: Sequence[Claim], chosen: Sequence[str], out: Path, scale: 
 
 def _pages(claims: Sequence[Claim], out: Path, scale: Scale) -> list[Path]:
     """One page of this scale, and one on which the largest scale decides."""
-    from graphsnd.reproduce.page import verdicts_page
+    from graphsnd.reproduce.judging.page import verdicts_page
 
     written = []
     out.mkdir(parents=True, exist_ok=True)
@@ -153,7 +153,7 @@ def _print(judged: Sequence[Judged], *, larger: int = 0, written: Sequence[Path]
     from rich.console import Console
     from rich.markup import escape
 
-    from graphsnd.reproduce.tables import summary, verdicts_table
+    from graphsnd.reproduce.judging.tables import summary, verdicts_table
 
     console = Console(highlight=False)
     if judged:
@@ -170,8 +170,8 @@ def _list(names: Sequence[str], out: Path) -> None:
 
     from graphsnd.report.budget_tables import plain_table
     from graphsnd.reproduce import Scale, find
+    from graphsnd.reproduce.judging.words import took
     from graphsnd.reproduce.store import read_results
-    from graphsnd.reproduce.words import took
 
     console: Console = Console(highlight=False)
     table = plain_table("experiment", "", *(scale.value for scale in Scale))

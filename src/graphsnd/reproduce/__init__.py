@@ -5,14 +5,14 @@ which rule, fixed beforehand; :func:`judge_all` holds the claims against a folde
 """
 
 from graphsnd.reproduce.cells import Cells
-from graphsnd.reproduce.claims import Claim, load_claims
 from graphsnd.reproduce.expanders import Family, Row, Summary, ablation, compare, degrees, initial_team, summarise
 from graphsnd.reproduce.experiment import Experiment, Number, Outcome, Scale
+from graphsnd.reproduce.judging.claims import Claim, load_claims
+from graphsnd.reproduce.judging.rules import Rule
+from graphsnd.reproduce.judging.verdicts import Judged, Verdict, judge, judge_all
 from graphsnd.reproduce.registry import NAMES, find
-from graphsnd.reproduce.rules import Rule
 from graphsnd.reproduce.runner import run
 from graphsnd.reproduce.store import Result, read_result
-from graphsnd.reproduce.verdicts import Judged, Verdict, judge, judge_all
 
 __all__ = [
     "NAMES",

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphsnd.reproduce.cells import Cells
-from graphsnd.reproduce.control_calls import speedups, time_calls
-from graphsnd.reproduce.control_costs import cost_numbers
-from graphsnd.reproduce.control_data import Study, assemble, committed
-from graphsnd.reproduce.control_figure import control_figure
-from graphsnd.reproduce.control_logs import trained
-from graphsnd.reproduce.control_study import seeds_of
+from graphsnd.reproduce.control.calls import speedups, time_calls
+from graphsnd.reproduce.control.costs import cost_numbers
+from graphsnd.reproduce.control.data import Study, assemble, committed
+from graphsnd.reproduce.control.figure import control_figure
+from graphsnd.reproduce.control.logs import trained
+from graphsnd.reproduce.control.study import seeds_of
 from graphsnd.reproduce.experiment import Experiment, Number, Outcome, Scale
-from graphsnd.reproduce.seen import one_thread
+from graphsnd.reproduce.shared.seen import one_thread
 from graphsnd.training.dico import ControlSettings, ControlTask
 
 COMMITTED = "control/n10"

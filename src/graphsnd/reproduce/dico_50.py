@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from graphsnd.reproduce.cells import Cells
-from graphsnd.reproduce.control_actions import write_actions
-from graphsnd.reproduce.control_calls import estimate_share, mean_edges, published_share, time_calls
-from graphsnd.reproduce.control_data import Study, assemble, committed
-from graphsnd.reproduce.control_figure import control_figure
-from graphsnd.reproduce.control_logs import History, trained
-from graphsnd.reproduce.control_mistaken import mistaken_study
+from graphsnd.reproduce.control.actions import write_actions
+from graphsnd.reproduce.control.calls import estimate_share, mean_edges, published_share, time_calls
+from graphsnd.reproduce.control.data import Study, assemble, committed
+from graphsnd.reproduce.control.figure import control_figure
+from graphsnd.reproduce.control.logs import History, trained
+from graphsnd.reproduce.control.mistaken import mistaken_study
+from graphsnd.reproduce.control.numbers import BERNOULLI, numbers
 from graphsnd.reproduce.dico_10 import SMALL
-from graphsnd.reproduce.dico_50_numbers import BERNOULLI, numbers
 from graphsnd.reproduce.experiment import Experiment, Outcome, Scale
-from graphsnd.reproduce.seen import one_thread
+from graphsnd.reproduce.shared.seen import one_thread
 from graphsnd.training.dico import ControlSettings, ControlTask
 
 COMMITTED = "control/n50"

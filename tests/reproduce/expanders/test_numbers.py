@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from graphsnd.reproduce.claims import load_claims
 from graphsnd.reproduce.expanders.families import SEEDS, SIZES, Family, degrees
 from graphsnd.reproduce.expanders.guarantees import baselines, scaling, violations
 from graphsnd.reproduce.expanders.numbers import numbers, tightest
 from graphsnd.reproduce.expanders.ratios import Row
+from graphsnd.reproduce.judging.claims import load_claims
 
 SMALL = {"complete": 1.0, "ring_5": 3.0, "ring_5_ordered": 6.0, "ring_4_fractional": 2.0, "ring_4": 3.0}
 OFF = {Family.REGULAR: 0.01, Family.BERNOULLI: 0.02, Family.UNIFORM: -0.03, Family.KNN: -0.1}

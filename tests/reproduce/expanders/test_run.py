@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from graphsnd.reproduce.cells import Cells
-from graphsnd.reproduce.claims import load_claims
 from graphsnd.reproduce.expanders import EXPERIMENT, Family, ablation, initial_team
 from graphsnd.reproduce.expanders.run import PLANS, TRAINED
 from graphsnd.reproduce.experiment import Outcome, Scale
+from graphsnd.reproduce.judging.claims import load_claims
 from graphsnd.reproduce.runner import committed_results
 
 RESULTS = committed_results(Path("results"))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior, Deterministic, Gaussian
 from graphsnd.errors import InputError
-from graphsnd.reproduce.seen import on_own
+from graphsnd.reproduce.shared.seen import on_own
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 from graphsnd.teams.files import load
 
@@ -29,7 +29,7 @@ def initial_team(n: int, *, observations: int = OBSERVATIONS, own: bool = False)
         n: Number of agents.
         observations: Shared by all of them.
         own: Show each policy observations of its own instead, so many each. That is the paper's protocol and not
-            equation (1): see :func:`graphsnd.reproduce.seen.on_own`.
+            equation (1): see :func:`graphsnd.reproduce.shared.seen.on_own`.
 
     Example:
         >>> initial_team(5, observations=16)

@@ -1,0 +1,5 @@
+"""How long graphs take to build."""
+
+from graphsnd.reproduce.construction.run import EXPERIMENT
+
+__all__ = ["EXPERIMENT"]

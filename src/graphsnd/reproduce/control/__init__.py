@@ -1,0 +1,1 @@
+"""Controlled training: logs, summaries, costs and figures of both studies."""

@@ -1,0 +1,1 @@
+"""Claims, rules, verdicts, and how they are shown."""

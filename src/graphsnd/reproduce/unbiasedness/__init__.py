@@ -1,0 +1,5 @@
+"""Horvitz-Thompson estimates on average."""
+
+from graphsnd.reproduce.unbiasedness.run import EXPERIMENT
+
+__all__ = ["EXPERIMENT"]
