@@ -40,4 +40,15 @@ def test_folders_and_names(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="`name`"):
             cells.get(name, {}, lambda: 1)
     cells.get("x", {"a": 1}, lambda: 2)
-    assert json.loads((tmp_path / "x.json").read_text()) == {"settings": {"a": 1}, "value": 2}
+    found = json.loads((tmp_path / "x.json").read_text())
+    assert (found["settings"], found["value"]) == ({"a": 1}, 2)
+
+
+def test_cells_say_which_code_made_them(tmp_path: Path) -> None:
+    first = Cells(tmp_path)
+    first.get("a", {}, lambda: 1)
+    assert len(first.commits) == 1
+    (tmp_path / "b.json").write_text('{"settings": {}, "value": 2}')  # from before cells said so
+    again = Cells(tmp_path)
+    assert (again.get("a", {}, lambda: 3), again.get("b", {}, lambda: 4)) == (1, 2)
+    assert again.commits == first.commits | {"unknown"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ class Cells:
         results: Where committed results are, for experiments that read those of long GPU runs.
         step: Called with a cell's name as it begins.
 
+    Attributes:
+        commits: Of the code that made the cells that were asked for, ``"unknown"`` for those that do not say.
+
     Example:
         >>> import tempfile
         >>> cells = Cells(Path(tempfile.mkdtemp()))
@@ -35,6 +39,7 @@ class Cells:
         self, folder: Path, *, results: Path = Path("results"), step: Callable[[str], None] = lambda name: None
     ) -> None:
         self.root, self.results, self.step = folder, results, step
+        self.commits: set[str] = set()
 
     def get(self, name: str, settings: dict[str, Any], make: Callable[[], Any]) -> Any:
         """A cell's value, from its file where it was made with the same settings, else made now.
@@ -52,9 +57,12 @@ class Cells:
         if path.exists():
             found = json.loads(path.read_text(encoding="utf-8"))
             if found["settings"] == wanted:
+                self.commits.add(found.get("commit", "unknown"))
                 return found["value"]
         self.step(name)
-        text = json.dumps({"settings": wanted, "value": make()})
+        made = _code()
+        self.commits.add(made)
+        text = json.dumps({"settings": wanted, "commit": made, "value": make()})
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
         return json.loads(text)["value"]
@@ -69,3 +77,12 @@ class Cells:
         if not NAME.fullmatch(name):
             raise InputError("name", "of letters, digits and .,=-_", repr(name))
         return self.root / name
+
+
+@lru_cache(maxsize=1)
+def _code() -> str:
+    """The commit that runs, and whether files were changed since."""
+    from graphsnd.report.origin import commit
+
+    found = commit()
+    return f"{found['commit'] or 'unknown'}{', changed' if found['dirty'] else ''}"

@@ -90,9 +90,11 @@ def run(
         step(name)
 
     committed = committed_results(out)
+    cells = Cells(folder, results=committed, step=begin)
     with clock:
-        outcome = experiment.run(scale, Cells(folder, results=committed, step=begin))
+        outcome = experiment.run(scale, cells)
     result = _result(experiment, scale, outcome, committed, clock.seconds)
+    result.provenance["cells"] = sorted(cells.commits)  # a run that was resumed may have been made by several
     path.with_suffix(".png").unlink(missing_ok=True)  # a figure of other numbers is worse than none
     write_result(result, path)
     draw(experiment, result, path)

@@ -59,7 +59,7 @@ def _errors(data: dict[str, Any]) -> dict[str, Number]:
     apart = [cell["audit_minus_applied"] for cell in cells if cell["arm"] in BOTH]
     if apart:
         sizes = [abs(value) for value in apart]
-        kind = f"range of {len(apart)} cells"
+        kind = f"range of {_cells(data, apart)}"
         found["largest_audit_minus_applied"] = Number(max(sizes), min(sizes), max(sizes), kind=kind)
         found["smallest_audit_minus_applied"] = Number(min(apart), min(apart), max(apart), kind=kind)
     return found | _settling(data)
@@ -71,7 +71,7 @@ def _settling(data: dict[str, Any]) -> dict[str, Number]:
     settled = [entry["iteration"] or after for entry in data["settling"] if entry["arm"] in BOTH]
     if not settled:
         return {}
-    kind = f"slowest and range of {len(settled)} cells" + "; not within the run" * (max(settled) == after)
+    kind = f"slowest and range of {_cells(data, settled)}" + "; not within the run" * (max(settled) == after)
     return {"settling_iteration": Number(max(settled), min(settled), max(settled), kind=kind)}
 
 
@@ -219,3 +219,9 @@ def _targets(data: dict[str, Any], found: Sequence[Any]) -> str:
     """How many targets, and of how many where some are missing."""
     count, wanted = len(found), data["wanted_targets"]
     return f"{count} targets" if count == wanted else f"{count} of {wanted} targets"
+
+
+def _cells(data: dict[str, Any], found: Sequence[Any]) -> str:
+    """How many arms and targets of the paper, and of how many where some are missing."""
+    count, wanted = len(found), len(BOTH) * data["wanted_targets"]
+    return f"{count} cells" if count == wanted else f"{count} of {wanted} cells"
