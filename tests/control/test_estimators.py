@@ -9,7 +9,10 @@ import torch
 
 import graphsnd as gs
 from graphsnd import InputError
+from graphsnd.behavior import Norm
 from graphsnd.control import Estimator, FreshGraph, Full, Nearest, PerObservation, parse_estimator
+from graphsnd.control import plan as plan_module
+from graphsnd.control.plan import Plan
 from tests.control import plain
 
 
@@ -112,3 +115,17 @@ def test_what_is_missing_is_said(values: torch.Tensor) -> None:
 def test_texts_that_are_no_estimators(text: str) -> None:
     with pytest.raises(InputError):
         parse_estimator(text)
+
+
+def test_graphs_of_all_runs_together_and_one_by_one() -> None:
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(3, 20, 6, 2, generator=generator, requires_grad=True)
+    plans = [Plan(gs.graphs.bernoulli(6, p, seed=1).edges) for p in (0.2, 0.5)] + [Plan(None, empty=True)]
+    assert len({plan.pairs(6) for plan in plans}) == 3
+    together = plan_module._together(plans, values, Norm.EUCLIDEAN)
+    alone = torch.stack(
+        [plan_module._one(plan, part, Norm.EUCLIDEAN) for plan, part in zip(plans, values, strict=True)]
+    )
+    torch.testing.assert_close(together, alone, rtol=1e-6, atol=0)
+    slopes = [torch.autograd.grad(each.sum(), values)[0] for each in (together, alone)]
+    torch.testing.assert_close(*slopes, rtol=1e-4, atol=1e-7)

@@ -1,14 +1,16 @@
 """The fused engine against plain torch, on a GPU; its tiling and its choice everywhere."""
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from graphsnd.kernels import networks as choosing
 from graphsnd.kernels.networks import engine_for
 from graphsnd.teams.engine import PLAIN, Engine
 
-CASES = [(3, 3, 70, 34, 64, 2), (4, 2, 130, 18, 128, 4), (1, 1, 9000, 154, 256, 1), (50, 1, 300, 154, 256, 2)]
+CASES = [(3, 3, 70, 34, 64, 3), (4, 2, 130, 18, 128, 6), (1, 1, 9000, 154, 256, 1), (50, 1, 300, 154, 256, 2)]
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
@@ -28,15 +30,27 @@ def _slopes(found: torch.Tensor, parts: list[torch.Tensor]) -> list[torch.Tensor
     return list(torch.autograd.grad((found * cotangent).sum(), parts))
 
 
-def test_engine_is_plain_where_the_fused_one_does_not_fit() -> None:
-    assert engine_for((18, 256, 256, 2), torch.device("cpu"), bfloat16=True) is PLAIN
+def test_engine_is_plain_where_the_fused_one_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert engine_for([(18, 256, 256, 2)], torch.device("cpu"), bfloat16=True) is PLAIN
+    card = SimpleNamespace(major=9, shared_memory_per_block_optin=232_448)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
+    monkeypatch.setattr(choosing, "available", lambda: {"gpu": None})
+    cuda, good = torch.device("cuda"), (18, 64, 64, 2)
     for sizes in ((18, 256, 2), (18, 256, 64, 2), (18, 48, 48, 2), (18, 64, 64, 9)):
-        assert engine_for(sizes, torch.device("cuda"), bfloat16=True) is PLAIN
-    assert engine_for((18, 64, 64, 2), torch.device("cuda"), bfloat16=False) is PLAIN
+        assert engine_for([sizes], cuda, bfloat16=True) is PLAIN
+        assert engine_for([good, sizes], cuda, bfloat16=True) is PLAIN  # one engine for all or none
+    assert engine_for([good], cuda, bfloat16=False) is PLAIN
+    monkeypatch.setattr(choosing, "available", lambda: {"gpu": "Triton is not installed"})
+    assert engine_for([good], cuda, bfloat16=True) is PLAIN
+    monkeypatch.setattr(choosing, "available", lambda: {"gpu": None})
+    card.shared_memory_per_block_optin = 101_376
+    assert engine_for([good], cuda, bfloat16=True) is PLAIN
+    card.shared_memory_per_block_optin, card.major = 232_448, 7
+    assert engine_for([good], cuda, bfloat16=True) is PLAIN
 
 
 def _fused(sizes: tuple[int, ...]) -> Engine:
-    engine = engine_for(sizes, torch.device("cuda"), bfloat16=True)
+    engine = engine_for([sizes], torch.device("cuda"), bfloat16=True)
     assert engine is not PLAIN
     return engine
 

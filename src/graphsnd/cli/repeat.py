@@ -23,15 +23,16 @@ def write_origin(task: Task | ControlTask, out: Path, *, device: str, seconds: f
 
 
 def command(task: Task | ControlTask) -> str:
-    """A command that repeats a task, every setting that is not the default written out.
+    """A command that repeats a task, every setting that is not the default written out, and its world's options.
 
     Example:
         >>> from graphsnd.training import Settings, Task
         >>> command(Task("navigation", 4, {"collisions": False}, (0, 1), Settings(iterations=9)))
         'graphsnd train navigation --agents 4 --seeds 0,1 --set iterations=9 --set world.collisions=false'
         >>> from graphsnd.training.dico import ControlTask
-        >>> command(ControlTask(4, (0.1, "unconstrained"), ("full", "matching"), options={}))
-        'graphsnd control dispersion --agents 4 --targets 0.1,unconstrained --estimators full,matching --seeds 0'
+        >>> command(ControlTask(4, (0.1, "unconstrained"), ("full", "matching"), options={"food_radius": 0.1}))
+        'graphsnd control dispersion --agents 4 --targets 0.1,unconstrained --estimators full,matching --seeds 0 \
+--set world.food_radius=0.1'
     """
     from graphsnd.training.dico import ControlTask
 

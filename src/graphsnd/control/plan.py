@@ -100,7 +100,7 @@ def _together(plans: Sequence[Plan], values: Tensor, norm: Norm) -> Tensor:
     for run, edges in enumerate(graphs):
         filled[run, : len(edges)] = edges
     counts = torch.tensor([len(edges) for edges in graphs])
-    if filled.device.type == "cpu":
+    if values.is_cuda and not filled.is_cuda:
         filled, counts = (part.pin_memory().to(values.device, non_blocking=True) for part in (filled, counts))
     own = filled.unsqueeze(1).expand(-1, observations, -1, -1).flatten(0, 1)
     found = kernels.observation_edges(Points(values.flatten(0, 1), norm), own)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 import torch
@@ -136,16 +137,36 @@ def test_both_ways_to_pull_means_inside_agree() -> None:
         torch.testing.assert_close(part, dense.learner.tensors()[name], rtol=1e-4, atol=1e-6, msg=name)
 
 
-def test_leaving_the_rested_optimiser_out_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leaving_the_rested_optimiser_out_changes_nothing() -> None:
     one, two = _trainer(), _trainer()
     two.learner.rested = False
-    for _ in range(2):
-        one.step()
-        two.step()
+    for trainer in (one, two):
+        trainer.step()
+        trainer.step()
     assert one.learner.rested
+    batch = _batch(one), _batch(two)
+    for trainer, some in zip((one, two), batch, strict=True):
+        with torch.no_grad():
+            trainer.learner.policy.deviations.biases[-1].fill_(4.0)
+        trainer.learner._pull_inside(some.observations, torch.ones(1))  # after the rest, the first real step
+    assert not one.learner.rested
     for name, part in one.learner.tensors().items():
-        if not name.startswith("inside.") and not name.endswith("step"):
-            assert torch.equal(part, two.learner.tensors()[name]), name
+        assert torch.equal(part, two.learner.tensors()[name]), name
+
+
+def test_minibatches_are_gathered_from_contiguous_frames() -> None:
+    trainer = _trainer()
+    trainer.step()
+    frames = Frames.of(trainer.memory, trainer.settings)
+    for part in dataclasses.fields(frames):
+        assert getattr(frames, part.name).is_contiguous(), part.name
+
+
+def test_a_training_saved_before_bfloat16_goes_on_without_it() -> None:
+    saved = _trainer().task.to_dict()
+    assert ControlTask.from_dict(saved, Path("x")).settings.bfloat16
+    del saved["settings"]["bfloat16"]
+    assert not ControlTask.from_dict(saved, Path("x")).settings.bfloat16
 
 
 def test_each_gradient_is_cut_by_the_norm_of_its_run() -> None:

@@ -38,7 +38,11 @@ class Frames:
         )
         seen = by_agent(memory.observations)
         rest = (memory.actions, memory.log_probs, found, found + memory.values[:, :-1])
-        return cls(engine.prepare(seen), seen[..., :2].contiguous(), *(by_agent(part).contiguous() for part in rest))
+        return cls(
+            engine.prepare(seen).contiguous(),
+            seen[..., :2].contiguous(),
+            *(by_agent(part).contiguous() for part in rest),
+        )
 
     def copy_(self, other: Frames) -> None:
         """Become another rollout, in the same memory."""

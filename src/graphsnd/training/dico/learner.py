@@ -211,8 +211,7 @@ class Learner:
         outside = over > 0
         # Looking is free on a CPU. Without overflow the gradient is 0, and so is the step while Adam's moments are.
         if not seen.is_cuda and not bool(outside.any()):
-            if not self.rested:
-                self.inside.idle()
+            (self.inside.rest if self.rested else self.inside.idle)()
             return
         self.rested = False
         loc = self.policy.means_of(seen, agent, outside, scale)

@@ -52,6 +52,11 @@ class Optimiser:
         self.adam.step()
         self.adam.zero_grad(set_to_none=True)
 
+    def rest(self) -> None:
+        """A step without a gradient while all moments are 0: only the count of steps changes, which Adam divides by."""
+        for each in self.parameters:
+            self.adam.state[each]["step"] += 1
+
     def tensors(self) -> dict[str, Tensor]:
         """The state, by reference."""
         found: dict[str, Tensor] = {}

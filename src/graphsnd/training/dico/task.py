@@ -134,4 +134,6 @@ class ControlTask:
         parts = {part.name: found[part.name] for part in dataclasses.fields(cls)}
         for name in ("targets", "estimators", "seeds"):
             parts[name] = tuple(parts[name])
-        return cls(**parts | {"settings": ControlSettings().replace(**parts["settings"])})
+        # A training that was saved before there was a choice goes on as it was.
+        settings = {"bfloat16": False, **parts["settings"]}
+        return cls(**parts | {"settings": ControlSettings().replace(**settings)})

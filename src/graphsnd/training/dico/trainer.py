@@ -83,9 +83,10 @@ class ControlTrainer:
         )
         sizes = (world.observation_features, *settings.hidden, 1)
         critics = joined([stacked((world.agents,), sizes, each, settings.activation) for each in sources], self.device)
-        for network in (policy.shared, policy.deviations, critics):
-            # All three have the same hidden layers, and so the same engine: they share what it makes of observations.
-            network.engine = engine_for(network.sizes, self.device, bfloat16=settings.bfloat16)
+        networks = (policy.shared, policy.deviations, critics)
+        engine = engine_for([each.sizes for each in networks], self.device, bfloat16=settings.bfloat16)
+        for network in networks:
+            network.engine = engine
         return policy, critics
 
     def step(self, progress: Callable[[int], None] = lambda done: None) -> list[ControlRow]:

@@ -44,7 +44,7 @@ class Networks(torch.autograd.Function):
         first[:, :features] = w.w1
         second, third = w.w2.to(x.dtype), w.w3.to(x.dtype)
         rows = tiling.networks * tiling.rows if isinstance(tiling, Even) else len(tiling.index)
-        kept = [x.new_empty(rows if keep else 1, hidden), x.new_empty(rows, hidden)]
+        kept = [x.new_empty(rows if some else 1, hidden) for some in (keep, keep or isinstance(tiling, Even))]
         # A request that was left out reads the first row, which nobody may have written.
         out = torch.zeros(rows if isinstance(tiling, Sorted) else 1, outputs, device=x.device)
         where, grid, gather = _place(tiling, x, ROWS)

@@ -1,4 +1,4 @@
-"""An engine for stacked networks that keeps hidden features on the chip."""
+"""An engine for stacked networks that takes rows through both hidden layers on the chip."""
 
 from __future__ import annotations
 

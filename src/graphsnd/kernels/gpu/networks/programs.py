@@ -1,7 +1,8 @@
 """Stacked networks with two hidden layers of one width, in bfloat16 with float32 sums: Triton programs.
 
-A program takes a tile of rows of one network through all layers. Hidden features stay in registers; they are written
-only where a backward pass will read them. ``which`` says whose tile it is, so that rows may be sorted by network and
+A program takes a tile of rows of one network through both hidden layers. The first one's features stay in registers and
+are written only where a backward pass will read them, the second one's are also read by the last layer's product, which
+is elsewhere unless rows are gathered. ``which`` says whose tile it is, so that rows may be sorted by network and
 padded to whole tiles: how many rows a network has need not be known on the host.
 """
 
@@ -75,7 +76,8 @@ def forward(
         w = tl.load(w2 + network * (H * H) + h[:, None] * H + c[None, :])
         part = tl.dot(first, w) + tl.load(b2 + network * H + c)[None, :]
         second = activate(part, KIND, EXACT).to(x.dtype.element_ty)
-        tl.store(h2 + place[:, None] * H + c[None, :], second, mask=mask[:, None])
+        if KEEP or not GATHER:
+            tl.store(h2 + place[:, None] * H + c[None, :], second, mask=mask[:, None])
         if GATHER:
             # As sums: a product this narrow comes out wrong (Triton 3.6 on Hopper).
             last = tl.load(w3 + (network * H + c[:, None]) * A + a[None, :], mask=(a < A)[None, :], other=0.0)
