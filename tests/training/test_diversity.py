@@ -22,9 +22,15 @@ def test_both_measures_on_the_same_answers(head, generator: torch.Generator) -> 
     assert min(found.snd_seconds, found.graph_snd_seconds, found.behavior_seconds) > 0
 
 
-def test_evenly_spaced() -> None:
-    rows = torch.arange(1000)
-    some = evenly(rows, 300)
-    assert len(some) == 300 == len(set(some.tolist()))
-    assert int((some[1:] - some[:-1]).max()) == 4
-    assert evenly(rows, 1000) is rows
+@pytest.mark.parametrize(("frames", "agents", "most"), [(4096, 100, 4096), (50, 7, 300), (6, 5, 4), (9, 4, 18)])
+def test_observations_are_spread_over_time_and_agents(frames: int, agents: int, most: int) -> None:
+    seen = torch.stack(torch.meshgrid(torch.arange(frames), torch.arange(agents), indexing="ij"), -1)
+    some = evenly(seen, most)
+    assert len(torch.unique(some, dim=0)) == most
+    counts = [torch.bincount(some[:, column], minlength=size) for column, size in ((0, frames), (1, agents))]
+    assert all(int(count.max() - count.min()) <= 1 for count in counts)
+
+
+def test_few_observations_are_all_taken() -> None:
+    seen = torch.randn(3, 2, 4)
+    assert torch.equal(evenly(seen, 6), seen.view(6, 4))

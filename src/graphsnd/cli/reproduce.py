@@ -100,7 +100,7 @@ def _run(names: Sequence[str], scale: Scale, out: Path, work: Path, *, again: bo
         for name in names:
             try:
                 _one(name, scale, out, work, again, report)
-            except (InputError, MissingExtraError) as error:
+            except (InputError, MissingExtraError, OSError) as error:
                 failed[name] = str(error)
                 report.end(f"{name}: could not run")
             except KeyboardInterrupt:

@@ -14,6 +14,7 @@ from graphsnd.errors import InputError
 from graphsnd.metric import pairwise
 from graphsnd.report.style import FAINT, INK, MUTED, group_look, new_figure, style
 from graphsnd.teams import StackedTeam
+from graphsnd.training.diversity import evenly
 from graphsnd.training.sampling import likeliest, to_world
 from graphsnd.worlds import World
 
@@ -100,8 +101,7 @@ def play(team: StackedTeam, world: World, *, steps: int, seed: int) -> Scene:
         paths.append(start if here is None else here)
         if bool((step.terminated | step.truncated)[0]):
             break
-    pooled = torch.cat(looked)
-    matrix = pairwise(team.evaluate(pooled[:: max(1, len(pooled) // OBSERVATIONS)])).cpu()
+    matrix = pairwise(team.evaluate(evenly(torch.stack(looked), OBSERVATIONS))).cpu()
     return Scene(
         paths=torch.cat(paths).cpu().double().numpy(),
         goals=None if goals is None else goals[0].cpu().double().numpy(),

@@ -53,7 +53,7 @@ def diversity(
         >>> found.observations, found.snd == found.graph_snd
         (40, True)
     """
-    pooled = evenly(observations.reshape(-1, observations.shape[-1]), most)
+    pooled = evenly(observations, most)
     start = _now(team.device)
     behavior = team.evaluate(pooled)
     answered = _now(team.device)
@@ -73,17 +73,22 @@ def diversity(
     )
 
 
-def evenly(rows: Tensor, most: int) -> Tensor:
-    """At most ``most`` rows, evenly spaced.
+def evenly(seen: Tensor, most: int) -> Tensor:
+    """At most ``most`` observations of all agents, evenly over time and over agents: ``[rows, features]``.
+
+    Args:
+        seen: ``[..., agents, features]``, in the order of time.
+        most: How many. Agents take turns: equal steps through all rows could meet the same agent every time.
 
     Example:
-        >>> evenly(torch.arange(10), 4)
-        tensor([0, 2, 5, 7])
+        >>> evenly(torch.arange(12).view(4, 3, 1), 4).flatten()
+        tensor([0, 4, 8, 9])
     """
+    rows, agents = seen.reshape(-1, seen.shape[-1]), seen.shape[-2]
     if len(rows) <= most:
         return rows
-    places = torch.arange(most, device=rows.device) * len(rows) // most
-    return rows.index_select(0, places)
+    turn = torch.arange(most, device=rows.device)
+    return rows.index_select(0, turn * len(rows) // most // agents * agents + turn % agents)
 
 
 def _now(device: torch.device) -> float:

@@ -124,7 +124,7 @@ class Trainer:
     def observations(self, run: int) -> Tensor:
         """Pooled observations of a run's last rollout, as many as diversity is measured on: ``[rows, features]``."""
         seen = self.memory.observations[run]
-        return evenly(seen.reshape(-1, seen.shape[-1]), self.settings.diversity_observations)
+        return evenly(seen, self.settings.diversity_observations)
 
     def _measure(self, run: int) -> Diversity:
         return diversity(

@@ -62,7 +62,8 @@ def test_every_claim_finds_its_number(teams: dict[str, list[Row]]) -> None:
 def test_known_values(teams: dict[str, list[Row]]) -> None:
     found = numbers(teams, SMALL)
     assert found["regular_ratio_deviation"].value == pytest.approx(0.01)
-    assert (found["regular_ratio_deviation"].low, found["regular_ratio_deviation"].high) == pytest.approx((1.01, 1.01))
+    assert (found["regular_ratio_deviation"].low, found["regular_ratio_deviation"].high) == pytest.approx((0.01, 0.01))
+    assert found["regular_ratio_deviation"].kind.endswith("ratios 1.0100 to 1.0100")
     assert found["own_observation_ratio_deviation"].value == pytest.approx(0.001)
     assert found["trained_own_noise_ratio_deviation"].value == pytest.approx(0.002)
     assert found["regular_tightest_share"].value == 1

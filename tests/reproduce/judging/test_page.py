@@ -59,7 +59,7 @@ def judged(tmp_path: Path) -> list[Judged]:
         claim("weak", {"above": 10}, direction=Rule.parse({"above": 8})),
         claim("mended", correction=Rule.parse({"at_least": 1}), **more),
         claim("wrong", {"above": 10}, says=NASTY, place=NASTY, paper=NASTY, note=NASTY, measured=NASTY, **more),
-        claim("later", scales=(Scale.PAPER,), experiment="mpe"),
+        claim("later", scales=(Scale.PAPER,), experiment="mpe", finding="It waits for 9.0e-1."),
     ]
     return judge_all(claims, tmp_path)
 
@@ -82,11 +82,13 @@ def test_every_claim_has_a_row_with_its_verdict(judged: list[Judged], tmp_path: 
         "range of &lt;cells&gt;",
         "laptop scale",
     )
-    for words in (*told, 'href="#figure-recovery-laptop"', "graphsnd reproduce recovery --scale laptop", "It is 9.0&"):
+    for words in (*told, 'href="#figure-recovery-laptop"', "graphsnd reproduce recovery --scale laptop"):
         assert words in row, words
     assert "exactly 9" in row
     assert "Arithmetic." in row
+    assert '<p class="told">It is' not in row  # findings are about the paper's scale
     last = page[page.index('<tr id="later"') :]
+    assert '<p class="told">It waits for 9.0&' in last
     assert "graphsnd reproduce mpe --scale paper" in last
 
 

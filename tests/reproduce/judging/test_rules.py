@@ -70,3 +70,12 @@ def test_an_interval_that_is_not_there_is_an_error(test: str) -> None:
 def test_bad_rules(entry: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         Rule.parse(entry)
+
+
+def test_the_last_digit_does_not_decide() -> None:
+    mean = (0.461 + 0.435 + 0.514) / 3
+    assert mean > 0.47
+    assert Rule.parse({"between": [0.28, 0.47]}).holds(Number(mean))
+    assert Rule.parse({"at_most": 0.47}).holds(Number(mean))
+    assert not Rule.parse({"at_most": 0.47}).holds(Number(0.4700001))
+    assert not Rule.parse({"at_most": 0}).holds(Number(1e-12))

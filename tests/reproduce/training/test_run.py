@@ -50,8 +50,8 @@ def test_numbers_of_a_small_log() -> None:
     assert found["fused_speedup"].value == 4
     assert (found["loop_speedup"].value, found["loop_speedup"].low, found["loop_speedup"].high) == (5, 4, 6)
     assert (found["pairs_ratio"].low, found["pairs_ratio"].high) == (5, 9)
-    assert found["metric_share"].value == pytest.approx(5)
-    assert found["pairs_share_of_metric"].value == pytest.approx(20)
+    assert found["metric_share"].value == pytest.approx(0.05)
+    assert found["pairs_share_of_metric"].value == pytest.approx(0.2)
 
 
 def test_an_empty_graph_has_no_gap() -> None:

@@ -6,6 +6,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from graphsnd.reproduce.control.calls import share, speedups
@@ -15,19 +16,21 @@ from graphsnd.reproduce.control.pairs import REFERENCE
 from graphsnd.reproduce.control.study import seeds_of
 from graphsnd.reproduce.experiment import Number, Scale
 
-BERNOULLI = "bernoulli:0.1"
+BERNOULLI, AGENTS = "bernoulli:0.1", 50
 BOTH = (BERNOULLI, REFERENCE)  # the paper's arms
 
 
 def numbers(data: dict[str, Any], scale: Scale) -> dict[str, Number]:
-    """From what the experiment wrote down; a number whose runs are missing is left out."""
+    """From what the experiment wrote down; a number whose runs are missing is left out.
+
+    What is said of all targets and seeds is called ``..._so_far`` while some are missing, and then decides no claim.
+    """
+    end = "" if _complete(data) else "_so_far"
+    grid = {**_errors(data), **_rewards(data), **_pairs(data), **_actions(data)}
     return {
-        **_errors(data),
-        **_rewards(data),
-        **_pairs(data),
+        **{f"{name}{end}": _of_a_smaller_team(number, data) for name, number in grid.items()},
         **_start(data),
         **_mistaken(data),
-        **_actions(data),
         **_costs(data, scale),
         **cost_numbers(data["costs"]),
     }
@@ -213,6 +216,18 @@ def _by_target(
     """Of Bernoulli and full at every target where both are there."""
     both = [{cell["target"]: cell for cell in cells if cell["arm"] == arm} for arm in BOTH]
     return [value(both[0][target], both[1][target]) for target in both[0] if target in both[1]]
+
+
+def _of_a_smaller_team(number: Number, data: dict[str, Any]) -> Number:
+    """A stand-in says so: below the paper's scale a study has fewer agents."""
+    agents = (data.get("protocol") or {}).get("agents", AGENTS)
+    return number if agents == AGENTS else replace(number, kind=f"{number.kind}; {agents} agents")
+
+
+def _complete(data: dict[str, Any]) -> bool:
+    """Whether both of the paper's arms have all their runs."""
+    done = [run for run in data["runs"] if run["arm"] in BOTH and run["target"] is not None]
+    return len(done) == len(BOTH) * data["wanted_targets"] * data["wanted_seeds"]
 
 
 def _targets(data: dict[str, Any], found: Sequence[Any]) -> str:

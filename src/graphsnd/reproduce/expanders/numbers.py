@@ -33,10 +33,11 @@ def numbers(teams: Mapping[str, Rows], small: Mapping[str, float]) -> dict[str, 
 
 
 def deviation(rows: Rows) -> Number:
-    """The largest distance of the ratio from 1, and the range of the ratio."""
+    """The largest distance of the ratio from 1; the range of the ratio itself is said in words."""
     ratios = [row.ratio for row in rows if row.ratio is not None]
-    largest = max(abs(ratio - 1) for ratio in ratios)
-    return Number(largest, min(ratios), max(ratios), kind=f"range of the ratio itself, {len(ratios)} graphs")
+    far = [abs(ratio - 1) for ratio in ratios]
+    kind = f"range of {len(ratios)} graphs; ratios {min(ratios):.4f} to {max(ratios):.4f}"
+    return Number(max(far), min(far), max(far), kind=kind)
 
 
 def exact_advantage(rows: Rows) -> Number:

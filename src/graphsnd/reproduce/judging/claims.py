@@ -1,6 +1,7 @@
 """The claims of the paper, read from ``claims.yaml``: what it says, how that is measured, and when it counts as shown.
 
-The rules were written down before anything was measured; they come from the paper's values and from sampling error.
+The rules were written down before the experiments were run; they come from the paper's values and from sampling error.
+The head of ``claims.yaml`` says what was known by then.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
+from graphsnd.reproduce.experiment import Scale
 from graphsnd.reproduce.judging.verdicts import Judged, Verdict
 from graphsnd.reproduce.judging.words import SIGNS, interval, machine, measured
 
@@ -34,7 +35,7 @@ def claim_row(one: Judged, *, drawn: bool) -> str:
     return (
         f'<tr id="{claim.id}" class="{words_of(verdict)}"><th scope="row"><p class="says">{typeset(claim.says)}</p>'
         f'<p class="place">{escape(claim.place)} · <a href="#{claim.id}">{claim.id}</a></p>'
-        f'<p class="told">{typeset(claim.finding or claim.note)}</p>'
+        f'<p class="told">{typeset(_told(one))}</p>'
         f'<div class="foot">{_where(one, drawn=drawn)}{_how(one)}</div></th>'
         f'<td data-label="Paper" class="paper"><div>{typeset(claim.paper)}</div></td>'
         f'<td data-label="Measured" class="measured"><div>{_measured(one)}'
@@ -42,6 +43,11 @@ def claim_row(one: Judged, *, drawn: bool) -> str:
         f'<td data-label="Verdict" class="verdict"><div><span class="badge {words_of(verdict)}">'
         f"<i>{SIGNS[verdict]}</i>{verdict.value}</span>{_decided(one)}</div></td></tr>\n"
     )
+
+
+def _told(one: Judged) -> str:
+    """What was found, which is about the paper's scale; elsewhere what the comparison means."""
+    return one.claim.finding or one.claim.note if one.scale in (None, Scale.PAPER) else one.claim.note
 
 
 def typeset(text: str) -> str:

@@ -12,13 +12,19 @@ from graphsnd.reproduce.experiment import Number
 
 Ends = tuple[float, ...]
 
+
+def _below(one: float, two: float) -> bool:
+    """At most as large, up to rounding: a mean of shares that is exactly the limit must not fail by a last digit."""
+    return one <= two or math.isclose(one, two, rel_tol=1e-9, abs_tol=0.0)
+
+
 # What is written, how it reads, how many numbers it takes, and the test itself.
 VALUE: dict[str, tuple[str, int, Callable[[float, Ends], bool]]] = {
-    "at_most": ("at most {}", 1, lambda value, ends: value <= ends[0]),
-    "at_least": ("at least {}", 1, lambda value, ends: value >= ends[0]),
+    "at_most": ("at most {}", 1, lambda value, ends: _below(value, ends[0])),
+    "at_least": ("at least {}", 1, lambda value, ends: _below(ends[0], value)),
     "below": ("below {}", 1, lambda value, ends: value < ends[0]),
     "above": ("above {}", 1, lambda value, ends: value > ends[0]),
-    "between": ("between {} and {}", 2, lambda value, ends: ends[0] <= value <= ends[1]),
+    "between": ("between {} and {}", 2, lambda value, ends: _below(ends[0], value) and _below(value, ends[1])),
 }
 INTERVAL: dict[str, tuple[str, int, Callable[[float, float, Ends], bool]]] = {
     "covers": ("interval covers {}", 1, lambda low, high, ends: low <= ends[0] <= high),

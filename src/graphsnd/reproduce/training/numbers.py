@@ -77,8 +77,8 @@ def _times(data: dict[str, Any]) -> dict[str, Number]:
     found["pairs_ratio"] = _median([whole / count for count in counts])
     took = data["training_seconds"]
     measuring = took["answers"] + took["pairs"]
-    found["metric_share"] = Number(100 * measuring / (took["training"] + measuring), unit="%")
-    found["pairs_share_of_metric"] = Number(100 * took["pairs"] / measuring, unit="%")
+    found["metric_share"] = Number(measuring / (took["training"] + measuring))
+    found["pairs_share_of_metric"] = Number(took["pairs"] / measuring)
     return found
 
 
