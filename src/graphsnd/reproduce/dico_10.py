@@ -19,7 +19,7 @@ from graphsnd.reproduce.control.costs import cost_numbers
 from graphsnd.reproduce.control.data import Study, assemble, committed
 from graphsnd.reproduce.control.figure import control_figure
 from graphsnd.reproduce.control.logs import trained
-from graphsnd.reproduce.control.study import seeds_of
+from graphsnd.reproduce.control.study import of_its_team, seeds_of
 from graphsnd.reproduce.experiment import Experiment, Number, Outcome, Scale
 from graphsnd.reproduce.shared.seen import one_thread
 from graphsnd.training.dico import ControlSettings, ControlTask
@@ -68,10 +68,11 @@ def run(scale: Scale, cells: Cells) -> Outcome:
         with one_thread():
             histories, _ = trained(size.task, cells, "study")
     data = assemble(Study.of(size.task, size.window), histories)
-    about = {"observations": MINIBATCH, "trials": size.trials, "arms": list(SPARSE.values())}
+    arms = list(SPARSE.values())
+    about = {"agents": 10, "observations": MINIBATCH, "fused": 2048, "trials": size.trials, "arms": arms}
     data["timed"] = cells.get(
         "timed", about,
-        lambda: time_calls(10, list(SPARSE.values()), loop=MINIBATCH, fused=2048, trials=size.trials),
+        lambda: time_calls(10, arms, loop=MINIBATCH, fused=2048, trials=size.trials),
     )  # fmt: skip
     return Outcome(data, numbers(data, scale), data["seeds"], sources)
 
@@ -97,6 +98,7 @@ def numbers(data: dict[str, Any], scale: Scale) -> dict[str, Number]:
         if pair is not None and pair["low"] is not None:
             kind = f"95% t interval, {len(pair['differences'])} seeds"
             found[f"reward_difference_{name}"] = Number(pair["mean"], pair["low"], pair["high"], kind=kind)
+    found = {name: of_its_team(number, data, 10) for name, number in found.items()}
     return found | _speedups(data, scale) | cost_numbers(data["costs"])
 
 

@@ -19,7 +19,7 @@ from graphsnd.reproduce.control.calls import estimate_share, mean_edges, publish
 from graphsnd.reproduce.control.data import Study, assemble, committed
 from graphsnd.reproduce.control.figure import control_figure
 from graphsnd.reproduce.control.logs import History, trained
-from graphsnd.reproduce.control.mistaken import mistaken_study
+from graphsnd.reproduce.control.mistaken import FACTOR, mistaken_study
 from graphsnd.reproduce.control.numbers import BERNOULLI, numbers
 from graphsnd.reproduce.dico_10 import SMALL
 from graphsnd.reproduce.experiment import Experiment, Outcome, Scale
@@ -90,7 +90,7 @@ def _actions(folder: Path) -> list[dict[str, Any]]:
 
 def _beside(scale: Scale, size: Size, cells: Cells) -> dict[str, Any]:
     """Cells that are measured here at every scale."""
-    wrong = {**asdict(size.mistaken), "window": size.mistaken_window}
+    wrong = {**asdict(size.mistaken), "window": size.mistaken_window, "agents": 4, "target": 0.12, "factor": FACTOR}
     found = {
         "mistaken": cells.get(
             "mistaken", wrong, lambda: mistaken_study(4, 0.12, size.mistaken, window=size.mistaken_window)
@@ -102,10 +102,11 @@ def _beside(scale: Scale, size: Size, cells: Cells) -> dict[str, Any]:
     drawn: dict[str, Any] = {"seeds": list(range(seeds)), "iterations": iterations, "steps": PUBLISHED.optimiser_steps}
     timed = {"loop": size.loop, "fused": PUBLISHED.observations, "trials": size.trials}
     return found | {
-        "edges": cells.get("edges", drawn, lambda: mean_edges(AGENTS, P, **drawn)),
-        "timed": cells.get("timed", timed, lambda: time_calls(AGENTS, [BERNOULLI], **timed)),
+        "edges": cells.get("edges", {"agents": AGENTS, "p": P, **drawn}, lambda: mean_edges(AGENTS, P, **drawn)),
+        "timed": cells.get("timed", {"agents": AGENTS, **timed}, lambda: time_calls(AGENTS, [BERNOULLI], **timed)),
         "step": cells.get(
-            "step", {"frames": size.frames}, lambda: estimate_share(AGENTS, size.frames, steps=4)
+            "step", {"agents": AGENTS, "frames": size.frames, "steps": 4},
+            lambda: estimate_share(AGENTS, size.frames, steps=4),
         ),
     }  # fmt: skip
 

@@ -93,7 +93,7 @@ def test_an_interrupted_training_is_not_measured(tmp_path: Path, monkeypatch: py
         result = train(job, folder, resume=resume)  # type: ignore[arg-type]
         return Trained(result.trainer, False, 0.0)
 
-    monkeypatch.setattr(navigation, "train", stopped)
+    monkeypatch.setattr("graphsnd.reproduce.shared.trained.train", stopped)
     with pytest.raises(KeyboardInterrupt):
         at_checkpoints(SMOKE, Cells(tmp_path), 2, {}, lambda found: found.iteration)
     assert sorted(path.name for path in tmp_path.glob("*.json")) == ["n=2,iteration=0.json"]

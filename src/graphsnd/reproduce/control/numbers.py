@@ -6,14 +6,13 @@ import itertools
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from graphsnd.reproduce.control.calls import share, speedups
 from graphsnd.reproduce.control.costs import cost_numbers
 from graphsnd.reproduce.control.mistaken import BLIND, DOUBLED
 from graphsnd.reproduce.control.pairs import REFERENCE
-from graphsnd.reproduce.control.study import seeds_of
+from graphsnd.reproduce.control.study import of_its_team, seeds_of
 from graphsnd.reproduce.experiment import Number, Scale
 
 BERNOULLI, AGENTS = "bernoulli:0.1", 50
@@ -28,7 +27,7 @@ def numbers(data: dict[str, Any], scale: Scale) -> dict[str, Number]:
     end = "" if _complete(data) else "_so_far"
     grid = {**_errors(data), **_rewards(data), **_pairs(data), **_actions(data)}
     return {
-        **{f"{name}{end}": _of_a_smaller_team(number, data) for name, number in grid.items()},
+        **{f"{name}{end}": of_its_team(number, data, AGENTS) for name, number in grid.items()},
         **_start(data),
         **_mistaken(data),
         **_costs(data, scale),
@@ -216,12 +215,6 @@ def _by_target(
     """Of Bernoulli and full at every target where both are there."""
     both = [{cell["target"]: cell for cell in cells if cell["arm"] == arm} for arm in BOTH]
     return [value(both[0][target], both[1][target]) for target in both[0] if target in both[1]]
-
-
-def _of_a_smaller_team(number: Number, data: dict[str, Any]) -> Number:
-    """A stand-in says so: below the paper's scale a study has fewer agents."""
-    agents = (data.get("protocol") or {}).get("agents", AGENTS)
-    return number if agents == AGENTS else replace(number, kind=f"{number.kind}; {agents} agents")
 
 
 def _complete(data: dict[str, Any]) -> bool:

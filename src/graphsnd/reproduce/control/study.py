@@ -26,6 +26,7 @@ from graphsnd.errors import InputError
 from graphsnd.reproduce.control.costs import seconds_of
 from graphsnd.reproduce.control.logs import History
 from graphsnd.reproduce.control.pairs import sem
+from graphsnd.reproduce.experiment import Number
 from graphsnd.training.dico import ControlRow
 
 SETTLED = 0.02  # relative distance from the target that counts as being there
@@ -165,3 +166,9 @@ def _everything(history: History) -> bool:
 def _until(history: History, iteration: int) -> History:
     rows: list[ControlRow] = [row for row in history.rows if row.iteration <= iteration]
     return replace(history, rows=rows)
+
+
+def of_its_team(number: Number, data: dict[str, Any], agents: int) -> Number:
+    """A number of a study that stands in for one with ``agents`` agents says how many it has."""
+    found = (data.get("protocol") or {}).get("agents", agents)
+    return number if found == agents else replace(number, kind=f"{number.kind}; {found} agents")

@@ -18,9 +18,9 @@ from graphsnd.errors import InputError
 from graphsnd.reproduce.cells import Cells
 from graphsnd.reproduce.experiment import Scale
 from graphsnd.reproduce.shared.seen import observe, one_thread
+from graphsnd.reproduce.shared.trained import trained
 from graphsnd.teams import StackedTeam
-from graphsnd.training import Evaluation, Settings, Task, Trainer, evaluate_team, preset, train
-from graphsnd.training.checkpoint import CHECKPOINT
+from graphsnd.training import Evaluation, Settings, Task, Trainer, evaluate_team, preset
 
 TRAINING_SEED, ROLLOUT_SEED = 0, 42
 
@@ -108,7 +108,7 @@ def snapshot(scale: Scale, cells: Cells, n: int, iteration: int) -> Snapshot:
         raise InputError("iteration", f"to be one of {checkpoints(scale)}", iteration)
     job = task(n, scale)
     with one_thread():
-        trainer = _train(job, cells, f"team,n={n}") if iteration else _untrained(job)
+        trainer = trained(job, cells, f"team,n={n}") if iteration else _untrained(job)
         team, steps = trainer.team(TRAINING_SEED), job.settings.steps
         seen = observe(team, trainer.world, steps=steps, seed=ROLLOUT_SEED)
         found = evaluate_team(team, trainer.world, steps=steps, seed=ROLLOUT_SEED, deterministic=False)
@@ -137,12 +137,3 @@ def at_checkpoints(
 
 def _untrained(job: Task) -> Trainer:
     return Trainer(job.make_world("cpu"), job.settings, seeds=job.seeds)
-
-
-def _train(job: Task, cells: Cells, name: str) -> Trainer:
-    cells.step(name)
-    folder = cells.folder(name)
-    result = train(job, folder, resume=(folder / CHECKPOINT).exists())
-    if not result.finished:
-        raise KeyboardInterrupt
-    return result.trainer
