@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from graphsnd.errors import InputError
 from graphsnd.graphs.checks import check_inclusion, check_integer, number
@@ -135,8 +135,20 @@ class Settings:
         Raises:
             InputError: For unknown names, with those there are.
         """
-        known = [field.name for field in dataclasses.fields(self)]
-        for name in changes:
-            if name not in known:
-                raise InputError("settings", f"to be among {', '.join(known)}", repr(name))
-        return dataclasses.replace(self, **changes)
+        return with_changes(self, changes)
+
+
+Told = TypeVar("Told")
+
+
+def with_changes(settings: Told, changes: dict[str, Any]) -> Told:
+    """A copy of settings with some values changed.
+
+    Raises:
+        InputError: For unknown names, with those there are.
+    """
+    known = [field.name for field in dataclasses.fields(settings)]  # type: ignore[arg-type]
+    for name in changes:
+        if name not in known:
+            raise InputError("settings", f"to be among {', '.join(known)}", repr(name))
+    return dataclasses.replace(settings, **changes)  # type: ignore[type-var]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ from graphsnd.control.dico import BOUNDS, check_bounds
 from graphsnd.errors import InputError
 from graphsnd.graphs.checks import check_integer, number
 from graphsnd.teams.choices import check_choice
+from graphsnd.training.settings import with_changes
 
 COUNTS = ("steps", "environments", "passes", "minibatch", "iterations", "observations", "audit_observations")
 POSITIVE = ("learning_rate", "action_learning_rate", "epsilon", "clip", "max_gradient_norm")
@@ -113,11 +113,7 @@ class ControlSettings:
         Raises:
             InputError: For unknown names, with those there are.
         """
-        known = [field.name for field in dataclasses.fields(self)]
-        for name in changes:
-            if name not in known:
-                raise InputError("settings", f"to be among {', '.join(known)}", repr(name))
-        return dataclasses.replace(self, **changes)
+        return with_changes(self, changes)
 
 
 PRESETS = {

@@ -70,21 +70,19 @@ class Networks(torch.autograd.Function):
         s1, s2 = (torch.empty(tiles, hidden, device=x.device) for _ in range(2))
         s3 = torch.empty(tiles, outputs, hidden, device=x.device)
         extra = (tiling.rows, tiling.tiles(rows)) if isinstance(tiling, Even) else (0, 1)
-        shape = {"H": hidden, "GATHER": gather, "KIND": ctx.kind, "ROWS": rows, "COLUMNS": COLUMNS}
+        shape = {"H": hidden, "KIND": ctx.kind, "ROWS": rows, "COLUMNS": COLUMNS}
         programs.backward_last[(tiles, hidden // COLUMNS)](
-            *where, third.mT.contiguous(), h2, slope, d2, s2, s3, *extra, A=outputs, **shape, num_warps=4
+            *where, third.mT.contiguous(), h2, slope, d2, s2, s3, *extra, A=outputs, GATHER=gather, **shape, num_warps=4
         )
         if isinstance(tiling, Even):
             torch.bmm(d2.view(count, -1, hidden), second.mT, out=d1.view(count, -1, hidden))
-            programs.through_activation[(tiles, hidden // COLUMNS)](
-                h1, d1, s1, *extra, H=hidden, KIND=ctx.kind, ROWS=rows, COLUMNS=COLUMNS, num_warps=4
-            )
+            programs.through_activation[(tiles, hidden // COLUMNS)](h1, d1, s1, *extra, **shape, num_warps=4)
             starts = torch.arange(count + 1, device=x.device) * tiling.tiles(rows)
             g1, g2 = _even(x, d1, tiling), _even(h1, d2, tiling, own=True)
             last = slope.view(count, -1, outputs).sum(1)
         else:
             programs.backward_first[(tiles,)](
-                *where, second.mT.contiguous(), h1, d2, d1, s1, *extra, **shape, num_warps=WARPS, num_stages=STAGES
+                *where, second.mT.contiguous(), h1, d2, d1, s1, **shape, num_warps=WARPS, num_stages=STAGES
             )
             starts = tiling.starts
             g1, g2 = _ragged(x, d1, tiling, gather=True), _ragged(h1, d2, tiling, gather=False)

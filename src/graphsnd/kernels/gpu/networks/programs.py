@@ -124,23 +124,16 @@ def backward_last(
 
 @triton.jit
 def backward_first(
-    index, which, end, w2t, h1, d2, d1, s1, rows, tiles,
-    H: tl.constexpr, GATHER: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    index, which, end, w2t, h1, d2, d1, s1,
+    H: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """From ``d2`` the slopes of the first layer before its activation, ``d1``, and their sums ``s1`` over a tile."""
+    """Gathered rows: from ``d2`` the slopes ``d1`` of the first layer before its activation, and their sums ``s1``."""
     tile = tl.program_id(0)
-    r = tl.arange(0, ROWS)
-    if GATHER:
-        if tile >= tl.load(end):
-            return
-        network = tl.load(which + tile).to(tl.int64)
-        place = tile.to(tl.int64) * ROWS + r
-        mask = tl.load(index + place) >= 0
-    else:
-        network = (tile // tiles).to(tl.int64)
-        inside = (tile % tiles) * ROWS + r
-        mask = inside < rows
-        place = network * rows + inside
+    if tile >= tl.load(end):
+        return
+    network = tl.load(which + tile).to(tl.int64)
+    place = tile.to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    mask = tl.load(index + place) >= 0
     h = tl.arange(0, H)
     after = tl.load(d2 + place[:, None] * H + h[None, :], mask=mask[:, None], other=0.0)
     for begin in range(0, H, COLUMNS):
