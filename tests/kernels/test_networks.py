@@ -101,3 +101,13 @@ def test_same_bits_again() -> None:
     inputs = torch.randn(5, 1000, 34, generator=torch.Generator().manual_seed(3)).cuda()
     first, second = (_slopes(_fused((34, 256, 256, 2)).every(inputs, weights, biases, "tanh"), weights) for _ in "ab")
     assert all(torch.equal(one, two) for one, two in zip(first, second, strict=True))
+
+
+@gpu
+@pytest.mark.parametrize("features", [34, 154])
+def test_rows_are_taken_exactly(features: int) -> None:
+    fused = _fused((features, 64, 64, 2))
+    generator = torch.Generator().manual_seed(4)
+    inputs = fused.prepare(torch.randn(2, 3, 100, features, generator=generator).cuda())
+    index = torch.randint(0, 100, (2, 90), generator=generator).cuda()[:, 7:70]  # as a split leaves it
+    assert torch.equal(fused.take(inputs, index), PLAIN.take(inputs, index))

@@ -61,3 +61,9 @@ def test_table_of_requests() -> None:
     table, slots = by_network(torch.tensor([2, 0, 2, 2]), 3)
     assert table[2].tolist() == [0, 2, 3]
     assert table.flatten()[slots].tolist() == [0, 1, 2, 3]
+
+
+def test_rows_of_every_agent() -> None:
+    inputs = torch.arange(2 * 3 * 5 * 2).view(2, 3, 5, 2)
+    found = PLAIN.take(inputs, torch.tensor([[4, 0], [1, 1]]))
+    assert torch.equal(found, torch.stack([inputs[0][:, [4, 0]], inputs[1][:, [1, 1]]]))

@@ -140,9 +140,13 @@ class ControlledPolicy(nn.Module):
 
     def parameters_of(self, seen: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
         """Mean before any squashing and standard deviation, or logits: each ``[runs, agents, rows, actions]``."""
-        common = self.shared(seen.flatten(1, 2).unsqueeze(1)).squeeze(1).unflatten(1, seen.shape[1:3])
-        deviation = self.deviations(seen)
+        common, deviation = self.outputs_of(seen)
         return combine(self.kind, common, spread(scale, deviation) * deviation)
+
+    def outputs_of(self, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """Of the shared network and of the deviations, which no scale has met: ``[runs, agents, rows, ...]`` each."""
+        common = self.shared(seen.flatten(1, 2).unsqueeze(1)).squeeze(1).unflatten(1, seen.shape[1:3])
+        return common, self.deviations(seen)
 
     def means_of(self, seen: Tensor, agents: Tensor, wanted: Tensor, scale: Tensor) -> Tensor:
         """Mean of one agent in every frame; only where it is wanted is anything evaluated.

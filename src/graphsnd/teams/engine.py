@@ -25,6 +25,18 @@ class Engine:
         """Inputs in the form that is read fastest; worth it for those that are read several times."""
         return inputs
 
+    def take(self, inputs: Tensor, index: Tensor) -> Tensor:
+        """Some rows of prepared inputs.
+
+        Args:
+            inputs: ``[runs, agents, rows, in]``.
+            index: int64 ``[runs, taken]``, which rows; of all agents the same.
+
+        Returns:
+            ``[runs, agents, taken, in]``.
+        """
+        return rows_of(inputs, index)
+
     def every(self, inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str) -> Tensor:
         """Run all networks.
 
@@ -87,6 +99,14 @@ class Engine:
             answers = torch.cat(parts)
         found = answers.index_select(0, slots.to(device))
         return found if len(kept) == len(networks) else out.index_copy(0, kept.to(device), found)
+
+
+def rows_of(part: Tensor, index: Tensor) -> Tensor:
+    """Of ``[runs, agents, rows, ...]`` the rows int64 ``[runs, taken]`` of all agents."""
+    runs, agents, rows = part.shape[:3]
+    first = torch.arange(runs * agents, device=index.device).view(runs, agents, 1) * rows
+    chosen = (first + index.unsqueeze(1)).view(-1)
+    return part.flatten(0, 2).index_select(0, chosen).unflatten(0, (runs, agents, index.shape[1]))
 
 
 def layers(inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str) -> Tensor:

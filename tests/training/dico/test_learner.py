@@ -57,7 +57,7 @@ def test_policy_loss_is_the_clipped_objective() -> None:
     trainer = _trainer()
     batch = _batch(trainer)
     scale = trainer.learner.scale()
-    found = trainer.learner.policy_loss(batch, scale)
+    found = trainer.learner.objective.losses(batch, scale)
     loc, sigma = (part.double() for part in trainer.learner.policy.parameters_of(batch.observations, scale))
     normal = torch.distributions.Normal(loc, sigma)
     squashed = torch.distributions.TransformedDistribution(normal, [torch.distributions.TanhTransform()])

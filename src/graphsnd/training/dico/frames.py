@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from graphsnd.teams.engine import PLAIN, Engine
+from graphsnd.teams.engine import PLAIN, Engine, rows_of
 from graphsnd.training.advantages import advantages
 from graphsnd.training.dico.rollout import Memory
 from graphsnd.training.dico.settings import ControlSettings
@@ -49,17 +49,10 @@ class Frames:
         for part in fields(self):
             getattr(self, part.name).copy_(getattr(other, part.name))
 
-    def take(self, index: Tensor) -> Frames:
+    def take(self, index: Tensor, engine: Engine = PLAIN) -> Frames:
         """Some frames of every run, ``[R, N, m, ...]``; ``index`` is int64 ``[R, m]``."""
-        runs, agents, count = self.log_probs.shape
-        first = torch.arange(runs * agents, device=index.device).view(runs, agents, 1) * count
-        rows = (first + index.unsqueeze(1)).view(-1)
-        lead = (runs, agents, index.shape[1])
-
-        def some(part: Tensor) -> Tensor:
-            return part.flatten(0, 2).index_select(0, rows).unflatten(0, lead)
-
-        return Frames(*(some(getattr(self, part.name)) for part in fields(self)))
+        rest = [rows_of(getattr(self, part.name), index) for part in fields(self)[1:]]
+        return Frames(engine.take(self.observations, index), *rest)
 
 
 def by_agent(part: Tensor) -> Tensor:

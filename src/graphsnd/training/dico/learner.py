@@ -15,6 +15,7 @@ from graphsnd.teams import StackedMLP
 from graphsnd.teams.engine import PLAIN
 from graphsnd.training.capture import Program
 from graphsnd.training.dico.frames import Frames, shown
+from graphsnd.training.dico.objective import beyond, objective_for
 from graphsnd.training.dico.optimiser import Optimiser
 from graphsnd.training.dico.settings import ControlSettings
 from graphsnd.training.dico.stopwatch import Stopwatch
@@ -60,6 +61,7 @@ class Learner:
         actors, device = list(policy.parameters()), policy.shared.weights[0].device
         longest, epsilon = settings.max_gradient_norm, settings.epsilon
         rate, action_rate = settings.learning_rate, settings.action_learning_rate
+        self.objective = objective_for(policy, settings.clip, through=settings.through)
         self.actor = Optimiser(actors, learning_rate=rate, epsilon=epsilon, longest=longest)
         self.critic = Optimiser(list(critics.parameters()), learning_rate=rate, epsilon=epsilon, longest=longest)
         self.inside = Optimiser(actors, learning_rate=action_rate, epsilon=1e-8, longest=longest)
@@ -115,7 +117,7 @@ class Learner:
         scale = self.control(frames, index, generators, watch)
         self.sums[0] += scale.detach()
         if not self.capture:
-            self.learn(frames.take(index), scale)
+            self.learn(frames.take(index, self.policy.deviations.engine), scale)
             return
         size = index.shape[1]
         if size not in self.recorded:
@@ -126,27 +128,21 @@ class Learner:
         recorded.program()
 
     def _record(self, frames: Frames, index: Tensor, scale: Tensor) -> Recorded:
+        engine = self.policy.deviations.engine
         changes = [part for name, part in self.tensors().items() if not name.startswith("control.")]
         program = Program(
-            lambda: self.learn(frames.take(index), scale), [*changes, self.sums], scale.device, capture=True
+            lambda: self.learn(frames.take(index, engine), scale), [*changes, self.sums], scale.device, capture=True
         )
         return Recorded(index, scale, program)
 
     def learn(self, batch: Frames, scale: Tensor) -> None:
         """Policy, critics, and means that left the box: one step of each optimiser."""
-        self.actor.step(self.policy_loss(batch, scale).sum())
+        self.actor.step(self.objective.losses(batch, scale).sum())
         errors = (self.critics(batch.observations).squeeze(-1) - batch.returns).square().mean((1, 2))
         self.sums[5] += errors.detach()
         self.critic.step(errors.sum())
         if self.policy.kind != "categorical":
             self._pull_inside(batch.observations, scale.detach())
-
-    def policy_loss(self, batch: Frames, scale: Tensor) -> Tensor:
-        """PPO's clipped objective, mean over frames and agents: ``[runs]``."""
-        distribution = self.policy.distribution(batch.observations, scale)
-        ratio = (distribution.log_prob(batch.actions) - batch.log_probs).exp()
-        cut = ratio.clamp(1 - self.settings.clip, 1 + self.settings.clip)
-        return -torch.minimum(ratio * batch.advantages, cut * batch.advantages).mean((1, 2))
 
     def control(self, frames: Frames, index: Tensor, generators: Sequence[torch.Generator], watch: Stopwatch) -> Tensor:
         """Measure every arm on some observations of a minibatch, step its controller.
@@ -205,8 +201,7 @@ class Learner:
         if seen.is_cuda and self.policy.deviations.engine is PLAIN:
             self._pull_all(seen, scale)  # plain torch would have to wait for the number of rows
             return
-        with torch.no_grad():
-            over, agent = _beyond(self.policy.parameters_of(seen, scale)[0]).max(1)
+        over, agent = self.objective.furthest(seen, scale)
         self.sums[6] += over.sqrt().mean(1)
         outside = over > 0
         # Looking is free on a CPU. Without overflow the gradient is 0, and so is the step while Adam's moments are.
@@ -215,11 +210,11 @@ class Learner:
             return
         self.rested = False
         loc = self.policy.means_of(seen, agent, outside, scale)
-        self.inside.step((_beyond(loc) * outside).sum() / over.shape[1])
+        self.inside.step((beyond(loc) * outside).sum() / over.shape[1])
 
     def _pull_all(self, seen: Tensor, scale: Tensor) -> None:
         """The same with a gradient for every row."""
-        over = _beyond(self.policy.parameters_of(seen, scale)[0]).amax(1)
+        over = beyond(self.policy.parameters_of(seen, scale)[0]).amax(1)
         self.sums[6] += over.detach().sqrt().mean(1)
         self.rested = False
         self.inside.step(over.mean(1).sum())
@@ -242,11 +237,6 @@ def _of_frames(places: Tensor, chosen: Tensor) -> Tensor:
     """Of ``[g, agents, S, 2]``, in frames int64 ``[g, K]``: ``[g, K, agents, 2]``."""
     index = chosen.unsqueeze(1).unsqueeze(-1).expand(-1, places.shape[1], -1, places.shape[3])
     return places.gather(2, index).transpose(1, 2)
-
-
-def _beyond(loc: Tensor) -> Tensor:
-    """Squared distance of means ``[..., k]`` from the box [-1, 1]^k."""
-    return (loc - loc.detach().clamp(-1, 1)).square().sum(-1)
 
 
 @lru_cache(maxsize=8)

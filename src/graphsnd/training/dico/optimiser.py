@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from graphsnd.kernels.dispatch import available
+
 
 class Optimiser:
     """Adam, which works element by element, after gradients are cut run by run: runs learn as they would alone.
@@ -34,16 +36,35 @@ class Optimiser:
             # Adam makes these in its first step; a checkpoint needs them before.
             zeros = {name: torch.zeros_like(each) for name in ("exp_avg", "exp_avg_sq")}
             self.adam.state[each] = {"step": torch.zeros((), device=each.device), **zeros}
+        stacked = all(each.dim() > 1 and each.dtype == torch.float32 for each in self.parameters)
+        self.fused = on_gpu and stacked and available()["gpu"] is None
 
     def step(self, loss: Tensor) -> None:
         """Go against the gradient of ``loss``, a sum over runs."""
         gradients = torch.autograd.grad(loss, self.parameters)
-        squares = torch.stack([each.flatten(1).square().sum(1) for each in gradients])
-        factors = self.longest / squares.sum(0).sqrt().clamp_min(self.longest)
+        norms = torch.stack([torch.linalg.vector_norm(g, dim=tuple(range(1, g.dim()))) for g in gradients])
+        factors = self.longest / torch.linalg.vector_norm(norms, dim=0).clamp_min(self.longest)
+        if self.fused:
+            self._step(gradients, factors)
+            return
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient * factors.view(-1, *[1] * (gradient.dim() - 1))
         self.adam.step()
         self.adam.zero_grad(set_to_none=True)
+
+    @torch.no_grad()
+    def _step(self, gradients: Sequence[Tensor], factors: Tensor) -> None:
+        """The same without a pass for the factors."""
+        from graphsnd.kernels.gpu.adam import adam
+
+        states = [self.adam.state[each] for each in self.parameters]
+        torch._foreach_add_([state["step"] for state in states], 1)
+        moments = [(state["exp_avg"], state["exp_avg_sq"]) for state in states]
+        options = self.adam.defaults
+        adam(
+            self.parameters, gradients, moments, factors, states[0]["step"],
+            learning_rate=options["lr"], betas=options["betas"], epsilon=options["eps"],
+        )  # fmt: skip
 
     def idle(self) -> None:
         """A step without a gradient: Adam goes on in the direction it had."""

@@ -13,10 +13,12 @@ from graphsnd.kernels.gpu.networks import programs
 from graphsnd.kernels.gpu.networks.tiling import Even, Sorted
 
 ROWS = 64  # of a tile
-TALL = 128  # of a tile that only passes through, element by element
 STEP = 32  # features of the input taken at a time; inputs are padded to a multiple
 COLUMNS = 64  # hidden features of the second layer made at a time
 WARPS, STAGES = 4, 3
+TALL = 128  # rows of a tile that only passes through, element by element
+SPAN, FEW = 512, 4  # rows of a program, and those it takes at a time
+TAKEN = 16  # rows that a program copies
 SPLIT = 4096  # rows that one product of a weight's gradient sums over
 EXACT = os.environ.get("TRITON_INTERPRET") == "1"
 
@@ -40,13 +42,13 @@ class Networks(torch.autograd.Function):
         w = Weights(*weights)
         count, features, hidden = w.w1.shape
         width, outputs = x.shape[1], w.w3.shape[2]
-        first = x.new_zeros(count, width, hidden)
-        first[:, :features] = w.w1
-        second, third = w.w2.to(x.dtype), w.w3.to(x.dtype)
+        first, second = _rounded(w.w1, width, x.dtype), _rounded(w.w2, hidden, x.dtype)
+        third = w.w3.mT.to(x.dtype).contiguous()
+        even = isinstance(tiling, Even)
         rows = tiling.networks * tiling.rows if isinstance(tiling, Even) else len(tiling.index)
-        kept = [x.new_empty(rows if some else 1, hidden) for some in (keep, keep or isinstance(tiling, Even))]
+        kept = [x.new_empty(rows if keep else 1, hidden) for _ in range(2)]
         # A request that was left out reads the first row, which nobody may have written.
-        out = torch.zeros(rows if isinstance(tiling, Sorted) else 1, outputs, device=x.device)
+        out = (torch.empty if even else torch.zeros)(rows, outputs, device=x.device)
         where, grid, gather = _place(tiling, x, ROWS)
         extra = (tiling.rows, tiling.group, tiling.tiles(ROWS)) if isinstance(tiling, Even) else (0, 1, 1)
         programs.forward[grid](
@@ -56,40 +58,44 @@ class Networks(torch.autograd.Function):
         )  # fmt: skip
         ctx.save_for_backward(x, second, third, *kept)
         ctx.tiling, ctx.kind, ctx.features = tiling, kind, features
-        return _last(kept[1].view(count, -1, hidden), third, w.b3) if isinstance(tiling, Even) else out
+        return out.view(count, -1, outputs) if even else out
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> Any:  # noqa: D102
         x, second, third, h1, h2 = ctx.saved_tensors
         tiling: Even | Sorted = ctx.tiling
         slope = slopes[0].contiguous()
-        count, hidden, outputs = third.shape
-        rows = TALL if isinstance(tiling, Even) else tiling.size
-        where, (tiles,), gather = _place(tiling, x, rows)
-        d1, d2 = torch.empty_like(h1), torch.empty_like(h2)
-        s1, s2 = (torch.empty(tiles, hidden, device=x.device) for _ in range(2))
-        s3 = torch.empty(tiles, outputs, hidden, device=x.device)
-        extra = (tiling.rows, tiling.tiles(rows)) if isinstance(tiling, Even) else (0, 1)
-        shape = {"H": hidden, "KIND": ctx.kind, "ROWS": rows, "COLUMNS": COLUMNS}
-        programs.backward_last[(tiles, hidden // COLUMNS)](
-            *where, third.mT.contiguous(), h2, slope, d2, s2, s3, *extra, A=outputs, GATHER=gather, **shape, num_warps=4
-        )
+        count, outputs, hidden = third.shape
+        d2 = torch.empty_like(h2)
         if isinstance(tiling, Even):
-            torch.bmm(d2.view(count, -1, hidden), second.mT, out=d1.view(count, -1, hidden))
-            programs.through_activation[(tiles, hidden // COLUMNS)](h1, d1, s1, *extra, **shape, num_warps=4)
-            starts = torch.arange(count + 1, device=x.device) * tiling.tiles(rows)
-            g1, g2 = _even(x, d1, tiling), _even(h1, d2, tiling, own=True)
-            last = slope.view(count, -1, outputs).sum(1)
-        else:
-            programs.backward_first[(tiles,)](
-                *where, second.mT.contiguous(), h1, d2, d1, s1, **shape, num_warps=WARPS, num_stages=STAGES
+            spans, tall = (tiling.tiles(size) for size in (SPAN, TALL))
+            s1, s2, s3 = (
+                torch.empty(count, parts, each, hidden, device=x.device)
+                for parts, each in ((tall, 1), (spans, 1), (spans, outputs))
             )
-            starts = tiling.starts
+            programs.backward_last[(count * spans,)](
+                third, h2, slope, d2, s2, s3, tiling.rows, spans, H=hidden, A=outputs,
+                OUT=triton.next_power_of_2(outputs), KIND=ctx.kind, SPAN=SPAN, ROWS=FEW, num_warps=1,
+            )  # fmt: skip
+            d1 = torch.bmm(d2.view(count, -1, hidden), second.mT).view(-1, hidden)
+            programs.through_activation[(count * tall, hidden // COLUMNS)](
+                h1, d1, s1, tiling.rows, tall, H=hidden, KIND=ctx.kind, ROWS=TALL, COLUMNS=COLUMNS, num_warps=4
+            )
+            g1, g2 = _even(x, d1, tiling), _even(h1, d2, tiling, own=True)
+            last, folded = slope.view(count, -1, outputs).sum(1), [part.sum(1) for part in (s1, s2, s3)]
+        else:
+            where, (tiles,), _ = _place(tiling, x, tiling.size)
+            d1 = torch.empty_like(h1)
+            s1, s2, s3 = (torch.empty(tiles, each, hidden, device=x.device) for each in (1, 1, outputs))
+            programs.backward[(tiles,)](
+                *where, third, second, h1, h2, slope, d1, d2, s1, s2, s3, H=hidden, A=outputs, KIND=ctx.kind,
+                ROWS=tiling.size, COLUMNS=COLUMNS, num_warps=WARPS, num_stages=2,
+            )  # fmt: skip
             g1, g2 = _ragged(x, d1, tiling, gather=True), _ragged(h1, d2, tiling, gather=False)
             last = _ends(slope, tiling, count)
-        folded = [_fold(part, starts, count) for part in (s1, s2, s3)]
-        g3 = folded[2].view(count, outputs, hidden).transpose(1, 2)
-        return None, None, None, None, g1[:, : ctx.features], folded[0], g2, folded[1], g3, last
+            folded = [_fold(part, tiling.starts, count).view(count, -1, hidden) for part in (s1, s2, s3)]
+        bias1, bias2, g3 = folded
+        return None, None, None, None, g1[:, : ctx.features], bias1.squeeze(1), g2, bias2.squeeze(1), g3.mT, last
 
 
 def run(x: Tensor, tiling: Even | Sorted, kind: int, *weights: Tensor) -> Tensor:
@@ -105,10 +111,24 @@ def _place(tiling: Even | Sorted, x: Tensor, rows: int) -> tuple[tuple[Tensor, T
     return (tiling.index, tiling.which, tiling.starts[-1:]), (len(tiling.which),), True
 
 
-def _last(hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """The last layer of every network; padded to eight outputs, fewer of which the library's products take slowly."""
-    wide = torch.nn.functional.pad(weight, (0, -weight.shape[2] % 8))
-    return _float_products(hidden, wide)[..., : weight.shape[2]] + bias.unsqueeze(1)
+def _rounded(weights: Tensor, width: int, dtype: torch.dtype) -> Tensor:
+    """Weights ``[networks, in, out]`` with as many rows as inputs have, ``width``; those added are 0."""
+    networks, features, outputs = weights.shape
+    out = torch.empty(networks, width, outputs, dtype=dtype, device=weights.device)
+    sizes = (features * outputs, width * outputs)
+    programs.rounded[(triton.cdiv(sizes[1], 2048), networks)](weights, out, *sizes, BLOCK=2048, num_warps=4)
+    return out
+
+
+def take(x: Tensor, index: Tensor) -> Tensor:
+    """Of ``[runs, agents, rows, K]`` the rows ``index``, int64 ``[runs, taken]``: ``[runs, agents, taken, K]``."""
+    runs, agents, rows, width = x.shape
+    out = x.new_empty(runs, agents, index.shape[1], width)
+    programs.take[(triton.cdiv(index.shape[1], TAKEN), runs * agents)](
+        x, index.contiguous(), out, rows, index.shape[1], agents, K=width, WIDE=triton.next_power_of_2(width),
+        ROWS=TAKEN, num_warps=1,
+    )  # fmt: skip
+    return out
 
 
 def _even(x: Tensor, d: Tensor, tiling: Even, *, own: bool = False) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from graphsnd.kernels.gpu.networks.autograd import ROWS, STEP, run
+from graphsnd.kernels.gpu.networks.autograd import ROWS, STEP, run, take
 from graphsnd.kernels.gpu.networks.programs import RELU, TANH
 from graphsnd.kernels.gpu.networks.tiling import Even, Sorted
 from graphsnd.teams.engine import Engine
@@ -31,6 +31,9 @@ class Fused(Engine):
         out = inputs.new_zeros(*inputs.shape[:-1], width, dtype=self.dtype)
         out[..., : inputs.shape[-1]] = inputs
         return out
+
+    def take(self, inputs: Tensor, index: Tensor) -> Tensor:  # noqa: D102
+        return take(inputs, index)
 
     def every(  # noqa: D102
         self, inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str

@@ -1,0 +1,72 @@
+"""Adam on stacked networks whose gradients are cut run by run, in one pass over parameters and moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+BLOCK = 2048
+
+
+@triton.jit
+def step(p, g, m, v, factors, sizes, length, pitch, each, beta1, rest1, beta2, rest2, epsilon, BLOCK: tl.constexpr):
+    """A network has ``length`` numbers here and ``pitch`` in ``g``; ``each`` networks after each other are one run's.
+
+    ``sizes`` holds the learning rate over the first moment's correction, and the root of the second's. What a beta
+    leaves of 1 comes from the host: a difference of float32 numbers would lose digits.
+    """
+    network, at = tl.program_id(1).to(tl.int64), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask, place = at < length, network * length + at
+    slope = tl.load(g + network * pitch + at, mask=mask, other=0.0) * tl.load(factors + network // each)
+    mean = beta1 * tl.load(m + place, mask=mask, other=0.0) + rest1 * slope
+    square = beta2 * tl.load(v + place, mask=mask, other=0.0) + rest2 * slope * slope
+    tl.store(m + place, mean, mask=mask)
+    tl.store(v + place, square, mask=mask)
+    change = tl.load(sizes) * mean / (tl.sqrt(square) / tl.load(sizes + 1) + epsilon)
+    tl.store(p + place, tl.load(p + place, mask=mask, other=0.0) - change, mask=mask)
+
+
+def adam(
+    parameters: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    moments: Sequence[tuple[Tensor, Tensor]],
+    factors: Tensor,
+    steps: Tensor,
+    *,
+    learning_rate: float,
+    betas: tuple[float, float],
+    epsilon: float,
+) -> None:
+    """One step, in place.
+
+    Args:
+        parameters: ``[runs, networks, ...]`` each, float32 and contiguous.
+        gradients: Of the same shapes; each network's numbers next to each other, or it is copied.
+        moments: Of the same shapes, first and second, contiguous.
+        factors: ``[runs]``, on the gradients.
+        steps: How many steps were done, this one counted; a number on the device.
+        learning_rate: Of Adam.
+        betas: Of Adam.
+        epsilon: Of Adam.
+    """
+    first, second = (1 - beta ** steps.double() for beta in betas)
+    sizes = torch.stack([learning_rate / first, second.sqrt()]).float()
+    weights = [part for beta in betas for part in (beta, 1 - beta)]
+    for parameter, gradient, (mean, square) in zip(parameters, gradients, moments, strict=True):
+        runs, each = parameter.shape[:2]
+        given = gradient if _pitched(gradient) else gradient.contiguous()
+        length, pitch = parameter[0, 0].numel(), given.stride(1 if each > 1 else 0)
+        step[(triton.cdiv(length, BLOCK), runs * each)](
+            parameter, given, mean, square, factors, sizes, length, pitch, each, *weights, epsilon, BLOCK=BLOCK
+        )
+
+
+def _pitched(gradient: Tensor) -> bool:
+    """Whether networks follow each other at equal distances, each one's numbers next to each other."""
+    runs, each = gradient.shape[:2]
+    even = runs == 1 or each == 1 or gradient.stride(0) == each * gradient.stride(1)
+    return even and gradient[0, 0].is_contiguous()
