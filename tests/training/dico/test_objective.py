@@ -59,7 +59,7 @@ def _expected(common: Tensor, deviations: Tensor, scale: Tensor) -> TanhNormalAc
 @pytest.mark.parametrize("actions", [1, 2, 3])
 @pytest.mark.parametrize("per_agent", [False, True])
 def test_fused_losses_and_slopes(actions: int, per_agent: bool) -> None:
-    from graphsnd.kernels.gpu import objective
+    from graphsnd.kernels.gpu import learning
 
     common, deviations, drawn, advantages, change = _outputs(actions)
     shape = (RUNS, AGENTS) if per_agent else (RUNS,)
@@ -70,7 +70,7 @@ def test_fused_losses_and_slopes(actions: int, per_agent: bool) -> None:
     ratio = (log_prob - before).exp()
     expected = -torch.minimum(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages).mean((1, 2))
     rounded = [each.requires_grad_() for each in (common, deviations)]
-    found = objective.losses(*rounded, drawn, before, advantages, scale, clip=0.2, shift=SCALE_SHIFT)
+    found = learning.losses(*rounded, drawn, before, advantages, scale, clip=0.2, shift=SCALE_SHIFT)
     torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-6)
     weights = torch.tensor([1.0, -2.0], device="cuda")
     slopes = torch.autograd.grad((found * weights).sum(), rounded)
@@ -80,11 +80,11 @@ def test_fused_losses_and_slopes(actions: int, per_agent: bool) -> None:
 
 @gpu
 def test_fused_overflow() -> None:
-    from graphsnd.kernels.gpu import objective
+    from graphsnd.kernels.gpu import learning
 
     common, deviations, *_ = _outputs(2)
     scale = torch.tensor([1.0, 2.0], device="cuda")
-    over, agent = objective.outside(common, deviations, scale)
+    over, agent = learning.outside(common, deviations, scale)
     every = beyond(_expected(common, deviations, scale).loc)
     torch.testing.assert_close(over, every.amax(1), rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(every.gather(1, agent.unsqueeze(1)).squeeze(1), every.amax(1), rtol=1e-4, atol=1e-6)

@@ -40,17 +40,17 @@ class FusedObjective(Objective):
     """The same for tanh-normal policies, in one program each; no gradient flows to the scale."""
 
     def losses(self, batch: Frames, scale: Tensor) -> Tensor:  # noqa: D102
-        from graphsnd.kernels.gpu import objective
+        from graphsnd.kernels.gpu import learning
 
         outputs = self.policy.outputs_of(batch.observations)
         rest = (batch.actions, batch.log_probs, batch.advantages, scale)
-        return objective.losses(*outputs, *rest, clip=self.clip, shift=SCALE_SHIFT)
+        return learning.losses(*outputs, *rest, clip=self.clip, shift=SCALE_SHIFT)
 
     @torch.no_grad()
     def furthest(self, seen: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:  # noqa: D102
-        from graphsnd.kernels.gpu import objective
+        from graphsnd.kernels.gpu import learning
 
-        return objective.outside(*self.policy.outputs_of(seen), scale)
+        return learning.outside(*self.policy.outputs_of(seen), scale)
 
 
 def objective_for(policy: ControlledPolicy, clip: float, *, through: bool) -> Objective:

@@ -55,7 +55,7 @@ class Optimiser:
     @torch.no_grad()
     def _step(self, gradients: Sequence[Tensor], factors: Tensor) -> None:
         """The same without a pass for the factors."""
-        from graphsnd.kernels.gpu.adam import adam
+        from graphsnd.kernels.gpu.learning import adam
 
         states = [self.adam.state[each] for each in self.parameters]
         torch._foreach_add_([state["step"] for state in states], 1)

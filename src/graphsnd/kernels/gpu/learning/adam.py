@@ -6,28 +6,11 @@ from collections.abc import Sequence
 
 import torch
 import triton
-import triton.language as tl
 from torch import Tensor
 
+from graphsnd.kernels.gpu.learning import programs
+
 BLOCK = 2048
-
-
-@triton.jit
-def step(p, g, m, v, factors, sizes, length, pitch, each, beta1, rest1, beta2, rest2, epsilon, BLOCK: tl.constexpr):
-    """A network has ``length`` numbers here and ``pitch`` in ``g``; ``each`` networks after each other are one run's.
-
-    ``sizes`` holds the learning rate over the first moment's correction, and the root of the second's. What a beta
-    leaves of 1 comes from the host: a difference of float32 numbers would lose digits.
-    """
-    network, at = tl.program_id(1).to(tl.int64), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask, place = at < length, network * length + at
-    slope = tl.load(g + network * pitch + at, mask=mask, other=0.0) * tl.load(factors + network // each)
-    mean = beta1 * tl.load(m + place, mask=mask, other=0.0) + rest1 * slope
-    square = beta2 * tl.load(v + place, mask=mask, other=0.0) + rest2 * slope * slope
-    tl.store(m + place, mean, mask=mask)
-    tl.store(v + place, square, mask=mask)
-    change = tl.load(sizes) * mean / (tl.sqrt(square) / tl.load(sizes + 1) + epsilon)
-    tl.store(p + place, tl.load(p + place, mask=mask, other=0.0) - change, mask=mask)
 
 
 def adam(
@@ -60,7 +43,7 @@ def adam(
         runs, each = parameter.shape[:2]
         given = gradient if _pitched(gradient) else gradient.contiguous()
         length, pitch = parameter[0, 0].numel(), given.stride(1 if each > 1 else 0)
-        step[(triton.cdiv(length, BLOCK), runs * each)](
+        programs.adam_step[(triton.cdiv(length, BLOCK), runs * each)](
             parameter, given, mean, square, factors, sizes, length, pitch, each, *weights, epsilon, BLOCK=BLOCK
         )
 

@@ -1,0 +1,103 @@
+"""PPO's clipped objective for policies that share a network, and who left the box: one program each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+
+from graphsnd.kernels.gpu.learning import programs
+
+BLOCK = 256  # rows of a program
+
+
+def losses(
+    common: Tensor,
+    deviations: Tensor,
+    actions: Tensor,
+    before: Tensor,
+    advantages: Tensor,
+    scale: Tensor,
+    *,
+    clip: float,
+    shift: float,
+) -> Tensor:
+    """PPO's clipped objective of tanh-normal policies, mean over frames and agents.
+
+    Args:
+        common: Outputs of the shared network, ``[runs, agents, frames, 2 * actions]``, float32.
+        deviations: ``[runs, agents, frames, actions]``.
+        actions: The same shape.
+        before: Log-probabilities when the actions were drawn, ``[runs, agents, frames]``.
+        advantages: The same shape.
+        scale: ``[runs]`` or ``[runs, agents]``; gets no gradient.
+        clip: Of the ratio.
+        shift: Added to raw scales before the softplus.
+
+    Returns:
+        ``[runs]``.
+    """
+    return Clipped.apply(common, deviations, actions, before, advantages, _of_agents(scale, deviations), clip, shift)
+
+
+def outside(common: Tensor, deviations: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """By how much the means of each frame leave [-1, 1]: the largest squared distance, and which agent's it is.
+
+    Args:
+        common: As for :func:`losses`.
+        deviations: As there.
+        scale: As there.
+
+    Returns:
+        Float32 and int64, each ``[runs, frames]``.
+    """
+    runs, agents, frames, features = deviations.shape
+    over = torch.empty(runs, frames, device=common.device)
+    agent = torch.empty(runs, frames, dtype=torch.int64, device=common.device)
+    block = BLOCK // 2
+    programs.furthest[(triton.cdiv(frames, block), runs)](
+        common.contiguous(), deviations.contiguous(), _of_agents(scale, deviations), over, agent, agents, frames,
+        A=features, BLOCK=block,
+    )  # fmt: skip
+    return over, agent
+
+
+def _of_agents(scale: Tensor, deviations: Tensor) -> Tensor:
+    """``[runs, agents]``, float32."""
+    spread = scale.detach().view(*scale.shape, *[1] * (2 - scale.dim())).expand(deviations.shape[:2])
+    return spread.to(torch.float32).contiguous()
+
+
+class Clipped(torch.autograd.Function):
+    """Losses ``[runs]``; slopes are made on the way, since all that they need is at hand."""
+
+    @staticmethod
+    def forward(  # noqa: D102
+        ctx: Any,
+        common: Tensor,
+        deviations: Tensor,
+        actions: Tensor,
+        before: Tensor,
+        advantages: Tensor,
+        scales: Tensor,
+        clip: float,
+        shift: float,
+    ) -> Tensor:
+        runs, agents, frames, features = deviations.shape
+        rows = agents * frames
+        common, deviations = common.contiguous(), deviations.contiguous()
+        slopes = torch.empty_like(common), torch.empty_like(deviations)
+        totals = common.new_empty(runs, triton.cdiv(rows, BLOCK))
+        programs.clipped[(totals.shape[1], runs)](
+            common, deviations, actions.contiguous(), before.contiguous(), advantages.contiguous(), scales, totals,
+            *slopes, rows, frames, clip, shift, A=features, BLOCK=BLOCK,
+        )  # fmt: skip
+        ctx.save_for_backward(*slopes)
+        return totals.sum(1) / rows
+
+    @staticmethod
+    def backward(ctx: Any, *found: Tensor) -> Any:  # noqa: D102
+        weight = found[0].view(-1, 1, 1, 1)
+        return *(slope * weight for slope in ctx.saved_tensors), None, None, None, None, None, None
