@@ -15,24 +15,6 @@ from graphsnd.reproduce.store import read_results
 # Left out by the experiment where a short run cannot tell; elsewhere a missing number is a misspelt name.
 COARSE = {"dico50-identical-rollouts"}
 COMMITTED = Path(__file__).parents[2] / "results"
-# What no committed run can decide yet, see results/timing/README.md and results/control/README.md.
-WAITING = {
-    "timing": {
-        "gpu-law",
-        "gpu-speedup-n500",
-        "gpu-seconds-n500",
-        "gpu-quadratic",
-        "gpu-speedup-fused",
-        "bottleneck-removed-by-sampling",
-    },
-    "dico-50": {
-        *(f"dico50-{what}-{arm}" for what in ("tracking", "audit") for arm in ("bernoulli", "full")),
-        *(f"dico50-reward-{arm}-{target}" for arm in ("bernoulli", "full") for target in ("012", "014", "015")),
-        *(f"dico50-{what}" for what in ("full-tighter", "settling", "largest-gap", "converged", "paired-reward")),
-        *(f"dico50-{what}" for what in ("paired-precision", "sign-test", "within-seeds", "monotone-reward")),
-        *(f"dico50-audit-{what}" for what in ("absolute", "minus-applied", "above")),
-    },
-}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,8 +39,6 @@ def test_committed_results_decide_every_claim(name: str) -> None:
     found = read_results(COMMITTED, name)
     assert {Scale.LAPTOP, Scale.PAPER} <= set(found)
     judged = judge_all(mine, COMMITTED)
-    at_paper = judge_all(mine, COMMITTED, scales=[Scale.PAPER])
-    assert {one.claim.id for one in judged if one.verdict is Verdict.NOT_MEASURED} <= WAITING.get(name, set())
-    assert {one.claim.id for one in at_paper if one.verdict is Verdict.NOT_MEASURED} >= WAITING.get(name, set())
+    assert [one.claim.id for one in judged if one.verdict is Verdict.NOT_MEASURED] == []
     for result in found.values():
         assert (result.experiment, result.provenance["commit"] is None) == (name, False)
