@@ -11,7 +11,6 @@ from graphsnd.kernels.networks import engine_for
 from graphsnd.teams.engine import PLAIN, Engine
 
 CASES = [(3, 3, 70, 34, 64, 3), (4, 2, 130, 18, 128, 6), (1, 1, 9000, 154, 256, 1), (50, 1, 300, 154, 256, 2)]
-gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 
 def _weights(count: int, sizes: tuple[int, ...]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -55,7 +54,7 @@ def _fused(sizes: tuple[int, ...]) -> Engine:
     return engine
 
 
-@gpu
+@pytest.mark.gpu
 @pytest.mark.parametrize("activation", ["tanh", "relu"])
 @pytest.mark.parametrize("case", CASES)
 def test_every_network_forwards_and_backwards(case: tuple[int, ...], activation: str) -> None:
@@ -74,7 +73,7 @@ def test_every_network_forwards_and_backwards(case: tuple[int, ...], activation:
     assert torch.equal(again, fused)
 
 
-@gpu
+@pytest.mark.gpu
 @pytest.mark.parametrize("case", CASES)
 def test_requests_forwards_and_backwards(case: tuple[int, ...]) -> None:
     count, _, rows, features, hidden, outputs = case
@@ -95,7 +94,7 @@ def test_requests_forwards_and_backwards(case: tuple[int, ...]) -> None:
     assert all(bool((slope == 0).all()) for slope in _slopes(nothing, parts))
 
 
-@gpu
+@pytest.mark.gpu
 def test_same_bits_again() -> None:
     weights, biases = _weights(5, (34, 256, 256, 2))
     inputs = torch.randn(5, 1000, 34, generator=torch.Generator().manual_seed(3)).cuda()
@@ -103,7 +102,7 @@ def test_same_bits_again() -> None:
     assert all(torch.equal(one, two) for one, two in zip(first, second, strict=True))
 
 
-@gpu
+@pytest.mark.gpu
 @pytest.mark.parametrize("features", [34, 154])
 def test_rows_are_taken_exactly(features: int) -> None:
     fused = _fused((features, 64, 64, 2))

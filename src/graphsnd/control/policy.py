@@ -169,8 +169,7 @@ class ControlledPolicy(nn.Module):
             asked = torch.where(wanted, whose, math.prod(network.batch)).flatten()
             found = network.engine.some(flat, asked, rows, *network.flat(), network.activation)
             parts.append(found.unflatten(0, agents.shape))
-        every = scale.view(*scale.shape, *[1] * (2 - scale.dim())).expand(runs, count)
-        own = every.gather(1, agents).unsqueeze(-1).to(parts[1].dtype)
+        own = of_agents(scale, runs, count).gather(1, agents).unsqueeze(-1).to(parts[1].dtype)
         return combine(self.kind, parts[0], own * parts[1])[0]
 
     def team(self, run: int, scale: Tensor | float, *, squashed: bool = False) -> ControlledTeam:
@@ -187,15 +186,19 @@ class ControlledPolicy(nn.Module):
 
 
 def spread(scale: Tensor, seen: Tensor) -> Tensor:
-    """A scale in the shape and precision of ``[runs, agents, rows, features]``.
+    """A scale in the shape and precision of ``[runs, agents, rows, features]``."""
+    return of_agents(scale, *seen.shape[:2]).to(seen.dtype).unsqueeze(-1).unsqueeze(-1)
+
+
+def of_agents(scale: Tensor, runs: int, agents: int) -> Tensor:
+    """Everybody's scale, ``[runs, agents]``.
 
     Raises:
         InputError: For a shape that is none of ``[]``, ``[runs]``, ``[runs, agents]``.
     """
-    if tuple(scale.shape) != tuple(seen.shape[: scale.dim()]) or scale.dim() > 2:
-        expected = f"with shape (), ({seen.shape[0]},) or {tuple(seen.shape[:2])}"
-        raise InputError("scale", expected, shape_of(scale))
-    return scale.to(seen.dtype).view(*scale.shape, *[1] * (4 - scale.dim()))
+    if tuple(scale.shape) not in ((), (runs,), (runs, agents)):
+        raise InputError("scale", f"with shape (), ({runs},) or {(runs, agents)}", shape_of(scale))
+    return scale.view(*scale.shape, *[1] * (2 - scale.dim())).expand(runs, agents)
 
 
 def stacked(batch: Sequence[int], sizes: Sequence[int], generator: torch.Generator, activation: str) -> StackedMLP:

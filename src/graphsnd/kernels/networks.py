@@ -11,7 +11,7 @@ from graphsnd.teams.engine import PLAIN, Engine
 
 WIDTHS = (64, 128, 256)
 MOST_OUTPUTS = 8
-SHARED_MEMORY = 140 * 1024  # bytes that a program of the widest networks takes
+SHARED_MEMORY = 104 * 1024  # bytes that a program of the widest networks takes
 
 
 def engine_for(sizes: Sequence[Sequence[int]], device: torch.device, *, bfloat16: bool) -> Engine:

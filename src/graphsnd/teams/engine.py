@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -20,6 +21,8 @@ class Engine:
         >>> Engine().every(torch.ones(1, 4, 2), weights, biases, "tanh").shape
         torch.Size([3, 4, 2])
     """
+
+    fused: ClassVar[bool] = False  # whether it is made of Triton programs, so that others may join in
 
     def prepare(self, inputs: Tensor) -> Tensor:
         """Inputs in the form that is read fastest; worth it for those that are read several times."""

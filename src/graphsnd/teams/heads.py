@@ -24,7 +24,8 @@ from graphsnd.teams.choices import check_choice
 MEANS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "identity": lambda loc: loc}
 SCALES = ("independent", "network")
 LOG_STD_START, LOG_STD_LOW, LOG_STD_HIGH = -0.5, -5.0, 2.0
-SCALE_SHIFT = math.log(math.expm1(0.99))  # so that a network that puts out 0 has scale 1
+SCALE_FLOOR = 0.01
+SCALE_SHIFT = math.log(math.expm1(1 - SCALE_FLOOR))  # so that a network that puts out 0 has scale 1
 
 
 def biased_softplus(raw: Tensor) -> Tensor:
@@ -34,7 +35,7 @@ def biased_softplus(raw: Tensor) -> Tensor:
         >>> biased_softplus(torch.zeros(1))
         tensor([1.])
     """
-    return (F.softplus(raw + SCALE_SHIFT) + 0.01).clamp_min(1e-4)
+    return (F.softplus(raw + SCALE_SHIFT) + SCALE_FLOOR).clamp_min(1e-4)
 
 
 class Head(nn.Module, ABC):

@@ -7,13 +7,20 @@ from torch import Tensor
 from graphsnd.control import ControlledPolicy
 from graphsnd.control.policy import spread
 from graphsnd.control.team import combine
+from graphsnd.kernels.networks import engine_for
 from graphsnd.teams.actions import TanhNormalActions
 from graphsnd.teams.engine import Engine
-from graphsnd.teams.heads import SCALE_SHIFT
+from graphsnd.teams.heads import SCALE_FLOOR, SCALE_SHIFT
+from graphsnd.training.dico.frames import Frames
 from graphsnd.training.dico.objective import FusedObjective, Objective, beyond, objective_for
 
-gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 RUNS, AGENTS, FRAMES = 2, 3, 700
+
+
+class Joined(Engine):
+    """As the fused engine says of itself."""
+
+    fused = True
 
 
 def _policy(kind: str) -> ControlledPolicy:
@@ -23,16 +30,17 @@ def _policy(kind: str) -> ControlledPolicy:
 def test_fused_only_where_it_does_the_same() -> None:
     policy = _policy("tanh-normal")
     assert type(objective_for(policy, 0.2, through=False)) is Objective
-    policy.deviations.engine = Engine()  # any but the plain one
+    policy.deviations.engine = Joined()
     assert type(objective_for(policy, 0.2, through=False)) is FusedObjective
     assert type(objective_for(policy, 0.2, through=True)) is Objective
     other = _policy("gaussian")
-    other.deviations.engine = Engine()
+    other.deviations.engine = Joined()
     assert type(objective_for(other, 0.2, through=False)) is Objective
 
 
 def test_furthest_is_the_largest_overflow_of_a_frame_and_says_whose() -> None:
-    policy, seen, scale = _policy("tanh-normal"), torch.randn(1, 3, 20, 4), torch.tensor([9.0])
+    seen = torch.randn(1, 3, 20, 4, generator=torch.Generator().manual_seed(1))
+    policy, scale = _policy("tanh-normal"), torch.tensor([9.0])
     over, agent = Objective(policy, 0.2).furthest(seen, scale)
     means = policy.parameters_of(seen, scale)[0][0].detach()
     for frame in range(20):
@@ -55,22 +63,21 @@ def _expected(common: Tensor, deviations: Tensor, scale: Tensor) -> TanhNormalAc
     return TanhNormalActions(*combine("tanh-normal", common, spread(scale, deviations) * deviations))
 
 
-@gpu
+@pytest.mark.gpu
 @pytest.mark.parametrize("actions", [1, 2, 3])
-@pytest.mark.parametrize("per_agent", [False, True])
-def test_fused_losses_and_slopes(actions: int, per_agent: bool) -> None:
+def test_fused_losses_and_slopes(actions: int) -> None:
     from graphsnd.kernels.gpu import learning
 
     common, deviations, drawn, advantages, change = _outputs(actions)
-    shape = (RUNS, AGENTS) if per_agent else (RUNS,)
-    scale = torch.linspace(0.3, 1.3, AGENTS * RUNS)[: 2 if not per_agent else None].view(shape).cuda()
+    scale = torch.linspace(0.3, 1.3, AGENTS * RUNS).view(RUNS, AGENTS).cuda()
     exact = [each.double().requires_grad_() for each in (common, deviations)]
     log_prob = _expected(exact[0], exact[1], scale.double()).log_prob(drawn.double())
     before = (log_prob.detach() + 0.3 * change).float()  # ratios on both sides of the clip
     ratio = (log_prob - before).exp()
     expected = -torch.minimum(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages).mean((1, 2))
     rounded = [each.requires_grad_() for each in (common, deviations)]
-    found = learning.losses(*rounded, drawn, before, advantages, scale, clip=0.2, shift=SCALE_SHIFT)
+    constants = learning.Constants(0.2, SCALE_SHIFT, SCALE_FLOOR)
+    found = learning.losses(*rounded, drawn, before, advantages, scale, constants)
     torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-6)
     weights = torch.tensor([1.0, -2.0], device="cuda")
     slopes = torch.autograd.grad((found * weights).sum(), rounded)
@@ -78,15 +85,45 @@ def test_fused_losses_and_slopes(actions: int, per_agent: bool) -> None:
         assert float((one - two).abs().max()) < 1e-3 * float(two.abs().max())
 
 
-@gpu
+@pytest.mark.gpu
 def test_fused_overflow() -> None:
     from graphsnd.kernels.gpu import learning
 
     common, deviations, *_ = _outputs(2)
     scale = torch.tensor([1.0, 2.0], device="cuda")
-    over, agent = learning.outside(common, deviations, scale)
+    over, agent = learning.furthest(common, deviations, scale.unsqueeze(1).expand(RUNS, AGENTS))
     every = beyond(_expected(common, deviations, scale).loc)
     torch.testing.assert_close(over, every.amax(1), rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(every.gather(1, agent.unsqueeze(1)).squeeze(1), every.amax(1), rtol=1e-4, atol=1e-6)
     assert bool((over > 0).any())
     assert bool((over == 0).any())
+
+
+@pytest.mark.gpu
+def test_fused_and_plain_objective_of_one_policy() -> None:
+    policy = ControlledPolicy.create(
+        AGENTS, 10, 2, generators=[torch.Generator().manual_seed(run) for run in range(RUNS)], hidden=(64, 64),
+        device="cuda",
+    )  # fmt: skip
+    device, networks = torch.device("cuda"), (policy.shared, policy.deviations)
+    engine = engine_for([each.sizes for each in networks], device, bfloat16=True)
+    for network in networks:
+        network.engine = engine
+    fused, plain = objective_for(policy, 0.2, through=False), Objective(policy, 0.2)
+    assert type(fused) is FusedObjective
+    generator = torch.Generator().manual_seed(5)
+    lead, scale = (RUNS, AGENTS, FRAMES), torch.tensor([0.5, 2.0], device=device)
+    seen = engine.prepare(torch.randn(*lead, 10, generator=generator).to(device))
+    actions = torch.tanh(torch.randn(*lead, 2, generator=generator)).to(device)
+    advantages, returns = (torch.randn(lead, generator=generator).to(device) for _ in range(2))
+    before = policy.distribution(seen, scale).log_prob(actions).detach() + 0.1 * returns
+    batch = Frames(seen, seen[..., :2], actions, before, advantages, returns)
+    losses = [each.losses(batch, scale) for each in (fused, plain)]
+    torch.testing.assert_close(losses[0], losses[1], rtol=1e-4, atol=1e-6)
+    slopes = [torch.autograd.grad(each.sum(), list(policy.parameters())) for each in losses]
+    for one, two in zip(*slopes, strict=True):
+        assert float((one - two).norm()) < 1e-2 * float(two.norm())  # bfloat16 products on both sides
+    (over, agent), (expected, whose) = (each.furthest(seen, 5 * scale) for each in (fused, plain))
+    torch.testing.assert_close(over, expected, rtol=1e-4, atol=1e-6)
+    assert bool((agent == whose)[expected > 1e-3].all())
+    assert bool((expected > 1e-3).any())

@@ -6,18 +6,13 @@ from torch import Tensor, nn
 
 from graphsnd.training.dico.optimiser import Optimiser
 
-gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 SHAPES = [(2, 3, 5, 7), (2, 3, 1, 9), (2, 1, 40, 70)]
-RATE, EPSILON, LONGEST = 1e-2, 1e-5, 5.0
+RATE, EPSILON, LONGEST = 1e-2, 1e-5, 200.0  # some gradients are longer, others not
 
 
 def _slopes(step: int, device: str) -> list[Tensor]:
-    """As the networks' backward pass leaves them: cut out of wider ones, or transposed."""
     generator = torch.Generator().manual_seed(step)
-    wide = torch.randn(2, 3, 7, 7, generator=generator)[:, :, :5]
-    turned = torch.randn(2, 3, 9, 1, generator=generator).mT
-    tall = torch.randn(2, 1, 40, 70, generator=generator)
-    return [part.to(device) * 10.0 ** (step % 3) for part in (wide, turned, tall)]
+    return [torch.randn(shape, generator=generator).to(device) * 10.0 ** (step % 3) for shape in SHAPES]
 
 
 def _steps(device: str) -> tuple[list[nn.Parameter], Optimiser]:
@@ -51,7 +46,35 @@ def test_runs_learn_as_they_would_alone() -> None:
     _check("cpu")
 
 
-@gpu
+@pytest.mark.gpu
 def test_fused_steps_are_the_same() -> None:
     assert _steps("cuda")[1].fused
     _check("cuda")
+
+
+def test_a_number_for_each_run() -> None:
+    weight = nn.Parameter(torch.zeros(3))
+    Optimiser([weight], learning_rate=0.1, epsilon=1.0, longest=1.0).step((weight * torch.tensor([0.5, 10, 100])).sum())
+    torch.testing.assert_close(weight.detach(), -0.1 * torch.tensor([0.5 / 1.5, 0.5, 0.5]))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("form", ["dense", "cut", "turned", "one network", "one run"])
+def test_fused_step_reads_gradients_as_networks_leave_them(form: str) -> None:
+    from graphsnd.kernels.gpu.learning import adam
+
+    generator = torch.Generator().manual_seed(1)
+    runs, networks = (1 if form == "one run" else 2), (1 if form == "one network" else 3)
+    slope = torch.randn(runs, networks, 12, 7, generator=generator).cuda()
+    slope = {"cut": slope[:, :, :10], "turned": slope.mT}.get(form, slope)
+    assert slope.is_contiguous() == (form not in ("cut", "turned"))
+    begin, mean, square = (torch.rand(slope.shape, generator=generator).cuda() for _ in range(3))
+    factors = torch.linspace(0.2, 0.9, runs).cuda()
+    cut = (slope * factors.view(-1, 1, 1, 1)).double()
+    first, second = 0.9 * mean.double() + 0.1 * cut, 0.999 * square.double() + 0.001 * cut.square()
+    root = (second / (1 - 0.999**7)).sqrt()
+    expected = begin.double() - RATE * first / (1 - 0.9**7) / (root + EPSILON)
+    steps = torch.tensor(7.0).cuda()
+    adam([begin], [slope], [(mean, square)], factors, steps, learning_rate=RATE, betas=(0.9, 0.999), epsilon=EPSILON)
+    for one, two in ((begin, expected), (mean, first), (square, second)):
+        torch.testing.assert_close(one.double(), two, rtol=1e-5, atol=1e-6)

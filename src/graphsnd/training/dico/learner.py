@@ -12,7 +12,6 @@ from torch import Tensor
 from graphsnd.control import ControlledPolicy, Measurement, State
 from graphsnd.control.plan import carry_out
 from graphsnd.teams import StackedMLP
-from graphsnd.teams.engine import PLAIN
 from graphsnd.training.capture import Program
 from graphsnd.training.dico.frames import Frames, shown
 from graphsnd.training.dico.objective import beyond, objective_for
@@ -198,7 +197,7 @@ class Learner:
         Only one agent of a frame has a gradient, and only where it is outside. So all agents are looked at without
         one, and then those again: a hundredth of the rows or less.
         """
-        if seen.is_cuda and self.policy.deviations.engine is PLAIN:
+        if seen.is_cuda and not self.policy.deviations.engine.fused:
             self._pull_all(seen, scale)  # plain torch would have to wait for the number of rows
             return
         over, agent = self.objective.furthest(seen, scale)

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from graphsnd.control import ControlledPolicy
-from graphsnd.teams.engine import PLAIN
-from graphsnd.teams.heads import SCALE_SHIFT
+from graphsnd.control.policy import of_agents
+from graphsnd.teams.heads import SCALE_FLOOR, SCALE_SHIFT
 from graphsnd.training.dico.frames import Frames
 
 
@@ -42,15 +42,15 @@ class FusedObjective(Objective):
     def losses(self, batch: Frames, scale: Tensor) -> Tensor:  # noqa: D102
         from graphsnd.kernels.gpu import learning
 
-        outputs = self.policy.outputs_of(batch.observations)
-        rest = (batch.actions, batch.log_probs, batch.advantages, scale)
-        return learning.losses(*outputs, *rest, clip=self.clip, shift=SCALE_SHIFT)
+        outputs, scales = self.policy.outputs_of(batch.observations), of_agents(scale, *self.policy.batch)
+        constants = learning.Constants(self.clip, SCALE_SHIFT, SCALE_FLOOR)
+        return learning.losses(*outputs, batch.actions, batch.log_probs, batch.advantages, scales, constants)
 
     @torch.no_grad()
     def furthest(self, seen: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:  # noqa: D102
         from graphsnd.kernels.gpu import learning
 
-        return learning.outside(*self.policy.outputs_of(seen), scale)
+        return learning.furthest(*self.policy.outputs_of(seen), of_agents(scale, *self.policy.batch))
 
 
 def objective_for(policy: ControlledPolicy, clip: float, *, through: bool) -> Objective:
@@ -61,7 +61,7 @@ def objective_for(policy: ControlledPolicy, clip: float, *, through: bool) -> Ob
         clip: Of PPO's ratio.
         through: Whether gradients flow through the scale.
     """
-    fused = policy.deviations.engine is not PLAIN and policy.kind == "tanh-normal" and not through
+    fused = policy.deviations.engine.fused and policy.kind == "tanh-normal" and not through
     return (FusedObjective if fused else Objective)(policy, clip)
 
 

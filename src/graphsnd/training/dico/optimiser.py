@@ -36,13 +36,12 @@ class Optimiser:
             # Adam makes these in its first step; a checkpoint needs them before.
             zeros = {name: torch.zeros_like(each) for name in ("exp_avg", "exp_avg_sq")}
             self.adam.state[each] = {"step": torch.zeros((), device=each.device), **zeros}
-        stacked = all(each.dim() > 1 and each.dtype == torch.float32 for each in self.parameters)
-        self.fused = on_gpu and stacked and available()["gpu"] is None
+        self.fused = on_gpu and all(map(_dense, self.parameters)) and available()["gpu"] is None
 
     def step(self, loss: Tensor) -> None:
         """Go against the gradient of ``loss``, a sum over runs."""
         gradients = torch.autograd.grad(loss, self.parameters)
-        norms = torch.stack([torch.linalg.vector_norm(g, dim=tuple(range(1, g.dim()))) for g in gradients])
+        norms = torch.stack([_norms(each) for each in gradients])
         factors = self.longest / torch.linalg.vector_norm(norms, dim=0).clamp_min(self.longest)
         if self.fused:
             self._step(gradients, factors)
@@ -58,9 +57,9 @@ class Optimiser:
         from graphsnd.kernels.gpu.learning import adam
 
         states = [self.adam.state[each] for each in self.parameters]
-        torch._foreach_add_([state["step"] for state in states], 1)
+        self.rest()
         moments = [(state["exp_avg"], state["exp_avg_sq"]) for state in states]
-        options = self.adam.defaults
+        options = self.adam.param_groups[0]
         adam(
             self.parameters, gradients, moments, factors, states[0]["step"],
             learning_rate=options["lr"], betas=options["betas"], epsilon=options["eps"],
@@ -74,7 +73,7 @@ class Optimiser:
         self.adam.zero_grad(set_to_none=True)
 
     def rest(self) -> None:
-        """A step without a gradient while all moments are 0: only the count of steps changes, which Adam divides by."""
+        """Count a step, which is all that it does without a gradient while all moments are 0."""
         for each in self.parameters:
             self.adam.state[each]["step"] += 1
 
@@ -88,3 +87,14 @@ class Optimiser:
     def at_rest(self) -> bool:
         """Whether it has never had a gradient other than 0; waits for the device."""
         return not any(bool(self.adam.state[each]["exp_avg_sq"].any()) for each in self.parameters)
+
+
+def _dense(parameter: Tensor) -> bool:
+    """Whether it is stacked networks in the form that the fused step reads."""
+    return parameter.dim() > 1 and parameter.dtype == torch.float32 and parameter.is_contiguous()
+
+
+def _norms(gradient: Tensor) -> Tensor:
+    """Of every run, ``[runs]``."""
+    inner = tuple(range(1, gradient.dim()))
+    return torch.linalg.vector_norm(gradient, dim=inner) if inner else gradient.abs()

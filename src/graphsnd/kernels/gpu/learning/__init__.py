@@ -1,6 +1,6 @@
 """Controlled learning's elementwise work, fused: the objective and the optimiser."""
 
 from graphsnd.kernels.gpu.learning.adam import adam
-from graphsnd.kernels.gpu.learning.objective import losses, outside
+from graphsnd.kernels.gpu.learning.objective import Constants, furthest, losses
 
-__all__ = ["adam", "losses", "outside"]
+__all__ = ["Constants", "adam", "furthest", "losses"]

@@ -43,8 +43,9 @@ def adam(
         runs, each = parameter.shape[:2]
         given = gradient if _pitched(gradient) else gradient.contiguous()
         length, pitch = parameter[0, 0].numel(), given.stride(1 if each > 1 else 0)
-        programs.adam_step[(triton.cdiv(length, BLOCK), runs * each)](
-            parameter, given, mean, square, factors, sizes, length, pitch, each, *weights, epsilon, BLOCK=BLOCK
+        blocks = triton.cdiv(length, BLOCK)
+        programs.adam_step[(runs * each * blocks,)](
+            parameter, given, mean, square, factors, sizes, blocks, length, pitch, each, *weights, epsilon, BLOCK=BLOCK
         )
 
 

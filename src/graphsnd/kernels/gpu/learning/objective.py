@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from graphsnd.kernels.gpu.learning import programs
 
 BLOCK = 256  # rows of a program
+
+
+class Constants(NamedTuple):
+    """Of the objective: the standard deviation is ``softplus(raw + shift) + floor``."""
+
+    clip: float  # of the ratio
+    shift: float
+    floor: float
 
 
 def losses(
@@ -19,10 +28,8 @@ def losses(
     actions: Tensor,
     before: Tensor,
     advantages: Tensor,
-    scale: Tensor,
-    *,
-    clip: float,
-    shift: float,
+    scales: Tensor,
+    constants: Constants,
 ) -> Tensor:
     """PPO's clipped objective of tanh-normal policies, mean over frames and agents.
 
@@ -32,23 +39,22 @@ def losses(
         actions: The same shape.
         before: Log-probabilities when the actions were drawn, ``[runs, agents, frames]``.
         advantages: The same shape.
-        scale: ``[runs]`` or ``[runs, agents]``; gets no gradient.
-        clip: Of the ratio.
-        shift: Added to raw scales before the softplus.
+        scales: ``[runs, agents]``; get no gradient.
+        constants: Of the objective.
 
     Returns:
         ``[runs]``.
     """
-    return Clipped.apply(common, deviations, actions, before, advantages, _of_agents(scale, deviations), clip, shift)
+    return Clipped.apply(common, deviations, actions, before, advantages, _rounded(scales), constants)
 
 
-def outside(common: Tensor, deviations: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+def furthest(common: Tensor, deviations: Tensor, scales: Tensor) -> tuple[Tensor, Tensor]:
     """By how much the means of each frame leave [-1, 1]: the largest squared distance, and which agent's it is.
 
     Args:
         common: As for :func:`losses`.
         deviations: As there.
-        scale: As there.
+        scales: As there.
 
     Returns:
         Float32 and int64, each ``[runs, frames]``.
@@ -58,16 +64,14 @@ def outside(common: Tensor, deviations: Tensor, scale: Tensor) -> tuple[Tensor, 
     agent = torch.empty(runs, frames, dtype=torch.int64, device=common.device)
     block = BLOCK // 2
     programs.furthest[(triton.cdiv(frames, block), runs)](
-        common.contiguous(), deviations.contiguous(), _of_agents(scale, deviations), over, agent, agents, frames,
+        common.contiguous(), deviations.contiguous(), _rounded(scales), over, agent, agents, frames,
         A=features, BLOCK=block,
     )  # fmt: skip
     return over, agent
 
 
-def _of_agents(scale: Tensor, deviations: Tensor) -> Tensor:
-    """``[runs, agents]``, float32."""
-    spread = scale.detach().view(*scale.shape, *[1] * (2 - scale.dim())).expand(deviations.shape[:2])
-    return spread.to(torch.float32).contiguous()
+def _rounded(scales: Tensor) -> Tensor:
+    return scales.detach().to(torch.float32).contiguous()
 
 
 class Clipped(torch.autograd.Function):
@@ -82,8 +86,7 @@ class Clipped(torch.autograd.Function):
         before: Tensor,
         advantages: Tensor,
         scales: Tensor,
-        clip: float,
-        shift: float,
+        constants: Constants,
     ) -> Tensor:
         runs, agents, frames, features = deviations.shape
         rows = agents * frames
@@ -92,12 +95,13 @@ class Clipped(torch.autograd.Function):
         totals = common.new_empty(runs, triton.cdiv(rows, BLOCK))
         programs.clipped[(totals.shape[1], runs)](
             common, deviations, actions.contiguous(), before.contiguous(), advantages.contiguous(), scales, totals,
-            *slopes, rows, frames, clip, shift, A=features, BLOCK=BLOCK,
+            *slopes, rows, frames, *constants, A=features, BLOCK=BLOCK,
         )  # fmt: skip
         ctx.save_for_backward(*slopes)
         return totals.sum(1) / rows
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *found: Tensor) -> Any:  # noqa: D102
         weight = found[0].view(-1, 1, 1, 1)
-        return *(slope * weight for slope in ctx.saved_tensors), None, None, None, None, None, None
+        return *(slope * weight for slope in ctx.saved_tensors), None, None, None, None, None

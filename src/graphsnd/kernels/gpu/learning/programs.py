@@ -16,7 +16,7 @@ def _softplus(x):
 
 
 @triton.jit
-def _seen(common, deviations, actions, scale, shift, row, mask, a: tl.constexpr, A: tl.constexpr):
+def _seen(common, deviations, actions, scale, shift, floor, row, mask, a: tl.constexpr, A: tl.constexpr):
     """Of action a: before its squashing, the squashed part of the mean, the raw scale, the scale, and the residual."""
     edge = 1.0 - 1.1920928955078125e-07  # a rounding step
     action = tl.minimum(tl.maximum(tl.load(actions + row * A + a, mask=mask, other=0.0), -edge), edge)
@@ -24,13 +24,14 @@ def _seen(common, deviations, actions, scale, shift, row, mask, a: tl.constexpr,
     shared = _tanh(tl.load(common + row * (2 * A) + a, mask=mask, other=0.0))
     loc = shared + scale * tl.load(deviations + row * A + a, mask=mask, other=0.0)
     raw = tl.load(common + row * (2 * A) + A + a, mask=mask, other=0.0) + shift
-    sigma = _softplus(raw) + 0.01
+    sigma = _softplus(raw) + floor
     return u, shared, raw, sigma, (u - loc) / sigma
 
 
 @triton.jit
 def clipped(
-    common, deviations, actions, before, advantages, scales, totals, d_common, d_deviations, rows, each, clip, shift,
+    common, deviations, actions, before, advantages, scales, totals, d_common, d_deviations,
+    rows, each, clip, shift, floor,
     A: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Losses of a block of one run's rows, added up, and slopes at the outputs of both networks, row by row.
@@ -43,15 +44,15 @@ def clipped(
     scale = tl.load(scales + run * (rows // each) + inside // each, mask=mask, other=0.0)
     log_prob = -tl.load(before + row, mask=mask, other=0.0)
     for a in tl.static_range(A):
-        u, shared, raw, sigma, z = _seen(common, deviations, actions, scale, shift, row, mask, a, A)
+        u, shared, raw, sigma, z = _seen(common, deviations, actions, scale, shift, floor, row, mask, a, A)
         squashing = 2.0 * (0.6931471805599453 - u - _softplus(-2.0 * u))  # log of the slope of tanh at u
         log_prob += -0.5 * z * z - tl.log(sigma) - 0.9189385332046727 - squashing
     ratio, advantage = tl.exp(log_prob), tl.load(advantages + row, mask=mask, other=0.0)
     free, cut = ratio * advantage, tl.minimum(tl.maximum(ratio, 1.0 - clip), 1.0 + clip) * advantage
     tl.store(totals + run * tl.num_programs(0) + tl.program_id(0), tl.sum(tl.where(mask, -tl.minimum(free, cut), 0.0)))
-    weight = tl.where(free <= cut, -free, 0.0) / rows
+    weight = tl.where(free > cut, 0.0, -free) / rows  # so that NaN stays NaN
     for a in tl.static_range(A):
-        u, shared, raw, sigma, z = _seen(common, deviations, actions, scale, shift, row, mask, a, A)
+        u, shared, raw, sigma, z = _seen(common, deviations, actions, scale, shift, floor, row, mask, a, A)
         slope = weight * z / sigma
         tl.store(d_common + row * (2 * A) + a, slope * (1.0 - shared * shared), mask=mask)
         tl.store(d_common + row * (2 * A) + A + a, (slope * z - weight / sigma) / (1.0 + tl.exp(-raw)), mask=mask)
@@ -71,24 +72,25 @@ def furthest(common, deviations, scales, over, agent, agents, frames, A: tl.cons
         for a in tl.static_range(A):
             shared = _tanh(tl.load(common + row * (2 * A) + a, mask=mask, other=0.0))
             loc = shared + scale * tl.load(deviations + row * A + a, mask=mask, other=0.0)
-            beyond = tl.maximum(tl.abs(loc) - 1.0, 0.0)
+            beyond = tl.where(tl.abs(loc) <= 1.0, 0.0, tl.abs(loc) - 1.0)
             total += beyond * beyond
-        who = tl.where(total > most, i, who)
-        most = tl.maximum(total, most)
+        further = (total > most) | (total != total)  # NaN counts, and stays
+        who, most = tl.where(further, i, who), tl.where(further, total, most)
     tl.store(over + run * frames + frame, most, mask=mask)
     tl.store(agent + run * frames + frame, who, mask=mask)
 
 
 @triton.jit
 def adam_step(
-    p, g, m, v, factors, sizes, length, pitch, each, beta1, rest1, beta2, rest2, epsilon, BLOCK: tl.constexpr
+    p, g, m, v, factors, sizes, blocks, length, pitch, each, beta1, rest1, beta2, rest2, epsilon, BLOCK: tl.constexpr
 ):
     """A network has ``length`` numbers here and ``pitch`` in ``g``; ``each`` networks after each other are one run's.
 
     ``sizes`` holds the learning rate over the first moment's correction, and the root of the second's. What a beta
     leaves of 1 comes from the host: a difference of float32 numbers would lose digits.
     """
-    network, at = tl.program_id(1).to(tl.int64), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    program = tl.program_id(0)
+    network, at = (program // blocks).to(tl.int64), program % blocks * BLOCK + tl.arange(0, BLOCK)
     mask, place = at < length, network * length + at
     slope = tl.load(g + network * pitch + at, mask=mask, other=0.0) * tl.load(factors + network // each)
     mean = beta1 * tl.load(m + place, mask=mask, other=0.0) + rest1 * slope

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 import triton
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from graphsnd.kernels.gpu.networks import programs
 from graphsnd.kernels.gpu.networks.tiling import Even, Sorted
@@ -18,7 +19,7 @@ COLUMNS = 64  # hidden features of the second layer made at a time
 WARPS, STAGES = 4, 3
 TALL = 128  # rows of a tile that only passes through, element by element
 SPAN, FEW = 512, 4  # rows of a program, and those it takes at a time
-TAKEN = 16  # rows that a program copies
+TAKEN, MANY = 16, 2048  # rows, and numbers, that a program copies
 SPLIT = 4096  # rows that one product of a weight's gradient sums over
 EXACT = os.environ.get("TRITON_INTERPRET") == "1"
 
@@ -61,6 +62,7 @@ class Networks(torch.autograd.Function):
         return out.view(count, -1, outputs) if even else out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> Any:  # noqa: D102
         x, second, third, h1, h2 = ctx.saved_tensors
         tiling: Even | Sorted = ctx.tiling
@@ -116,7 +118,8 @@ def _rounded(weights: Tensor, width: int, dtype: torch.dtype) -> Tensor:
     networks, features, outputs = weights.shape
     out = torch.empty(networks, width, outputs, dtype=dtype, device=weights.device)
     sizes = (features * outputs, width * outputs)
-    programs.rounded[(triton.cdiv(sizes[1], 2048), networks)](weights, out, *sizes, BLOCK=2048, num_warps=4)
+    blocks = triton.cdiv(sizes[1], MANY)
+    programs.rounded[(networks * blocks,)](weights, out, *sizes, blocks, BLOCK=MANY, num_warps=4)
     return out
 
 
@@ -124,9 +127,10 @@ def take(x: Tensor, index: Tensor) -> Tensor:
     """Of ``[runs, agents, rows, K]`` the rows ``index``, int64 ``[runs, taken]``: ``[runs, agents, taken, K]``."""
     runs, agents, rows, width = x.shape
     out = x.new_empty(runs, agents, index.shape[1], width)
-    programs.take[(triton.cdiv(index.shape[1], TAKEN), runs * agents)](
-        x, index.contiguous(), out, rows, index.shape[1], agents, K=width, WIDE=triton.next_power_of_2(width),
-        ROWS=TAKEN, num_warps=1,
+    parts = triton.cdiv(index.shape[1], TAKEN)
+    programs.take[(runs * agents * parts,)](
+        x.contiguous(), index.contiguous(), out, rows, index.shape[1], agents, parts, K=width,
+        WIDE=triton.next_power_of_2(width), ROWS=TAKEN, num_warps=1,
     )  # fmt: skip
     return out
 

@@ -1,4 +1,4 @@
-"""An engine for stacked networks that takes rows through both hidden layers on the chip."""
+"""An engine for stacked networks that takes rows through all layers on the chip."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ KINDS = {"tanh": TANH, "relu": RELU}
 
 
 class Fused(Engine):
-    """Products of bfloat16 numbers with float32 sums, both hidden layers in one program; two of equal width only.
+    """Products of bfloat16 numbers with float32 sums, all layers in one program; two hidden ones of equal width only.
 
     Weights stay float32 and are rounded at every call; gradients come back in float32. No gradient flows to inputs.
     """
 
+    fused = True
     dtype = torch.bfloat16  # of inputs, hidden features and products
 
     def prepare(self, inputs: Tensor) -> Tensor:

@@ -170,17 +170,19 @@ def through_activation(
 
 
 @triton.jit
-def rounded(weights, out, count, width, BLOCK: tl.constexpr):
+def rounded(weights, out, count, width, blocks, BLOCK: tl.constexpr):
     """Weights of a network, ``count`` numbers, rounded and filled up with zeros to ``width``."""
-    network, at = tl.program_id(1).to(tl.int64), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    program = tl.program_id(0)
+    network, at = (program // blocks).to(tl.int64), program % blocks * BLOCK + tl.arange(0, BLOCK)
     found = tl.load(weights + network * count + at, mask=at < count, other=0.0)
     tl.store(out + network * width + at, found.to(out.dtype.element_ty), mask=at < width)
 
 
 @triton.jit
-def take(x, index, out, rows, taken, agents, K: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr):
+def take(x, index, out, rows, taken, agents, parts, K: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr):
     """Of every block of ``rows`` rows those that ``index[block // agents]`` names."""
-    block, r = tl.program_id(1).to(tl.int64), tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    program = tl.program_id(0)
+    block, r = (program // parts).to(tl.int64), program % parts * ROWS + tl.arange(0, ROWS)
     k = tl.arange(0, WIDE)
     source = block * rows + tl.load(index + block // agents * taken + r, mask=r < taken, other=0)
     mask = (r < taken)[:, None] & (k < K)[None, :]
