@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphsnd.graphs import pairs
 from graphsnd.graphs.pairs import from_keys, keys, others, pair_count, rank, repeats, unrank
 
 
@@ -50,6 +51,14 @@ def test_every_row_boundary_of_a_hundred_thousand_agents():
     for j in (i + 1, torch.full_like(i, n - 1)):
         edges = torch.stack([i, j], dim=1)
         assert torch.equal(unrank(rank(edges, n), n), edges)
+
+
+@pytest.mark.parametrize("n", [2, 50, 10**5, 10**9])
+def test_few_numbers_are_unranked_as_many(n, monkeypatch):
+    index = torch.randint(0, pair_count(n), (500,), generator=torch.Generator().manual_seed(n))
+    few = unrank(index, n)
+    monkeypatch.setattr(pairs, "FEW", 0)
+    assert torch.equal(unrank(index, n), few)
 
 
 def test_shapes_are_kept():

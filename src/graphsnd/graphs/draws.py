@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,21 +48,26 @@ def geometric_skips(count: int, p: float, generator: torch.Generator) -> Tensor:
     found = []
     while True:
         u = torch.rand(size, generator=generator, device=generator.device, dtype=torch.float64)
-        # The clamp keeps the gap of a tiny p inside int64; anything past the last trial is past it all the same.
-        gaps = (_minus_log1p(u) / rate).floor_().clamp_(max=count).long() + 1
-        trials = gaps.cumsum(0) + last
+        # torch splits an array between threads and may round the ends of each part differently, and a single gap
+        # rounded the other way shifts every edge after it. NumPy takes one thread, so the graph cannot depend on their
+        # number; for small graphs it is also faster.
+        host = u.device.type == "cpu"
+        waited = _waited(u.numpy(), rate, count, np) if host else _waited(u, rate, count, torch)
+        gaps = (torch.from_numpy(waited) if host else waited).long() + 1
+        trials = gaps.cumsum_(0).add_(last)
         inside = int((trials < count).sum())
         found.append(trials[:inside])
         if inside < size:
-            return torch.cat(found)
+            return torch.cat(found) if len(found) > 1 else found[0]
         last, size = int(trials[-1]), int(slack)
 
 
-def _minus_log1p(u: Tensor) -> Tensor:
-    """-log(1 - u), the exponential variate behind a uniform one."""
-    # torch splits an array between threads and may round the ends of each part differently, and a single gap rounded
-    # the other way shifts every edge after it. NumPy takes one thread, so the graph cannot depend on their number.
-    return torch.from_numpy(-np.log1p(-u.numpy())) if u.device.type == "cpu" else -torch.log1p(-u)
+def _waited(u: Any, rate: float, count: int, library: Any) -> Any:
+    """Failures before each success, from uniform numbers.
+
+    The clip keeps the gap of a tiny p inside int64; anything past the last trial is past it all the same.
+    """
+    return library.clip(library.floor(-library.log1p(-u) / rate), None, count)
 
 
 def distinct(size: int, count: int, generator: torch.Generator) -> Tensor:

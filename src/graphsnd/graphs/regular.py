@@ -67,18 +67,20 @@ def _switch(ends: Tensor, present: Tensor, bad: Tensor, n: int, generator: torch
 def _mix(ends: Tensor, n: int, generator: torch.Generator) -> Tensor:
     """Random switches of a simple graph, one after the other; their stationary law is uniform over all such graphs."""
     edges: list[tuple[int, int]] = [(i, j) for i, j in ends.tolist()]
-    present = {frozenset(edge) for edge in edges}
+    barred = bytearray(n * n)  # 1 where an edge would be a loop or a repeat
+    barred[:: n + 1] = b"\1" * n
+    for a, b in edges:
+        barred[a * n + b] = barred[b * n + a] = 1
     steps = SWITCHES_PER_EDGE * len(edges)
     # The doubled range picks an edge, and for the second one a direction as well.
-    chosen = integers(2 * steps, 2 * max(1, len(edges)), generator).view(-1, 2).tolist()
-    for first, second in chosen:
-        (a, b), (c, d) = edges[first // 2], edges[second // 2]
-        if second % 2:
-            c, d = d, c
+    chosen = integers(2 * steps, 2 * max(1, len(edges)), generator).view(-1, 2)
+    for first, second, turned in torch.cat([chosen // 2, chosen[:, 1:] % 2], dim=1).tolist():
+        a, b = edges[first]
+        d, c = edges[second] if turned else edges[second][::-1]
         # A switch that fails is a step that stays put: skipping it instead would favour graphs with few switches.
-        if a == c or b == d or frozenset((a, c)) in present or frozenset((b, d)) in present:
+        if barred[a * n + c] or barred[b * n + d]:
             continue
-        present -= {frozenset((a, b)), frozenset((c, d))}
-        present |= {frozenset((a, c)), frozenset((b, d))}
-        edges[first // 2], edges[second // 2] = (a, c), (b, d)
+        barred[a * n + b] = barred[b * n + a] = barred[c * n + d] = barred[d * n + c] = 0
+        barred[a * n + c] = barred[c * n + a] = barred[b * n + d] = barred[d * n + b] = 1
+        edges[first], edges[second] = (a, c), (b, d)
     return torch.tensor(edges, dtype=torch.int64, device=ends.device).reshape(-1, 2)
