@@ -152,3 +152,28 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
 def _begun(out: Path) -> bool:
     path = out / "metrics.csv"
     return path.exists() and len(path.read_text().splitlines()) > 1
+
+
+def test_a_folder_of_another_command_is_named(run: Any, tmp_path: Path) -> None:
+    from graphsnd.training import Settings, Task
+    from graphsnd.training import train as train_team
+
+    settings = Settings(steps=4, environments=2, iterations=1, hidden=(8,))
+    train_team(Task("navigation", 2, {}, (0,), settings), tmp_path)
+    result = run("dispersion", "--agents", 3, *SMALL, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "graphsnd train" in " ".join(result.stderr.split())
+
+
+def test_resuming_with_fewer_iterations_is_refused(run: Any, tmp_path: Path) -> None:
+    assert run("dispersion", "--agents", 3, "--iterations", 2, *SMALL, "--out", tmp_path).exit_code == 0
+    fewer = run("--resume", "--out", tmp_path, "--iterations", 1)
+    assert fewer.exit_code == 2
+    assert "at least 2" in fewer.stderr
+    assert load_control(tmp_path).iteration == 2
+
+
+def test_settings_for_a_gpu_are_called_so_on_a_cpu(monkeypatch: pytest.MonkeyPatch, run: Any, tmp_path: Path) -> None:
+    monkeypatch.setattr("graphsnd.cli.control.LONG", 10)
+    result = run("dispersion", "--agents", 3, "--iterations", 1, *SMALL, "--out", tmp_path)
+    assert "--preset small" in result.stderr

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -140,3 +141,35 @@ def test_ctrl_c_exits_130_and_says_how_to_go_on(tmp_path: Path) -> None:
 def _begun(out: Path) -> bool:
     path = out / "metrics.csv"
     return path.exists() and len(path.read_text().splitlines()) > 1
+
+
+def test_resuming_what_is_finished_changes_nothing_and_says_so(run: Any, tmp_path: Path) -> None:
+    out = tmp_path / "nav"
+    assert run("navigation-small", "--iterations", 2, "--out", out, *SMALL).exit_code == 0
+    kept = {path: path.read_bytes() for path in (out / "seed-0").iterdir()}
+    assert (out / "seed-0" / "observations.safetensors") in kept
+    again = run("--resume", "--out", out)
+    assert again.exit_code == 0, again.output
+    assert "already finished: 2 of 2 iterations" in again.stderr
+    assert {path: path.read_bytes() for path in (out / "seed-0").iterdir()} == kept
+    fewer = run("--resume", "--out", out, "--iterations", 1)
+    assert fewer.exit_code == 2
+    assert "at least 2" in fewer.stderr
+
+
+@pytest.mark.parametrize("preset", ["navigation", "navigation-small", "simple_spread"])
+def test_the_command_in_about_repeats_a_preset(preset: str, run: Any, tmp_path: Path) -> None:
+    sizes = ("--agents", 3, "--iterations", 1, *SMALL)
+    assert run(preset, *sizes, "--out", tmp_path / "first").exit_code == 0
+    words = shlex.split(json.loads((tmp_path / "first" / "about.json").read_text())["command"])
+    assert words[:2] == ["graphsnd", "train"]
+    again = run(*words[2:], "--out", tmp_path / "again")
+    assert again.exit_code == 0, again.output
+    tasks = [load_checkpoint(tmp_path / name).task for name in ("first", "again")]
+    assert tasks[0] == tasks[1]
+
+
+def test_a_setting_is_said_once(run: Any, tmp_path: Path) -> None:
+    twice = run("navigation-small", "--iterations", 5, "--set", "iterations=1", "--out", tmp_path)
+    assert twice.exit_code == 2
+    assert "without iterations" in twice.stderr

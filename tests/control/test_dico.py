@@ -155,3 +155,11 @@ def test_a_state_goes_through_a_checkpoint() -> None:
     _, state, _ = dico.step(torch.tensor(0.2), dico.initial())
     again = State.of({name: part.clone() for name, part in state.tensors().items()})
     assert float(dico.step(torch.tensor(0.3), again)[0]) == float(dico.step(torch.tensor(0.3), state)[0])
+
+
+def test_observations_are_not_taken_for_runs() -> None:
+    dico = DiCo(TARGET)
+    points = torch.randn(3, 5, 4, 2, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(InputError, match="initial"):
+        dico.step(points, dico.initial())
+    assert dico.step(points, dico.initial((3,)))[0].shape == (3,)

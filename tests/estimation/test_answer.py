@@ -425,3 +425,9 @@ def test_every_estimate_is_json(n: int, observations: int) -> None:
     team = gs.Deterministic(torch.randn(observations, n, 2, generator=torch.Generator().manual_seed(n)))
     for design in (*FRESH, gs.AllPairs(), gs.SortedProjections(1), gs.FixedGraph.uniform(1)):
         json.dumps(gs.estimate(team, design=design).to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("options", [{"design": "agents:3"}, {"design": 5}, {"budget": 100}])
+def test_words_and_numbers_are_not_designs_or_budgets(options: dict[str, object]) -> None:
+    with pytest.raises(gs.InputError, match="gs\\."):
+        gs.estimate(behavior(), **options)  # type: ignore[arg-type]

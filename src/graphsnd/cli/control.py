@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import check_resumed, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import check_resumed, merged, parse_changes, parse_device, parse_seeds, say_finished
 from graphsnd.cli.repeat import write_origin
 from graphsnd.errors import InputError
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graphsnd.training.dico import Controlled, ControlRow, ControlTask, ControlTrainer
 
 PATIENCE = 10.0  # seconds between two lines where there is no terminal
+LONG = 10**9  # observations to learn from, counted as often as they are; hours on a CPU
 
 
 def control(
@@ -110,7 +111,7 @@ def _task(
     check_choice("--preset", preset or "paper", PRESETS)
     settings, options = parse_changes(change)
     named = {"environments": envs, "iterations": iterations}
-    settings = {name: value for name, value in named.items() if value is not None} | settings
+    settings = merged(named, settings)
     task = ControlTask(
         agents=10 if agents is None else agents,
         targets=_targets(targets or "0.1"),
@@ -140,11 +141,11 @@ def _resumed(
     """The task of the checkpoint, perhaps with more iterations."""
     from graphsnd.training.dico import load_control
 
-    found = load_control(out).task
-    check_resumed(found, said, world, agents)
-    if iterations is None:
-        return found
-    return dataclasses.replace(found, settings=found.settings.replace(iterations=iterations))
+    kept = load_control(out)
+    check_resumed(kept.task, said, world, agents)
+    more = kept.task.settings.iterations if iterations is None else iterations
+    say_finished(more, kept.iteration)
+    return dataclasses.replace(kept.task, settings=kept.task.settings.replace(iterations=more))
 
 
 def _begin(task: ControlTask, device: str) -> None:
@@ -152,7 +153,11 @@ def _begin(task: ControlTask, device: str) -> None:
     seen = min(settings.observations, task.agents * min(settings.minibatch, settings.frames))
     frames = f"{settings.environments} environments x {settings.steps} steps"
     work = f"{settings.optimiser_steps} optimiser steps, each with an estimate on {seen} observations"
-    typer.echo(f"{runs} runs of {task.agents} agents on {device}: {frames}, {work}", err=True)
+    several = "1 run" if runs == 1 else f"{runs} runs"
+    typer.echo(f"{several} of {task.agents} agents on {device}: {frames}, {work}", err=True)
+    rows = runs * task.agents * settings.frames * settings.passes * settings.iterations
+    if device == "cpu" and rows > LONG:
+        typer.echo("these settings are made for a GPU; --preset small suits a CPU", err=True)
 
 
 Report = Callable[[Sequence["ControlRow"], "ControlTrainer"], None]

@@ -6,6 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import typer
+
 from graphsnd.errors import InputError
 
 
@@ -26,6 +28,26 @@ def parse_changes(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]
         else:
             settings[name] = value
     return settings, options
+
+
+def merged(named: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings that were given as options of their own, beside those of --set; saying one twice is refused.
+
+    Example:
+        >>> merged({"iterations": 5, "environments": None}, {"learning_rate": 0.1})
+        {'iterations': 5, 'learning_rate': 0.1}
+    """
+    said = {name: value for name, value in named.items() if value is not None}
+    for name in said:
+        if name in settings:
+            raise InputError("--set", f"without {name}, which another option says already", f"{name}={settings[name]}")
+    return said | settings
+
+
+def say_finished(iterations: int, done: int) -> None:
+    """Where there is nothing left to resume, that there is not, and how to go on."""
+    if iterations == done:
+        typer.echo(f"already finished: {done} of {iterations} iterations; --iterations {2 * done} goes on", err=True)
 
 
 def parse_seeds(text: str | None) -> tuple[int, ...]:

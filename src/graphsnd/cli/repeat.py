@@ -28,20 +28,23 @@ def command(task: Task | ControlTask) -> str:
     Example:
         >>> from graphsnd.training import Settings, Task
         >>> command(Task("navigation", 4, {"collisions": False}, (0, 1), Settings(iterations=9)))
-        'graphsnd train navigation --agents 4 --seeds 0,1 --set iterations=9 --set world.collisions=false'
+        'graphsnd train navigation --preset none --agents 4 --seeds 0,1 --set iterations=9 --set world.collisions=false'
         >>> from graphsnd.training.dico import ControlTask
         >>> command(ControlTask(4, (0.1, "unconstrained"), ("full", "matching"), options={"food_radius": 0.1}))
         'graphsnd control dispersion --agents 4 --targets 0.1,unconstrained --estimators full,matching --seeds 0 \
 --set world.food_radius=0.1'
     """
+    from graphsnd.training import PRESETS
     from graphsnd.training.dico import ControlTask
+    from graphsnd.training.presets import NO_PRESET
 
     size = [] if task.agents is None else ["--agents", str(task.agents)]
     if isinstance(task, ControlTask):
         words = ["graphsnd", "control", task.world, *size]
         words += ["--targets", _commas(task.targets), "--estimators", _commas(task.estimators)]
     else:
-        words = ["graphsnd", "train", task.world, *size]
+        # A preset of the world's name would put in what this task leaves at the default.
+        words = ["graphsnd", "train", task.world, *(["--preset", NO_PRESET] if task.world in PRESETS else []), *size]
     words += ["--seeds", _commas(task.seeds)]
     for name, value in {**_changed(task.settings), **_options(task.options)}.items():
         words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]

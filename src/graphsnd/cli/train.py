@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import check_resumed, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import check_resumed, merged, parse_changes, parse_device, parse_seeds, say_finished
 from graphsnd.cli.repeat import write_origin
 from graphsnd.errors import InputError
 
@@ -29,7 +29,7 @@ def train(
         str | None, typer.Argument(help="navigation, dispersion, simple_spread, vmas:<scenario> ..., or a preset.")
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where log, checkpoints and teams go.")] = Path("runs"),
-    preset: Annotated[str | None, typer.Option(help="navigation, navigation-small or simple_spread.")] = None,
+    preset: Annotated[str | None, typer.Option(help="navigation, navigation-small, simple_spread, or none.")] = None,
     agents: Annotated[int | None, typer.Option(help="Team size.")] = None,
     iterations: Annotated[int | None, typer.Option(help="Rollouts, each followed by an update.")] = None,
     seeds: Annotated[str | None, typer.Option(metavar="0,1,2", help="Runs, stacked and trained together.")] = None,
@@ -87,7 +87,7 @@ def _task(
     base = _base(world, preset)
     named = {"environments": envs, "iterations": iterations, "diversity_every": diversity_every}
     settings, options = parse_changes(change or ())
-    settings = {name: value for name, value in named.items() if value is not None} | settings
+    settings = merged(named, settings)
     text = base.world if world is None or world == preset or preset is None else world
     count = base.agents if agents is None else agents
     return Task(text, count, base.options | options, parse_seeds(seeds), base.settings.replace(**settings))
@@ -97,12 +97,13 @@ def _base(world: str | None, preset: str | None) -> Preset:
     """A preset where one is named, the paper's settings elsewhere."""
     from graphsnd.training import PRESETS, Preset
     from graphsnd.training import preset as find
+    from graphsnd.training.presets import NO_PRESET
 
-    if preset is not None:
+    if preset not in (None, NO_PRESET):
         return find(preset)
     if world is None:
         raise InputError("WORLD", "or --preset, or --resume", "none of them", "For example: graphsnd train navigation")
-    return PRESETS.get(world) or Preset(world, None)
+    return (PRESETS.get(world) if preset is None else None) or Preset(world, None)
 
 
 def _resumed(out: Path, said: dict[str, Any], world: str | None, agents: int | None, iterations: int | None) -> Task:
@@ -111,11 +112,11 @@ def _resumed(out: Path, said: dict[str, Any], world: str | None, agents: int | N
 
     from graphsnd.training import load_checkpoint
 
-    found = load_checkpoint(out).task
-    check_resumed(found, said, world, agents)
-    if iterations is None:
-        return found
-    return dataclasses.replace(found, settings=found.settings.replace(iterations=iterations))
+    kept = load_checkpoint(out)
+    check_resumed(kept.task, said, world, agents)
+    more = kept.task.settings.iterations if iterations is None else iterations
+    say_finished(more, kept.iteration)
+    return dataclasses.replace(kept.task, settings=kept.task.settings.replace(iterations=more))
 
 
 def _check_render(path: Path | None) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -95,6 +96,7 @@ def estimate(
     tolerance = Tolerance(tol, rel_tol) if tol is not None or rel_tol is not None else None
     source = as_source(team, observations, distance, backend)
     groups = check_clusters(clusters, source.observations)
+    _check_kinds(design, budget)
     plan = Plan(design, "as asked") if design is not None else choose(source, budget, tolerance=tolerance is not None)
     if tolerance is None and budget is None and design is None:
         tolerance = Tolerance(relative=DEFAULT_REL_TOL)
@@ -132,6 +134,15 @@ def estimate(
     if callback is not None:
         callback(found)
     return found
+
+
+def _check_kinds(design: Any, budget: Any) -> None:
+    """Words and numbers, which the command line takes, would otherwise be read as all pairs."""
+    if design is not None and not isinstance(design, Design):
+        fix = "For example gs.AgentSubset(8), gs.FreshMatching() or gs.FixedGraph.bernoulli(0.1)."
+        raise InputError("design", "to be a design", repr(design), fix)
+    if budget is not None and not isinstance(budget, Budget):
+        raise InputError("budget", "to be a Budget", repr(budget), "Write gs.Budget(distances=100_000) or seconds=5.")
 
 
 def _unwrap(design: Design, observations: int) -> tuple[Design, int | None]:

@@ -128,16 +128,22 @@ def read_tensors(folder: Path) -> tuple[Any, dict[str, Tensor]]:
     return about, tensors
 
 
-def save_teams(folder: Path, trainer: Trainer) -> list[Path]:
+def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> list[Path]:
     """Write each run's actors into ``seed-<seed>/``, for :meth:`Team.load <graphsnd.teams.Team.load>`.
 
     Beside each lie the observations on which its diversity was measured last, under the key ``observations``, so that
     ``graphsnd measure seed-0 --observations seed-0/observations.safetensors`` works without the world.
+
+    Args:
+        folder: Where.
+        trainer: Whose.
+        observations: Whether to write those; a trainer that was loaded and not stepped has seen none.
     """
     written = []
     for run, seed in enumerate(trainer.seeds):
         trainer.team(seed).save(folder / f"seed-{seed}")
-        seen = {"observations": trainer.observations(run).cpu().contiguous()}
-        write_whole(folder / f"seed-{seed}" / "observations.safetensors", partial(save_file, seen))
+        if observations:
+            seen = {"observations": trainer.observations(run).cpu().contiguous()}
+            write_whole(folder / f"seed-{seed}" / "observations.safetensors", partial(save_file, seen))
         written.append(folder / f"seed-{seed}" / "team.safetensors")
     return written

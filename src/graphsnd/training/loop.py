@@ -14,7 +14,7 @@ from typing import Any
 
 from graphsnd.errors import InputError
 from graphsnd.graphs.checks import check_integer
-from graphsnd.training.checkpoint import CHECKPOINT, Task, load_checkpoint, save_checkpoint, save_teams
+from graphsnd.training.checkpoint import CHECKPOINT, DESCRIPTION, Task, load_checkpoint, save_checkpoint, save_teams
 from graphsnd.training.log import CsvLog, Log, Row, TensorBoardLog
 from graphsnd.training.trainer import Trainer
 
@@ -72,10 +72,9 @@ def train(
     if resume:
         before = _resume(task, folder, trainer)
     elif (folder / CHECKPOINT).exists():
-        fix = "Resume it, or choose another folder."
-        raise InputError("folder", "without a checkpoint of another training", repr(str(folder)), fix)
+        raise taken(folder, "train")
     folder.mkdir(parents=True, exist_ok=True)
-    start = perf_counter()
+    start, begun = perf_counter(), trainer.iteration
     with ExitStack() as stack:
         logs: list[Log] = [CsvLog(folder, after=trainer.iteration)]
         if tensorboard:
@@ -91,8 +90,9 @@ def train(
             if trainer.iteration % checkpoint_every == 0 and trainer.iteration < task.settings.iterations:
                 save_checkpoint(folder, task, trainer, seconds=before + perf_counter() - start)
         seconds = before + perf_counter() - start
+        # Teams first: they are there where the checkpoint says that all is done. Without an iteration nothing was seen.
+        save_teams(folder, trainer, observations=trainer.iteration > begun)
         save_checkpoint(folder, task, trainer, seconds=seconds)
-    save_teams(folder, trainer)
     return Trained(trainer, trainer.iteration >= task.settings.iterations, seconds)
 
 
@@ -105,8 +105,25 @@ def _resume(task: Task, folder: Path, trainer: Trainer) -> float:
     different = [name for name in old if old[name] != new[name]]
     if different:
         raise InputError("task", f"to be the one of the checkpoint in {folder}", f"another {different[0]}")
+    check_more(task.settings.iterations, found.iteration)
     found.restore(trainer)
     return found.seconds
+
+
+def check_more(iterations: int, done: int) -> None:
+    """A training cannot be taken back: no fewer iterations than are done."""
+    if iterations < done:
+        raise InputError("iterations", f"to be at least {done}, which are done", iterations)
+
+
+def taken(folder: Path, command: str) -> InputError:
+    """What to say of a folder that holds a training already, be it of ``train`` or of ``control``."""
+    about = folder / DESCRIPTION
+    controlled = about.is_file() and '"graphsnd-control"' in about.read_text(encoding="utf-8")
+    holder = "control" if controlled else "train"
+    resume = "Resume it (--resume), or choose another folder."
+    fix = resume if holder == command else f"It holds a run of graphsnd {holder}; choose another folder."
+    return InputError("folder", "without a checkpoint of another training", repr(str(folder)), fix)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ class Preset:
     settings: Settings = field(default_factory=Settings)
 
 
+NO_PRESET = "none"  # the world by itself with the default settings, where a preset has the world's name
 PRESETS: dict[str, Preset] = {
     # The paper's run with 100 agents.
     "navigation": Preset(

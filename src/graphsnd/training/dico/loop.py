@@ -17,7 +17,7 @@ from graphsnd.training.dico.log import ControlLog, ControlRow, run_folder
 from graphsnd.training.dico.task import ControlTask
 from graphsnd.training.dico.trainer import ControlTrainer
 from graphsnd.training.log import TensorBoardLog
-from graphsnd.training.loop import interruptible
+from graphsnd.training.loop import check_more, interruptible, taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +70,7 @@ def control(
     """
     check_integer("checkpoint_every", checkpoint_every, "to be an integer, at least 1", low=1)
     if not resume and (folder / CHECKPOINT).exists():
-        fix = "Resume it, or choose another folder."
-        raise InputError("folder", "without a checkpoint of another training", repr(str(folder)), fix)
+        raise taken(folder, "control")
     trainer = ControlTrainer(task, device, capture=capture)
     before = _resume(task, folder, trainer) if resume else 0.0
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,5 +103,6 @@ def _resume(task: ControlTask, folder: Path, trainer: ControlTrainer) -> float:
         old, new = same.to_dict(), task.to_dict()
         different = next(name for name in old if old[name] != new[name])
         raise InputError("task", f"to be the one of the checkpoint in {folder}", f"another {different}")
+    check_more(task.settings.iterations, found.iteration)
     trainer.load(found.tensors, found.iteration)
     return found.seconds
