@@ -65,6 +65,12 @@ def test_verdicts_only(run: Any, made: list[int], tmp_path: Path) -> None:
     assert pages == {path: path.stat().st_mtime_ns for path in (tmp_path / "results").glob("*.html")}
 
 
+def test_verdicts_without_results_say_where_to_look(run: Any, made: list[int], tmp_path: Path) -> None:
+    result = run("reproduce", "--verdicts", *options(tmp_path))
+    assert result.exit_code == 2
+    assert "`--out`" in result.stderr
+
+
 def test_the_list(run: Any, made: list[int], tmp_path: Path) -> None:
     run("reproduce", "recovery", "--scale", "smoke", *options(tmp_path))
     result = run("reproduce", "--list", *options(tmp_path))

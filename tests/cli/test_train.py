@@ -173,3 +173,20 @@ def test_a_setting_is_said_once(run: Any, tmp_path: Path) -> None:
     twice = run("navigation-small", "--iterations", 5, "--set", "iterations=1", "--out", tmp_path)
     assert twice.exit_code == 2
     assert "without iterations" in twice.stderr
+
+
+def test_a_trained_team_is_measured_on_what_it_saw(run: Any, tmp_path: Path) -> None:
+    from graphsnd.cli.app import app
+
+    assert run("navigation-small", "--iterations", 1, "--out", tmp_path, *SMALL).exit_code == 0
+    runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
+    team = tmp_path / "seed-0"
+    beside, said = (
+        runner.invoke(app, ["measure", str(team), "--json", *more])
+        for more in ([], ["--observations", str(team / "observations.safetensors")])
+    )
+    assert beside.exit_code == 0, beside.output
+    assert json.loads(beside.stdout)["value"] == json.loads(said.stdout)["value"] > 0
+    folder = runner.invoke(app, ["measure", str(tmp_path)])
+    assert folder.exit_code == 2
+    assert "seed-0" in folder.stderr

@@ -15,6 +15,7 @@ from graphsnd.bench.designs import compare_designs, random_observations, random_
 from graphsnd.bench.projections import DIRECTIONS, accuracy, speed
 from graphsnd.bench.projections import teams as clouds
 from graphsnd.teams import Team
+from graphsnd.teams.files import OBSERVATIONS
 
 NOTES = [
     "rmse: root mean squared relative error over draws, on one evaluation of the team; rmse_interval is for 95%.",
@@ -79,7 +80,7 @@ def measure(
     for folder in teams:
         step(f"designs, trained team {folder.name}")
         trained = Team.load(folder, device=device)
-        inputs = load_file(folder / "observations.safetensors")["observations"].to(device)
+        inputs = load_file(folder / OBSERVATIONS)["observations"].to(device)
         compared.append(compare_designs(trained, inputs[: plan.observations], label="trained", **timing))
     tolerance = to_tolerance(
         plan.tolerance_agents, plan.tolerance_observations, device, rel_tol=0.01, seed=seed, step=step

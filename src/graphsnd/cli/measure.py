@@ -24,6 +24,8 @@ from graphsnd.cli.specs import FORMS, parse_distance, parse_graph
 from graphsnd.errors import InputError
 from graphsnd.estimation import Budget, Design, Estimate
 from graphsnd.teams import Team
+from graphsnd.teams.files import DESCRIPTION as TEAM
+from graphsnd.teams.files import OBSERVATIONS
 
 GRAPH_HELP = "Which pairs count: " + ", ".join(f"[cyan]{f.example}[/cyan] ({f.meaning})" for f in FORMS.values())
 DESIGN_HELP = (
@@ -50,7 +52,10 @@ def measure(
     budget: Annotated[str | None, typer.Option(metavar="AMOUNT", help=BUDGET_HELP)] = None,
     observations: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="For a saved team: a file with the key [cyan]observations[/cyan]."),
+        typer.Option(
+            metavar="FILE",
+            help="For a saved team, unless they lie beside it: a file with the key [cyan]observations[/cyan].",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     confidence: Annotated[float, typer.Option(help="Coverage of the interval, in (0, 1).")] = 0.95,
@@ -179,9 +184,14 @@ def _read(file: Path, observations: Path | None) -> TeamFile | _Policies:
         if observations is not None:
             raise InputError("--observations", "with the folder of a saved team", f"{file.name!r}, a file")
         return read_team(file)
-    if observations is None:
+    if not (file / TEAM).is_file():
+        inside = sorted(path.parent for path in file.glob(f"*/{TEAM}"))
+        fix = f"Name one of its teams: {', '.join(map(str, inside[:3]))}." if inside else ""
+        raise InputError("FILE", f"to be a file, or a folder with {TEAM}", repr(str(file)), fix)
+    beside = file / OBSERVATIONS
+    if observations is None and not beside.is_file():
         raise InputError("--observations", "with the folder of a saved team", "no such option")
-    return _Policies(Team.load(file), *read_observations(observations))
+    return _Policies(Team.load(file), *read_observations(beside if observations is None else observations))
 
 
 def _progress(estimate: Estimate) -> str:

@@ -60,6 +60,9 @@ def reproduce(
         _list(chosen, out)
         return
     if verdicts:
+        if not any(out.glob("*/*.json")):
+            fix = "Run an experiment, or point --out to the results/ of a clone."
+            raise InputError("--out", "to be a folder with results", repr(str(out)), fix)
         _print(_judge([claim for claim in load_claims() if claim.experiment in chosen], out, at))
         return
     from graphsnd.reproduce import Scale

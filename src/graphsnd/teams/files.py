@@ -21,6 +21,7 @@ from graphsnd.teams.stacked import StackedTeam
 
 FORMAT, VERSION = "graphsnd-team", 1
 TENSORS, DESCRIPTION = "team.safetensors", "team.json"
+OBSERVATIONS = "observations.safetensors"  # what a trained team saw last, where it lies beside the team
 
 
 def save(team: StackedTeam, path: str | os.PathLike[str]) -> None:

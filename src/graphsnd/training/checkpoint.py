@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from graphsnd.errors import InputError
-from graphsnd.teams.files import write_whole
+from graphsnd.teams.files import OBSERVATIONS, write_whole
 from graphsnd.training.settings import Settings
 from graphsnd.training.trainer import Trainer
 from graphsnd.worlds import World, parse_world
@@ -132,7 +132,7 @@ def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> 
     """Write each run's actors into ``seed-<seed>/``, for :meth:`Team.load <graphsnd.teams.Team.load>`.
 
     Beside each lie the observations on which its diversity was measured last, under the key ``observations``, so that
-    ``graphsnd measure seed-0 --observations seed-0/observations.safetensors`` works without the world.
+    ``graphsnd measure seed-0`` works without the world.
 
     Args:
         folder: Where.
@@ -144,6 +144,6 @@ def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> 
         trainer.team(seed).save(folder / f"seed-{seed}")
         if observations:
             seen = {"observations": trainer.observations(run).cpu().contiguous()}
-            write_whole(folder / f"seed-{seed}" / "observations.safetensors", partial(save_file, seen))
+            write_whole(folder / f"seed-{seed}" / OBSERVATIONS, partial(save_file, seen))
         written.append(folder / f"seed-{seed}" / "team.safetensors")
     return written

@@ -12,12 +12,12 @@ from graphsnd.behavior import Behavior, Deterministic, Gaussian
 from graphsnd.errors import InputError
 from graphsnd.reproduce.shared.seen import on_own
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
+from graphsnd.teams.files import OBSERVATIONS as SEEN
 from graphsnd.teams.files import load
 
 POLICY_SEED, OBSERVATION_SEED, NOISE_SEED, OBSERVATIONS = 42, 43, 44, 4096
 FEATURES, HIDDEN, ACTIONS = 18, 64, 2
 HEAD_GAIN = 0.01  # of a fresh PPO actor
-SEEN = "observations.safetensors"
 
 
 def initial_team(n: int, *, observations: int = OBSERVATIONS, own: bool = False) -> Behavior:
