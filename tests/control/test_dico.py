@@ -9,7 +9,7 @@ from torch import Tensor
 
 from graphsnd import InputError, graphs
 from graphsnd.behavior import Norm, Points
-from graphsnd.control import Bootstrap, DiCo, Full, Measurement, State
+from graphsnd.control import PI, Bootstrap, DiCo, Full, Measurement, State, Unconstrained
 from graphsnd.control.estimators import Estimator, FreshGraph
 from tests.control import plain
 
@@ -157,9 +157,9 @@ def test_a_state_goes_through_a_checkpoint() -> None:
     assert float(dico.step(torch.tensor(0.3), again)[0]) == float(dico.step(torch.tensor(0.3), state)[0])
 
 
-def test_observations_are_not_taken_for_runs() -> None:
-    dico = DiCo(TARGET)
+@pytest.mark.parametrize("controller", [DiCo(TARGET), PI(TARGET), Unconstrained()])
+def test_observations_are_not_taken_for_runs(controller: DiCo | PI | Unconstrained) -> None:
     points = torch.randn(3, 5, 4, 2, generator=torch.Generator().manual_seed(0))
     with pytest.raises(InputError, match="initial"):
-        dico.step(points, dico.initial())
-    assert dico.step(points, dico.initial((3,)))[0].shape == (3,)
+        controller.step(points, controller.initial())
+    assert controller.step(points, controller.initial((3,)))[0].shape == (3,)

@@ -55,11 +55,14 @@ class Controller(Protocol):
         ...
 
 
-def read(measured: Measured, estimator: Estimator, generator: Generators, *, through: bool) -> Measurement:
+def read(
+    measured: Measured, state: State, estimator: Estimator, generator: Generators, *, through: bool
+) -> Measurement:
     """A measurement from whatever was given.
 
     Raises:
-        InputError: For a tensor that is neither a number for each run nor points.
+        InputError: For a tensor that is neither a number for each run nor points, and for several runs where the state
+            is one's: observations in two axes would be taken for runs.
     """
     if isinstance(measured, Measurement):
         found = measured
@@ -73,6 +76,10 @@ def read(measured: Measured, estimator: Estimator, generator: Generators, *, thr
         found = estimator.measure(measured, generator)
     else:
         found = Measurement.given(measured)
+    if found.value.dim() > state.estimate.dim():
+        shape = tuple(found.value.shape)
+        fix = f"Flatten observations into one axis, or begin with initial({shape}) for stacked runs."
+        raise InputError("measured", f"for a state of shape {tuple(state.estimate.shape)}", f"values {shape}", fix)
     return found if through else Measurement(found.value.detach(), found.pairs, found.empty)
 
 
@@ -92,7 +99,7 @@ class Constant:
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """Report the measurement."""
-        found = read(measured, self.estimator, generator, through=False)
+        found = read(measured, state, self.estimator, generator, through=False)
         raw, valid = found.value, torch.isfinite(found.value)
         after = State(
             torch.where(valid, raw, state.estimate), state.begun | valid, state.integral, state.steps + 1

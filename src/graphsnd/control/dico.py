@@ -79,8 +79,7 @@ class DiCo:
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """Take in the diversity of the unscaled deviations, see :meth:`Controller.step`."""
-        found = read(measured, self.estimator, generator, through=self.through)
-        check_shape(found.value, state)
+        found = read(measured, state, self.estimator, generator, through=self.through)
         valid = torch.isfinite(found.value)
         # A measurement that is not finite must not stay in the estimate for ever.
         raw = torch.where(valid, found.value, state.estimate)
@@ -121,14 +120,6 @@ def check_target(target: float | Tensor) -> None:
         if not 0 < value < float("inf"):
             fix = "Use Homogeneous() for no diversity, Unconstrained() for any."
             raise InputError("target", "to be finite and above 0", value, fix)
-
-
-def check_shape(value: Tensor, state: State) -> None:
-    """A single run's controller must not take a batch of observations for a batch of runs."""
-    if value.dim() > state.estimate.dim():
-        shape = tuple(value.shape)
-        fix = f"Flatten observations into one axis, or begin with initial({shape}) for stacked runs."
-        raise InputError("measured", f"for a state of shape {tuple(state.estimate.shape)}", f"values {shape}", fix)
 
 
 def check_bounds(bounds: tuple[float, float], *, lowest: float) -> None:

@@ -78,7 +78,7 @@ class PI:
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """Take in the diversity of the scaled policies, see :meth:`Controller.step`."""
-        found = read(measured, self.estimator, generator, through=False)
+        found = read(measured, state, self.estimator, generator, through=False)
         valid = torch.isfinite(found.value)
         raw = torch.where(valid, found.value, state.estimate)
         smooth = torch.where(state.begun, (1 - self.tau) * state.estimate + self.tau * raw, raw)

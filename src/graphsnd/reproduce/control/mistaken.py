@@ -47,7 +47,7 @@ class Mistaken(DiCo):
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """Take in a measurement, wrongly."""
-        found = read(measured, self.estimator, generator, through=self.through)
+        found = read(measured, state, self.estimator, generator, through=self.through)
         return super().step(dataclasses.replace(found, value=self.reading(found.value)), state)
 
 
