@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,15 @@ from typing import Any
 
 from graphsnd.errors import InputError
 from graphsnd.graphs.checks import check_integer
-from graphsnd.training.checkpoint import CHECKPOINT, DESCRIPTION, Task, load_checkpoint, save_checkpoint, save_teams
+from graphsnd.training.checkpoint import (
+    CHECKPOINT,
+    DESCRIPTION,
+    FORMAT,
+    Task,
+    load_checkpoint,
+    save_checkpoint,
+    save_teams,
+)
 from graphsnd.training.log import CsvLog, Log, Row, TensorBoardLog
 from graphsnd.training.trainer import Trainer
 
@@ -72,7 +81,7 @@ def train(
     if resume:
         before = _resume(task, folder, trainer)
     elif (folder / CHECKPOINT).exists():
-        raise taken(folder, "train")
+        raise taken(folder, FORMAT, "control")
     folder.mkdir(parents=True, exist_ok=True)
     start, begun = perf_counter(), trainer.iteration
     with ExitStack() as stack:
@@ -116,13 +125,18 @@ def check_more(iterations: int, done: int) -> None:
         raise InputError("iterations", f"to be at least {done}, which are done", iterations)
 
 
-def taken(folder: Path, command: str) -> InputError:
-    """What to say of a folder that holds a training already, be it of ``train`` or of ``control``."""
+def taken(folder: Path, own: str, other: str) -> InputError:
+    """What to say of a folder that holds a training already.
+
+    Args:
+        folder: Which.
+        own: The format of those that could be resumed.
+        other: The command that writes the other kind.
+    """
     about = folder / DESCRIPTION
-    controlled = about.is_file() and '"graphsnd-control"' in about.read_text(encoding="utf-8")
-    holder = "control" if controlled else "train"
+    alike = not about.is_file() or json.loads(about.read_text(encoding="utf-8")).get("format") == own
     resume = "Resume it (--resume), or choose another folder."
-    fix = resume if holder == command else f"It holds a run of graphsnd {holder}; choose another folder."
+    fix = resume if alike else f"It holds a run of graphsnd {other}; choose another folder."
     return InputError("folder", "without a checkpoint of another training", repr(str(folder)), fix)
 
 

@@ -14,7 +14,7 @@ from graphsnd.graphs.checks import check_integer
 from graphsnd.training.checkpoint import CHECKPOINT
 from graphsnd.training.dico.checkpoint import load_control, save_control
 from graphsnd.training.dico.log import ControlLog, ControlRow, run_folder
-from graphsnd.training.dico.task import ControlTask
+from graphsnd.training.dico.task import FORMAT, ControlTask
 from graphsnd.training.dico.trainer import ControlTrainer
 from graphsnd.training.log import TensorBoardLog
 from graphsnd.training.loop import check_more, interruptible, taken
@@ -70,7 +70,7 @@ def control(
     """
     check_integer("checkpoint_every", checkpoint_every, "to be an integer, at least 1", low=1)
     if not resume and (folder / CHECKPOINT).exists():
-        raise taken(folder, "control")
+        raise taken(folder, FORMAT, "train")
     trainer = ControlTrainer(task, device, capture=capture)
     before = _resume(task, folder, trainer) if resume else 0.0
     folder.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ def losses(
     Returns:
         ``[runs]``.
     """
-    return Clipped.apply(common, deviations, actions, before, advantages, _rounded(scales), constants)
+    return Clipped.apply(constants, common, deviations, actions, before, advantages, _rounded(scales))
 
 
 def furthest(common: Tensor, deviations: Tensor, scales: Tensor) -> tuple[Tensor, Tensor]:
@@ -78,25 +78,15 @@ class Clipped(torch.autograd.Function):
     """Losses ``[runs]``; slopes are made on the way, since all that they need is at hand."""
 
     @staticmethod
-    def forward(  # noqa: D102
-        ctx: Any,
-        common: Tensor,
-        deviations: Tensor,
-        actions: Tensor,
-        before: Tensor,
-        advantages: Tensor,
-        scales: Tensor,
-        constants: Constants,
-    ) -> Tensor:
+    def forward(ctx: Any, constants: Constants, *parts: Tensor) -> Tensor:  # noqa: D102
+        common, deviations, *rest = (part.contiguous() for part in parts)
         runs, agents, frames, features = deviations.shape
         rows = agents * frames
-        common, deviations = common.contiguous(), deviations.contiguous()
         slopes = torch.empty_like(common), torch.empty_like(deviations)
         totals = common.new_empty(runs, triton.cdiv(rows, BLOCK))
         programs.clipped[(totals.shape[1], runs)](
-            common, deviations, actions.contiguous(), before.contiguous(), advantages.contiguous(), scales, totals,
-            *slopes, rows, frames, *constants, A=features, BLOCK=BLOCK,
-        )  # fmt: skip
+            common, deviations, *rest, totals, *slopes, rows, frames, *constants, A=features, BLOCK=BLOCK
+        )
         ctx.save_for_backward(*slopes)
         return totals.sum(1) / rows
 
@@ -104,4 +94,4 @@ class Clipped(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *found: Tensor) -> Any:  # noqa: D102
         weight = found[0].view(-1, 1, 1, 1)
-        return *(slope * weight for slope in ctx.saved_tensors), None, None, None, None, None
+        return None, *(slope * weight for slope in ctx.saved_tensors), None, None, None, None
