@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install demo test test-slow lint format bench clean
+.PHONY: help install demo test test-slow lint format bench reproduce clean
 
 help:            ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,8 +38,11 @@ format: $(READY) ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY)  ## Time exact and sparse SND on this machine
-	$(BIN)/graphsnd bench
+bench: $(READY)  ## Run the benchmarks; SUITE=speed|designs|worlds|training
+	$(BIN)/python -m benchmarks
+
+reproduce: $(READY) ## Run the paper's experiments and judge its claims; SCALE=smoke|laptop|paper
+	$(BIN)/python -m paper reproduce --scale $(or $(SCALE),laptop)
 
 clean:           ## Remove everything that make made
 	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

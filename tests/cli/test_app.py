@@ -66,7 +66,7 @@ def test_doctor_knows_the_versions_and_the_kernels(run: Any) -> None:
 
 
 def test_importing_the_library_loads_no_figures_and_no_command_line() -> None:
-    heavy = ("matplotlib", "typer", "rich", "graphsnd.cli", "graphsnd.report")
+    heavy = ("matplotlib", "typer", "rich", "graphsnd.cli", "graphsnd.plots")
     code = f"import sys, graphsnd; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.strip() == "[]"

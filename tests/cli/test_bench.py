@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from graphsnd.bench import Plan
-from graphsnd.report import bench_figure
+from benchmarks import Plan
+from benchmarks.report_bench import bench_figure
 
 TINY = Plan((3, 20), (50, 60), (20, 30), 2, 0.0, observations=24, slow=0.01)
 
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphsnd.bench.QUICK", TINY)
+    monkeypatch.setattr("benchmarks.QUICK", TINY)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def run() -> Callable[..., Any]:
 
 
 def test_a_small_training_tells_and_writes(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphsnd.report.film.FPS", 1)
+    monkeypatch.setattr("graphsnd.plots.film.FPS", 1)
     out = tmp_path / "nav"
     result = run(
         "navigation", "--agents", 4, "--iterations", 4, "--seeds", "0,3", "--diversity-every", 2, "--out", out,

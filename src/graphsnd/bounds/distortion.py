@@ -39,9 +39,8 @@ import numpy as np
 from graphsnd.bounds.forwarding.elementary import ROUNDING, strengths
 from graphsnd.bounds.forwarding.index import ForwardingIndex, check_options, index_of
 from graphsnd.bounds.forwarding.network import Floats, Network, network
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, number
 from graphsnd.graphs import Graph
-from graphsnd.graphs.checks import number
 
 
 @dataclass(frozen=True, eq=False)

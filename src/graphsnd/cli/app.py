@@ -12,12 +12,10 @@ from typer.core import TyperGroup
 
 from graphsnd import __version__
 from graphsnd.cli.advise import advise
-from graphsnd.cli.bench import bench
 from graphsnd.cli.control import control
 from graphsnd.cli.demo import demo
 from graphsnd.cli.doctor import doctor
 from graphsnd.cli.measure import measure
-from graphsnd.cli.reproduce import reproduce
 from graphsnd.cli.train import train
 from graphsnd.errors import InputError, MissingExtraError
 
@@ -104,7 +102,7 @@ def _options(
 
 # What control does not know may be for another engine; it refuses the rest itself.
 LENIENT: dict[Any, dict[str, Any]] = {control: {"allow_extra_args": True, "ignore_unknown_options": True}}
-for command in (measure, advise, train, control, reproduce, demo, bench, doctor):
+for command in (measure, advise, train, control, demo, doctor):
     app.command(help=flow(command.__doc__), context_settings=LENIENT.get(command))(command)
 
 

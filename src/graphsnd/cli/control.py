@@ -101,7 +101,7 @@ def _task(
     preset: str | None,
     change: Sequence[str],
 ) -> ControlTask:
-    from graphsnd.teams.choices import check_choice
+    from graphsnd.errors import check_choice
     from graphsnd.training.dico import PRESETS, ControlTask
     from graphsnd.training.dico.task import DISPERSION
 
@@ -223,8 +223,8 @@ def _show(result: Controlled, out: Path) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    from graphsnd.report import save_png
-    from graphsnd.report.control import control_figure, control_table
+    from graphsnd.plots import save_png
+    from graphsnd.plots.control import control_figure, control_table
     from graphsnd.training.dico import read_control_rows
 
     rows = read_control_rows(out)

@@ -12,7 +12,7 @@ from graphsnd.cli.progress import steps
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from graphsnd.report import Study
+    from graphsnd.plots import Study
 
 STEPS = 16  # the stages of study() and the files of write_demo(), for the bar
 
@@ -44,7 +44,7 @@ def _show(study: Study, written: list[Path]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    from graphsnd.report.tables import agents_table, estimates_table, roles_table
+    from graphsnd.plots.tables import agents_table, estimates_table, roles_table
 
     console = Console(highlight=False)
     e = study.exact.estimate

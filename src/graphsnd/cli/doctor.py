@@ -6,7 +6,7 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-from graphsnd.report.facts import Facts
+from graphsnd.plots.facts import Facts
 
 PACKAGES = ("torch", "numpy", "scipy", "numba", "triton", "safetensors", "matplotlib", "torchrl", "torchmetrics")
 
@@ -18,7 +18,7 @@ def doctor() -> None:
     """
     from rich.console import Console
 
-    from graphsnd.report.tables import facts_table
+    from graphsnd.plots.tables import facts_table
 
     Console().print(facts_table(findings()))
 

@@ -204,8 +204,8 @@ def _show(file: Path, estimate: graphsnd.Estimate, graph: str, seconds: float, w
     from rich.console import Console
     from rich.markup import escape
 
-    from graphsnd.report.facts import facts
-    from graphsnd.report.tables import facts_table
+    from graphsnd.plots.facts import facts
+    from graphsnd.plots.tables import facts_table
 
     console = Console()
     console.print(f"\n[bold]{escape(file.name)}[/bold]", highlight=False)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def write_origin(task: Task | ControlTask, out: Path, *, device: str, seconds: float) -> None:
     """Write machine, versions, commit, command and all settings to ``about.json``."""
-    from graphsnd.report import origin
+    from graphsnd.plots import origin
 
     about = origin(command(task)) | {"seeds": list(task.seeds), "device": device, "took_s": round(seconds, 1)}
     text = json.dumps(about | {"task": task.to_dict()}, indent=1)

@@ -125,7 +125,7 @@ def _check_render(path: Path | None) -> None:
     if path.suffix not in FILMS:
         raise InputError("--render", f"to end in {' or '.join(FILMS)}", repr(path.name))
     if path.suffix == ".mp4":
-        from graphsnd.report.film import check_ffmpeg
+        from graphsnd.plots.film import check_ffmpeg
 
         check_ffmpeg()
 
@@ -184,13 +184,13 @@ def _says(rows: Sequence[Row], frames: int, memory: dict[str, float]) -> str:
 
 
 def _pictures(result: Trained, out: Path, render: Path | None) -> list[Path]:
-    from graphsnd.report import save_png
-    from graphsnd.report.training import curves_figure
+    from graphsnd.plots import save_png
+    from graphsnd.plots.training import curves_figure
     from graphsnd.training import read_rows
 
     written = [save_png(curves_figure(read_rows(out)), out / "curves.png")]
     if render is not None:
-        from graphsnd.report.film import film
+        from graphsnd.plots.film import film
 
         trainer = result.trainer
         written.append(film(trainer.team(trainer.seeds[0]), trainer.world, render, steps=trainer.settings.steps))
@@ -201,7 +201,7 @@ def _show(result: Trained, out: Path, pictures: Sequence[Path]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    from graphsnd.report.training import training_table
+    from graphsnd.plots.training import training_table
     from graphsnd.training import read_rows
 
     console = Console(highlight=False)

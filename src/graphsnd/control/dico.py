@@ -14,8 +14,7 @@ from torch import Tensor
 from graphsnd.control.controllers import Generators, Measured, read
 from graphsnd.control.estimators import Estimator, Full
 from graphsnd.control.state import State, Status
-from graphsnd.errors import InputError
-from graphsnd.graphs.checks import number
+from graphsnd.errors import InputError, number
 
 BOUNDS = (1e-3, 1e3)
 

@@ -14,11 +14,10 @@ from torch import Tensor
 from graphsnd import graphs
 from graphsnd.behavior import Norm
 from graphsnd.control.plan import Measurement, Plan, carry_out
-from graphsnd.errors import InputError, shape_of
+from graphsnd.errors import InputError, check_integer, shape_of
 from graphsnd.estimation import FreshDesign
 from graphsnd.estimation.sampling.draws import device_generator, ordered_subsets
 from graphsnd.graphs import Graph
-from graphsnd.graphs.checks import check_integer
 
 Builder = Callable[[int, torch.Generator], Graph]
 

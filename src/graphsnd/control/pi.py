@@ -15,8 +15,7 @@ from graphsnd.control.controllers import Generators, Measured, read
 from graphsnd.control.dico import BOUNDS, check_bounds, check_target, initial
 from graphsnd.control.estimators import Estimator, Full
 from graphsnd.control.state import State, Status
-from graphsnd.errors import InputError
-from graphsnd.graphs.checks import number
+from graphsnd.errors import InputError, number
 
 
 @dataclass(frozen=True, eq=False)

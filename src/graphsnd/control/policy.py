@@ -9,10 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.control.team import KINDS, ControlledTeam, combine
-from graphsnd.errors import InputError, shape_of
+from graphsnd.errors import InputError, check_choice, shape_of
 from graphsnd.teams import ActionDistribution, StackedMLP
 from graphsnd.teams.actions import CategoricalActions, NormalActions, TanhNormalActions
-from graphsnd.teams.choices import check_choice
 
 
 class ControlledPolicy(nn.Module):

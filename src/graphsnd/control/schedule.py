@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graphsnd.control.controllers import Controller, Generators, Measured
 from graphsnd.control.state import State, Status
-from graphsnd.graphs.checks import check_integer
+from graphsnd.errors import check_integer
 
 Schedule = Callable[[Tensor], Tensor]  # from the number of measurements so far, int64, to the target
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import operator
-from numbers import Real
 from typing import Any
 
 import torch
@@ -14,35 +11,6 @@ from graphsnd.errors import InputError, shape_of
 from graphsnd.graphs import pairs
 
 EDGE_INDEX_HINT = "For a PyG edge_index use graphs.from_edge_index(edge_index, n)."
-
-
-def number(value: Any) -> float:
-    """``value`` as a float, or NaN, which no range contains, when it is not a real number."""
-    return float(value) if not isinstance(value, bool) and isinstance(value, Real) else math.nan
-
-
-def check_integer(name: str, value: Any, expected: str, *, low: int, high: int | None = None, fix: str = "") -> int:
-    """The integer ``value``, if it is one between ``low`` and ``high``."""
-    try:
-        integer = operator.index(value)
-    except (TypeError, ValueError):
-        raise InputError(name, expected, f"{value!r} of type {type(value).__name__}", fix) from None
-    if isinstance(value, bool) or integer < low or (high is not None and integer > high):
-        raise InputError(name, expected, repr(value), fix)
-    return integer
-
-
-def check_agents(n: Any) -> int:
-    """The number of agents: a pair needs two."""
-    return check_integer("n", n, "to be an integer, at least 2 agents", low=2)
-
-
-def check_inclusion(name: str, value: Any) -> float:
-    """A probability in (0, 1]."""
-    if not 0.0 < number(value) <= 1.0:
-        fix = "A pair that can never be drawn has no estimate."
-        raise InputError(name, "to be a probability in (0, 1]", repr(value), fix)
-    return number(value)
 
 
 def check_indices(name: str, edges: Any, n: int, *, columns: int) -> Tensor:

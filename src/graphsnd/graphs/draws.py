@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphsnd.graphs.checks import check_integer
+from graphsnd.errors import check_integer
 
 Device = torch.device | str | None
 

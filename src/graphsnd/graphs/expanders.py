@@ -13,9 +13,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_agents, check_integer
 from graphsnd.graphs import pairs
-from graphsnd.graphs.checks import check_agents, check_integer
 from graphsnd.graphs.draws import Device, integers, resolve, source
 from graphsnd.graphs.graph import Graph
 from graphsnd.graphs.relabelled import relabelled

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_finite, shape_of
+from graphsnd.errors import InputError, check_agents, check_finite, number, shape_of
 from graphsnd.graphs import pairs
-from graphsnd.graphs.checks import check_agents, check_distinct, check_indices, check_weights, number
+from graphsnd.graphs.checks import check_distinct, check_indices, check_weights
 from graphsnd.graphs.draws import Device, resolve
 from graphsnd.graphs.graph import Graph
 

@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_agents, check_inclusion
 from graphsnd.graphs import pairs
-from graphsnd.graphs.checks import (
-    EDGE_INDEX_HINT,
-    check_agents,
-    check_distinct,
-    check_inclusion,
-    check_indices,
-    check_weights,
-)
+from graphsnd.graphs.checks import EDGE_INDEX_HINT, check_distinct, check_indices, check_weights
 
 if TYPE_CHECKING:
     import networkx

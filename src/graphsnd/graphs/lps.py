@@ -8,9 +8,8 @@ import math
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_integer
 from graphsnd.graphs import pairs
-from graphsnd.graphs.checks import check_integer
 from graphsnd.graphs.draws import Device, resolve
 from graphsnd.graphs.expanders import check_prime
 from graphsnd.graphs.graph import Graph

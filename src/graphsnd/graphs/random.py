@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import torch
 
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_agents, check_inclusion, check_integer
 from graphsnd.graphs import pairs
-from graphsnd.graphs.checks import check_agents, check_inclusion, check_integer
 from graphsnd.graphs.draws import Device, distinct, geometric_skips, source
 from graphsnd.graphs.graph import Graph, Sampling
 from graphsnd.graphs.regular import regular_pairs

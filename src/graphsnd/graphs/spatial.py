@@ -14,9 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_finite, shape_of
+from graphsnd.errors import InputError, check_finite, check_integer, number, shape_of
 from graphsnd.graphs import pairs
-from graphsnd.graphs.checks import check_integer, number
 from graphsnd.graphs.graph import Graph
 
 if TYPE_CHECKING:

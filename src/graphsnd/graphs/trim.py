@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_finite, shape_of
-from graphsnd.graphs.checks import check_integer
+from graphsnd.errors import InputError, check_finite, check_integer, shape_of
 from graphsnd.graphs.graph import Graph
 
 

@@ -17,9 +17,8 @@ from torch import Tensor, nn
 from torch import distributions as D
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Distance, Gaussian, Wasserstein, from_distribution
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_choice
 from graphsnd.teams.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
-from graphsnd.teams.choices import check_choice
 
 MEANS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "identity": lambda loc: loc}
 SCALES = ("independent", "network")

@@ -9,8 +9,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from graphsnd.errors import InputError, shape_of
-from graphsnd.teams.choices import check_choice
+from graphsnd.errors import InputError, check_choice, shape_of
 from graphsnd.teams.engine import ACTIVATIONS, PLAIN, Engine, layers
 from graphsnd.teams.initial import INITIAL
 

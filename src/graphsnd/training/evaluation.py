@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from graphsnd.graphs.checks import check_integer
+from graphsnd.errors import check_integer
 from graphsnd.teams import StackedTeam
 from graphsnd.training.sampling import act, fill_noise, likeliest, noise_shape, to_world
 from graphsnd.worlds import World

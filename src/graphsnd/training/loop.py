@@ -13,8 +13,7 @@ from time import perf_counter
 from types import FrameType
 from typing import Any
 
-from graphsnd.errors import InputError
-from graphsnd.graphs.checks import check_integer
+from graphsnd.errors import InputError, check_integer
 from graphsnd.training.checkpoint import (
     CHECKPOINT,
     DESCRIPTION,

@@ -7,9 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from graphsnd.errors import InputError
-from graphsnd.graphs.checks import check_inclusion, check_integer, number
-from graphsnd.teams.choices import check_choice
+from graphsnd.errors import InputError, check_choice, check_inclusion, check_integer, number
 
 COUNTS = ("steps", "environments", "epochs", "minibatch", "iterations", "diversity_observations")
 POSITIVE = ("learning_rate", "clip", "max_gradient_norm")

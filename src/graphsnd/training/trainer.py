@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError
-from graphsnd.graphs.checks import check_integer
+from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import StackedTeam
 from graphsnd.training.capture import Program
 from graphsnd.training.diversity import Diversity, diversity, evenly

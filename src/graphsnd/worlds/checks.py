@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, shape_of
-from graphsnd.graphs.checks import check_integer, number
+from graphsnd.errors import InputError, check_integer, number, shape_of
 from graphsnd.graphs.draws import source
 
 

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
-from graphsnd.graphs.checks import check_integer
+from graphsnd.errors import check_integer
 from graphsnd.worlds.checks import check_counts, check_length, check_moves, uniform
 from graphsnd.worlds.physics import DT, KEPT_SPEED, norm, offsets
 from graphsnd.worlds.world import Continuous, Step, World

@@ -8,8 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError
-from graphsnd.graphs.checks import check_integer
+from graphsnd.errors import InputError, check_integer
 from graphsnd.worlds.checks import check_counts, check_length, check_moves
 from graphsnd.worlds.contacts import Near, touched_dense, touched_sparse
 from graphsnd.worlds.lidar import Lidar

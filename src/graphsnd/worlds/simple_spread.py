@@ -7,8 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError
-from graphsnd.graphs.checks import number
+from graphsnd.errors import InputError, number
 from graphsnd.worlds.checks import check_counts, check_moves, uniform
 from graphsnd.worlds.physics import DT, KEPT_SPEED, contact_dense, norm, offsets
 from graphsnd.worlds.world import Discrete, Step, World

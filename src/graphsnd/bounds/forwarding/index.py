@@ -14,9 +14,8 @@ from graphsnd.bounds.forwarding.compiled import loops
 from graphsnd.bounds.forwarding.elementary import ROUNDING, Bracket, elementary
 from graphsnd.bounds.forwarding.integral import ENTRIES, Routing, route, routing_of
 from graphsnd.bounds.forwarding.network import Network, network
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_integer, number
 from graphsnd.graphs import Graph
-from graphsnd.graphs.checks import check_integer, number
 
 METHODS = ("auto", "lp", "flow", "betweenness")
 EXACT = 25_000  # variables of the linear program that auto still solves: about a second

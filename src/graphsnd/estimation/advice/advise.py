@@ -9,7 +9,7 @@ import torch
 
 from graphsnd import bounds
 from graphsnd.behavior import Behavior
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_integer
 from graphsnd.estimation.advice import options
 from graphsnd.estimation.advice.options import Question
 from graphsnd.estimation.advice.prospect import Outline, imagined, seen
@@ -18,7 +18,6 @@ from graphsnd.estimation.designs import AllPairs, FixedGraph
 from graphsnd.estimation.measure import check_confidence
 from graphsnd.estimation.sampling.forecast import Tolerance
 from graphsnd.estimation.sampling.work import CHEAP
-from graphsnd.graphs.checks import check_integer
 
 OFTEN = 0.01  # of the work that is cheap once: what is cheap when it is done again and again
 SPECTRAL, ROUTED = 3000, 150  # agents up to which a graph's eigenvalues and its routing are computed for advice

@@ -9,9 +9,8 @@ import torch
 
 from graphsnd import kernels
 from graphsnd.behavior import Norm, Points
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_integer
 from graphsnd.estimation.projections.directions import STRATA, design, length_constant, turned, worst_spread
-from graphsnd.graphs.checks import check_integer
 from graphsnd.graphs.draws import source
 from graphsnd.kernels.projections import projected_totals
 

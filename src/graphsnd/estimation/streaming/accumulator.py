@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Behavior, Distance, Points, default_distance, embed
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_agents
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.fixed import Error, Population, answer, normalised
 from graphsnd.estimation.measure import check_clusters, check_confidence
@@ -18,7 +18,6 @@ from graphsnd.estimation.sampling.source import Source
 from graphsnd.estimation.streaming.batchfree import distances, radii, totals
 from graphsnd.estimation.streaming.exactsum import ExactSum
 from graphsnd.graphs import Graph
-from graphsnd.graphs.checks import check_agents
 from graphsnd.metric.pairwise import check_graph
 from graphsnd.metric.snd import normalised_weights, weighted_mean
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from graphsnd.errors import InputError
-from graphsnd.graphs.checks import check_integer
+from graphsnd.errors import InputError, check_integer
 from graphsnd.training.checkpoint import CHECKPOINT
 from graphsnd.training.dico.checkpoint import load_control, save_control
 from graphsnd.training.dico.log import ControlLog, ControlRow, run_folder

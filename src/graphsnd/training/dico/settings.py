@@ -7,9 +7,7 @@ from typing import Any
 
 from graphsnd.control import Bootstrap
 from graphsnd.control.dico import BOUNDS, check_bounds
-from graphsnd.errors import InputError
-from graphsnd.graphs.checks import check_integer, number
-from graphsnd.teams.choices import check_choice
+from graphsnd.errors import InputError, check_choice, check_integer, number
 from graphsnd.training.settings import with_changes
 
 COUNTS = ("steps", "environments", "passes", "minibatch", "iterations", "observations", "audit_observations")

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 
 from graphsnd.control import Bootstrap, Controller, DiCo, Estimator, Full, Homogeneous, Unconstrained, parse_estimator
-from graphsnd.errors import InputError
-from graphsnd.graphs.checks import check_integer
+from graphsnd.errors import InputError, check_integer
 from graphsnd.training.dico.settings import ControlSettings
 from graphsnd.worlds import World, parse_world
 

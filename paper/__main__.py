@@ -1,0 +1,5 @@
+"""``python -m paper``: run the paper's experiments and compare its claims with them."""
+
+from paper.cli import app
+
+app(prog_name="python -m paper")

@@ -1,0 +1,77 @@
+"""Verdicts in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+from paper.judging.verdicts import Judged, Verdict, counts
+from paper.judging.words import SIGNS, interval, measured
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+COLOURS = {
+    Verdict.CONFIRMED: "green",
+    Verdict.IN_DIRECTION: "cyan",
+    Verdict.CORRECTED: "yellow",
+    Verdict.NOT_CONFIRMED: "red",
+    Verdict.NOT_MEASURED: "dim",
+}
+WIDE = 116  # columns from which the scale has one of its own
+
+
+def verdicts_table(judged: Sequence[Judged], *, width: int) -> Table:
+    """A row for each claim, a block for each experiment.
+
+    Args:
+        judged: Claims with their verdicts.
+        width: Of the terminal, in characters.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    wide, name = width >= WIDE, min(36, 22 + max(0, width - 80) // 2)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("claim", no_wrap=True)
+    table.add_column("paper", overflow="fold", min_width=12)
+    table.add_column("measured", overflow="fold")
+    if wide:
+        table.add_column("scale", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for at, one in enumerate(judged):
+        last = at + 1 == len(judged) or judged[at + 1].claim.experiment != one.claim.experiment
+        cells = [Text(fill(one.claim.id, name)), Text(one.claim.paper), _measured(one, wide=wide)]
+        if wide:
+            cells.append(Text(one.scale.value if one.scale else ""))
+        table.add_row(*cells, verdict_text(one.verdict, wide=wide), end_section=last)
+    return table
+
+
+def verdict_text(verdict: Verdict, *, wide: bool = True) -> Text:
+    """Sign and word in the colour of the verdict, in lines of at most 15 characters unless there is room."""
+    from rich.text import Text
+
+    return Text(f"{SIGNS[verdict]} {fill(verdict.value, 40 if wide else 13, subsequent_indent='  ')}", COLOURS[verdict])
+
+
+def summary(judged: Sequence[Judged]) -> Text:
+    """One line: how many of each."""
+    from rich.text import Text
+
+    found = [(count, verdict) for verdict, count in counts(judged).items() if count]
+    parts = [Text(f"{count} {verdict.value}", style=COLOURS[verdict]) for count, verdict in found]
+    return Text(f"{len(judged)} claim{'s' * (len(judged) != 1)}: ") + Text(", ").join(parts)
+
+
+def _measured(one: Judged, *, wide: bool) -> Text:
+    from rich.text import Text
+
+    if one.number is None:
+        return Text("-", style="dim")
+    value, ends = measured(one.number), interval(one.number)
+    between = " " if len(value) + len(ends) < (24 if wide else 17) else "\n"  # the two ends stay together
+    return Text(value, style="bold") + (Text(between + ends, style="not bold dim") if ends else Text(""))

@@ -1,0 +1,146 @@
+"""Run an experiment, continue one that was stopped, or leave one that is finished."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from types import TracebackType
+from typing import Any
+
+from graphsnd.teams.files import write_whole
+from paper.cells import Cells
+from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.store import RESULTS, Result, read_result, result_path, write_result
+
+CLOCK = ".clock.json"
+WORK = Path("runs/reproduce")
+
+
+class Clock:
+    """Seconds of work on a folder, over all the times it was taken up.
+
+    They are written down whenever a cell begins and when the work stops. A process that is killed outright loses the
+    seconds of the cell it was in, which is made again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / CLOCK
+        self.before, self.finished, self.begin = 0.0, False, perf_counter()
+        if self.path.is_file():
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+            self.before, self.finished = found["seconds"], found["finished"]
+
+    @property
+    def seconds(self) -> float:
+        """So far."""
+        return self.before + perf_counter() - self.begin
+
+    def note(self, *, finished: bool = False) -> None:
+        """Write them down."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"seconds": self.seconds, "finished": finished})
+        write_whole(self.path, lambda part: part.write_text(text, encoding="utf-8"))
+
+    def __enter__(self) -> Clock:
+        self.begin = perf_counter()
+        self.note()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self.note(finished=kind is None)
+
+
+def run(
+    experiment: Experiment,
+    scale: Scale,
+    *,
+    out: Path = RESULTS,
+    work: Path = WORK,
+    again: bool = False,
+    step: Callable[[str], None] = lambda name: None,
+) -> Result:
+    """Run one experiment and write ``<out>/<name>/<scale>.json`` and its figure.
+
+    A finished experiment is read, and only its figure is drawn where that is missing. One that was stopped continues
+    from its cells.
+
+    Args:
+        experiment: See :func:`~paper.registry.find`.
+        scale: How much of it.
+        out: Folder of results.
+        work: Folder of unfinished work; cells are in ``<work>/<scale>/<name>``.
+        again: Repeat a finished experiment from its beginning. A repetition that was stopped continues.
+        step: Called with the name of each cell as it begins.
+    """
+    path, folder = result_path(out, experiment.name, scale), work / scale.value / experiment.name
+    if path.is_file() and not again:
+        result = read_result(path)
+        if not path.with_suffix(".png").is_file():
+            draw(experiment, result, path)
+        return result
+    if again and Clock(folder).finished:
+        shutil.rmtree(folder)
+    clock = Clock(folder)
+
+    def begin(name: str) -> None:
+        clock.note()
+        step(name)
+
+    cells = Cells(folder, results=RESULTS, step=begin)
+    with clock:
+        outcome = experiment.run(scale, cells)
+    result = _result(experiment, scale, outcome, RESULTS, clock.seconds)
+    result.provenance["cells"] = sorted(cells.commits)  # a run that was resumed may have been made by several
+    path.with_suffix(".png").unlink(missing_ok=True)  # a figure of other numbers is worse than none
+    write_result(result, path)
+    draw(experiment, result, path)
+    return result
+
+
+def draw(experiment: Experiment, result: Result, path: Path) -> None:
+    """Draw the figure of a result beside its JSON."""
+    from graphsnd.plots import save_png
+
+    figure = experiment.figure(result.data)
+    write_whole(path.with_suffix(".png"), lambda part: _shrink(save_png(figure, part)))
+
+
+def _shrink(png: Path) -> None:
+    """Keep 256 colours, enough for a diagram, and a third of the bytes: figures are committed, and are on pages."""
+    from PIL import Image
+
+    with Image.open(png) as image:
+        small = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    small.save(png, format="png", optimize=True)
+
+
+def _result(experiment: Experiment, scale: Scale, outcome: Outcome, committed: Path, seconds: float) -> Result:
+    from graphsnd.plots import origin
+
+    about = origin(f"graphsnd reproduce {experiment.name} --scale {scale.value}")
+    del about["seed"]
+    about |= {"seeds": [int(seed) for seed in outcome.seeds], "took_s": round(seconds, 1)}
+    about["sources"] = {source: _origin_of(committed.parent / source) for source in outcome.sources}
+    data = json.loads(json.dumps(outcome.data))  # the figure sees what a later reader of the file sees
+    numbers = {name: _plain(number) for name, number in outcome.numbers.items()}
+    return Result(experiment.name, experiment.title, scale, about, tuple(outcome.sources), numbers, data)
+
+
+def _plain(number: Number) -> Number:
+    """Without NumPy's scalars, which JSON does not know."""
+    low, high = (None if end is None else float(end) for end in (number.low, number.high))
+    return Number(float(number.value), low, high, number.unit, number.kind)
+
+
+def _origin_of(source: Path) -> dict[str, Any] | None:
+    """What a committed result says about its own making; None where it says nothing."""
+    path = source / "about.json" if source.is_dir() else source
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    found = json.loads(path.read_text(encoding="utf-8"))
+    found = found.get("provenance", found)
+    keys = ("command", "date", "commit", "dirty", "hardware", "versions", "seeds", "device", "took_s")
+    return {key: found[key] for key in keys if key in found}

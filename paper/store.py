@@ -1,0 +1,92 @@
+"""Results on disk: ``results/<experiment>/<scale>.json``, and beside it the figure."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from graphsnd.errors import InputError
+from graphsnd.teams.files import write_whole
+from paper.experiment import Number, Scale
+
+RESULTS = Path(__file__).parent / "results"  # committed, of this checkout
+
+
+@dataclass(frozen=True)
+class Result:
+    """One experiment at one scale, as its file has it."""
+
+    experiment: str
+    title: str
+    scale: Scale
+    provenance: dict[str, Any]  # command, date, commit, dirty, hardware, versions, seeds, took_s, and that of sources
+    sources: tuple[str, ...]  # committed results that were read in place of a run
+    numbers: dict[str, Number]
+    data: dict[str, Any]  # what the figure draws
+
+
+def result_path(folder: Path, name: str, scale: Scale) -> Path:
+    """Where the JSON of an experiment is; its figure has the same name and ends in ``.png``."""
+    return folder / name / f"{scale.value}.json"
+
+
+def write_result(result: Result, path: Path) -> None:
+    """Write all of it or nothing.
+
+    Raises:
+        InputError: For a number that is not finite, or whose interval does not hold together.
+    """
+    for name, number in result.numbers.items():
+        _check(f"{result.experiment}.{name}", number)
+    head = {
+        "format": 1,
+        "experiment": result.experiment,
+        "title": result.title,
+        "scale": result.scale.value,
+        "provenance": result.provenance,
+        "sources": list(result.sources),
+        "numbers": {name: asdict(number) for name, number in result.numbers.items()},
+    }
+    # What people read has a line for each value; the data may be long and has one line.
+    text = json.dumps(head, indent=1, allow_nan=False)[:-2] + ',\n "data": ' + json.dumps(result.data, allow_nan=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, lambda part: part.write_text(text + "\n}\n", encoding="utf-8"))
+
+
+def read_result(path: Path) -> Result:
+    """Read what :func:`write_result` wrote.
+
+    Raises:
+        InputError: For a damaged file, or another one.
+    """
+    fix = "Remove it and run the experiment again."
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return Result(
+            found["experiment"],
+            found["title"],
+            Scale(found["scale"]),
+            found["provenance"],
+            tuple(found["sources"]),
+            {name: Number(**number) for name, number in found["numbers"].items()},
+            found["data"],
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError("FILE", "with the result of an experiment", f"{path}: {error!r}", fix) from None
+
+
+def read_results(folder: Path, name: str) -> dict[Scale, Result]:
+    """The results of one experiment at the scales at which it was run, the smallest first."""
+    paths = {scale: result_path(folder, name, scale) for scale in Scale}
+    return {scale: read_result(path) for scale, path in paths.items() if path.is_file()}
+
+
+def _check(name: str, number: Number) -> None:
+    ends = [end for end in (number.low, number.high) if end is not None]
+    if not all(math.isfinite(end) for end in (number.value, *ends)):
+        raise InputError(name, "to be finite, or left out", repr(number))
+    if len(ends) == 2 and ends[0] > ends[1]:
+        raise InputError(name, "with low at most high", repr(number))

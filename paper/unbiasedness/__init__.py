@@ -1,0 +1,5 @@
+"""Horvitz-Thompson estimates on average."""
+
+from paper.unbiasedness.run import EXPERIMENT
+
+__all__ = ["EXPERIMENT"]

@@ -1,0 +1,202 @@
+"""A team at work: one environment as a film."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from graphsnd.errors import InputError
+from graphsnd.metric import pairwise
+from graphsnd.plots.style import FAINT, INK, MUTED, group_look, new_figure, style
+from graphsnd.teams import StackedTeam
+from graphsnd.training.diversity import evenly
+from graphsnd.training.sampling import likeliest, to_world
+from graphsnd.worlds import World
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+GROUPS = 4  # clusters of behaviour that are coloured
+TAIL = 25  # steps of the trail behind an agent
+OBSERVATIONS = 1024  # that the policies are compared on
+DPI, FPS = 100, 15
+WIDTH, HEIGHT, SIDE = 6.2, 6.8, 0.84  # inches, and the part of the width that the world takes
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """One episode in one environment."""
+
+    paths: NDArray[np.float64]  # [steps + 1, agents, 2]
+    goals: NDArray[np.float64] | None  # [landmarks, 2]
+    own: bool  # whether landmark i is agent i's
+    groups: NDArray[np.int64]  # [agents], cluster of behaviour
+    snd: float
+    radius: float | None  # of an agent, where the world says it
+
+
+def film(team: StackedTeam, world: World, path: Path, *, steps: int = 128, seed: int = 0) -> Path:
+    """Let a team act and write the film, agents coloured by what cluster of behaviour they belong to.
+
+    Args:
+        team: The policies, which take their likeliest action.
+        world: A world in the plane.
+        path: Ends in ``.gif`` or ``.mp4``; the latter needs ffmpeg.
+        steps: At most so many; the film ends with the episode.
+        seed: Of the episode.
+
+    Returns:
+        ``path``.
+
+    Raises:
+        InputError: For another ending, a world without positions, or a missing ffmpeg.
+    """
+    from matplotlib.animation import FFMpegWriter, PillowWriter
+
+    if path.suffix == ".mp4":
+        check_ffmpeg()
+    elif path.suffix != ".gif":
+        raise InputError("path", "to end in .gif or .mp4", repr(path.name))
+    scene = play(team, world, steps=steps, seed=seed)
+    writer = (PillowWriter if path.suffix == ".gif" else FFMpegWriter)(fps=FPS)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with style():
+        figure, draw = stage(scene, world.name)
+        with writer.saving(figure, str(path), DPI):
+            for step in [*range(len(scene.paths)), *[len(scene.paths) - 1] * FPS]:  # the last picture stands a while
+                draw(step)
+                writer.grab_frame()
+    return path
+
+
+def check_ffmpeg() -> None:
+    """Raise unless ffmpeg can be found."""
+    if shutil.which("ffmpeg") is None:
+        raise InputError(
+            "path", "to end in .gif where ffmpeg is not installed", "an .mp4", "Install ffmpeg, or use .gif."
+        )
+
+
+@torch.no_grad()
+def play(team: StackedTeam, world: World, *, steps: int, seed: int) -> Scene:
+    """One episode, and who behaves like whom on the observations of it."""
+    state = world.spawn(seed, 1)
+    start = world.positions(state)
+    if start is None:
+        raise InputError("world", "with positions in the plane", world.name)
+    seen, paths, looked = world.observe(state), [start], []
+    goals = world.goals(state)
+    for _ in range(steps):
+        looked.append(seen[0])
+        distribution = team.head.distribution(team.network(seen.transpose(0, 1)))
+        state, step = world.step(state, to_world(likeliest(distribution).transpose(0, 1), world.actions))
+        seen = step.observations
+        here = world.positions(state)
+        paths.append(start if here is None else here)
+        if bool((step.terminated | step.truncated)[0]):
+            break
+    matrix = pairwise(team.evaluate(evenly(torch.stack(looked), OBSERVATIONS))).cpu()
+    return Scene(
+        paths=torch.cat(paths).cpu().double().numpy(),
+        goals=None if goals is None else goals[0].cpu().double().numpy(),
+        own=world.name == "navigation",
+        groups=_clusters(matrix),
+        snd=float(matrix.sum() / (len(matrix) * (len(matrix) - 1))),
+        radius=getattr(world, "agent_radius", None),
+    )
+
+
+def _clusters(matrix: torch.Tensor) -> NDArray[np.int64]:
+    """At most four groups of agents that act alike, numbered from the largest on.
+
+    By complete linkage, which bounds how far agents of a group are apart. Average linkage, good for trees, would give
+    every outlier a colour and all others the same.
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    links = linkage(squareform(matrix.double().numpy(), checks=False), "complete")
+    found = fcluster(links, GROUPS, criterion="maxclust")
+    names, counts = np.unique(found, return_counts=True)
+    rank = {int(name): place for place, name in enumerate(names[np.argsort(-counts, kind="stable")])}
+    return np.asarray([rank[int(group)] for group in found], dtype=np.int64)
+
+
+def stage(scene: Scene, name: str) -> tuple[Figure, Any]:
+    """The figure, and a function that draws a step into it."""
+    from matplotlib.collections import LineCollection
+
+    figure = new_figure(WIDTH, HEIGHT, layout=None)
+    ax = figure.add_axes((0.12, 0.17, SIDE, SIDE * WIDTH / HEIGHT))
+    colours = [group_look(int(group))[0] for group in scene.groups]
+    _limits(ax, scene)
+    size = _marker_size(ax, scene)
+    if scene.goals is not None:
+        rims = colours if scene.own else MUTED
+        ax.scatter(
+            scene.goals[:, 0], scene.goals[:, 1], s=size, facecolors="none", edgecolors=rims, linewidths=1.3, zorder=1
+        )
+    trails = LineCollection([], colors=colours, linewidths=1.6, alpha=0.6, zorder=2)
+    leads = LineCollection([], colors=colours, linewidths=0.7, alpha=0.3, zorder=0)
+    for lines in (trails, leads):
+        ax.add_collection(lines)
+    dots = ax.scatter(
+        scene.paths[0, :, 0], scene.paths[0, :, 1], s=size, c=colours, edgecolors="white", linewidths=0.5, zorder=3
+    )
+    title = ax.set_title("")
+    figure.legend(handles=_legend(scene), ncols=3, loc="lower center", bbox_to_anchor=(0.54, 0.0), columnspacing=1.2)
+
+    def draw(step: int) -> None:
+        tail = scene.paths[max(0, step - TAIL) : step + 1]
+        trails.set_segments(list(tail.transpose(1, 0, 2)))
+        dots.set_offsets(scene.paths[step])
+        if scene.own and scene.goals is not None:
+            leads.set_segments(list(np.stack([scene.paths[step], scene.goals], 1)))
+        title.set_text(f"{name}, {len(scene.groups)} agents, SND {scene.snd:.3f}, step {step}")
+
+    return figure, draw
+
+
+def _legend(scene: Scene) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    look: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 8}
+    handles = []
+    for group, count in enumerate(np.bincount(scene.groups).tolist()):
+        label = f"behaviour {group + 1}: {count} agent{'s' * (count > 1)}"
+        handles.append(Line2D([], [], color=group_look(group)[0], label=label, **look))
+    if scene.goals is not None:
+        label = "goal of that agent" if scene.own else "landmark"
+        handles.append(Line2D([], [], color=MUTED, label=label, markerfacecolor="none", **look))
+    return handles
+
+
+def _limits(ax: Any, scene: Scene) -> None:
+    points = (
+        scene.paths.reshape(-1, 2) if scene.goals is None else np.concatenate([scene.paths.reshape(-1, 2), scene.goals])
+    )
+    low, high = points.min(0), points.max(0)
+    middle, half = (low + high) / 2, 0.55 * max(float((high - low).max()), 1e-3)
+    ax.set_xlim(middle[0] - half, middle[0] + half)
+    ax.set_ylim(middle[1] - half, middle[1] + half)
+    ax.set_aspect("equal")
+    ax.set_xlabel("x  [world units]")
+    ax.set_ylabel("y  [world units]")
+    ax.grid(color=FAINT)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(True)
+    ax.tick_params(colors=MUTED, labelcolor=INK)
+
+
+def _marker_size(ax: Any, scene: Scene) -> float:
+    """Area of a marker in square points: true to scale where the world has a radius, but never too small to see."""
+    across = SIDE * WIDTH * 72  # points
+    wide = ax.get_xlim()[1] - ax.get_xlim()[0]
+    diameter = 2 * scene.radius / wide * across if scene.radius else 9.0
+    return float(np.clip(diameter, 6.0, 60.0)) ** 2

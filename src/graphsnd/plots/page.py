@@ -1,0 +1,109 @@
+"""One self-contained HTML page: text, tables and inline figures, and no other file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from graphsnd.plots.style import svg_uri
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A figure on the page."""
+
+    figure: Figure
+    alt: str  # what a reader who cannot see it should know
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; the first column heads its rows."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    muted: frozenset[int] = frozenset()  # rows set back, because they are of another kind
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A heading, a paragraph, and what follows it, in this order."""
+
+    title: str
+    text: str = ""
+    pictures: list[Picture] = field(default_factory=list)
+    tall: bool = False  # whether the first picture takes the left column and the others stack beside it
+    table: Table | None = None
+    key: list[tuple[str, str]] = field(default_factory=list)  # names and colours
+
+
+def render(
+    title: str, lead: str, cards: Sequence[tuple[str, str, str]], sections: Sequence[Section], provenance: Sequence[str]
+) -> str:
+    """The page as a string. All text is escaped; nothing is loaded from anywhere.
+
+    Args:
+        title: Heading and window title.
+        lead: The paragraph below it.
+        cards: The main numbers, as (label, value, note).
+        sections: The body.
+        provenance: Items of the footer, see :func:`graphsnd.plots.origin.provenance`.
+    """
+    css = resources.files("graphsnd.plots").joinpath("page.css").read_text(encoding="utf-8")
+    tiles = "".join(
+        f'<div class="card"><div class="label">{escape(label)}</div><div class="value">{escape(value)}</div>'
+        f'<div class="note">{escape(note)}</div></div>'
+        for label, value, note in cards
+    )
+    body = "\n".join(_section(section) for section in sections)
+    footer = "".join(f"<li>{escape(item)}</li>" for item in provenance)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{css}</style>\n</head>\n<body>\n<main>\n"
+        f'<header><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p></header>\n'
+        f'<div class="cards">{tiles}</div>\n{body}\n'
+        f"<footer><h2>Provenance</h2><ul>{footer}</ul></footer>\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _section(section: Section) -> str:
+    key = "".join(f'<li><i style="background:{colour}"></i>{escape(name)}</li>' for name, colour in section.key)
+    pictures = "".join(_picture(picture) for picture in section.pictures)
+    columns = "tall" if section.tall else f"n{min(len(section.pictures), 3)}"
+    parts = [
+        f"<section><h2>{escape(section.title)}</h2>",
+        f"<p>{escape(section.text)}</p>" if section.text else "",
+        f'<ul class="key">{key}</ul>' if key else "",
+        f'<div class="pictures {columns}">{pictures}</div>' if pictures else "",
+        _table(section.table) if section.table else "",
+        "</section>",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _picture(picture: Picture) -> str:
+    caption = f"<figcaption>{escape(picture.caption)}</figcaption>" if picture.caption else ""
+    return f'<figure><img src="{svg_uri(picture.figure)}" alt="{escape(picture.alt)}">{caption}</figure>'
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
+    body = []
+    for at, (first, *rest) in enumerate(table.rows):
+        # The label travels with each cell, so that on a narrow screen a row can stand as a little card.
+        cells = "".join(
+            f'<td data-label="{escape(name)}">{escape(cell)}</td>'
+            for name, cell in zip(table.columns[1:], rest, strict=True)
+        )
+        kind = ' class="muted"' if at in table.muted else ""
+        body.append(f'<tr{kind}><th scope="row">{escape(first)}</th>{cells}</tr>')
+    shown = f"<thead><tr>{head}</tr></thead>" if any(table.columns) else ""
+    return f'<table class="w{len(table.columns)}">{shown}<tbody>{"".join(body)}</tbody></table>'

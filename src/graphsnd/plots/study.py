@@ -1,0 +1,103 @@
+"""One team measured every way the library knows, with the exact answer beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+import torch
+
+from graphsnd import graphs
+from graphsnd.estimation import Estimate, measure
+from graphsnd.graphs import Graph
+from graphsnd.metric import pairwise
+from graphsnd.plots.team import ExampleTeam
+from graphsnd.plots.tree import Tree, agreement, cluster
+
+REDRAWS = 200  # how often every design is drawn again, to show where its estimates fall
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """One graph and what it says."""
+
+    spec: str  # as on the command line, where the command line has it
+    graph: Graph
+    estimate: Estimate
+    seconds: float  # building the graph and measuring on it
+    redraws: torch.Tensor  # [REDRAWS] values of the same design under other seeds; empty for fixed graphs
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Everything the demo shows."""
+
+    team: ExampleTeam
+    exact: Measured
+    sampled: tuple[Measured, ...]  # designs whose value estimates SND
+    local: tuple[Measured, ...]  # fixed graphs, each of which defines a measure of its own
+    matrix: torch.Tensor  # [agents, agents], d(i, j)
+    contributions: torch.Tensor  # [agents], mean distance of each agent to all others
+    tree: Tree  # average linkage of the matrix
+    recovered: float  # share of agents whose branch, cut at the number of roles, has their role as its majority
+    seed: int
+
+    @property
+    def all(self) -> tuple[Measured, ...]:
+        """Exact, sampled and local, in that order."""
+        return (self.exact, *self.sampled, *self.local)
+
+
+def study(
+    team: ExampleTeam, *, seed: int = 0, confidence: float = 0.95, step: Callable[[str], None] = lambda name: None
+) -> Study:
+    """Measure a team exactly, by every sampling design at a tenth of the pairs, and on local graphs.
+
+    Args:
+        team: The team.
+        seed: Seed of the sampled graphs.
+        confidence: Coverage of the intervals.
+        step: Called with the name of each stage as it begins.
+    """
+    n = team.behavior.agents
+
+    def run(spec: str, build: Callable[[int], Graph], redraw: bool = False) -> Measured:
+        step(spec)
+        begin = perf_counter()
+        graph = build(seed)
+        estimate = measure(team.behavior, graph, confidence=confidence)
+        seconds = perf_counter() - begin
+        again = [_mean(matrix, build(seed + 1 + draw)) for draw in range(REDRAWS if redraw else 0)]
+        return Measured(spec, graph, estimate, seconds, torch.tensor(again))
+
+    step("distance matrix")
+    matrix = pairwise(team.behavior)
+    tree = cluster(matrix)
+    m = max(1, round(n * (n - 1) / 20))
+    degree = max(2, 2 * round((n - 1) / 20))
+    k = min(5, n - 1)
+    reach = 1.5
+    return Study(
+        team=team,
+        exact=run("complete", lambda _: graphs.complete(n)),
+        sampled=(
+            run("bernoulli:0.1", lambda s: graphs.bernoulli(n, 0.1, seed=s), redraw=True),
+            run(f"uniform:{m}", lambda s: graphs.uniform(n, m, seed=s), redraw=True),
+            run(f"regular:{degree}", lambda s: graphs.random_regular(n, degree, seed=s), redraw=True),
+        ),
+        local=(
+            run(f"knn:{k}", lambda _: graphs.knn(team.positions, k)),
+            run(f"radius:{reach:g}", lambda _: graphs.radius(team.positions, reach)),
+            run("cliques by role", lambda _: graphs.cliques(team.roles)),
+        ),
+        matrix=matrix,
+        contributions=matrix.sum(dim=1) / (n - 1),
+        tree=tree,
+        recovered=agreement(tree, team.roles, len(team.role_names)),
+        seed=seed,
+    )
+
+
+def _mean(matrix: torch.Tensor, graph: Graph) -> float:
+    return float(matrix[graph.edges[:, 0], graph.edges[:, 1]].mean()) if graph.m else 0.0

@@ -1,5 +1,0 @@
-"""How long graphs take to build."""
-
-from graphsnd.reproduce.construction.run import EXPERIMENT
-
-__all__ = ["EXPERIMENT"]

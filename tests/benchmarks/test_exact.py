@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from benchmarks import exact
+from benchmarks.timing import Clock
+from graphsnd.kernels import reference
+
+CPU = torch.device("cpu")
+
+
+def test_contestants_compute_the_same_snd() -> None:
+    points, clock = exact.example_points(9, 33, CPU, 0), Clock(CPU)
+    truth = reference.pair_totals(points)
+    loop, cdist = exact._pair_loop(points, clock, 100.0, 0), exact._cdist(points, clock, 100.0)
+    fused, backward = exact._fused(points)
+    assert loop.share == cdist.share == 1.0
+    assert loop.call() == pytest.approx(float(truth.mean()), rel=1e-5)
+    torch.testing.assert_close(cdist.call().double(), truth, rtol=1e-5, atol=0)
+    torch.testing.assert_close(fused.call(), truth, rtol=1e-6, atol=0)
+    assert backward.call()[0].shape == points.values.shape
+
+
+def test_a_small_budget_times_a_part_and_says_which() -> None:
+    points, clock = exact.example_points(60, 256, CPU, 0), Clock(CPU)
+    loop = exact._pair_loop(points, clock, 1e-3, 0)
+    assert 0 < loop.share < 1
+    assert loop.notes["pairs_timed"] == pytest.approx(loop.share * 60 * 59 / 2)
+
+
+def test_the_kept_graph_stays_and_the_fresh_one_changes() -> None:
+    kept, fresh = exact._sparse(exact.example_points(40, 8, CPU, 0), 0)
+    assert torch.equal(kept.call(), kept.call())
+    assert not torch.equal(fresh.call(), fresh.call())
+    assert kept.notes["edges"] > 0
+
+
+def test_the_cpu_limit_sums_the_distances_it_counts() -> None:
+    pytest.importorskip("numba")
+    from graphsnd.kernels.cpu.limit import LANES, Limit
+
+    limit = Limit(steps=50)
+    assert limit.pairs == 50 * LANES * limit.threads
+    moved = torch.arange(50).float() * 0.001
+    away = torch.from_numpy(limit._lanes).unsqueeze(0) - moved.reshape(-1, 1, 1)
+    torch.testing.assert_close(limit()[0], away.square().sum(dim=1).sqrt().sum(dim=0), rtol=1e-5, atol=0)
+
+
+@pytest.mark.gpu
+def test_the_gpu_limit_sums_the_distances_it_counts() -> None:
+    from graphsnd.kernels.gpu.limit import LANES, Limit
+
+    limit = Limit(torch.device("cuda"), steps=50, programs=3)
+    assert limit.pairs == 50 * LANES * 3
+    lanes = torch.arange(LANES).double() * 0.001 + torch.tensor([[0.0], [0.25], [0.5], [0.75]])
+    away = lanes.unsqueeze(0) - torch.arange(50).double().reshape(-1, 1, 1) * 0.001
+    truth = away.square().sum(dim=1).sqrt().sum().float()
+    torch.testing.assert_close(limit().cpu(), truth.expand(3), rtol=1e-4, atol=0)

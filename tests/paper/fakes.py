@@ -1,0 +1,54 @@
+"""An experiment of two cells, and claims about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from graphsnd.plots.style import new_figure
+from paper import Cells, Claim, Experiment, Number, Outcome, Rule, Scale
+
+SIZES = {Scale.SMOKE: (2,), Scale.LAPTOP: (2, 3), Scale.PAPER: (2, 3, 4)}
+
+
+def draw(data: dict[str, Any]) -> Figure:
+    figure = new_figure(4, 2)
+    figure.subplots().plot([row["n"] for row in data["rows"]], [row["square"] for row in data["rows"]])
+    return figure
+
+
+def squares(
+    name: str = "recovery", *, made: list[int] | None = None, before: Callable[[int], None] = lambda n: None
+) -> Experiment:
+    """Squares of small numbers; ``made`` collects those that were computed, ``before`` may interrupt."""
+
+    def cell(n: int) -> dict[str, int]:
+        before(n)
+        if made is not None:
+            made.append(n)
+        return {"n": n, "square": n * n}
+
+    def run(scale: Scale, cells: Cells) -> Outcome:
+        rows = [cells.get(f"n={n}", {"n": n}, lambda n=n: cell(n)) for n in SIZES[scale]]
+        largest = max(row["square"] for row in rows)
+        numbers = {"largest": Number(largest, largest - 1, largest + 1, "x", "range of <cells>")}
+        return Outcome({"rows": rows}, numbers, (0, 1))
+
+    return Experiment(name, f"Squares in {name}", run, draw)
+
+
+def claim(id: str = "nine", rule: dict[str, Any] | None = None, **changes: Any) -> Claim:
+    """The largest square is nine."""
+    fields: dict[str, Any] = {
+        "place": "Section 1",
+        "says": "Three squared is nine.",
+        "paper": "9",
+        "experiment": "recovery",
+        "number": "largest",
+        "measured": "multiplying",
+        "scales": (Scale.PAPER, Scale.LAPTOP, Scale.SMOKE),
+        "note": "Arithmetic.",
+    }
+    return Claim(id=id, rule=Rule.parse(rule or {"between": [9, 9]}), **fields | changes)

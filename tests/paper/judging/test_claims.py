@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+import yaml
+
+from graphsnd.errors import InputError, MissingExtraError
+from paper import NAMES, Scale, load_claims
+
+ENTRY: dict[str, Any] = {
+    "id": "zero-error",
+    "place": "Appendix B",
+    "says": "No error\n  at all.",
+    "paper": "0",
+    "experiment": "recovery",
+    "number": "largest_error",
+    "measured": "in float64",
+    "scales": ["smoke", "paper"],
+    "rule": {"at_most": 1.0e-12},
+    "direction": {"below": 0.01},
+    "note": "Rounding.",
+}
+
+
+def test_a_claim() -> None:
+    (claim,) = load_claims(yaml.safe_dump([ENTRY]))
+    assert claim.says == "No error at all."
+    assert claim.scales == (Scale.PAPER, Scale.SMOKE)  # the largest first
+    assert (str(claim.rule), str(claim.direction), claim.correction) == ("at most 1e-12", "below 0.01", None)
+    assert claim.finding == ""
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    ({"id": "Zero Error"}, "claim 1.id"),
+    ({"id": None}, "claim 1.id"),
+    ({"paper": 0}, "zero-error.paper.*quotes"),
+    ({"place": None}, "zero-error.place"),
+    ({"note": " "}, "zero-error.note"),
+    ({"experiment": "recover"}, "zero-error.experiment"),
+    ({"scales": []}, "zero-error.scales"),
+    ({"scales": ["huge"]}, "zero-error.scales"),
+    ({"scales": "paper"}, "zero-error.scales"),
+    ({"rule": None}, "zero-error.rule"),
+    ({"rule": {"at_most": "1e-3"}}, "zero-error.rule.at_most"),
+    ({"correction": {"over": 1}}, "zero-error.correction"),
+    ({"tolerance": 1}, "zero-error.tolerance"),
+    ({"finding": 3}, "zero-error.finding"),
+])  # fmt: skip
+def test_what_is_wrong_is_named(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        load_claims(yaml.safe_dump([ENTRY | change]))
+
+
+def test_fields_that_are_missing() -> None:
+    for field in ENTRY.keys() - {"id", "direction"}:
+        with pytest.raises(InputError, match=f"zero-error.{field}"):
+            load_claims(yaml.safe_dump([{key: value for key, value in ENTRY.items() if key != field}]))
+
+
+@pytest.mark.parametrize("text", ["[", "a: 1", "- 3", "[]"])
+def test_other_files(text: str) -> None:
+    with pytest.raises(InputError, match="claim"):
+        load_claims(text)
+
+
+def test_ids_are_unique() -> None:
+    with pytest.raises(InputError, match=r"zero-error\.id.*unique"):
+        load_claims(yaml.safe_dump([ENTRY, ENTRY]))
+
+
+def test_without_pyyaml_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(MissingExtraError, match=r"graphsnd\[reproduce\]"):
+        load_claims("[]")
+
+
+def test_the_claims_of_the_paper_are_valid_and_use_every_experiment() -> None:
+    claims = load_claims()
+    assert len(claims) >= 40
+    assert {claim.experiment for claim in claims} == set(NAMES)
+    assert not {claim.id for claim in claims} & {*NAMES, "top"}  # both are places on the page

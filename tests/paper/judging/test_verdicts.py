@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphsnd.errors import InputError
+from paper import Number, Result, Rule, Scale, Verdict, judge, judge_all, run
+from paper.judging.verdicts import counts
+from tests.paper.fakes import claim, squares
+
+
+def result(scale: Scale, **numbers: Number) -> Result:
+    return Result("recovery", "Squares", scale, {}, (), numbers, {})
+
+
+@pytest.mark.parametrize(("value", "changes", "verdict"), [
+    (9, {}, Verdict.CONFIRMED),
+    (8, {}, Verdict.NOT_CONFIRMED),
+    (8, {"direction": Rule.parse({"above": 1})}, Verdict.IN_DIRECTION),
+    (9, {"direction": Rule.parse({"above": 1})}, Verdict.CONFIRMED),
+    (0, {"direction": Rule.parse({"above": 1})}, Verdict.NOT_CONFIRMED),
+    (9, {"correction": Rule.parse({"at_least": 2})}, Verdict.CORRECTED),  # asked before the rule
+    (9, {"correction": Rule.parse({"at_least": 20})}, Verdict.CONFIRMED),
+    (8, {"correction": Rule.parse({"at_least": 20})}, Verdict.NOT_CONFIRMED),
+])  # fmt: skip
+def test_the_order_of_rules(value: float, changes: dict[str, Any], verdict: Verdict) -> None:
+    assert judge(claim(**changes), {Scale.LAPTOP: result(Scale.LAPTOP, largest=Number(value))}).verdict is verdict
+
+
+def test_the_largest_scale_that_measured_it_decides() -> None:
+    results = {
+        Scale.SMOKE: result(Scale.SMOKE, largest=Number(1)),
+        Scale.LAPTOP: result(Scale.LAPTOP, largest=Number(9)),
+        Scale.PAPER: result(Scale.PAPER, other=Number(1)),
+    }
+    found = judge(claim(), results)
+    assert (found.verdict, found.scale, found.number) == (Verdict.CONFIRMED, Scale.LAPTOP, Number(9))
+    assert judge(claim(scales=(Scale.SMOKE,)), results).verdict is Verdict.NOT_CONFIRMED
+    nothing = judge(claim(scales=(Scale.PAPER,)), results)
+    assert (nothing.verdict, nothing.scale, nothing.number, nothing.result) == (Verdict.NOT_MEASURED, None, None, None)
+
+
+def test_a_missing_interval_names_claim_and_number() -> None:
+    covers = claim(rule={"interval": {"covers": 9}})
+    with pytest.raises(InputError, match=r"recovery\.largest.*nine"):
+        judge(covers, {Scale.PAPER: result(Scale.PAPER, largest=Number(9))})
+
+
+def test_a_folder_of_results(tmp_path: Path) -> None:
+    for scale in (Scale.SMOKE, Scale.LAPTOP):
+        run(squares(), scale, out=tmp_path, work=tmp_path / "work")
+    claims = [claim(), claim("timed", experiment="timing"), claim("four", {"at_most": 4})]
+    found = judge_all(claims, tmp_path)
+    assert [one.verdict.value for one in found] == ["confirmed", "not measured", "not confirmed"]
+    small = judge_all(claims, tmp_path, scales=(Scale.SMOKE,))
+    assert [one.verdict.value for one in small] == ["not confirmed", "not measured", "confirmed"]
+    assert counts(found) == {
+        Verdict.CONFIRMED: 1, Verdict.IN_DIRECTION: 0, Verdict.CORRECTED: 0, Verdict.NOT_CONFIRMED: 1,
+        Verdict.NOT_MEASURED: 1,
+    }  # fmt: skip

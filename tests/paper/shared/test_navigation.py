@@ -1,0 +1,116 @@
+"""Teams of the core checks: the paper's settings, pooled observations, and training that continues."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import graphsnd as gs
+from graphsnd.errors import InputError
+from graphsnd.training import Trained, load_checkpoint, train
+from graphsnd.worlds import Navigation
+from paper.cells import Cells
+from paper.experiment import Scale
+from paper.shared import navigation
+from paper.shared.navigation import SETTINGS, Snapshot, at_checkpoints, checkpoints, snapshot, task
+
+SMOKE = Scale.SMOKE
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Snapshot, Snapshot]:
+    cells = Cells(tmp_path_factory.mktemp("cells"))
+    before, after = (snapshot(SMOKE, cells, 3, iteration) for iteration in checkpoints(SMOKE))
+    return before, after
+
+
+def test_the_papers_table() -> None:
+    found = SETTINGS[Scale.PAPER]
+    assert (found.learning_rate, found.clip, found.entropy_coefficient, found.value_coefficient) == (
+        3e-4,
+        0.2,
+        0.01,
+        0.5,
+    )
+    assert (found.max_gradient_norm, found.gae_lambda, found.gamma) == (0.5, 0.95, 0.99)
+    assert (found.environments, found.steps, found.epochs, found.minibatch) == (32, 128, 4, 512)
+    assert (found.iterations, found.hidden, found.activation) == (100, (64, 64), "tanh")
+    assert not found.joint
+    assert SETTINGS[Scale.LAPTOP] == found.replace(iterations=SETTINGS[Scale.LAPTOP].iterations)
+
+
+def test_the_default_world_of_vmas() -> None:
+    world = task(16, Scale.PAPER).make_world("cpu")
+    assert isinstance(world, Navigation)
+    assert (world.agents, world.environments, world.agent_radius, world.shared_rew) == (16, 32, 0.1, True)
+    assert (world.world_spawning_x, world.world_spawning_y) == (1.0, 1.0)
+
+
+def test_snd_by_hand_on_the_observations_of_all(pair: tuple[Snapshot, Snapshot]) -> None:
+    for found in pair:
+        assert found.observations.shape == (3 * SETTINGS[SMOKE].samples, 18)
+        rows = found.observations.double().numpy()
+        network, log_std = found.team.network, next(found.team.head.parameters()).detach().double().numpy()
+        answers = []
+        for agent in range(3):
+            hidden = rows
+            for weight, bias in zip(network.weights, network.biases, strict=True):
+                # The last layer passes a tanh as well: means are squashed.
+                hidden = np.tanh(
+                    hidden @ weight[agent].detach().double().numpy() + bias[agent].detach().double().numpy()
+                )
+            scale = np.exp(log_std[agent].reshape(1, -1)).repeat(len(rows), 0)
+            answers.append(np.concatenate([hidden, scale], 1))
+        gaps = [np.linalg.norm(answers[i] - answers[j], axis=1).mean() for i, j in ((0, 1), (0, 2), (1, 2))]
+        assert float(gs.snd(found.behavior())) == pytest.approx(np.mean(gaps), rel=1e-5)
+        assert found.behavior().loc.dtype == torch.float64
+
+
+def test_training_moves_the_team(pair: tuple[Snapshot, Snapshot]) -> None:
+    before, after = pair
+    assert (before.iteration, after.iteration) == (0, SETTINGS[SMOKE].iterations)
+    assert float(gs.snd(after.behavior())) > float(gs.snd(before.behavior())) > 0
+    assert before.about()["observations"] == len(before.observations)
+
+
+def test_a_stopped_training_continues_to_the_same_team(pair: tuple[Snapshot, Snapshot], tmp_path: Path) -> None:
+    cells = Cells(tmp_path)
+    job = task(3, SMOKE)
+    with navigation.one_thread():
+        early = type(job)(job.world, job.agents, job.options, job.seeds, job.settings.replace(iterations=1))
+        train(early, cells.folder("team,n=3"))
+    found = snapshot(SMOKE, cells, 3, SETTINGS[SMOKE].iterations)
+    assert load_checkpoint(cells.folder("team,n=3")).iteration == SETTINGS[SMOKE].iterations
+    assert torch.equal(found.observations, pair[1].observations)
+    assert torch.equal(found.behavior().loc, pair[1].behavior().loc)
+
+
+def test_an_interrupted_training_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(job: object, folder: Path, *, resume: bool) -> Trained:
+        result = train(job, folder, resume=resume)  # type: ignore[arg-type]
+        return Trained(result.trainer, False, 0.0)
+
+    monkeypatch.setattr("paper.shared.trained.train", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        at_checkpoints(SMOKE, Cells(tmp_path), 2, {}, lambda found: found.iteration)
+    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["n=2,iteration=0.json"]
+
+
+def test_cells_are_made_once_for_the_same_settings(tmp_path: Path) -> None:
+    made = []
+
+    def make(found: Snapshot) -> int:
+        made.append(found.iteration)
+        return found.iteration
+
+    for draws in (5, 5, 6):
+        assert at_checkpoints(SMOKE, Cells(tmp_path), 2, {"draws": draws}, make) == list(checkpoints(SMOKE))
+    assert made == [0, SETTINGS[SMOKE].iterations] * 2
+
+
+def test_only_the_two_checkpoints(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="iteration"):
+        snapshot(SMOKE, Cells(tmp_path), 3, 1)

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphsnd.errors import InputError
+from paper import Number, Outcome, Scale, find, read_result, registry, run
+from tests.paper.fakes import draw, squares
+
+
+def go(folder: Path, **options: Any) -> Any:
+    return run(
+        options.pop("experiment", None) or squares(made=options.pop("made", None), before=options.pop("before", bool)),
+        options.pop("scale", Scale.PAPER), out=folder / "results", work=folder / "work", **options,
+    )  # fmt: skip
+
+
+def test_a_run_writes_its_result_its_provenance_and_a_figure(tmp_path: Path) -> None:
+    begun: list[str] = []
+    returned = go(tmp_path, step=begun.append)
+    path = tmp_path / "results" / "recovery" / "paper.json"
+    found = json.loads(path.read_text())
+    assert begun == ["n=2", "n=3", "n=4"]
+    assert (found["experiment"], found["scale"], found["title"]) == ("recovery", "paper", "Squares in recovery")
+    expected = {"value": 16.0, "low": 15.0, "high": 17.0, "unit": "x", "kind": "range of <cells>"}
+    assert found["numbers"] == {"largest": expected}
+    assert found["data"]["rows"][2] == {"n": 4, "square": 16}
+    about = found["provenance"]
+    assert about["command"] == "graphsnd reproduce recovery --scale paper"
+    assert about["seeds"] == [0, 1]
+    assert {"commit", "dirty", "versions", "hardware", "date", "took_s"} <= about.keys()
+    assert str(tmp_path) not in path.read_text()
+    assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert read_result(path) == returned
+    assert (tmp_path / "work" / "paper" / "recovery" / "n=4.json").is_file()
+
+
+def test_what_is_finished_is_not_repeated_unless_asked(tmp_path: Path) -> None:
+    made: list[int] = []
+    first = go(tmp_path, made=made)
+    assert go(tmp_path, made=made) == first
+    assert made == [2, 3, 4]
+    go(tmp_path, made=made, again=True)
+    assert made == [2, 3, 4] * 2
+    go(tmp_path, made=made, scale=Scale.SMOKE)
+    assert made == [*[2, 3, 4] * 2, 2]
+
+
+def test_only_a_missing_figure_is_drawn(tmp_path: Path) -> None:
+    go(tmp_path)
+    png = tmp_path / "results" / "recovery" / "paper.png"
+    png.unlink()
+    go(tmp_path, before=lambda n: pytest.fail("ran again"))
+    assert png.is_file()
+
+
+def test_an_interrupted_run_continues_and_its_time_adds_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("paper.runner.perf_counter", lambda: now)
+    made: list[int] = []
+    stops = [3]
+
+    def work(n: int) -> None:
+        nonlocal now
+        now += 10
+        if n in stops:
+            stops.remove(n)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path, made=made, before=work)
+    assert not (tmp_path / "results").exists()
+    now += 1000  # nobody works
+    result = go(tmp_path, made=made, before=work)
+    assert made == [2, 3, 4]
+    assert result.provenance["took_s"] == 40  # 2, a part of 3, then 3 and 4
+
+
+def test_a_stopped_repetition_continues_too(tmp_path: Path) -> None:
+    old = go(tmp_path)
+    made: list[int] = []
+
+    def stop(n: int) -> None:
+        if n == 4 and len(made) == 2:
+            made.append(0)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path, made=made, before=stop, again=True)
+    assert read_result(tmp_path / "results" / "recovery" / "paper.json") == old
+    go(tmp_path, made=made, before=stop, again=True)
+    assert made == [2, 3, 0, 4]
+
+
+def test_a_killed_process_continues_from_its_cells(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom paper import Scale, run\n"
+        "from tests.paper.fakes import squares\n"
+        "kill = lambda n: n == 4 and os.kill(os.getpid(), signal.SIGKILL)\n"
+        "folder = Path(sys.argv[1])\n"
+        "run(squares(before=kill), Scale.PAPER, out=folder / 'results', work=folder / 'work')\n"
+    )
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], cwd=root, env=os.environ | {"PYTHONPATH": str(root)}
+    )
+    assert done.returncode == -signal.SIGKILL
+    made: list[int] = []
+    go(tmp_path, made=made)
+    assert made == [4]
+
+
+def test_a_figure_that_fails_keeps_the_result(tmp_path: Path) -> None:
+    broken = dataclasses.replace(squares(), figure=lambda data: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        go(tmp_path, experiment=broken)
+    go(tmp_path, before=lambda n: pytest.fail("ran again"))
+    assert (tmp_path / "results" / "recovery" / "paper.png").is_file()
+
+
+@pytest.mark.parametrize("number", [Number(float("nan")), Number(1.0, 2.0, 1.0), Number(1.0, high=float("inf"))])
+def test_numbers_that_are_none(tmp_path: Path, number: Number) -> None:
+    bad = dataclasses.replace(squares(), run=lambda scale, cells: Outcome({"rows": []}, {"largest": number}))
+    with pytest.raises(InputError, match=r"recovery\.largest"):
+        go(tmp_path, experiment=bad)
+    assert not (tmp_path / "results" / "recovery").exists()
+
+
+def test_numpy_scalars_and_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    committed = tmp_path / "checkout" / "results"
+    (committed / "control").mkdir(parents=True)
+    told = {"command": "graphsnd control", "hardware": {"gpu": "H200"}, "took_s": 3, "private": 1}
+    (committed / "control" / "about.json").write_text(json.dumps(told))
+    monkeypatch.setattr("paper.runner.RESULTS", committed)
+
+    def read(scale: Scale, cells: Any) -> Outcome:
+        assert cells.results == committed
+        sources = ("results/control", "results/other.csv")
+        return Outcome({"rows": []}, {"largest": Number(np.float32(0.5), np.int64(0), np.float64(1))}, sources=sources)
+
+    result = go(tmp_path, experiment=dataclasses.replace(squares(), run=read, figure=draw))
+    del told["private"]
+    assert result.provenance["sources"] == {"results/control": told, "results/other.csv": None}
+    assert result.sources == ("results/control", "results/other.csv")
+    assert result.numbers["largest"] == Number(0.5, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"experiment": "a"}'])
+def test_damaged_results(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "results" / "recovery" / "paper.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(InputError, match="Remove it"):
+        go(tmp_path)
+
+
+def test_names() -> None:
+    with pytest.raises(InputError, match="one of recovery"):
+        find("recover")
+    with pytest.raises(InputError, match="one of recovery"):
+        registry.check_names(["recovery", "recover"])
+    assert registry.check_names([]) == registry.NAMES
+
+
+def test_a_module_that_is_missing_or_strange(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "NAMES", (*registry.NAMES, "no-such", "cells"))
+    with pytest.raises(InputError, match=r"no module paper\.no_such"):
+        find("no-such")
+    with pytest.raises(InputError, match="EXPERIMENT called 'cells'"):
+        find("cells")

@@ -1,0 +1,140 @@
+"""The Horvitz-Thompson experiment against loops, enumerations and a bias put in on purpose."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+import graphsnd as gs
+from paper.cells import Cells
+from paper.experiment import Outcome, Scale
+from paper.judging.claims import load_claims
+from paper.recovery.propositions import random_team
+from paper.unbiasedness.run import (
+    EXPERIMENT,
+    PROBABILITIES,
+    cancellation,
+    enumerate_bias,
+    estimates,
+    indicators,
+    many_bernoulli,
+    numbers,
+    summarise,
+)
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    return EXPERIMENT.run(Scale.SMOKE, Cells(tmp_path_factory.mktemp("cells")))
+
+
+def test_estimates_of_many_graphs_are_those_of_the_metric() -> None:
+    team, source = random_team(5, generator()), generator(1)
+    drawn = [gs.graphs.bernoulli(5, 0.3, seed=source) for _ in range(30)]
+    distances = gs.edge_distances(team, gs.graphs.complete(5))
+    found = estimates(indicators(drawn), distances, 0.3)
+    assert found.tolist() == pytest.approx([float(gs.horvitz_thompson(team, graph)) for graph in drawn], abs=1e-14)
+
+
+@pytest.mark.parametrize("p", PROBABILITIES)
+def test_many_graphs_at_once_are_bernoulli(p: float) -> None:
+    chosen = many_bernoulli(5, p, 20_000, generator(6)).numpy()
+    assert set(np.unique(chosen)) == {0.0, 1.0}
+    assert stats.chisquare(chosen.sum(0), axis=None).pvalue > 1e-4  # no pair is preferred
+    edges = np.bincount(chosen.sum(1).astype(int), minlength=11)
+    expected = 20_000 * stats.binom.pmf(range(11), 10, p)
+    often = expected > 5
+    assert ((edges - expected)[often] ** 2 / expected[often]).sum() < stats.chi2.ppf(0.9999, often.sum())
+
+
+def test_a_cell_against_a_loop() -> None:
+    distances = torch.tensor([0.2, 1.0, 0.4], dtype=torch.float64)
+    chosen = (torch.rand(500, 3, generator=generator(3)) < 0.25).double()
+    cell = summarise(8 / 15, distances, chosen, 0.25)
+    values = np.asarray([sum(d for d, z in zip(distances.tolist(), row, strict=True) if z) / 0.75 for row in chosen])
+    assert cell["mean"] == pytest.approx(values.mean())
+    assert cell["se"] == pytest.approx(values.std(ddof=1) / math.sqrt(500))
+    assert cell["z"] == pytest.approx((values.mean() - 8 / 15) / cell["se"])
+    assert cell["empty"] == pytest.approx(np.mean([not row.any() for row in chosen.numpy()]))
+    counts = chosen.sum(0).numpy()
+    assert cell["inclusion_chi2"] == pytest.approx(((counts - 125) ** 2 / (500 * 0.25 * 0.75)).sum())
+
+
+@pytest.mark.parametrize("p", PROBABILITIES)
+def test_the_exact_variance_by_enumeration(p: float) -> None:
+    distances = torch.tensor([0.2, 1.0, 0.4, 0.0, 0.3, 0.7], dtype=torch.float64)
+    mean = square = 0.0
+    for picks in itertools.product((0, 1), repeat=6):
+        chance = p ** sum(picks) * (1 - p) ** (6 - sum(picks))
+        value = float(np.dot(picks, distances)) / (6 * p)
+        mean, square = mean + chance * value, square + chance * value**2
+    cell = summarise(float(distances.mean()), distances, torch.eye(6, dtype=torch.float64), p)
+    assert cell["exact_variance"] == pytest.approx(square - mean**2)
+
+
+def test_the_smoke_run_holds_together(outcome: Outcome) -> None:
+    found = outcome.numbers
+    assert found["direct_difference"].value < 1e-14
+    assert found["enumerated_bias"].value < 1e-12
+    assert found["cancellation_error"].value < 1e-12
+    assert min(found["joint_p"].value, found["long_joint_p"].value) > 1e-4
+    assert found["pooled_z"].value == pytest.approx(
+        sum(cell["z"] for team in outcome.data["teams"] for cell in team["cells"]) / math.sqrt(8)
+    )
+    assert found["inclusion_p"].value > 1e-4
+    assert found["variance_times_p_ratio"].value == pytest.approx(0.25 / 0.9, rel=0.35)
+    for team in outcome.data["teams"]:
+        assert team["snd"] == pytest.approx(np.mean(team["distances"]))
+        assert [cell["p"] for cell in team["cells"]] == list(PROBABILITIES)
+
+
+def test_every_claim_has_its_number(outcome: Outcome) -> None:
+    pytest.importorskip("yaml")
+    wanted = {claim.number for claim in load_claims() if claim.experiment == "unbiasedness"}
+    assert wanted <= outcome.numbers.keys()
+
+
+def test_a_bias_is_found(outcome: Outcome) -> None:
+    teams: list[dict[str, Any]] = json.loads(json.dumps(outcome.data["teams"]))
+    for cell in teams[1]["cells"]:
+        cell["z"] += 4.0
+    found = numbers(teams)
+    assert found["covering_cells"].value <= 4
+    assert found["largest_z"].value > 2.73
+    assert found["joint_p"].value < 1e-6
+
+
+def test_enumeration_notices_a_wrong_estimator(monkeypatch: pytest.MonkeyPatch) -> None:
+    team = random_team(6, generator(2))
+    assert enumerate_bias(team) < 1e-12
+    # The sample mean with 0 for a graph without edges, the paper's convention, is not unbiased.
+    monkeypatch.setattr("paper.unbiasedness.run.horvitz_thompson", gs.graph_snd)
+    assert enumerate_bias(team) == pytest.approx(0.9**6)
+
+
+def test_cancellation_is_measured_on_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    team, graph = random_team(6, generator(4)), gs.graphs.bernoulli(6, 0.5, seed=1)
+    assert cancellation(team, graph) < 1e-14
+    monkeypatch.setattr("paper.unbiasedness.run.graph_snd", lambda *given: gs.graph_snd(*given) + 0.5)
+    assert cancellation(team, graph) == pytest.approx(0.5)
+
+
+def test_the_figure_shows_every_cell(outcome: Outcome, tmp_path: Path) -> None:
+    figure = EXPERIMENT.figure(json.loads(json.dumps(outcome.data)))
+    left, middle, right = figure.axes
+    assert [len([t for t in ax.texts if t.get_text().startswith("z =")]) for ax in (left, middle)] == [4, 4]
+    assert right.get_yscale() == "log"
+    figure.savefig(tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 10_000

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import torch
+
+import graphsnd as gs
+from graphsnd.plots import facts
+from graphsnd.plots.facts import unit
+
+TEAM = gs.Deterministic(torch.randn(40, 10, 2, generator=torch.Generator().manual_seed(0)))
+
+
+def _facts(graph: gs.Graph | None, team: gs.Behavior = TEAM) -> dict[str, str]:
+    return dict(facts(gs.measure(team, graph), "spec", 0.5))
+
+
+def test_a_sample_has_both_intervals_and_both_errors() -> None:
+    found = _facts(gs.graphs.uniform(10, 12))
+    assert "valid for every team" in found["guaranteed 95%"]
+    assert "valid for large samples" in found["asymptotic 95%"]
+    assert "standard error" in found
+    assert "40 observations" in found["observation error"]
+    assert found["pairs used"] == "12 of 45 (26.7%)"
+
+
+def test_all_pairs_are_exact() -> None:
+    assert _facts(None)["certainty"] == "exact: every pair was used"
+
+
+def test_a_fixed_graph_is_exact_and_not_snd() -> None:
+    found = _facts(gs.graphs.cliques([0, 1] * 5))
+    assert "Graph-SND" in found
+    assert "not an estimate of SND" in found["certainty"]
+
+
+def test_few_observations_have_no_observation_error() -> None:
+    assert "16 observations" in _facts(None, gs.Deterministic(torch.zeros(3, 4, 2)))["observation error"]
+
+
+def test_units() -> None:
+    assert unit("wasserstein") == "action units"
+    assert unit("total-variation") == "total variation, at most 1"
