@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd import report
+from graphsnd import plots
 from graphsnd.plots import Study
 from graphsnd.plots.demo import figures
 from graphsnd.plots.measured import measured_panels
@@ -19,8 +19,8 @@ from graphsnd.plots.network import graph_panel
 from graphsnd.plots.tree import behaviour_map, cluster
 
 
-def _detail(graph: gs.Graph, team: gs.Behavior) -> report.Detail:
-    return report.detail(team, graph, None, gs.measure(team, graph))
+def _detail(graph: gs.Graph, team: gs.Behavior) -> plots.Detail:
+    return plots.detail(team, graph, None, gs.measure(team, graph))
 
 
 def _all(study: Study) -> dict[str, Callable[[], Any]]:
@@ -29,8 +29,8 @@ def _all(study: Study) -> dict[str, Callable[[], Any]]:
     return {
         **figures(study),
         "panel": lambda: graph_panel(study, study.local[0]),
-        "measured": lambda: report.measured_figure(whole),
-        "measured, sparse": lambda: report.measured_figure(some),
+        "measured": lambda: plots.measured_figure(whole),
+        "measured, sparse": lambda: plots.measured_figure(some),
         "measured, alone": lambda: measured_panels(some)[0],
     }
 
@@ -60,23 +60,23 @@ def test_no_text_leaves_its_figure(small: Study) -> None:
 
 
 def test_png_and_svg(small: Study, tmp_path: Path) -> None:
-    figure = report.contributions_figure(small.contributions)
-    assert report.save_png(figure, tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    address = report.svg_uri(figure)
+    figure = plots.contributions_figure(small.contributions)
+    assert plots.save_png(figure, tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    address = plots.svg_uri(figure)
     svg = base64.b64decode(address.removeprefix("data:image/svg+xml;base64,"))
     assert b"<svg" in svg
-    again = report.svg_uri(report.contributions_figure(small.contributions))
+    again = plots.svg_uri(plots.contributions_figure(small.contributions))
     assert again == address
 
 
 def test_drawing_leaves_matplotlib_as_it_was(small: Study) -> None:
     before = dict(matplotlib.rcParams)
-    report.hero_figure(small)
+    plots.hero_figure(small)
     assert dict(matplotlib.rcParams) == before
 
 
 def test_the_hero_is_small_enough_for_a_readme(small: Study, tmp_path: Path) -> None:
-    path = report.save_png(report.hero_figure(small), tmp_path / "hero.png", dpi=120)
+    path = plots.save_png(plots.hero_figure(small), tmp_path / "hero.png", dpi=120)
     assert path.stat().st_size < 400_000
 
 
@@ -84,7 +84,7 @@ def test_the_hero_is_small_enough_for_a_readme(small: Study, tmp_path: Path) -> 
 def test_measured_figures_of_odd_sizes(n: int, tmp_path: Path) -> None:
     team = gs.Deterministic(torch.randn(3, n, 2, generator=torch.Generator().manual_seed(0)))
     for graph in (gs.graphs.complete(n), gs.graphs.uniform(n, 1), gs.Graph(n, torch.empty(0, 2, dtype=torch.int64))):
-        report.save_png(report.measured_figure(_detail(graph, team)), tmp_path / "a.png", dpi=40)
+        plots.save_png(plots.measured_figure(_detail(graph, team)), tmp_path / "a.png", dpi=40)
 
 
 def test_detail_of_the_complete_graph_is_the_matrix_reordered() -> None:
@@ -103,7 +103,7 @@ def test_detail_draws_at_most_a_million_pairs(monkeypatch: pytest.MonkeyPatch) -
     assert len(found.edges) == len(found.distances) == 10
     assert found.drawn == "10 of the measured pairs"
     monkeypatch.setattr("graphsnd.plots.measured.ORDERED", 5)
-    found = report.detail(team, None, None, gs.measure(team))
+    found = plots.detail(team, None, None, gs.measure(team))
     assert len(found.edges) == 10
     assert found.drawn == "10 of all pairs"
 

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 import graphsnd as gs
-from graphsnd import report
+from graphsnd import plots
 from graphsnd.plots import Study
 from graphsnd.plots.page import Section, Table, render
 
@@ -37,7 +37,7 @@ class Outline(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page(small: Study) -> str:
-    return report.demo_page(small, "graphsnd demo --seed 0")
+    return plots.demo_page(small, "graphsnd demo --seed 0")
 
 
 def test_the_demo_page_needs_no_other_file(page: str) -> None:

@@ -30,13 +30,13 @@ def demo(
     """
     with steps(STEPS) as step:
         step("loading")
-        from graphsnd import report
+        from graphsnd import plots
 
         step("team")
-        team = report.example_team(agents, observations, seed)
-        found = report.study(team, seed=seed, step=step)
+        team = plots.example_team(agents, observations, seed)
+        found = plots.study(team, seed=seed, step=step)
         command = f"graphsnd demo --seed {seed} --agents {agents} --observations {observations}"
-        written = report.write_demo(found, out, command, step=step)
+        written = plots.write_demo(found, out, command, step=step)
     _show(found, written)
 
 

@@ -109,18 +109,18 @@ def measure(
         seconds = perf_counter() - begin
         if pictures:
             step("looking at the pairs again")
-            from graphsnd import report
+            from graphsnd import plots
 
-            lines = report.facts(estimate, text, seconds)
-            detail = report.detail(source.evaluated(), built, chosen, estimate)
+            lines = plots.facts(estimate, text, seconds)
+            detail = plots.detail(source.evaluated(), built, chosen, estimate)
             step("drawing")
             if png is not None:
-                report.save_png(report.measured_figure(detail), png)
+                plots.save_png(plots.measured_figure(detail), png)
             if html is not None:
                 what = {"graph": graph, "design": design, "tol": tol, "rel_tol": rel_tol, "budget": budget}
                 rest = {"distance": distance, "observations": observations, "seed": seed, "confidence": confidence}
                 command = _command(file, **what, **rest)
-                page = report.measure_page(detail, lines, source=file.name, command=command, seed=seed)
+                page = plots.measure_page(detail, lines, source=file.name, command=command, seed=seed)
                 html.write_text(page, encoding="utf-8")
     if as_json:
         extra: dict[str, Any] = {"graph": text, "seed": seed, "seconds": seconds, "version": graphsnd.__version__}

@@ -14,7 +14,7 @@ from torch import Tensor
 from graphsnd import graphs
 from graphsnd.behavior import Norm
 from graphsnd.control.plan import Measurement, Plan, carry_out
-from graphsnd.errors import InputError, check_integer, shape_of
+from graphsnd.errors import InputError, check_inclusion, check_integer, shape_of
 from graphsnd.estimation import FreshDesign
 from graphsnd.estimation.sampling.draws import device_generator, ordered_subsets
 from graphsnd.graphs import Graph
@@ -150,7 +150,7 @@ class FreshGraph(Estimator):
     @classmethod
     def bernoulli(cls, p: float) -> FreshGraph:
         """Every pair with probability ``p``."""
-        graphs.checks.check_inclusion("p", p)
+        check_inclusion("p", p)
         return cls(partial(_bernoulli, p), f"bernoulli:{p:g}")
 
     @classmethod
