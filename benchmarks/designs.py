@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from benchmarks.design_errors import design_name, measure_errors
 from benchmarks.timing import Clock, Contestant, take_turns
 from graphsnd.behavior import Behavior
 from graphsnd.errors import EmptyDrawError, InputError
@@ -28,7 +30,6 @@ from graphsnd.estimation.sampling.sample import draw
 from graphsnd.estimation.sampling.source import BehaviorSource
 from graphsnd.estimation.sampling.template import variance
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
-from paper.designs.repeats import name, repeat
 
 PAPER = "fixed bernoulli:0.1"
 ATTEMPTS = 50  # at a draw that has an edge
@@ -82,13 +83,13 @@ def compare_designs(
         behavior = team.evaluate(observations)
     truth = estimate(behavior, design=AllPairs()).value
     designs = contestants(team.agents, len(observations))
-    rows = [repeat(behavior, design, truth, draws=draws, seed=seed) for design in designs]
+    rows = [asdict(measure_errors(behavior, design, truth, draws=draws, seed=seed)) for design in designs]
     paper = rows[0]
     designs = [*designs, matched := _as_good_as(behavior, truth, paper["rmse"], seed)]
-    rows.append({**repeat(behavior, matched, truth, draws=draws, seed=seed), "matched": True})
+    rows.append(asdict(measure_errors(behavior, matched, truth, draws=draws, seed=seed)) | {"matched": True})
     clock = Clock(observations.device)
     calls = [Contestant("all pairs", _timed(team, observations, AllPairs(), seed))]
-    calls += [Contestant(name(design), _timed(team, observations, design, seed)) for design in designs]
+    calls += [Contestant(design_name(design), _timed(team, observations, design, seed)) for design in designs]
     times = take_turns(calls, clock, rounds=rounds, seconds=seconds)
     for row in rows:
         row["time"] = times[row["name"]]

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmarks.design_errors import design_name, measure_errors
 from graphsnd import graphs
 from graphsnd.estimation import (
     AgentSubset,
@@ -39,7 +40,6 @@ from paper.cells import Cells
 from paper.designs.benchmarks import read_benchmarks
 from paper.designs.figure import designs_figure
 from paper.designs.numbers import numbers
-from paper.designs.repeats import name, repeat
 from paper.experiment import Experiment, Outcome, Scale
 from paper.shared.expected import Redrawn, bernoulli_error, regular_error
 from paper.shared.seen import observe, one_thread, pooled
@@ -139,7 +139,7 @@ def measure(label: str, make: Make, size: Size) -> dict[str, Any]:
     ]
     rows = []
     for role, design in contest:
-        found = repeat(behavior, design, truth, draws=size.draws, seed=DRAW_SEED)
+        found = asdict(measure_errors(behavior, design, truth, draws=size.draws, seed=DRAW_SEED))
         found["observations_total"] = len(observations)
         expected = _expected(design, distances, redrawn)
         rows.append({**found, "role": role, "exact": None if expected is None else expected / truth})
@@ -180,7 +180,7 @@ def _expected(design: Design, distances: Tensor, redrawn: Redrawn) -> float | No
         return redrawn.error(design)
     values = distances[tuple(torch.triu_indices(n, n, offset=1))]
     kind, _, number = design.name.partition(":")
-    if name(design).endswith("HT"):
+    if design_name(design).endswith("HT"):
         return math.sqrt((1 - P) / P * float(values.square().sum())) / total
     if kind == "fixed bernoulli":
         return bernoulli_error(distances, P)

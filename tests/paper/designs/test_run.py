@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import graphsnd as gs
+from benchmarks.design_errors import design_name, measure_errors
 from paper.cells import Cells
 from paper.designs import run as designs
 from paper.designs.benchmarks import read_benchmarks
 from paper.designs.numbers import numbers
-from paper.designs.repeats import name, repeat
 from paper.experiment import Scale
 from paper.shared.expected import Redrawn
 
@@ -61,18 +61,12 @@ def test_measured_errors_are_the_exact_ones() -> None:
     truth = float(gs.snd(behavior))
     contest = [*designs.designs(12), gs.ObservationSubset(15, gs.AgentSubset(4))]
     for design in contest:
-        found = repeat(behavior, design, truth, draws=100, seed=0)
+        found = measure_errors(behavior, design, truth, draws=100, seed=0)
         exact = designs._expected(design, distances, redrawn)
         assert exact is not None
-        low, high = found["rmse_interval"]
-        assert 0.85 * low < exact / truth < 1.15 * high, name(design)
-        assert abs(found["bias"]) < 4 * found["bias_error"], name(design)
-
-
-def test_draws_without_an_edge_are_counted() -> None:
-    behavior = team(4, 10)
-    found = repeat(behavior, gs.FixedGraph.bernoulli(0.1), float(gs.snd(behavior)), draws=40, seed=0)
-    assert 0 < found["empty_draws"] < 40
+        low, high = found.rmse_interval
+        assert 0.85 * low < exact / truth < 1.15 * high, design_name(design)
+        assert abs(found.bias) < 4 * found.bias_error, design_name(design)
 
 
 def test_the_smoke_run(outcome) -> None:  # type: ignore[no-untyped-def]
