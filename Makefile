@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install demo test test-slow lint format bench reproduce clean
+.PHONY: help install demo test test-slow test-gpu lint format bench reproduce clean
 
 help:            ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +27,9 @@ test: $(READY)   ## Run the tests (not the slow ones)
 
 test-slow: $(READY) ## Run the slow tests
 	$(BIN)/python -m pytest -m slow
+
+test-gpu:        ## Run the GPU tests with the Python and torch that are there; installs nothing
+	PYTHONPATH=src:. $(PYTHON) -m pytest -m gpu tests
 
 lint: $(READY)   ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
