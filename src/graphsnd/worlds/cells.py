@@ -1,6 +1,9 @@
-"""Which points are close to each other, without looking at all pairs."""
+"""Search for pairs of close points without looking at all pairs."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -10,7 +13,7 @@ WIDER = 1 + 1e-6  # so that rounding decides nothing at the rim; callers test di
 
 
 def near_pairs(points: Tensor, group: Tensor, reach: float) -> tuple[Tensor, Tensor]:
-    """All pairs of points of the same group at distance at most ``reach``.
+    """Return all pairs of points of the same group at distance at most ``reach``.
 
     Points are sorted by square cells of side ``reach``, row by row, so that the partners of a point lie in two runs of
     the sorted list: the rest of its own row of cells, and three cells of the next row. Time and memory follow the
@@ -32,42 +35,39 @@ def near_pairs(points: Tensor, group: Tensor, reach: float) -> tuple[Tensor, Ten
     """
     if len(points) < 2:
         return group[:0], group[:0]
-    # A NaN or an agent far away has a cell too: a team that broke must not take its neighbours' memory.
+    # A NaN or an agent far away has a cell too: a broken team must not hide pairs or exhaust the memory.
     cell = (points.double() / (reach * WIDER)).floor_().nan_to_num_(0.0).clamp_(-CELLS, CELLS).long()
     cell -= cell.amin(0)
     columns, rows = (cell.amax(0) + 3).tolist()
     keys, order = ((group * rows + cell[:, 1]) * columns + cell[:, 0] + 1).sort(stable=True)
     here = torch.arange(len(keys))
-    starts = _Starts(keys, (int(group.max()) + 1) * rows * columns)
-    begin = torch.cat([here + 1, starts.of(keys + (columns - 1))])
-    end = torch.cat([starts.of(keys + 2), starts.of(keys + (columns + 2))])
-    first, second = _runs(here.repeat(2), begin, end)
+    start_of = _index_starts(keys, (int(group.max()) + 1) * rows * columns)
+    begin = torch.cat([here + 1, start_of(keys + (columns - 1))])
+    end = torch.cat([start_of(keys + 2), start_of(keys + (columns + 2))])
+    first, second = _expand_runs(here.repeat(2), begin, end)
     a, b = order.index_select(0, first), order.index_select(0, second)
     x, y = points.unbind(1)
-    close = apart(x.contiguous(), a, b).square_() + apart(y.contiguous(), a, b).square_() <= (reach * WIDER) ** 2
+    dx, dy = subtract_rows(x.contiguous(), a, b), subtract_rows(y.contiguous(), a, b)
+    close = dx.square_() + dy.square_() <= (reach * WIDER) ** 2
     a, b = a.masked_select(close), b.masked_select(close)
     return torch.minimum(a, b), torch.maximum(a, b)
 
 
-def apart(values: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """``values[a] - values[b]``; selecting from one dimension is several times faster than indexing rows."""
+def subtract_rows(values: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """Return ``values[a] - values[b]``; selecting from one dimension is several times faster than indexing rows."""
     return values.index_select(0, a) - values.index_select(0, b)
 
 
-class _Starts:
-    """Where each key begins in a sorted list of them: a table while that is small, else a search."""
-
-    def __init__(self, keys: Tensor, size: int) -> None:
-        self.keys, self.table = keys, None
-        if size <= 16 * len(keys) + 4096:
-            self.table = torch.zeros(size + 1, dtype=torch.long)
-            torch.cumsum(torch.bincount(keys, minlength=size), 0, out=self.table[1:])
-
-    def of(self, wanted: Tensor) -> Tensor:
-        return torch.searchsorted(self.keys, wanted) if self.table is None else self.table.index_select(0, wanted)
+def _index_starts(keys: Tensor, size: int) -> Callable[[Tensor], Tensor]:
+    """Return a function that says where a key begins in the sorted ``keys``: by a table while small, else by search."""
+    if size > 16 * len(keys) + 4096:
+        return partial(torch.searchsorted, keys)
+    table = torch.zeros(size + 1, dtype=torch.long)
+    torch.cumsum(torch.bincount(keys, minlength=size), 0, out=table[1:])
+    return partial(torch.index_select, table, 0)
 
 
-def _runs(owner: Tensor, begin: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
+def _expand_runs(owner: Tensor, begin: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
     """Write out ``begin .. end-1`` beside its owner, for all owners in a row."""
     counts = end - begin
     before = counts.cumsum(0) - counts

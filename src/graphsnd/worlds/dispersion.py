@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from graphsnd.errors import check_integer
-from graphsnd.worlds.checks import check_counts, check_length, check_moves, uniform
 from graphsnd.worlds.physics import DT, KEPT_SPEED, norm, offsets
-from graphsnd.worlds.world import Continuous, Step, World
+from graphsnd.worlds.world import Continuous, Step, World, check_counts, check_length, check_moves, draw_uniform
 
 AGENT_RADIUS = 0.035
 IDLE = -0.01  # reward of a step without food, when time is penalised
@@ -29,11 +28,11 @@ class DispersionState:
 
 @dataclass(frozen=True, eq=False)
 class Dispersion(World):
-    r"""Agents pass through each other; whoever touches food eats it.
+    r"""Agents pass through each other; an agent that touches food eats it.
 
-    With :math:`c_f` agents on food f that nobody ate before, each of them is rewarded
+    With :math:`c_f` agents on food f that was not eaten before, each of them is rewarded
 
-    .. math:: \sum_{f\ \text{touched}} 1 / c_f, \qquad\text{or}\qquad \#\{f : c_f > 0\}\ \text{for everybody}
+    .. math:: \sum_{f\ \text{touched}} 1 / c_f, \qquad\text{or}\qquad \#\{f : c_f > 0\}\ \text{for all agents}
 
     when ``share_reward``. The episode terminates when all food is eaten. An observation is position, velocity, and for
     each food its position relative to the agent and whether it was eaten, 4 + 3 F numbers. The names of the options
@@ -42,8 +41,8 @@ class Dispersion(World):
     Args:
         agents: Number of agents.
         environments: Number of environments.
-        n_food: Number of food items; as many as agents when None.
-        share_reward: Whether everybody is rewarded for what anybody eats.
+        n_food: Number of food items; the number of agents when None.
+        share_reward: Whether all agents are rewarded for what any of them eats.
         penalise_by_time: Whether a reward of 0 becomes -0.01.
         food_radius: Food is touched at this distance plus 0.035.
         pos_range: Half side of the walled square.
@@ -60,8 +59,11 @@ class Dispersion(World):
         ([1.0, 1.0, 1.0, 1.0], [True, True])
     """
 
-    agents: int
-    environments: int
+    name = "dispersion"
+    actions = Continuous(2)  # a force, at most 1 in each direction
+
+    agents: int = 4
+    environments: int = 32
     _: KW_ONLY
     n_food: int | None = None
     share_reward: bool = False
@@ -80,39 +82,29 @@ class Dispersion(World):
         check_length("pos_range", self.pos_range)
 
     @property
-    def name(self) -> str:
-        """``dispersion``."""
-        return "dispersion"
-
-    @property
     def _food(self) -> int:
         return self.agents if self.n_food is None else self.n_food
 
     @property
     def observation_features(self) -> int:
-        """4 of the own motion and 3 for each food."""
+        """4 for the agent's own motion and 3 for each food."""
         return 4 + 3 * self._food
 
-    @property
-    def actions(self) -> Continuous:
-        """A force, at most 1 in each direction."""
-        return Continuous(2)
-
     def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> DispersionState:
-        """All agents at rest in the middle, food uniform on the square."""
+        """Return a state with all agents at rest in the middle and food uniform on the square."""
         count = self.environments if environments is None else environments
-        food = uniform(generator, (count, self._food, 2), self.device) * self.pos_range
+        food = draw_uniform(generator, (count, self._food, 2), self.device) * self.pos_range
         positions = torch.zeros(count, self.agents, 2, device=self.device)
         eaten = torch.zeros(count, self._food, dtype=torch.bool, device=self.device)
         steps = torch.zeros(count, dtype=torch.long, device=self.device)
         return DispersionState(positions, torch.zeros_like(positions), food, eaten, steps)
 
     def observe(self, state: DispersionState) -> Tensor:
-        """What every agent sees, ``[E, N, 4 + 3 F]``."""
-        return self._see(state, *offsets(state.food, state.positions))
+        """Return the observation of every agent, ``[E, N, 4 + 3 F]``."""
+        return self._observe(state, *offsets(state.food, state.positions))
 
     def step(self, state: DispersionState, actions: Tensor) -> tuple[DispersionState, Step]:
-        """Move, eat, and look. Food is scored as it was before the step and seen as it is after."""
+        """Move, eat and observe. Rewards count food as it was before the step, observations as it is after."""
         check_moves(actions, tuple(state.positions.shape))
         forces = actions.to(self.dtype).clamp(-1.0, 1.0)
         velocities = state.velocities * KEPT_SPEED + forces * DT
@@ -123,17 +115,17 @@ class Dispersion(World):
         rewards = self._rewards(touched, present, state.eaten)
         eaten = state.eaten | (present > 0)
         after = DispersionState(positions, velocities, state.food, eaten, state.steps + 1)
-        return after, Step(self._see(after, x, y), rewards, eaten.all(-1), self.truncated(after.steps))
+        return after, Step(self._observe(after, x, y), rewards, eaten.all(-1), self.truncated(after.steps))
 
     def positions(self, state: DispersionState) -> Tensor:
-        """Where the agents are, ``[E, N, 2]``."""
+        """Return the positions of the agents, ``[E, N, 2]``."""
         return state.positions
 
     def goals(self, state: DispersionState) -> Tensor:
-        """Where the food is, eaten or not, ``[E, F, 2]``."""
+        """Return the positions of the food, eaten or not, ``[E, F, 2]``."""
         return state.food
 
-    def _see(self, state: DispersionState, x: Tensor, y: Tensor) -> Tensor:
+    def _observe(self, state: DispersionState, x: Tensor, y: Tensor) -> Tensor:
         environments, agents = state.positions.shape[:2]
         seen = state.positions.new_empty(environments, agents, self.observation_features)
         seen[..., :2] = state.positions
@@ -144,10 +136,10 @@ class Dispersion(World):
 
     def _rewards(self, touched: Tensor, present: Tensor, eaten: Tensor) -> Tensor:
         if self.share_reward:
-            fresh = (present > 0) & ~eaten
-            rewards = fresh.sum(-1, keepdim=True).to(self.dtype).expand(touched.shape[:2]).contiguous()
+            newly_eaten = (present > 0) & ~eaten
+            rewards = newly_eaten.sum(-1, keepdim=True).to(self.dtype).expand(touched.shape[:2]).contiguous()
         else:
-            # Where nobody is the share is never paid; the clamp keeps infinity out of the sum.
+            # Where no agent is the share is never paid; the clamp keeps infinity out of the sum.
             share = present.clamp(min=1).reciprocal() * ~eaten
             rewards = (touched * share.unsqueeze(1)).sum(-1)
         return torch.where(rewards == 0, IDLE, rewards) if self.penalise_by_time else rewards

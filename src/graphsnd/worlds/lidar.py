@@ -5,7 +5,7 @@ For a ray from :math:`x_i` in direction u and a disc of radius r around :math:`x
 .. math:: \mathrm{value} = |w \cdot u| - \sqrt{r^2 - |w - (w \cdot u) u|^2}
     \quad\text{if } |w - (w \cdot u)u| < r \text{ and } w \cdot u > 0,
 
-the range otherwise, and the least over all others. It may be negative for overlapping agents.
+the range otherwise, and the minimum over all other agents. It may be negative for overlapping agents.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ class Lidar:
 
     @classmethod
     def make(cls, rays: int, range: float, radius: float, device: torch.device) -> Lidar:
-        """Rays at angles 2 pi q / rays."""
+        """Return rays at angles 2 pi q / rays."""
         angles = torch.linspace(0, 2 * torch.pi, rays + 1)[:rays]
         squared = float(torch.tensor(radius).square())
         return cls(torch.stack([angles.cos(), angles.sin()], -1).to(device), range, radius, squared)
 
     @property
     def reach(self) -> float:
-        """Distance beyond which another agent cannot be seen: the ray ends before it begins."""
+        """Distance beyond which another agent cannot be seen: rays end before they meet it."""
         return self.range + self.radius + SLACK
 
     def dense(self, positions: Tensor) -> Tensor:
-        """Readings ``[E, N, rays]`` from all pairs; nothing is read back from the device."""
+        """Return readings ``[E, N, rays]`` from all pairs; nothing is read back from the device."""
         environments, agents = positions.shape[:2]
         rows = max(1, ENTRIES // max(1, environments * agents * len(self.directions)))
         itself = torch.eye(agents, dtype=torch.bool, device=positions.device)[..., None]
         others = positions[:, None, :, None]
-        found = []
+        blocks = []
         # Blocks of observers bound the memory; their number follows from the shapes alone.
         for mine, same in zip(positions.split(rows, 1), itself.split(rows, 0), strict=True):
             values = self._cast(mine[:, :, None, None], others, self.directions)
-            found.append(values.masked_fill_(same, self.range).amin(2))
-        return torch.cat(found, 1)
+            blocks.append(values.masked_fill_(same, self.range).amin(2))
+        return torch.cat(blocks, 1)
 
     def sparse(self, positions: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """Readings ``[M, rays]`` of the agents at ``positions`` ``[M, 2]``, from candidate pairs."""
+        """Return readings ``[M, rays]`` of the agents at ``positions`` ``[M, 2]``, from candidate pairs."""
         rays = len(self.directions)
         least = positions.new_full((len(positions) * rays,), self.range)
         for a, b in zip(low.split(PAIRS), high.split(PAIRS), strict=True):
@@ -66,27 +66,23 @@ class Lidar:
             a, b, x, y = (value.index_select(0, near) for value in (a, b, x, y))
             ray, which = self._may_hit(torch.cat([-x, x]), torch.cat([-y, y]))
             observer, seen = torch.cat([a, b]).index_select(0, which), torch.cat([b, a]).index_select(0, which)
-            values = self._cast(
-                *(
-                    torch.index_select(t, 0, i)
-                    for t, i in ((positions, observer), (positions, seen), (self.directions, ray))
-                )
-            )
+            origin, centre = positions.index_select(0, observer), positions.index_select(0, seen)
+            values = self._cast(origin, centre, self.directions.index_select(0, ray))
             least.scatter_reduce_(0, observer * rays + ray, values, "amin")
         return least.view(-1, rays)
 
     def _may_hit(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Rays and offsets that hit, and a few that only nearly do, without the square roots."""
+        """Return the rays and offsets that hit, and a few near misses, without square roots."""
         u, v = self.directions.T.contiguous().unsqueeze(-1)
         across = (v * x).sub_(u * y).abs_() < self.radius + SLACK
-        found = across.logical_and_((u * x).add_(v * y) > -SLACK).view(-1).nonzero()[:, 0]
-        return torch.div(found, len(x), rounding_mode="floor"), found % len(x)
+        hits = across.logical_and_((u * x).add_(v * y) > -SLACK).view(-1).nonzero()[:, 0]
+        return torch.div(hits, len(x), rounding_mode="floor"), hits % len(x)
 
     def _cast(self, origin: Tensor, centre: Tensor, direction: Tensor) -> Tensor:
-        """Where rays meet discs; all arguments ``[..., 2]`` and broadcast.
+        """Return the distance at which rays meet discs; all arguments ``[..., 2]`` and broadcast.
 
-        The foot of the perpendicular is found in world coordinates from the middle of the ray, as VMAS does. It is the
-        less accurate way, but near a tangent the square root turns its rounding into 1e-4, and a hit into a miss.
+        The foot of the perpendicular is computed in world coordinates from the middle of the ray, as VMAS does. It is
+        the less accurate way, but near a tangent the square root turns its rounding into 1e-4, and a hit into a miss.
         """
         u, v = direction.unbind(-1)
         ox, oy = origin.unbind(-1)

@@ -1,4 +1,4 @@
-"""Navigation: every agent has a goal of its own and a range finder to avoid the others (VMAS 1.5.2)."""
+"""Navigation: every agent has its own goal and a range finder to avoid the others (VMAS 1.5.2)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import torch
 from torch import Tensor
 
 from graphsnd.errors import InputError, check_integer
-from graphsnd.worlds.checks import check_counts, check_length, check_moves
-from graphsnd.worlds.contacts import Near, touched_dense, touched_sparse
 from graphsnd.worlds.lidar import Lidar
-from graphsnd.worlds.physics import DT, KEPT_SPEED, add_contact, clamp_to, contact_dense, length
+from graphsnd.worlds.physics import DT, KEPT_SPEED, Near, add_contact, clamp_to, contact_dense, count_contacts, length
 from graphsnd.worlds.spawning import check_room, scatter_apart
-from graphsnd.worlds.world import Continuous, Step, World
+from graphsnd.worlds.world import Continuous, Step, World, check_counts, check_length, check_moves
 
 SUBSTEPS = 2
 GOAL_RADIUS = 0.05
@@ -56,7 +54,7 @@ class Navigation(World):
         world_spawning_x: Half width of the box in which agents and goals start.
         world_spawning_y: Half height of it.
         enforce_bounds: Whether that box has walls.
-        agents_with_same_goal: How many of the first agents share a goal; above 1 only without collisions.
+        agents_with_same_goal: Number of the first agents that share a goal; above 1 only without collisions.
         split_goals: Whether the team is split into two halves with a goal each.
         observe_all_goals: Whether an agent sees all goals, not only its own.
         lidar_range: Length of the rays.
@@ -64,12 +62,13 @@ class Navigation(World):
         n_lidar_rays: Number of rays.
         shared_rew: Whether the shaping reward is the sum over the team.
         pos_shaping_factor: Multiplies distances in the reward.
-        final_reward: For everybody, in each step with all agents on their goals.
+        final_reward: For all agents, in each step with all agents on their goals.
         agent_collision_penalty: Reward for each other agent in contact.
         horizon: Steps after which episodes are truncated; None for never.
         vmas_compatible: Whether near misses are gated across the batch, as in VMAS.
         device: Where tensors are.
-        dense: For tests: whether to look at all pairs. None: on a GPU, where waiting for a list of pairs costs more.
+        dense: For tests: whether to look at all pairs. None for only on a GPU, where waiting for a list of pairs
+            costs more.
 
     Raises:
         InputError: For options out of range, or more agents than the box can hold.
@@ -81,10 +80,12 @@ class Navigation(World):
         (torch.Size([2, 4, 18]), 0.0)
     """
 
+    name = "navigation"
+    actions = Continuous(2)  # a force, at most 1 in each direction
     spawns_on_host: ClassVar[bool] = True
 
-    agents: int
-    environments: int
+    agents: int = 4
+    environments: int = 32
     _: KW_ONLY
     collisions: bool = True
     world_spawning_x: float = 1.0
@@ -130,11 +131,6 @@ class Navigation(World):
             raise InputError("agents_with_same_goal", "to be half of the team with split_goals", got)
 
     @property
-    def name(self) -> str:
-        """``navigation``."""
-        return "navigation"
-
-    @property
     def _half(self) -> tuple[float, float]:
         return float(self.world_spawning_x), float(self.world_spawning_y)
 
@@ -143,26 +139,19 @@ class Navigation(World):
         return 2 * self.agent_radius + CLEARANCE
 
     @property
-    def _touching(self) -> float:
-        return 2 * self.agent_radius
-
-    @property
-    def _looks_at_all(self) -> bool:
-        return self.device.type != "cpu" if self.dense is None else self.dense
+    def _lists_pairs(self) -> bool:
+        """Whether close pairs are searched for: with collisions, and unless all pairs are looked at."""
+        dense = self.device.type != "cpu" if self.dense is None else self.dense
+        return self.collisions and not dense
 
     @property
     def observation_features(self) -> int:
-        """4 of the own motion, 2 for each goal in sight, and the rays."""
+        """4 for the agent's own motion, 2 for each goal in sight, and the rays."""
         goals = self.agents if self.observe_all_goals else 1
         return 4 + 2 * goals + (self.n_lidar_rays if self.collisions else 0)
 
-    @property
-    def actions(self) -> Continuous:
-        """A force, at most 1 in each direction."""
-        return Continuous(2)
-
     def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> NavigationState:
-        """Agents and goals at rest, ``2 * agent_radius + 0.05`` apart.
+        """Return a state with agents and goals at rest, ``2 * agent_radius + 0.05`` apart.
 
         Raises:
             InputError: When they do not fit in many tries, naming the box that would do.
@@ -180,36 +169,32 @@ class Navigation(World):
         return NavigationState(positions, torch.zeros_like(positions), targets, shaping, steps)
 
     def observe(self, state: NavigationState) -> Tensor:
-        """What every agent sees, ``[E, N, f]``."""
-        looks = self.collisions and not self._looks_at_all
-        return self._see(state, Near.find(state.positions, self._lidar.reach, self.agent_radius) if looks else None)
+        """Return the observation of every agent, ``[E, N, f]``."""
+        near = Near.find(state.positions, self._lidar.reach, self.agent_radius) if self._lists_pairs else None
+        return self._observe(state, near)
 
     def step(self, state: NavigationState, actions: Tensor) -> tuple[NavigationState, Step]:
         """Two sub-steps of the physics, then rewards, then observations."""
         check_moves(actions, tuple(state.positions.shape))
         forces = actions.to(self.dtype).clamp(-1.0, 1.0)
-        if self._looks_at_all or not self.collisions:
-            positions, velocities = self._move_dense(state, forces)
-            pairs = None
-        else:
-            positions, velocities, pairs = self._move_sparse(state, forces)
+        positions, velocities, near = self._move(state, forces)
         distances = length(positions - state.targets)
         shaping = distances * self.pos_shaping_factor
         after = NavigationState(positions, velocities, state.targets, shaping, state.steps + 1)
-        rewards = self._rewards(state.shaping - shaping, distances, positions, pairs)
+        rewards = self._rewards(state.shaping - shaping, distances, positions, near)
         terminated = (distances < self.agent_radius).all(-1)
-        return after, Step(self._see(after, pairs), rewards, terminated, self.truncated(after.steps))
+        return after, Step(self._observe(after, near), rewards, terminated, self.truncated(after.steps))
 
     def positions(self, state: NavigationState) -> Tensor:
-        """Where the agents are, ``[E, N, 2]``."""
+        """Return the positions of the agents, ``[E, N, 2]``."""
         return state.positions
 
     def goals(self, state: NavigationState) -> Tensor:
-        """Each agent's goal, ``[E, N, 2]``."""
+        """Return each agent's goal, ``[E, N, 2]``."""
         return state.targets
 
     def solved(self, state: NavigationState) -> Tensor:
-        """Which agents are within their radius of their goal; all of them end the episode."""
+        """Return which agents are within their radius of their goal; all of them end the episode."""
         return length(state.positions - state.targets) < self.agent_radius
 
     def _advance(self, positions: Tensor, velocities: Tensor, forces: Tensor, substep: int) -> tuple[Tensor, Tensor]:
@@ -218,42 +203,37 @@ class Navigation(World):
         positions = positions + velocities * h
         return clamp_to(positions, self._half) if self.enforce_bounds else positions, velocities
 
-    def _move_dense(self, state: NavigationState, forces: Tensor) -> tuple[Tensor, Tensor]:
-        x, v = state.positions, state.velocities
+    def _move(self, state: NavigationState, forces: Tensor) -> tuple[Tensor, Tensor, Near | None]:
+        """Return the next positions and velocities, and the close pairs where they are listed."""
+        x, v, near, touching = state.positions, state.velocities, None, 2 * self.agent_radius
+        if self._lists_pairs:
+            # One search per step, wide enough for every pair that can matter at its end.
+            near = Near.find(x, self._lidar.reach, self.agent_radius, 2 * self._stride(v, forces))
         for substep in range(SUBSTEPS):
-            total = forces + contact_dense(x, self._touching) if self.collisions else forces
-            x, v = self._advance(x, v, total, substep)
-        return x, v
-
-    def _move_sparse(self, state: NavigationState, forces: Tensor) -> tuple[Tensor, Tensor, Near]:
-        """Look for close pairs once, as far apart as they can be to matter at the end of the step."""
-        x, v = state.positions, state.velocities
-        near = Near.find(x, self._lidar.reach, self.agent_radius, 2 * self._stride(v, forces))
-        for substep in range(SUBSTEPS):
-            near = near.at(x)
-            total = add_contact(forces.reshape(-1, 2).clone(), x.reshape(-1, 2), *near.contact, self._touching)
-            x, v = self._advance(x, v, total.view(x.shape), substep)
-        return x, v, near.at(x)
+            if near is not None:
+                near = near.update(x)
+                total = add_contact(forces.reshape(-1, 2).clone(), x.reshape(-1, 2), *near.contact, touching)
+                x, v = self._advance(x, v, total.view(x.shape), substep)
+            else:
+                x, v = self._advance(x, v, forces + contact_dense(x, touching) if self.collisions else forces, substep)
+        return x, v, near.update(x) if near is not None else None
 
     def _stride(self, velocities: Tensor, forces: Tensor) -> float:
-        """How far an agent gets in this step if nobody pushes it hard."""
+        """Return how far an agent gets in this step unless it is pushed hard."""
         h = DT / SUBSTEPS
         free = velocities * (2 * h * KEPT_SPEED) + forces * (3 * h * h)
         return float(free.abs().max()) * 2**0.5 + 0.1 * self.agent_radius
 
-    def _rewards(self, gained: Tensor, distances: Tensor, positions: Tensor, pairs: Near | None) -> Tensor:
+    def _rewards(self, gained: Tensor, distances: Tensor, positions: Tensor, near: Near | None) -> Tensor:
         shaped = gained.sum(-1, keepdim=True) if self.shared_rew else gained
         home = (distances < GOAL_RADIUS).all(-1, keepdim=True)
         rewards = shaped + torch.where(home, self.final_reward, 0.0)
         if not self.collisions:
             return rewards.expand_as(gained).contiguous()
-        if pairs is None:
-            count = touched_dense(positions, self.agent_radius, gated=self.vmas_compatible)
-        else:
-            count = touched_sparse(positions, pairs, gated=self.vmas_compatible)
+        count = count_contacts(positions, self.agent_radius, near, gated=self.vmas_compatible)
         return rewards + count * self.agent_collision_penalty
 
-    def _see(self, state: NavigationState, pairs: Near | None) -> Tensor:
+    def _observe(self, state: NavigationState, near: Near | None) -> Tensor:
         x = state.positions
         to_goals = x - state.targets
         if self.observe_all_goals:
@@ -261,6 +241,6 @@ class Navigation(World):
         parts = [x, state.velocities, to_goals]
         if self.collisions:
             flat = x.reshape(-1, 2)
-            readings = self._lidar.dense(x) if pairs is None else self._lidar.sparse(flat, pairs.low, pairs.high)
+            readings = self._lidar.dense(x) if near is None else self._lidar.sparse(flat, near.low, near.high)
             parts.append(self.lidar_range - readings.view(*x.shape[:2], -1))
         return torch.cat(parts, -1)

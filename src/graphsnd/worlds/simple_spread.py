@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from graphsnd.errors import InputError, number
-from graphsnd.worlds.checks import check_counts, check_moves, uniform
 from graphsnd.worlds.physics import DT, KEPT_SPEED, contact_dense, norm, offsets
-from graphsnd.worlds.world import Discrete, Step, World
+from graphsnd.worlds.world import Discrete, Step, World, check_counts, check_moves, draw_uniform
 
 TOUCHING = 0.3  # two radii of 0.15
 CAPTURED = 0.1  # a landmark is covered by an agent closer than this
@@ -30,7 +29,7 @@ class SpreadState:
 
 @dataclass(frozen=True, eq=False)
 class SimpleSpread(World):
-    r"""As many landmarks as agents, and five moves: stay, left, right, down, up.
+    r"""One landmark per agent, and five moves: stay, left, right, down, up.
 
     The reward of agent i is, with :math:`\lambda` the local ratio,
 
@@ -58,6 +57,9 @@ class SimpleSpread(World):
         (torch.Size([2, 3, 18]), True)
     """
 
+    name = "simple_spread"
+    actions = Discrete(len(MOVES))  # stay, left, right, down, up
+
     agents: int = 3
     environments: int = 32
     _: KW_ONLY
@@ -66,7 +68,7 @@ class SimpleSpread(World):
     horizon: int | None = 25
     device: torch.device = torch.device("cpu")  # noqa: RUF009
     _moves: Tensor = field(init=False, repr=False)  # [5, 2]
-    _others: Tensor = field(init=False, repr=False)  # [N * (N-1)], everybody but oneself, for each agent
+    _others: Tensor = field(init=False, repr=False)  # [N * (N-1)], the other agents, for each agent
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "device", torch.device(self.device))
@@ -78,30 +80,20 @@ class SimpleSpread(World):
         object.__setattr__(self, "_others", others.to(self.device))
 
     @property
-    def name(self) -> str:
-        """``simple_spread``."""
-        return "simple_spread"
-
-    @property
     def observation_features(self) -> int:
-        """2 numbers each for own velocity and position, N landmarks, N-1 others and their channels."""
+        """2 each for the agent's velocity and position, N landmarks, N-1 others and their channels."""
         return 6 * self.agents
 
-    @property
-    def actions(self) -> Discrete:
-        """Stay, left, right, down, up."""
-        return Discrete(len(MOVES))
-
     def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> SpreadState:
-        """Agents at rest and landmarks, uniform on the square of half side 1."""
+        """Return a state with agents at rest and landmarks, uniform on the square of half side 1."""
         count = self.environments if environments is None else environments
-        points = uniform(generator, (count, 2 * self.agents, 2), self.device)
+        points = draw_uniform(generator, (count, 2 * self.agents, 2), self.device)
         positions, landmarks = points[:, : self.agents].contiguous(), points[:, self.agents :].contiguous()
         steps = torch.zeros(count, dtype=torch.long, device=self.device)
         return SpreadState(positions, torch.zeros_like(positions), landmarks, steps)
 
     def observe(self, state: SpreadState) -> Tensor:
-        """What every agent sees, ``[E, N, 6 N]``."""
+        """Return the observation of every agent, ``[E, N, 6 N]``."""
         x, n = state.positions, self.agents
         seen = x.new_zeros(*x.shape[:2], self.observation_features)
         seen[..., :2] = state.velocities
@@ -117,7 +109,7 @@ class SimpleSpread(World):
     def step(self, state: SpreadState, actions: Tensor) -> tuple[SpreadState, Step]:
         """Move with the old velocity, then change it; then rewards and observations.
 
-        A number that is no move is an error of the device: it is not looked for here.
+        An action out of range fails on the device: checking it here would wait for the device.
         """
         check_moves(actions, tuple(state.positions.shape[:2]), integers=True)
         moves = self._moves.index_select(0, actions.reshape(-1).long()).view_as(state.positions)
@@ -133,13 +125,13 @@ class SimpleSpread(World):
         return after, Step(self.observe(after), rewards, terminated, self.truncated(after.steps))
 
     def positions(self, state: SpreadState) -> Tensor:
-        """Where the agents are, ``[E, N, 2]``."""
+        """Return the positions of the agents, ``[E, N, 2]``."""
         return state.positions
 
     def goals(self, state: SpreadState) -> Tensor:
-        """Where the landmarks are, ``[E, N, 2]``."""
+        """Return the positions of the landmarks, ``[E, N, 2]``."""
         return state.landmarks
 
     def solved(self, state: SpreadState) -> Tensor:
-        """Which agents cover some landmark."""
+        """Return which agents cover a landmark."""
         return norm(*offsets(state.landmarks, state.positions)).amin(2) < CAPTURED

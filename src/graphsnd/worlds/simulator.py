@@ -1,58 +1,153 @@
-"""Real simulators behind the protocol: their state is theirs, and what passes around is a handle.
+"""Real simulators behind the protocol: the simulator owns its state, and a :class:`SimulatorState` stands for it.
 
-A simulator changes in place. So its handle is good for one step: the step gives the next handle, and using an old one
-is an error instead of a silent jump in time. Nothing else differs for a trainer that resets through
+A simulator changes in place. So a state is good for one step: the step returns the next one, and using an old one is an
+error instead of a silent jump in time. Nothing else differs for a trainer that resets through
 :meth:`World.reset_done <graphsnd.worlds.world.World.reset_done>`; :func:`merge <graphsnd.worlds.world.merge>` cannot
 work and says so.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from graphsnd.errors import InputError
 from graphsnd.graphs.draws import integers, source
+from graphsnd.worlds.world import Continuous, Discrete, Step, World, check_counts
 
 
-class Simulator:
-    """The one mutable thing: environments, and how often they were advanced."""
-
-    def __init__(self, environments: Any) -> None:
-        self.environments = environments
-        self.age = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Handle:
+@dataclass(eq=False)
+class SimulatorState:
     """The state of a simulator at one moment; opaque."""
 
-    simulator: Simulator
-    age: int
+    simulator: Any
     observations: Tensor  # [E, N, f]
+    used: bool = False  # whether the simulator has moved on
 
     def open(self) -> Any:
-        """The environments, if nobody has advanced them since.
+        """Return the simulator, if this is its newest state.
 
         Raises:
-            InputError: For a handle of the past.
+            InputError: For a state of the past.
         """
-        if self.age != self.simulator.age:
-            got = f"one from {self.simulator.age - self.age} steps or resets ago"
+        if self.used:
             fix = "A simulator cannot go back: use the state that the last step or reset returned."
-            raise InputError("state", "to be the newest state of this simulator", got, fix)
-        return self.simulator.environments
+            raise InputError("state", "to be the newest state of this simulator", "an older one", fix)
+        return self.simulator
 
-    def advance(self, observations: Tensor) -> Handle:
-        """The handle that replaces this one."""
-        self.simulator.age += 1
-        return Handle(self.simulator, self.simulator.age, observations)
+    def advance(self, observations: Tensor) -> SimulatorState:
+        """Return the state that replaces this one."""
+        self.used = True
+        return SimulatorState(self.simulator, observations)
 
 
-def seeds(generator: Any, count: int) -> list[int]:
-    """Seeds below 2**31 from a generator or a seed, for libraries that keep their own random state."""
-    drawn_from, _ = source(generator, None)
-    found: list[int] = integers(count, 2**31, drawn_from).tolist()
-    return found
+class SimulatorWorld(World):
+    """Base of worlds whose state is a simulator rather than tensors; an adapter starts, steps and resets it."""
+
+    spawns_on_host = True
+
+    def __init__(self, name: str, environments: int, horizon: int | None, device: torch.device | str) -> None:
+        check_counts(1, environments, horizon)
+        self.name, self.environments, self.horizon, self.device = name, environments, horizon, torch.device(device)
+
+    def describe(self, argument: str, agents: int | None, observations: list[Any], actions: list[Any]) -> None:
+        """Take the number of agents and their spaces from the simulator's own description.
+
+        Args:
+            argument: The constructor's argument to name in errors.
+            agents: The number that was asked for; None for any.
+            observations: The observation space of each agent.
+            actions: The action space of each agent.
+
+        Raises:
+            InputError: For another number of agents, or agents with different or unsupported spaces.
+        """
+        self.agents = len(observations)
+        if agents not in (None, self.agents):
+            fix = "Where its size can be set, use the simulator's own option for it."
+            raise InputError("agents", f"to be {self.agents}, which {self.name} has", agents, fix)
+        self._features = int(_require_alike(argument, self.name, "observations", [_length(s) for s in observations]))
+        self.actions = _require_alike(argument, self.name, "actions", [_describe_actions(s) for s in actions])
+
+    @property
+    def observation_features(self) -> int:
+        """Length of one agent's observation."""
+        return self._features
+
+    def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> SimulatorState:
+        """Return the state of a new simulator, seeded from ``generator``."""
+        return SimulatorState(*self._start(self.environments if environments is None else environments, generator))
+
+    def observe(self, state: SimulatorState) -> Tensor:
+        """Return the observation of every agent, ``[E, N, f]``."""
+        return state.observations
+
+    def step(self, state: SimulatorState, actions: Tensor) -> tuple[SimulatorState, Step]:
+        """Advance the simulator; ``state`` is used up.
+
+        Raises:
+            InputError: For a state that was used before.
+        """
+        step = self._advance(state.open(), actions)
+        return state.advance(step.observations), step
+
+    def reset_done(self, state: SimulatorState, done: Tensor, generator: torch.Generator | int) -> SimulatorState:
+        """Reset the environments that are ``done``; ``state`` is used up unless there is none."""
+        simulator, rows = state.open(), done.nonzero()[:, 0].tolist()
+        return state.advance(self._reset(simulator, rows, state.observations, generator)) if rows else state
+
+    def positions(self, state: SimulatorState) -> Tensor | None:
+        """Return the positions of the agents, ``[E, N, 2]``; None where the simulator has no plane."""
+        return self._places(state.open(), "agents")
+
+    def goals(self, state: SimulatorState) -> Tensor | None:
+        """Return the positions of the landmarks, ``[E, L, 2]``; None when there are none."""
+        return self._places(state.open(), "landmarks")
+
+    @abstractmethod
+    def _start(self, environments: int, generator: torch.Generator | int) -> tuple[Any, Tensor]:
+        """Return a new simulator and its observations."""
+
+    @abstractmethod
+    def _advance(self, simulator: Any, actions: Tensor) -> Step:
+        """Let all agents act once."""
+
+    @abstractmethod
+    def _reset(self, simulator: Any, rows: list[int], before: Tensor, generator: torch.Generator | int) -> Tensor:
+        """Reset the environments ``rows`` and return all observations; ``before`` are the current ones."""
+
+    @abstractmethod
+    def _places(self, simulator: Any, kind: str) -> Tensor | None:
+        """Return the positions of the ``agents`` or the ``landmarks``, if there are any."""
+
+
+def draw_seeds(generator: torch.Generator | int, count: int) -> list[int]:
+    """Draw seeds below 2**31, for libraries that keep their own random state."""
+    rng, _ = source(generator, None)
+    seeds: list[int] = integers(count, 2**31, rng).tolist()
+    return seeds
+
+
+def _length(space: Any) -> Any:
+    shape = getattr(space, "shape", None)
+    return shape[0] if shape is not None and len(shape) == 1 else repr(space)
+
+
+def _describe_actions(space: Any) -> Any:
+    if hasattr(space, "n"):
+        return Discrete(int(space.n))
+    if space.low.ndim == 1 and len({*space.low.tolist()}) == len({*space.high.tolist()}) == 1:
+        return Continuous(space.shape[0], float(space.low[0]), float(space.high[0]))
+    return repr(space)
+
+
+def _require_alike(argument: str, name: str, what: str, values: list[Any]) -> Any:
+    """Return the one value of all agents; a string stands for a space that is not supported."""
+    if len(set(values)) > 1 or isinstance(values[0], str):
+        listed = ", ".join(sorted({str(value) for value in values}))
+        raise InputError(argument, f"whose agents have the same flat {what}", f"{name} with {listed}")
+    return values[0]

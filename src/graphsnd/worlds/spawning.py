@@ -1,8 +1,8 @@
-"""Placing things at random so that no two are too close.
+"""Random placement with a minimum distance.
 
-Things are placed one after the other, each drawn again until it keeps its distance from all before it. That is the same
-as one stream of proposals, of which a proposal is kept if it keeps its distance from all that were kept before; so a
-whole block of the stream can be settled at once, for all environments.
+Points are placed one after the other, each drawn again until it keeps its distance from all before it. That equals one
+stream of proposals, of which a proposal is kept if it keeps its distance from all that were kept before. So a whole
+block of the stream can be decided at once, for all environments.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def check_room(count: int, half: Half, apart: float) -> None:
     Raises:
         InputError: Naming the world that would do.
     """
-    if _cover(count, half, apart) > DENSEST:
+    cover = count * math.pi * apart**2 / 4 / ((2 * half[0] + apart) * (2 * half[1] + apart))
+    if cover > DENSEST:
         raise _crowded(count, half, apart, "no arrangement exists")
 
 
@@ -41,8 +42,8 @@ def scatter_apart(generator: torch.Generator | int, environments: int, count: in
 
     Args:
         generator: Where the randomness comes from; an int is a seed.
-        environments: How many independent draws.
-        count: Points in each.
+        environments: Number of independent draws.
+        count: Number of points in each.
         half: Half sides of the box around the origin.
         apart: The smallest distance between two points.
 
@@ -58,7 +59,7 @@ def scatter_apart(generator: torch.Generator | int, environments: int, count: in
         True
     """
     check_room(count, half, apart)
-    drawn_from, _ = source(generator, None, host=True)
+    rng, _ = source(generator, None, host=True)
     size = torch.tensor(half)
     placed = torch.zeros(environments, count, 2)
     filled = torch.zeros(environments, dtype=torch.long)
@@ -67,24 +68,23 @@ def scatter_apart(generator: torch.Generator | int, environments: int, count: in
         missing = (filled < count).nonzero()[:, 0]
         if not len(missing):
             return placed
-        # As many again as there are places: the crowd stays thin enough that pairs are few.
+        # Twice the missing number: proposals stay sparse enough that close pairs are few.
         width = max(count, 2 * (count - int(filled.min()))) + 16
         patience -= width
-        drawn = torch.rand(len(missing), width, 2, generator=drawn_from, device=drawn_from.device).cpu()
-        placed[missing], filled[missing] = _settle(placed[missing], filled[missing], (2 * drawn - 1) * size, apart)
+        drawn = torch.rand(len(missing), width, 2, generator=rng, device=rng.device).cpu()
+        placed[missing], filled[missing] = _place(placed[missing], filled[missing], (2 * drawn - 1) * size, apart)
     raise _crowded(count, half, apart, f"{count - int(filled.min())} still without a place after {width} draws each")
 
 
-def _settle(placed: Tensor, filled: Tensor, proposals: Tensor, apart: float) -> tuple[Tensor, Tensor]:
-    """Go through the proposals ``[O, width, 2]`` in order and keep what can be kept."""
+def _place(placed: Tensor, filled: Tensor, proposals: Tensor, apart: float) -> tuple[Tensor, Tensor]:
+    """Go through the proposals ``[E, width, 2]`` in order and keep those that fit."""
     count = placed.shape[1]
     points = torch.cat([placed, proposals], 1)
     column = torch.arange(points.shape[1])
     before = column < filled[:, None]
     present = before | (column >= count)
     group = present.nonzero()[:, 0]
-    status = torch.where(before, KEPT, OPEN)[present]
-    status = _greedy(points[present], group, status, apart)
+    status = _keep_greedily(points[present], group, torch.where(before, KEPT, OPEN)[present], apart)
     kept = torch.zeros_like(present)
     kept[present] = status == KEPT
     place = kept.cumsum(1) - 1
@@ -95,12 +95,12 @@ def _settle(placed: Tensor, filled: Tensor, proposals: Tensor, apart: float) -> 
     return result, kept.sum(1)
 
 
-def _greedy(points: Tensor, group: Tensor, status: Tensor, apart: float) -> Tensor:
+def _keep_greedily(points: Tensor, group: Tensor, status: Tensor, apart: float) -> Tensor:
     """Keep each open point that no earlier kept one of its group forbids; indices are the order."""
     low, high = near_pairs(points, group, apart)
     forbids = torch.linalg.vector_norm(points[low] - points[high], dim=1) < apart
     low, high = low[forbids], high[forbids]
-    # A point is settled once everybody before it in its neighbourhood is: the rounds are the longest such chain.
+    # A point is decided once all earlier ones near it are: the number of rounds is the longest such chain.
     while bool((status == OPEN).any()):
         waiting = torch.zeros_like(status, dtype=torch.bool)
         waiting[high[status[low] == OPEN]] = True
@@ -109,12 +109,8 @@ def _greedy(points: Tensor, group: Tensor, status: Tensor, apart: float) -> Tens
     return status
 
 
-def _cover(count: int, half: Half, apart: float) -> float:
-    return count * math.pi * apart**2 / 4 / ((2 * half[0] + apart) * (2 * half[1] + apart))
-
-
 def _crowded(count: int, half: Half, apart: float, why: str) -> InputError:
-    """The error, with the same shape of world scaled until random placement is easy."""
+    """Return the error, which names the same box scaled until random placement is easy."""
     x, y = half
     # 4xy s^2 + 2(x + y) apart s + apart^2 = area of the discs / EASY
     a, b = 4 * x * y, 2 * (x + y) * apart

@@ -1,13 +1,14 @@
-"""What a trainer may ask of an environment: the :class:`World` protocol and the values that pass through it.
+"""The :class:`World` protocol, the values that pass through it, and the argument checks that all worlds share.
 
 A world is a description and never changes. Everything that moves is in its state, a frozen dataclass of tensors whose
-first dimension counts environments; ``step`` takes one state and gives the next. So a batch may be cut, joined or
-folded (runs x environments in one dimension) by whoever holds it.
+first dimension counts environments; ``step`` takes one state and returns the next. So a caller may split, join or fold
+a batch (runs x environments in one dimension).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -15,7 +16,8 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, shape_of
+from graphsnd.errors import InputError, check_integer, number, shape_of
+from graphsnd.graphs.draws import source
 
 S = TypeVar("S")
 
@@ -38,7 +40,7 @@ class Discrete:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What came of one step, for E environments of N agents."""
+    """The result of one step, for E environments of N agents."""
 
     observations: Tensor  # [E, N, f], after the step
     rewards: Tensor  # [E, N]
@@ -50,12 +52,14 @@ class World(ABC):
     """A batch of environments that all agents share, with N agents in each.
 
     The number of environments in ``step`` and ``observe`` is that of the state, not ``environments``, which only
-    says how many :meth:`spawn` makes by default.
+    is the number that :meth:`spawn` makes by default.
     """
 
+    name: str  # as :func:`~graphsnd.worlds.parse.parse_world` reads it, where it can
     environments: int
     agents: int
-    horizon: int | None  # steps after which an episode is cut; None for never
+    actions: Continuous | Discrete  # what an agent may do
+    horizon: int | None  # steps after which an episode is truncated; None for never
     device: torch.device
     dtype: ClassVar[torch.dtype] = torch.float32
     # Whether spawn reads the device anyway. If so, reset_done may count the finished environments too.
@@ -63,31 +67,21 @@ class World(ABC):
 
     @property
     @abstractmethod
-    def name(self) -> str:
-        """As :func:`~graphsnd.worlds.parse.parse_world` reads it, where it can."""
-
-    @property
-    @abstractmethod
     def observation_features(self) -> int:
-        """Length of what one agent sees."""
-
-    @property
-    @abstractmethod
-    def actions(self) -> Continuous | Discrete:
-        """What an agent may do."""
+        """Length of one agent's observation."""
 
     @abstractmethod
     def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> Any:
-        """A fresh state. The only method, with :meth:`reset_done`, that may wait for the device.
+        """Return a new state. The only method, with :meth:`reset_done`, that may wait for the device.
 
         Args:
             generator: Where the randomness comes from; an int is a seed. One on the world's device saves the copy.
-            environments: How many; ``self.environments`` when None.
+            environments: Number of environments; ``self.environments`` when None.
         """
 
     @abstractmethod
     def observe(self, state: Any) -> Tensor:
-        """What every agent sees, ``[E, N, f]``."""
+        """Return the observation of every agent, ``[E, N, f]``."""
 
     @abstractmethod
     def step(self, state: Any, actions: Tensor) -> tuple[Any, Step]:
@@ -96,14 +90,14 @@ class World(ABC):
         Args:
             state: From :meth:`spawn`, :meth:`step` or :meth:`reset_done`; it is not changed.
             actions: ``[E, N, features]`` for continuous actions, int64 ``[E, N]`` for discrete ones. NaN is not
-                looked for, because looking would wait for the device.
+                checked for, because reading values would wait for the device.
 
         Returns:
-            The next state, and what came of the step.
+            The next state, and the result of the step.
         """
 
     def reset_done(self, state: Any, done: Tensor, generator: torch.Generator | int) -> Any:
-        """Begin a new episode in the environments that are ``done`` and leave the others alone.
+        """Start a new episode in the environments that are ``done`` and leave the others unchanged.
 
         Args:
             state: The state after a step.
@@ -118,26 +112,26 @@ class World(ABC):
         return _put_rows(state, rows, self.spawn(generator, len(rows)))
 
     def positions(self, state: Any) -> Tensor | None:
-        """Where the agents are, ``[E, N, 2]``; None where the world has no plane."""
+        """Return the positions of the agents, ``[E, N, 2]``; None where the world has no plane."""
         return None
 
     def goals(self, state: Any) -> Tensor | None:
-        """Where the landmarks are, ``[E, L, 2]``, for pictures."""
+        """Return the positions of the landmarks, ``[E, L, 2]``, for figures."""
         return None
 
     def solved(self, state: Any) -> Tensor | None:
-        """Which agents have done their part, bool ``[E, N]``; None where no agent has a part of its own."""
+        """Return which agents have reached their goal, bool ``[E, N]``; None where no agent has a goal of its own."""
         return None
 
     def truncated(self, steps: Tensor) -> Tensor:
-        """Which of the step counters ``[E]`` have reached the horizon."""
+        """Return which of the step counters ``[E]`` have reached the horizon."""
         return torch.zeros_like(steps, dtype=torch.bool) if self.horizon is None else steps >= self.horizon
 
 
 def merge(state: S, done: Tensor, fresh: S) -> S:
     """Take ``fresh`` where ``done`` and ``state`` elsewhere, for every tensor of a state.
 
-    Nothing is read back from the device, so it can stand in a CUDA graph.
+    Nothing is read back from the device, so it can be captured in a CUDA graph.
 
     Args:
         state: A dataclass of tensors with leading dimension E.
@@ -145,7 +139,7 @@ def merge(state: S, done: Tensor, fresh: S) -> S:
         fresh: Another state of the same type and shapes.
 
     Raises:
-        InputError: For a state that is not a dataclass of tensors (the handle of a real simulator), or a ``done``
+        InputError: For a state that is not a dataclass of tensors (that of a real simulator), or a ``done``
             of another length.
 
     Example:
@@ -171,12 +165,40 @@ def _put_rows(state: S, rows: Tensor, fresh: S) -> S:
 
 
 def _tensors(state: object) -> dict[str, Tensor]:
-    fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)} if _is_value(state) else {}  # type: ignore[arg-type]
+    is_value = dataclasses.is_dataclass(state) and not isinstance(state, type)
+    fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)} if is_value else {}  # type: ignore[arg-type]
     if not fields or not all(isinstance(value, Tensor) for value in fields.values()):
         fix = "A simulator keeps its state to itself: use world.reset_done(state, done, generator)."
         raise InputError("state", "to be a dataclass of tensors", type(state).__name__, fix)
     return fields
 
 
-def _is_value(state: object) -> bool:
-    return dataclasses.is_dataclass(state) and not isinstance(state, type)
+def check_counts(agents: Any, environments: Any, horizon: Any) -> None:
+    """Raise unless all three are integers from 1; the horizon may be None."""
+    check_integer("agents", agents, "to be an integer, at least 1", low=1)
+    check_integer("environments", environments, "to be an integer, at least 1", low=1)
+    if horizon is not None:
+        check_integer("horizon", horizon, "to be an integer, at least 1, or None for no limit", low=1)
+
+
+def check_length(name: str, value: Any) -> None:
+    """Raise unless ``value`` is a finite number above 0."""
+    if not 0 < number(value) < math.inf:
+        raise InputError(name, "to be a finite number above 0", repr(value))
+
+
+def check_moves(actions: Tensor, shape: tuple[int, ...], *, integers: bool = False) -> None:
+    """Raise unless ``actions`` has the shape that the state requires. Reads no value of the tensor."""
+    symbolic = "(environments, agents)" if integers else "(environments, agents, 2)"
+    if not isinstance(actions, Tensor):
+        raise InputError("actions", f"to be a torch.Tensor with shape {symbolic}", type(actions).__name__)
+    if tuple(actions.shape) != shape:
+        raise InputError("actions", f"with shape {symbolic} = {shape}", shape_of(actions))
+    if integers and (actions.is_floating_point() or actions.dtype == torch.bool):
+        raise InputError("actions", "to have an integer dtype", actions.dtype, "Actions are numbered from 0.")
+
+
+def draw_uniform(generator: torch.Generator | int, shape: tuple[int, ...], device: torch.device) -> Tensor:
+    """Draw from [-1, 1) where the generator lives, and move the result to ``device``."""
+    rng, _ = source(generator, None)
+    return torch.rand(shape, generator=rng, device=rng.device).mul_(2).sub_(1).to(device)
