@@ -13,7 +13,9 @@ from graphsnd.worlds.simple_spread import SimpleSpread
 from graphsnd.worlds.vmas_world import VmasWorld
 from graphsnd.worlds.world import World
 
-BATCHED: dict[str, type[World]] = {world.name: world for world in (Navigation, Dispersion, SimpleSpread)}
+BATCHED: dict[str, type[Navigation | Dispersion | SimpleSpread]] = {
+    world.name: world for world in (Navigation, Dispersion, SimpleSpread)
+}
 HIDDEN = ("agents", "environments", "dense")  # fields that are not options
 EXAMPLES = (*BATCHED, "vmas:balance", "mpe2:simple_spread_v3", "pettingzoo:<module>")
 
@@ -41,7 +43,9 @@ def parse_world(text: str, agents: int | None = None, environments: int = 32, **
         known = [f.name for f in dataclasses.fields(kind) if f.init and f.name not in HIDDEN]
         for option in options:
             check_choice(f"option of {name}", option, known)
-        return kind(environments=environments, **({} if agents is None else {"agents": agents}), **options)
+        if agents is not None:  # else the number that the original has
+            options["agents"] = agents
+        return kind(environments=environments, **options)
     if rest and name == "vmas":
         return VmasWorld(rest, environments, agents=agents, **options)
     if rest and name in ("mpe2", "pettingzoo"):
