@@ -45,7 +45,7 @@ bench: $(READY)  ## Run the benchmarks; SUITE=speed|designs|worlds|training
 	$(BIN)/python -m benchmarks
 
 reproduce: $(READY) ## Run the paper's experiments and judge its claims; SCALE=smoke|laptop|paper
-	$(BIN)/python -m paper reproduce --scale $(or $(SCALE),laptop)
+	$(BIN)/python -m paper run --scale $(or $(SCALE),laptop)
 
 clean:           ## Remove everything that make made
 	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

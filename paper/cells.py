@@ -7,12 +7,15 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from graphsnd.errors import InputError
+from graphsnd.plots.origin import commit
 from graphsnd.teams.files import write_whole
+from paper.rows import decode, encode
 from paper.store import RESULTS
 
+T = TypeVar("T")
 NAME = re.compile(r"[\w.,=-]+")
 
 
@@ -25,15 +28,16 @@ class Cells:
         step: Called with a cell's name as it begins.
 
     Attributes:
-        commits: Of the code that made the cells that were asked for, ``"unknown"`` for those that do not say.
+        commits: Of the code that made the requested cells, ``"unknown"`` for those that do not say.
 
     Example:
         >>> import tempfile
+        >>> from paper.experiment import Number
         >>> cells = Cells(Path(tempfile.mkdtemp()))
-        >>> cells.get("n=4", {"agents": 4}, lambda: {"snd": 0.5})
-        {'snd': 0.5}
-        >>> cells.get("n=4", {"agents": 4}, lambda: {"snd": 0.7})  # already there, not repeated
-        {'snd': 0.5}
+        >>> cells.get("n=4", {"agents": 4}, lambda: Number(0.5), Number).value
+        0.5
+        >>> cells.get("n=4", {"agents": 4}, lambda: Number(0.7), Number).value  # already there, not repeated
+        0.5
     """
 
     def __init__(
@@ -42,31 +46,31 @@ class Cells:
         self.root, self.results, self.step = folder, results, step
         self.commits: set[str] = set()
 
-    def get(self, name: str, settings: dict[str, Any], make: Callable[[], Any]) -> Any:
-        """A cell's value, from its file where it was made with the same settings, else made now.
+    def get(self, name: str, settings: dict[str, Any], make: Callable[[], T], kind: type[T] | Any = Any) -> T:
+        """Return a cell's value, from its file where it was made with the same settings, else made now.
 
         Args:
             name: Letters, digits and ``.,=-_``.
             settings: Everything the value depends on, ready for JSON; a cell with other settings is made again.
-            make: Gives something ready for JSON.
+            make: Computes the value.
+            kind: Its type, such as ``Row`` or ``list[Row]``; see :func:`~paper.rows.decode`.
 
         Returns:
-            The value as JSON reads it, so that a new one and a stored one are alike.
+            The value as it is read from JSON, so that a new one and a stored one are alike.
         """
         path = self._path(name).with_name(f"{name}.json")
         wanted = json.loads(json.dumps(settings))
         if path.exists():
-            found = json.loads(path.read_text(encoding="utf-8"))
-            if found["settings"] == wanted:
-                self.commits.add(found.get("commit", "unknown"))
-                return found["value"]
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            if stored["settings"] == wanted:
+                self.commits.add(stored.get("commit", "unknown"))
+                return cast(T, decode(kind, stored["value"]))
         self.step(name)
-        made = _code()
-        self.commits.add(made)
-        text = json.dumps({"settings": wanted, "commit": made, "value": make()})
+        self.commits.add(_describe_commit())
+        text = json.dumps({"settings": wanted, "commit": _describe_commit(), "value": encode(make())})
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
-        return json.loads(text)["value"]
+        return cast(T, decode(kind, json.loads(text)["value"]))
 
     def folder(self, name: str) -> Path:
         """A folder of a cell's own, for work that keeps checkpoints by itself, such as training."""
@@ -81,9 +85,7 @@ class Cells:
 
 
 @lru_cache(maxsize=1)
-def _code() -> str:
+def _describe_commit() -> str:
     """The commit that runs, and whether files were changed since."""
-    from graphsnd.plots.origin import commit
-
-    found = commit()
-    return f"{found['commit'] or 'unknown'}{', changed' if found['dirty'] else ''}"
+    about = commit()
+    return f"{about['commit'] or 'unknown'}{', changed' if about['dirty'] else ''}"

@@ -1,165 +1,142 @@
-"""``graphsnd reproduce``: run the paper's experiments and hold its claims against them."""
+"""``python -m paper``: run the paper's experiments and compare its claims with them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.markup import escape
 
 from graphsnd.cli.app import Commands
-from graphsnd.cli.watch import Watch, watch
+from graphsnd.cli.watch import watch
 from graphsnd.errors import InputError, MissingExtraError
-from paper.store import RESULTS
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from paper import Claim, Judged, Scale
+from paper.experiment import Scale
+from paper.judging.claims import Claim, MissingYamlError, load_claims
+from paper.judging.formatting import took
+from paper.judging.page import verdicts_page
+from paper.judging.tables import list_table, summary, verdicts_table
+from paper.judging.verdicts import Judged, judge_all
+from paper.registry import check_names, find
+from paper.runner import WORK, run
+from paper.store import RESULTS, read_results, result_path
 
 DURATION = {
-    "smoke": "a minute or two on two cores, which is too little for most claims",
-    "laptop": "half an hour on two cores",
-    "paper": "hours on two cores; what needs a GPU is read from committed logs",
+    Scale.SMOKE: "a minute or two on two cores, too little for most claims",
+    Scale.LAPTOP: "half an hour on two cores",
+    Scale.PAPER: "hours on two cores; GPU results are read from committed logs",
 }
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Experiments. [default: all]")]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Results and pages.")]
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
 
-def reproduce(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Experiments, see --list; all of them unless told.")
-    ] = None,
-    scale: Annotated[
-        str | None, typer.Option(metavar="smoke|laptop|paper", help="How much is run; laptop unless told.")
-    ] = None,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results and pages go.")] = RESULTS,
-    work: Annotated[Path, typer.Option(metavar="FOLDER", help="Where unfinished work is.")] = Path("runs/reproduce"),
-    again: Annotated[bool, typer.Option("--again", help="Repeat what is finished, from its beginning.")] = False,
-    verdicts: Annotated[bool, typer.Option("--verdicts", help="Run nothing: the verdicts on what was run.")] = False,
-    show: Annotated[bool, typer.Option("--list", help="Run nothing: the experiments and what was run.")] = False,
+@app.callback()
+def describe() -> None:
+    """The experiments of the Graph-SND paper, and a verdict on each of its claims."""
+
+
+@app.command("run")
+def run_experiments(
+    names: Names = None,
+    scale: Annotated[Scale, typer.Option(help="How much is run.")] = Scale.LAPTOP,
+    out: Out = RESULTS,
+    work: Annotated[Path, typer.Option(metavar="FOLDER", help="Unfinished work.")] = WORK,
+    again: Annotated[bool, typer.Option("--again", help="Repeat finished experiments from the start.")] = False,
 ) -> None:
-    """Run the paper's experiments and hold its claims against them.
+    """Run experiments and judge the claims that they decide.
 
     Every claim has a rule that was fixed before measuring, and gets a verdict: confirmed, confirmed in direction,
     corrected, or not confirmed. Results go to FOLDER as JSON with a figure, and all claims to a page. What is finished
-    is not repeated; Ctrl-C stops, and the same command goes on from there.
+    is not repeated. Ctrl-C stops, and the same command resumes.
 
-    [cyan]graphsnd reproduce recovery --scale smoke[/cyan]
+    [cyan]python -m paper run recovery --scale smoke[/cyan]
       One experiment in seconds.
 
-    [cyan]graphsnd reproduce --scale laptop[/cyan]
+    [cyan]python -m paper run[/cyan]
       All of them.
-
-    [cyan]graphsnd reproduce --verdicts[/cyan]
-      Every claim, decided by the largest scale that was run.
     """
-    from paper.judging.claims import load_claims
-    from paper.registry import check_names
-
-    at = _scale(scale)
     chosen = check_names(names or [])
-    if show:
-        _list(chosen, out)
-        return
-    if verdicts:
-        if not any(out.glob("*/*.json")):
-            fix = "Run an experiment, or point --out to the results/ of a clone."
-            raise InputError("--out", "to be a folder with results", repr(str(out)), fix)
-        _print(_judge([claim for claim in load_claims() if claim.experiment in chosen], out, at))
-        return
-    from paper import Scale
-
-    at = at or Scale.LAPTOP
-    failed = _run(chosen, at, out, work, again=again)
+    failed = _run_all(chosen, scale, out, work, again=again)
     try:
-        _conclude(load_claims(), chosen, out, at)
-    except MissingExtraError as error:
+        _conclude(load_claims(), chosen, out, scale)
+    except MissingYamlError as error:
         # A borrowed machine with a GPU may lack PyYAML; its results are judged elsewhere.
         typer.echo(f"no verdicts: {error}", err=True)
     for name, message in failed.items():
-        typer.echo(f"graphsnd: {name}: {' '.join(message.split())}", err=True)
+        typer.echo(f"paper: {name}: {' '.join(message.split())}", err=True)
     if failed:
         raise typer.Exit(2)
 
 
-def _scale(text: str | None) -> Scale | None:
-    from paper import Scale
+@app.command("verdicts")
+def show_verdicts(
+    names: Names = None,
+    scale: Annotated[Scale | None, typer.Option(help="The only scale that counts. [default: the largest]")] = None,
+    out: Out = RESULTS,
+) -> None:
+    """Show the verdict on every claim, from results that are there."""
+    chosen = check_names(names or [])
+    if not any(out.glob("*/*.json")):
+        raise InputError("--out", "to be a folder with results", repr(str(out)), "Run an experiment first.")
+    _print_verdicts(_judge([claim for claim in load_claims() if claim.experiment in chosen], out, scale))
 
-    if text is None:
-        return None
-    try:
-        return Scale(text)
-    except ValueError:
-        raise InputError("--scale", f"to be one of {', '.join(DURATION)}", repr(text)) from None
+
+@app.command("list")
+def list_experiments(names: Names = None, out: Out = RESULTS) -> None:
+    """List the experiments, and how long the results that are there took."""
+    console = Console(highlight=False)
+    titles = {name: find(name).title for name in check_names(names or [])}
+    console.print(list_table(titles, {name: read_results(out, name) for name in titles}))
+    console.print(f"- not run yet; times of what is in {out}", style="dim", markup=False)
 
 
-def _run(names: Sequence[str], scale: Scale, out: Path, work: Path, *, again: bool) -> dict[str, str]:
-    """Run the experiments one after the other; what went wrong with those that could not."""
-    from paper.registry import NAMES
-
+def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, *, again: bool) -> dict[str, str]:
+    """Run the experiments one after the other; return the errors of those that failed."""
     failed: dict[str, str] = {}
     with watch(len(names)) as report:
         if len(names) > 1:
-            all_of_them = f"; all take {DURATION[scale.value]}" * (len(names) == len(NAMES))
+            all_of_them = f"; all take {DURATION[scale]}" * (names == check_names([]))
             report.say(f"{len(names)} experiments at {scale.value} scale{all_of_them}")
         for name in names:
+            there = result_path(out, name, scale).is_file() and not again
+            report.begin(name)
             try:
-                _one(name, scale, out, work, again, report)
+                result = run(find(name), scale, out=out, work=work, again=again, step=report.cell)
             except (InputError, MissingExtraError, OSError) as error:
                 failed[name] = str(error)
                 report.end(f"{name}: could not run")
             except KeyboardInterrupt:
-                report.say(f"stopped in {name}; go on with the same command")
+                report.say(f"stopped in {name}; the same command resumes")
                 raise typer.Exit(130) from None
+            else:
+                seconds = took(result.provenance["took_s"])
+                report.end(f"{name}: {'already there, took' if there else 'took'} {seconds}")
     return failed
 
 
-def _one(name: str, scale: Scale, out: Path, work: Path, again: bool, report: Watch) -> None:
-    from paper import find, run
-    from paper.judging.words import took
-    from paper.store import result_path
-
-    there = result_path(out, name, scale).is_file() and not again
-    report.begin(name)
-    result = run(find(name), scale, out=out, work=work, again=again, step=report.cell)
-    seconds = took(result.provenance["took_s"])
-    report.end(f"{name}: {'already there, took' if there else 'took'} {seconds}")
-
-
 def _judge(claims: Sequence[Claim], out: Path, scale: Scale | None) -> list[Judged]:
-    from paper import Scale, judge_all
-
     return judge_all(claims, out, scales=tuple(Scale) if scale is None else (scale,))
 
 
 def _conclude(claims: Sequence[Claim], chosen: Sequence[str], out: Path, scale: Scale) -> None:
-    """Write the pages, and print what this scale says about the chosen experiments."""
-    mine = [claim for claim in claims if claim.experiment in chosen]
-    ready = [claim for claim in mine if scale in claim.scales]
-    written = _pages(claims, out, scale)
-    _print(_judge(ready, out, scale), larger=len(mine) - len(ready), written=written)
-
-
-def _pages(claims: Sequence[Claim], out: Path, scale: Scale) -> list[Path]:
-    """One page of this scale, and one on which the largest scale decides."""
-    from paper.judging.page import verdicts_page
-
+    """Write a page of this scale and one of the largest, and print what this scale says about the experiments."""
     written = []
     out.mkdir(parents=True, exist_ok=True)
     for only, name in ((scale, scale.value), (None, "verdicts")):
-        command = "graphsnd reproduce" if only is None else f"graphsnd reproduce --scale {scale.value}"
+        command = "python -m paper run" + (f" --scale {scale.value}" if only else "")
         page = verdicts_page(_judge(claims, out, only), out, command=command, scale=only)
         written.append(out / f"{name}.html")
         written[-1].write_text(page, encoding="utf-8")
-    return written
+    mine = [claim for claim in claims if claim.experiment in chosen]
+    ready = [claim for claim in mine if scale in claim.scales]
+    _print_verdicts(_judge(ready, out, scale), larger=len(mine) - len(ready), written=written)
 
 
-def _print(judged: Sequence[Judged], *, larger: int = 0, written: Sequence[Path] = ()) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-
-    from paper.judging.tables import summary, verdicts_table
-
+def _print_verdicts(judged: Sequence[Judged], *, larger: int = 0, written: Sequence[Path] = ()) -> None:
     console = Console(highlight=False)
     if judged:
         console.print(verdicts_table(judged, width=console.width))
@@ -168,31 +145,3 @@ def _print(judged: Sequence[Judged], *, larger: int = 0, written: Sequence[Path]
         console.print(f"{larger} {'more' if judged else 'claims'} can only be decided at another scale", style="dim")
     for path in written:
         console.print(f"wrote {escape(str(path))}", soft_wrap=True)
-
-
-def _list(names: Sequence[str], out: Path) -> None:
-    from rich.console import Console
-
-    from benchmarks.report_budget_tables import plain_table
-    from paper import Scale, find
-    from paper.judging.words import took
-    from paper.store import read_results
-
-    console: Console = Console(highlight=False)
-    table = plain_table("experiment", "", *(scale.value for scale in Scale))
-    table.columns[0].no_wrap, table.columns[1].no_wrap, table.columns[1].justify = True, False, "left"
-    for name in names:
-        found = read_results(out, name)
-        times = (took(found[scale].provenance["took_s"]) if scale in found else "-" for scale in Scale)
-        table.add_row(name, find(name).title, *times)
-    console.print(table)
-    console.print(f"- not run yet; times of what is in {out}", style="dim", markup=False)
-
-
-app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
-app.command()(reproduce)
-
-
-@app.callback()
-def _paper() -> None:
-    """The experiments of the Graph-SND paper, and a verdict on each of its claims."""

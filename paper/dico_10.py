@@ -22,7 +22,7 @@ from paper.control.figure import control_figure
 from paper.control.logs import trained
 from paper.control.study import of_its_team, seeds_of
 from paper.experiment import Experiment, Number, Outcome, Scale
-from paper.shared.seen import one_thread
+from paper.shared.rollouts import one_thread
 
 COMMITTED = "control/n10"
 KNN, BERNOULLI, REGULAR = "knn:3", "bernoulli:0.1", "regular:3"
@@ -58,7 +58,7 @@ SIZES = {
 }  # fmt: skip
 
 
-def run(scale: Scale, cells: Cells) -> Outcome:
+def run(scale: Scale, cells: Cells) -> Outcome[Any, Any]:
     """Read the committed runs, or train a smaller study; time the metric."""
     size = SIZES[scale]
     sources: tuple[str, ...] = ()

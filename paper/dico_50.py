@@ -24,7 +24,7 @@ from paper.control.mistaken import FACTOR, mistaken_study
 from paper.control.numbers import BERNOULLI, numbers
 from paper.dico_10 import SMALL
 from paper.experiment import Experiment, Outcome, Scale
-from paper.shared.seen import one_thread
+from paper.shared.rollouts import one_thread
 
 COMMITTED = "control/n50"
 TARGETS, ARMS, THIRD = (0.12, 0.14, 0.15), ("full", BERNOULLI), "agents:4"
@@ -66,7 +66,7 @@ SIZES = {
 }  # fmt: skip
 
 
-def run(scale: Scale, cells: Cells) -> Outcome:
+def run(scale: Scale, cells: Cells) -> Outcome[Any, Any]:
     """Read the committed runs, or train a smaller study; then measure what is beside it."""
     size = SIZES[scale]
     histories, actions, sources = _runs(scale, size, cells)

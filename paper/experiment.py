@@ -1,16 +1,21 @@
-"""What every experiment of the paper is: a run at some scale, and a figure of what came out."""
+"""What every experiment of the paper is: a run at some scale, typed data, the numbers in it, and a figure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from paper.cells import Cells
+
+D = TypeVar("D")
+N = TypeVar("N")
+PICKED = {max: "largest", min: "smallest", statistics.fmean: "mean", statistics.median: "median"}
 
 
 class Scale(Enum):
@@ -23,52 +28,78 @@ class Scale(Enum):
 
 @dataclass(frozen=True)
 class Number:
-    """A measured number that claims are held against.
-
-    Args:
-        value: What was measured.
-        low: Lower end of its interval or range, None where there is none.
-        high: Upper end.
-        unit: ``"s"``, ``"%"``, ``"x"``, or nothing.
-        kind: What the two ends are, such as ``"95% t interval, 9 pairs"`` or ``"range of 12 cells"``.
-    """
+    """A measured number that claims are compared with."""
 
     value: float
-    low: float | None = None
-    high: float | None = None
-    unit: str = ""
-    kind: str = ""
+    low: float | None = None  # lower end of its interval or range, None where there is none
+    high: float | None = None  # upper end
+    unit: str = ""  # "s", "%", "x", or nothing
+    kind: str = ""  # what the two ends are: "95% t interval, 9 pairs", "largest, range of 12 cells"
+
+    def __post_init__(self) -> None:
+        """Make plain floats of counts, and of NumPy's scalars, which JSON does not know."""
+        for name in ("value", "low", "high"):
+            end = getattr(self, name)
+            object.__setattr__(self, name, None if end is None else float(end))
+
+    @classmethod
+    def range(
+        cls, values: Iterable[float], what: str = "cells", *, pick: Callable[[Any], float] = max, unit: str = ""
+    ) -> Number:
+        """Return one of several values, or their mean or median, with their range.
+
+        Args:
+            values: At least one.
+            what: They are of.
+            pick: ``max``, ``min``, ``statistics.fmean`` or ``statistics.median``.
+            unit: Of all of them.
+
+        Example:
+            >>> Number.range([1.0, 3.0, 2.0], "seeds")
+            Number(value=3.0, low=1.0, high=3.0, unit='', kind='largest, range of 3 seeds')
+        """
+        kept = [float(value) for value in values]
+        kind = f"{PICKED[pick]}, range of {len(kept)} {what}" if len(kept) > 1 else "one value"
+        return cls(pick(kept), min(kept), max(kept), unit, kind)
+
+    @classmethod
+    def around(cls, value: float, half: float, kind: str, *, unit: str = "") -> Number:
+        """Return a value in the middle of its interval.
+
+        Example:
+            >>> Number.around(1.0, 0.25, "95% interval")
+            Number(value=1.0, low=0.75, high=1.25, unit='', kind='95% interval')
+        """
+        return cls(value, value - half, value + half, unit, kind)
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a run gives back.
+class Outcome(Generic[D, N]):
+    """What a run returns."""
 
-    Args:
-        data: Ready for JSON; all that the figure needs.
-        numbers: By the names that ``claims.yaml`` refers to.
-        seeds: That were used.
-        sources: Committed results that were read in place of a run, such as ``results/control/n50``.
-    """
-
-    data: dict[str, Any]
-    numbers: dict[str, Number]
-    seeds: Sequence[int] = ()
-    sources: Sequence[str] = field(default_factory=tuple)
+    data: D  # all that the figure needs
+    numbers: N  # that claims name
+    seeds: Sequence[int] = ()  # that were used
+    sources: Sequence[str] = ()  # committed results that were read in place of a run, such as results/control/n50
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Experiment(Generic[D, N]):
     """One experiment.
 
     Args:
         name: As the command line and the folder in ``results/`` have it.
         title: For headings.
         run: Runs it, cell by cell.
-        figure: Draws what :attr:`Outcome.data` holds, after it has been through JSON.
+        figure: Draws the data of a run.
+        data: The dataclass of the data, as :func:`~paper.rows.decode` reads it.
+        numbers: A frozen dataclass whose fields are ``Number | None``, None where a scale cannot tell. A claim in
+            ``claims.yaml`` names one of these fields.
     """
 
     name: str
     title: str
-    run: Callable[[Scale, Cells], Outcome]
-    figure: Callable[[dict[str, Any]], Figure]
+    run: Callable[[Scale, Cells], Outcome[D, N]]
+    figure: Callable[[D], Figure]
+    data: type[D] | Any = Any
+    numbers: type[N] | Any = None

@@ -1,9 +1,10 @@
-"""The experiments by name; a module is imported when its experiment is asked for."""
+"""The experiments by name; a module is imported when its experiment is needed."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from typing import Any
 
 from graphsnd.errors import InputError
 from paper.experiment import Experiment
@@ -24,14 +25,14 @@ NAMES = (
 )
 
 
-def find(name: str) -> Experiment:
-    """One experiment.
+def find(name: str) -> Experiment[Any, Any]:
+    """Return one experiment.
 
     Args:
         name: One of :data:`NAMES`.
 
     Raises:
-        InputError: For another name, or one whose module this installation lacks.
+        InputError: For another name.
 
     Example:
         >>> find("expander")
@@ -40,21 +41,15 @@ def find(name: str) -> Experiment:
 timing, construction, expanders, mpe, dico-10, dico-50, designs, got 'expander'.
     """
     check_names([name])
-    path = f"paper.{name.replace('-', '_')}"
-    try:
-        module = importlib.import_module(path)
-    except ModuleNotFoundError as error:
-        if error.name != path:
-            raise  # something that the module needs is missing, and says so itself
-        raise InputError("name", "of an experiment that is installed", f"{name!r}: there is no module {path}") from None
-    found = getattr(module, "EXPERIMENT", None)
-    if not isinstance(found, Experiment) or found.name != name:
-        raise InputError("name", f"with an EXPERIMENT called {name!r} in {path}", repr(found))
-    return found
+    module = importlib.import_module(f"paper.{name.replace('-', '_')}")
+    experiment = getattr(module, "EXPERIMENT", None)
+    if not isinstance(experiment, Experiment) or experiment.name != name:
+        raise InputError("name", f"with an EXPERIMENT called {name!r} in {module.__name__}", repr(experiment))
+    return experiment
 
 
 def check_names(names: Sequence[str]) -> tuple[str, ...]:
-    """These names without repetitions, in the order of :data:`NAMES`; all of them when there are none.
+    """Return these names without repetitions, in the order of :data:`NAMES`; all of them when there are none.
 
     Raises:
         InputError: For an unknown name.

@@ -10,9 +10,11 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any
 
+from graphsnd.plots import origin, save_png
 from graphsnd.teams.files import write_whole
 from paper.cells import Cells
-from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.experiment import Experiment, Outcome, Scale
+from paper.rows import decode, encode
 from paper.store import RESULTS, Result, read_result, result_path, write_result
 
 CLOCK = ".clock.json"
@@ -20,26 +22,26 @@ WORK = Path("runs/reproduce")
 
 
 class Clock:
-    """Seconds of work on a folder, over all the times it was taken up.
+    """Seconds of work on a folder, over all the times it was resumed.
 
-    They are written down whenever a cell begins and when the work stops. A process that is killed outright loses the
-    seconds of the cell it was in, which is made again.
+    They are written to a file whenever a cell begins and when the work stops. A process that is killed outright loses
+    the seconds of the cell it was in, which is made again.
     """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / CLOCK
         self.before, self.finished, self.begin = 0.0, False, perf_counter()
         if self.path.is_file():
-            found = json.loads(self.path.read_text(encoding="utf-8"))
-            self.before, self.finished = found["seconds"], found["finished"]
+            stored = json.loads(self.path.read_text(encoding="utf-8"))
+            self.before, self.finished = stored["seconds"], stored["finished"]
 
     @property
     def seconds(self) -> float:
-        """So far."""
+        """Return the seconds so far."""
         return self.before + perf_counter() - self.begin
 
     def note(self, *, finished: bool = False) -> None:
-        """Write them down."""
+        """Write them to the file."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"seconds": self.seconds, "finished": finished})
         write_whole(self.path, lambda part: part.write_text(text, encoding="utf-8"))
@@ -54,7 +56,7 @@ class Clock:
 
 
 def run(
-    experiment: Experiment,
+    experiment: Experiment[Any, Any],
     scale: Scale,
     *,
     out: Path = RESULTS,
@@ -100,11 +102,9 @@ def run(
     return result
 
 
-def draw(experiment: Experiment, result: Result, path: Path) -> None:
+def draw(experiment: Experiment[Any, Any], result: Result, path: Path) -> None:
     """Draw the figure of a result beside its JSON."""
-    from graphsnd.plots import save_png
-
-    figure = experiment.figure(result.data)
+    figure = experiment.figure(decode(experiment.data, result.data))
     write_whole(path.with_suffix(".png"), lambda part: _shrink(save_png(figure, part)))
 
 
@@ -117,30 +117,25 @@ def _shrink(png: Path) -> None:
     small.save(png, format="png", optimize=True)
 
 
-def _result(experiment: Experiment, scale: Scale, outcome: Outcome, committed: Path, seconds: float) -> Result:
-    from graphsnd.plots import origin
-
-    about = origin(f"graphsnd reproduce {experiment.name} --scale {scale.value}")
+def _result(
+    experiment: Experiment[Any, Any], scale: Scale, outcome: Outcome[Any, Any], committed: Path, seconds: float
+) -> Result:
+    about = origin(f"python -m paper run {experiment.name} --scale {scale.value}")
     del about["seed"]
     about |= {"seeds": [int(seed) for seed in outcome.seeds], "took_s": round(seconds, 1)}
     about["sources"] = {source: _origin_of(committed.parent / source) for source in outcome.sources}
-    data = json.loads(json.dumps(outcome.data))  # the figure sees what a later reader of the file sees
-    numbers = {name: _plain(number) for name, number in outcome.numbers.items()}
+    data = json.loads(json.dumps(encode(outcome.data)))  # the figure sees what a later reader of the file sees
+    named = outcome.numbers if isinstance(outcome.numbers, dict) else vars(outcome.numbers)
+    numbers = {name: number for name, number in named.items() if number is not None}
     return Result(experiment.name, experiment.title, scale, about, tuple(outcome.sources), numbers, data)
 
 
-def _plain(number: Number) -> Number:
-    """Without NumPy's scalars, which JSON does not know."""
-    low, high = (None if end is None else float(end) for end in (number.low, number.high))
-    return Number(float(number.value), low, high, number.unit, number.kind)
-
-
 def _origin_of(source: Path) -> dict[str, Any] | None:
-    """What a committed result says about its own making; None where it says nothing."""
+    """Return what a committed result says about its own making; None where it says nothing."""
     path = source / "about.json" if source.is_dir() else source
     if path.suffix != ".json" or not path.is_file():
         return None
-    found = json.loads(path.read_text(encoding="utf-8"))
-    found = found.get("provenance", found)
+    about = json.loads(path.read_text(encoding="utf-8"))
+    about = about.get("provenance", about)
     keys = ("command", "date", "commit", "dirty", "hardware", "versions", "seeds", "device", "took_s")
-    return {key: found[key] for key in keys if key in found}
+    return {key: about[key] for key in keys if key in about}

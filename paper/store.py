@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from graphsnd.errors import InputError
 from graphsnd.teams.files import write_whole
 from paper.experiment import Number, Scale
+from paper.rows import decode, encode
 
 RESULTS = Path(__file__).parent / "results"  # committed, of this checkout
 
@@ -25,11 +26,11 @@ class Result:
     provenance: dict[str, Any]  # command, date, commit, dirty, hardware, versions, seeds, took_s, and that of sources
     sources: tuple[str, ...]  # committed results that were read in place of a run
     numbers: dict[str, Number]
-    data: dict[str, Any]  # what the figure draws
+    data: Any  # what the figure draws, as JSON
 
 
 def result_path(folder: Path, name: str, scale: Scale) -> Path:
-    """Where the JSON of an experiment is; its figure has the same name and ends in ``.png``."""
+    """Return the path of an experiment's JSON; its figure has the same name and ends in ``.png``."""
     return folder / name / f"{scale.value}.json"
 
 
@@ -48,7 +49,7 @@ def write_result(result: Result, path: Path) -> None:
         "scale": result.scale.value,
         "provenance": result.provenance,
         "sources": list(result.sources),
-        "numbers": {name: asdict(number) for name, number in result.numbers.items()},
+        "numbers": encode(result.numbers),
     }
     # What people read has a line for each value; the data may be long and has one line.
     text = json.dumps(head, indent=1, allow_nan=False)[:-2] + ',\n "data": ' + json.dumps(result.data, allow_nan=False)
@@ -64,22 +65,22 @@ def read_result(path: Path) -> Result:
     """
     fix = "Remove it and run the experiment again."
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(path.read_text(encoding="utf-8"))
         return Result(
-            found["experiment"],
-            found["title"],
-            Scale(found["scale"]),
-            found["provenance"],
-            tuple(found["sources"]),
-            {name: Number(**number) for name, number in found["numbers"].items()},
-            found["data"],
+            stored["experiment"],
+            stored["title"],
+            Scale(stored["scale"]),
+            stored["provenance"],
+            tuple(stored["sources"]),
+            decode(dict[str, Number], stored["numbers"]),
+            stored["data"],
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError("FILE", "with the result of an experiment", f"{path}: {error!r}", fix) from None
 
 
 def read_results(folder: Path, name: str) -> dict[Scale, Result]:
-    """The results of one experiment at the scales at which it was run, the smallest first."""
+    """Return the results of one experiment by the scales at which it was run, the smallest first."""
     paths = {scale: result_path(folder, name, scale) for scale in Scale}
     return {scale: read_result(path) for scale, path in paths.items() if path.is_file()}
 

@@ -28,8 +28,8 @@ from paper.concentration.figure import figure
 from paper.concentration.numbers import numbers
 from paper.expanders import initial_team
 from paper.experiment import Experiment, Outcome, Scale
-from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Snapshot, at_checkpoints
-from paper.unbiasedness.run import indicators, many_bernoulli
+from paper.shared.draws import indicators, many_bernoulli
+from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Checkpoint, Snapshot, at_checkpoints
 
 AGENTS = 16
 SIZES = (6, 12, 24, 48, 72, 96)
@@ -45,11 +45,11 @@ CHERNOFF_AGENTS = (4, 8, 16, 50, 100, 500)
 CHERNOFF_PROBABILITIES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
 
 
-def run(scale: Scale, cells: Cells) -> Outcome:
+def run(scale: Scale, cells: Cells) -> Outcome[Any, Any]:
     """Draw many graphs of every size for both teams."""
     draws, large = DRAWS[scale], LARGE[scale]
     settings = {"draws": draws, "sizes": SIZES, "p": PROBABILITIES, "seed": DRAW_SEED, "delta": DELTA}
-    teams = at_checkpoints(scale, cells, AGENTS, settings, lambda found: _team(found, draws))
+    teams = at_checkpoints(scale, cells, AGENTS, settings, lambda found: _team(found, draws), dict)
     data = {"agents": AGENTS, "pairs": math.comb(AGENTS, 2), "draws": draws, "delta": DELTA, "teams": teams}
     data["chernoff_ratio"] = chernoff_ratio()
     if large:
@@ -70,7 +70,13 @@ def _team(found: Snapshot, draws: int) -> dict[str, Any]:
         cell = summarise(means - exact, distances, m)
         cells.append({**cell, "direct_difference": float((means[:DIRECT] - direct).abs().max())})
         bernoulli.append(unconditional(distances, p, draws, generator))
-    return {**found.about(), "snd": exact, "distances": distances.tolist(), "cells": cells, "bernoulli": bernoulli}
+    return {
+        **vars(Checkpoint(*found.about)),
+        "snd": exact,
+        "distances": distances.tolist(),
+        "cells": cells,
+        "bernoulli": bernoulli,
+    }
 
 
 def summarise(errors: Tensor, distances: Tensor, m: int) -> dict[str, float]:

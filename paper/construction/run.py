@@ -28,7 +28,7 @@ from paper.construction.figure import construction_figure
 from paper.construction.numbers import BUILDERS, numbers
 from paper.experiment import Experiment, Outcome, Scale
 from paper.shared.pairloop import Answers, all_pairs, loop_mean
-from paper.shared.seen import one_thread
+from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import conditions, take_turns
 
 SEED, ACTIONS, OBSERVATIONS = 0, 2, 4096
@@ -56,7 +56,7 @@ SIZES: dict[Scale, Sequence[Size]] = {
 }
 
 
-def run(scale: Scale, cells: Cells) -> Outcome:
+def run(scale: Scale, cells: Cells) -> Outcome[Any, Any]:
     """Time builders and metric at every size, on the CPU."""
     rows = [
         cells.get(f"n={size.n}", {**asdict(size), "maker": processor()}, partial(measure, size))

@@ -15,7 +15,7 @@ import torch
 
 from graphsnd.control import audit
 from graphsnd.training.dico import ControlTrainer, load_control
-from paper.shared.seen import pooled
+from paper.shared.rollouts import pooled
 
 ACTIONS = "actions.json"
 OBSERVATIONS = 1024

@@ -21,7 +21,7 @@ from graphsnd.training.dico import ControlSettings, ControlTask, ControlTrainer
 from graphsnd.training.dico.trainer import GRAPHS
 from graphsnd.training.streams import hashed
 from paper.shared.pairloop import Answers, all_pairs, loop_mean
-from paper.shared.seen import one_thread
+from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import conditions, take_turns
 
 ACTIONS, CALLS_A_STEP = 2, 2

@@ -22,7 +22,7 @@ from graphsnd.training.dico import ControlRow, ControlSettings, ControlTask, Con
 from graphsnd.training.dico.task import Group
 from paper.control.logs import of_training
 from paper.control.study import late
-from paper.shared.seen import one_thread
+from paper.shared.rollouts import one_thread
 
 SOUND, DOUBLED, BLIND = "sound", "reads double", "does not look"
 FACTOR = 2.0

@@ -42,7 +42,7 @@ from paper.designs.figure import designs_figure
 from paper.designs.numbers import numbers
 from paper.experiment import Experiment, Outcome, Scale
 from paper.shared.expected import Redrawn, bernoulli_error, regular_error
-from paper.shared.seen import observe, one_thread, pooled
+from paper.shared.rollouts import observe, one_thread, pooled
 from paper.shared.stopwatch import conditions, take_turns
 from paper.training.run import COMMITTED, committed_task, fingerprint
 
@@ -71,7 +71,7 @@ SIZES = {
 }
 
 
-def run(scale: Scale, cells: Cells) -> Outcome:
+def run(scale: Scale, cells: Cells) -> Outcome[Any, Any]:
     """Draw every design on every team, and time what all of them have in common."""
     size = SIZES[scale]
     jobs, sources = make_jobs(size, cells)

@@ -82,7 +82,7 @@ class Subject:
         return "own" in self.label
 
 
-def run(scale: Scale, cells: Cells) -> Outcome:
+def run(scale: Scale, cells: Cells) -> Outcome[Any, Any]:
     """Every graph, then every team on every graph."""
     plan = PLANS[scale]
     small = cells.get("small", {"version": 1}, small_graphs)

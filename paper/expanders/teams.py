@@ -13,7 +13,7 @@ from graphsnd.errors import InputError
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 from graphsnd.teams.files import OBSERVATIONS as SEEN
 from graphsnd.teams.files import load
-from paper.shared.seen import on_own
+from paper.shared.rollouts import on_own
 
 POLICY_SEED, OBSERVATION_SEED, NOISE_SEED, OBSERVATIONS = 42, 43, 44, 4096
 FEATURES, HIDDEN, ACTIONS = 18, 64, 2
@@ -29,7 +29,7 @@ def initial_team(n: int, *, observations: int = OBSERVATIONS, own: bool = False)
         n: Number of agents.
         observations: Shared by all of them.
         own: Show each policy observations of its own instead, so many each. That is the paper's protocol and not
-            equation (1): see :func:`paper.shared.seen.on_own`.
+            equation (1): see :func:`paper.shared.rollouts.on_own`.
 
     Example:
         >>> initial_team(5, observations=16)

@@ -6,21 +6,28 @@ The head of ``claims.yaml`` says what was known by then.
 
 from __future__ import annotations
 
+import importlib
 import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from importlib import resources
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
-from graphsnd.errors import InputError, require
+from graphsnd.errors import InputError
 from paper.experiment import Scale
 from paper.judging.rules import Rule
-from paper.registry import NAMES
+from paper.registry import NAMES, find
 
+CLAIMS = Path(__file__).parents[1] / "claims.yaml"
 KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 TEXTS = ("id", "place", "says", "paper", "experiment", "number", "measured", "note")
 RULES = ("rule", "direction", "correction")
 FIELDS = frozenset({*TEXTS, *RULES, "scales", "finding"})
+
+
+class MissingYamlError(InputError):
+    """PyYAML is not installed; results can be made here and judged elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +39,7 @@ class Claim:
     says: str  # one sentence, in our words
     paper: str  # its value, as the paper has it
     experiment: str  # that measures it
-    number: str  # among the numbers of that experiment
+    number: str  # a field of that experiment's numbers
     measured: str  # how
     scales: tuple[Scale, ...]  # at which the rule may be applied, the largest first
     rule: Rule  # confirmed when it holds
@@ -46,15 +53,15 @@ def load_claims(text: str | None = None) -> tuple[Claim, ...]:
     """Read the claims.
 
     Args:
-        text: YAML; that of ``claims.yaml`` in this package when None.
+        text: YAML; that of ``claims.yaml`` when None.
 
     Raises:
         InputError: Naming the claim and the field that is not as it should be.
-        MissingExtraError: Without PyYAML.
+        MissingYamlError: Without PyYAML.
     """
-    yaml = require("yaml", "reproduce")
+    yaml = _import_yaml()
     if text is None:
-        text = resources.files("paper").joinpath("claims.yaml").read_text(encoding="utf-8")
+        text = CLAIMS.read_text(encoding="utf-8")
     try:
         entries = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -64,6 +71,14 @@ def load_claims(text: str | None = None) -> tuple[Claim, ...]:
     claims = tuple(_claim(entry, at) for at, entry in enumerate(entries, 1))
     _check_unique(claims)
     return claims
+
+
+def _import_yaml() -> Any:
+    try:
+        return importlib.import_module("yaml")
+    except ImportError:
+        fix = "Install it with: pip install pyyaml"
+        raise MissingYamlError("claims.yaml", "to be read by PyYAML", "no such package", fix) from None
 
 
 def _claim(entry: Any, at: int) -> Claim:
@@ -79,6 +94,7 @@ def _claim(entry: Any, at: int) -> Claim:
     texts = {key: _text(entry, key) for key in TEXTS}
     if texts["experiment"] not in NAMES:
         raise InputError(f"{name}.experiment", f"to be one of {', '.join(NAMES)}", repr(texts["experiment"]))
+    _check_number(texts)
     rules = {key: Rule.parse(entry[key], f"{name}.{key}") for key in RULES if key in entry}
     if "rule" not in rules:
         raise InputError(f"{name}.rule", "to say when the claim is confirmed", "nothing")
@@ -87,25 +103,30 @@ def _claim(entry: Any, at: int) -> Claim:
     return Claim(**fields, scales=_scales(entry), finding=finding)
 
 
+def _check_number(texts: dict[str, str]) -> None:
+    numbers = find(texts["experiment"]).numbers
+    known = [field.name for field in fields(numbers)] if numbers else [texts["number"]]
+    if texts["number"] not in known:
+        expected = f"to be a field of {numbers.__module__}.{numbers.__name__}: {', '.join(known)}"
+        raise InputError(f"{texts['id']}.number", expected, repr(texts["number"]))
+
+
 def _text(entry: dict[str, Any], key: str) -> str:
-    found = entry.get(key)
-    if not isinstance(found, str) or not found.strip():
-        fix = "Put it in quotes." if isinstance(found, (int, float)) else ""
-        raise InputError(f"{entry['id']}.{key}", "to be text", "nothing" if found is None else repr(found), fix)
-    return " ".join(found.split())
+    text = entry.get(key)
+    if not isinstance(text, str) or not text.strip():
+        fix = "Put it in quotes." if isinstance(text, (int, float)) else ""
+        raise InputError(f"{entry['id']}.{key}", "to be text", "nothing" if text is None else repr(text), fix)
+    return " ".join(text.split())
 
 
 def _scales(entry: dict[str, Any]) -> tuple[Scale, ...]:
-    found = entry.get("scales")
-    names = [scale.value for scale in Scale]
-    if not isinstance(found, list) or not found or any(one not in names for one in found):
-        raise InputError(f"{entry['id']}.scales", f"to be a list of some of {', '.join(names)}", repr(found))
-    return tuple(scale for scale in reversed(Scale) if scale.value in found)
+    listed, names = entry.get("scales"), [scale.value for scale in Scale]
+    if not isinstance(listed, list) or not listed or any(one not in names for one in listed):
+        raise InputError(f"{entry['id']}.scales", f"to be a list of some of {', '.join(names)}", repr(listed))
+    return tuple(scale for scale in reversed(Scale) if scale.value in listed)
 
 
 def _check_unique(claims: Sequence[Claim]) -> None:
-    seen: set[str] = set()
-    for claim in claims:
-        if claim.id in seen:
-            raise InputError(f"{claim.id}.id", "to be unique", "a second claim with it")
-        seen.add(claim.id)
+    for claim, count in Counter(claim.id for claim in claims).items():
+        if count > 1:
+            raise InputError(f"{claim}.id", "to be unique", f"{count} claims with it")

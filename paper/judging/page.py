@@ -12,9 +12,9 @@ from pathlib import Path
 from graphsnd.plots.origin import provenance
 from graphsnd.plots.style import DPI
 from paper.experiment import Scale
-from paper.judging.rows import claim_row, typeset, words_of
+from paper.judging.claim_row import claim_row, typeset, words_of
+from paper.judging.formatting import SIGNS, machine, took
 from paper.judging.verdicts import Judged, Verdict, counts
-from paper.judging.words import SIGNS, machine, took
 from paper.store import Result, read_results, result_path
 
 TITLE = "Paper against measurement"

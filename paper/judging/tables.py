@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING
 
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from paper.experiment import Scale
+from paper.judging.formatting import SIGNS, interval, measured, took
 from paper.judging.verdicts import Judged, Verdict, counts
-from paper.judging.words import SIGNS, interval, measured
-
-if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
+from paper.store import Result
 
 COLOURS = {
     Verdict.CONFIRMED: "green",
@@ -24,16 +25,12 @@ WIDE = 116  # columns from which the scale has one of its own
 
 
 def verdicts_table(judged: Sequence[Judged], *, width: int) -> Table:
-    """A row for each claim, a block for each experiment.
+    """Return a row for each claim, a block for each experiment.
 
     Args:
         judged: Claims with their verdicts.
         width: Of the terminal, in characters.
     """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
     wide, name = width >= WIDE, min(36, 22 + max(0, width - 80) // 2)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("claim", no_wrap=True)
@@ -51,25 +48,30 @@ def verdicts_table(judged: Sequence[Judged], *, width: int) -> Table:
     return table
 
 
-def verdict_text(verdict: Verdict, *, wide: bool = True) -> Text:
-    """Sign and word in the colour of the verdict, in lines of at most 15 characters unless there is room."""
-    from rich.text import Text
+def list_table(titles: Mapping[str, str], results: Mapping[str, Mapping[Scale, Result]]) -> Table:
+    """Return a row for each experiment: its title, and how long it took at each scale."""
+    table = Table("experiment", "", box=SIMPLE_HEAD, pad_edge=False)
+    for scale in Scale:
+        table.add_column(scale.value, justify="right", no_wrap=True)
+    for name, title in titles.items():
+        times = {scale: took(result.provenance["took_s"]) for scale, result in results[name].items()}
+        table.add_row(name, title, *(times.get(scale, "-") for scale in Scale))
+    return table
 
+
+def verdict_text(verdict: Verdict, *, wide: bool = True) -> Text:
+    """Return sign and word in the colour of the verdict, in lines of at most 15 characters unless there is room."""
     return Text(f"{SIGNS[verdict]} {fill(verdict.value, 40 if wide else 13, subsequent_indent='  ')}", COLOURS[verdict])
 
 
 def summary(judged: Sequence[Judged]) -> Text:
-    """One line: how many of each."""
-    from rich.text import Text
-
-    found = [(count, verdict) for verdict, count in counts(judged).items() if count]
-    parts = [Text(f"{count} {verdict.value}", style=COLOURS[verdict]) for count, verdict in found]
+    """Return one line: the number of claims with each verdict."""
+    decided = [(count, verdict) for verdict, count in counts(judged).items() if count]
+    parts = [Text(f"{count} {verdict.value}", style=COLOURS[verdict]) for count, verdict in decided]
     return Text(f"{len(judged)} claim{'s' * (len(judged) != 1)}: ") + Text(", ").join(parts)
 
 
 def _measured(one: Judged, *, wide: bool) -> Text:
-    from rich.text import Text
-
     if one.number is None:
         return Text("-", style="dim")
     value, ends = measured(one.number), interval(one.number)

@@ -17,8 +17,8 @@ from torch import Tensor
 from graphsnd import bounds, graphs
 from graphsnd.graphs import Graph, pairs
 from graphsnd.training.streams import hashed
+from paper.shared.draws import indicators
 from paper.shared.expected import bernoulli_error, regular_error
-from paper.unbiasedness.run import indicators
 
 THRESHOLD, DELTA = 0.05, 0.1
 D_MAX = 1.0  # of total variation

@@ -33,9 +33,8 @@ from paper.mpe.figure import mpe_figure
 from paper.mpe.numbers import numbers
 from paper.mpe.panel import DRAW_SEED, ESTIMATORS, disconnected, draw, summarise
 from paper.mpe.times import GRAPH_SEED, measure_times
-from paper.shared.seen import observe, one_thread, pooled
+from paper.shared.rollouts import observe, one_thread, pooled, train_cell
 from paper.shared.stopwatch import conditions
-from paper.shared.trained import trained
 
 AGENTS = 10
 REGIMES, PROTOCOLS = ("trained", "random-init"), ("rollout", "noise")
@@ -60,7 +59,7 @@ SIZES = {
 }
 
 
-def run(scale: Scale, cells: Cells) -> Outcome:
+def run(scale: Scale, cells: Cells) -> Outcome[Any, Any]:
     """Train, look at what policies do, draw graphs, and time them."""
     size, task = SIZES[scale], make_task(SIZES[scale])
     looked = {**task.to_dict(), "seeds_of_rollout_and_noise": [ROLLOUT_SEED, NOISE_SEED]}
@@ -90,7 +89,10 @@ def make_task(size: Size) -> Task:
 
 def measure_teams(task: Task, cells: Cells) -> dict[str, Any]:
     """Train, and take the distances of all teams, before and after, on both kinds of observations."""
-    fresh, learner = Trainer(task.make_world("cpu"), task.settings, seeds=task.seeds), trained(task, cells, "training")
+    fresh, learner = (
+        Trainer(task.make_world("cpu"), task.settings, seeds=task.seeds),
+        train_cell(task, cells, "training"),
+    )
     rows = []
     for regime, trainer in zip(REGIMES, (learner, fresh), strict=True):
         for seed in task.seeds:
@@ -149,7 +151,7 @@ def _curve(cells: Cells) -> list[dict[str, Any]]:
 
 def _times(task: Task, cells: Cells, trials: int) -> dict[str, Any]:
     """On the trained team of the first seed, on both kinds of observations."""
-    learner = trained(task, cells, "training")
+    learner = train_cell(task, cells, "training")
     found = {name: measure_times(answers(learner, task.seeds[0], name), trials) for name in PROTOCOLS}
     return {**found, "conditions": conditions(torch.device("cpu"))}
 

@@ -1,14 +1,14 @@
 r"""The navigation teams of the paper's core checks: n agents before and after training, and what they saw.
 
-Independent PPO with the paper's table, in the default world of VMAS. The policies are then let loose once more with a
-seed of its own, and the observations of all agents are pooled: every policy answers all of them, as equation (1) says.
+Independent PPO with the paper's table, in the default world of VMAS. The policies then act once more with a seed of
+their own, and the observations of all agents are pooled: every policy answers all of them, as equation (1) says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,9 +19,9 @@ from graphsnd.teams import StackedTeam
 from graphsnd.training import Evaluation, Settings, Task, Trainer, evaluate_team, preset
 from paper.cells import Cells
 from paper.experiment import Scale
-from paper.shared.seen import observe, one_thread
-from paper.shared.trained import trained
+from paper.shared.rollouts import observe, one_thread, train_cell
 
+T = TypeVar("T")
 TRAINING_SEED, ROLLOUT_SEED = 0, 42
 
 _TABLE = preset("navigation").settings.replace(diversity_every=0)
@@ -30,6 +30,16 @@ SETTINGS: dict[Scale, Settings] = {
     Scale.LAPTOP: _TABLE.replace(iterations=40),
     Scale.PAPER: _TABLE.replace(iterations=100),
 }
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a reader wants to know of a team at one point of its training; rows of experiments add to it."""
+
+    iteration: int
+    observations: int
+    reward: float
+    solved: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +53,7 @@ class Snapshot:
 
     @torch.no_grad()
     def behavior(self) -> Gaussian:
-        """What all policies would do on all observations.
+        """Return what all policies would do on all observations.
 
         Answers are the float32 that the policies give; they are kept in float64, and so are the distances.
         """
@@ -52,19 +62,15 @@ class Snapshot:
             raise InputError("team", "of Gaussian policies", repr(answers))
         return Gaussian(answers.loc.double(), answers.scale.double())
 
-    def about(self) -> dict[str, Any]:
-        """What a reader wants to know of the team, ready for JSON."""
-        found = self.evaluation
-        return {
-            "iteration": self.iteration,
-            "observations": len(self.observations),
-            "reward": found.reward,
-            "solved": found.solved_at_end,
-        }
+    @property
+    def about(self) -> tuple[int, int, float, float | None]:
+        """Return the fields of a :class:`Checkpoint`, the first of every row about it."""
+        evaluation = self.evaluation
+        return self.iteration, len(self.observations), evaluation.reward, evaluation.solved_at_end
 
 
 def checkpoints(scale: Scale) -> tuple[int, int]:
-    """The iterations at which teams are looked at: the first and the last.
+    """Return the iterations at which teams are compared: the first and the last.
 
     Example:
         >>> checkpoints(Scale.PAPER)
@@ -74,9 +80,10 @@ def checkpoints(scale: Scale) -> tuple[int, int]:
 
 
 def task(n: int, scale: Scale) -> Task:
-    """The training of ``n`` agents.
+    """Return the training of ``n`` agents.
 
-    Every rollout of 128 steps begins anew, so that a time limit of 200 steps would never be met and none is set.
+    Every rollout of 128 steps begins with new episodes, so that a time limit of 200 steps would never be met and none
+    is set.
 
     Example:
         >>> task(4, Scale.PAPER).settings.samples
@@ -86,7 +93,7 @@ def task(n: int, scale: Scale) -> Task:
 
 
 def snapshot(scale: Scale, cells: Cells, n: int, iteration: int) -> Snapshot:
-    """A team of ``n`` agents at one of the :func:`checkpoints`, trained now if it has not been.
+    """Return a team of ``n`` agents at one of the :func:`checkpoints`, trained now if it has not been.
 
     Args:
         scale: Which training.
@@ -100,40 +107,41 @@ def snapshot(scale: Scale, cells: Cells, n: int, iteration: int) -> Snapshot:
 
     Example:
         >>> import pathlib, tempfile
-        >>> found = snapshot(Scale.SMOKE, Cells(pathlib.Path(tempfile.mkdtemp())), 3, 0)
-        >>> found.behavior()
+        >>> snapshot(Scale.SMOKE, Cells(pathlib.Path(tempfile.mkdtemp())), 3, 0).behavior()
         Gaussian(agents=3, observations=384)
     """
     if iteration not in checkpoints(scale):
         raise InputError("iteration", f"to be one of {checkpoints(scale)}", iteration)
     job = task(n, scale)
     with one_thread():
-        trainer = trained(job, cells, f"team,n={n}") if iteration else _untrained(job)
+        if iteration:
+            trainer = train_cell(job, cells, f"team,n={n}")
+        else:
+            trainer = Trainer(job.make_world("cpu"), job.settings, seeds=job.seeds)
         team, steps = trainer.team(TRAINING_SEED), job.settings.steps
-        seen = observe(team, trainer.world, steps=steps, seed=ROLLOUT_SEED)
-        found = evaluate_team(team, trainer.world, steps=steps, seed=ROLLOUT_SEED, deterministic=False)
-    return Snapshot(trainer.iteration, team, seen.flatten(0, -2), found)
+        observations = observe(team, trainer.world, steps=steps, seed=ROLLOUT_SEED).flatten(0, -2)
+        evaluation = evaluate_team(team, trainer.world, steps=steps, seed=ROLLOUT_SEED, deterministic=False)
+    return Snapshot(trainer.iteration, team, observations, evaluation)
 
 
 def at_checkpoints(
-    scale: Scale, cells: Cells, n: int, settings: dict[str, Any], make: Callable[[Snapshot], Any]
-) -> list[Any]:
-    """What ``make`` finds in the team of ``n`` agents at both :func:`checkpoints`, each a cell.
+    scale: Scale, cells: Cells, n: int, settings: dict[str, Any], make: Callable[[Snapshot], T], kind: type[T]
+) -> list[T]:
+    """Return what ``make`` computes for the team of ``n`` agents at both :func:`checkpoints`, each a cell.
 
     Args:
         scale: Which training.
         cells: Where cells are kept.
         n: Number of agents.
-        settings: What else the cells depend on.
-        make: Gives something ready for JSON.
+        settings: What else the cells depend on, ready for JSON.
+        make: Computes a row.
+        kind: Its type.
     """
 
-    def cell(iteration: int) -> Any:
+    def cell(iteration: int) -> T:
         about = {**task(n, scale).to_dict(), "iteration": iteration, "rollout_seed": ROLLOUT_SEED, **settings}
-        return cells.get(f"n={n},iteration={iteration}", about, lambda: make(snapshot(scale, cells, n, iteration)))
+        return cells.get(
+            f"n={n},iteration={iteration}", about, lambda: make(snapshot(scale, cells, n, iteration)), kind
+        )
 
     return [cell(iteration) for iteration in checkpoints(scale)]
-
-
-def _untrained(job: Task) -> Trainer:
-    return Trainer(job.make_world("cpu"), job.settings, seeds=job.seeds)

@@ -17,7 +17,7 @@ from graphsnd.errors import InputError
 from graphsnd.metric import graph_snd, snd
 from paper.expanders.teams import initial_team
 from paper.shared.pairloop import Answers, all_pairs, loop_mean, some_pairs
-from paper.shared.seen import one_thread
+from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import conditions, take_turns
 
 GRAPH_SEED = 44

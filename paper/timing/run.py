@@ -58,7 +58,7 @@ GPU: dict[Scale, Sequence[Size]] = {
 GPU_FILE = Path("timing") / "gpu.json"
 
 
-def run(scale: Scale, cells: Cells) -> Outcome:
+def run(scale: Scale, cells: Cells) -> Outcome[Any, Any]:
     """Time every size on this machine's CPU, and on its GPU or from the file of a machine that has one."""
     machines: dict[str, Any] = {}
     sources: tuple[str, ...] = ()

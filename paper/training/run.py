@@ -33,9 +33,8 @@ from paper.cells import Cells
 from paper.experiment import Experiment, Outcome, Scale
 from paper.shared.expected import bernoulli_error
 from paper.shared.pairloop import Answers, all_pairs, loop_mean, some_pairs
-from paper.shared.seen import observe, on_own, one_thread, pooled
+from paper.shared.rollouts import observe, on_own, one_thread, pooled, train_cell
 from paper.shared.stopwatch import conditions, take_turns
-from paper.shared.trained import trained
 from paper.training.figure import training_figure
 from paper.training.numbers import numbers
 
@@ -69,7 +68,7 @@ SIZES = {
 }
 
 
-def run(scale: Scale, cells: Cells) -> Outcome:
+def run(scale: Scale, cells: Cells) -> Outcome[Any, Any]:
     """Train, or read the log of the committed run; then look at the first and the last team of every seed."""
     size = SIZES[scale]
     sources = (f"results/{COMMITTED}",) if scale is Scale.PAPER else ()
@@ -79,7 +78,7 @@ def run(scale: Scale, cells: Cells) -> Outcome:
             task = committed_task(folder)
         else:
             folder, task = cells.folder("training"), make_task(size)
-            trained(task, cells, "training")
+            train_cell(task, cells, "training")
         ends, times = [], []
         for seed in task.seeds:
             about = {**task.to_dict(), "observations": size.observations, "seeds_here": [ROLLOUT_SEED, GRAPH_SEED]}

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,13 +20,13 @@ from torch import Tensor
 
 from graphsnd import graphs
 from graphsnd.behavior import Gaussian
-from graphsnd.graphs import Graph, Sampling, pairs
-from graphsnd.graphs.draws import geometric_skips
+from graphsnd.graphs import Graph, Sampling
 from graphsnd.metric import edge_distances, graph_snd, horvitz_thompson, snd
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.experiment import Experiment, Outcome, Scale
-from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Snapshot, at_checkpoints
+from paper.shared.draws import indicators, many_bernoulli
+from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Checkpoint, Snapshot, at_checkpoints
 from paper.unbiasedness.figure import figure
 from paper.unbiasedness.numbers import Z95, numbers
 
@@ -40,11 +39,11 @@ DIRECT = 8  # graphs of every cell whose estimate is also computed by the kernel
 SMALL = 4  # agents whose graphs are all enumerated
 
 
-def run(scale: Scale, cells: Cells) -> Outcome:
+def run(scale: Scale, cells: Cells) -> Outcome[Any, Any]:
     """Estimate SND of both teams from many graphs at every probability."""
     draws, long = DRAWS[scale], LONG[scale]
     settings = {"draws": draws, "long": long, "probabilities": PROBABILITIES, "draw_seed": DRAW_SEED}
-    teams = at_checkpoints(scale, cells, AGENTS, settings, lambda found: _team(found, draws, long))
+    teams = at_checkpoints(scale, cells, AGENTS, settings, lambda found: _team(found, draws, long), dict)
     data = {"agents": AGENTS, "pairs": math.comb(AGENTS, 2), "draws": draws, "long": long, "teams": teams}
     return Outcome(data, numbers(teams), (TRAINING_SEED, ROLLOUT_SEED, DRAW_SEED))
 
@@ -67,32 +66,7 @@ def _team(found: Snapshot, draws: int, long: int) -> dict[str, Any]:
             }
         )
     values = {"snd": exact, "distances": distances.tolist(), "enumerated_bias": enumerate_bias(behavior)}
-    return {**found.about(), **values, "cells": cells}
-
-
-def indicators(drawn: Sequence[Graph]) -> Tensor:
-    """Which pairs each of some graphs has: float64 ``[graphs, pairs]`` of 0 and 1, pairs in lexicographic order.
-
-    Example:
-        >>> indicators([graphs.complete(3), graphs.cliques([0, 0, 1])]).tolist()
-        [[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]]
-    """
-    chosen = torch.zeros(len(drawn), drawn[0].pairs, dtype=torch.float64)
-    for row, graph in zip(chosen, drawn, strict=True):
-        row[pairs.rank(graph.edges, graph.n)] = 1
-    return chosen
-
-
-def many_bernoulli(n: int, p: float, draws: int, generator: torch.Generator) -> Tensor:
-    """The :func:`indicators` of many Bernoulli graphs, drawn as one long row of trials with the library's sampler.
-
-    Example:
-        >>> many_bernoulli(8, 0.5, 3, hashed(0)).shape
-        torch.Size([3, 28])
-    """
-    chosen = torch.zeros(draws, pairs.pair_count(n), dtype=torch.float64)
-    chosen.view(-1)[geometric_skips(chosen.numel(), p, generator)] = 1
-    return chosen
+    return {**vars(Checkpoint(*found.about)), **values, "cells": cells}
 
 
 def estimates(chosen: Tensor, distances: Tensor, p: float) -> Tensor:

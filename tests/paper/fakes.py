@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -13,30 +15,46 @@ from paper import Cells, Claim, Experiment, Number, Outcome, Rule, Scale
 SIZES = {Scale.SMOKE: (2,), Scale.LAPTOP: (2, 3), Scale.PAPER: (2, 3, 4)}
 
 
-def draw(data: dict[str, Any]) -> Figure:
+@dataclass(frozen=True)
+class Square:
+    n: int
+    square: int
+
+
+@dataclass(frozen=True)
+class Data:
+    rows: tuple[Square, ...]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    largest: Number
+    smallest: Number | None = None
+
+
+def draw(data: Data) -> Figure:
     figure = new_figure(4, 2)
-    figure.subplots().plot([row["n"] for row in data["rows"]], [row["square"] for row in data["rows"]])
+    figure.subplots().plot([row.n for row in data.rows], [row.square for row in data.rows])
     return figure
 
 
 def squares(
     name: str = "recovery", *, made: list[int] | None = None, before: Callable[[int], None] = lambda n: None
-) -> Experiment:
+) -> Experiment[Data, Numbers]:
     """Squares of small numbers; ``made`` collects those that were computed, ``before`` may interrupt."""
 
-    def cell(n: int) -> dict[str, int]:
+    def cell(n: int) -> Square:
         before(n)
         if made is not None:
             made.append(n)
-        return {"n": n, "square": n * n}
+        return Square(n, n * n)
 
-    def run(scale: Scale, cells: Cells) -> Outcome:
-        rows = [cells.get(f"n={n}", {"n": n}, lambda n=n: cell(n)) for n in SIZES[scale]]
-        largest = max(row["square"] for row in rows)
-        numbers = {"largest": Number(largest, largest - 1, largest + 1, "x", "range of <cells>")}
-        return Outcome({"rows": rows}, numbers, (0, 1))
+    def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+        rows = tuple(cells.get(f"n={n}", {"n": n}, partial(cell, n), Square) for n in SIZES[scale])
+        largest = max(row.square for row in rows)
+        return Outcome(Data(rows), Numbers(Number.around(largest, 1, "range of <cells>", unit="x")), (0, 1))
 
-    return Experiment(name, f"Squares in {name}", run, draw)
+    return Experiment(name, f"Squares in {name}", run, draw, Data, Numbers)
 
 
 def claim(id: str = "nine", rule: dict[str, Any] | None = None, **changes: Any) -> Claim:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from graphsnd.errors import InputError, MissingExtraError
-from paper import Claim, Experiment, Scale
+from graphsnd.errors import InputError
+from paper import Claim, Scale
+from paper.judging.claims import MissingYamlError
 from tests.paper.fakes import claim, squares
 
 
@@ -21,10 +22,10 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def _replace(monkeypatch: pytest.MonkeyPatch, claims: tuple[Claim, ...], find: Callable[[str], Experiment]) -> None:
+def _replace(monkeypatch: pytest.MonkeyPatch, claims: tuple[Claim, ...], find: Callable[[str], Any]) -> None:
     monkeypatch.setattr("paper.registry.NAMES", ("recovery", "timing"))
-    monkeypatch.setattr("paper.find", find)
-    monkeypatch.setattr("paper.judging.claims.load_claims", lambda: claims)
+    monkeypatch.setattr("paper.cli.find", find)
+    monkeypatch.setattr("paper.cli.load_claims", lambda: claims)
 
 
 def options(folder: Path) -> tuple[Any, ...]:
@@ -32,7 +33,7 @@ def options(folder: Path) -> tuple[Any, ...]:
 
 
 def test_a_run_tells_judges_and_writes(run: Any, made: list[int], tmp_path: Path) -> None:
-    result = run("reproduce", "--scale", "laptop", *options(tmp_path))
+    result = run("run", "--scale", "laptop", *options(tmp_path))
     assert result.exit_code == 0, result.output
     assert made == [2, 3, 2, 3]
     assert "2 experiments at laptop scale" in result.stderr
@@ -46,34 +47,34 @@ def test_a_run_tells_judges_and_writes(run: Any, made: list[int], tmp_path: Path
 
 def test_finished_ones_are_left_and_again_repeats(run: Any, made: list[int], tmp_path: Path) -> None:
     for extra, expected, there in (((), [2], False), ((), [2], True), (("--again",), [2, 2], False)):
-        result = run("reproduce", "recovery", "--scale", "smoke", *options(tmp_path), *extra)
+        result = run("run", "recovery", "--scale", "smoke", *options(tmp_path), *extra)
         assert result.exit_code == 0, result.output
         assert made == expected
         assert ("already there" in result.stderr) == there
 
 
 def test_verdicts_only(run: Any, made: list[int], tmp_path: Path) -> None:
-    run("reproduce", "recovery", "--scale", "smoke", *options(tmp_path))
-    run("reproduce", "recovery", "--scale", "laptop", *options(tmp_path))
+    run("run", "recovery", "--scale", "smoke", *options(tmp_path))
+    run("run", "recovery", "--scale", "laptop", *options(tmp_path))
     pages = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").glob("*.html")}
-    result = run("reproduce", "--verdicts", *options(tmp_path))
+    result = run("verdicts", *options(tmp_path)[:2])
     assert result.exit_code == 0, result.output
     assert "3 claims: 1 confirmed, 2 not measured" in result.stdout
     assert "✓ confirmed" in result.stdout
-    small = run("reproduce", "--verdicts", "recovery", "--scale", "smoke", *options(tmp_path))
+    small = run("verdicts", "recovery", "--scale", "smoke", *options(tmp_path)[:2])
     assert "2 claims: 1 not confirmed, 1 not measured" in small.stdout
     assert pages == {path: path.stat().st_mtime_ns for path in (tmp_path / "results").glob("*.html")}
 
 
 def test_verdicts_without_results_say_where_to_look(run: Any, made: list[int], tmp_path: Path) -> None:
-    result = run("reproduce", "--verdicts", *options(tmp_path))
+    result = run("verdicts", *options(tmp_path)[:2])
     assert result.exit_code == 2
     assert "`--out`" in result.stderr
 
 
 def test_the_list(run: Any, made: list[int], tmp_path: Path) -> None:
-    run("reproduce", "recovery", "--scale", "smoke", *options(tmp_path))
-    result = run("reproduce", "--list", *options(tmp_path))
+    run("run", "recovery", "--scale", "smoke", *options(tmp_path))
+    result = run("list", *options(tmp_path)[:2])
     assert result.exit_code == 0, result.output
     assert "Squares in timing" in result.stdout
     assert " s " in result.stdout
@@ -86,7 +87,7 @@ def test_one_that_cannot_run_does_not_stop_the_others(
         raise InputError("results", "with the logs of the GPU runs", "none")
 
     _replace(monkeypatch, (claim(),), lambda name: squares(name, before=fail if name == "recovery" else bool))
-    result = run("reproduce", "--scale", "smoke", *options(tmp_path))
+    result = run("run", "--scale", "smoke", *options(tmp_path))
     assert result.exit_code == 2
     assert "recovery: Expected `results` with the logs" in result.stderr
     assert (tmp_path / "results" / "timing" / "smoke.json").is_file()
@@ -98,35 +99,36 @@ def test_ctrl_c_says_how_to_go_on(run: Any, monkeypatch: pytest.MonkeyPatch, tmp
         raise KeyboardInterrupt
 
     _replace(monkeypatch, (claim(),), lambda name: squares(name, before=stop))
-    result = run("reproduce", "--scale", "smoke", *options(tmp_path))
+    result = run("run", "--scale", "smoke", *options(tmp_path))
     assert result.exit_code == 130
-    assert "stopped in recovery; go on with the same command" in result.stderr
+    assert "stopped in recovery; the same command resumes" in result.stderr
 
 
 def test_without_pyyaml_it_runs_and_does_not_judge(
     run: Any, made: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def missing() -> None:
-        raise MissingExtraError("yaml", "reproduce")
+        raise MissingYamlError("claims.yaml", "to be read", "no PyYAML")
 
-    monkeypatch.setattr("paper.judging.claims.load_claims", missing)
-    result = run("reproduce", "timing", "--scale", "smoke", *options(tmp_path))
+    monkeypatch.setattr("paper.cli.load_claims", missing)
+    result = run("run", "timing", "--scale", "smoke", *options(tmp_path))
     assert (result.exit_code, made) == (0, [2])
     assert "no verdicts" in result.stderr
-    assert "graphsnd[reproduce]" in result.stderr
-    assert run("reproduce", "--verdicts", *options(tmp_path)).exit_code == 2
+    assert "PyYAML" in result.stderr
+    assert run("verdicts", *options(tmp_path)[:2]).exit_code == 2
 
 
-def test_bad_input_is_one_line(run: Any, made: list[int], tmp_path: Path) -> None:
-    for arguments, words in ((("recover",), "`name`"), (("--scale", "huge"), "`--scale`")):
-        result = run("reproduce", *arguments, *options(tmp_path))
-        assert result.exit_code == 2
-        assert words in result.stderr
-        assert len(result.stderr.splitlines()) == 1
+def test_bad_input_ends_before_anything_runs(run: Any, made: list[int], tmp_path: Path) -> None:
+    result = run("run", "recover", *options(tmp_path))
+    assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+    assert "`name`" in result.stderr
+    result = run("run", "--scale", "huge", *options(tmp_path))
+    assert result.exit_code == 2
+    assert "--scale" in result.stderr
     assert made == []
 
 
 def test_json_is_complete(run: Any, made: list[int], tmp_path: Path) -> None:
-    run("reproduce", "recovery", "--scale", "smoke", *options(tmp_path))
+    run("run", "recovery", "--scale", "smoke", *options(tmp_path))
     found = json.loads((tmp_path / "results" / "recovery" / "smoke.json").read_text())
     assert {"experiment", "title", "scale", "provenance", "sources", "numbers", "data"} <= found.keys()

@@ -14,7 +14,7 @@ import pytest
 
 from graphsnd.errors import InputError
 from paper import Number, Outcome, Scale, find, read_result, registry, run
-from tests.paper.fakes import draw, squares
+from tests.paper.fakes import Data, Numbers, draw, squares
 
 
 def go(folder: Path, **options: Any) -> Any:
@@ -35,7 +35,7 @@ def test_a_run_writes_its_result_its_provenance_and_a_figure(tmp_path: Path) -> 
     assert found["numbers"] == {"largest": expected}
     assert found["data"]["rows"][2] == {"n": 4, "square": 16}
     about = found["provenance"]
-    assert about["command"] == "graphsnd reproduce recovery --scale paper"
+    assert about["command"] == "python -m paper run recovery --scale paper"
     assert about["seeds"] == [0, 1]
     assert {"commit", "dirty", "versions", "hardware", "date", "took_s"} <= about.keys()
     assert str(tmp_path) not in path.read_text()
@@ -129,7 +129,7 @@ def test_a_figure_that_fails_keeps_the_result(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [Number(float("nan")), Number(1.0, 2.0, 1.0), Number(1.0, high=float("inf"))])
 def test_numbers_that_are_none(tmp_path: Path, number: Number) -> None:
-    bad = dataclasses.replace(squares(), run=lambda scale, cells: Outcome({"rows": []}, {"largest": number}))
+    bad = dataclasses.replace(squares(), run=lambda scale, cells: Outcome(Data(()), Numbers(number)))
     with pytest.raises(InputError, match=r"recovery\.largest"):
         go(tmp_path, experiment=bad)
     assert not (tmp_path / "results" / "recovery").exists()
@@ -142,10 +142,10 @@ def test_numpy_scalars_and_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (committed / "control" / "about.json").write_text(json.dumps(told))
     monkeypatch.setattr("paper.runner.RESULTS", committed)
 
-    def read(scale: Scale, cells: Any) -> Outcome:
+    def read(scale: Scale, cells: Any) -> Outcome[Data, Numbers]:
         assert cells.results == committed
         sources = ("results/control", "results/other.csv")
-        return Outcome({"rows": []}, {"largest": Number(np.float32(0.5), np.int64(0), np.float64(1))}, sources=sources)
+        return Outcome(Data(()), Numbers(Number(np.float32(0.5), np.int64(0), np.float64(1))), sources=sources)
 
     result = go(tmp_path, experiment=dataclasses.replace(squares(), run=read, figure=draw))
     del told["private"]
@@ -173,7 +173,7 @@ def test_names() -> None:
 
 def test_a_module_that_is_missing_or_strange(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "NAMES", (*registry.NAMES, "no-such", "cells"))
-    with pytest.raises(InputError, match=r"no module paper\.no_such"):
+    with pytest.raises(ModuleNotFoundError, match=r"paper\.no_such"):
         find("no-such")
     with pytest.raises(InputError, match="EXPERIMENT called 'cells'"):
         find("cells")

@@ -21,7 +21,7 @@ COMMITTED = Path(__file__).parents[2] / "paper" / "results"
 def test_smoke(name: str, tmp_path: Path) -> None:
     runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
     folders = ["--out", str(tmp_path / "results"), "--work", str(tmp_path / "work")]
-    done = runner.invoke(app, ["reproduce", name, "--scale", "smoke", *folders], catch_exceptions=False)
+    done = runner.invoke(app, ["run", name, "--scale", "smoke", *folders], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     result = read_result(tmp_path / "results" / name / "smoke.json")
     assert (result.experiment, result.scale) == (name, Scale.SMOKE)
@@ -29,7 +29,7 @@ def test_smoke(name: str, tmp_path: Path) -> None:
     mine = [claim for claim in load_claims() if claim.experiment == name and Scale.SMOKE in claim.scales]
     judged = judge_all(mine, tmp_path / "results")
     assert {one.claim.id for one in judged if one.verdict is Verdict.NOT_MEASURED} <= COARSE
-    page = verdicts_page(judged, tmp_path / "results", command="graphsnd reproduce")
+    page = verdicts_page(judged, tmp_path / "results", command="python -m paper run")
     assert str(tmp_path) not in page + result.title
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from paper import Family, Row, ablation, degrees, initial_team, summarise
+from paper.expanders import Family, Row, ablation, degrees, initial_team, summarise
 from paper.expanders.families import build
 from paper.expanders.teams import mean_actions
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from graphsnd.errors import InputError, MissingExtraError
+from graphsnd.errors import InputError
 from paper import NAMES, Scale, load_claims
+from paper.judging.claims import MissingYamlError
 
 ENTRY: dict[str, Any] = {
     "id": "zero-error",
@@ -39,6 +40,7 @@ def test_a_claim() -> None:
     ({"place": None}, "zero-error.place"),
     ({"note": " "}, "zero-error.note"),
     ({"experiment": "recover"}, "zero-error.experiment"),
+    ({"number": "smallest_error"}, "zero-error.number.*paper.recovery.Numbers: largest_error"),
     ({"scales": []}, "zero-error.scales"),
     ({"scales": ["huge"]}, "zero-error.scales"),
     ({"scales": "paper"}, "zero-error.scales"),
@@ -70,9 +72,9 @@ def test_ids_are_unique() -> None:
         load_claims(yaml.safe_dump([ENTRY, ENTRY]))
 
 
-def test_without_pyyaml_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyyaml_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(MissingExtraError, match=r"graphsnd\[reproduce\]"):
+    with pytest.raises(MissingYamlError, match="pip install pyyaml"):
         load_claims("[]")
 
 

@@ -65,7 +65,7 @@ def judged(tmp_path: Path) -> list[Judged]:
 
 
 def test_every_claim_has_a_row_with_its_verdict(judged: list[Judged], tmp_path: Path) -> None:
-    page = verdicts_page(judged, tmp_path, command="graphsnd reproduce")
+    page = verdicts_page(judged, tmp_path, command="python -m paper run")
     outline = Outline(page)
     assert outline.open == []
     assert outline.rows == [
@@ -82,18 +82,18 @@ def test_every_claim_has_a_row_with_its_verdict(judged: list[Judged], tmp_path: 
         "range of &lt;cells&gt;",
         "laptop scale",
     )
-    for words in (*told, 'href="#figure-recovery-laptop"', "graphsnd reproduce recovery --scale laptop"):
+    for words in (*told, 'href="#figure-recovery-laptop"', "python -m paper run recovery --scale laptop"):
         assert words in row, words
     assert "exactly 9" in row
     assert "Arithmetic." in row
     assert '<p class="told">It is' not in row  # findings are about the paper's scale
     last = page[page.index('<tr id="later"') :]
     assert '<p class="told">It waits for 9.0&' in last
-    assert "graphsnd reproduce mpe --scale paper" in last
+    assert "python -m paper run mpe --scale paper" in last
 
 
 def test_the_page_needs_no_other_file_and_no_script(judged: list[Judged], tmp_path: Path) -> None:
-    page = verdicts_page(judged, tmp_path, command="graphsnd reproduce")
+    page = verdicts_page(judged, tmp_path, command="python -m paper run")
     outline = Outline(page)
     assert outline.tags["script"] == 0
     assert len(outline.sources) == len(set(outline.sources)) == 2  # each figure once
@@ -105,7 +105,7 @@ def test_the_page_needs_no_other_file_and_no_script(judged: list[Judged], tmp_pa
 
 
 def test_the_filter_is_a_style_sheet(judged: list[Judged], tmp_path: Path) -> None:
-    page = verdicts_page(judged, tmp_path, command="graphsnd reproduce")
+    page = verdicts_page(judged, tmp_path, command="python -m paper run")
     assert page.count('type="radio"') == 1 + len(Verdict)
     assert page.count(" checked>") == 1
     for verdict in Verdict:
@@ -117,7 +117,7 @@ def test_the_filter_is_a_style_sheet(judged: list[Judged], tmp_path: Path) -> No
 def test_one_scale_and_no_figures(judged: list[Judged], tmp_path: Path) -> None:
     for png in tmp_path.rglob("*.png"):
         png.unlink()
-    page = verdicts_page(judged, tmp_path, command="graphsnd reproduce", scale=Scale.LAPTOP)
+    page = verdicts_page(judged, tmp_path, command="python -m paper run", scale=Scale.LAPTOP)
     assert "run at laptop scale" in page
     assert Outline(page).tags["img"] == 0
     assert "#figure" not in page
@@ -148,7 +148,7 @@ def test_the_table_in_the_terminal(judged: list[Judged], width: int) -> None:
 def test_a_browser_finds_nothing_to_complain_about(judged: list[Judged], tmp_path: Path) -> None:
     assert CHROMIUM is not None
     path = tmp_path / "page.html"
-    path.write_text(verdicts_page(judged, tmp_path, command="graphsnd reproduce"), encoding="utf-8")
+    path.write_text(verdicts_page(judged, tmp_path, command="python -m paper run"), encoding="utf-8")
     options = ("--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}")
     done = subprocess.run(
         [CHROMIUM, *options, "--enable-logging=stderr", "--dump-dom", path.as_uri()],

@@ -15,7 +15,7 @@ from graphsnd.worlds import Navigation
 from paper.cells import Cells
 from paper.experiment import Scale
 from paper.shared import navigation
-from paper.shared.navigation import SETTINGS, Snapshot, at_checkpoints, checkpoints, snapshot, task
+from paper.shared.navigation import SETTINGS, Checkpoint, Snapshot, at_checkpoints, checkpoints, snapshot, task
 
 SMOKE = Scale.SMOKE
 
@@ -73,7 +73,7 @@ def test_training_moves_the_team(pair: tuple[Snapshot, Snapshot]) -> None:
     before, after = pair
     assert (before.iteration, after.iteration) == (0, SETTINGS[SMOKE].iterations)
     assert float(gs.snd(after.behavior())) > float(gs.snd(before.behavior())) > 0
-    assert before.about()["observations"] == len(before.observations)
+    assert Checkpoint(*before.about).observations == len(before.observations)
 
 
 def test_a_stopped_training_continues_to_the_same_team(pair: tuple[Snapshot, Snapshot], tmp_path: Path) -> None:
@@ -93,9 +93,9 @@ def test_an_interrupted_training_is_not_measured(tmp_path: Path, monkeypatch: py
         result = train(job, folder, resume=resume)  # type: ignore[arg-type]
         return Trained(result.trainer, False, 0.0)
 
-    monkeypatch.setattr("paper.shared.trained.train", stopped)
+    monkeypatch.setattr("paper.shared.rollouts.train", stopped)
     with pytest.raises(KeyboardInterrupt):
-        at_checkpoints(SMOKE, Cells(tmp_path), 2, {}, lambda found: found.iteration)
+        at_checkpoints(SMOKE, Cells(tmp_path), 2, {}, lambda found: found.iteration, int)
     assert sorted(path.name for path in tmp_path.glob("*.json")) == ["n=2,iteration=0.json"]
 
 
@@ -107,7 +107,7 @@ def test_cells_are_made_once_for_the_same_settings(tmp_path: Path) -> None:
         return found.iteration
 
     for draws in (5, 5, 6):
-        assert at_checkpoints(SMOKE, Cells(tmp_path), 2, {"draws": draws}, make) == list(checkpoints(SMOKE))
+        assert at_checkpoints(SMOKE, Cells(tmp_path), 2, {"draws": draws}, make, int) == list(checkpoints(SMOKE))
     assert made == [0, SETTINGS[SMOKE].iterations] * 2
 
 

@@ -17,15 +17,14 @@ import graphsnd as gs
 from paper.cells import Cells
 from paper.experiment import Outcome, Scale
 from paper.judging.claims import load_claims
-from paper.recovery.propositions import random_team
+from paper.propositions import random_team
+from paper.shared.draws import indicators, many_bernoulli
 from paper.unbiasedness.run import (
     EXPERIMENT,
     PROBABILITIES,
     cancellation,
     enumerate_bias,
     estimates,
-    indicators,
-    many_bernoulli,
     numbers,
     summarise,
 )

@@ -1,8 +1,9 @@
-"""The paper's statements about Graph-SND on a fixed graph, tried on small teams and many graphs."""
+"""The paper's propositions about Graph-SND on a fixed graph, checked on small teams and many graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import networkx
@@ -20,24 +21,60 @@ OBSERVATIONS = 24
 KNN = [(n, k) for n in (16, 64, 256) for k in (1, 3, 8)]
 
 
+@dataclass(frozen=True)
+class Renaming:
+    """How much Graph-SND changes when agents are renamed (Proposition 5)."""
+
+    automorphisms: int  # that were tried
+    change: float  # the largest under one of them
+    other: float  # the largest under a random renaming that is none, without which ``change`` would say nothing
+
+
+@dataclass(frozen=True)
+class Propositions:
+    """What was measured of each proposition."""
+
+    nonnegativity_failures: int
+    renaming: Renaming
+    partition_error: float
+    distances_beyond_edges: list[int]  # of each graph
+    knn_edges_share: list[float]  # of each graph
+
+
+def check_propositions(cases: int, seed: int) -> Propositions:
+    """Check all of them.
+
+    Args:
+        cases: Random teams of a proposition.
+        seed: Of teams and graphs.
+    """
+    return Propositions(
+        nonnegativity_failures(cases, seed),
+        renaming_changes(seed),
+        partition_error(cases // 4, seed),
+        distances_beyond_edges(seed),
+        knn_edges_share(seed),
+    )
+
+
 def random_team(n: int, generator: torch.Generator) -> Gaussian:
-    """Agents with nothing in common, in float64."""
+    """Return agents with nothing in common, in float64."""
     loc = torch.randn(OBSERVATIONS, n, 2, generator=generator, dtype=torch.float64)
     return Gaussian(loc, torch.rand(n, 2, generator=generator, dtype=torch.float64))
 
 
-def picked(team: Gaussian, agents: Tensor) -> Gaussian:
-    """The team whose agent i is agent ``agents[i]`` of another; an agent may be picked twice."""
+def pick_agents(team: Gaussian, agents: Tensor) -> Gaussian:
+    """Return the team whose agent i is agent ``agents[i]`` of another; an agent may be picked twice."""
     return Gaussian(team.loc[..., agents, :], team.scale[..., agents, :])
 
 
 def backends() -> list[str]:
-    """The kernels that this machine can run on the CPU."""
+    """Return the kernels that this machine can run on the CPU."""
     return [name for name, missing in kernels.available().items() if missing is None and name != "gpu"]
 
 
 def nonnegativity_failures(cases: int, seed: int) -> int:
-    """How often Graph-SND has a wrong sign, or is zero where it should not be, or the reverse (Proposition 3).
+    """Count how often Graph-SND has a wrong sign, or is zero where it should not be, or the reverse (Proposition 3).
 
     Agents come in kinds, weights may be 0, and so may be all of them. Graph-SND should be 0 exactly where every edge
     with weight joins two agents of a kind, which includes the convention for graphs without weight.
@@ -55,14 +92,14 @@ def nonnegativity_failures(cases: int, seed: int) -> int:
         weights = torch.rand(drawn.m, generator=generator) * (torch.rand(drawn.m, generator=generator) < 0.5)
         i, j = drawn.edges[weights > 0].T
         zero = bool((kinds[i] == kinds[j]).all())
-        team, graph = picked(random_team(n, generator), kinds), Graph(n, drawn.edges, weights)
+        team, graph = pick_agents(random_team(n, generator), kinds), Graph(n, drawn.edges, weights)
         values = [float(graph_snd(team, graph, backend=backend)) for backend in backends()]
         failures += sum(value < 0 or (value == 0) != zero for value in values)
     return failures
 
 
 def symmetric_graphs() -> dict[str, Graph]:
-    """Graphs with automorphisms, with and without weights."""
+    """Return graphs with automorphisms, with and without weights."""
     ring, wheel = graphs.circulant(10, 2), networkx.wheel_graph(8)
     first, second = ring.edges.T
     heavy = (first % 2 == 0) & (second == first + 1)
@@ -80,7 +117,7 @@ def symmetric_graphs() -> dict[str, Graph]:
 
 
 def automorphisms(graph: Graph) -> Iterator[Tensor]:
-    """Renamings of the agents that leave edges and weights as they are, one of them the identity.
+    """Yield the renamings of the agents that leave edges and weights as they are, one of them the identity.
 
     Example:
         >>> path = graphs.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3)
@@ -89,52 +126,47 @@ def automorphisms(graph: Graph) -> Iterator[Tensor]:
     """
     plain = graph.to_networkx()
     same = networkx.isomorphism.numerical_edge_match("weight", 1.0)
-    for found in networkx.isomorphism.GraphMatcher(plain, plain, edge_match=same).isomorphisms_iter():
-        yield torch.tensor([found[agent] for agent in range(graph.n)])
+    for renaming in networkx.isomorphism.GraphMatcher(plain, plain, edge_match=same).isomorphisms_iter():
+        yield torch.tensor([renaming[agent] for agent in range(graph.n)])
 
 
-def renaming_changes(seed: int) -> dict[str, float]:
-    """How much Graph-SND changes when agents are renamed (Proposition 5).
-
-    Returns:
-        ``automorphisms``, how many were tried; ``change``, the largest under one of them; and ``other``, the largest
-        under a random renaming that is none, without which the first would say nothing.
-    """
+def renaming_changes(seed: int) -> Renaming:
+    """Rename the agents of symmetric graphs by every automorphism, and by a permutation that is none."""
     generator = hashed(seed, 2)
     tried, change, other = 0, 0.0, 0.0
     for graph in symmetric_graphs().values():
         team = random_team(graph.n, generator)
         before = float(graph_snd(team, graph))
-        after = [float(graph_snd(picked(team, renaming), graph)) for renaming in automorphisms(graph)]
+        after = [float(graph_snd(pick_agents(team, renaming), graph)) for renaming in automorphisms(graph)]
         tried, change = tried + len(after), max(change, *(abs(value - before) for value in after))
-        mixed = picked(team, torch.randperm(graph.n, generator=generator))
+        mixed = pick_agents(team, torch.randperm(graph.n, generator=generator))
         other = max(other, abs(float(graph_snd(mixed, graph)) - before))
-    return {"automorphisms": tried, "change": change, "other": other}
+    return Renaming(tried, change, other)
 
 
 def partition_error(cases: int, seed: int) -> float:
-    """Largest difference between a union of cliques and the groups' SND, weighted by their pairs (section 2)."""
+    """Return the largest difference between a union of cliques and the groups' SND, weighted by pairs (section 2)."""
     generator = hashed(seed, 3)
     largest = 0.0
     for _ in range(cases):
         n = int(torch.randint(4, 13, (), generator=generator))
         labels = torch.randint(3, (n,), generator=generator)
         team, groups = random_team(n, generator), [(labels == label).nonzero().squeeze(1) for label in range(3)]
-        parts = [(len(g) * (len(g) - 1) / 2, float(snd(picked(team, g)))) for g in groups if len(g) > 1]
+        parts = [(len(g) * (len(g) - 1) / 2, float(snd(pick_agents(team, g)))) for g in groups if len(g) > 1]
         mean = sum(pairs * value for pairs, value in parts) / sum(pairs for pairs, _ in parts)
         largest = max(largest, abs(float(graph_snd(team, graphs.cliques(labels))) - mean))
     return largest
 
 
 class RootCounter(TorchFunctionMode):
-    """Counts square roots inside a ``with``: one for every 2-Wasserstein distance of the plain torch kernel."""
+    """Count square roots inside a ``with``: one for every 2-Wasserstein distance of the plain torch kernel."""
 
     def __init__(self) -> None:
         super().__init__()
         self.count = 0
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Let it happen, and look at how many numbers came out."""
+        """Call it, and count the numbers in its result."""
         result = func(*args, **(kwargs or {}))
         if func is torch.Tensor.sqrt:
             self.count += result.numel()
@@ -142,7 +174,7 @@ class RootCounter(TorchFunctionMode):
 
 
 def distances_beyond_edges(seed: int) -> list[int]:
-    """Distances per observation that Graph-SND took beyond one for each edge, on several graphs (Proposition 6)."""
+    """Return the distances per observation that Graph-SND computes beyond one for each edge (Proposition 6)."""
     generator = hashed(seed, 4)
     sparse = [graphs.knn(torch.rand(40, 2, generator=generator), 3), graphs.bernoulli(60, 0.1, seed=generator)]
     beyond = []
@@ -155,21 +187,21 @@ def distances_beyond_edges(seed: int) -> list[int]:
 
 
 def knn_edges_share(seed: int) -> list[float]:
-    """|E| / (nk) of neighbour graphs over agents scattered in a square: 1/2 if all neighbours are mutual, 1 if none."""
+    """Return |E| / (nk) of kNN graphs over agents in a square: 1/2 if all neighbours are mutual, 1 if none."""
     generator = hashed(seed, 5)
     return [graphs.knn(torch.rand(n, 2, generator=generator), k).m / (n * k) for n, k in KNN]
 
 
 def clusters(team: Gaussian, size: int, seed: int) -> tuple[Gaussian, Tensor]:
-    """A team of two clusters around the two agents of ``team`` that differ most, and who is in which.
+    """Return a team of two clusters around the two agents of ``team`` that differ most, and who is in which.
 
-    Every agent does what its model does, moved by a fiftieth of the distance of the two in a direction of its own.
+    Every agent acts like its model, moved by a fiftieth of the distance of the two in a direction of its own.
     """
     n = team.agents
     furthest = int(edge_distances(team, graphs.complete(n)).argmax())
     i, j = graphs.complete(n).edges[furthest].tolist()
     labels = torch.arange(2 * size) // size
-    models = picked(team, torch.tensor([i, j])[labels])
+    models = pick_agents(team, torch.tensor([i, j])[labels])
     angles = 2 * torch.pi * torch.rand(2 * size, generator=hashed(seed, 6), dtype=torch.float64)
-    own = torch.stack([angles.cos(), angles.sin()], -1) * float(snd(picked(team, torch.tensor([i, j])))) / 50
+    own = torch.stack([angles.cos(), angles.sin()], -1) * float(snd(pick_agents(team, torch.tensor([i, j])))) / 50
     return Gaussian(models.loc + own, models.scale), labels

@@ -6,8 +6,8 @@ import re
 from html import escape
 
 from paper.experiment import Scale
+from paper.judging.formatting import SIGNS, interval, machine, measured
 from paper.judging.verdicts import Judged, Verdict
-from paper.judging.words import SIGNS, interval, machine, measured
 
 POWER = re.compile(r"\b(\d+(?:\.\d+)?)e([+-]?)0*(\d+)\b")
 RAISED = re.compile(r"\^(-?\d+|[a-z]\b)")
@@ -118,5 +118,5 @@ def _how(one: Judged) -> str:
     else:
         lines.append(("Can be decided at", ", ".join(one.value for one in reversed(claim.scales)) + " scale"))
     body = "".join(f"<dt>{name}</dt><dd>{typeset(text)}</dd>" for name, text in lines)
-    command = f"<dt>Repeat it</dt><dd><code>graphsnd reproduce {claim.experiment} --scale {scale.value}</code></dd>"
+    command = f"<dt>Repeat it</dt><dd><code>python -m paper run {claim.experiment} --scale {scale.value}</code></dd>"
     return f"<details><summary>rules and command</summary><dl>{body}{command}</dl></details>"

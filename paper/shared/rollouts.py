@@ -1,4 +1,4 @@
-"""What a team sees when it acts, and what it does about it: on the observations of all, and each on its own."""
+"""Rollouts of a team, and its behaviour on them: on the observations of all agents, and each policy on its own."""
 
 from __future__ import annotations
 
@@ -11,20 +11,23 @@ from torch import Tensor
 from graphsnd.behavior import Behavior, Categorical, Gaussian
 from graphsnd.errors import InputError
 from graphsnd.teams import CategoricalActions, NormalActions, StackedTeam
+from graphsnd.training import Task, Trainer, train
+from graphsnd.training.checkpoint import CHECKPOINT
 from graphsnd.training.sampling import act, fill_noise, noise_shape, to_world
 from graphsnd.training.streams import hashed
 from graphsnd.worlds import World
+from paper.cells import Cells
 
 PICKS = 7  # tells the stream that picks observations from the one of the episodes
 
 
 @torch.no_grad()
 def observe(team: StackedTeam, world: World, *, steps: int, seed: int) -> Tensor:
-    """Let a team act, exploring as it does in training, and keep what everybody saw.
+    """Return the observations of all agents in a rollout in which the team explores as it does in training.
 
     Args:
         team: The policies; agent i of the world acts by policy i.
-        world: Where. Episodes are not begun anew within the steps.
+        world: Where. No new episode begins within the steps.
         steps: Of the rollout.
         seed: Of the episodes and of the actions.
 
@@ -52,7 +55,7 @@ def observe(team: StackedTeam, world: World, *, steps: int, seed: int) -> Tensor
 
 
 def pooled(seen: Tensor, most: int, *, seed: int = 0) -> Tensor:
-    """Observations of all agents, steps and environments together; a random choice where there are more than ``most``.
+    """Return the observations of all agents, steps and environments; a random choice where there are too many.
 
     Rows at equal distances would not do: where the distance is a multiple of the number of agents they are all of the
     same agent.
@@ -70,7 +73,7 @@ def pooled(seen: Tensor, most: int, *, seed: int = 0) -> Tensor:
 
 @torch.no_grad()
 def on_own(team: StackedTeam, seen: Tensor, most: int) -> Behavior:
-    """Every policy on its own observations only, which is *not* what equation (1) compares.
+    """Return every policy's behaviour on its own observations only, which is *not* what equation (1) compares.
 
     Code that measures SND during training often does this: policy i answers o_i and policy j answers o_j at the same
     step, and the distance between the two answers is taken for a difference of policies. Even identical policies
@@ -79,7 +82,7 @@ def on_own(team: StackedTeam, seen: Tensor, most: int) -> Behavior:
     Args:
         team: Gaussian or categorical policies.
         seen: From :func:`observe`.
-        most: At most so many steps and environments, evenly spaced.
+        most: Steps and environments to use at most, evenly spaced.
 
     Example:
         >>> from graphsnd import snd
@@ -98,6 +101,34 @@ def on_own(team: StackedTeam, seen: Tensor, most: int) -> Behavior:
     if isinstance(answers, CategoricalActions):
         return Categorical(logits=answers.logits.transpose(0, 1))
     raise InputError("team", "of Gaussian or categorical policies", type(answers).__name__)
+
+
+def train_cell(task: Task, cells: Cells, name: str) -> Trainer:
+    """Return the trainer at the end of a task: trained once, continued from its checkpoint where it was killed.
+
+    Args:
+        task: What to train.
+        cells: Where its folder is.
+        name: Of the folder.
+
+    Raises:
+        InputError: When the folder holds another training.
+        KeyboardInterrupt: After Ctrl-C, once the training has saved where it was.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from graphsnd.training import Settings
+        >>> task = Task("navigation", 2, {}, (0,), Settings(steps=4, environments=2, iterations=2))
+        >>> cells = Cells(pathlib.Path(tempfile.mkdtemp()))
+        >>> train_cell(task, cells, "team").iteration, train_cell(task, cells, "team").iteration
+        (2, 2)
+    """
+    cells.step(name)
+    folder = cells.folder(name)
+    outcome = train(task, folder, resume=(folder / CHECKPOINT).exists())
+    if not outcome.finished:
+        raise KeyboardInterrupt
+    return outcome.trainer
 
 
 @contextmanager

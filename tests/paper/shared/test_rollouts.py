@@ -6,7 +6,7 @@ import graphsnd as gs
 from graphsnd.training import Settings, Trainer
 from graphsnd.training.streams import hashed
 from graphsnd.worlds import Navigation, SimpleSpread
-from paper.shared.seen import observe, on_own, one_thread, pooled
+from paper.shared.rollouts import observe, on_own, one_thread, pooled
 
 
 def test_a_rollout_begins_where_the_world_does() -> None:

@@ -1,0 +1,226 @@
+r"""On the complete graph Graph-SND is SND: four agents, before and after training (Appendix B of the paper).
+
+Both are computed in float64, from the matrix of distances and directly, by every kernel of this machine. The other
+statements about fixed graphs (:mod:`paper.propositions`) are checked beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scipy import stats
+
+from graphsnd import graphs
+from graphsnd.behavior import Gaussian
+from graphsnd.metric import edge_distances, graph_snd, pairwise, snd
+from graphsnd.metric.snd import weighted_mean
+from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, new_figure, style
+from graphsnd.training.streams import hashed
+from paper.cells import Cells
+from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.propositions import Propositions, backends, check_propositions, clusters
+from paper.shared.draws import many_bernoulli
+from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Checkpoint, Snapshot, at_checkpoints
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+AGENTS = 4
+CLUSTER = 10  # agents of each of the two clusters
+PROBABILITY = 0.1  # of the graphs that sample the clusters
+SEED = 7  # of random teams and graphs
+CASES = {Scale.SMOKE: 40, Scale.LAPTOP: 400, Scale.PAPER: 400}  # random teams of a proposition
+DRAWS = {Scale.SMOKE: 200, Scale.LAPTOP: 2000, Scale.PAPER: 2000}  # graphs that sample the clusters
+RESOLUTION = 1e-12  # of the paper's figure
+
+
+@dataclass(frozen=True)
+class Route:
+    """SND and Graph-SND on the complete graph, computed in one way."""
+
+    route: str  # "matrix" or "direct"
+    kernel: str
+    snd: float
+    graph_snd: float
+
+    @property
+    def error(self) -> float:
+        """Return the absolute difference of the two."""
+        return abs(self.graph_snd - self.snd)
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Two clusters of agents, as a graph within clusters sees them and as random graphs do (section 7)."""
+
+    snd: float
+    within: float  # Graph-SND on the edges within clusters
+    share: float  # that over SND
+    sampled: float  # mean over Bernoulli graphs, over SND
+    half_width: float  # of its 99% interval
+
+
+@dataclass(frozen=True)
+class Team(Checkpoint):
+    """One team."""
+
+    routes: list[Route]
+    clusters: Clusters
+
+
+@dataclass(frozen=True)
+class Data:
+    """Both teams, and the propositions."""
+
+    agents: int
+    teams: list[Team]
+    propositions: Propositions
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the claims are compared with."""
+
+    largest_error: Number
+    snd_growth: Number
+    nonnegativity_failures: Number
+    automorphism_error: Number
+    partition_error: Number
+    distances_beyond_edges: Number
+    knn_edges_share: Number
+    cluster_share: Number
+    cluster_share_bernoulli: Number
+
+
+def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+    """Compute both at both checkpoints, and check the propositions."""
+    draws, cases = DRAWS[scale], CASES[scale]
+    settings = {"draws": draws, "cluster": CLUSTER, "probability": PROBABILITY, "seed": SEED}
+
+    def measure_team(snapshot: Snapshot) -> Team:
+        behavior = snapshot.behavior()
+        return Team(*snapshot.about, recover(behavior), hide_clusters(behavior, draws))
+
+    teams = at_checkpoints(scale, cells, AGENTS, settings, measure_team, Team)
+    settings = {"cases": cases, "seed": SEED}
+    checked = cells.get("propositions", settings, lambda: check_propositions(cases, SEED), Propositions)
+    data = Data(AGENTS, teams, checked)
+    return Outcome(data, summarise(data), (TRAINING_SEED, ROLLOUT_SEED, SEED))
+
+
+def recover(behavior: Gaussian) -> list[Route]:
+    """Compute SND and Graph-SND on the complete graph, from the matrix and directly, by every kernel.
+
+    Example:
+        >>> from paper.propositions import random_team
+        >>> all(route.error < 1e-14 for route in recover(random_team(4, hashed(0))))
+        True
+    """
+    complete = graphs.complete(behavior.agents)
+    i, j = complete.edges.T
+    routes = []
+    for backend in backends():
+        matrix = pairwise(behavior, backend=backend)
+        over_pairs = matrix.sum() / (len(matrix) * (len(matrix) - 1))
+        direct = snd(behavior, backend=backend), graph_snd(behavior, complete, backend=backend)
+        by_matrix = over_pairs, weighted_mean(matrix[i, j], complete)
+        for name, (exact, sparse) in (("matrix", by_matrix), ("direct", direct)):
+            routes.append(Route(name, backend, float(exact), float(sparse)))
+    return routes
+
+
+def hide_clusters(behavior: Gaussian, draws: int) -> Clusters:
+    """Make two clusters of a team, and compare a graph within clusters and random graphs with SND."""
+    team, labels = clusters(behavior, CLUSTER, SEED)
+    distances = edge_distances(team, graphs.complete(team.agents))
+    exact, within = float(distances.mean()), float(graph_snd(team, graphs.cliques(labels)))
+    drawn = many_bernoulli(team.agents, PROBABILITY, draws, hashed(SEED, 7))
+    drawn = drawn[drawn.sum(1) > 0]  # the mean over no edges is not a mean; 2e-9 of the graphs
+    means = drawn @ distances / drawn.sum(1) / exact
+    half = float(stats.norm.ppf(0.995)) * float(means.std(correction=1)) / math.sqrt(len(means))
+    return Clusters(exact, within, within / exact, float(means.mean()), half)
+
+
+def summarise(data: Data) -> Numbers:
+    """Return the numbers of a run."""
+    first, last = (team.routes[0].snd for team in data.teams)
+    checked, hidden = data.propositions, data.teams[-1].clusters
+    return Numbers(
+        largest_error=Number.range(route.error for team in data.teams for route in team.routes),
+        snd_growth=Number(last / first, unit="x"),
+        nonnegativity_failures=Number(checked.nonnegativity_failures),
+        automorphism_error=Number(checked.renaming.change),
+        partition_error=Number(checked.partition_error),
+        distances_beyond_edges=Number(max(checked.distances_beyond_edges, key=abs)),
+        knn_edges_share=Number.range(checked.knn_edges_share, "graphs"),
+        cluster_share=Number(hidden.share),
+        cluster_share_bernoulli=Number.around(hidden.sampled, hidden.half_width, "99% interval of the mean"),
+    )
+
+
+def draw(data: Data) -> Figure:
+    """Draw both values at both checkpoints, their difference, and two clusters as fixed and random graphs see them."""
+    with style():
+        figure = new_figure(12.4, 3.8)
+        values, errors, hidden = figure.subplots(1, 3, width_ratios=(1, 1.15, 1))
+        _draw_values(values, data.teams)
+        _draw_errors(errors, data.teams)
+        _draw_clusters(hidden, data.teams[-1].clusters)
+        for ax in (values, errors):
+            ax.set_xticks(range(len(data.teams)), [f"iteration {team.iteration}" for team in data.teams])
+        return figure
+
+
+def _draw_values(ax: Axes, teams: list[Team]) -> None:
+    for place, team in enumerate(teams):
+        direct = next(route for route in team.routes if route.route == "direct")
+        bars = (("SND", direct.snd, TRUTH, ""), ("Graph-SND on $K_4$", direct.graph_snd, ESTIMATE, "//"))
+        for side, (name, value, colour, hatch) in enumerate(bars):
+            at, label = place + 0.4 * side - 0.2, name if place == 0 else None
+            ax.bar(at, value, 0.36, color=colour, hatch=hatch, edgecolor="white", linewidth=0, label=label)
+            ax.annotate(f"{value:.4f}", (at, value), (0, 3), textcoords="offset points", ha="center")
+    ax.set_ylabel("diversity  [action units]")
+    ax.set_title("Values")
+    ax.margins(y=0.12)
+    ax.legend(loc="upper left")
+
+
+def _draw_errors(ax: Axes, teams: list[Team]) -> None:
+    marks = {"matrix": "s", "direct": "o"}
+    kernels = list(dict.fromkeys(route.kernel for route in teams[0].routes))
+    for place, team in enumerate(teams):
+        for route in team.routes:
+            shift = (kernels.index(route.kernel) - 0.5) * 0.3 + (0.07 if route.route == "direct" else -0.07)
+            colour = (ESTIMATE, MUTED)[kernels.index(route.kernel) % 2]
+            label = f"{route.route}, {route.kernel} kernel" if place == 0 else None
+            ax.plot(place + shift, route.error, marks[route.route], color=colour, markersize=7, label=label)
+    ax.axhline(RESOLUTION, color=TRUTH, linestyle="--", linewidth=1)
+    at = (-0.45, RESOLUTION)
+    ax.annotate("resolution of the paper's figure", at, (0, 4), textcoords="offset points", color=TRUTH)
+    ax.set_yscale("symlog", linthresh=1e-18)
+    ax.set_ylim(-4e-19, 1e-10)
+    ax.set_xlim(-0.5, len(teams) - 0.5)
+    ax.set_ylabel("|Graph-SND - SND|  [action units]")
+    ax.set_title("Difference")
+    ax.grid(axis="y")
+    ax.legend(loc="center left", bbox_to_anchor=(0.0, 0.58), frameon=True, edgecolor="none")
+
+
+def _draw_clusters(ax: Axes, hidden: Clusters) -> None:
+    ax.axhline(1, color=TRUTH, linestyle="--", linewidth=1.2)
+    ax.annotate("SND, all pairs", (-0.45, 1), (0, -13), textcoords="offset points", color=TRUTH)
+    ax.plot(0, hidden.share, "s", color=MUTED, markersize=8)
+    ax.errorbar(1, hidden.sampled, hidden.half_width, fmt="o", color=ESTIMATE, markersize=7, capsize=5)
+    for place, value in enumerate((hidden.share, hidden.sampled)):
+        ax.annotate(f"{value:.2f}", (place, value), (0, 14), textcoords="offset points", ha="center")
+    ax.set_xticks([0, 1], ["edges within\nclusters only", "Bernoulli graphs\nmean, 99% interval"])
+    ax.set_xlim(-0.5, 1.5)
+    ax.set_ylim(0, 1.25)
+    ax.set_ylabel("Graph-SND / SND")
+    ax.set_title("Two clusters of agents")
+
+
+EXPERIMENT = Experiment("recovery", "Recovery on the complete graph, and the propositions", run, draw, Data, Numbers)

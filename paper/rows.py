@@ -1,0 +1,81 @@
+"""Typed rows and JSON: dataclasses are written as objects, and read back by the types of their fields.
+
+Results are committed and outlive the code that wrote them. So a file may hold more than is read, and a field that a
+file lacks takes its default.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from graphsnd.errors import InputError
+
+
+def encode(value: Any) -> Any:
+    """Return ``value`` ready for JSON: dataclasses as dictionaries, tuples as lists, enums by their values.
+
+    Example:
+        >>> from paper.experiment import Number, Scale
+        >>> encode({"scale": Scale.SMOKE, "ends": (Number(1.5),)})["ends"][0]["value"]
+        1.5
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {key: encode(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encode(one) for one in value]
+    return value.value if isinstance(value, Enum) else value
+
+
+def decode(kind: Any, value: Any) -> Any:
+    """Return what :func:`encode` was given, from its JSON.
+
+    Args:
+        kind: A dataclass, an enum, a plain type, or ``list``, ``tuple``, ``Sequence``, ``dict[str, ...]`` and
+            ``| None`` of them. ``Any`` leaves the JSON as it is.
+        value: As JSON reads it.
+
+    Raises:
+        InputError: For an object that lacks a field without a default.
+
+    Example:
+        >>> from paper.experiment import Number
+        >>> decode(dict[str, tuple[Number, ...]], {"a": [{"value": 2.0}]})
+        {'a': (Number(value=2.0, low=None, high=None, unit='', kind=''),)}
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if value is None or kind is Any:
+        return value
+    if origin in (Union, types.UnionType):
+        (kind,) = (one for one in inner if one is not type(None))
+        return decode(kind, value)
+    if origin in (list, Sequence):
+        return [decode(inner[0], one) for one in value]
+    if origin is tuple:
+        kinds = [inner[0]] * len(value) if inner[-1] is ... else inner
+        return tuple(decode(one, part) for one, part in zip(kinds, value, strict=True))
+    if origin is dict:
+        return {key: decode(inner[1], one) for key, one in value.items()}
+    if is_dataclass(kind):
+        return _decode_object(kind, value)
+    return kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value
+
+
+def _decode_object(kind: Any, value: Any) -> Any:
+    try:
+        return kind(**{name: decode(hint, value[name]) for name, hint in _hints(kind).items() if name in value})
+    except TypeError as error:
+        raise InputError(kind.__name__, f"with {', '.join(_hints(kind))}", str(error)) from None
+
+
+@lru_cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """The types of the fields of a dataclass; finding them evaluates annotations, and rows are many."""
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind) if field.init}
