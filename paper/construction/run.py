@@ -27,9 +27,10 @@ from paper.cells import Cells
 from paper.construction.figure import construction_figure
 from paper.construction.numbers import BUILDERS, numbers
 from paper.experiment import Experiment, Outcome, Scale
+from paper.rows import encode
 from paper.shared.pairloop import Answers, all_pairs, loop_mean
 from paper.shared.rollouts import one_thread
-from paper.shared.stopwatch import conditions, take_turns
+from paper.shared.stopwatch import Conditions, take_turns
 
 SEED, ACTIONS, OBSERVATIONS = 0, 2, 4096
 LOOP_AGENTS, LOOP_PAIRS, WARM_CALLS = 20, 100, 3
@@ -83,17 +84,17 @@ def measure(size: Size) -> dict[str, Any]:
     parts = OBSERVATIONS / size.observations
     whole = {"snd": parts, "graph_snd": parts, "loop": math.comb(size.n, 2) / LOOP_PAIRS}
     with one_thread():
-        before = conditions(device)
+        before = encode(Conditions.now(device))
         found = {**_timed(builder_calls(size), size.trials), **_timed(metric_calls(size), size.metric_trials)}
         rows = {name: {**one, "whole": whole.get(name, 1.0)} for name, one in found.items()}
-        return {**asdict(size), "before": before, "after": conditions(device), "calls": rows}
+        return {**asdict(size), "before": before, "after": encode(Conditions.now(device)), "calls": rows}
 
 
 def _timed(calls: Calls, trials: int) -> dict[str, Any]:
     for _ in range(WARM_CALLS):
         for call in calls.values():
             call()
-    return take_turns(calls, trials=dict.fromkeys(calls, trials), device=torch.device("cpu"))
+    return encode(take_turns(calls, trials=dict.fromkeys(calls, trials), device=torch.device("cpu")))
 
 
 def builder_calls(size: Size) -> Calls:

@@ -20,9 +20,10 @@ from graphsnd.errors import InputError
 from graphsnd.training.dico import ControlSettings, ControlTask, ControlTrainer
 from graphsnd.training.dico.trainer import GRAPHS
 from graphsnd.training.streams import hashed
+from paper.rows import encode
 from paper.shared.pairloop import Answers, all_pairs, loop_mean
 from paper.shared.rollouts import one_thread
-from paper.shared.stopwatch import conditions, take_turns
+from paper.shared.stopwatch import Conditions, take_turns
 
 ACTIONS, CALLS_A_STEP = 2, 2
 PUBLISHED_CALL, PUBLISHED_ITERATION = 0.0189, 52.4  # seconds, full SND, n = 50
@@ -49,9 +50,9 @@ def time_calls(agents: int, arms: Sequence[str], *, loop: int, fused: int, trial
         for call in calls.values():
             call()
         turns = {"loop": trials, "fused": max(trials, LEAST)}
-        found = take_turns(calls, trials={name: turns[name.partition(",")[0]] for name in calls}, device=device)
+        found = encode(take_turns(calls, trials={name: turns[name.partition(",")[0]] for name in calls}, device=device))
         about = {"agents": agents, "observations": {"loop": loop, "fused": fused}, "trials": turns}
-        return {**about, "conditions": conditions(device), "calls": found}
+        return {**about, "conditions": encode(Conditions.now(device)), "calls": found}
 
 
 def speedups(timed: dict[str, Any], way: str) -> dict[str, dict[str, float]]:

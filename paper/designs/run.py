@@ -41,9 +41,10 @@ from paper.designs.benchmarks import read_benchmarks
 from paper.designs.figure import designs_figure
 from paper.designs.numbers import numbers
 from paper.experiment import Experiment, Outcome, Scale
+from paper.rows import encode
 from paper.shared.expected import Redrawn, bernoulli_error, regular_error
 from paper.shared.rollouts import observe, one_thread, pooled
-from paper.shared.stopwatch import conditions, take_turns
+from paper.shared.stopwatch import Conditions, take_turns
 from paper.training.run import COMMITTED, committed_task, fingerprint
 
 Make = Callable[[], tuple[StackedTeam, Tensor]]
@@ -206,11 +207,11 @@ def measure_evaluations(make: Make, trials: int) -> dict[str, Any]:
     answer()
     count()
     calls = {"answers": answer, "pairs": count}
-    found = take_turns(calls, trials=dict.fromkeys(calls, trials), device=device)
+    found = encode(take_turns(calls, trials=dict.fromkeys(calls, trials), device=device))
     return {
         "n": behavior.agents,
         "observations": len(observations),
-        "conditions": conditions(device),
+        "conditions": encode(Conditions.now(device)),
         "seconds": {key: one["seconds"] for key, one in found.items()},
         "touched": [_touched(hashed(GRAPH_SEED, k)) for k in range(max(20, trials))],
     }

@@ -33,8 +33,9 @@ from paper.mpe.figure import mpe_figure
 from paper.mpe.numbers import numbers
 from paper.mpe.panel import DRAW_SEED, ESTIMATORS, disconnected, draw, summarise
 from paper.mpe.times import GRAPH_SEED, measure_times
+from paper.rows import encode
 from paper.shared.rollouts import observe, one_thread, pooled, train_cell
-from paper.shared.stopwatch import conditions
+from paper.shared.stopwatch import Conditions
 
 AGENTS = 10
 REGIMES, PROTOCOLS = ("trained", "random-init"), ("rollout", "noise")
@@ -153,7 +154,7 @@ def _times(task: Task, cells: Cells, trials: int) -> dict[str, Any]:
     """On the trained team of the first seed, on both kinds of observations."""
     learner = train_cell(task, cells, "training")
     found = {name: measure_times(answers(learner, task.seeds[0], name), trials) for name in PROTOCOLS}
-    return {**found, "conditions": conditions(torch.device("cpu"))}
+    return {**found, "conditions": encode(Conditions.now(torch.device("cpu")))}
 
 
 EXPERIMENT = Experiment("mpe", "Ten agents with discrete actions: simple_spread and total variation", run, mpe_figure)

@@ -21,6 +21,7 @@ from graphsnd.graphs import Graph
 from graphsnd.metric import graph_snd, snd
 from graphsnd.training.streams import hashed
 from paper.mpe.panel import ESTIMATORS, Estimator
+from paper.rows import encode
 from paper.shared.pairloop import all_pairs, some_pairs
 from paper.shared.stopwatch import take_turns
 
@@ -42,7 +43,7 @@ def measure_times(team: Categorical, trials: int) -> dict[str, Any]:
     for _ in range(WARM_CALLS):
         for call in calls.values():
             call()
-    times = take_turns(calls, trials=dict.fromkeys(calls, trials), device=torch.device("cpu"))
+    times = encode(take_turns(calls, trials=dict.fromkeys(calls, trials), device=torch.device("cpu")))
     found = {}
     for name, one in times.items():
         kept = {key: value for key, value in one.items() if key not in ("seconds", "pairs")}

@@ -8,34 +8,86 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 import torch
 
+from paper.experiment import Number
+
+CPU = torch.device("cpu")
 RESAMPLES, LEAST = 4000, 5  # of the bootstrap; trials from which on it is used
 DIGITS = 9  # of seconds that are kept: nanoseconds
 
 
+@dataclass(frozen=True)
+class Timing:
+    """The times of one call."""
+
+    median_s: float
+    q1_s: float
+    q3_s: float
+    mean_s: float
+    seconds: list[float] = field(default_factory=list)  # of every trial
+    pairs: list[int] = field(default_factory=list)  # that the call looked at in every trial
+
+    @classmethod
+    def of(cls, seconds: list[float], pairs: list[int]) -> Timing:
+        """Return the times with their median, quartiles and mean.
+
+        Example:
+            >>> Timing.of([1.0, 2.0, 9.0], [1, 1, 1]).q3_s
+            5.5
+        """
+        quartiles = statistics.quantiles(seconds, n=4, method="inclusive") if len(seconds) > 1 else 3 * seconds
+        q1, median, q3 = quartiles
+        return cls(median, q1, q3, statistics.fmean(seconds), seconds, pairs)
+
+    def number(self, factor: float = 1.0, unit: str = "s") -> Number:
+        """Return the median with the quartiles, in seconds times ``factor``."""
+        return Number(factor * self.median_s, factor * self.q1_s, factor * self.q3_s, unit, "quartiles")
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What a time depends on beside the work."""
+
+    threads: int
+    load: float | None = None  # of the machine at that moment
+    gpu: str | None = None
+
+    @classmethod
+    def now(cls, device: torch.device) -> Conditions:
+        """Return those of this moment."""
+        load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+        return cls(torch.get_num_threads(), load, torch.cuda.get_device_name(device) if device.type == "cuda" else None)
+
+
 def take_turns(
-    calls: Mapping[str, Callable[[], int]], *, trials: Mapping[str, int], device: torch.device
-) -> dict[str, dict[str, Any]]:
+    calls: Mapping[str, Callable[[], int]],
+    *,
+    trials: Mapping[str, int] | int,
+    device: torch.device = CPU,
+    warm: int = 0,
+) -> dict[str, Timing]:
     """Time every call once in each trial that it takes part in.
 
     Args:
-        calls: Each does its work, reads the result, and returns how many pairs it looked at.
-        trials: In how many each takes part, from the first one on.
+        calls: Each does its work, reads the result, and returns the number of pairs it looked at.
+        trials: In which each takes part, from the first one on.
         device: Synchronised before and after each call when it is a GPU.
-
-    Returns:
-        For each name the ``seconds`` and the ``pairs`` of all trials, and median, quartiles and mean of the seconds.
+        warm: Untimed rounds before the first trial.
     """
+    for _ in range(warm):
+        for call in calls.values():
+            call()
+    turns = dict.fromkeys(calls, trials) if isinstance(trials, int) else trials
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     pairs: dict[str, list[int]] = {name: [] for name in calls}
-    for trial in range(max(trials.values())):
+    for trial in range(max(turns.values())):
         for name, call in calls.items():
-            if trial >= trials[name]:
+            if trial >= turns[name]:
                 continue
             _wait(device)
             begin = perf_counter()
@@ -43,22 +95,11 @@ def take_turns(
             _wait(device)
             seconds[name].append(round(perf_counter() - begin, DIGITS))
             pairs[name].append(count)
-    return {name: {**summary(seconds[name]), "seconds": seconds[name], "pairs": pairs[name]} for name in calls}
+    return {name: Timing.of(seconds[name], pairs[name]) for name in calls}
 
 
-def summary(seconds: Sequence[float]) -> dict[str, float]:
-    """Median, quartiles and mean.
-
-    Example:
-        >>> summary([1.0, 2.0, 9.0])
-        {'median_s': 2.0, 'q1_s': 1.5, 'q3_s': 5.5, 'mean_s': 4.0}
-    """
-    q1, median, q3 = statistics.quantiles(seconds, n=4, method="inclusive") if len(seconds) > 1 else 3 * [seconds[0]]
-    return {"median_s": median, "q1_s": q1, "q3_s": q3, "mean_s": statistics.fmean(seconds)}
-
-
-def speedup(full: Sequence[float], part: Sequence[float], *, seed: int = 0) -> dict[str, Any]:
-    r"""How many times faster the second is: the ratio of mean times, with an interval over trials.
+def speedup(full: Sequence[float], part: Sequence[float], *, seed: int = 0) -> Number:
+    r"""Return how many times faster the second is: the ratio of mean times, with an interval over trials.
 
     .. math:: \bar{T}_{\mathrm{full}} / \bar{T}_{\mathrm{part}}
 
@@ -71,12 +112,12 @@ def speedup(full: Sequence[float], part: Sequence[float], *, seed: int = 0) -> d
         seed: Of the bootstrap.
 
     Returns:
-        ``value``, ``low``, ``high`` and ``kind``, what the two ends are: a bootstrap over trials, or the range of
-        the trials' own ratios where there are too few of them.
+        The ratio with a bootstrap interval over trials, or the range of the trials' own ratios where there are too few
+        of them.
 
     Example:
         >>> speedup([2.0, 4.0], [1.0, 1.0])
-        {'value': 3.0, 'low': 2.0, 'high': 4.0, 'kind': 'range of 2 trials'}
+        Number(value=3.0, low=2.0, high=4.0, unit='x', kind='range of 2 trials')
     """
     common = min(len(full), len(part))
     above, below = np.array(full[:common]), np.array(part[:common])
@@ -87,14 +128,7 @@ def speedup(full: Sequence[float], part: Sequence[float], *, seed: int = 0) -> d
         drawn = np.random.default_rng(seed).integers(common, size=(RESAMPLES, common))
         low, high = np.quantile(above[drawn].mean(axis=1) / below[drawn].mean(axis=1), (0.025, 0.975))
         kind = f"95% bootstrap interval, {common} trials"
-    return {"value": float(above.mean() / below.mean()), "low": float(low), "high": float(high), "kind": kind}
-
-
-def conditions(device: torch.device) -> dict[str, Any]:
-    """What a time depends on beside the work: threads, and how busy the machine is at this moment."""
-    load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-    gpu = torch.cuda.get_device_name(device) if device.type == "cuda" else None
-    return {"threads": torch.get_num_threads(), "load": load, "gpu": gpu}
+    return Number(above.mean() / below.mean(), low, high, "x", kind)
 
 
 def _wait(device: torch.device) -> None:

@@ -16,9 +16,10 @@ from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
 from graphsnd.metric import graph_snd, snd
 from paper.expanders.teams import initial_team
+from paper.rows import encode
 from paper.shared.pairloop import Answers, all_pairs, loop_mean, some_pairs
 from paper.shared.rollouts import one_thread
-from paper.shared.stopwatch import conditions, take_turns
+from paper.shared.stopwatch import Conditions, take_turns
 
 GRAPH_SEED = 44
 WARM_CALLS, WARM_PAIRS = 3, 50
@@ -64,12 +65,12 @@ def measure(size: Size, device: torch.device) -> dict[str, Any]:
     team = _team(size, device)
     loops, fused = loop_calls(team, size), fused_calls(team, size)
     with one_thread() if device.type == "cpu" else nullcontext():
-        before = conditions(device)
+        before = encode(Conditions.now(device))
         _warm(team, fused)
         trials = dict.fromkeys(loops, size.trials) | dict.fromkeys(fused, size.fused_trials)
         trials |= {f"loop, p={p:g}": 1 for p in size.once}
-        found = take_turns(loops | fused, trials=trials, device=device)
-        return {**size.to_dict(), "before": before, "after": conditions(device), "calls": found}
+        found = encode(take_turns(loops | fused, trials=trials, device=device))
+        return {**size.to_dict(), "before": before, "after": encode(Conditions.now(device)), "calls": found}
 
 
 def loop_calls(team: Gaussian, size: Size) -> Calls:

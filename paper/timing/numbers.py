@@ -39,7 +39,8 @@ def numbers(machines: dict[str, Any]) -> dict[str, Number]:
 
 def ratio(row: dict[str, Any], above: str, below: str) -> dict[str, Any]:
     """How many times faster one call is than another in the same trials."""
-    return speedup(row["calls"][above]["seconds"], row["calls"][below]["seconds"])
+    ratio = speedup(row["calls"][above]["seconds"], row["calls"][below]["seconds"])
+    return {"value": ratio.value, "low": ratio.low, "high": ratio.high, "kind": ratio.kind}
 
 
 def sampled(row: dict[str, Any], way: str, p: float) -> dict[str, Any]:

@@ -31,10 +31,11 @@ from graphsnd.training.checkpoint import DESCRIPTION
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.experiment import Experiment, Outcome, Scale
+from paper.rows import encode
 from paper.shared.expected import bernoulli_error
 from paper.shared.pairloop import Answers, all_pairs, loop_mean, some_pairs
 from paper.shared.rollouts import observe, on_own, one_thread, pooled, train_cell
-from paper.shared.stopwatch import conditions, take_turns
+from paper.shared.stopwatch import Conditions, take_turns
 from paper.training.figure import training_figure
 from paper.training.numbers import numbers
 
@@ -171,8 +172,8 @@ def measure_times(task: Task, seed: int, folder: Path, size: Size) -> dict[str, 
         call()
     return {
         "seed": seed,
-        "conditions": conditions(device),
-        "calls": take_turns(calls, trials=dict.fromkeys(calls, size.trials), device=device),
+        "conditions": encode(Conditions.now(device)),
+        "calls": encode(take_turns(calls, trials=dict.fromkeys(calls, size.trials), device=device)),
     }
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from paper.shared.stopwatch import speedup, summary, take_turns
+from paper.experiment import Number
+from paper.shared.stopwatch import Timing, speedup, take_turns
 
 CPU = torch.device("cpu")
 
@@ -20,26 +21,30 @@ def test_calls_take_turns_and_some_only_once() -> None:
         return pairs
 
     calls = {name: lambda name=name: call(name, len(name)) for name in ("a", "bb", "ccc")}
-    found = take_turns(calls, trials={"a": 3, "bb": 1, "ccc": 3}, device=CPU)
+    timed = take_turns(calls, trials={"a": 3, "bb": 1, "ccc": 3}, device=CPU, warm=1)
+    assert order[:3] == ["a", "bb", "ccc"]
+    del order[:3]
     assert order == ["a", "bb", "ccc", "a", "ccc", "a", "ccc"]
-    assert found["bb"]["pairs"] == [2]
-    assert found["ccc"]["pairs"] == [3, 3, 3]
-    assert len(found["ccc"]["seconds"]) == 3
+    assert timed["bb"].pairs == [2]
+    assert timed["ccc"].pairs == [3, 3, 3]
+    assert len(timed["ccc"].seconds) == 3
 
 
 def test_all_of_a_call_is_timed_and_nothing_else() -> None:
     calls = {"slow": lambda: time.sleep(0.02) or 1, "fast": lambda: 1}
-    found = take_turns(calls, trials=dict.fromkeys(calls, 3), device=CPU)
-    assert min(found["slow"]["seconds"]) >= 0.02
-    assert found["fast"]["median_s"] < found["slow"]["median_s"]
+    timed = take_turns(calls, trials=3, device=CPU)
+    assert min(timed["slow"].seconds) >= 0.02
+    assert timed["fast"].median_s < timed["slow"].median_s
 
 
 def test_summary_by_numpy() -> None:
     seconds = np.random.default_rng(0).exponential(size=20).tolist()
     q1, median, q3 = np.quantile(seconds, (0.25, 0.5, 0.75))
-    expected = {"median_s": median, "q1_s": q1, "q3_s": q3, "mean_s": statistics.fmean(seconds)}
-    assert summary(seconds) == pytest.approx(expected)
-    assert summary([2.0]) == {"median_s": 2.0, "q1_s": 2.0, "q3_s": 2.0, "mean_s": 2.0}
+    timing = Timing.of(seconds, [1] * 20)
+    expected = (median, q1, q3, statistics.fmean(seconds))
+    assert (timing.median_s, timing.q1_s, timing.q3_s, timing.mean_s) == pytest.approx(expected)
+    assert Timing.of([2.0], [1]) == Timing(2.0, 2.0, 2.0, 2.0, [2.0], [1])
+    assert timing.number(1000, "ms") == Number(1000 * median, 1000 * q1, 1000 * q3, "ms", "quartiles")
 
 
 def test_intervals_of_speedups_cover() -> None:
@@ -47,20 +52,22 @@ def test_intervals_of_speedups_cover() -> None:
     for seed in range(200):
         full = 10.0 + generator.normal(size=20)
         part = 1.0 + 0.2 * generator.normal(size=20)
-        found = speedup(full.tolist(), part.tolist(), seed=seed)
-        assert found["low"] <= found["value"] <= found["high"]
-        covered += found["low"] <= truth <= found["high"]
+        ratio = speedup(full.tolist(), part.tolist(), seed=seed)
+        assert ratio.low is not None
+        assert ratio.high is not None
+        assert ratio.low <= ratio.value <= ratio.high
+        covered += ratio.low <= truth <= ratio.high
     # A percentile bootstrap of 20 values is a little short of 95 %.
     assert 0.86 < covered / 200 <= 1.0
 
 
 def test_a_slow_trial_hits_both_and_leaves_the_ratio() -> None:
     busy = np.array([1.0, 1.0, 5.0, 1.0, 1.0, 2.0])
-    found = speedup((10 * busy).tolist(), busy.tolist())
-    assert (found["value"], found["low"], found["high"]) == pytest.approx((10.0, 10.0, 10.0))
+    ratio = speedup((10 * busy).tolist(), busy.tolist())
+    assert (ratio.value, ratio.low, ratio.high) == pytest.approx((10.0, 10.0, 10.0))
 
 
 def test_fewer_trials_are_compared_with_the_same_ones() -> None:
     for full, part in (([4.0, 100.0, 100.0], [2.0]), ([4.0], [2.0, 100.0])):
-        found = speedup(full, part)
-        assert (found["value"], found["low"], found["high"], found["kind"]) == (2.0, 2.0, 2.0, "range of 1 trial")
+        ratio = speedup(full, part)
+        assert (ratio.value, ratio.low, ratio.high, ratio.kind) == (2.0, 2.0, 2.0, "range of 1 trial")
