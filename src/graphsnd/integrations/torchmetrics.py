@@ -1,7 +1,7 @@
 """SND and Graph-SND as torchmetrics: states are sums, so they add up over batches and over ranks.
 
-The functions do the work; see :func:`graphsnd.snd` and :func:`graphsnd.graph_snd`. Where the same bits are wanted for
-every split of the data, or an interval, use :class:`graphsnd.estimation.accumulator.SndAccumulator`.
+The functions do the work; see :func:`graphsnd.snd` and :func:`graphsnd.graph_snd`. For the same bits with every split
+of the data, or for an interval, use :class:`graphsnd.estimation.accumulator.SndAccumulator`.
 """
 
 from __future__ import annotations
@@ -19,36 +19,7 @@ from graphsnd.metric.snd import graph_snd, snd
 Metric = require("torchmetrics", "torchmetrics").Metric
 
 
-class _MeanOverObservations(Metric):  # type: ignore[misc, valid-type]
-    is_differentiable = True
-    higher_is_better = None
-    full_state_update = False
-    total: Tensor  # sum over observations, float64
-    observations: Tensor  # int64
-
-    def __init__(self, distance: Distance | None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.distance = distance
-        self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
-        self.add_state("observations", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
-
-    def update(self, behavior: Behavior) -> None:
-        """Add a batch of observations that all agents have answered."""
-        self.total = self.total + (self.mean(behavior) * behavior.observations).to(self.total)
-        self.observations = self.observations + behavior.observations
-
-    def compute(self) -> Tensor:
-        """The mean over all observations so far."""
-        if not int(self.observations):
-            raise InputError("behavior", "in at least one update", "none", "Call update first.")
-        return self.total / self.observations
-
-    def mean(self, behavior: Behavior) -> Tensor:
-        """The measure of one batch."""
-        raise NotImplementedError
-
-
-class SystemNeuralDiversity(_MeanOverObservations):
+class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
     """:func:`graphsnd.snd` over batches.
 
     Args:
@@ -63,14 +34,35 @@ class SystemNeuralDiversity(_MeanOverObservations):
         4.0
     """
 
-    def __init__(self, distance: Distance | None = None, **kwargs: Any) -> None:
-        super().__init__(distance, **kwargs)
+    is_differentiable = True
+    higher_is_better = None
+    full_state_update = False
+    total: Tensor  # sum over observations, float64
+    observations: Tensor  # int64
 
-    def mean(self, behavior: Behavior) -> Tensor:  # noqa: D102
+    def __init__(self, distance: Distance | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.distance = distance
+        self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("observations", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
+
+    def update(self, behavior: Behavior) -> None:
+        """Add a batch of observations that all agents have answered."""
+        self.total = self.total + (self.mean(behavior) * behavior.observations).to(self.total)
+        self.observations = self.observations + behavior.observations
+
+    def compute(self) -> Tensor:
+        """Return the mean over all observations so far."""
+        if not int(self.observations):
+            raise InputError("behavior", "in at least one update", "none", "Call update first.")
+        return self.total / self.observations
+
+    def mean(self, behavior: Behavior) -> Tensor:
+        """Return the measure of one batch."""
         return snd(behavior, self.distance)
 
 
-class GraphSnd(_MeanOverObservations):
+class GraphSnd(SystemNeuralDiversity):
     """:func:`graphsnd.graph_snd` on one graph, over batches.
 
     Args:

@@ -9,7 +9,7 @@ from benchmarl.models import MlpConfig
 
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl import ActionSpaceLoss, DiCoModelConfig, DiversityLog
-from graphsnd.integrations.benchmarl.callbacks import overflow
+from graphsnd.integrations.benchmarl.callbacks import action_overflow
 from tests.integrations.benchmarl.conftest import build
 
 MODEL = DiCoModelConfig(target=0.1, num_cells=(8,))
@@ -22,7 +22,7 @@ def test_overflow_is_the_farthest_agents(generator) -> None:
     with torch.no_grad():
         for frame in model.network(observations, torch.tensor(1.0))[..., :2].double():
             expected += max(float((loc - loc.clamp(-1, 1)).norm()) for loc in frame) ** 2 / 9
-    loss = overflow(model, observations)
+    loss = action_overflow(model, observations)
     assert expected > 0
     assert float(loss.detach()) == pytest.approx(expected, rel=1e-5)
     before = model.memory.clone()
@@ -30,12 +30,12 @@ def test_overflow_is_the_farthest_agents(generator) -> None:
     with torch.no_grad():
         for each in model.parameters():
             each -= 0.01 * (0 if each.grad is None else each.grad)
-    assert float(overflow(model, observations).detach()) < expected
+    assert float(action_overflow(model, observations).detach()) < expected
     assert torch.equal(model.memory, before)
 
 
 def test_nothing_to_gain_inside_the_range(generator) -> None:
-    loss = overflow(build(target=0.0), torch.randn(9, 4, 5, generator=generator))
+    loss = action_overflow(build(target=0.0), torch.randn(9, 4, 5, generator=generator))
     assert float(loss.detach()) == 0.0
     loss.backward()
 

@@ -32,7 +32,7 @@ def test_two_iterations(algorithm, options, forwards, experiment, tmp_path: Path
     run = experiment(algorithm, DiCoModelConfig(**MODEL), callbacks=callbacks, **options)
     run.run()
     assert [row["iteration"] for row in log.rows] == [0, 1]
-    ((_, model),) = log.models()
+    (model,) = log.models().values()
     for row in log.rows:
         # One measurement for each optimiser step: none in rollouts, targets, or the action-space loss.
         assert row["forwards"] == forwards
@@ -48,11 +48,11 @@ def test_a_checkpoint_is_reloaded_and_goes_on(experiment, tmp_path: Path) -> Non
     callbacks = [DiversityLog(), ActionSpaceLoss(lr=1e-3)]
     run = experiment(IppoConfig, DiCoModelConfig(**MODEL), callbacks=callbacks, checkpoint_at_end=True)
     run.run()
-    ((_, model),) = callbacks[0].models()
+    (model,) = callbacks[0].models().values()
     (path,) = tmp_path.rglob("checkpoint_80.pt")
     again = Experiment.reload_from_file(str(path), experiment_patch={"max_n_iters": 3})
     log, loss = again.callbacks
-    ((_, other),) = log.models()
+    (other,) = log.models().values()
     assert other is not model
     for name, value in model.state_dict().items():
         assert torch.equal(other.state_dict()[name], value), name

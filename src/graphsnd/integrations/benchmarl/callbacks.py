@@ -1,9 +1,8 @@
-"""What an experiment with controlled diversity logs, and the loss that keeps actions in their range."""
+"""Callbacks: the log of an experiment with controlled diversity, and the loss that keeps actions in their range."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -18,40 +17,38 @@ from tensordict import TensorDict, TensorDictBase  # noqa: E402
 
 
 class _Callback(Callback):  # type: ignore[misc]
-    """What both share: finding the models, and being pickled without the experiment."""
+    """Base of both callbacks: it looks up the models, and is pickled without the experiment."""
 
-    def models(self) -> Iterator[tuple[str, DiCoModel]]:
-        """The groups that a DiCoModel acts for."""
-        for group, policy in self.experiment.group_policies.items():
-            for module in policy.modules():
-                if isinstance(module, DiCoModel):
-                    yield group, module
+    def models(self) -> dict[str, DiCoModel]:
+        """Return the models by group of agents."""
+        modules = ((group, m) for group, policy in self.experiment.group_policies.items() for m in policy.modules())
+        return {group: module for group, module in modules if isinstance(module, DiCoModel)}
 
     def on_setup(self) -> None:
-        """Refuse what would make the numbers wrong."""
+        """Refuse set-ups that would make the numbers wrong."""
         if self.experiment.config.collect_with_grad:
             fix = "Set it to False: a rollout with gradients looks like a training forward and would move the estimate."
             raise InputError("collect_with_grad", "to be False", True, fix)
-        if not list(self.models()):
+        if not self.models():
             raise InputError("model_config", "to be a DiCoModelConfig", type(self.experiment.model_config).__name__)
 
     def __getstate__(self) -> dict[str, Any]:
-        # BenchMARL pickles callbacks into config.pkl, to make them again when a checkpoint is reloaded.
+        # BenchMARL pickles callbacks into config.pkl, to restore them when a checkpoint is reloaded.
         return {**self.__dict__, "experiment": None}
 
 
 class DiversityLog(_Callback):
-    """Log diversity through the experiment's loggers, once in every iteration.
+    """Log diversity through the experiment's loggers, once per iteration.
 
     Under ``diversity/<group>/``: ``audit`` (SND over all pairs of the scaled policies on the batch just collected,
     before training: the test of the control), ``estimate`` (of the unscaled deviations, after training), ``scale``
     (mean over training forwards), ``applied`` (their product, which equals the target for any constant estimate, right
-    or wrong), ``forwards``, and the share of them that were ``saturated`` (the bounds cut the scale), ``empty`` (a draw
-    without pairs, so that all were measured) and ``invalid`` (not finite, left out). Means over groups of a controller
-    that has any; without estimates where nothing is measured.
+    or wrong), ``forwards``, and the share of them that were ``saturated`` (the bounds clipped the scale), ``empty`` (a
+    draw without pairs, so that all were measured) and ``invalid`` (not finite, left out). Means over groups of a
+    controller that has any; without estimates where nothing is measured.
 
     Args:
-        most: Frames of the batch that the audit looks at.
+        most: Frames of the batch that the audit uses.
 
     Attributes:
         rows: The same numbers, one dictionary for each iteration and group.
@@ -64,42 +61,40 @@ class DiversityLog(_Callback):
         self._audits: dict[str, float] = {}
 
     def on_batch_collected(self, batch: TensorDictBase) -> None:
-        """Audit the policies that collected it, and start to count."""
-        for group, model in self.models():
+        """Audit the policies that collected it, and restart the tally."""
+        for group, model in self.models().items():
             self._audits[group] = float(model.audit(model.gather(batch), most=self.most))
             model.reset_tally()
 
     def on_train_end(self, training_td: TensorDictBase, group: str) -> None:
         """Log the iteration of one group."""
-        for name, model in self.models():
-            if name == group:
-                found = {"audit": self._audits[group], **_summary(model)}
-                step = self.experiment.n_iters_performed
-                self.rows.append({"iteration": step, "group": group, **found})
-                self.experiment.logger.log({f"diversity/{group}/{key}": v for key, v in found.items()}, step=step)
+        if model := self.models().get(group):
+            numbers, step = {"audit": self._audits[group], **_summarise(model)}, self.experiment.n_iters_performed
+            self.rows.append({"iteration": step, "group": group, **numbers})
+            self.experiment.logger.log({f"diversity/{group}/{key}": v for key, v in numbers.items()}, step=step)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "rows": [], "_audits": {}}
 
 
-def _summary(model: DiCoModel) -> dict[str, float]:
+def _summarise(model: DiCoModel) -> dict[str, float]:
     tally = dict(zip(COUNTED, model.tally.tolist(), strict=True))
     forwards = tally.pop("forwards")
     if not forwards:
         return {"scale": float(model.scale.mean()), "forwards": 0.0}
-    found = {name: total / forwards for name, total in tally.items()} | {"forwards": forwards}
+    means = {name: total / forwards for name, total in tally.items()} | {"forwards": forwards}
     estimate = float(model.estimate.mean())
-    return found if math.isnan(estimate) else {"estimate": estimate, "applied": estimate * found["scale"], **found}
+    return means if math.isnan(estimate) else {"estimate": estimate, "applied": estimate * means["scale"], **means}
 
 
 class ActionSpaceLoss(_Callback):
-    r"""After every training step, a step of its own that keeps ``loc`` in the range of actions.
+    r"""After every training step, take another one that keeps ``loc`` in the range of actions.
 
     .. math:: L = \frac1B \sum_{b} \max_i \lVert \mathrm{loc}_{b,i} - \mathrm{clamp}(\mathrm{loc}_{b,i}) \rVert^2
 
-    The final tanh hides what lies beyond the range, so diversity that is put there is diversity on paper. The loss is
-    computed with the scale as it stands after the training forward; the reference measures anew for it, at the price of
-    a second measurement for a change of ``tau`` times the drift of one step.
+    The final tanh hides what lies beyond the range, so diversity there never reaches the environment. The loss is
+    computed with the scale as it stands after the training forward; the reference measures again for it, at the price
+    of a second measurement for a change of ``tau`` times the drift of one step.
 
     Args:
         lr: Learning rate of its own Adam.
@@ -114,28 +109,27 @@ class ActionSpaceLoss(_Callback):
         self._optimizers: dict[str, torch.optim.Adam] = {}
 
     def on_setup(self) -> None:
-        """Make the optimisers."""
+        """Create the optimisers."""
         super().on_setup()
-        for group, model in self.models():
+        for group, model in self.models().items():
             if model.discrete:
                 raise InputError("task", "with continuous actions for ActionSpaceLoss", f"{group!r} with discrete ones")
             self._optimizers[group] = torch.optim.Adam(model.parameters(), lr=self.lr)
 
     def on_train_step(self, batch: TensorDictBase, group: str) -> TensorDictBase | None:
-        """One step; the loss goes to ``train/<group>/loss_action_space``."""
-        for name, model in self.models():
-            if name == group:
-                loss = overflow(model, model.gather(batch))
-                self._step(loss, self._optimizers[group])
-                return TensorDict({"loss_action_space": loss.detach()}, [])
-        return None
+        """Take one step; the loss goes to ``train/<group>/loss_action_space``."""
+        if (model := self.models().get(group)) is None:
+            return None
+        loss = action_overflow(model, model.gather(batch))
+        self._step(loss, self._optimizers[group])
+        return TensorDict({"loss_action_space": loss.detach()}, [])
 
     def on_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Put the optimisers into the checkpoint."""
+        """Add the optimisers to the checkpoint."""
         state_dict["action_space_loss"] = {group: each.state_dict() for group, each in self._optimizers.items()}
 
     def on_load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take them out of it, where it holds them."""
+        """Restore the optimisers, where the checkpoint has them."""
         for group, state in state_dict.get("action_space_loss", {}).items():
             self._optimizers[group].load_state_dict(state)
 
@@ -152,8 +146,8 @@ class ActionSpaceLoss(_Callback):
         return {**super().__getstate__(), "_optimizers": {}}
 
 
-def overflow(model: DiCoModel, observations: Tensor) -> Tensor:
-    """Mean over frames of the largest squared distance of an agent's ``loc`` from the range of actions."""
+def action_overflow(model: DiCoModel, observations: Tensor) -> Tensor:
+    """Return the mean over frames of the largest squared distance of an agent's ``loc`` from the range of actions."""
     space = model.action_spec[model.agent_group, "action"].space
     loc = model.network(observations, model.scale)[..., : model.network.controlled]
     inside = loc.detach().clamp(space.low.to(loc), space.high.to(loc))
