@@ -44,7 +44,7 @@ def test_summary_by_numpy() -> None:
     expected = (median, q1, q3, statistics.fmean(seconds))
     assert (timing.median_s, timing.q1_s, timing.q3_s, timing.mean_s) == pytest.approx(expected)
     assert Timing.of([2.0], [1]) == Timing(2.0, 2.0, 2.0, 2.0, [2.0], [1])
-    assert timing.number(1000, "ms") == Number(1000 * median, 1000 * q1, 1000 * q3, "ms", "quartiles")
+    assert Timing(2.0, 1.0, 3.0, 2.5).number(1000, "ms") == Number(2000, 1000, 3000, "ms", "quartiles")
 
 
 def test_intervals_of_speedups_cover() -> None:
