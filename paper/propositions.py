@@ -109,7 +109,7 @@ def symmetric_graphs() -> dict[str, Graph]:
         "ring": ring,
         "circulant": graphs.circulant(12, 4),
         "complete bipartite": graphs.from_networkx(networkx.complete_bipartite_graph(3, 4)),
-        "hypercube": graphs.hypercube(3),
+        "hypercube": graphs.from_networkx(networkx.hypercube_graph(3)),
         "cliques": graphs.cliques([0, 0, 0, 1, 1, 1]),
         "alternating ring": Graph(10, ring.edges, 1.0 + heavy),
         "wheel, spokes heavier": graphs.from_networkx(wheel),

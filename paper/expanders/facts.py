@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from graphsnd import bounds
-from graphsnd.bounds.distortion import Distortion, distortion
-from graphsnd.bounds.forwarding.elementary import elementary
+from graphsnd.bounds.forwarding.elementary import elementary_bounds
 from graphsnd.bounds.forwarding.flow import empty_loads
-from graphsnd.bounds.forwarding.network import network
+from graphsnd.bounds.forwarding.network import build_network
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
+from paper.expanders.integral import integral_index
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def look(
         lambda_2=found.second,
         gap=found.gap,
         ramanujan=found.ramanujan,
-        **_routes(distortion(graph, seconds=seconds) if routed else None),
+        **_routes(graph, routed, seconds),
         betweenness=equal_split(graph) if routed else None,
         ratio_low=laplacian.low,
         ratio_high=laplacian.high,
@@ -112,18 +113,22 @@ def equal_split(graph: Graph) -> float:
         >>> round(equal_split(graphs.complete(4)), 6)
         1.0
     """
-    net = network(graph)
-    return elementary(net, empty_loads(net)).upper
+    net = build_network(graph)
+    return elementary_bounds(net, empty_loads(net)).upper
 
 
-def _routes(found: Distortion | None) -> dict[str, float | None]:
-    low, high = (None, None) if found is None else found.interval(1.0)
-    index = None if found is None else found.index
+def _routes(graph: Graph, routed: bool, seconds: float | None) -> dict[str, float | None]:
+    if not routed:
+        index = ("forwarding_lower", "forwarding_upper", "integral_lower", "integral_upper")
+        return dict.fromkeys((*index, "distortion_low", "distortion_high"))
+    factors = bounds.distortion(graph, seconds=seconds)
+    integral = integral_index(graph, factors.index.lower, seconds=seconds)
+    low, high = factors.interval(1.0)
     return {
-        "forwarding_lower": None if index is None else index.lower,
-        "forwarding_upper": None if index is None else index.upper,
-        "integral_lower": None if index is None else index.integral_lower,
-        "integral_upper": None if index is None else index.integral,
+        "forwarding_lower": factors.index.lower,
+        "forwarding_upper": min(factors.index.upper, integral),
+        "integral_lower": float(math.ceil(factors.index.lower)),
+        "integral_upper": integral,
         "distortion_low": low,
-        "distortion_high": high,
+        "distortion_high": min(high, graph.m / graph.pairs * integral),
     }

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from enum import Enum
 
+import torch
 from torch import Tensor
 
 from graphsnd import bounds, graphs
@@ -77,7 +78,31 @@ def build(family: Family, n: int, degree: int, seed: int, positions: Tensor) -> 
     if family is Family.CIRCULANT:
         return graphs.circulant(n, degree, seed=seed, relabel=True)
     if family is Family.BEST:
-        return bounds.best_of(BEST_OF, n, degree, seed=seed)
+        return best_of(BEST_OF, n, degree, seed=seed)
     union = graphs.knn(positions, degree)
     # It has nd/2 edges at least, since every agent has d of its own.
-    return union if family is Family.UNION else graphs.trim(union, edges, positions=positions)
+    return union if family is Family.UNION else trim(union, edges, positions)
+
+
+def best_of(k: int, n: int, degree: int, *, seed: int) -> Graph:
+    """Draw ``k`` random regular graphs and return the one with the smallest lambda_2.
+
+    The winner is no longer a uniform random regular graph. But lambda_2 does not depend on how the agents are
+    numbered, so given its shape the winner's numbering is as random as before: every pair still has probability
+    degree/(n-1), and everything in :mod:`graphsnd.bounds.relabelling` holds for it.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    drawn = (graphs.random_regular(n, degree, seed=generator) for _ in range(k))
+    return min(drawn, key=lambda graph: bounds.spectrum(graph).second)
+
+
+def trim(graph: Graph, edges: int, positions: Tensor) -> Graph:
+    """Return the graph of the ``edges`` shortest edges; ties go to the pair that comes first.
+
+    The union of nearest neighbours has more than nd/2 edges wherever nearness is not mutual; trimming brings it to the
+    budget of the other families. Which pairs it has depends on their lengths, so it is no random sample.
+    """
+    i, j = graph.edges.unbind(1)
+    points = positions.double()
+    kept = (points[i] - points[j]).norm(dim=1).argsort(stable=True)[:edges]
+    return Graph(graph.n, graph.edges[kept], family=f"{graph.family}, trimmed")

@@ -20,8 +20,8 @@ from typing import Any
 from torch import Tensor
 
 from graphsnd import bounds
-from graphsnd.bounds.nuclear import symmetric
-from graphsnd.bounds.relabel import split_squares
+from graphsnd.bounds.discrepancy import check_symmetric
+from graphsnd.bounds.relabelling import split_squares
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
 from paper.expanders.facts import Facts, look
@@ -64,7 +64,7 @@ class Distances:
     @classmethod
     def of(cls, matrix: Tensor) -> Distances:
         """From :func:`graphsnd.pairwise`."""
-        values = symmetric(matrix)
+        values = check_symmetric(matrix)
         n = len(values)
         effects, rest = (float(part) for part in split_squares(values))
         share = effects / (effects + rest) if effects + rest else 0.0

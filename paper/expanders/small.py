@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphsnd import bounds, graphs
 from graphsnd.graphs import Graph
 from paper.expanders.facts import equal_split
+from paper.expanders.integral import integral_index
 
 COMPLETE = range(3, 9)
 
@@ -22,15 +23,18 @@ def small_graphs() -> dict[str, float]:
         >>> found["ring_5"], round(found["ring_5_ordered"], 6), found["ring_4"]
         (3.0, 6.0, 3.0)
     """
-    five, four = (bounds.forwarding_index(_ring(n)) for n in (5, 4))
     return {
-        "complete": max(bounds.forwarding_index(graphs.complete(n)).integral for n in COMPLETE),
-        "ring_5": five.integral,
+        "complete": max(_index(graphs.complete(n)) for n in COMPLETE),
+        "ring_5": _index(_ring(5)),
         "ring_5_ordered": 2 * equal_split(_ring(5)),
-        "ring_4_fractional": four.upper,
-        "ring_4": four.integral,
+        "ring_4_fractional": bounds.forwarding_index(_ring(4)).upper,
+        "ring_4": _index(_ring(4)),
     }
 
 
 def _ring(n: int) -> Graph:
     return graphs.circulant(n, shifts=[1])
+
+
+def _index(graph: Graph) -> float:
+    return integral_index(graph, bounds.forwarding_index(graph).lower)

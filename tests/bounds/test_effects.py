@@ -12,8 +12,8 @@ import torch
 
 import graphsnd as gs
 from graphsnd.bounds.effects import agent_effects, regular_standard_error
-from graphsnd.bounds.relabel import relabelling_variance
-from tests.bounds.test_relabel import symmetric
+from graphsnd.bounds.relabelling import relabelling_variance
+from tests.bounds.test_relabelling import symmetric
 
 from_networkx = gs.graphs.from_networkx
 
@@ -77,7 +77,7 @@ def test_calibrated_where_the_plain_formula_is_several_times_too_large() -> None
         graph = gs.graphs.random_regular(n, degree, seed=seed)
         i, j = graph.edges.numpy().T
         squares.append(regular_standard_error(torch.from_numpy(matrix[i, j]), graph) ** 2)
-        plain.append(gs.bounds.variance_factor(n, degree) * matrix[i, j].var(ddof=1))
+        plain.append(gs.bounds.relabelling_factor(n, [degree] * n) * matrix[i, j].var(ddof=1))
         means.append(matrix[i, j].mean())
     truth = float(relabelling_variance(torch.from_numpy(matrix), [degree] * n))
     assert np.mean(squares) == pytest.approx(truth, rel=0.05)
@@ -128,12 +128,10 @@ def test_bad_input_is_named(call, name: str) -> None:
 
 @pytest.mark.gpu
 def test_everything_takes_a_device() -> None:
-    from graphsnd.bounds.choose import best_of
-    from graphsnd.bounds.discrepancy import spectral_bound, spectral_ratio
-    from graphsnd.bounds.nuclear import nuclear_norm
+    from graphsnd.bounds.discrepancy import nuclear_norm, spectral_bound, spectral_ratio
 
     matrix = torch.from_numpy(symmetric(100, 0))
-    graph = best_of(2, 100, 6, seed=0, device="cuda")
+    graph = gs.graphs.random_regular(100, 6, seed=0, device="cuda")
     assert graph.device.type == "cuda"
     i, j = graph.edges.cpu().T
     there = matrix.cuda()

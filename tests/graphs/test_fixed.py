@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import networkx
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphsnd.errors import InputError
-from graphsnd.graphs import cliques, complete, from_adjacency, from_edge_index, from_networkx
+from graphsnd.graphs import Graph, Sampling, circulant, cliques, complete
 from graphsnd.graphs.draws import resolve
 
 
@@ -61,137 +62,62 @@ def test_cliques_refuse(labels):
         cliques(labels)
 
 
-def test_adjacency_round_trip():
-    upper = np.triu(np.random.default_rng(0).integers(0, 4, size=(9, 9)), 1)
-    matrix = torch.tensor(upper + upper.T, dtype=torch.float64)
-    graph = from_adjacency(matrix)
-    assert torch.equal(graph.adjacency(), matrix)
-    theirs = networkx.from_numpy_array(matrix.numpy())
-    assert pairs_of(graph) == sorted(theirs.edges)
+def eigenvalues(graph: Graph) -> np.ndarray:
+    return np.linalg.eigvalsh(graph.adjacency().double().numpy())
 
 
-@pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.float32])
-def test_adjacency_of_ones_has_unit_weights(dtype):
-    graph = from_adjacency(torch.tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]]).to(dtype))
-    assert graph.weights is None
-    assert pairs_of(graph) == [(0, 1), (1, 2)]
+def canonical(graph: Graph) -> bool:
+    """Whether the edges are as the class promises, which the trusted constructor does not check."""
+    again = Graph(graph.n, graph.edges.flip(0))
+    return torch.equal(graph.edges, again.edges) and graph.edges.dtype == torch.int64
 
 
-def test_adjacency_of_integers_and_of_nothing():
-    assert from_adjacency(torch.tensor([[0, 3], [3, 0]])).weights.tolist() == [3.0]
-    assert from_adjacency(torch.zeros(3, 3)).m == 0
+@pytest.mark.parametrize(("n", "shifts"), [(2, [1]), (5, [1, 2]), (9, [3]), (12, [1, 4, 6]), (30, [2, 7, 11, 15])])
+def test_circulant_against_networkx_and_its_closed_form(n: int, shifts: list[int]) -> None:
+    graph = circulant(n, shifts=shifts)
+    assert canonical(graph)
+    oracle = networkx.circulant_graph(n, shifts)
+    assert {frozenset(edge) for edge in graph.edges.tolist()} == {frozenset(edge) for edge in oracle.edges}
+    j = np.arange(n)
+    closed = sum((1 if 2 * s == n else 2) * np.cos(2 * np.pi * j * s / n) for s in shifts)
+    assert np.allclose(np.sort(closed), eigenvalues(graph), atol=1e-9)
+    assert graph.sampling is Sampling.FIXED
 
 
-def test_adjacency_keeps_the_gradient():
-    matrix = torch.tensor([[0.0, 2.0], [2.0, 0.0]], requires_grad=True)
-    from_adjacency(matrix).weights.sum().backward()
-    assert matrix.grad.tolist() == [[0.0, 1.0], [0.0, 0.0]]
+@pytest.mark.parametrize(("n", "degree"), [(2, 1), (10, 1), (10, 2), (10, 9), (11, 10), (50, 7), (51, 6), (1000, 20)])
+def test_random_circulant_has_its_degree_and_is_connected(n: int, degree: int) -> None:
+    for seed in range(5):
+        graph = circulant(n, degree, seed=seed)
+        assert canonical(graph)
+        assert bool((graph.degrees() == degree).all())
+        assert degree == 1 or networkx.is_connected(graph.to_networkx())
+        assert torch.equal(graph.edges, circulant(n, degree, seed=seed).edges)
+    shifts = {tuple((graph.edges[:, 1] - graph.edges[:, 0]).unique().tolist()) for graph in
+              [circulant(1000, 6, seed=seed) for seed in range(3)]}  # fmt: skip
+    assert len(shifts) == 3
 
 
-@pytest.mark.parametrize(
-    ("matrix", "message"),
-    [
-        ([[0, 1], [1, 0]], "`A` to be a dense torch.Tensor .*list"),
-        (torch.eye(3).to_sparse(), "`A` to be a dense .*from_edge_index"),
-        (torch.zeros(2, 3), r"`A` with shape \(n, n\)"),
-        (torch.zeros(1, 1), r"`A` with shape \(n, n\), at least \(2, 2\)"),
-        (torch.tensor([[0.0, 1.0], [2.0, 0.0]]), r"`A` to be symmetric, got A\[0, 1\] = 1.0 and A\[1, 0\] = 2.0"),
-        (torch.tensor([[0.0, 1.0], [1.0, 4.0]]), r"`A` to have a zero diagonal, got A\[1, 1\] = 4.0"),
-        (torch.tensor([[0.0, torch.nan], [torch.nan, 0.0]]), "`A` to be finite"),
-        (torch.tensor([[0.0, -1.0], [-1.0, 0.0]]), r"`A` without negative entries, got A\[0, 1\] = -1.0"),
-    ],
-)
-def test_adjacency_refuses(matrix, message):
-    with pytest.raises(InputError, match=message):
-        from_adjacency(matrix)
+def test_relabelled_circulant_is_a_design() -> None:
+    graph = circulant(12, 4, seed=0, relabel=True)
+    assert graph.sampling is Sampling.RELABELLED
+    assert graph.inclusion == pytest.approx(4 / 11)
+    generator = torch.Generator().manual_seed(0)
+    counts = sum(circulant(12, 4, seed=generator, relabel=True).adjacency() for _ in range(1500))
+    shares = counts[tuple(np.triu_indices(12, 1))] / 1500
+    error = math.sqrt(4 / 11 * 7 / 11 / 1500)
+    assert float((shares - 4 / 11).abs().max()) < 4.5 * error
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_edge_index_merges_directions(data):
-    n = data.draw(st.integers(2, 7))
-    pairs = data.draw(st.lists(st.sampled_from(list(itertools.combinations(range(n), 2))), unique=True))
-    listed = []
-    for i, j in pairs:
-        listed += data.draw(st.sampled_from([[(i, j)], [(j, i)], [(i, j), (j, i)]]))
-    listed = data.draw(st.permutations(listed))
-    edge_index = torch.tensor(listed, dtype=torch.int64).reshape(-1, 2).T
-    weights = torch.tensor([float(i * j + min(i, j)) for i, j in listed])
-    graph = from_edge_index(edge_index, n, weights)
-    assert pairs_of(graph) == sorted(pairs)
-    assert graph.weights.tolist() == [float(i * j + i) for i, j in sorted(pairs)]
-    assert from_edge_index(edge_index, n).weights is None
-
-
-@pytest.mark.parametrize(
-    ("listed", "weights", "message"),
-    [
-        ([[0, 0], [1, 1]], None, r"`edge_index` without duplicates, got the pair \(0, 1\)"),
-        ([[0, 2], [1, 2]], None, r"`edge_index` without self-loops, got the pair \(2, 2\)"),
-        ([[0], [3]], None, r"`edge_index` to hold agents 0 \.\. 2, got the pair \(0, 3\)"),
-        (
-            [[0, 1], [0, 2], [1, 2]],
-            None,
-            r"`edge_index` with shape \(2, edges\), got shape \(3, 2\)\. For rows of pairs",
-        ),
-        ([[0.0], [1.0]], None, "`edge_index` .*integer dtype"),
-        ([[0, 1], [1, 0]], [1.0, 2.0], r"`weights` to be equal in both directions .*1.0 and 2.0 for \(0, 1\)"),
-        ([[0, 1], [1, 0]], [1.0], "`weights` with shape"),
-        ([[0], [1]], [-1.0], "`weights` .*not negative"),
-    ],
-)
-def test_edge_index_refuses(listed, weights, message):
-    with pytest.raises(InputError, match=message):
-        from_edge_index(torch.tensor(listed), 3, None if weights is None else torch.tensor(weights))
-    with pytest.raises(InputError, match="`n`"):
-        from_edge_index(torch.tensor(listed), 1)
-
-
-def test_networkx_round_trip():
-    theirs = networkx.gnp_random_graph(12, 0.4, seed=1)
-    assert networkx.utils.graphs_equal(from_networkx(theirs).to_networkx(), theirs)
-
-
-def test_networkx_integer_nodes_keep_their_numbers():
-    theirs = networkx.Graph()
-    theirs.add_nodes_from([2, 0, 1])
-    theirs.add_edge(2, 0)
-    assert pairs_of(from_networkx(theirs)) == [(0, 2)]
-
-
-def test_networkx_other_nodes_are_numbered_in_their_order():
-    theirs = networkx.Graph([("scout", "tank"), ("tank", "medic")])
-    assert pairs_of(from_networkx(theirs)) == [(0, 1), (1, 2)]
-    gaps = networkx.Graph([(10, 5), (5, 7)])
-    assert pairs_of(from_networkx(gaps)) == [(0, 1), (1, 2)]
-
-
-def test_networkx_weights():
-    theirs = networkx.path_graph(3)
-    assert from_networkx(theirs).weights is None
-    theirs[1][2]["weight"] = 3
-    assert from_networkx(theirs).weights.tolist() == [1.0, 3.0]
-
-
-def bad_weight(value):
-    theirs = networkx.path_graph(3)
-    theirs[0][1]["weight"] = value
-    return theirs
-
-
-@pytest.mark.parametrize(
-    ("theirs", "message"),
-    [
-        (networkx.DiGraph([(0, 1)]), "`G` to be an undirected networkx.Graph, got DiGraph"),
-        (networkx.MultiGraph([(0, 1)]), "`G` .*MultiGraph"),
-        ([(0, 1)], "`G` .*list"),
-        (networkx.empty_graph(1), "`G` to have at least 2 nodes, got 1"),
-        (networkx.Graph([(0, 1), (1, 1)]), "`G` without self-loops, got a loop at node 1"),
-        (bad_weight("heavy"), r"`G` with edge weights .*got 'heavy' on the edge \(0, 1\)"),
-        (bad_weight(float("nan")), "`G` with edge weights .*nan"),
-        (bad_weight(-1), "`G` with edge weights .*not negative, got -1 on"),
-    ],
-)
-def test_networkx_refuses(theirs, message):
-    with pytest.raises(InputError, match=message):
-        from_networkx(theirs)
+@pytest.mark.parametrize(("call", "name", "says"), [
+    (lambda: circulant(10), "degree", "shifts"),
+    (lambda: circulant(10, 2, shifts=[1]), "degree", "shifts"),
+    (lambda: circulant(9, 3), "degree", "Use 2 or 4"),
+    (lambda: circulant(9, 9), "degree", "1 .. n-1 = 8"),
+    (lambda: circulant(10, shifts=[6]), "shifts", "n/2 = 5"),
+    (lambda: circulant(10, shifts=[1, 1]), "shifts", "distinct"),
+    (lambda: circulant(10, shifts=[]), "shifts", "distinct"),
+])  # fmt: skip
+def test_impossible_parameters_say_what_is_possible(call, name: str, says: str) -> None:
+    with pytest.raises(InputError, match=f"`{name}`") as raised:
+        call()
+    assert says in str(raised.value)

@@ -8,7 +8,17 @@ import torch
 from scipy import stats
 
 from graphsnd.errors import InputError
-from graphsnd.graphs import bernoulli, complete, random_regular, uniform
+from graphsnd.graphs import (
+    Graph,
+    Sampling,
+    bernoulli,
+    circulant,
+    complete,
+    from_networkx,
+    random_regular,
+    relabelled,
+    uniform,
+)
 from graphsnd.graphs.draws import integers
 from graphsnd.graphs.pairs import pair_count, rank
 from graphsnd.graphs.regular import regular_pairs
@@ -295,3 +305,42 @@ def test_gpu_graphs_are_canonical_and_repeat(draw):
     assert_canonical(first)
     assert not torch.equal(first.edges, second.edges)
     assert draw(seed=generator(1), device="cuda").device.type == "cuda"
+
+
+def test_relabelling_keeps_the_shape() -> None:
+    graph = bernoulli(15, 0.3, seed=0)
+    new = relabelled(graph, seed=1)
+    assert networkx.is_isomorphic(graph.to_networkx(), new.to_networkx())
+    assert not torch.equal(graph.edges, new.edges)
+    assert torch.equal(new.edges, Graph(15, new.edges).edges)
+    assert new.inclusion == pytest.approx(graph.m / 105)
+    assert new.sampling is Sampling.RELABELLED
+    assert torch.equal(new.edges, relabelled(graph, seed=1).edges)
+
+
+def test_numberings_are_equally_likely() -> None:
+    path = from_networkx(networkx.path_graph(4))
+    generator = torch.Generator().manual_seed(0)
+    seen = Counter(str(relabelled(path, seed=generator).edges.tolist()) for _ in range(2400))
+    assert len(seen) == len(list(itertools.permutations(range(4)))) // 2
+    assert max(abs(count - 200) for count in seen.values()) < 5 * np.sqrt(200)
+
+
+@pytest.mark.parametrize("graph", [
+    Graph(3, torch.empty(0, 2, dtype=torch.int64)),
+    Graph(3, torch.tensor([[0, 1]]), torch.ones(1)),
+])  # fmt: skip
+def test_relabelling_names_bad_input(graph: Graph) -> None:
+    with pytest.raises(InputError, match="`graph`"):
+        relabelled(graph)
+
+
+@pytest.mark.gpu
+def test_device_changes_where_and_not_what() -> None:
+    for build in (
+        lambda device: circulant(30, 5, seed=1, relabel=True, device=device),
+        lambda device: relabelled(complete(8, device=device), seed=2),
+    ):
+        there, here = build("cuda"), build("cpu")
+        assert there.device.type == "cuda"
+        assert torch.equal(there.edges.cpu(), here.edges)

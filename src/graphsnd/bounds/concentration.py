@@ -1,15 +1,19 @@
-"""How far a mean over sampled edges may be from SND: section 5 of the paper, as numbers."""
+"""How far a mean over sampled edges may be from SND: section 5 of the paper, and a certified D_max to go with it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
+import torch
+
+from graphsnd import kernels
+from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
 from graphsnd.errors import InputError
 
 
 def hoeffding(d_max: float, m: int, delta: float) -> float:
-    r"""Radius of Theorem 1: with probability 1 - delta the mean over ``m`` sampled edges is this close to SND.
+    r"""Return the radius of Theorem 1: how close the mean over ``m`` sampled edges is to SND, except with chance delta.
 
     .. math:: D_{\max} \sqrt{\log(2/\delta) / (2m)}
 
@@ -27,7 +31,7 @@ def hoeffding(d_max: float, m: int, delta: float) -> float:
 
 
 def serfling(d_max: float, m: int, pairs: int, delta: float) -> float:
-    r"""Serfling's refinement for sampling without replacement from ``pairs`` pairs (Remark 3).
+    r"""Return Serfling's refinement for sampling without replacement from ``pairs`` pairs (Remark 3).
 
     .. math:: D_{\max} \sqrt{(1 - (m-1)/|P|) \log(2/\delta) / (2m)}
 
@@ -47,7 +51,7 @@ def serfling(d_max: float, m: int, pairs: int, delta: float) -> float:
 
 
 def empirical_bernstein(std: float, d_max: float, m: int, pairs: int, delta: float) -> float:
-    r"""Two-sided empirical Bernstein-Serfling radius (Bardenet and Maillard 2015, Theorem 4.3).
+    r"""Return the two-sided empirical Bernstein-Serfling radius (Bardenet and Maillard 2015, Theorem 4.3).
 
     .. math:: \hat\sigma \sqrt{2 \rho_m L / m} + \kappa D_{\max} L / m, \qquad L = \log(10/\delta)
 
@@ -85,7 +89,7 @@ class BernoulliBound:
 
 
 def bernoulli(d_max: float, p: float, n: int, delta: float) -> BernoulliBound:
-    r"""The unconditional Bernoulli form (Remark 2), by Theorem 1 and a Chernoff bound on the edge count.
+    r"""Return the unconditional Bernoulli form (Remark 2), by Theorem 1 and a Chernoff bound on the edge count.
 
     .. math:: D_{\max} \sqrt{\log(2/\delta) / \mu}, \quad \mu = p \tbinom{n}{2}, \quad
         \text{failure } \delta + e^{-\mu/8}
@@ -110,7 +114,7 @@ def bernoulli(d_max: float, p: float, n: int, delta: float) -> BernoulliBound:
 
 
 def edges_for(eps: float, d_max: float, delta: float) -> int:
-    """Sampled edges that suffice for an error of ``eps`` with probability 1 - delta: Theorem 1 solved for m.
+    """Return the edges that suffice for an error of ``eps`` with probability 1 - delta: Theorem 1 solved for m.
 
     Args:
         eps: Tolerated absolute error.
@@ -129,6 +133,40 @@ def edges_for(eps: float, d_max: float, delta: float) -> int:
     return next(k for k in range(max(1, m - 1), m + 2) if hoeffding(d_max, k, delta) <= eps)
 
 
+def diameter(behavior: Behavior, distance: Distance | None = None) -> float:
+    """Return a certain upper bound on all distances, in O(n): the two largest distances to the mean agent, added.
+
+    By the triangle inequality d(i, j) <= d(i, c) + d(c, j) for any point c; at most twice the true largest
+    distance. Where the distance has a maximum of its own (total variation: 1), the smaller of the two. Where the
+    distance is no norm of a difference (Jensen-Shannon, Bures), the mean may be far from all agents, so the
+    agent nearest to it is tried as c too.
+
+    Args:
+        behavior: What ``n`` agents would do on shared observations.
+        distance: Distance object; the family's default when None.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> round(diameter(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))), 3)
+        6.0
+    """
+    bound = points_diameter(embed(behavior, distance))
+    maximum = (distance or default_distance(behavior)).maximum
+    return bound if maximum is None else min(bound, maximum)
+
+
+def points_diameter(points: Points) -> float:
+    """Return the same for points that are already embedded."""
+    with_center = Points(torch.cat([points.values, points.center().values], dim=1).detach(), points.norm)
+    radii = _radii(with_center, points.agents)
+    bound = float(radii.topk(2).values.sum())
+    if points.norm in (Norm.SQRT_JS, Norm.BURES):
+        bound = min(bound, float(_radii(with_center, int(radii.argmin())).topk(2).values.sum()))
+    # Rounded up by more than the rounding of the distances, so that "certified" survives float32.
+    slack = 1 + 16 * torch.finfo(points.result_dtype).eps
+    return bound * slack
+
+
 def check_arguments(d_max: float, m: int, delta: float) -> None:
     """Raise unless the arguments all bounds share make sense."""
     if not (d_max >= 0 and math.isfinite(d_max)):
@@ -142,3 +180,9 @@ def check_arguments(d_max: float, m: int, delta: float) -> None:
 def _check_pairs(m: int, pairs: int) -> None:
     if pairs < m:
         raise InputError("pairs", f"to be at least m = {m}", pairs, "n agents have n(n-1)/2 pairs.")
+
+
+def _radii(points: Points, center: int) -> torch.Tensor:
+    """Return the distances of all but the last agent to agent ``center``."""
+    others = torch.arange(points.agents - 1, device=points.values.device)
+    return kernels.edge_sums(points, torch.stack([others, torch.full_like(others, center)], dim=1))

@@ -14,12 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from graphsnd.bounds.nuclear import EXACT, NuclearNorm, norm_of, symmetric
 from graphsnd.bounds.spectral import DENSE, TOLERANCE, Spectrum, adjacency, lanczos, spectrum
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_finite, check_rank, shape_of
 from graphsnd.graphs import Graph
+
+# Agents up to which all eigenvalues of a matrix are computed, a few seconds on one core; the cost grows with the cube.
+EXACT = 2048
+# Directions kept above that, and rounds of subspace iteration towards the largest eigenvalues.
+DIRECTIONS, ROUNDS = 64, 4
 
 
 @dataclass(frozen=True)
@@ -31,8 +36,17 @@ class SpectralRatio:
 
 
 @dataclass(frozen=True)
+class NuclearNorm:
+    """The sum of the absolute eigenvalues of a symmetric matrix."""
+
+    value: float  # the norm when exact, else a lower bound, tight when the directions left out share one sign
+    upper: float  # the norm is at most this, whatever the matrix
+    exact: bool  # whether all eigenvalues were computed
+
+
+@dataclass(frozen=True)
 class SpectralBound:
-    """What eigenvalues say about one graph and one matrix of distances."""
+    """The bounds that eigenvalues give for one graph and one matrix of distances."""
 
     absolute: float  # the paper's bound on |Graph-SND - SND|
     relative: float  # the paper's bound on |Graph-SND / SND - 1|; 0 when all distances are
@@ -44,7 +58,7 @@ class SpectralBound:
 
 
 def spectral_bound(graph: Graph, distances: Tensor) -> SpectralBound:
-    r"""The paper's spectral discrepancy bound for a regular graph, and a sharper one from the same proof.
+    r"""Return the paper's spectral discrepancy bound for a regular graph, and a sharper one from the same proof.
 
     .. math:: \left| \frac{\mathrm{SND}_G}{\mathrm{SND}} - 1 \right| \le \frac{\lambda_2 + d/(n-1)}{d} \rho_*,
         \qquad \rho_* = \frac{\|D\|_*}{n\, \mathrm{SND}}
@@ -74,25 +88,27 @@ def spectral_bound(graph: Graph, distances: Tensor) -> SpectralBound:
         >>> bound.low < 1 < bound.high, bound.high - 1 < bound.relative
         (True, True)
     """
-    found = spectrum(graph)
-    if not found.regular or found.degree == 0 or graph.weights is not None:
+    values = spectrum(graph)
+    if not values.regular or values.degree == 0 or graph.weights is not None:
         fix = "spectral_ratio takes any graph."
         raise InputError("graph", "to be regular, without weights", repr(graph), fix)
-    matrix, n = symmetric(distances), graph.n
+    matrix, n = check_symmetric(distances), graph.n
     if len(matrix) != n:
         raise InputError("distances", f"with shape (n, n) = ({n}, {n})", tuple(distances.shape))
     snd = float(matrix.sum()) / (n * (n - 1))
-    nuclear = norm_of(matrix, exact=n <= EXACT)
+    nuclear = _norm_of(matrix, exact=n <= EXACT)
     if snd == 0:
-        return SpectralBound(0.0, 0.0, 0.0, 1.0, 1.0, nuclear, found)
+        return SpectralBound(0.0, 0.0, 0.0, 1.0, 1.0, nuclear, values)
     rho = nuclear.upper / (n * snd)
-    relative = (found.second + found.degree / (n - 1)) / found.degree * rho
-    low, high = _centred(matrix, snd, found)
-    return SpectralBound(relative * snd, relative, rho, max(low, 1 - relative), min(high, 1 + relative), nuclear, found)
+    relative = (values.second + values.degree / (n - 1)) / values.degree * rho
+    low, high = _centred_bounds(matrix, snd, values)
+    return SpectralBound(
+        relative * snd, relative, rho, max(low, 1 - relative), min(high, 1 + relative), nuclear, values
+    )
 
 
 def spectral_ratio(graph: Graph) -> SpectralRatio:
-    r"""Bounds on Graph-SND / SND for every team whose distance is of negative type, from the graph alone.
+    r"""Return bounds on Graph-SND / SND for every team whose distance is of negative type, from the graph alone.
 
     .. math:: \frac{n-1}{2W} \ell_2 \;\le\; \frac{\mathrm{SND}_G}{\mathrm{SND}} \;\le\; \frac{n-1}{2W} \ell_n
 
@@ -122,16 +138,46 @@ def spectral_ratio(graph: Graph) -> SpectralRatio:
     return SpectralRatio(max(0.0, (graph.n - 1) / weight * second), (graph.n - 1) / weight * last)
 
 
-def _centred(matrix: Tensor, snd: float, found: Spectrum) -> tuple[float, float]:
-    """The sharper bounds on Graph-SND / SND."""
+def nuclear_norm(distances: Tensor, *, exact: bool | None = None) -> NuclearNorm:
+    r"""Return the nuclear norm of a symmetric matrix with a zero diagonal, exactly or between certain bounds.
+
+    Above 2048 agents only the k directions V of the largest eigenvalues are found. With :math:`T = V^\top D V`,
+    R = DV - VT and Q the projection away from V, the four blocks of D give, for *any* V with orthonormal columns,
+
+    .. math:: \|T\|_* + |\mathrm{tr}(QDQ)| \;\le\; \|D\|_* \;\le\;
+        \|T\|_* + 2 \sqrt{k} \|R\|_F + \sqrt{n-k} \sqrt{\|D\|_F^2 - \|T\|_F^2 - 2\|R\|_F^2},
+
+    so neither side depends on how far the iteration got; the right one is taken at the best k. The left one is the
+    norm itself when what is left out has eigenvalues of one sign. A distance of negative type (Euclidean, total
+    variation, and sums of those) has a single positive eigenvalue, so there ``value`` is exact up to rounding.
+
+    Args:
+        distances: ``[n, n]``, symmetric, as from :func:`graphsnd.pairwise`.
+        exact: Compute all eigenvalues; decided by size when None.
+
+    Raises:
+        InputError: For a matrix that is not square, symmetric and finite, or whose diagonal is not 0.
+
+    Example:
+        >>> nuclear_norm(1 - torch.eye(4)).value
+        6.0
+    """
+    matrix = check_symmetric(distances)
+    if exact is None:
+        exact = len(matrix) <= EXACT
+    return _norm_of(matrix, exact=exact)
+
+
+def _centred_bounds(matrix: Tensor, snd: float, values: Spectrum) -> tuple[float, float]:
+    """Return the sharper bounds on Graph-SND / SND."""
     n = len(matrix)
     means = matrix.mean(0)
     centred = matrix - means - means[:, None] + means.mean()
     trace = (n - 1) * snd
-    positive = max(0.0, (norm_of(centred, exact=n <= EXACT).upper - trace) / 2)
-    shift = found.degree / (n - 1)
-    top, bottom = found.signed_second + shift, found.smallest + shift
-    scale = n * found.degree * snd
+    positive = max(0.0, (_norm_of(centred, exact=n <= EXACT).upper - trace) / 2)
+    shift = values.degree / (n - 1)
+    top, bottom = values.signed_second + shift, values.smallest + shift
+    scale = n * values.degree * snd
     low = 1 + (-top * (trace + positive) + bottom * positive) / scale
     return low, 1 + (-bottom * (trace + positive) + top * positive) / scale
 
@@ -152,3 +198,51 @@ def _laplacian_ends(matrix: Any) -> tuple[float, float]:
     # Turned over, because the tolerance is relative and the smallest eigenvalue is 0.
     turned = largest * identity(matrix.shape[0], format="csr") - laplacian
     return max(0.0, largest - float(lanczos(turned, 2, "LA")[0]) - TOLERANCE * largest), largest
+
+
+def _norm_of(matrix: Tensor, *, exact: bool) -> NuclearNorm:
+    """Return the nuclear norm of a float64 matrix known to be symmetric, whatever its trace."""
+    if exact or len(matrix) <= DIRECTIONS:
+        value = float(torch.linalg.eigvalsh(matrix).abs().sum())
+        return NuclearNorm(value, value, True)
+    ritz, residuals = _leading(matrix, DIRECTIONS)
+    order = ritz.abs().argsort(descending=True)
+    ritz, residuals = ritz[order], residuals[order].square().cumsum(0)
+    n, k = len(matrix), torch.arange(1, len(ritz) + 1, device=matrix.device)
+    inside = ritz.abs().cumsum(0)
+    left = (matrix.square().sum() - ritz.square().cumsum(0) - 2 * residuals).clamp(min=0)
+    upper = float((inside + 2 * (k * residuals).sqrt() + ((n - k) * left).sqrt()).min())
+    value = float((inside + (matrix.diagonal().sum() - ritz.cumsum(0)).abs()).max())
+    # Rounding of n^2 sums in float64 is far below this, so that the bound stays one.
+    return NuclearNorm(min(value, upper), upper * (1 + 1e-9), False)
+
+
+def check_symmetric(distances: Tensor) -> Tensor:
+    """Return the matrix in float64, once it is known to be a symmetric matrix of distances."""
+    check_rank("distances", distances, 2, "(n, n)")
+    if distances.dim() != 2 or distances.shape[0] != distances.shape[1] or len(distances) < 2:
+        raise InputError("distances", "with shape (n, n), at least (2, 2)", shape_of(distances))
+    check_finite("distances", distances)
+    matrix = distances.detach().double()
+    scale = float(matrix.abs().max())
+    off = float((matrix - matrix.T).abs().max())
+    if off > 1e-5 * scale:
+        raise InputError("distances", "to be symmetric", f"entries that differ by {off:.3g}", "Use graphsnd.pairwise.")
+    if bool(matrix.diagonal().any()):
+        fix = "An agent is at distance 0 of itself."
+        raise InputError("distances", "to have a zero diagonal", f"{float(matrix.diagonal().abs().max()):.3g}", fix)
+    return (matrix + matrix.T) / 2
+
+
+def _leading(matrix: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Rayleigh quotients of ``count`` orthonormal directions, and the norms of their residuals."""
+    generator = torch.Generator().manual_seed(count)
+    start = torch.randn(len(matrix), count, dtype=torch.float64, generator=generator)
+    basis = torch.linalg.qr(start.to(matrix.device)).Q
+    for _ in range(ROUNDS):
+        basis = torch.linalg.qr(matrix @ basis).Q
+    image = matrix @ basis
+    values, rotation = torch.linalg.eigh(basis.T @ image)
+    # With Ritz vectors the block T is diagonal, so every leading part of it is one as well.
+    residuals = (image - basis @ (basis.T @ image)) @ rotation
+    return values, residuals.norm(dim=0)

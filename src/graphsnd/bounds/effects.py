@@ -1,8 +1,8 @@
 r"""Effects of single agents, and the error that a regular graph is left with once they cancel.
 
 Distances split into what is due to single agents and the rest, :math:`d_{ij} = \mathrm{SND} + a_i + a_j + e_ij`
-(see :mod:`graphsnd.bounds.relabel`). On a randomly relabelled d-regular graph every agent has d edges, so the effects
-add up to nothing and only e varies:
+(see :mod:`graphsnd.bounds.relabelling`). On a randomly relabelled d-regular graph every agent has d edges, so the
+effects add up to nothing and only e varies:
 
 .. math:: \mathrm{Var}(\mathrm{SND}_G) = \frac{1 - m/N}{m} \sigma_e^2, \qquad
     \sigma_e^2 = \frac{1}{N - n} \sum_{i<j} e_{ij}^2,

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphsnd import bounds, kernels
 from graphsnd.behavior import Points
-from graphsnd.bounds.diameter import points_diameter
+from graphsnd.bounds.concentration import points_diameter
 from graphsnd.errors import EmptyDrawError, InputError
 from graphsnd.estimation.designs import Weighting
 from graphsnd.estimation.estimate import Estimate, Interval

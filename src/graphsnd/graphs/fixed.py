@@ -1,26 +1,22 @@
-"""Graphs that are given, not drawn: all pairs, teams within a team, and conversions from other libraries."""
+"""Graphs that are not drawn: all pairs, teams within a team, and rings with chords."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_agents, check_finite, number, shape_of
+from graphsnd.errors import InputError, check_agents, check_finite, check_integer, shape_of
 from graphsnd.graphs import pairs
-from graphsnd.graphs.checks import check_distinct, check_indices, check_weights
-from graphsnd.graphs.draws import Device, resolve
+from graphsnd.graphs.draws import Device, integers, resolve, source
 from graphsnd.graphs.graph import Graph
-
-if TYPE_CHECKING:
-    import networkx
+from graphsnd.graphs.random import relabelled
 
 
 def complete(n: int, *, device: Device = None) -> Graph:
-    """All n(n-1)/2 pairs: Graph-SND on this graph is SND itself.
+    """Return the graph of all n(n-1)/2 pairs: Graph-SND on it is SND itself.
 
     Args:
         n: The number of agents, at least 2.
@@ -39,7 +35,7 @@ def complete(n: int, *, device: Device = None) -> Graph:
 
 
 def cliques(labels: Tensor | Sequence[Hashable]) -> Graph:
-    """A union of cliques: two agents are joined when their labels are equal.
+    """Return a union of cliques: two agents are joined when their labels are equal.
 
     Args:
         labels: ``[n]``, a tensor or a sequence of anything hashable, such as the name of each agent's squad.
@@ -65,129 +61,55 @@ def cliques(labels: Tensor | Sequence[Hashable]) -> Graph:
     return Graph._trusted(n, torch.stack([first, order[place[first] + 1 + step]], dim=1), family="cliques")
 
 
-def from_adjacency(A: Tensor) -> Graph:
-    """The graph of a symmetric matrix; its non-zero entries are the weights.
+def circulant(
+    n: int,
+    degree: int | None = None,
+    *,
+    shifts: Sequence[int] | None = None,
+    seed: int | torch.Generator = 0,
+    relabel: bool = False,
+    device: Device = None,
+) -> Graph:
+    r"""Return a ring with chords: agent i is joined to i + s and i - s modulo n for every shift s.
+
+    .. math:: \lambda_j = \sum_{s} 2 \cos(2 \pi j s / n) \quad (\text{half of that for } s = n/2), \qquad
+        j = 0, \dots, n-1
+
+    The eigenvalues are known and it is the cheapest regular graph to build, but it is no expander at constant degree: a
+    ball of radius r holds at most about r^(degree/2) agents. Agents next to each other in the numbering are joined
+    more often than others, so number them at random (``relabel``) where the mean over the edges shall estimate SND.
 
     Args:
-        A: ``[n, n]``, symmetric, zero diagonal, nothing negative. If it is boolean, or every non-zero entry is 1, the
-            graph has unit weights (``weights`` is None).
-
-    Raises:
-        InputError: For a matrix that is not square, not symmetric, or has self-loops or bad weights.
-
-    Example:
-        >>> graph = from_adjacency(torch.tensor([[0.0, 2.0], [2.0, 0.0]]))
-        >>> graph.edges.tolist(), graph.weights
-        ([[0, 1]], tensor([2.]))
-    """
-    if not isinstance(A, Tensor) or A.layout != torch.strided:
-        kind = f"a {A.layout} tensor" if isinstance(A, Tensor) else type(A).__name__
-        fix = "Use torch.as_tensor(A), or graphs.from_edge_index for a sparse matrix."
-        raise InputError("A", "to be a dense torch.Tensor with shape (n, n)", kind, fix)
-    if A.dim() != 2 or A.shape[0] != A.shape[1] or A.shape[0] < 2:
-        raise InputError("A", "with shape (n, n), at least (2, 2)", shape_of(A))
-    check_finite("A", A)
-    if bool((A != A.T).any()):
-        i, j = (A != A.T).nonzero()[0].tolist()
-        fix = "Distances have no direction: average A with A.T, or choose one."
-        raise InputError("A", "to be symmetric", f"A[{i}, {j}] = {A[i, j]} and A[{j}, {i}] = {A[j, i]}", fix)
-    if bool(A.diagonal().any()):
-        at = int(A.diagonal().nonzero()[0])
-        raise InputError(
-            "A", "to have a zero diagonal", f"A[{at}, {at}] = {A[at, at]}", "Clear it: an agent is no pair."
-        )
-    if bool((A < 0).any()):
-        i, j = (A < 0).nonzero()[0].tolist()
-        raise InputError("A", "without negative entries", f"A[{i}, {j}] = {A[i, j]}", "A weight of 0 ignores a pair.")
-    edges = A.detach().triu(1).nonzero()
-    values = A[edges[:, 0], edges[:, 1]]
-    unit = bool((values == 1).all())
-    weights = None if unit else check_weights(values, edges)
-    return Graph._trusted(len(A), edges, weights=weights, family="adjacency")
-
-
-def from_edge_index(edge_index: Tensor, n: int, weights: Tensor | None = None) -> Graph:
-    """The graph of a PyTorch Geometric ``edge_index``; the two directions of an edge become one.
-
-    Args:
-        edge_index: Integers ``[2, m]``. An edge may be listed in one direction or in both.
         n: The number of agents.
-        weights: ``[m]``; the two directions of an edge must carry the same weight.
+        degree: Draw distinct shifts at random for this degree, again until the graph is connected (degree 2 or more).
+            An odd degree uses the shift n/2 and needs an even n.
+        shifts: Or these shifts, distinct, in 1 .. n/2.
+        seed: Of the shifts and the numbering; an int, or a generator to advance.
+        relabel: Number the agents at random, which makes it a sampling design.
+        device: Where the graph is kept.
 
     Raises:
-        InputError: For the same direction listed twice, self-loops, and directions that disagree on the weight.
+        InputError: Unless exactly one of degree and shifts is given, for shifts out of range or repeated, and for
+            degrees that no circulant graph on n agents has.
 
     Example:
-        >>> from_edge_index(torch.tensor([[0, 1, 2], [1, 0, 0]]), 3).edges.tolist()
-        [[0, 1], [0, 2]]
+        >>> circulant(8, shifts=[1, 4]).degrees()
+        tensor([3, 3, 3, 3, 3, 3, 3, 3])
     """
     n = check_agents(n)
-    i, j = check_indices("edge_index", edge_index, n, columns=0).unbind(0)
-    check_distinct("edge_index", i, j, i * n + j, "Merge parallel edges first, for example by adding their weights.")
-    keys, order = pairs.keys(i, j, n).sort(stable=True)
-    again = torch.zeros_like(keys, dtype=torch.bool)
-    again[1:] = keys[1:] == keys[:-1]
-    if weights is not None:
-        weights = check_weights(weights, keys)[order]
-        differ = again[1:] & (weights[1:] != weights[:-1])
-        if bool(differ.any()):
-            at = int(differ.nonzero()[0])
-            got = f"{float(weights[at])} and {float(weights[at + 1])} for {tuple(divmod(int(keys[at]), n))}"
-            raise InputError("weights", "to be equal in both directions of an edge", got, "Average them first.")
-        weights = weights[~again]
-    return Graph._trusted(n, pairs.from_keys(keys[~again], n), weights=weights, family="edge_index")
-
-
-def from_networkx(G: networkx.Graph) -> Graph:
-    """The graph of a ``networkx.Graph``.
-
-    Nodes that are the integers 0 .. n-1 keep their numbers; any others are numbered in the order of ``G.nodes``.
-
-    Args:
-        G: Undirected, at least two nodes, no self-loops. If any edge has a ``weight``, edges without one weigh 1, which
-            is the convention of networkx.
-
-    Raises:
-        InputError: For a directed or multi-graph, self-loops, or weights that are not non-negative numbers.
-
-    Example:
-        >>> import networkx
-        >>> from_networkx(networkx.path_graph(3)).edges.tolist()
-        [[0, 1], [1, 2]]
-    """
-    import networkx
-
-    if not isinstance(G, networkx.Graph) or G.is_directed() or G.is_multigraph():
-        fix = "Use networkx.Graph(G) to drop directions and parallel edges."
-        raise InputError("G", "to be an undirected networkx.Graph", type(G).__name__, fix)
-    n = G.number_of_nodes()
-    if n < 2:
-        raise InputError("G", "to have at least 2 nodes", n)
-    loop = next(networkx.selfloop_edges(G), None)
-    if loop is not None:
-        fix = "Use G.remove_edges_from(networkx.selfloop_edges(G))."
-        raise InputError("G", "without self-loops", f"a loop at node {loop[0]!r}", fix)
-    numbered = set(G.nodes) == set(range(n))
-    place = {node: node if numbered else position for position, node in enumerate(G.nodes)}
-    edges = [(int(place[i]), int(place[j])) for i, j in G.edges]
-    return Graph(n, torch.tensor(edges, dtype=torch.int64).reshape(-1, 2), _weights(G), family="networkx")
-
-
-def _weights(G: networkx.Graph) -> Tensor | None:
-    if all(data.get("weight") is None for _, _, data in G.edges(data=True)):
-        return None
-    weights = []
-    for i, j, data in G.edges(data=True):
-        value = 1.0 if data.get("weight") is None else data["weight"]
-        if not 0.0 <= number(value) < math.inf:
-            got = f"{value!r} on the edge ({i!r}, {j!r})"
-            raise InputError("G", "with edge weights that are finite numbers and not negative", got)
-        weights.append(float(value))
-    return torch.tensor(weights)
+    if (degree is None) == (shifts is None):
+        raise InputError("degree", "or `shifts`, exactly one of them", f"degree={degree}, shifts={shifts}")
+    generator, target = source(seed, device, host=True)
+    steps = _check_shifts(n, shifts) if shifts is not None else _draw_shifts(n, degree, generator)
+    agents = torch.arange(n)[:, None]
+    # The shift n/2 leads from both of its ends to the same edge; unique keeps one.
+    keys = torch.unique(pairs.keys(agents, (agents + torch.tensor(steps)) % n, n))
+    graph = Graph._trusted(n, pairs.from_keys(keys, n).to(target), family="circulant")
+    return relabelled(graph, seed=generator, device=target) if relabel else graph
 
 
 def _groups(labels: Tensor | Sequence[Hashable]) -> Tensor:
-    """Labels as int64 0 .. groups-1."""
+    """Return the labels as int64 0 .. groups-1."""
     if not isinstance(labels, Tensor):
         code: dict[Hashable, int] = {}
         try:
@@ -200,3 +122,25 @@ def _groups(labels: Tensor | Sequence[Hashable]) -> Tensor:
     check_finite("labels", labels)
     groups: Tensor = torch.unique(labels, return_inverse=True)[1]
     return groups
+
+
+def _check_shifts(n: int, shifts: Sequence[int]) -> list[int]:
+    expected = f"to be distinct integers in 1 .. n/2 = {n // 2}"
+    steps = [check_integer("shifts", s, expected, low=1, high=n // 2, fix="s and n - s are the same.") for s in shifts]
+    if len(set(steps)) != len(steps) or not steps:
+        raise InputError("shifts", expected, list(shifts))
+    return steps
+
+
+def _draw_shifts(n: int, degree: object, generator: torch.Generator) -> list[int]:
+    degree = check_integer("degree", degree, f"to be an integer in 1 .. n-1 = {n - 1}", low=1, high=n - 1)
+    if n * degree % 2:
+        raise InputError(
+            "degree", "to be even when n is odd", f"n = {n} and degree = {degree}", f"Use {degree - 1} or {degree + 1}."
+        )
+    half = [n // 2] if degree % 2 else []
+    while True:
+        order = integers((n - 1) // 2, 2**63 - 1, generator).argsort(stable=True)
+        steps = sorted([*(order[: degree // 2] + 1).tolist(), *half])
+        if degree == 1 or math.gcd(n, *steps) == 1:
+            return steps

@@ -1,6 +1,6 @@
-"""Random designs: which pairs to look at when there are too many to look at all.
+"""Random graphs: which pairs to measure when there are too many to measure all.
 
-Each design gives every pair the same chance, ``Graph.inclusion``, which is what an unbiased estimate divides by. All
+Each draw gives every pair the same chance, ``Graph.inclusion``, which is what an unbiased estimate divides by. All
 take ``seed``: an int, which always gives the same graph on the same kind of device, or a ``torch.Generator``, which is
 advanced, so that repeated calls give new graphs. Global random state is neither read nor written.
 """
@@ -11,7 +11,7 @@ import torch
 
 from graphsnd.errors import InputError, check_agents, check_inclusion, check_integer
 from graphsnd.graphs import pairs
-from graphsnd.graphs.draws import Device, distinct, geometric_skips, source
+from graphsnd.graphs.draws import Device, distinct, geometric_skips, integers, source
 from graphsnd.graphs.graph import Graph, Sampling
 from graphsnd.graphs.regular import regular_pairs
 
@@ -101,3 +101,35 @@ def random_regular(n: int, degree: int, *, seed: int | torch.Generator = 0, devi
     edges = pairs.unrank(ranks, n).to(target)
     inclusion = degree / (n - 1)
     return Graph._trusted(n, edges, inclusion=inclusion, family="random_regular", sampling=Sampling.RELABELLED)
+
+
+def relabelled(graph: Graph, *, seed: int | torch.Generator = 0, device: Device = None) -> Graph:
+    """Return the same graph with its agents numbered at random, so that its mean estimates SND without bias.
+
+    Every pair is then an edge with probability m / (n(n-1)/2), kept in ``inclusion``. Which two pairs are edges
+    *together* depends on the graph, so the edges are no simple random sample: ``sampling`` says so, and the variance is
+    that of :func:`graphsnd.bounds.relabelling_variance`.
+
+    Args:
+        graph: A graph with an edge and without weights, chosen without looking at the distances: a graph built from
+            what the agents do or where they are does not become a fair sample of their distances by this.
+        seed: An int, or a generator to advance.
+        device: Where the new graph is kept; with an int seed, where ``graph`` is when None.
+
+    Raises:
+        InputError: For a graph with weights or without edges.
+
+    Example:
+        >>> relabelled(Graph(5, torch.tensor([[0, 1], [0, 2], [0, 3], [0, 4]])), seed=0).degrees().sort().values
+        tensor([1, 1, 1, 1, 4])
+    """
+    if graph.weights is not None or graph.m == 0:
+        raise InputError("graph", "with edges and without weights", repr(graph))
+    if device is None and not isinstance(seed, torch.Generator):
+        device = graph.device
+    generator, target = source(seed, device, host=True)
+    labels = integers(graph.n, 2**63 - 1, generator).argsort(stable=True).to(target)
+    i, j = labels[graph.edges.to(target)].unbind(1)
+    edges = pairs.from_keys(pairs.keys(i, j, graph.n).sort().values, graph.n)
+    inclusion = graph.m / graph.pairs
+    return Graph._trusted(graph.n, edges, inclusion=inclusion, family=graph.family, sampling=Sampling.RELABELLED)

@@ -4,9 +4,9 @@ For any lengths l >= 0 on the edges, every path of a pair is at least as long as
 
 .. math:: \sum_{s<t} \mathrm{dist}_l(s,t) \le \sum_e \mathrm{load}(e)\, l(e) \le \pi \sum_e l(e),
 
-for integral and fractional routings alike. Length one everywhere is the mean distance; length one on the edges of a
-cut with k vertices on one side is k (n - k) / |cut|. Linear programming duality says that the best lengths leave no gap
-to the fractional index.
+for routings with one path per pair and fractional ones alike. Length one everywhere is the mean distance; length one on
+the edges of a cut with k vertices on one side is k (n - k) / |cut|. Linear programming duality says that the best
+lengths leave no gap to the fractional index.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphsnd.bounds.forwarding.compiled import loops
 from graphsnd.bounds.forwarding.network import Floats, Ints, Network
 
 # Bounds are rounded outwards by far more than float64 sums of positive terms can be off.
@@ -35,51 +34,56 @@ class Bracket:
         """The relative width."""
         return self.upper / self.lower - 1
 
-    def raised(self, lower: float, lengths: Floats) -> Bracket:
-        """With a lower bound, if it is better."""
+    def with_lower(self, lower: float, lengths: Floats) -> Bracket:
+        """Return the bracket with this lower bound, if it is better."""
         return Bracket(lower, self.upper, lengths) if lower > self.lower else self
 
-    def lowered(self, upper: float) -> Bracket:
-        """With an upper bound, if it is better."""
+    def with_upper(self, upper: float) -> Bracket:
+        """Return the bracket with this upper bound, if it is better."""
         return Bracket(self.lower, min(self.upper, upper), self.lengths)
 
 
 def dual_bound(net: Network, lengths: Floats) -> float:
-    """The lower bound that edge lengths ``[m]`` prove; 0 for lengths that are zero everywhere."""
+    """Return the lower bound that edge lengths ``[m]`` prove; 0 for lengths that are zero everywhere."""
+    from graphsnd.bounds.forwarding import loops  # loads numba, which importing graphsnd must not
+
     norm = float(lengths @ net.capacity)
     return loops.distance_sum(*net.arcs, lengths) / norm * (1 - ROUNDING) if norm > 0 else 0.0
 
 
-def largest(net: Network, loads: Floats) -> float:
-    """The upper bound that the loads ``[m]`` of a fractional routing prove."""
+def largest_load(net: Network, loads: Floats) -> float:
+    """Return the upper bound that the loads ``[m]`` of a fractional routing prove."""
     return float((loads / net.capacity).max()) * (1 + ROUNDING)
 
 
-def elementary(net: Network, loads: Floats) -> Bracket:
-    """Bounds from hop distances, cuts and equal splitting; fills ``loads`` ``[blocks, m]``, zero before, with the last.
+def elementary_bounds(net: Network, loads: Floats) -> Bracket:
+    """Return bounds from hop distances, cuts and equal splitting over shortest paths.
 
-    The upper bound is the largest edge betweenness over unordered pairs.
+    The upper bound is the largest edge betweenness over unordered pairs. The loads of that routing are added to
+    ``loads``, ``[blocks, m]``, zero before.
     """
+    from graphsnd.bounds.forwarding import loops
+
     hops = loops.betweenness(*net.arcs, loads)
     total = loads.sum(axis=0)
-    upper = largest(net, total)
+    upper = largest_load(net, total)
     # With unit capacities these are quotients of whole numbers, and rounding cannot take them past a whole index.
     down = 1.0 if net.unit else 1 - ROUNDING
     bracket = Bracket(hops / float(net.capacity.sum()) * down, upper, np.ones(net.m))
     for value, lengths in (_best_vertex(net), _best_sweep(net)):
-        bracket = bracket.raised(value * down, lengths)
+        bracket = bracket.with_lower(value * down, lengths)
     # Where all pairs across a bridge meet, nothing but the bridge counts: on trees this is exact.
     crowded = (total / net.capacity > upper * (1 - 1e-6)).astype(np.float64)
-    return bracket.raised(dual_bound(net, crowded), crowded)
+    return bracket.with_lower(dual_bound(net, crowded), crowded)
 
 
 def strengths(net: Network) -> Floats:
-    """The capacity at every vertex, ``[n]``; with unit capacities its degree."""
+    """Return the capacity at every vertex, ``[n]``; with unit capacities its degree."""
     return _scatter(net.edges.ravel(), np.repeat(net.capacity, 2), net.n)
 
 
 def _best_vertex(net: Network) -> tuple[float, Floats]:
-    """The cut around one vertex that is worst to cross."""
+    """Return the cut around one vertex that is worst to cross, as a bound and its lengths."""
     strength = strengths(net)
     vertex = int(strength.argmin())
     return (net.n - 1) / float(strength[vertex]), (net.edges == vertex).any(axis=1).astype(np.float64)

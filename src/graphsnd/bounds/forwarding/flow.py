@@ -15,18 +15,17 @@ import time
 
 import numpy as np
 
-from graphsnd.bounds.forwarding.compiled import loops
-from graphsnd.bounds.forwarding.elementary import Bracket, dual_bound, largest
+from graphsnd.bounds.forwarding.elementary import Bracket, dual_bound, largest_load
 from graphsnd.bounds.forwarding.network import Floats, Network
 
-MEMORY = 2**29  # bytes of loads kept by source; larger graphs keep them by blocks of sources
+LOADS_BYTES = 2**29  # bytes of loads kept by source; larger graphs keep them by blocks of sources
 WARM, COOLING, COLDEST = 0.5, 0.85, 1e-4  # temperatures, relative to the largest load
-MEMORY_OF_LENGTHS = 0.5  # what a round leaves of the average of those before
+AVERAGING = 0.5  # weight that a round leaves to the lengths before it
 
 
 def empty_loads(net: Network) -> Floats:
-    """Room for the loads of every source, or of as many blocks of sources as memory allows."""
-    blocks = max(1, min(net.n, MEMORY // (8 * net.m)))
+    """Return zero loads for each source, or for each block of sources where one per source would not fit."""
+    blocks = max(1, min(net.n, LOADS_BYTES // (8 * net.m)))
     return np.zeros((blocks, net.m))
 
 
@@ -38,20 +37,22 @@ def descend(net: Network, loads: Floats, bracket: Bracket, tolerance: float, rou
         loads: ``[blocks, m]``, the loads of a fractional routing to start from; overwritten.
         bracket: What is known already.
         tolerance: The relative gap that is good enough.
-        rounds: Most rounds; each is one shortest-path tree for every source.
+        rounds: Upper limit on rounds; each is one shortest-path tree for every source.
         deadline: Time of ``time.monotonic()`` at which to stop.
     """
+    from graphsnd.bounds.forwarding import loops  # loads numba, which importing graphsnd must not
+
     average, temperature = np.zeros(net.m), WARM
     for turn in range(rounds):
         if bracket.gap <= tolerance or time.monotonic() > deadline:
             break
         total = loads.sum(axis=0)
         sharpness = math.log(net.m + 1) / (temperature * float((total / net.capacity).max()))
-        average *= MEMORY_OF_LENGTHS
+        average *= AVERAGING
         loops.rebalance(*net.arcs, net.capacity, loads, total, sharpness, average)
-        bracket = bracket.lowered(largest(net, loads.sum(axis=0)))
+        bracket = bracket.with_upper(largest_load(net, loads.sum(axis=0)))
         # The lower bound costs as much as a round; on alternate rounds it is worth that.
         if turn % 2:
-            bracket = bracket.raised(dual_bound(net, average), average / average.sum())
+            bracket = bracket.with_lower(dual_bound(net, average), average / average.sum())
         temperature = min(temperature, max(bracket.gap / 3, COOLING * temperature, COLDEST))
     return bracket

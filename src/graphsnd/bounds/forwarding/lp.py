@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphsnd.bounds.forwarding.elementary import Bracket, dual_bound, largest
+from graphsnd.bounds.forwarding.elementary import Bracket, dual_bound, largest_load
 from graphsnd.bounds.forwarding.network import Floats, Ints, Network
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-def variables(net: Network) -> int:
-    """The size of the program: a flow for every source but the last, on every arc."""
+def count_variables(net: Network) -> int:
+    """Return the number of variables: a flow for every source but the last, on every arc."""
     return (net.n - 1) * 2 * net.m
 
 
@@ -54,7 +54,7 @@ def solve(net: Network, bracket: Bracket) -> Bracket:
     lengths = np.maximum(-result.ineqlin.marginals, 0)
     missing = demands - flows @ incidence.T
     loads = flows.sum(axis=0).reshape(2, net.m).sum(axis=0) + _repair(net, missing)
-    return bracket.lowered(largest(net, loads)).raised(dual_bound(net, lengths), lengths)
+    return bracket.with_upper(largest_load(net, loads)).with_lower(dual_bound(net, lengths), lengths)
 
 
 def _incidence(net: Network) -> csr_matrix:

@@ -35,8 +35,8 @@ class Network:
         return bool((self.capacity == 1).all())
 
 
-def network(graph: Graph, capacity: Floats | None = None) -> Network:
-    """The network of a connected graph.
+def build_network(graph: Graph, capacity: Floats | None = None) -> Network:
+    """Return the network of a connected graph.
 
     Args:
         graph: Any graph; its weights do not enter.

@@ -172,9 +172,7 @@ def _if_kept(chosen: Alternative, n: int) -> str:
     text += " whose distance is of negative type"
     if n > ROUTED or not bounds.spectrum(graph).connected:
         return text
-    from graphsnd.bounds.distortion import distortion
-
-    low, high = distortion(graph, seconds=1.0).interval(1.0)
+    low, high = bounds.distortion(graph, seconds=1.0).interval(1.0)
     return (
         f"{text} (by its eigenvalues) and SND / Graph-SND in [{low:.2f}, {high:.2f}] for every metric (by its routing)"
     )

@@ -1,8 +1,8 @@
 r"""A team before it is measured: its size, and how much its distances vary, assumed or seen by a pilot.
 
 Forecasts need second moments only. With x the distances of an observation relative to their mean, S^2 their variance
-over the pairs and h the share of it that is due to single agents (:mod:`graphsnd.bounds.relabel`), the products of two
-distances have the means
+over the pairs and h the share of it that is due to single agents (:mod:`graphsnd.bounds.relabelling`), the products
+of two distances have the means
 
 .. math:: q = S^2, \qquad a = \frac{((n-2) h - 2)\, N q}{2\, n \binom{n-1}{2}}, \qquad
     b = -\frac{N q + 2 n \binom{n-1}{2} a}{2 B_N}

@@ -11,7 +11,7 @@ sums therefore holds as for independent draws; Hoeffding's and the empirical Ber
 Szepesvari, 2009) do.
 
 *All observations*, once or several times. Nothing is left of the choice of observations. The :math:`X_o` are
-independent, with variances at most c S_o^2 (:mod:`graphsnd.bounds.relabel`), so Bernstein's inequality needs only a
+independent, with variances at most c S_o^2 (:mod:`graphsnd.bounds.relabelling`), so Bernstein's inequality needs only a
 guaranteed upper value of their mean, which the spreads inside each observation give.
 """
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphsnd.bounds.relabel import factor
+from graphsnd.bounds.relabelling import factor_from_counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Template:
 
     def factor(self, n: int) -> float:
         """The c for which the variance of the mean is at most c times that of the distances, for every team."""
-        return factor(n, self.m, self.meeting())
+        return factor_from_counts(n, self.m, self.meeting())
 
     def meeting(self) -> int:
         """Number of pairs of edges that share a position."""

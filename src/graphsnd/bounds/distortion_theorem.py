@@ -12,9 +12,9 @@ averaged with the shares and summed over pairs, gives
 .. math:: N\, \mathrm{SND} = \sum_{i<j} d(i,j) \le \sum_{i<j} \sum_P f_{ij}(P) \sum_{e \in P} d(e)
     = \sum_e \mathrm{load}_f(e)\, d(e) \le \max_e \frac{\mathrm{load}_f(e)}{w_e} \sum_e w_e\, d(e).
 
-Nothing asks f to be integral, so the fractional index may stand in for the integral one, and any routing for the
-best. The fractional bound cannot be improved: the distances under the optimal dual edge lengths are a metric for which
-it holds with equality.
+Nothing asks f to be integral, so the fractional index, never larger, may stand in for the paper's, which has one path
+per pair, and any routing for the best. The fractional bound cannot be improved: the distances under the optimal dual
+edge lengths are a metric for which it holds with equality.
 
 **Below.** The paper drops the pairs that are no edges. This forgets the triangle inequality, and a metric that vanishes
 off the edges of a sparse graph vanishes everywhere. Routing the other way round, each edge {u, v} of the graph over the
@@ -37,34 +37,34 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphsnd.bounds.forwarding.elementary import ROUNDING, strengths
-from graphsnd.bounds.forwarding.index import ForwardingIndex, check_options, index_of
-from graphsnd.bounds.forwarding.network import Floats, Network, network
+from graphsnd.bounds.forwarding.index import ForwardingIndex, index_of_network
+from graphsnd.bounds.forwarding.network import Floats, Network, build_network
 from graphsnd.errors import InputError, number
 from graphsnd.graphs import Graph
 
 
 @dataclass(frozen=True, eq=False)
 class Distortion:
-    """Between which multiples of Graph-SND on a graph SND lies, for every metric."""
+    """Factors between which SND / Graph-SND lies on a graph, for every metric."""
 
     lower: float  # the paper's: |E| / pairs, or W / (pairs * largest weight)
     lower_metric: float  # the same side with the triangle inequality, never smaller
-    upper_fractional: float  # |E| pi* / pairs, from the certified upper bound of pi*
-    upper_integral: float  # |E| pi / pairs, from the best integral routing
-    index: ForwardingIndex  # the routing behind the upper bounds; relative to the weights where there are any
+    upper: float  # |E| pi* / pairs, from the certified upper bound of pi*
+    index: ForwardingIndex  # the routing behind the upper bound; relative to the weights where there are any
 
     def interval(self, graph_snd: float) -> tuple[float, float]:
-        """The certified interval for SND, given Graph-SND measured on this graph.
+        """Return the certified interval for SND, given Graph-SND measured on this graph.
 
         Example:
             >>> from graphsnd import graphs
-            >>> distortion(graphs.complete(5)).interval(2.0)
+            >>> low, high = distortion(graphs.complete(5)).interval(2.0)
+            >>> low, round(high, 6)
             (2.0, 2.0)
         """
         value = number(graph_snd)
         if not 0 <= value < math.inf:
             raise InputError("graph_snd", "to be a finite number, at least 0", graph_snd, "Use float() on a tensor.")
-        return value * max(self.lower, self.lower_metric), value * min(self.upper_fractional, self.upper_integral)
+        return value * max(self.lower, self.lower_metric), value * self.upper
 
     def __repr__(self) -> str:
         low, high = self.interval(1.0)
@@ -79,9 +79,10 @@ def distortion(
     rounds: int = 200,
     seconds: float | None = None,
 ) -> Distortion:
-    r"""How far SND can be from Graph-SND on this graph, whatever the agents do (Theorem 2, fractional and weighted).
+    r"""Return how far SND can be from Graph-SND on this graph, whatever the agents do (Theorem 2, with weights).
 
-    .. math:: \frac{|E|}{N} \le \frac{\mathrm{SND}}{\mathrm{SND}_G} \le \frac{|E|\, \pi(G)}{N}
+    .. math:: \frac{|E|}{N} \le \frac{\mathrm{SND}}{\mathrm{SND}_G} \le \frac{|E|\, \pi^*(G)}{N}
+        \le \frac{|E|\, \pi(G)}{N}
 
     The distance must satisfy the triangle inequality; all distances of this library do. Weights of the graph are those
     of Graph-SND and enter the bound; edges of weight 0 count for nothing, and what remains must be connected.
@@ -90,7 +91,7 @@ def distortion(
         graph: A connected graph.
         method: How to find the index, see :func:`~graphsnd.bounds.forwarding.forwarding_index`.
         tolerance: Relative gap of the index at which ``flow`` stops.
-        rounds: Most rounds of ``flow``.
+        rounds: Upper limit on the rounds of ``flow``.
         seconds: Time limit for the search, or None.
 
     Returns:
@@ -105,18 +106,16 @@ def distortion(
         >>> distortion(graphs.from_networkx(networkx.star_graph(4)))
         Distortion(0.4 <= SND / Graph-SND <= 1.6)
     """
-    check_options(method, tolerance, rounds, seconds)
     weights = None if graph.weights is None else graph.weights.detach().cpu().double().numpy()
     # In units of the largest, weights of 1e-300 and of 1e300 are all the same.
     scaled = None if weights is None or not (weights > 0).any() else weights / weights.max()
-    net = network(graph, scaled)
-    index = index_of(net, method, tolerance=tolerance, rounds=rounds, seconds=seconds)
+    net = build_network(graph, scaled)
+    index = index_of_network(net, method, tolerance=tolerance, rounds=rounds, seconds=seconds)
     share = float(net.capacity.sum()) / graph.pairs
     return Distortion(
         lower=share / float(net.capacity.max()),
         lower_metric=share / _reverse_index(net),
-        upper_fractional=share * index.upper,
-        upper_integral=share * index.integral,
+        upper=share * index.upper,
         index=index,
     )
 

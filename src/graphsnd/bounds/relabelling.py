@@ -18,6 +18,10 @@ effects alone have row sums (n - 2) a_i and squares :math:`\sum (a_i + a_j)^2 = 
 
 Both coefficients are variances, so not negative, and each is reached by a team. For a regular graph the second is 0:
 whatever is an effect of single agents cancels.
+
+Given its isomorphism class, a uniform random d-regular graph is such a relabelling. With m = nd/2, p_a is
+d(d-1) / ((n-1)(n-2)), below p_d for d < n - 1, so that dropping the effects leaves a bound for every team
+(:func:`random_regular_bound`).
 """
 
 from __future__ import annotations
@@ -29,14 +33,15 @@ from fractions import Fraction
 import torch
 from torch import Tensor
 
+from graphsnd.bounds.concentration import check_arguments
 from graphsnd.errors import InputError, check_finite, check_rank, shape_of
 
 
 def relabelling_variance(distances: Tensor, degrees: Sequence[int] | Tensor) -> Tensor:
-    """Variance of the mean over the edges of a randomly relabelled graph, exactly (Mantel's permutation variance).
+    """Return the exact variance of the mean over the edges of a randomly relabelled graph (Mantel's permutation test).
 
     Args:
-        distances: Symmetric ``[..., n, n]``, as from :func:`graphsnd.pairwise`; the diagonal is not looked at.
+        distances: Symmetric ``[..., n, n]``, as from :func:`graphsnd.pairwise`; the diagonal is not read.
         degrees: Degree of every vertex of the graph, n of them, isolated vertices (0) included.
 
     Returns:
@@ -55,14 +60,14 @@ def relabelling_variance(distances: Tensor, degrees: Sequence[int] | Tensor) -> 
     if distances.shape[-2] != n or n < 2:
         raise InputError("distances", "with shape (..., n, n), at least 2 agents", shape_of(distances))
     check_finite("distances", distances)
-    edges, meeting = _counts(n, degrees)
+    edges, meeting = _count_edges(n, degrees)
     rest, effects = _coefficients(n, edges, meeting)
     of_effects, of_rest = split_squares(distances)
     return (float(rest) * of_rest + float(effects) * of_effects) / edges**2
 
 
 def relabelling_factor(n: int, degrees: Sequence[int] | Tensor) -> float:
-    r"""The smallest c with Var(mean over edges) <= c * (mean of x^2 over all pairs) for every team of n agents.
+    r"""Return the smallest c with Var(mean over edges) <= c * (mean of x^2 over all pairs) for every team of n agents.
 
     .. math:: c = \frac{N}{m^2} \max\{ \alpha,\; \alpha + (n-2) \beta \}
 
@@ -79,14 +84,14 @@ def relabelling_factor(n: int, degrees: Sequence[int] | Tensor) -> float:
 
     Example:
         >>> c = relabelling_factor
-        >>> c(6, [1] * 6), c(6, [3, 3, 3, 3, 0, 0]), c(6, [5] * 6)  # matching, clique of 4, everybody
+        >>> c(6, [1] * 6), c(6, [3, 3, 3, 3, 0, 0]), c(6, [5] * 6)  # matching, clique of 4, all agents
         (0.4444444444444444, 0.25, 0.0)
     """
-    return factor(n, *_counts(n, degrees))
+    return factor_from_counts(n, *_count_edges(n, degrees))
 
 
-def factor(n: int, edges: int, meeting: int) -> float:
-    """:func:`relabelling_factor` from the number of edges and of pairs of edges that meet in an agent."""
+def factor_from_counts(n: int, edges: int, meeting: int) -> float:
+    """Return :func:`relabelling_factor` from the number of edges and of pairs of edges that meet in an agent."""
     if n == 2:
         return 0.0
     rest, effects = _coefficients(n, edges, meeting)
@@ -94,8 +99,83 @@ def factor(n: int, edges: int, meeting: int) -> float:
     return float(math.comb(n, 2) * largest / edges**2)
 
 
+def random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> float:
+    r"""Return the radius for a uniform random regular graph of any size and degree, which fails with chance delta.
+
+    The smaller of two, neither of which looks at the data: Chebyshev's inequality with the exact variance and
+    :math:`\sum x^2 \le N D_{\max}^2 / 4`, and :func:`relabelling_bound`. The paper's proposition needs d^2 = o(n)
+    and an asymptotic count of simple graphs; it is :func:`paper_random_regular_bound`.
+
+    Args:
+        d_max: Upper bound on every distance.
+        n: Number of agents.
+        degree: Degree of the graph.
+        delta: Failure probability.
+
+    Example:
+        >>> random_regular_bound(1.0, 100, 10, 0.05) < relabelling_bound(1.0, 100, 0.05) / 4
+        True
+    """
+    _check_degree(n, degree)
+    variance = factor_from_counts(n, n * degree // 2, n * math.comb(degree, 2))
+    return min(d_max / 2 * math.sqrt(variance / delta), relabelling_bound(d_max, n, delta))
+
+
+def paper_random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> float:
+    r"""Return the radius of the paper's proposition on random regular graphs, as printed.
+
+    .. math:: D_{\max} \sqrt{\frac{8}{nd} \left( \log \frac{4}{\delta} + \frac{d^2 - 1}{4} \right)}
+
+    Stated for d >= 3, nd even and d^2 = o(n), and for n large enough that the configuration model is simple with
+    probability at least exp(-(d^2-1)/4) / 2, for which no such n is named. Its proof also takes the mean over the
+    configuration model for SND. But there a stub meets each of the nd - 1 others equally often, and d - 1 of those
+    belong to its own agent: a loop, at distance 0. So that mean is :math:`\mathrm{SND} (nd - d) / (nd - 1)`, and only
+    over simple graphs it is SND. :func:`random_regular_bound` needs none of that, and is the smaller of the two unless
+    delta is very small.
+
+    Args:
+        d_max: Upper bound on every distance.
+        n: Number of agents.
+        degree: Degree of the graph, at least 3.
+        delta: Failure probability.
+
+    Example:
+        >>> round(paper_random_regular_bound(1.0, 500, 6, 0.05), 3)
+        0.187
+    """
+    check_arguments(d_max, 1, delta)
+    _check_degree(n, degree)
+    if degree < 3:
+        raise InputError("degree", "to be at least 3, as in the proposition", degree)
+    return d_max * math.sqrt(8 / (n * degree) * (math.log(4 / delta) + (degree**2 - 1) / 4))
+
+
+def relabelling_bound(d_max: float, n: int, delta: float) -> float:
+    r"""Return the radius for a uniformly random relabelling of any fixed regular graph on ``n`` agents.
+
+    .. math:: D_{\max} \sqrt{8 \log(2/\delta) / n}
+
+    Swapping two labels moves at most 2d of the nd/2 edges, so the mean moves by at most 4 D_max / n, and the
+    bounded-difference inequality for permutations gives the radius. Its logarithm in delta beats Chebyshev's square
+    root for very small delta.
+
+    Args:
+        d_max: Upper bound on every distance.
+        n: Number of agents.
+        delta: Failure probability.
+
+    Example:
+        >>> round(relabelling_bound(1.0, 500, 0.1), 3)
+        0.219
+    """
+    check_arguments(d_max, 1, delta)
+    if n < 2:
+        raise InputError("n", "to be at least 2", n)
+    return d_max * math.sqrt(8 * math.log(2 / delta) / n)
+
+
 def split_squares(distances: Tensor) -> tuple[Tensor, Tensor]:
-    """Sums over all pairs of the squared agent effects a_i + a_j and of the squared rest, float64 ``[...]`` each.
+    """Return the sums over all pairs of the squared agent effects a_i + a_j and of the squared rest, float64 ``[...]``.
 
     Example:
         >>> line = torch.arange(4.0)
@@ -118,7 +198,7 @@ def split_squares(distances: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _coefficients(n: int, edges: int, meeting: int) -> tuple[Fraction, Fraction]:
-    """What multiplies the squares of the rest and of the effects, exactly; 0 where n leaves no such part."""
+    """Return the factors of the squared rest and of the squared effects, exactly; 0 where n leaves no such part."""
     if n == 2:
         return Fraction(0), Fraction(0)
     pairs = math.comb(n, 2)
@@ -130,8 +210,8 @@ def _coefficients(n: int, edges: int, meeting: int) -> tuple[Fraction, Fraction]
     return rest if n > 3 else Fraction(0), rest + (n - 2) * (both_meeting - both_apart)
 
 
-def _counts(n: int, degrees: Sequence[int] | Tensor) -> tuple[int, int]:
-    """Edges, and pairs of edges that meet, of a graph with these degrees."""
+def _count_edges(n: int, degrees: Sequence[int] | Tensor) -> tuple[int, int]:
+    """Return the number of edges, and of pairs of edges that meet, of a graph with these degrees."""
     if n < 2:
         raise InputError("n", "to be at least 2", n)
     given = torch.as_tensor(degrees).detach().cpu()
@@ -147,8 +227,15 @@ def _counts(n: int, degrees: Sequence[int] | Tensor) -> tuple[int, int]:
     return int(given.sum()) // 2, int((given * (given - 1)).sum()) // 2
 
 
+def _check_degree(n: int, degree: int) -> None:
+    if not 1 <= degree < n:
+        raise InputError("degree", f"in 1 .. {n - 1} for n = {n}", degree)
+    if n * degree % 2:
+        raise InputError("degree", "such that n * degree is even", f"n = {n} and degree = {degree}", "No such graph.")
+
+
 def _graphical(degrees: Tensor) -> bool:
-    """The test of Erdős and Gallai."""
+    """Whether a simple graph has these degrees: the test of Erdős and Gallai."""
     n = len(degrees)
     if int(degrees.min()) < 0 or int(degrees.max()) >= n or int(degrees.sum()) % 2:
         return False

@@ -1,0 +1,206 @@
+"""The forwarding index with one path for each pair, as the paper defines it: an upper bound by rerouting.
+
+Pairs are routed in turn along the cheapest path, where an edge costs one hop plus a price exponential in its load.
+Afterwards only the pairs that cross the most loaded edges are routed again, one by one, at the prices that the others
+leave: every move lowers the sum of the prices paid, so that a pass cannot cycle. A hop is worth much at first, which
+keeps paths short and the total load low; when passes stop helping it becomes cheaper, and detours appear. In the end
+prices are perturbed a little between passes: pairs wander among paths that cost the same until a gap opens.
+
+The library's :func:`graphsnd.bounds.forwarding_index` brackets the fractional index, which is all its bounds need.
+"""
+
+# Numba gives the compiled functions their types.
+# mypy: disallow-untyped-defs=False, disallow-untyped-decorators=False, disallow-incomplete-defs=False
+# mypy: check-untyped-defs=False, disallow-untyped-calls=False
+
+from __future__ import annotations
+
+import math
+import time
+
+import numba
+import numpy as np
+
+from graphsnd.bounds.forwarding.loops import dijkstra
+from graphsnd.bounds.forwarding.network import Floats, Ints, Network, build_network
+from graphsnd.graphs import Graph
+
+CHUNK = 16  # targets that share a tree while the first routing is made
+SHARPNESS = 20.0  # e-folds of the price between no load and the level
+HOPS = (10.0, 3.0, 1.0, 0.3)  # what a hop costs, in prices at the level
+JITTER = (0.01, 0.01, 0.01, 0.01, 0.1)  # relative changes of the prices, in turn, when nothing else helps
+VISITS = 10**6  # of pairs in the search; at least 30 passes over all of them
+
+# Not cached on disk: numba would not notice a change in dijkstra, which lives in another file.
+jit = numba.njit(nogil=True)
+
+
+def integral_index(graph: Graph, lower: float, *, seconds: float | None = None) -> float:
+    """Return the largest load of the best routing found that gives each pair one path.
+
+    Args:
+        graph: Connected; its weights do not enter.
+        lower: A lower bound on the index, above 0: no routing is sought below it.
+        seconds: Time limit; a pass is finished. No limit when None.
+
+    Example:
+        >>> from graphsnd import graphs
+        >>> integral_index(graphs.circulant(4, shifts=[1]), 2.0)
+        3.0
+    """
+    deadline = math.inf if seconds is None else time.monotonic() + seconds
+    goal, paths = float(math.ceil(lower)), Paths(build_network(graph))
+    paths.sweep(lower, HOPS[0], math.inf, CHUNK)
+    worst, hops, shaken = paths.worst, list(HOPS), 0
+    for _ in range(max(30, min(300, 2 * VISITS // (graph.n * (graph.n - 1))))):
+        if worst <= goal or time.monotonic() > deadline:
+            break
+        if hops:
+            paths.sweep(lower, hops[0], goal + (paths.worst - goal) // 2, 1)
+        else:
+            paths.sweep(lower, 1.0, worst - 2, 1, JITTER[shaken % len(JITTER)])
+            shaken += 1
+        if paths.worst < worst:
+            worst = paths.worst
+        elif hops:
+            hops.pop(0)
+    return worst
+
+
+class Paths:
+    """Paths of all pairs in one growing pool."""
+
+    def __init__(self, net: Network) -> None:
+        pairs = net.n * (net.n - 1) // 2
+        self.net = net
+        self.start: Ints = np.zeros(pairs, np.int64)
+        self.hops: Ints = np.full(pairs, -1, np.int64)
+        self.load: Floats = np.zeros(net.m)
+        self.pool = np.empty(4 * pairs + CHUNK * net.n, np.int32)
+        self.used = 0
+        self.rng = np.random.default_rng(0)
+
+    @property
+    def worst(self) -> float:
+        """The largest load."""
+        return float(self.load.max())
+
+    def sweep(self, level: float, hop: float, limit: float, chunk: int, jitter: float = 0.0) -> None:
+        """One pass of :func:`route`, begun again with a larger pool when it is full. ``jitter`` perturbs prices."""
+        worth = 1 + jitter * self.rng.random(self.net.m)
+        while True:
+            full, self.used = route(
+                *self.net.arcs, worth, self.load, level, SHARPNESS / level, hop, limit, chunk,
+                self.pool, self.start, self.hops, self.used,
+            )  # fmt: skip
+            if not full:
+                return
+            self._grow()
+
+    def _grow(self) -> None:
+        """Move the paths, without gaps, to a larger pool."""
+        hops = np.maximum(self.hops, 0)
+        offsets = np.concatenate([[0], np.cumsum(hops)])
+        steps = self.pool[np.repeat(self.start - offsets[:-1], hops) + np.arange(offsets[-1])]
+        self.pool = np.empty(2 * len(steps) + CHUNK * self.net.n + len(self.start), np.int32)
+        self.pool[: len(steps)] = steps
+        self.start, self.used = offsets[:-1].copy(), len(steps)
+
+
+@jit
+def price(load, worth, level, sharpness, hop):
+    """What one more path costs on an edge: ``hop``, and exponentially more the further it goes beyond ``level``.
+
+    ``worth`` is 1, give or take what breaks ties.
+    """
+    return (np.exp(min(sharpness * ((load + 1) / worth - level), 60.0)) + hop) / worth
+
+
+@jit
+def route(indptr, heads, ids, worth, load, level, sharpness, hop, limit, chunk, pool, start, hops, used):
+    """One pass over the pairs: route what has no path yet, and again what crosses an edge loaded above ``limit``.
+
+    Pair (s, t), s < t, in the order of rows, keeps its edges from t back to s in ``pool[start : start + hops]``; hops
+    of -1 mean not routed yet. ``chunk`` targets of a source share one tree of shortest paths under the prices.
+    Returns whether the pool is full, which ends the pass early, and how many of its entries are used.
+    """
+    n, arcs, m = len(indptr) - 1, len(heads), len(load)
+    dist, keys = np.empty(n), np.empty(arcs + 1)
+    via, parent, order = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    nodes, batch = np.empty(arcs + 1, np.int64), np.empty(chunk, np.int64)
+    prices = np.empty(m)
+    for e in range(m):
+        prices[e] = price(load[e], worth[e], level, sharpness, hop)
+    for turn in range(n):
+        # From both ends of the numbering: early sources have many targets, late ones few.
+        s = turn // 2 if turn % 2 == 0 else n - 1 - turn // 2
+        first = s * n - s * (s + 1) // 2 - s - 1
+        t = s + 1
+        while t < n:
+            size = 0
+            while t < n and size < chunk:
+                if wants(first + t, load, limit, pool, start, hops):
+                    batch[size] = t
+                    size += 1
+                t += 1
+            if size == 0:
+                break
+            if used + size * n > len(pool):
+                return True, used
+            for k in range(size):
+                shift(first + batch[k], -1, load, worth, level, sharpness, hop, prices, pool, start, hops)
+            stop = batch[0] if size == 1 else -1
+            dijkstra(s, stop, indptr, heads, ids, prices, dist, via, parent, order, keys, nodes)
+            for k in range(size):
+                pair = first + batch[k]
+                if hops[pair] < 0 or dist[batch[k]] < (1 - 1e-12) * cost(pair, prices, pool, start, hops):
+                    used = write(pair, batch[k], via, parent, pool, start, hops, used)
+            # Prices stand still while a chunk is compared; they follow here.
+            for k in range(size):
+                shift(first + batch[k], 1, load, worth, level, sharpness, hop, prices, pool, start, hops)
+    return False, used
+
+
+@jit
+def wants(pair, load, limit, pool, start, hops):
+    """Whether a pair has no path, or one across an edge loaded above ``limit``."""
+    if hops[pair] < 0:
+        return True
+    above = False
+    for k in range(start[pair], start[pair] + hops[pair]):
+        above |= load[pool[k]] > limit
+    return above
+
+
+@jit
+def shift(pair, by, load, worth, level, sharpness, hop, prices, pool, start, hops):
+    """Add the pair's path to the loads (by 1) or take it away (by -1), prices with it."""
+    for k in range(start[pair], start[pair] + max(hops[pair], 0)):
+        e = pool[k]
+        load[e] += by
+        prices[e] = price(load[e], worth[e], level, sharpness, hop)
+
+
+@jit
+def cost(pair, prices, pool, start, hops):
+    """The price of the pair's path."""
+    total = 0.0
+    for k in range(start[pair], start[pair] + hops[pair]):
+        total += prices[pool[k]]
+    return total
+
+
+@jit
+def write(pair, target, via, parent, pool, start, hops, used):
+    """Store the path of the tree to ``target``: in its old place when it fits, at the end of the pool otherwise."""
+    length, v = 0, target
+    while via[v] >= 0:
+        length, v = length + 1, parent[v]
+    if length > hops[pair]:
+        start[pair], used = used, used + length
+    hops[pair] = length
+    k, v = start[pair], target
+    while via[v] >= 0:
+        pool[k] = via[v]
+        k, v = k + 1, parent[v]
+    return used

@@ -1,0 +1,138 @@
+"""Graphs from other libraries: adjacency matrices, PyTorch Geometric, networkx."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from graphsnd.errors import InputError, check_agents, check_finite, number, shape_of
+from graphsnd.graphs import pairs
+from graphsnd.graphs.checks import check_distinct, check_indices, check_weights
+from graphsnd.graphs.graph import Graph
+
+if TYPE_CHECKING:
+    import networkx
+
+
+def from_adjacency(A: Tensor) -> Graph:
+    """Return the graph of a symmetric matrix; its non-zero entries are the weights.
+
+    Args:
+        A: ``[n, n]``, symmetric, zero diagonal, nothing negative. If it is boolean, or every non-zero entry is 1, the
+            graph has unit weights (``weights`` is None).
+
+    Raises:
+        InputError: For a matrix that is not square, not symmetric, or has self-loops or bad weights.
+
+    Example:
+        >>> graph = from_adjacency(torch.tensor([[0.0, 2.0], [2.0, 0.0]]))
+        >>> graph.edges.tolist(), graph.weights
+        ([[0, 1]], tensor([2.]))
+    """
+    if not isinstance(A, Tensor) or A.layout != torch.strided:
+        kind = f"a {A.layout} tensor" if isinstance(A, Tensor) else type(A).__name__
+        fix = "Use torch.as_tensor(A), or graphs.from_edge_index for a sparse matrix."
+        raise InputError("A", "to be a dense torch.Tensor with shape (n, n)", kind, fix)
+    if A.dim() != 2 or A.shape[0] != A.shape[1] or A.shape[0] < 2:
+        raise InputError("A", "with shape (n, n), at least (2, 2)", shape_of(A))
+    check_finite("A", A)
+    if bool((A != A.T).any()):
+        i, j = (A != A.T).nonzero()[0].tolist()
+        fix = "Distances have no direction: average A with A.T, or choose one."
+        raise InputError("A", "to be symmetric", f"A[{i}, {j}] = {A[i, j]} and A[{j}, {i}] = {A[j, i]}", fix)
+    if bool(A.diagonal().any()):
+        at = int(A.diagonal().nonzero()[0])
+        raise InputError(
+            "A", "to have a zero diagonal", f"A[{at}, {at}] = {A[at, at]}", "Clear it: an agent is no pair."
+        )
+    if bool((A < 0).any()):
+        i, j = (A < 0).nonzero()[0].tolist()
+        raise InputError("A", "without negative entries", f"A[{i}, {j}] = {A[i, j]}", "A weight of 0 ignores a pair.")
+    edges = A.detach().triu(1).nonzero()
+    values = A[edges[:, 0], edges[:, 1]]
+    unit = bool((values == 1).all())
+    weights = None if unit else check_weights(values, edges)
+    return Graph._trusted(len(A), edges, weights=weights, family="adjacency")
+
+
+def from_edge_index(edge_index: Tensor, n: int, weights: Tensor | None = None) -> Graph:
+    """Return the graph of a PyTorch Geometric ``edge_index``; the two directions of an edge become one.
+
+    Args:
+        edge_index: Integers ``[2, m]``. An edge may be listed in one direction or in both.
+        n: The number of agents.
+        weights: ``[m]``; the two directions of an edge must carry the same weight.
+
+    Raises:
+        InputError: For the same direction listed twice, self-loops, and directions that disagree on the weight.
+
+    Example:
+        >>> from_edge_index(torch.tensor([[0, 1, 2], [1, 0, 0]]), 3).edges.tolist()
+        [[0, 1], [0, 2]]
+    """
+    n = check_agents(n)
+    i, j = check_indices("edge_index", edge_index, n, columns=0).unbind(0)
+    check_distinct("edge_index", i, j, i * n + j, "Merge parallel edges first, for example by adding their weights.")
+    keys, order = pairs.keys(i, j, n).sort(stable=True)
+    again = torch.zeros_like(keys, dtype=torch.bool)
+    again[1:] = keys[1:] == keys[:-1]
+    if weights is not None:
+        weights = check_weights(weights, keys)[order]
+        differ = again[1:] & (weights[1:] != weights[:-1])
+        if bool(differ.any()):
+            at = int(differ.nonzero()[0])
+            got = f"{float(weights[at])} and {float(weights[at + 1])} for {tuple(divmod(int(keys[at]), n))}"
+            raise InputError("weights", "to be equal in both directions of an edge", got, "Average them first.")
+        weights = weights[~again]
+    return Graph._trusted(n, pairs.from_keys(keys[~again], n), weights=weights, family="edge_index")
+
+
+def from_networkx(G: networkx.Graph) -> Graph:
+    """Return the graph of a ``networkx.Graph``.
+
+    Nodes that are the integers 0 .. n-1 keep their numbers; any others are numbered in the order of ``G.nodes``.
+
+    Args:
+        G: Undirected, at least two nodes, no self-loops. If any edge has a ``weight``, edges without one weigh 1, which
+            is the convention of networkx.
+
+    Raises:
+        InputError: For a directed or multi-graph, self-loops, or weights that are not non-negative numbers.
+
+    Example:
+        >>> import networkx
+        >>> from_networkx(networkx.path_graph(3)).edges.tolist()
+        [[0, 1], [1, 2]]
+    """
+    import networkx
+
+    if not isinstance(G, networkx.Graph) or G.is_directed() or G.is_multigraph():
+        fix = "Use networkx.Graph(G) to drop directions and parallel edges."
+        raise InputError("G", "to be an undirected networkx.Graph", type(G).__name__, fix)
+    n = G.number_of_nodes()
+    if n < 2:
+        raise InputError("G", "to have at least 2 nodes", n)
+    loop = next(networkx.selfloop_edges(G), None)
+    if loop is not None:
+        fix = "Use G.remove_edges_from(networkx.selfloop_edges(G))."
+        raise InputError("G", "without self-loops", f"a loop at node {loop[0]!r}", fix)
+    numbered = set(G.nodes) == set(range(n))
+    place = {node: node if numbered else position for position, node in enumerate(G.nodes)}
+    edges = [(int(place[i]), int(place[j])) for i, j in G.edges]
+    return Graph(n, torch.tensor(edges, dtype=torch.int64).reshape(-1, 2), _read_weights(G), family="networkx")
+
+
+def _read_weights(G: networkx.Graph) -> Tensor | None:
+    if all(data.get("weight") is None for _, _, data in G.edges(data=True)):
+        return None
+    weights = []
+    for i, j, data in G.edges(data=True):
+        value = 1.0 if data.get("weight") is None else data["weight"]
+        if not 0.0 <= number(value) < math.inf:
+            got = f"{value!r} on the edge ({i!r}, {j!r})"
+            raise InputError("G", "with edge weights that are finite numbers and not negative", got)
+        weights.append(float(value))
+    return torch.tensor(weights)
