@@ -48,13 +48,13 @@ def bench(
         return
     import torch
 
-    from graphsnd.plots import origin
+    from graphsnd.plots import collect_provenance
 
     mode = "quick" if quick else "full" if full else "default"
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     words = f" --suite {suite}" * (suite != "speed") + f" --{mode}" * (mode != "default")
     words += "".join(f" --team {folder.name}" for folder in team or [])
-    about = origin(f"graphsnd bench --device {device}{words} --seed {seed}", seed)
+    about = collect_provenance(f"graphsnd bench --device {device}{words} --seed {seed}", seed)
     begin = perf_counter()
     with _progress(chosen.parts(mode, team or [])) as step:
         result = about | chosen.measure(mode, device, seed, team or [], step)

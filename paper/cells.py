@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from graphsnd.errors import InputError
-from graphsnd.plots.origin import commit
+from graphsnd.plots.provenance import find_commit
 from graphsnd.teams.files import write_whole
 from paper.rows import decode, encode
 from paper.store import RESULTS
@@ -87,5 +87,5 @@ class Cells:
 @lru_cache(maxsize=1)
 def _describe_commit() -> str:
     """The commit that runs, and whether files were changed since."""
-    about = commit()
+    about = find_commit()
     return f"{about['commit'] or 'unknown'}{', changed' if about['dirty'] else ''}"

@@ -10,7 +10,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any
 
-from graphsnd.plots import origin, save_png
+from graphsnd.plots import collect_provenance, save_png
 from graphsnd.teams.files import write_whole
 from paper.cells import Cells
 from paper.experiment import Experiment, Outcome, Scale
@@ -120,7 +120,7 @@ def _shrink(png: Path) -> None:
 def _result(
     experiment: Experiment[Any, Any], scale: Scale, outcome: Outcome[Any, Any], committed: Path, seconds: float
 ) -> Result:
-    about = origin(f"python -m paper run {experiment.name} --scale {scale.value}")
+    about = collect_provenance(f"python -m paper run {experiment.name} --scale {scale.value}")
     del about["seed"]
     about |= {"seeds": [int(seed) for seed in outcome.seeds], "took_s": round(seconds, 1)}
     about["sources"] = {source: _origin_of(committed.parent / source) for source in outcome.sources}

@@ -22,7 +22,7 @@ from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.graphs import Graph
 from graphsnd.metric import graph_snd, snd
-from graphsnd.plots.origin import processor
+from graphsnd.plots.provenance import processor_name
 from paper.cells import Cells
 from paper.construction.figure import construction_figure
 from paper.construction.numbers import BUILDERS, numbers
@@ -60,7 +60,7 @@ SIZES: dict[Scale, Sequence[Size]] = {
 def run(scale: Scale, cells: Cells) -> Outcome[Any, Any]:
     """Time builders and metric at every size, on the CPU."""
     rows = [
-        cells.get(f"n={size.n}", {**asdict(size), "maker": processor()}, partial(measure, size))
+        cells.get(f"n={size.n}", {**asdict(size), "maker": processor_name()}, partial(measure, size))
         for size in SIZES[scale]
     ]
     return Outcome({"sizes": rows}, numbers(rows), (SEED,))

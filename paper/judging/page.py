@@ -9,7 +9,7 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 
-from graphsnd.plots.origin import provenance
+from graphsnd.plots.provenance import footer_lines
 from graphsnd.plots.style import DPI
 from paper.experiment import Scale
 from paper.judging.claim_row import claim_row, typeset, words_of
@@ -50,7 +50,7 @@ def verdicts_page(judged: Sequence[Judged], folder: Path, *, command: str, scale
         *(_experiment(titles[name], group, results[name], folder) for name, group in groups.items()),
         _runs([result for found in results.values() for result in found]),
     ]
-    footer = "".join(f"<li>{escape(item)}</li>" for item in provenance(command))
+    footer = "".join(f"<li>{escape(item)}</li>" for item in footer_lines(command))
     sheets = (resources.files(package).joinpath("page.css") for package in ("graphsnd.plots", "paper.judging"))
     css = "".join([*(sheet.read_text(encoding="utf-8") for sheet in sheets), *map(_hiding, Verdict)])
     return (

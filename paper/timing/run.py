@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from graphsnd.plots import origin
+from graphsnd.plots import collect_provenance
 from paper.cells import Cells
 from paper.expanders.teams import OBSERVATION_SEED, POLICY_SEED
 from paper.experiment import Experiment, Outcome, Scale
@@ -79,7 +79,7 @@ def sweep(sizes: Sequence[Size], device: torch.device, cells: Cells) -> dict[str
         ``sizes``, what :func:`~paper.timing.calls.measure` gives, and ``origin``, where they were made.
     """
     machine = "gpu" if device.type == "cuda" else "cpu"
-    about = origin("graphsnd reproduce timing", GRAPH_SEED)
+    about = collect_provenance("graphsnd reproduce timing", GRAPH_SEED)
     maker = about["hardware"]["gpu" if machine == "gpu" else "cpu"]  # a cell of another machine is made again
     rows = [
         cells.get(f"{machine},n={size.n}", {**size.to_dict(), "maker": maker}, partial(measure, size, device))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import graphsnd as gs
-from graphsnd.cli.doctor import findings
+from graphsnd.cli.doctor import describe_machine
 from graphsnd.cli.specs import FORMS
 
 
@@ -42,7 +42,7 @@ def test_errors_that_are_bugs_are_not_hidden(run: Any, monkeypatch: pytest.Monke
     def broken() -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("graphsnd.cli.doctor.findings", broken)
+    monkeypatch.setattr("graphsnd.cli.doctor.describe_machine", broken)
     assert isinstance(run("doctor").exception, ZeroDivisionError)
 
 
@@ -50,7 +50,7 @@ def test_a_missing_extra_is_one_line(run: Any, monkeypatch: pytest.MonkeyPatch) 
     def missing() -> None:
         raise gs.MissingExtraError("triton", "gpu")
 
-    monkeypatch.setattr("graphsnd.cli.doctor.findings", missing)
+    monkeypatch.setattr("graphsnd.cli.doctor.describe_machine", missing)
     result = run("doctor")
     assert result.exit_code == 2
     assert "graphsnd[gpu]" in result.stderr
@@ -59,7 +59,7 @@ def test_a_missing_extra_is_one_line(run: Any, monkeypatch: pytest.MonkeyPatch) 
 def test_doctor_knows_the_versions_and_the_kernels(run: Any) -> None:
     result = run("doctor")
     assert result.exit_code == 0
-    names = [name for name, _ in findings()]
+    names = [name for name, _ in describe_machine()]
     for name in ("graphsnd", "python", "torch", "numba", "triton", "CUDA device", "kernels: reference", "kernel cache"):
         assert name in names
         assert name in result.stdout

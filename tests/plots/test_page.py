@@ -8,7 +8,7 @@ import pytest
 import graphsnd as gs
 from graphsnd import plots
 from graphsnd.plots import Study
-from graphsnd.plots.page import Section, Table, render
+from graphsnd.plots.page import HtmlTable, Section, render_page
 
 
 class Outline(HTMLParser):
@@ -59,7 +59,7 @@ def test_it_says_what_made_it_and_what_it_does_not_claim(page: str) -> None:
 
 def test_text_is_escaped() -> None:
     nasty = "<script>alert('x')</script>\"&"
-    table = Table(("a", nasty), [(nasty, nasty)])
-    page = render(nasty, nasty, [(nasty, nasty, nasty)], [Section(nasty, nasty, table=table)], [nasty])
+    table = HtmlTable(("a", nasty), [(nasty, nasty)])
+    page = render_page(nasty, nasty, [(nasty, nasty, nasty)], [Section(nasty, nasty, table=table)], [nasty])
     assert "<script" not in page
     assert Outline(page).open == []

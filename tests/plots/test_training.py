@@ -5,16 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from rich.console import Console
 
-from graphsnd import InputError
 from graphsnd.plots import save_png
-from graphsnd.plots.film import film, play
-from graphsnd.plots.training import curves_figure, training_table
-from graphsnd.teams import CategoricalHead, GaussianHead, StackedMLP, StackedTeam
+from graphsnd.plots.training import control_figure, control_table, curves_figure, training_table
 from graphsnd.training import Row
-from graphsnd.worlds import Navigation, SimpleSpread, World
+from graphsnd.training.dico import ControlRow
 
 
 def _rows(solved: float | None = 0.5) -> list[Row]:
@@ -29,11 +25,6 @@ def _rows(solved: float | None = 0.5) -> list[Row]:
                     behavior_seconds=0.1, rollout_seconds=1.0, update_seconds=1.0)
             )  # fmt: skip
     return rows
-
-
-def _team(agents: int, features: int, head: GaussianHead | CategoricalHead) -> StackedTeam:
-    generator = torch.Generator().manual_seed(0)
-    return StackedTeam(StackedMLP.create((agents,), (features, 8, head.outputs), generator=generator), head)
 
 
 def test_curves_show_mean_and_range_over_seeds(tmp_path: Path) -> None:
@@ -65,37 +56,51 @@ def test_table_has_a_line_for_each_seed() -> None:
     assert len([line for line in text.splitlines() if line.strip()[:1] in tuple("012")]) == 3
 
 
-@pytest.mark.parametrize(("world", "head"), [
-    (Navigation(5, 2, horizon=6), GaussianHead(2, batch=(5,))),
-    (SimpleSpread(5, 2), CategoricalHead(5)),
-], ids=["navigation", "simple_spread"])  # fmt: skip
-def test_film(
-    world: World, head: GaussianHead | CategoricalHead, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from PIL import Image
-
-    monkeypatch.setattr("graphsnd.plots.film.FPS", 2)  # the last picture stands for a second
-
-    team = _team(5, world.observation_features, head)
-    scene = play(team, world, steps=4, seed=3)
-    assert scene.paths.shape == (5, 5, 2)
-    assert scene.goals is not None
-    assert scene.goals.shape == (5, 2)
-    assert len(set(scene.groups.tolist())) == 4
-    with Image.open(film(team, world, tmp_path / "films" / "a.gif", steps=4)) as picture:
-        assert picture.size == (620, 680)
-        assert picture.n_frames > 4
+def _row(iteration: int, arm: str, target: float | None, seed: int) -> ControlRow:
+    audit = 0.1 + 0.01 * seed + 0.2 / iteration
+    return ControlRow(
+        iteration=iteration, arm=arm, target=target, seed=seed, reward=0.01 * iteration, estimate=0.2, scale=0.5,
+        applied=0.101, audit=audit, tracking_error=None if target is None else 0.01,
+        audit_error=None if target is None else abs(audit - target) / target, saturated=0, zero=0, empty=0, invalid=0,
+        value_loss=0.1, overflow=0.0, observations=9, rollout_seconds=1.0, policy_seconds=0.25, distance_seconds=0.125,
+        update_seconds=2.0, audit_seconds=0.1,
+    )  # fmt: skip
 
 
-def test_films_end_with_the_episode() -> None:
-    world = Navigation(5, 2, horizon=6)
-    assert len(play(_team(5, 18, GaussianHead(2, batch=(5,))), world, steps=40, seed=0).paths) == 7
+def _control_rows(*keys: tuple[str, float | None]) -> list[ControlRow]:
+    return [_row(i, arm, target, seed) for i in range(1, 13) for arm, target in keys for seed in (0, 2)]
 
 
-def test_other_endings_and_a_missing_ffmpeg_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world, team = Navigation(5, 2), _team(5, 18, GaussianHead(2, batch=(5,)))
-    with pytest.raises(InputError, match=r"\.gif"):
-        film(team, world, tmp_path / "a.avi")
-    monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(InputError, match="ffmpeg"):
-        film(team, world, tmp_path / "a.mp4")
+def test_the_figure_shows_audit_belief_target_and_reward(tmp_path: Path) -> None:
+    figure = control_figure(_control_rows(("full", 0.1), ("unconstrained", None)))
+    diversity, errors, reward = figure.axes
+    target, audit, belief, free = diversity.lines
+    assert set(np.atleast_1d(target.get_ydata())) == {0.1}
+    np.testing.assert_allclose(audit.get_ydata(), [0.11 + 0.2 / i for i in range(1, 13)])
+    np.testing.assert_allclose(belief.get_ydata(), [0.101] * 12)
+    assert free.get_label() == "unconstrained"
+    np.testing.assert_allclose(errors.lines[1].get_ydata(), [0.01] * 12)
+    assert errors.get_yscale() == "log"
+    assert len(reward.lines) == 2
+    for ax in figure.axes:
+        assert ax.get_xlabel() == "iteration"
+        assert ax.get_ylabel()
+    assert save_png(figure, tmp_path / "control.png").stat().st_size > 10_000
+
+
+def test_nothing_controlled_has_no_panel_of_errors() -> None:
+    assert len(control_figure(_control_rows(("unconstrained", None))).axes) == 2
+
+
+def test_the_table_has_late_means_over_seeds() -> None:
+    rows = _control_rows(("full", 0.1), ("unconstrained", None))
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(control_table(rows, last=2))
+    text = console.export_text()
+    late = 0.11 + (0.2 / 11 + 0.2 / 12) / 2
+    assert f"{late:.4f}" in text
+    off = np.mean([abs(0.1 + 0.01 * s + (0.2 / 11 + 0.2 / 12) / 2 - 0.1) / 0.1 for s in (0, 2)])
+    assert f"{off:.2%}" in text
+    assert "1.00%" in text
+    assert "…" not in text
+    assert text.count("unconstrained") == 1

@@ -117,33 +117,20 @@ def _lines(rows: list[tuple[str, str]]) -> Table:
 
 def _table(found: Advice) -> Table:
     """All options, the recommended one first and marked."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from graphsnd.estimation.advice.verdict import percent
+    from graphsnd.plots.formatting import format_count
+    from graphsnd.plots.tables import table
 
-    caption = "work: multiply-adds of the sweep over all pairs that take as long"
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
-    table.add_column("", no_wrap=True)
-    table.add_column("what to measure")
     policies = any(one.cost.evaluations for one in (found.recommended, *found.rejected))
-    for name in ("distances", *(["policies"] if policies else []), "work", "guaranteed", "typical"):
-        table.add_column(name, justify="right", no_wrap=True)
+    costs = ("distances", *(["policies"] if policies else []), "work", "guaranteed", "typical")
+    caption = "work: multiply-adds of the sweep over all pairs that take as long"
+    made = table(("", "what to measure", *costs), align="<<>", caption=caption)
     for at, one in enumerate((found.recommended, *found.rejected)):
         cost = one.cost
-        cells = [_count(cost.distances), *([_count(cost.evaluations)] if policies else []), _count(cost.work)]
+        counts = (cost.distances, *([cost.evaluations] if policies else []), cost.work)
+        cells = [format_count(count) for count in counts]
         errors = [percent(one.radius), percent(one.typical)]
         cells += [error if error[0].isalpha() else f"±{error}" for error in errors]
         style = "bold green" if at == 0 else "" if one.met else "dim"
-        table.add_row("→" if at == 0 else "", one.name, *cells, style=style)
-    return table
-
-
-def _count(value: float) -> str:
-    """A number in full while it is short.
-
-    Example:
-        >>> _count(20_480), _count(20_275_200), _count(0)
-        ('20,480', '2.0e7', '0')
-    """
-    return f"{value:,.0f}" if value < 1e6 else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+        made.add_row("→" if at == 0 else "", one.name, *cells, style=style)
+    return made

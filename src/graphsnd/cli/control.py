@@ -224,7 +224,7 @@ def _show(result: Controlled, out: Path) -> None:
     from rich.markup import escape
 
     from graphsnd.plots import save_png
-    from graphsnd.plots.control import control_figure, control_table
+    from graphsnd.plots.training import control_figure, control_table
     from graphsnd.training.dico import read_control_rows
 
     rows = read_control_rows(out)

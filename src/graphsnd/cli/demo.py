@@ -34,10 +34,10 @@ def demo(
 
         step("team")
         team = plots.example_team(agents, observations, seed)
-        found = plots.study(team, seed=seed, step=step)
+        study = plots.run_study(team, seed=seed, step=step)
         command = f"graphsnd demo --seed {seed} --agents {agents} --observations {observations}"
-        written = plots.write_demo(found, out, command, step=step)
-    _show(found, written)
+        written = plots.write_demo(study, out, command, step=step)
+    _show(study, written)
 
 
 def _show(study: Study, written: list[Path]) -> None:

@@ -3,49 +3,39 @@
 from __future__ import annotations
 
 import platform
-from importlib import metadata
 from pathlib import Path
 
-from graphsnd.plots.facts import Facts
+from graphsnd.plots.summary import Lines
 
 PACKAGES = ("torch", "numpy", "scipy", "numba", "triton", "safetensors", "matplotlib", "torchrl", "torchmetrics")
 
 
 def doctor() -> None:
-    """Say which versions, devices and kernel backends there are.
+    """Show versions, devices and kernel backends.
 
-    Paste its output into a bug report.
+    Paste the output into a bug report.
     """
     from rich.console import Console
 
-    from graphsnd.plots.tables import facts_table
+    from graphsnd.plots.tables import lines_table
 
-    Console().print(facts_table(findings()))
+    Console().print(lines_table(describe_machine()))
 
 
-def findings() -> Facts:
-    """What there is, as names and sentences."""
+def describe_machine() -> Lines:
+    """Return versions, devices and kernel backends, as names and sentences."""
     import torch
 
-    from graphsnd import __version__
+    from graphsnd.plots.provenance import find_versions
 
-    lines = [("graphsnd", __version__)]
-    lines.append(("python", f"{platform.python_version()}, {platform.system()} {platform.machine()}"))
-    lines += [(name, _version(name)) for name in PACKAGES]
+    versions = find_versions(PACKAGES)
+    versions["python"] = f"{versions['python']}, {platform.system()} {platform.machine()}"
+    lines = [(name, versions[name] or "not installed") for name in ("graphsnd", "python", *PACKAGES)]
     cuda = ", ".join(torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count()))
-    lines.append(("CUDA device", cuda or "none"))
-    lines.append(("CPU threads", str(torch.get_num_threads())))
-    return [*lines, *_kernels()]
+    return [*lines, ("CUDA device", cuda or "none"), ("CPU threads", str(torch.get_num_threads())), *_kernels()]
 
 
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "not installed"
-
-
-def _kernels() -> Facts:
+def _kernels() -> Lines:
     from graphsnd import kernels
 
     able = kernels.available()
@@ -54,7 +44,7 @@ def _kernels() -> Facts:
 
 
 def _cache() -> str:
-    """How many compiled functions numba finds on disk; the first call of each of the others compiles it."""
+    """Return how many compiled functions numba has on disk; the first call of any other compiles it."""
     from numba.core.dispatcher import Dispatcher
 
     from graphsnd.kernels.cpu import loops

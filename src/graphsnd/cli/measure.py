@@ -111,16 +111,16 @@ def measure(
             step("looking at the pairs again")
             from graphsnd import plots
 
-            lines = plots.facts(estimate, text, seconds)
-            detail = plots.detail(source.evaluated(), built, chosen, estimate)
+            lines = plots.summarise(estimate, text, seconds)
+            pairs = plots.pair_distances(source.evaluated(), built, chosen, estimate)
             step("drawing")
             if png is not None:
-                plots.save_png(plots.measured_figure(detail), png)
+                plots.save_png(plots.measurement_figure(pairs), png)
             if html is not None:
                 what = {"graph": graph, "design": design, "tol": tol, "rel_tol": rel_tol, "budget": budget}
                 rest = {"distance": distance, "observations": observations, "seed": seed, "confidence": confidence}
                 command = _command(file, **what, **rest)
-                page = plots.measure_page(detail, lines, source=file.name, command=command, seed=seed)
+                page = plots.measurement_page(pairs, lines, source=file.name, command=command, seed=seed)
                 html.write_text(page, encoding="utf-8")
     if as_json:
         extra: dict[str, Any] = {"graph": text, "seed": seed, "seconds": seconds, "version": graphsnd.__version__}
@@ -204,12 +204,12 @@ def _show(file: Path, estimate: graphsnd.Estimate, graph: str, seconds: float, w
     from rich.console import Console
     from rich.markup import escape
 
-    from graphsnd.plots.facts import facts
-    from graphsnd.plots.tables import facts_table
+    from graphsnd.plots import summarise
+    from graphsnd.plots.tables import lines_table
 
     console = Console()
     console.print(f"\n[bold]{escape(file.name)}[/bold]", highlight=False)
-    console.print(facts_table(facts(estimate, graph, seconds)))
+    console.print(lines_table(summarise(estimate, graph, seconds)))
     for path in written:
         console.print(f"wrote {escape(str(path))}", highlight=False)
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 def write_origin(task: Task | ControlTask, out: Path, *, device: str, seconds: float) -> None:
     """Write machine, versions, commit, command and all settings to ``about.json``."""
-    from graphsnd.plots import origin
+    from graphsnd.plots import collect_provenance
 
-    about = origin(command(task)) | {"seeds": list(task.seeds), "device": device, "took_s": round(seconds, 1)}
-    text = json.dumps(about | {"task": task.to_dict()}, indent=1)
+    about = {"seeds": list(task.seeds), "device": device, "took_s": round(seconds, 1), "task": task.to_dict()}
+    text = json.dumps(collect_provenance(command(task)) | about, indent=1)
     (out / "about.json").write_text(text + "\n", encoding="utf-8")
 
 

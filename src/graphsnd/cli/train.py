@@ -190,10 +190,10 @@ def _pictures(result: Trained, out: Path, render: Path | None) -> list[Path]:
 
     written = [save_png(curves_figure(read_rows(out)), out / "curves.png")]
     if render is not None:
-        from graphsnd.plots.film import film
+        from graphsnd.plots.film import write_film
 
         trainer = result.trainer
-        written.append(film(trainer.team(trainer.seeds[0]), trainer.world, render, steps=trainer.settings.steps))
+        written.append(write_film(trainer.team(trainer.seeds[0]), trainer.world, render, steps=trainer.settings.steps))
     return written
 
 

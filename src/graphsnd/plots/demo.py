@@ -1,24 +1,33 @@
-"""Everything the demo writes."""
+"""Everything the demo writes: its figures, and a page that tells what the library does on one team."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from graphsnd.plots.agents import contributions_figure
-from graphsnd.plots.demo_page import demo_page
-from graphsnd.plots.hero import hero_figure
 from graphsnd.plots.intervals import estimates_figure
-from graphsnd.plots.matrix import heatmap_figure, tree_figure
-from graphsnd.plots.network import graphs_figure
+from graphsnd.plots.matrix import contributions_figure, heatmap_figure, tree_figure
+from graphsnd.plots.network import graph_figure, graphs_figure
+from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
+from graphsnd.plots.provenance import footer_lines
+from graphsnd.plots.readme_figure import overview_figure
 from graphsnd.plots.study import Study
-from graphsnd.plots.style import save_png
+from graphsnd.plots.style import DPI, group_look, save_png
+from graphsnd.plots.tables import ESTIMATE_COLUMNS, estimate_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-HERO_DPI = 120  # 1800 pixels across: twice the width of a README
+README_DPI = 120  # 1800 pixels across: twice the width of a README
+FIGURES: dict[str, Callable[[Study], Figure]] = {
+    "hero.png": overview_figure,
+    "heatmap.png": heatmap_figure,
+    "dendrogram.png": tree_figure,
+    "graphs.png": graphs_figure,
+    "estimates.png": estimates_figure,
+    "contributions.png": contributions_figure,
+}
 
 
 def write_demo(
@@ -40,20 +49,90 @@ def write_demo(
     page = folder / "index.html"
     page.write_text(demo_page(study, command), encoding="utf-8")
     written = [page]
-    for name, draw in figures(study).items():
+    for name, draw in FIGURES.items():
         step(name)
-        written.append(save_png(draw(), folder / name, **({"dpi": HERO_DPI} if name == "hero.png" else {})))
+        written.append(save_png(draw(study), folder / name, dpi=README_DPI if name == "hero.png" else DPI))
     return written
 
 
-def figures(study: Study) -> dict[str, Callable[[], Figure]]:
-    """File names and how to draw them."""
-    groups: dict[str, Any] = {"groups": study.team.roles, "group_names": study.team.role_names}
-    return {
-        "hero.png": lambda: hero_figure(study),
-        "heatmap.png": lambda: heatmap_figure(study.matrix, study.tree, **groups),
-        "dendrogram.png": lambda: tree_figure(study.tree, exact=study.exact.estimate.value, **groups),
-        "graphs.png": lambda: graphs_figure(study),
-        "estimates.png": lambda: estimates_figure(study),
-        "contributions.png": lambda: contributions_figure(study.contributions, **groups),
-    }
+def demo_page(study: Study, command: str) -> str:
+    """Return the page as a string.
+
+    Args:
+        study: The measurements, of :func:`~graphsnd.plots.study.run_study`.
+        command: What made it, for the footer.
+    """
+    e = study.exact.estimate
+    lead = (
+        f"{e.agents} agents, four hidden roles, {e.observations:,} shared observations. How differently do they "
+        f"behave, and how much of that can be seen from a tenth of the pairs?"
+    )
+    cards = [
+        ("System Neural Diversity", f"{e.value:.3f}", f"mean over all {e.pairs_total:,} pairs"),
+        ("Error from observations", f"± {e.observation_error or 0:.3f}", f"standard error, {e.observations:,} of them"),
+        ("Hidden roles found", f"{study.recovered:.0%}", "of agents, from distances alone"),
+        ("Seconds, exact", f"{study.exact.seconds:.2g}", "on this machine, every pair"),
+    ]
+    sections = [_matrix(study), _estimates(study), *_graphs(study), _agents(study)]
+    title = f"How differently do {e.agents} agents act?"
+    return render_page(title, lead, cards, sections, footer_lines(command, study.seed))
+
+
+def _matrix(study: Study) -> Section:
+    heatmap, tree, agents = (draw(study) for draw in (heatmap_figure, tree_figure, contributions_figure))
+    return Section(
+        "Every pair",
+        "The distance between two agents is the mean 2-Wasserstein distance between their action distributions on "
+        "the same observations. The order comes from clustering these distances. The measure never sees the roles; "
+        "the colours are added afterwards.",
+        [
+            Picture(heatmap, "Heatmap of all distances in clustered order with blocks along the diagonal, one a role."),
+            Picture(tree, "Dendrogram of the agents; its main branches are the roles."),
+            Picture(agents, "Bars of each agent's mean distance to the others; rare roles come first."),
+        ],
+        tall=True,
+    )
+
+
+def _estimates(study: Study) -> Section:
+    rows = estimate_rows(study)
+    local = frozenset(range(1 + len(study.sampled), len(rows)))
+    return Section(
+        "A tenth of the pairs",
+        "A random graph of pairs estimates SND. The guaranteed interval holds for every team at this sample size and "
+        "is wide for that reason; the asymptotic one is narrow and relies on a large sample. The last rows, in "
+        "italics, are exact but measure something else: diversity among near agents, or within roles. They are not "
+        "estimates of SND and have no interval around it.",
+        [Picture(estimates_figure(study), "Estimates of three sampling designs with both intervals around the truth.")],
+        table=HtmlTable(ESTIMATE_COLUMNS, rows, local),
+    )
+
+
+def _graphs(study: Study) -> list[Section]:
+    sampled = (
+        "Agents stand where their behaviour puts them: near agents act alike (classical scaling of the matrix). "
+        "Each line is a pair that was measured, drawn without regard to behaviour."
+    )
+    local = (
+        "Agents stand where they are in the world, or are joined within their role. Here the graph is the "
+        "question: how different are those who are near each other, or who share a role?"
+    )
+    key = [(name, group_look(role)[0]) for role, name in enumerate(study.team.role_names)]
+    sections = []
+    for title, text, results in (
+        ("Graphs that estimate SND", sampled, study.sampled),
+        ("Graphs that define another measure", local, study.local),
+    ):
+        pictures = [Picture(graph_figure(study, one), f"The graph {one.spec} over the agents.") for one in results]
+        sections.append(Section(title, text, pictures, key=key))
+    return sections
+
+
+def _agents(study: Study) -> Section:
+    order = list(enumerate(study.contributions.argsort(descending=True).tolist(), 1))
+    rows = []
+    for rank, agent in [*order[:5], *order[-3:]]:
+        role = study.team.role_names[int(study.team.roles[agent])]
+        rows.append((f"agent {agent}", role, f"{rank} of {len(order)}", f"{float(study.contributions[agent]):.3f}"))
+    text = "Mean distance to all other agents, the most distinctive first, then the least. Their mean is SND."
+    return Section("Whose diversity it is", text, table=HtmlTable(("agent", "role", "rank", "mean distance"), rows))

@@ -41,14 +41,14 @@ class Scene:
     radius: float | None  # of an agent, where the world says it
 
 
-def film(team: StackedTeam, world: World, path: Path, *, steps: int = 128, seed: int = 0) -> Path:
-    """Let a team act and write the film, agents coloured by what cluster of behaviour they belong to.
+def write_film(team: StackedTeam, world: World, path: Path, *, steps: int = 128, seed: int = 0) -> Path:
+    """Let a team act and write the film, agents coloured by their cluster of behaviour.
 
     Args:
         team: The policies, which take their likeliest action.
         world: A world in the plane.
         path: Ends in ``.gif`` or ``.mp4``; the latter needs ffmpeg.
-        steps: At most so many; the film ends with the episode.
+        steps: Steps at most; the film ends with the episode.
         seed: Of the episode.
 
     Returns:
@@ -63,11 +63,11 @@ def film(team: StackedTeam, world: World, path: Path, *, steps: int = 128, seed:
         check_ffmpeg()
     elif path.suffix != ".gif":
         raise InputError("path", "to end in .gif or .mp4", repr(path.name))
-    scene = play(team, world, steps=steps, seed=seed)
+    scene = play_episode(team, world, steps=steps, seed=seed)
     writer = (PillowWriter if path.suffix == ".gif" else FFMpegWriter)(fps=FPS)
     path.parent.mkdir(parents=True, exist_ok=True)
     with style():
-        figure, draw = stage(scene, world.name)
+        figure, draw = _stage(scene, world.name)
         with writer.saving(figure, str(path), DPI):
             for step in [*range(len(scene.paths)), *[len(scene.paths) - 1] * FPS]:  # the last picture stands a while
                 draw(step)
@@ -84,24 +84,24 @@ def check_ffmpeg() -> None:
 
 
 @torch.no_grad()
-def play(team: StackedTeam, world: World, *, steps: int, seed: int) -> Scene:
-    """One episode, and who behaves like whom on the observations of it."""
+def play_episode(team: StackedTeam, world: World, *, steps: int, seed: int) -> Scene:
+    """Play one episode, and cluster the agents by how they act on its observations."""
     state = world.spawn(seed, 1)
     start = world.positions(state)
     if start is None:
         raise InputError("world", "with positions in the plane", world.name)
-    seen, paths, looked = world.observe(state), [start], []
+    observations, paths, visited = world.observe(state), [start], []
     goals = world.goals(state)
     for _ in range(steps):
-        looked.append(seen[0])
-        distribution = team.head.distribution(team.network(seen.transpose(0, 1)))
+        visited.append(observations[0])
+        distribution = team.head.distribution(team.network(observations.transpose(0, 1)))
         state, step = world.step(state, to_world(likeliest(distribution).transpose(0, 1), world.actions))
-        seen = step.observations
+        observations = step.observations
         here = world.positions(state)
         paths.append(start if here is None else here)
         if bool((step.terminated | step.truncated)[0]):
             break
-    matrix = pairwise(team.evaluate(evenly(torch.stack(looked), OBSERVATIONS))).cpu()
+    matrix = pairwise(team.evaluate(evenly(torch.stack(visited), OBSERVATIONS))).cpu()
     return Scene(
         paths=torch.cat(paths).cpu().double().numpy(),
         goals=None if goals is None else goals[0].cpu().double().numpy(),
@@ -113,7 +113,7 @@ def play(team: StackedTeam, world: World, *, steps: int, seed: int) -> Scene:
 
 
 def _clusters(matrix: torch.Tensor) -> NDArray[np.int64]:
-    """At most four groups of agents that act alike, numbered from the largest on.
+    """Return at most four groups of agents that act alike, numbered from the largest on.
 
     By complete linkage, which bounds how far agents of a group are apart. Average linkage, good for trees, would give
     every outlier a colour and all others the same.
@@ -122,33 +122,30 @@ def _clusters(matrix: torch.Tensor) -> NDArray[np.int64]:
     from scipy.spatial.distance import squareform
 
     links = linkage(squareform(matrix.double().numpy(), checks=False), "complete")
-    found = fcluster(links, GROUPS, criterion="maxclust")
-    names, counts = np.unique(found, return_counts=True)
-    rank = {int(name): place for place, name in enumerate(names[np.argsort(-counts, kind="stable")])}
-    return np.asarray([rank[int(group)] for group in found], dtype=np.int64)
+    _, groups, counts = np.unique(
+        fcluster(links, GROUPS, criterion="maxclust"), return_inverse=True, return_counts=True
+    )
+    rank = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
+    return np.asarray(rank[groups], dtype=np.int64)
 
 
-def stage(scene: Scene, name: str) -> tuple[Figure, Any]:
-    """The figure, and a function that draws a step into it."""
+def _stage(scene: Scene, name: str) -> tuple[Figure, Any]:
+    """Return the figure, and a function that draws a step into it."""
     from matplotlib.collections import LineCollection
 
     figure = new_figure(WIDTH, HEIGHT, layout=None)
     ax = figure.add_axes((0.12, 0.17, SIDE, SIDE * WIDTH / HEIGHT))
     colours = [group_look(int(group))[0] for group in scene.groups]
-    _limits(ax, scene)
+    _frame(ax, scene)
     size = _marker_size(ax, scene)
     if scene.goals is not None:
         rims = colours if scene.own else MUTED
-        ax.scatter(
-            scene.goals[:, 0], scene.goals[:, 1], s=size, facecolors="none", edgecolors=rims, linewidths=1.3, zorder=1
-        )
+        ax.scatter(*scene.goals.T, s=size, facecolors="none", edgecolors=rims, linewidths=1.3, zorder=1)
     trails = LineCollection([], colors=colours, linewidths=1.6, alpha=0.6, zorder=2)
     leads = LineCollection([], colors=colours, linewidths=0.7, alpha=0.3, zorder=0)
-    for lines in (trails, leads):
-        ax.add_collection(lines)
-    dots = ax.scatter(
-        scene.paths[0, :, 0], scene.paths[0, :, 1], s=size, c=colours, edgecolors="white", linewidths=0.5, zorder=3
-    )
+    ax.add_collection(trails)
+    ax.add_collection(leads)
+    dots = ax.scatter(*scene.paths[0].T, s=size, c=colours, edgecolors="white", linewidths=0.5, zorder=3)
     title = ax.set_title("")
     figure.legend(handles=_legend(scene), ncols=3, loc="lower center", bbox_to_anchor=(0.54, 0.0), columnspacing=1.2)
 
@@ -177,25 +174,20 @@ def _legend(scene: Scene) -> list[Any]:
     return handles
 
 
-def _limits(ax: Any, scene: Scene) -> None:
-    points = (
-        scene.paths.reshape(-1, 2) if scene.goals is None else np.concatenate([scene.paths.reshape(-1, 2), scene.goals])
-    )
+def _frame(ax: Any, scene: Scene) -> None:
+    points = scene.paths.reshape(-1, 2)
+    points = points if scene.goals is None else np.concatenate([points, scene.goals])
     low, high = points.min(0), points.max(0)
-    middle, half = (low + high) / 2, 0.55 * max(float((high - low).max()), 1e-3)
-    ax.set_xlim(middle[0] - half, middle[0] + half)
-    ax.set_ylim(middle[1] - half, middle[1] + half)
-    ax.set_aspect("equal")
-    ax.set_xlabel("x  [world units]")
-    ax.set_ylabel("y  [world units]")
+    half = 0.55 * max(float((high - low).max()), 1e-3)
+    x, y = ((middle - half, middle + half) for middle in (low + high) / 2)
+    ax.set(xlim=x, ylim=y, aspect="equal", xlabel="x  [world units]", ylabel="y  [world units]")
     ax.grid(color=FAINT)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(True)
+    ax.spines[["top", "right"]].set_visible(True)
     ax.tick_params(colors=MUTED, labelcolor=INK)
 
 
 def _marker_size(ax: Any, scene: Scene) -> float:
-    """Area of a marker in square points: true to scale where the world has a radius, but never too small to see."""
+    """Return the area of a marker in square points: to scale where the world has a radius, never too small to see."""
     across = SIDE * WIDTH * 72  # points
     wide = ax.get_xlim()[1] - ax.get_xlim()[0]
     diameter = 2 * scene.radius / wide * across if scene.radius else 9.0

@@ -6,51 +6,43 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphsnd.plots.study import Measured, Study
-from graphsnd.plots.style import ESTIMATE, INK, LOCAL, MUTED, TRUTH, new_figure, style
+from graphsnd.plots.study import GraphResult, Study
+from graphsnd.plots.style import ESTIMATE, INK, LOCAL, MUTED, TRUTH, UNIT, new_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def draw_estimates(ax: Axes, study: Study, *, notes: bool = True, unit: str = "action units") -> None:
-    """One row for each graph: sampled designs with both intervals, then the local measures without any.
-
-    Args:
-        ax: Where to draw.
-        study: The measurements.
-        notes: Write what the two halves are beside them.
-        unit: Unit of the distances.
-    """
+def draw_estimates(ax: Axes, study: Study) -> None:
+    """Draw one row for each graph: sampled designs with both intervals, then the local measures without any."""
     truth = study.exact.estimate.value
     gap = 0.75  # white space between what estimates SND and what does not
+    line = len(study.sampled) - 1 + (1 + gap) / 2
     sampled_at = np.arange(len(study.sampled), dtype=float)
     local_at = np.arange(len(study.local)) + len(study.sampled) + gap
     ax.axvline(truth, color=TRUTH, linewidth=1.6, zorder=1)
     for y, one in zip(sampled_at, study.sampled, strict=True):
-        _sampled(ax, float(y), one)
+        _draw_sampled(ax, float(y), one)
     for y, one in zip(local_at, study.local, strict=True):
         ax.plot(one.estimate.value, y, "D", color=LOCAL, markerfacecolor="white", markersize=6.5, markeredgewidth=1.5)
     ends = [end for one in study.sampled for end in one.estimate.interval]
     ax.set_xlim(0, max([*ends, truth]) * 1.04)
     ax.set_ylim(local_at[-1] + 0.6, -0.75)
-    ax.axhline(len(study.sampled) - 1 + (1 + gap) / 2, color=MUTED, linewidth=0.6, linestyle=(0, (1, 3)))
+    ax.axhline(line, color=MUTED, linewidth=0.6, linestyle=(0, (1, 3)))
     ax.set_yticks([*sampled_at, *local_at], [one.spec for one in (*study.sampled, *study.local)])
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
     ax.grid(axis="x")
-    ax.set_xlabel(f"diversity  [{unit}]")
-    if notes:
-        # Wherever the truth lies, the line between the two halves is free of marks.
-        text = "below: not estimates of SND, the graph defines a local measure"
-        place: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "ha": "left", "va": "top"}
-        line = len(study.sampled) - 1 + (1 + gap) / 2
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
-        ax.text(0.01, line + 0.08, text, fontsize=8, color=MUTED, style="italic", bbox=box, **place)
+    ax.set_xlabel(f"diversity  [{UNIT}]")
+    # Wherever the truth lies, the line between the two halves is free of marks.
+    text = "below: not estimates of SND, the graph defines a local measure"
+    place: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "ha": "left", "va": "top"}
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
+    ax.text(0.01, line + 0.08, text, fontsize=8, color=MUTED, style="italic", bbox=box, **place)
 
 
-def _sampled(ax: Axes, y: float, one: Measured) -> None:
+def _draw_sampled(ax: Axes, y: float, one: GraphResult) -> None:
     estimate = one.estimate
     ax.plot(estimate.interval, (y, y), color=ESTIMATE, linewidth=1.6, alpha=0.55, solid_capstyle="butt", zorder=2)
     for end in estimate.interval:
@@ -64,11 +56,10 @@ def _sampled(ax: Axes, y: float, one: Measured) -> None:
 
 
 def estimate_handles(study: Study, *, explain: bool = True) -> list[Any]:
-    """Legend entries for :func:`draw_estimates`; ``explain`` says when each interval holds."""
+    """Return the legend entries for :func:`draw_estimates`; ``explain`` says when each interval holds."""
     from matplotlib.lines import Line2D
 
     large, any_team = (" (large samples)", " (any team)") if explain else ("", "")
-
     sure = f"{study.exact.estimate.confidence:.0%}"
     count = len(study.sampled[0].redraws)
     return [
@@ -79,12 +70,12 @@ def estimate_handles(study: Study, *, explain: bool = True) -> list[Any]:
     ]
 
 
-def estimates_figure(study: Study, *, unit: str = "action units") -> Figure:
-    """The figure of :func:`draw_estimates` with its legend."""
+def estimates_figure(study: Study) -> Figure:
+    """Return the figure of :func:`draw_estimates` with its legend."""
     with style():
         figure = new_figure(6.0, 5.2)
         ax = figure.subplots()
-        draw_estimates(ax, study, unit=unit)
+        draw_estimates(ax, study)
         pairs = study.exact.estimate.pairs_total
         used = study.sampled[0].graph.m / pairs
         ax.set_title(f"SND from about {used:.0%} of {pairs:,} pairs")

@@ -20,11 +20,10 @@ class Picture:
 
     figure: Figure
     alt: str  # what a reader who cannot see it should know
-    caption: str = ""
 
 
 @dataclass(frozen=True)
-class Table:
+class HtmlTable:
     """A table; the first column heads its rows."""
 
     columns: tuple[str, ...]
@@ -40,21 +39,21 @@ class Section:
     text: str = ""
     pictures: list[Picture] = field(default_factory=list)
     tall: bool = False  # whether the first picture takes the left column and the others stack beside it
-    table: Table | None = None
+    table: HtmlTable | None = None
     key: list[tuple[str, str]] = field(default_factory=list)  # names and colours
 
 
-def render(
-    title: str, lead: str, cards: Sequence[tuple[str, str, str]], sections: Sequence[Section], provenance: Sequence[str]
+def render_page(
+    title: str, lead: str, cards: Sequence[tuple[str, str, str]], sections: Sequence[Section], footer: Sequence[str]
 ) -> str:
-    """The page as a string. All text is escaped; nothing is loaded from anywhere.
+    """Return the page as a string. All text is escaped; nothing is loaded from anywhere.
 
     Args:
         title: Heading and window title.
         lead: The paragraph below it.
         cards: The main numbers, as (label, value, note).
         sections: The body.
-        provenance: Items of the footer, see :func:`graphsnd.plots.origin.provenance`.
+        footer: Its items of the footer, see :func:`graphsnd.plots.provenance.footer_lines`.
     """
     css = resources.files("graphsnd.plots").joinpath("page.css").read_text(encoding="utf-8")
     tiles = "".join(
@@ -63,20 +62,23 @@ def render(
         for label, value, note in cards
     )
     body = "\n".join(_section(section) for section in sections)
-    footer = "".join(f"<li>{escape(item)}</li>" for item in provenance)
+    items = "".join(f"<li>{escape(item)}</li>" for item in footer)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>\n{css}</style>\n</head>\n<body>\n<main>\n"
         f'<header><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p></header>\n'
         f'<div class="cards">{tiles}</div>\n{body}\n'
-        f"<footer><h2>Provenance</h2><ul>{footer}</ul></footer>\n</main>\n</body>\n</html>\n"
+        f"<footer><h2>Provenance</h2><ul>{items}</ul></footer>\n</main>\n</body>\n</html>\n"
     )
 
 
 def _section(section: Section) -> str:
     key = "".join(f'<li><i style="background:{colour}"></i>{escape(name)}</li>' for name, colour in section.key)
-    pictures = "".join(_picture(picture) for picture in section.pictures)
+    pictures = "".join(
+        f'<figure><img src="{svg_uri(picture.figure)}" alt="{escape(picture.alt)}"></figure>'
+        for picture in section.pictures
+    )
     columns = "tall" if section.tall else f"n{min(len(section.pictures), 3)}"
     parts = [
         f"<section><h2>{escape(section.title)}</h2>",
@@ -89,12 +91,7 @@ def _section(section: Section) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _picture(picture: Picture) -> str:
-    caption = f"<figcaption>{escape(picture.caption)}</figcaption>" if picture.caption else ""
-    return f'<figure><img src="{svg_uri(picture.figure)}" alt="{escape(picture.alt)}">{caption}</figure>'
-
-
-def _table(table: Table) -> str:
+def _table(table: HtmlTable) -> str:
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
     body = []
     for at, (first, *rest) in enumerate(table.rows):

@@ -16,10 +16,11 @@ from graphsnd.plots.team import ExampleTeam
 from graphsnd.plots.tree import Tree, agreement, cluster
 
 REDRAWS = 200  # how often every design is drawn again, to show where its estimates fall
+CONFIDENCE = 0.95  # of the intervals
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class GraphResult:
     """One graph and what it says."""
 
     spec: str  # as on the command line, where the command line has it
@@ -34,9 +35,9 @@ class Study:
     """Everything the demo shows."""
 
     team: ExampleTeam
-    exact: Measured
-    sampled: tuple[Measured, ...]  # designs whose value estimates SND
-    local: tuple[Measured, ...]  # fixed graphs, each of which defines a measure of its own
+    exact: GraphResult
+    sampled: tuple[GraphResult, ...]  # designs whose value estimates SND
+    local: tuple[GraphResult, ...]  # fixed graphs, each of which defines a measure of its own
     matrix: torch.Tensor  # [agents, agents], d(i, j)
     contributions: torch.Tensor  # [agents], mean distance of each agent to all others
     tree: Tree  # average linkage of the matrix
@@ -44,32 +45,29 @@ class Study:
     seed: int
 
     @property
-    def all(self) -> tuple[Measured, ...]:
+    def all(self) -> tuple[GraphResult, ...]:
         """Exact, sampled and local, in that order."""
         return (self.exact, *self.sampled, *self.local)
 
 
-def study(
-    team: ExampleTeam, *, seed: int = 0, confidence: float = 0.95, step: Callable[[str], None] = lambda name: None
-) -> Study:
+def run_study(team: ExampleTeam, *, seed: int = 0, step: Callable[[str], None] = lambda name: None) -> Study:
     """Measure a team exactly, by every sampling design at a tenth of the pairs, and on local graphs.
 
     Args:
         team: The team.
         seed: Seed of the sampled graphs.
-        confidence: Coverage of the intervals.
         step: Called with the name of each stage as it begins.
     """
     n = team.behavior.agents
 
-    def run(spec: str, build: Callable[[int], Graph], redraw: bool = False) -> Measured:
+    def run(spec: str, build: Callable[[int], Graph], redraw: bool = False) -> GraphResult:
         step(spec)
         begin = perf_counter()
         graph = build(seed)
-        estimate = measure(team.behavior, graph, confidence=confidence)
+        estimate = measure(team.behavior, graph, confidence=CONFIDENCE)
         seconds = perf_counter() - begin
         again = [_mean(matrix, build(seed + 1 + draw)) for draw in range(REDRAWS if redraw else 0)]
-        return Measured(spec, graph, estimate, seconds, torch.tensor(again))
+        return GraphResult(spec, graph, estimate, seconds, torch.tensor(again))
 
     step("distance matrix")
     matrix = pairwise(team.behavior)

@@ -25,6 +25,7 @@ LOCAL = MUTED  # measures that do not
 
 COLOURMAP = "viridis"  # perceptually uniform, safe for colour-blind eyes, and monotone in grey
 DPI = 170
+UNIT = "action units"  # of the demo team's distances
 
 _RC = {
     "font.family": "sans-serif",
@@ -60,7 +61,7 @@ _RC = {
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw inside this; matplotlib's settings are restored afterwards."""
+    """Draw inside this context; matplotlib's settings are restored afterwards."""
     import matplotlib
 
     with matplotlib.rc_context(_RC):
@@ -68,21 +69,21 @@ def style() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float, *, layout: Literal["constrained"] | None = "constrained") -> Figure:
-    """A figure of this many inches that belongs to no window and to no global list."""
+    """Return a figure of this size in inches, which belongs to no window and to no global list."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout=layout)
 
 
 def save_png(figure: Figure, path: Path, *, dpi: int = DPI) -> Path:
-    """Write a PNG and return where."""
+    """Write a PNG and return its path."""
     with style():
         figure.savefig(path, format="png", dpi=dpi, metadata={"Software": "graphsnd"})
     return path
 
 
 def svg_uri(figure: Figure) -> str:
-    """The figure as a ``data:`` address, for a page that needs no other file."""
+    """Return the figure as a ``data:`` address, for a page that needs no other file."""
     buffer = io.BytesIO()
     with style():
         figure.savefig(buffer, format="svg", dpi=DPI, metadata={"Date": None})
@@ -90,5 +91,5 @@ def svg_uri(figure: Figure) -> str:
 
 
 def group_look(group: int) -> tuple[str, str]:
-    """Colour and marker of a group, which repeat after six."""
+    """Return colour and marker of a group, which repeat after six."""
     return GROUP_COLOURS[group % len(GROUP_COLOURS)], GROUP_MARKERS[group % len(GROUP_MARKERS)]

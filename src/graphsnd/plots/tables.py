@@ -1,106 +1,112 @@
-"""Tables for the terminal."""
+"""Tables for the terminal, all in one look."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from graphsnd.plots.facts import Facts
-from graphsnd.plots.study import Study
+from graphsnd.plots.study import CONFIDENCE, Study
+from graphsnd.plots.summary import Lines
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
 BAR = 24  # characters of the longest bar
+ESTIMATE_COLUMNS = ("graph", "pairs", "value", "off by", f"guaranteed {CONFIDENCE:.0%}", f"asymptotic {CONFIDENCE:.0%}")
 
 
-def facts_table(lines: Facts) -> Table:
-    """Names and sentences, the first line in bold."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str | Text]] = (), *, align: str = "<>", caption: str | None = None
+) -> Table:
+    """Return a table of this project's look; rows with a style of their own are added with ``add_row``.
+
+    Args:
+        columns: The heads.
+        rows: Cells, as text or with a style; text is shown as it is, brackets included.
+        align: ``<`` for words, which may wrap, or ``>`` for numbers, which may not; the last counts for the rest.
+        caption: A line below.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, show_header=False, pad_edge=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
+    for name, side in zip(columns, align.ljust(len(columns), align[-1]), strict=True):
+        made.add_column(name, justify="left" if side == "<" else "right", no_wrap=side == ">")
+    for row in rows:
+        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    return made
+
+
+def lines_table(lines: Lines) -> Table:
+    """Return names and sentences, the first line in bold."""
+    from rich.text import Text
+
+    made = table(("", ""), align="<")
+    made.show_header = False
+    made.columns[0].style, made.columns[0].no_wrap, made.columns[1].overflow = "dim", True, "fold"
     for at, (name, text) in enumerate(lines):
-        # Text, not markup: a file or a graph name may hold brackets.
-        table.add_row(Text(name), Text(text, style="bold" if at == 0 else ""), end_section=at == 0)
-    return table
+        made.add_row(Text(name), Text(text, style="bold" if at == 0 else ""), end_section=at == 0)
+    return made
+
+
+def estimate_rows(study: Study) -> list[tuple[str, ...]]:
+    """Return a row under ``ESTIMATE_COLUMNS`` for each graph: the truth, the designs that estimate it, the others."""
+    rows = []
+    for one in study.all:
+        e = one.estimate
+        cells = ("", "exact: SND", "")
+        if e.target != "SND":
+            cells = ("", "local, not SND", "")
+        elif one is not study.exact:
+            ends = (f"[{low:.3f}, {high:.3f}]" for low, high in (e.interval, e.asymptotic_interval))
+            cells = (f"{e.value / study.exact.estimate.value - 1:+.1%}", *ends)
+        rows.append((one.spec, f"{e.pairs_used:,}", f"{e.value:.3f}", *cells))
+    return rows
 
 
 def estimates_table(study: Study) -> Table:
-    """Every graph with its value and intervals beside the truth; local measures dim and apart."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    sure = f"{100 * study.exact.estimate.confidence:.4g}%"
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("graph", no_wrap=True)
-    for name in ("pairs", "value", "off by", f"guaranteed {sure}", f"asymptotic {sure}"):
-        table.add_column(name, justify="right", no_wrap=name != "pairs")
-    truth = study.exact.estimate
-    table.add_row("complete", f"{truth.pairs_used:,}", f"{truth.value:.3f}", "", "exact: SND", "", style="bold")
-    for at, one in enumerate(study.sampled):
-        e = one.estimate
-        off = f"{e.value / truth.value - 1:+.1%}"
-        row = (one.spec, f"{e.pairs_used:,}", f"{e.value:.3f}", off, _ends(e.interval), _ends(e.asymptotic_interval))
-        table.add_row(*row, end_section=at == len(study.sampled) - 1)
-    for one in study.local:
-        e = one.estimate
-        table.add_row(one.spec, f"{e.pairs_used:,}", f"{e.value:.3f}", "", "local, not SND", "", style="dim italic")
-    return table
+    """Return :func:`estimate_rows`, with the truth in bold, and local measures dim and apart."""
+    made, sampled = table(ESTIMATE_COLUMNS), len(study.sampled)
+    for at, row in enumerate(estimate_rows(study)):
+        style = "bold" if at == 0 else "" if at <= sampled else "dim italic"
+        made.add_row(*row, style=style, end_section=at == sampled)
+    return made
 
 
 def agents_table(study: Study, *, top: int = 4, bottom: int = 2) -> Table:
-    """The most and the least distinctive agents, with bars."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
+    """Return the most and the least distinctive agents, with bars."""
     values = study.contributions.tolist()
     order = sorted(range(len(values)), key=lambda agent: -values[agent])
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("agent", justify="right")
-    table.add_column("hidden role", no_wrap=True)
-    table.add_column("mean distance to the others", no_wrap=True)
-    longest = values[order[0]] or 1.0
+    made = table(("agent", "hidden role", "mean distance to the others"), align="><")
     for at, agent in enumerate([*order[:top], *order[-bottom:]]):
         role = study.team.role_names[int(study.team.roles[agent])]
-        table.add_row(str(agent), role, bar(values[agent], longest), end_section=at == top - 1)
-    return table
+        made.add_row(str(agent), role, bar(values[agent], values[order[0]]), end_section=at == top - 1)
+    return made
 
 
 def roles_table(study: Study) -> Table:
-    """Every hidden role: its size, how alike its agents are, and how far they are from the rest."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("hidden role", no_wrap=True)
-    table.add_column("agents", justify="right")
-    table.add_column("within", justify="right")
-    table.add_column("mean distance to the others", no_wrap=True)
+    """Return every hidden role: its size, how alike its agents are, and how far they are from the rest."""
     roles, values = study.team.roles, study.contributions
     means = [float(values[roles == role].mean()) for role in range(len(study.team.role_names))]
+    rows = []
     for role, name in enumerate(study.team.role_names):
         mine = roles == role
         count = int(mine.sum())
         pairs = count * (count - 1)
         within = f"{float(study.matrix[mine][:, mine].sum()) / pairs:.3f}" if pairs else "-"
-        table.add_row(name, str(count), within, bar(means[role], max(means) or 1.0))
-    return table
+        rows.append((name, str(count), within, bar(means[role], max(means))))
+    return table(("hidden role", "agents", "within", "mean distance to the others"), rows, align="<>><")
 
 
 def bar(value: float, longest: float) -> str:
-    """A value and a bar of eighths of a character.
+    """Return a value and a bar of eighths of a character.
 
     Example:
         >>> bar(1.0, 2.0)
         '1.000 ████████████'
     """
-    eighths = round(8 * BAR * value / longest)
+    eighths = round(8 * BAR * value / (longest or 1.0))
     rest = " ▏▎▍▌▋▊▉"[eighths % 8].strip()
     return f"{value:.3f} {'█' * (eighths // 8)}{rest}"
-
-
-def _ends(ends: tuple[float, float]) -> str:
-    return f"[{ends[0]:.3f}, {ends[1]:.3f}]"

@@ -26,7 +26,7 @@ class ExampleTeam:
 
 
 def example_team(agents: int = 100, observations: int = 2000, seed: int = 0) -> ExampleTeam:
-    """Gaussian policies of agents with four hidden roles, on the observations of one rollout.
+    """Return Gaussian policies of agents with four hidden roles, on the observations of one rollout.
 
     Every policy is a network with shared random features. Its last layer is the role's, plus a deviation of the
     agent's own, whose size varies between agents. Agents stand around their role's post, so near agents tend
@@ -57,14 +57,14 @@ def example_team(agents: int = 100, observations: int = 2000, seed: int = 0) -> 
 
 
 def _roles(agents: int) -> torch.Tensor:
-    """Role of every agent in order, as close to SHARES as whole agents allow, nobody left without one."""
+    """Return the role of each agent in order, as close to SHARES as whole agents allow, no role left empty."""
     counts = [max(1, round(share * agents)) for share in SHARES[1:]]
     counts = [agents - sum(counts), *counts]
     return torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
 
 
 def _rollout(steps: int, generator: torch.Generator) -> torch.Tensor:
-    """Observations ``[steps, features]`` that drift as in a real episode: neighbours in time are alike."""
+    """Return observations ``[steps, features]`` that drift as in a real episode: neighbours in time are alike."""
     noise = torch.randn(steps, FEATURES, generator=generator)
     states = [noise[0]]
     for step in noise[1:]:

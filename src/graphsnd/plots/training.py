@@ -1,28 +1,34 @@
-"""How training went: curves over iterations, and a table of where they ended."""
+"""How training went: curves over iterations, and tables of where they ended, with and without a controller."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from statistics import mean
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphsnd.plots.style import BLUE, GREEN, ORANGE, VERMILLION, new_figure, style
+from graphsnd.control import audit_error, tracking_error
+from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, group_look, new_figure, style
+from graphsnd.plots.tables import table
 from graphsnd.training import Row
+from graphsnd.training.dico import ControlRow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
     from rich.table import Table
 
+Rows = Sequence[Row] | Sequence[ControlRow]
+DASHES = (0, (4, 2))
+DOTS = (0, (1, 2))
 
-def curves_figure(rows: Sequence[Row], *, unit: str | None = None) -> Figure:
-    """Reward, and SND with Graph-SND, over iterations: the mean over seeds and their range.
+
+def curves_figure(rows: Sequence[Row]) -> Figure:
+    """Return reward, and SND with Graph-SND, over iterations: the mean over seeds and their range.
 
     Args:
         rows: Of one training, as :func:`~graphsnd.training.read_rows` gives them.
-        unit: Of the distances, such as ``"action units"``.
     """
     runs = len({row.seed for row in rows})
     solved = any(row.solved is not None for row in rows)
@@ -30,78 +36,166 @@ def curves_figure(rows: Sequence[Row], *, unit: str | None = None) -> Figure:
     with style():
         panels = 1 + solved + measured
         figure = new_figure(4.2 * panels + 0.4, 3.5)
-        axes = iter(figure.subplots(1, panels, squeeze=False)[0])
-        ax = next(axes)
-        _band(ax, rows, "reward", BLUE, "reward")
-        _frame(ax, "Reward", "mean reward of a step")
+        axes = figure.subplots(1, panels, squeeze=False)[0]
+        _draw_band(axes[0], rows, "reward", BLUE)
+        _label(axes[0], "Reward", "mean reward of a step")
         if solved:
-            ax = next(axes)
-            _band(ax, rows, "solved", GREEN, "solved")
-            _frame(ax, "Solved", "share of agents, when rollouts end")
-            ax.set_ylim(-0.02, 1.02)
+            _draw_band(axes[1], rows, "solved", GREEN)
+            _label(axes[1], "Solved", "share of agents, when rollouts end", ylim=(-0.02, 1.02))
         if measured:
-            ax = next(axes)
-            _band(ax, rows, "snd", VERMILLION, "SND, all pairs", marker="o")
-            _band(ax, rows, "graph_snd", ORANGE, "Graph-SND, sampled pairs", marker="s", dashed=True)
-            _frame(ax, "Diversity", "SND" + (f"  [{unit}]" if unit else ""))
-            ax.set_ylim(bottom=0)
-            ax.legend(loc="best")
+            few = len({row.iteration for row in rows if row.snd is not None}) <= 60
+            marks: list[dict[str, Any]] = [{"marker": mark if few else "", "markersize": 4} for mark in "os"]
+            _draw_band(axes[-1], rows, "snd", VERMILLION, label="SND, all pairs", **marks[0])
+            dashed: dict[str, Any] = {"linestyle": DASHES, **marks[1]}
+            _draw_band(axes[-1], rows, "graph_snd", ORANGE, label="Graph-SND, sampled pairs", **dashed)
+            _label(axes[-1], "Diversity", "SND")
+            axes[-1].set_ylim(bottom=0)
+            axes[-1].legend(loc="best")
         if runs > 1:
             figure.supxlabel(f"mean and range over {runs} seeds", fontsize=9, x=0.01, ha="left")
         return figure
 
 
-def _band(
-    ax: Axes, rows: Sequence[Row], name: str, colour: str, label: str, *, marker: str = "", dashed: bool = False
-) -> None:
-    at, low, mean, high = _over_seeds(rows, name)
-    few = len(at) <= 60
-    ax.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
-    ax.plot(
-        at, mean, color=colour, label=label, linewidth=1.6, linestyle=(0, (4, 2)) if dashed else "-",
-        marker=marker if few else "", markersize=4,
-    )  # fmt: skip
+def training_table(rows: Sequence[Row]) -> Table:
+    """Return first and last reward, share of solved agents, and the last diversity measured, for each seed."""
+    lines = []
+    for seed in sorted({row.seed for row in rows}):
+        mine = [row for row in rows if row.seed == seed]
+        last = mine[-1]
+        diversity = ([row.snd for row in mine], [row.graph_snd for row in mine])
+        measured = [next((f"{v:.4f}" for v in reversed(values) if v is not None), "-") for values in diversity]
+        solved = "-" if last.solved is None else f"{last.solved:.0%}"
+        rewards = (f"{mine[0].reward:+.4f}", f"{last.reward:+.4f}")
+        lines.append((str(seed), str(last.iteration), *rewards, solved, *measured))
+    heads = ("seed", "iterations", "reward, first", "reward, last", "solved", "SND", "Graph-SND")
+    return table(heads, lines, align=">")
 
 
-def _over_seeds(rows: Sequence[Row], name: str) -> tuple[NDArray[np.float64], ...]:
-    """Iterations where something was measured, and its least, mean and largest value over seeds."""
-    found: dict[int, list[float]] = {}
+def control_figure(rows: Sequence[ControlRow]) -> Figure:
+    """Return target, controller's estimate, audit and reward over iterations: means and ranges over seeds.
+
+    What the controller believes is its estimate times the scale, which says little about diversity (see
+    :func:`~graphsnd.control.tracking_error`); the audit is over all pairs and was not fed back.
+
+    Args:
+        rows: Of one training, as :func:`~graphsnd.training.dico.read_control_rows` gives them.
+    """
+    held = any(row.target is not None for row in rows)
+    with style():
+        figure = new_figure(13.6 if held else 9.2, 3.9)
+        axes = figure.subplots(1, 2 + held)
+        for target in sorted({row.target for row in rows if row.target is not None}):
+            axes[0].axhline(target, color=INK, linewidth=1.0, linestyle=DOTS, zorder=1)
+        for place, ((arm, target), mine) in enumerate(_arms(rows).items()):
+            look = _arm_look(place, len({row.iteration for row in mine}))
+            look["label"] = arm if target is None else f"{arm}, target {target:g}"
+            _draw_band(axes[0], mine, "audit", **look)
+            _draw_band(axes[-1], mine, "reward", **look)
+            if target is not None:
+                _draw_dashes(axes[0], mine, "applied", look["color"])
+                _draw_band(axes[1], mine, "audit_error", **look)
+                _draw_dashes(axes[1], mine, "tracking_error", look["color"])
+        _label(axes[0], "Diversity", "SND over all pairs", ylim=(0, None))
+        _label(axes[-1], "Reward", "mean reward of a step", ylim=(0, None))
+        if held:
+            _label(axes[1], "Off target", "relative error", ylim=(0, None))
+            _use_percent_axis(axes[1])
+        _control_legend(figure, axes[0], held, len({row.seed for row in rows}))
+        return figure
+
+
+def _arms(rows: Sequence[ControlRow]) -> dict[tuple[str, float | None], list[ControlRow]]:
+    """Return the rows of each arm and target, in the order of the rows."""
+    arms: dict[tuple[str, float | None], list[ControlRow]] = {}
+    for row in rows:
+        arms.setdefault((row.arm, row.target), []).append(row)
+    return arms
+
+
+def _arm_look(place: int, points: int) -> dict[str, Any]:
+    colour, marker = group_look(place)
+    # Markers at different places, because arms that agree lie on top of each other.
+    every = max(1, points // 8)
+    marks = {"marker": marker, "markersize": 4.5, "markevery": (place * every // 3 % every, every)}
+    return {"color": colour, "alpha": 0.15, "linewidth": 1.5, **marks}
+
+
+def _over_seeds(rows: Rows, name: str) -> dict[int, list[float]]:
+    """Return the values over seeds at each iteration where there are any."""
+    values: dict[int, list[float]] = {}
     for row in rows:
         value = getattr(row, name)
         if value is not None:
-            found.setdefault(row.iteration, []).append(value)
-    at = sorted(found)
-    values = [np.asarray(found[iteration]) for iteration in at]
-    return tuple(np.asarray(part) for part in (at, *([f(v) for v in values] for f in (np.min, np.mean, np.max))))
+            values.setdefault(row.iteration, []).append(value)
+    return dict(sorted(values.items()))
 
 
-def _frame(ax: Axes, title: str, label: str) -> None:
+def _draw_band(
+    ax: Axes, rows: Rows, name: str, color: str, *, alpha: float = 0.18, linewidth: float = 1.6, **line: Any
+) -> None:
+    """Draw the mean over seeds as a line and their range as a band."""
+    values = _over_seeds(rows, name)
+    low, middle, high = ([f(v) for v in values.values()] for f in (min, np.mean, max))
+    ax.fill_between(list(values), low, high, color=color, alpha=alpha, linewidth=0)
+    ax.plot(list(values), middle, color=color, linewidth=linewidth, **line)
+
+
+def _draw_dashes(ax: Axes, rows: Rows, name: str, color: str) -> None:
+    values = _over_seeds(rows, name)
+    ax.plot(list(values), [mean(v) for v in values.values()], color=color, linewidth=1.1, linestyle=DASHES)
+
+
+def _label(ax: Axes, title: str, label: str, **limits: Any) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    ax.set_title(title)
-    ax.set_xlabel("iteration")
-    ax.set_ylabel(label)
+    ax.set(title=title, xlabel="iteration", ylabel=label, **limits)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid()
 
 
-def training_table(rows: Sequence[Row]) -> Table:
-    """First and last reward, share of solved agents, and diversity where it was last measured, for each seed."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+def _use_percent_axis(ax: Axes) -> None:
+    """Make the axis logarithmic, in percent; errors below a thousandth are all the same to the eye."""
+    from matplotlib.ticker import FuncFormatter
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("seed", "iterations", "reward, first", "reward, last", "solved", "SND", "Graph-SND"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for seed in sorted({row.seed for row in rows}):
-        mine = [row for row in rows if row.seed == seed]
-        first, last = mine[0], mine[-1]
-        solved = "-" if last.solved is None else f"{last.solved:.0%}"
-        rewards = (f"{first.reward:+.4f}", f"{last.reward:+.4f}")
-        table.add_row(str(seed), str(last.iteration), *rewards, solved, _last(mine, "snd"), _last(mine, "graph_snd"))
-    return table
+    ax.set_yscale("log")
+    ax.set_ylim(bottom=1e-3)
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
 
 
-def _last(rows: Sequence[Row], name: str) -> str:
-    found = [getattr(row, name) for row in rows if getattr(row, name) is not None]
-    return f"{found[-1]:.4f}" if found else "-"
+def _control_legend(figure: Figure, ax: Axes, held: bool, seeds: int) -> None:
+    from matplotlib.lines import Line2D
+
+    handles, labels = ax.get_legend_handles_labels()
+    if held:
+        handles.append(Line2D([], [], color=INK, linewidth=1.0, linestyle=DOTS))
+        handles.append(Line2D([], [], color=INK, linewidth=1.1, linestyle=DASHES))
+        labels += ["target", "estimate x scale, what the controller believes"]
+    title = f"mean and range over {seeds} seeds" if seeds > 1 else None
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), title=title)
+
+
+def control_table(rows: Sequence[ControlRow], *, last: int | None = None) -> Table:
+    """Return means over seeds of the last iterations, one line for each arm and target.
+
+    Args:
+        rows: Of one training.
+        last: Iterations that count; the last 50, or 10 where there are fewer than 100, or all when there are fewer.
+    """
+    total = max(row.iteration for row in rows)
+    window = last or min(total, 50 if total >= 100 else 10)
+    lines = [(arm, *_control_cells(mine, target, window)) for (arm, target), mine in _arms(rows).items()]
+    heads = ("arm", "target", "audit", "off by", "track", "reward", "policy s", "pairs s")
+    return table(heads, lines, caption=f"last {window} of {total} iterations; seconds of their estimates")
+
+
+def _control_cells(rows: Sequence[ControlRow], target: float | None, window: int) -> tuple[str, ...]:
+    seeds = [[row for row in rows if row.seed == seed] for seed in dict.fromkeys(row.seed for row in rows)]
+    end = [row for run in seeds for row in run[-window:]]
+    wanted, errors = "-", ("-", "-")
+    if target is not None:
+        audits = mean(audit_error([row.audit for row in run], target, last=window) for run in seeds)
+        tracked = mean(tracking_error([row.applied for row in run], target, last=window) for run in seeds)
+        wanted, errors = f"{target:g}", (f"{audits:.2%}", f"{tracked:.2%}")
+    audit, reward = (f"{mean(getattr(row, name) for row in end):.4f}" for name in ("audit", "reward"))
+    costs = (f"{mean(getattr(row, name) for row in end):.2f}" for name in ("policy_seconds", "distance_seconds"))
+    return (wanted, audit, *errors, reward, *costs)

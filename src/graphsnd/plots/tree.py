@@ -20,15 +20,15 @@ class Tree:
     order: NDArray[np.int64]  # [agents], the leaves from left to right
 
     def cut(self, groups: int) -> NDArray[np.int64]:
-        """Cluster number of every agent, ``[agents]``, when the tree is cut into at most this many."""
+        """Return the cluster of each agent, ``[agents]``, with the tree cut into at most this many."""
         from scipy.cluster.hierarchy import fcluster
 
-        found: NDArray[np.int64] = fcluster(self.links, groups, criterion="maxclust") - 1
-        return found
+        clusters: NDArray[np.int64] = fcluster(self.links, groups, criterion="maxclust") - 1
+        return clusters
 
 
 def cluster(matrix: torch.Tensor) -> Tree:
-    """Average linkage of a symmetric ``[n, n]`` distance matrix, near leaves brought side by side.
+    """Return the average linkage of a symmetric ``[n, n]`` distance matrix, similar leaves side by side.
 
     Example:
         >>> line = torch.tensor([0.0, 9.0, 1.0, 8.0])
@@ -45,15 +45,15 @@ def cluster(matrix: torch.Tensor) -> Tree:
 
 
 def agreement(tree: Tree, labels: torch.Tensor, groups: int) -> float:
-    """Share of agents that carry the majority label of their branch, with the tree cut into ``groups``."""
-    found = tree.cut(groups)
+    """Return the share of agents that carry the majority label of their branch, with the tree cut into ``groups``."""
+    branches = tree.cut(groups)
     truth = labels.cpu().numpy()
-    right = sum(int(np.bincount(truth[found == branch]).max()) for branch in np.unique(found))
+    right = sum(int(np.bincount(truth[branches == branch]).max()) for branch in np.unique(branches))
     return right / len(truth)
 
 
 def behaviour_map(matrix: torch.Tensor) -> NDArray[np.float64]:
-    """Classical multidimensional scaling: agents in the plane ``[n, 2]``, near where they act alike."""
+    """Return agents in the plane ``[n, 2]``, close where they act alike (classical multidimensional scaling)."""
     squared = matrix.detach().cpu().double().numpy() ** 2
     centred = squared - squared.mean(0) - squared.mean(1)[:, None] + squared.mean()
     values, vectors = np.linalg.eigh(-centred / 2)

@@ -1,4 +1,4 @@
-"""The library in one picture."""
+"""The library in one picture, for the README."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from graphsnd.plots.intervals import draw_estimates, estimate_handles
 from graphsnd.plots.matrix import draw_groups, draw_heatmap, draw_scale, group_legend
 from graphsnd.plots.network import draw_graph
 from graphsnd.plots.study import Study
-from graphsnd.plots.style import MUTED, new_figure, style
+from graphsnd.plots.style import MUTED, UNIT, new_figure, style
 from graphsnd.plots.tree import behaviour_map
 
 if TYPE_CHECKING:
@@ -19,42 +19,43 @@ WIDTH, HEIGHT = 15.0, 5.3  # inches
 BOTTOM, TALL = 0.19, 0.675  # of the height; all three panels stand on one line and end at one line
 
 
-def hero_figure(study: Study, *, unit: str = "action units") -> Figure:
-    """Left: every distance. Middle: the few that a sampled graph looks at. Right: what they say, against the truth."""
+def overview_figure(study: Study) -> Figure:
+    """Return the figure of the README.
+
+    Left: every distance. Middle: the few that a sampled graph looks at. Right: what they say, against the truth.
+    """
     with style():
         figure = new_figure(WIDTH, HEIGHT, layout=None)
         square = TALL * HEIGHT / WIDTH
         left = figure.add_axes((0.045, BOTTOM, square, TALL))
         middle = figure.add_axes((0.405, BOTTOM, square, TALL))
         right = figure.add_axes((0.745, BOTTOM, 0.245, TALL))
-        _distances(left, study, unit)
-        _graph(middle, study, unit)
-        draw_estimates(right, study, unit=unit)
+        _distances(left, study)
+        _graph(middle, study)
+        draw_estimates(right, study)
         used = study.sampled[1].graph.m / study.exact.estimate.pairs_total
         _heading(right, "3  One number, and how sure it is", f"{used:.0%} of the pairs, three ways to draw them")
         right.legend(handles=estimate_handles(study, explain=False), ncols=2, **_below(0.37), columnspacing=1.0)
         return figure
 
 
-def _distances(ax: Axes, study: Study, unit: str) -> None:
+def _distances(ax: Axes, study: Study) -> None:
     n = len(study.matrix)
     image = draw_heatmap(ax, study.matrix, study.tree.order)
     draw_groups(ax, study.team.roles, study.tree.order, vertical=True)
-    draw_scale(image, f"behavioural distance  [{unit}]", cax=ax.inset_axes((1.025, 0.0, 0.03, 1.0)))
+    draw_scale(image, f"behavioural distance  [{UNIT}]", cax=ax.inset_axes((1.025, 0.0, 0.03, 1.0)))
     _heading(ax, f"1  How differently do {n} agents act?", f"all {n * (n - 1) // 2:,} distances, ordered by clustering")
-    ax.set_xlabel("agent, most alike side by side")
+    ax.set(xlabel="agent, most alike side by side", yticks=[])
     ax.set_ylabel("hidden role (not used)", labelpad=18)
-    ax.set_yticks([])
     group_legend(ax, study.team.role_names, ncols=4, **_below(0.5), columnspacing=1.0)
 
 
-def _graph(ax: Axes, study: Study, unit: str) -> None:
-    one = study.sampled[1]
-    places = behaviour_map(study.matrix)
-    draw_graph(ax, one.graph, places, study.team.roles, matrix=study.matrix, size=34)
-    _heading(ax, "2  Look at a sparse graph of pairs", f"{one.graph.m} pairs drawn at random, in the same colours")
-    ax.set_xlabel(f"map of behaviour: near agents act alike  [{unit}]")
-    ax.set_ylabel(f"[{unit}]", labelpad=1)
+def _graph(ax: Axes, study: Study) -> None:
+    graph = study.sampled[1].graph
+    draw_graph(ax, graph, behaviour_map(study.matrix), study.team.roles, matrix=study.matrix, size=34)
+    _heading(ax, "2  Look at a sparse graph of pairs", f"{graph.m} pairs drawn at random, in the same colours")
+    ax.set_xlabel(f"map of behaviour: near agents act alike  [{UNIT}]")
+    ax.set_ylabel(f"[{UNIT}]", labelpad=1)
     ax.grid(linewidth=0.5)
 
 

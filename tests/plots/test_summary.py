@@ -3,14 +3,13 @@ from __future__ import annotations
 import torch
 
 import graphsnd as gs
-from graphsnd.plots import facts
-from graphsnd.plots.facts import unit
+from graphsnd.plots import summarise
 
 TEAM = gs.Deterministic(torch.randn(40, 10, 2, generator=torch.Generator().manual_seed(0)))
 
 
 def _facts(graph: gs.Graph | None, team: gs.Behavior = TEAM) -> dict[str, str]:
-    return dict(facts(gs.measure(team, graph), "spec", 0.5))
+    return dict(summarise(gs.measure(team, graph), "spec", 0.5))
 
 
 def test_a_sample_has_both_intervals_and_both_errors() -> None:
@@ -34,8 +33,3 @@ def test_a_fixed_graph_is_exact_and_not_snd() -> None:
 
 def test_few_observations_have_no_observation_error() -> None:
     assert "16 observations" in _facts(None, gs.Deterministic(torch.zeros(3, 4, 2)))["observation error"]
-
-
-def test_units() -> None:
-    assert unit("wasserstein") == "action units"
-    assert unit("total-variation") == "total variation, at most 1"

@@ -1,0 +1,62 @@
+"""Numbers as text: the same digits and units in the terminal, on pages and in figures."""
+
+from __future__ import annotations
+
+from graphsnd.behavior import DISTANCES
+
+
+def format_number(value: float) -> str:
+    """Return six significant digits, enough to tell two runs apart.
+
+    Example:
+        >>> format_number(1.0926960119), format_number(2.5e-20)
+        ('1.0927', '2.5e-20')
+    """
+    return f"{value:.6g}"
+
+
+def format_interval(ends: tuple[float, float]) -> str:
+    """Return an interval with four significant digits at both ends.
+
+    Example:
+        >>> format_interval((0.91851, 1.14))
+        '[0.9185, 1.140]'
+    """
+    return f"[{ends[0]:#.4g}, {ends[1]:#.4g}]"
+
+
+def format_count(value: float) -> str:
+    """Return a count in full while it is short.
+
+    Example:
+        >>> format_count(20_480), format_count(20_275_200), format_count(6.42e11)
+        ('20,480', '2.0e7', '6.4e11')
+    """
+    return f"{value:,.0f}" if value < 1e6 else f"{value:.1e}".replace("e+0", "e").replace("e+", "e")
+
+
+def format_duration(seconds: float) -> str:
+    """Return three digits and a unit.
+
+    Example:
+        >>> [format_duration(s) for s in (0.00000512, 0.0213, 3.0, 22200.0)]
+        ['5.12 us', '21.3 ms', '3.00 s', '22,200 s']
+    """
+    value, unit = next(((seconds * f, u) for f, u in ((1e6, "us"), (1e3, "ms")) if seconds * f < 999.5), (seconds, "s"))
+    return f"{value:,.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f} {unit}"
+
+
+def format_ratio(value: float) -> str:
+    """Return how many times as much, with at least two digits.
+
+    Example:
+        >>> [format_ratio(v) for v in (0.052, 7.31, 26400.0)]
+        ['0.052x', '7.3x', '26,400x']
+    """
+    return f"{value:.2g}x" if value < 9.95 else f"{value:,.0f}x"
+
+
+def distance_unit(distance: str) -> str:
+    """Return the unit of a distance, for axis labels."""
+    maximum = DISTANCES[distance].maximum
+    return "action units" if maximum is None else f"{distance.replace('-', ' ')}, at most {maximum:.3g}"

@@ -1,0 +1,183 @@
+"""One measurement in pictures: the pairs that were measured, how their distances spread, and whose they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from graphsnd import graphs
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.estimation import Estimate
+from graphsnd.graphs import Graph
+from graphsnd.metric import edge_distances, pairwise
+from graphsnd.plots.formatting import distance_unit, format_number
+from graphsnd.plots.matrix import draw_contributions, draw_heatmap, draw_scale
+from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
+from graphsnd.plots.provenance import footer_lines
+from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, new_figure, style
+from graphsnd.plots.summary import Lines
+from graphsnd.plots.tree import cluster
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+ORDERED = 2000  # agents up to which a full matrix is clustered for its order
+DRAWN = 1_000_000  # pairs up to which all are drawn
+CELLS = 500  # cells along a side of the picture of a large matrix
+
+
+@dataclass(frozen=True, eq=False)
+class PairDistances:
+    """The distances behind one number."""
+
+    estimate: Estimate
+    edges: NDArray[np.int64]  # [m, 2], agents renumbered by the tree where there is one
+    distances: NDArray[np.float64]  # [m]
+    ordered: bool  # whether the agents were reordered
+    drawn: str  # what part of the measured pairs this is, for people
+
+    @property
+    def unit(self) -> str:
+        """Unit of the distances, for axis labels."""
+        return distance_unit(self.estimate.distance)
+
+
+def pair_distances(
+    behavior: Behavior, graph: Graph | None, distance: Distance | None, estimate: Estimate
+) -> PairDistances:
+    """Measure the pairs of an estimate again, at most a million of them, and return what the figures need.
+
+    Args:
+        behavior: What was measured.
+        graph: On which graph; None for all pairs.
+        distance: With which distance; None for the default.
+        estimate: The result of the measurement.
+    """
+    n, drawn = behavior.agents, "all measured pairs"
+    if graph is None and n <= ORDERED:
+        graph = graphs.complete(n)
+    elif graph is None:
+        graph, drawn = graphs.uniform(n, min(DRAWN, estimate.pairs_total)), f"{DRAWN:,} of all pairs"
+    with torch.no_grad():
+        if ordered := graph.is_complete and n <= ORDERED:
+            matrix, drawn = pairwise(behavior, distance).cpu(), "all pairs"
+            place = torch.from_numpy(np.argsort(cluster(matrix).order))
+            edges = graph.edges.cpu()
+            values, edges = matrix[tuple(edges.T)], place[edges]
+        else:
+            if graph.m > DRAWN:
+                chosen = torch.randperm(graph.m, generator=torch.Generator().manual_seed(0))[:DRAWN]
+                graph = Graph(graph.n, graph.edges[chosen.to(graph.device)])
+                drawn = f"{DRAWN:,} of the measured pairs"
+            values, edges = edge_distances(behavior, graph, distance).cpu(), graph.edges.cpu()
+    return PairDistances(estimate, edges.numpy(), values.double().numpy(), ordered, drawn)
+
+
+def measurement_figure(pairs: PairDistances) -> Figure:
+    """Return matrix, histogram and bars side by side."""
+    with style():
+        figure = new_figure(13.0, 4.3)
+        for ax, draw in zip(figure.subplots(1, 3, width_ratios=[1.15, 1.1, 1.1]), PANELS, strict=True):
+            draw(ax, pairs)
+        return figure
+
+
+def measurement_panels(pairs: PairDistances) -> list[Figure]:
+    """Return the same three, each a figure of its own, for narrow pages."""
+    figures = []
+    with style():
+        for draw in PANELS:
+            figures.append(new_figure(4.9, 4.0))
+            draw(figures[-1].subplots(), pairs)
+    return figures
+
+
+def draw_pairs(ax: Axes, pairs: PairDistances) -> None:
+    """Draw the distance matrix, blank where no pair was measured; large ones in cells of several agents."""
+    n, (i, j) = pairs.estimate.agents, pairs.edges.T
+    side = min(n, CELLS)
+    rows, columns = (np.concatenate(ends) * side // n for ends in ((i, j), (j, i)))
+    cells = rows * side + columns
+    total = np.bincount(cells, weights=np.tile(pairs.distances, 2), minlength=side * side)
+    count = np.bincount(cells, minlength=side * side)
+    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan).reshape(side, side)
+    if side == n and pairs.ordered:
+        np.fill_diagonal(mean, 0.0)
+    image = draw_heatmap(ax, mean)
+    image.set_extent((-0.5, n - 0.5, n - 0.5, -0.5))
+    draw_scale(image, f"distance  [{pairs.unit}]", ax=ax, shrink=0.9, aspect=26, pad=0.02)
+    ax.set(title=pairs.drawn.capitalize(), xlabel="agent" + ", ordered by clustering" * pairs.ordered, ylabel="agent")
+
+
+def draw_histogram(ax: Axes, pairs: PairDistances) -> None:
+    """Draw the histogram of the distances, with the value and its interval."""
+    e, values = pairs.estimate, pairs.distances
+    ax.set_title(f"{e.target} {e.value:.4g}", pad=20)
+    kind = "guaranteed" if e.guaranteed else "asymptotic"
+    note = f"the line; in grey the {kind} {100 * e.confidence:.4g}% interval"
+    note = "the line: their mean" if e.exact else note
+    ax.text(0.0, 1.02, note, transform=ax.transAxes, fontsize=9, color=MUTED, va="bottom")
+    ax.set(xlabel=f"distance of a pair  [{pairs.unit}]", ylabel="pairs")
+    ax.grid(axis="y")
+    if len(values):
+        # Identical agents have no range to divide into bins; any width around their one value will do.
+        low, high = float(values.min()), float(values.max())
+        around = max(abs(high), 1.0) * 0.5 if high - low <= 1e-9 * abs(high) else 0.0
+        bins = int(np.clip(np.sqrt(len(values)), 8, 60))
+        ax.hist(values, bins=bins, range=(low - around, high + around), color=ESTIMATE, alpha=0.75, linewidth=0)
+    if e.interval[0] < e.interval[1]:
+        ax.axvspan(*e.interval, color=MUTED, alpha=0.18, linewidth=0)
+    ax.axvline(e.value, color=TRUTH, linewidth=1.8)
+
+
+def draw_agents(ax: Axes, pairs: PairDistances) -> None:
+    """Draw the mean measured distance of every agent that has a measured pair."""
+    n, ends = pairs.estimate.agents, pairs.edges.T.reshape(-1)
+    degree = np.bincount(ends, minlength=n)
+    total = np.bincount(ends, weights=np.tile(pairs.distances, 2), minlength=n)
+    paired = degree > 0
+    draw_contributions(ax, total[paired] / degree[paired])
+    missing = "" if paired.all() else f" ({(~paired).sum():,} without a pair)"
+    ax.set(title="Whose diversity it is", xlabel=f"agents, most distinctive first{missing}")
+    ax.set_ylabel(f"mean measured distance  [{pairs.unit}]")
+
+
+PANELS = (draw_pairs, draw_histogram, draw_agents)
+
+
+def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command: str, seed: int) -> str:
+    """Return the page of a measurement as a string.
+
+    Args:
+        pairs: The distances behind the estimate.
+        lines: Its :func:`~graphsnd.plots.summary.summarise`.
+        source: Name of the measured file, without its folder.
+        command: What made the page, for the footer.
+        seed: Seed of the graph.
+    """
+    e = pairs.estimate
+    promise = "guaranteed for every team" if e.guaranteed else "for large samples"
+    interval = ("exact", e.method) if e.exact else (f"{e.interval[0]:.3g} to {e.interval[1]:.3g}", promise)
+    cards = [
+        (e.target, format_number(e.value), e.distance),
+        (f"Interval, {100 * e.confidence:.4g}%", *interval),
+        ("Agents", f"{e.agents:,}", f"on {e.observations:,} shared observations"),
+        ("Pairs used", f"{100 * e.pairs_used / e.pairs_total:.3g}%", f"{e.pairs_used:,} of {e.pairs_total:,}"),
+    ]
+    alts = (
+        "Matrix of the measured distances, blank where no pair was measured.",
+        "Histogram of the measured distances with the value and its interval.",
+        "Mean measured distance of every agent, the most distinctive first.",
+    )
+    pictures = [Picture(figure, alt) for figure, alt in zip(measurement_panels(pairs), alts, strict=True)]
+    lead = f"What the agents in {source} would do on the same observations, and how far apart that is."
+    sections = [
+        Section("The distances behind the number", pictures=pictures),
+        Section("In full", table=HtmlTable(("", ""), lines)),
+    ]
+    return render_page(f"Behavioural diversity of {source}", lead, cards, sections, footer_lines(command, seed))

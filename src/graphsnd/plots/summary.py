@@ -1,0 +1,53 @@
+"""An estimate in words: the same lines for the terminal and for the page."""
+
+from __future__ import annotations
+
+from graphsnd.estimation import Estimate
+from graphsnd.plots.formatting import format_interval, format_number
+
+Lines = list[tuple[str, str]]  # names and sentences
+
+
+def summarise(estimate: Estimate, graph: str, seconds: float) -> Lines:
+    """Return everything an :class:`~graphsnd.Estimate` says, as names and sentences.
+
+    Args:
+        estimate: The estimate.
+        graph: The graph or design as the user wrote it.
+        seconds: How long it took.
+    """
+    e = estimate
+    lines: Lines = [(e.target, format_number(e.value)), *_certainty(e)]
+    if e.met is not None:
+        looks = "once" if e.looks == 1 else f"{e.looks} times"
+        lines.append(("tolerance", f"{'met' if e.met else 'NOT met within the budget'}, looked {looks}"))
+    if e.observation_error is None:
+        lines.append(("observation error", "unknown: it takes 16 observations to estimate one"))
+    else:
+        lines.append(("observation error", f"{e.observation_error:.3g}, from having {e.observations:,} observations"))
+    used = f"{e.observations:,}"
+    lines += [
+        ("agents", f"{e.agents:,}"),
+        ("observations", used if e.observations == e.observations_total else f"{used} of {e.observations_total:,}"),
+        ("pairs used", f"{e.pairs_used:,} of {e.pairs_total:,} ({100 * e.pairs_used / e.pairs_total:.3g}%)"),
+        ("distance", e.distance),
+        ("graph" if not e.why else "design", graph),
+    ]
+    if e.why:
+        lines += [("why", e.why), ("cost", f"{e.distances:,} distances, {e.policy_evaluations:,} policy evaluations")]
+    return [*lines, ("seconds", f"{seconds:.3g}")]
+
+
+def _certainty(e: Estimate) -> Lines:
+    sure = f"{100 * e.confidence:.4g}%"
+    if e.target != "SND":
+        return [("certainty", "exact on this graph, which defines a local measure: not an estimate of SND")]
+    if e.exact:
+        return [("certainty", "exact: every pair was used")]
+    asymptotic = (f"asymptotic {sure}", f"{format_interval(e.asymptotic_interval)}, valid for large samples")
+    sampled = "pairs" if e.observations == e.observations_total else "pairs and observations"
+    error = ("standard error", f"{e.standard_error:.3g}, from looking at some {sampled} only")
+    if not e.guaranteed:
+        return [asymptotic, error]
+    guaranteed = f"{format_interval(e.interval)}, valid for every team ({e.method})"
+    return [(f"guaranteed {sure}", guaranteed), asymptotic, error]

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import graphsnd as gs
+from graphsnd import plots
+from graphsnd.plots.tree import cluster
+
+
+def _pairs(graph: gs.Graph, team: gs.Behavior) -> plots.PairDistances:
+    return plots.pair_distances(team, graph, None, gs.measure(team, graph))
+
+
+@pytest.mark.parametrize("n", [2, 600])
+def test_measurement_figures_of_odd_sizes(n: int, tmp_path: Path) -> None:
+    team = gs.Deterministic(torch.randn(3, n, 2, generator=torch.Generator().manual_seed(0)))
+    for graph in (gs.graphs.complete(n), gs.graphs.uniform(n, 1), gs.Graph(n, torch.empty(0, 2, dtype=torch.int64))):
+        plots.save_png(plots.measurement_figure(_pairs(graph, team)), tmp_path / "a.png", dpi=40)
+
+
+def test_distances_of_the_complete_graph_is_the_matrix_reordered() -> None:
+    team = gs.Deterministic(torch.tensor([[[0.0], [9.0], [1.0], [8.0]]]))
+    pairs = _pairs(gs.graphs.complete(4), team)
+    order = cluster(gs.pairwise(team)).order
+    matrix = gs.pairwise(team).numpy()[np.ix_(order, order)]
+    for (i, j), distance in zip(pairs.edges, pairs.distances, strict=True):
+        assert matrix[i, j] == distance
+
+
+def test_at_most_a_million_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphsnd.plots.measurement.DRAWN", 10)
+    team = gs.Deterministic(torch.randn(3, 8, 2))
+    pairs = _pairs(gs.graphs.uniform(8, 20), team)
+    assert len(pairs.edges) == len(pairs.distances) == 10
+    assert pairs.drawn == "10 of the measured pairs"
+    monkeypatch.setattr("graphsnd.plots.measurement.ORDERED", 5)
+    pairs = plots.pair_distances(team, None, None, gs.measure(team))
+    assert len(pairs.edges) == 10
+    assert pairs.drawn == "10 of all pairs"

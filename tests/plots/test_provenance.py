@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import graphsnd as gs
+from graphsnd.plots import provenance
+from graphsnd.plots.provenance import collect_provenance, find_commit, footer_lines, processor_name
+
+
+def test_origin_is_json_and_says_nothing_private() -> None:
+    found = collect_provenance("graphsnd bench", 3)
+    text = json.dumps(found)
+    assert platform.node() not in text or len(platform.node()) < 4
+    assert found["versions"]["graphsnd"] == gs.__version__
+    assert (found["seed"], found["command"]) == (3, "graphsnd bench")
+    assert found["hardware"]["threads"] >= 1
+
+
+def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: Any, **__: Any) -> None:
+        raise FileNotFoundError
+
+    monkeypatch.setattr("subprocess.run", missing)
+    assert find_commit() == {"commit": None, "dirty": None}
+
+
+def test_processor_and_provenance() -> None:
+    assert processor_name()
+    assert footer_lines("graphsnd demo", 0)[-2:] == ["command: graphsnd demo", "seed 0"]
+
+
+def test_a_repository_that_does_not_track_the_package_is_not_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
+    monkeypatch.delenv("GRAPHSND_COMMIT", raising=False)
+    copy = tmp_path / "src" / "graphsnd" / "plots" / "provenance.py"
+    copy.parent.mkdir(parents=True)
+    copy.write_text("")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    monkeypatch.setattr(provenance, "__file__", str(copy))
+    assert find_commit() == {"commit": None, "dirty": None}
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "second"], check=True)
+    found = find_commit()
+    assert len(found["commit"]) == 40
+    assert found["dirty"] is False
