@@ -122,9 +122,8 @@ def _clusters(matrix: torch.Tensor) -> NDArray[np.int64]:
     from scipy.spatial.distance import squareform
 
     links = linkage(squareform(matrix.double().numpy(), checks=False), "complete")
-    _, groups, counts = np.unique(
-        fcluster(links, GROUPS, criterion="maxclust"), return_inverse=True, return_counts=True
-    )
+    names = fcluster(links, GROUPS, criterion="maxclust")
+    _, groups, counts = np.unique(names, return_inverse=True, return_counts=True)
     rank = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
     return np.asarray(rank[groups], dtype=np.int64)
 
@@ -140,12 +139,14 @@ def _stage(scene: Scene, name: str) -> tuple[Figure, Any]:
     size = _marker_size(ax, scene)
     if scene.goals is not None:
         rims = colours if scene.own else MUTED
-        ax.scatter(*scene.goals.T, s=size, facecolors="none", edgecolors=rims, linewidths=1.3, zorder=1)
+        x, y = scene.goals.T
+        ax.scatter(x, y, s=size, facecolors="none", edgecolors=rims, linewidths=1.3, zorder=1)
     trails = LineCollection([], colors=colours, linewidths=1.6, alpha=0.6, zorder=2)
     leads = LineCollection([], colors=colours, linewidths=0.7, alpha=0.3, zorder=0)
     ax.add_collection(trails)
     ax.add_collection(leads)
-    dots = ax.scatter(*scene.paths[0].T, s=size, c=colours, edgecolors="white", linewidths=0.5, zorder=3)
+    x, y = scene.paths[0].T
+    dots = ax.scatter(x, y, s=size, c=colours, edgecolors="white", linewidths=0.5, zorder=3)
     title = ax.set_title("")
     figure.legend(handles=_legend(scene), ncols=3, loc="lower center", bbox_to_anchor=(0.54, 0.0), columnspacing=1.2)
 
@@ -175,7 +176,7 @@ def _legend(scene: Scene) -> list[Any]:
 
 
 def _frame(ax: Any, scene: Scene) -> None:
-    points = scene.paths.reshape(-1, 2)
+    points: NDArray[np.float64] = scene.paths.reshape(-1, 2)
     points = points if scene.goals is None else np.concatenate([points, scene.goals])
     low, high = points.min(0), points.max(0)
     half = 0.55 * max(float((high - low).max()), 1e-3)

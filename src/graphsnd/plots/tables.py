@@ -53,10 +53,10 @@ def lines_table(lines: Lines) -> Table:
 
 def estimate_rows(study: Study) -> list[tuple[str, ...]]:
     """Return a row under ``ESTIMATE_COLUMNS`` for each graph: the truth, the designs that estimate it, the others."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in study.all:
         e = one.estimate
-        cells = ("", "exact: SND", "")
+        cells: tuple[str, ...] = ("", "exact: SND", "")
         if e.target != "SND":
             cells = ("", "local, not SND", "")
         elif one is not study.exact:

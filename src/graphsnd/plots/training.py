@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import mean
+from statistics import fmean, mean
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from graphsnd.control import audit_error, tracking_error
 from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, group_look, new_figure, style
@@ -84,8 +82,8 @@ def control_figure(rows: Sequence[ControlRow]) -> Figure:
     with style():
         figure = new_figure(13.6 if held else 9.2, 3.9)
         axes = figure.subplots(1, 2 + held)
-        for target in sorted({row.target for row in rows if row.target is not None}):
-            axes[0].axhline(target, color=INK, linewidth=1.0, linestyle=DOTS, zorder=1)
+        for level in sorted({row.target for row in rows if row.target is not None}):
+            axes[0].axhline(level, color=INK, linewidth=1.0, linestyle=DOTS, zorder=1)
         for place, ((arm, target), mine) in enumerate(_arms(rows).items()):
             look = _arm_look(place, len({row.iteration for row in mine}))
             look["label"] = arm if target is None else f"{arm}, target {target:g}"
@@ -135,7 +133,7 @@ def _draw_band(
 ) -> None:
     """Draw the mean over seeds as a line and their range as a band."""
     values = _over_seeds(rows, name)
-    low, middle, high = ([f(v) for v in values.values()] for f in (min, np.mean, max))
+    low, middle, high = ([f(v) for v in values.values()] for f in (min, fmean, max))
     ax.fill_between(list(values), low, high, color=color, alpha=alpha, linewidth=0)
     ax.plot(list(values), middle, color=color, linewidth=linewidth, **line)
 
