@@ -1,98 +1,243 @@
-r"""The paper's ablation of graph families at equal numbers of edges, as a function of any teams.
+r"""The ablation of graph families as an experiment: sizes, degrees and teams in cells that survive being stopped.
 
-Sizes 50, 100, 200, 500; three degrees; five seeds; random regular, Bernoulli, uniform and k-nearest-neighbour graphs,
-and beside them two more regular families. Distances are those of equation (1): all policies on the same observations.
+Four kinds of teams see the same graphs: fresh and trained policies (the 100 agents of the committed training), on
+shared observations, which is equation (1), and each policy on observations of its own, which is what the paper's code
+compares. Trained policies are shown what they saw in their world, or uniform noise of their own, as in the paper's
+panel.
+
+Forwarding indices do not depend on the team, so each drawn graph is routed once. A search that reaches its time limit
+leaves certified bounds that are wider, and on another machine may leave others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
 
 import torch
+from safetensors.torch import load_file
+from torch import Tensor
 
-from graphsnd.behavior import Behavior
+from graphsnd.behavior import Behavior, Deterministic, Gaussian
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise
-from paper.expanders.families import SEEDS, SIZES, Family, build, degrees
-from paper.expanders.ratios import Distances, Row, compare
-from paper.expanders.teams import initial_team, mean_actions
+from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
+from graphsnd.teams.files import OBSERVATIONS as SEEN
+from graphsnd.teams.files import load
+from paper.cells import Cells
+from paper.expanders.comparison import (
+    Data,
+    Distances,
+    GraphSummary,
+    Row,
+    SmallGraphs,
+    TeamRows,
+    compare,
+    measure_small_graphs,
+    summarise_graph,
+)
+from paper.expanders.families import FOUR, SEEDS, SIZES, Family, build, degrees
+from paper.expanders.figure import draw_expanders
+from paper.expanders.numbers import Numbers, compute_numbers
+from paper.experiment import Experiment, Outcome, Scale
+from paper.shared.rollouts import on_own
+
+TRAINED, TRAINED_AGENTS = "training/navigation-100", 100
+DIGITS = 7  # of the values that are published with the result; numbers are computed before
+POLICY_SEED, OBSERVATION_SEED, NOISE_SEED, OBSERVATIONS = 42, 43, 44, 4096
+FEATURES, HIDDEN, ACTIONS = 18, 64, 2
+HEAD_GAIN = 0.01  # of a fresh PPO actor
 
 
-def ablation(
-    behaviors: Mapping[int, Behavior] | Callable[[int], Behavior] | None = None,
-    *,
-    sizes: Sequence[int] = SIZES,
-    seeds: Sequence[int] = SEEDS,
-    families: Sequence[Family] = tuple(Family),
-    forwarding: bool = True,
-    seconds: float | None = 10.0,
-    step: Callable[[str], None] = lambda name: None,
-) -> list[Row]:
-    """Compare Graph-SND with SND for every size, degree, family and seed.
+def initial_team(n: int, *, observations: int = OBSERVATIONS, own: bool = False) -> Behavior:
+    """Return freshly initialised policies 18-64-64-2 on observations uniform in [-1, 1]^18.
 
-    Without forwarding indices the full protocol takes less than a minute on a core, with them about half an hour: half
-    a second a graph at n = 50, one at n = 100, and with the default limit up to 20 at n = 500. ``graphsnd reproduce
-    expanders --scale paper`` is the same in cells that survive being stopped.
+    Orthogonal weights, tanh, means squashed to [-1, 1], a standard deviation of exp(-0.5) for all agents.
 
     Args:
-        behaviors: A team for every size, or a function that makes one; :func:`initial_team` when None.
-        sizes: Numbers of agents.
-        seeds: Of the graphs.
-        families: Of graphs.
-        forwarding: Whether to compute forwarding indices, which takes most of the time.
-        seconds: Time limit of each search: for the flow, and again for the paths. The bounds are certified whenever it
-            stops. None for no limit, a minute or more a graph at n = 500.
-        step: Called with a name as every size and degree begins.
-
-    Returns:
-        Rows in that order. A k-nearest-neighbour graph is not drawn and has one row for each size and degree.
-
-    Raises:
-        InputError: For a size without a team or a team of another size.
+        n: Number of agents.
+        observations: Shared by all of them.
+        own: Show each policy observations of its own instead, the same number of them. That is the paper's protocol
+            and not equation (1): see :func:`paper.shared.rollouts.on_own`.
 
     Example:
-        >>> rows = ablation(sizes=(12,), seeds=(0,), forwarding=False)
-        >>> [(row.degree, row.edges) for row in rows if row.family == "uniform"]
-        [(4, 24), (8, 48)]
+        >>> initial_team(5, observations=16)
+        Gaussian(agents=5, observations=16)
     """
-    rows: list[Row] = []
-    for n in sizes:
-        behavior = _team(behaviors, n)
+    generator = torch.Generator().manual_seed(POLICY_SEED)
+    sizes = (FEATURES, HIDDEN, HIDDEN, ACTIONS)
+    network = StackedMLP.create((n,), sizes, generator=generator, head_gain=HEAD_GAIN)
+    team = StackedTeam(network, GaussianHead(ACTIONS, batch=(n,)))
+    if own:
+        return _on_own_noise(team, observations, seed=OBSERVATION_SEED)
+    with torch.no_grad():
+        return team.evaluate(_uniform((observations, FEATURES), OBSERVATION_SEED))
+
+
+def trained_team(folder: Path, *, observations: int = OBSERVATIONS, own: bool = False) -> Behavior:
+    """Return a trained team on the pooled observations that its diversity was last measured on.
+
+    Args:
+        folder: Of the team, with ``observations.safetensors``.
+        observations: Use the first of them, up to this number.
+        own: Show each policy uniform noise of its own instead, as the paper's panel of trained policies does.
+    """
+    team = load(folder)
+    if own:
+        return _on_own_noise(team, observations, seed=NOISE_SEED)
+    with torch.no_grad():
+        return team.evaluate(load_file(folder / SEEN)["observations"][:observations])
+
+
+def mean_actions(behavior: Behavior) -> Tensor:
+    """Return the mean action of every agent over the observations, ``[n, actions]``."""
+    if isinstance(behavior, Gaussian):
+        actions = behavior.loc
+    elif isinstance(behavior, Deterministic):
+        actions = behavior.actions
+    else:
+        raise InputError("behaviors", "with mean actions: Gaussian or Deterministic", repr(behavior))
+    return actions.detach().flatten(0, -3).double().mean(dim=0)
+
+
+def _on_own_noise(team: StackedTeam, observations: int, *, seed: int) -> Behavior:
+    return on_own(team, _uniform((observations, 1, team.agents, team.network.sizes[0]), seed), observations)
+
+
+def _uniform(shape: tuple[int, ...], seed: int) -> Tensor:
+    return torch.rand(shape, generator=torch.Generator().manual_seed(seed)) * 2 - 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much of the ablation is run."""
+
+    sizes: Sequence[int]
+    seeds: Sequence[int]
+    observations: int
+    families: Sequence[Family]
+    routed: Mapping[int, int]  # by size, the number of seeds of every family whose forwarding index is computed
+    seconds: float  # time limit of each search for it
+    trained: Sequence[int]  # seeds of the training runs
+
+
+_SIX = (*FOUR, Family.UNION, Family.CIRCULANT)
+PLANS: dict[Scale, Plan] = {
+    Scale.SMOKE: Plan((12,), (0, 1), 64, tuple(Family), {12: 1}, 0.2, (0,)),
+    Scale.LAPTOP: Plan(SIZES, SEEDS, OBSERVATIONS, _SIX, {50: 5, 100: 2, 200: 1, 500: 1}, 1.0, (0, 1, 2)),
+    Scale.PAPER: Plan(SIZES, SEEDS, OBSERVATIONS, tuple(Family), dict.fromkeys(SIZES, 5), 20.0, (0, 1, 2)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A team to be compared, evaluated only where a cell is missing."""
+
+    n: int
+    trained: bool
+    own: bool
+    seed: int | None
+    settings: dict[str, Any]  # what its behaviour depends on
+    make: Callable[[], Behavior]
+
+    @property
+    def label(self) -> str:
+        """The name of its cells."""
+        parts = ["trained" if self.trained else "initial", *["own"] * self.own]
+        return "-".join([*parts, *([] if self.seed is None else [str(self.seed)])])
+
+    @cached_property
+    def measured(self) -> tuple[Distances, Tensor]:
+        """Its distances, and the mean action of every agent."""
         with torch.no_grad():
-            distances = Distances.of(pairwise(behavior).double().cpu())
-            positions = mean_actions(behavior).cpu()
+            behavior = self.make()
+            return Distances.of(pairwise(behavior).double().cpu()), mean_actions(behavior).cpu()
+
+
+def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+    """Summarise every graph, then compare every team on every graph."""
+    plan = PLANS[scale]
+    small = cells.get("small", {"version": 1}, measure_small_graphs, SmallGraphs)
+    rows: dict[tuple[bool, bool, int | None], list[Row]] = {}
+    for subject in subjects(plan, cells.results):
+        mine, n = rows.setdefault((subject.trained, subject.own, subject.seed), []), subject.n
         for asked, degree in degrees(n):
-            step(f"n = {n}, degree {degree}")
-            for family, seed in _draws(families, seeds):
-                row = compare(
-                    distances,
-                    build(family, n, degree, seed or 0, positions),
-                    family=family.value,
-                    degree=degree,
-                    asked_degree=asked,
-                    seed=seed,
-                    forwarding=forwarding,
-                    seconds=seconds,
-                )
-                rows.append(row)
+            settings = _settings(plan, n, asked, degree)
+            drawn = {}
+            for family in filter(lambda family: family.drawn, plan.families):
+                name, about = f"graphs,n={n},d={degree},{family.name.lower()}", {"family": family.value, **settings}
+                make = partial(summarise_drawn, plan, family, n, asked, degree)
+                drawn[family] = cells.get(name, about, make, list[GraphSummary])
+            settings |= {**subject.settings, "families": [family.value for family in plan.families]}
+            compared = partial(compare_team, plan, subject, asked, degree, drawn)
+            mine += cells.get(f"team={subject.label},n={n},d={degree}", settings, compared, list[Row])
+    measured = [TeamRows(*key, tuple(mine)) for key, mine in rows.items()]
+    published = tuple(replace(team, rows=tuple(map(_round, team.rows))) for team in measured)
+    sources = (f"results/{TRAINED}",) if any(team.trained for team in measured) else ()
+    data = Data(published, small, plan.observations)
+    return Outcome(data, compute_numbers(measured, small), plan.seeds, sources)
+
+
+def subjects(plan: Plan, results: Path) -> Iterator[Subject]:
+    """Yield the teams, one for each size; without trained ones where there are none among the results."""
+    for own in (False, True):
+        settings: dict[str, Any] = {"observations": plan.observations, "own": own}
+        for n in plan.sizes:
+            yield Subject(n, False, own, None, settings, partial(initial_team, n, **settings))
+        for seed in plan.trained:
+            folder = results / TRAINED / f"seed-{seed}"
+            if folder.is_dir():
+                make, about = partial(trained_team, folder, **settings), {**settings, "files": _digest(folder)}
+                yield Subject(TRAINED_AGENTS, True, own, seed, about, make)
+
+
+def summarise_drawn(plan: Plan, family: Family, n: int, asked: int, degree: int) -> list[GraphSummary]:
+    """Return the graphs of one family that do not depend on a team."""
+    summaries = []
+    for place, seed in enumerate(plan.seeds):
+        graph, routed = build(family, n, degree, seed, torch.empty(0)), place < plan.routed.get(n, 0)
+        options: dict[str, Any] = {"seed": seed, "forwarding": routed, "seconds": plan.seconds}
+        summaries.append(summarise_graph(graph, family.value, degree, asked_degree=asked, **options))
+    return summaries
+
+
+def compare_team(
+    plan: Plan, subject: Subject, asked: int, degree: int, drawn: Mapping[Family, Sequence[GraphSummary]]
+) -> list[Row]:
+    """Return one team on the graphs of one degree; nearest-neighbour graphs are its own and are routed here."""
+    distances, positions = subject.measured
+    forwarding = subject.n in plan.routed and not subject.own
+    rows = []
+    for family in plan.families:
+        for known in drawn.get(family, [None]):
+            graph = build(family, subject.n, degree, known.seed or 0 if known else 0, positions)
+            summary = known or summarise_graph(
+                graph, family.value, degree, asked_degree=asked, forwarding=forwarding, seconds=plan.seconds
+            )
+            rows.append(compare(distances, graph, summary))
     return rows
 
 
-def _draws(families: Sequence[Family], seeds: Sequence[int]) -> Iterator[tuple[Family, int | None]]:
-    for family in families:
-        for seed in seeds if family.drawn else (None,):
-            yield family, seed
+def _settings(plan: Plan, n: int, asked: int, degree: int) -> dict[str, Any]:
+    routed = plan.routed.get(n, 0)
+    about = {"n": n, "asked": asked, "degree": degree, "seeds": list(plan.seeds), "routed": routed}
+    return {**about, "seconds": plan.seconds if routed else None}
 
 
-def _team(behaviors: Mapping[int, Behavior] | Callable[[int], Behavior] | None, n: int) -> Behavior:
-    if behaviors is None:
-        return initial_team(n)
-    if isinstance(behaviors, Mapping):
-        if n not in behaviors:
-            raise InputError("behaviors", f"with a team of {n} agents", f"teams of {sorted(behaviors)}")
-        behavior = behaviors[n]
-    else:
-        behavior = behaviors(n)
-    if behavior.agents != n:
-        raise InputError("behaviors", f"with {n} agents for size {n}", repr(behavior))
-    return behavior
+def _digest(folder: Path) -> str:
+    files = sorted(path for path in folder.iterdir() if path.suffix == ".safetensors")
+    return sha256(b"".join(sha256(path.read_bytes()).digest() for path in files)).hexdigest()[:16]
+
+
+def _round(row: Row) -> Row:
+    values: dict[str, Any] = {k: float(f"{v:.{DIGITS}g}") for k, v in vars(row).items() if isinstance(v, float)}
+    return replace(row, **values)
+
+
+EXPERIMENT = Experiment(
+    "expanders", "Graph families at equal numbers of edges", run, draw_expanders, data=Data, numbers=Numbers
+)

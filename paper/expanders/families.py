@@ -23,7 +23,7 @@ SIZES, SEEDS = (50, 100, 200, 500), (0, 1, 2, 3, 4)
 BEST_OF = 8  # graphs from which the one with the best eigenvalues is kept
 
 
-class Family(Enum):
+class Family(str, Enum):
     """The families that are compared."""
 
     REGULAR = "random regular"
@@ -45,7 +45,7 @@ FOUR = (Family.REGULAR, Family.BERNOULLI, Family.UNIFORM, Family.KNN)
 
 
 def degrees(n: int) -> list[tuple[int, int]]:
-    """The protocol's degrees, and those that are used: one more where n times the degree is odd.
+    """Return the protocol's degrees, and those that are used: one more where n times the degree is odd.
 
     Degrees at which the graph would be complete or impossible are left out, which takes fewer than 23 agents.
 
@@ -53,20 +53,20 @@ def degrees(n: int) -> list[tuple[int, int]]:
         >>> degrees(50), degrees(13)
         ([(6, 6), (12, 12), (23, 23)], [(4, 4), (8, 8)])
     """
-    asked = [math.ceil(factor * math.log2(n)) for factor in (1, 2, 4)]
-    used = [(d, d + n * d % 2) for d in asked]
+    protocol = [math.ceil(factor * math.log2(n)) for factor in (1, 2, 4)]
+    used = [(d, d + n * d % 2) for d in protocol]
     return [(d, use) for d, use in used if use < n - 1]
 
 
 def build(family: Family, n: int, degree: int, seed: int, positions: Tensor) -> Graph:
-    """A graph of a family with n * degree / 2 edges; more for the union of nearest neighbours.
+    """Return a graph of a family with n * degree / 2 edges; more for the union of nearest neighbours.
 
     Args:
         family: Which.
         n: Number of agents.
         degree: Mean degree, n * degree even.
         seed: Of the draw.
-        positions: ``[n, f]``, in which neighbours are near: the mean actions. Not looked at for drawn graphs.
+        positions: ``[n, f]``, in which neighbours are near: the mean actions. Not used for drawn graphs.
     """
     edges = n * degree // 2
     if family is Family.REGULAR:

@@ -1,93 +1,118 @@
-"""The picture of the ablation: how close, how crowded, how well connected, and what training changes."""
+"""The figure of the ablation: how close, how crowded, how well connected, and what training changes."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphsnd.plots.style import FAINT, MUTED, new_figure, style
+from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, VERMILLION, new_figure, style
+from paper.expanders.comparison import Data, Row, select, sizes_and_degrees
 from paper.expanders.families import FOUR, Family
-from paper.expanders.panels import LOOKS, Cell, forwarding, gaps, some, values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Rows = Sequence[Row]
 PAPER = (-0.13, 0.13)  # what the paper reports for random regular graphs, per cent
 TICKS = (-50, -20, -10, -5, -2, -1, -0.5, 0, 0.5, 1, 2, 5, 10, 20)
-# The label of a team begins with the first, not with the second, and the panel calls it the third.
-KINDS = (
-    ("initial", "initial-own", "fresh,\nshared"),
-    ("initial-own", "-", "fresh,\nown"),
-    ("trained", "trained-own", "trained,\nshared"),
-    ("trained-own", "-", "trained,\nown (noise)"),
-)
+# Colour, marker and name; the union of nearest neighbours is drawn as the trimmed one, hollow.
+LOOKS = {
+    Family.REGULAR: (BLUE, "o", "random regular"),
+    Family.BERNOULLI: (ORANGE, "s", "Bernoulli"),
+    Family.UNIFORM: (GREEN, "^", "uniform"),
+    Family.KNN: (VERMILLION, "D", "nearest neighbours, trimmed to nd/2 edges"),
+    Family.UNION: (VERMILLION, "D", "nearest neighbours, all (more edges)"),
+}
+ROUTED = (Family.REGULAR, Family.BERNOULLI, Family.UNIFORM, Family.UNION)
+# Columns of regular graphs beside their deviations: label, marker, colour.
+BOUNDS = {
+    "spectral": ("spectral bound, Proposition 17", "x", INK),
+    "probabilistic": ("bound over random graphs, Proposition 19, 90%", "+", MUTED),
+    "probabilistic_finite": ("the same from exact second moments, any n", "1", MUTED),
+    "predicted": ("exact standard deviation, random regular", "_", BLUE),
+}
+# Whether a team is trained and whether its policies see observations of their own.
+KINDS = {
+    (False, False): "fresh,\nshared",
+    (False, True): "fresh,\nown",
+    (True, False): "trained,\nshared",
+    (True, True): "trained,\nown (noise)",
+}
 
 
-def expanders_figure(data: dict[str, Any]) -> Figure:
-    """Ratios by size and degree; the forwarding index; deviations against the spectral gap; trained beside fresh teams.
-
-    Args:
-        data: Of the experiment.
-    """
-    columns = data["columns"]
-    teams = {label: [dict(zip(columns, one, strict=True)) for one in rows] for label, rows in data["teams"].items()}
+def draw_expanders(data: Data) -> Figure:
+    """Draw ratios by size and degree, the forwarding index, deviations by spectral gap, and trained beside fresh."""
+    kinds = {
+        kind: [row for team in data.teams if (team.trained, team.own) == kind for row in team.rows] for kind in KINDS
+    }
+    initial = kinds[False, False]
     with style():
         figure = new_figure(12.6, 9.6)
         axes = figure.subplots(2, 2)
-        _sizes(axes[0][0], teams["initial"])
-        forwarding(axes[0][1], teams["initial"])
-        gaps(axes[1][0], teams["initial"])
-        _teams(axes[1][1], teams)
+        _draw_sizes(axes[0][0], initial)
+        _draw_forwarding(axes[0][1], initial)
+        _draw_gaps(axes[1][0], initial)
+        _draw_teams(axes[1][1], kinds)
         figure.legend(handles=_handles(), ncols=3, loc="outside lower center")
         return figure
 
 
-def _sizes(ax: Axes, rows: Sequence[Cell]) -> None:
-    sizes = values(rows, "n")
-    _grouped(ax, [_by_degree(rows, n) for n in sizes], [f"n = {n}" for n in sizes])
+def _draw_sizes(ax: Axes, rows: Rows) -> None:
+    sizes = sorted({row.n for row in rows})
+    _draw_groups(ax, {f"n = {n}": select(rows, n=n) for n in sizes})
     ax.set_xlabel("degree d and agents n", labelpad=20)
     ax.set_title("Fresh policies on shared observations")
 
 
-def _teams(ax: Axes, teams: dict[str, list[Cell]]) -> None:
-    trained = [n for label, rows in teams.items() if label.startswith("trained") for n in values(rows, "n")]
-    shown: dict[str, tuple[int, list[Cell]]] = {}
-    for begins, without, name in KINDS:
-        labels = [label for label in teams if label.startswith(begins) and not label.startswith(without)]
-        rows = [row for label in labels for row in teams[label]]
-        sizes = values(rows, "n")
+def _draw_teams(ax: Axes, kinds: dict[tuple[bool, bool], list[Row]]) -> None:
+    """All kinds of teams at the size of the trained ones; without those, each at its largest."""
+    trained = {row.n for (is_trained, _), rows in kinds.items() if is_trained for row in rows}
+    shown: dict[str, tuple[int, list[Row]]] = {}
+    for kind, rows in kinds.items():
+        sizes = {row.n for row in rows}
         if sizes:
-            shown[name] = trained[0] if trained and trained[0] in sizes else sizes[-1], rows
+            n = max(trained & sizes or sizes)
+            shown[KINDS[kind]] = n, select(rows, n=n)
     alike = len({n for n, _ in shown.values()}) == 1
-    names = [name if alike else f"{name}, n = {n}" for name, (n, _) in shown.items()]
-    _grouped(ax, [_by_degree(rows, n) for n, rows in shown.values()], names)
+    _draw_groups(ax, {name if alike else f"{name}, n = {n}": rows for name, (n, rows) in shown.items()})
     what = "whether policies see the same observations\nor each its own, as in the paper"
     ax.set_xlabel(f"degree d, team, and {what}", labelpad=32)
     ax.set_title("Fresh and trained policies" + (f", n = {next(iter(shown.values()))[0]}" if alike else ""))
 
 
-def _grouped(ax: Axes, groups: Sequence[Sequence[Sequence[Cell]]], names: Sequence[str]) -> None:
+def _draw_groups(ax: Axes, groups: dict[str, list[Row]]) -> None:
     """Groups of degrees, in each the range over graphs and the mean of every family."""
     at, ticks = 0.0, {}
     ax.axhspan(*PAPER, color=FAINT, zorder=0)
     ax.axhline(0, color=MUTED, linewidth=0.8, zorder=1)
-    for group, name in zip(groups, names, strict=True):
+    for name, rows in groups.items():
+        degrees = sorted({row.degree for row in rows})
         below: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "top"}
-        ax.annotate(name, (at + (len(group) - 1) / 2, 0), (0, -20), ha="center", fontsize=9, **below)
-        for rows in group:
+        ax.annotate(name, (at + (len(degrees) - 1) / 2, 0), (0, -20), ha="center", fontsize=9, **below)
+        for degree in degrees:
             for place, family in enumerate(FOUR):
-                _range(ax, at + (place - 1.5) * 0.2, some(rows, family=family.value), family)
-            ticks[at] = str(rows[0]["degree"])
+                _draw_range(ax, at + (place - 1.5) * 0.2, select(rows, family, degree=degree), family)
+            ticks[at] = str(degree)
             at += 1
         at += 0.6
     ax.set_xticks(list(ticks), list(ticks.values()))
     ax.tick_params(axis="x", length=0)
-    _percent(ax)
+    _scale_percent(ax)
 
 
-def _percent(ax: Axes) -> None:
+def _draw_range(ax: Axes, x: float, rows: Rows, family: Family) -> None:
+    deviations = [100 * (row.ratio - 1) for row in rows if row.ratio is not None]
+    if deviations:
+        colour, marker, _ = LOOKS[family]
+        ends = [min(deviations), max(deviations)]
+        ax.plot([x, x], ends, color=colour, linewidth=1.8, solid_capstyle="butt", zorder=2)
+        ax.plot(x, statistics.fmean(deviations), marker, color=colour, markersize=5, zorder=3)
+
+
+def _scale_percent(ax: Axes) -> None:
     """Linear within one per cent, logarithmic beyond: nearest neighbours are far below everything else."""
     ax.set_ylabel("Graph-SND / SND - 1  [%]")
     ax.set_yscale("symlog", linthresh=1.0, linscale=1.3)
@@ -100,24 +125,92 @@ def _percent(ax: Axes) -> None:
     ax.grid(axis="y")
 
 
-def _range(ax: Axes, x: float, rows: Sequence[Cell], family: Family) -> None:
-    found = [100 * (row["ratio"] - 1) for row in rows if row["ratio"] is not None]
-    if found:
+def _draw_forwarding(ax: Axes, rows: Rows) -> None:
+    """The index by n log n / d: the median over seeds, and from the least certified lower end to the largest."""
+    medians = []
+    for place, family in enumerate(ROUTED):
         colour, marker, _ = LOOKS[family]
-        ax.plot([x, x], [min(found), max(found)], color=colour, linewidth=1.8, solid_capstyle="butt", zorder=2)
-        ax.plot(x, statistics.fmean(found), marker, color=colour, markersize=5, zorder=3)
+        for n, degree in sizes_and_degrees(rows):
+            mine = select(rows, family, n=n, degree=degree)
+            upper = [row.integral_upper for row in mine if row.integral_upper is not None]
+            if not upper:
+                continue
+            unit, middle = n * math.log2(n) / degree, statistics.median(upper)
+            ends = [min(row.integral_lower for row in mine if row.integral_lower is not None), max(upper)]
+            x = unit * (1 + 0.035 * (place - 1.5))  # beside each other, so that every interval is seen
+            face = "white" if family is Family.UNION else colour
+            ax.plot([x, x], ends, color=colour, linewidth=1.8, zorder=2)
+            ax.plot(x, middle, marker, color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
+            medians += [(unit, middle)] if family is Family.REGULAR else []
+    _draw_guide(ax, medians)
+    _scale_logarithmic(ax)
+    ax.set_xlabel("n log$_2$ n / d  [pairs]")
+    ax.set_ylabel("edge forwarding index  [pairs on an edge]")
+    ax.set_title("Forwarding index, certified: median, range of seeds")
+    note = _count_disconnected(rows)
+    ax.annotate(note, (0.98, 0.03), xycoords="axes fraction", ha="right", va="bottom", fontsize=8.5, color=MUTED)
 
 
-def _by_degree(rows: Sequence[Cell], n: int) -> list[list[Cell]]:
-    return [some(rows, n=n, degree=degree) for degree in values(rows, "degree", n=n)]
+def _draw_guide(ax: Axes, points: Sequence[tuple[float, float]]) -> None:
+    if points:
+        factor = statistics.geometric_mean([y / x for x, y in points])
+        ends = [min(points)[0] / 1.2, max(points)[0] * 1.2]
+        label = f"{factor:.2f} n log$_2$ n / d"
+        ax.plot(ends, [factor * x for x in ends], "--", color=INK, linewidth=1, label=label, zorder=1)
+        ax.legend(loc="upper left")
+
+
+def _scale_logarithmic(ax: Axes) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(NullFormatter())
+    ax.grid()
+
+
+def _count_disconnected(rows: Rows) -> str:
+    """How many graphs are not connected, and so have no index."""
+    parts = []
+    for family, (_, _, name) in LOOKS.items():
+        mine = select(rows, family)
+        count = sum(not row.connected for row in mine)
+        parts += [f"{count} of {len(mine)} {name.split(' to ')[0]}"] if count else []
+    return "\n".join(["not connected, so without an index:", *parts]) if parts else ""
+
+
+def _draw_gaps(ax: Axes, rows: Rows) -> None:
+    """Every graph's deviation, and for regular graphs the bounds on it."""
+    from matplotlib.ticker import FuncFormatter
+
+    for key, (label, marker, colour) in BOUNDS.items():
+        mine = [row for row in select(rows, Family.REGULAR) if getattr(row, key)]
+        x, y = [row.gap for row in mine], [100 * getattr(row, key) for row in mine]
+        ax.plot(x, y, marker, color=colour, markersize=7, linestyle="", label=label, zorder=2)
+    for family in (Family.KNN, Family.UNIFORM, Family.BERNOULLI, Family.REGULAR):
+        colour, marker, _ = LOOKS[family]
+        points = [(row.gap, 100 * abs(row.ratio - 1)) for row in select(rows, family) if row.ratio not in (None, 1.0)]
+        x, y = [gap for gap, _ in points], [deviation for _, deviation in points]
+        ax.plot(x, y, marker, color=colour, markersize=4.5, alpha=0.75, linestyle="", markeredgewidth=0, zorder=3)
+    ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.set_ylim(top=40 * ax.get_ylim()[1])
+    ax.legend(loc="upper left")
+    ax.grid()
+    ax.set_xlabel("spectral gap, 1 - |λ$_2$| / largest degree")
+    ax.set_ylabel("|Graph-SND / SND - 1|  [%]")
+    ax.set_title("Deviations of all these graphs, and bounds for regular ones")
 
 
 def _handles() -> list[Any]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    found: list[Any] = []
+    handles: list[Any] = []
     for family, (colour, marker, label) in LOOKS.items():
         face = "white" if family is Family.UNION else colour
-        found.append(Line2D([], [], color=colour, marker=marker, markerfacecolor=face, linestyle="", label=label))
-    return [*found, Patch(color=FAINT, label="the paper's interval for random regular graphs")]
+        handles.append(Line2D([], [], color=colour, marker=marker, markerfacecolor=face, linestyle="", label=label))
+    return [*handles, Patch(color=FAINT, label="the paper's interval for random regular graphs")]

@@ -1,96 +1,248 @@
-"""The numbers that claims about expanders are held against: how close Graph-SND is to SND, and for whom."""
+"""The numbers of the ablation: how close Graph-SND is to SND, for which teams, and whether the bounds hold."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from paper.expanders.comparison import Row, SmallGraphs, TeamRows, select, sizes_and_degrees
 from paper.expanders.families import FOUR, SIZES, Family
-from paper.expanders.guarantees import baselines, scaling, small_numbers, spectral, violations
-from paper.expanders.rows import Rows, cells_of, difference, of, rms
 from paper.experiment import Number
 
+SLACK = 1e-9  # of a bound, for rounding
+BASELINES = (Family.BERNOULLI, Family.UNIFORM, Family.KNN, Family.UNION)
+Rows = Sequence[Row]
 
-def numbers(teams: Mapping[str, Rows], small: Mapping[str, float]) -> dict[str, Number]:
-    """Everything that these rows decide; what needs a size that was not measured is left out.
 
-    Args:
-        teams: Rows by the label of the team, see :mod:`paper.expanders.run`.
-        small: From :func:`~paper.expanders.small.small_graphs`.
-    """
-    initial, own = teams["initial"], teams["initial-own"]
-    shared = [row for label, rows in teams.items() if "own" not in label for row in rows]
-    found = {**small_numbers(small), **violations(shared), "knn_edges_over_matched": _edges(initial)}
-    found["regular_over_uniform_sd"] = exact_advantage(initial)
+@dataclass(frozen=True)
+class Numbers:
+    """What claims about the ablation are compared with; None where the sizes that it needs were not run."""
+
+    # Graphs whose index is known by hand.
+    forwarding_complete: Number | None = None
+    ordered_over_true_c5: Number | None = None
+    fractional_over_integral_c4: Number | None = None
+    # Counts of graphs and teams on which a bound does not hold.
+    distortion_violations: Number | None = None
+    spectral_violations: Number | None = None
+    probabilistic_violations: Number | None = None
+    finite_probabilistic_violations: Number | None = None
+    disconnected_graphs: Number | None = None
+    # Fresh teams on shared observations.
+    knn_edges_over_matched: Number | None = None
+    regular_over_uniform_sd: Number | None = None
+    regular_ratio_deviation: Number | None = None
+    regular_ratio_deviation_n500_d9: Number | None = None
+    regular_tightest_share: Number | None = None
+    ratio_spread_exponent: Number | None = None
+    rho_growth: Number | None = None
+    spectral_bound_growth: Number | None = None
+    spectral_over_observed: Number | None = None
+    forwarding_scaled_spread: Number | None = None
+    baseline_over_regular_smallest_n500: Number | None = None
+    baseline_over_regular_largest_n500: Number | None = None
+    equal_split_over_regular_largest_n500: Number | None = None
+    # Each policy on observations of its own.
+    own_observation_ratio_deviation: Number | None = None
+    own_observation_over_uniform_sd: Number | None = None
+    own_observation_tightest_share: Number | None = None
+    # Trained teams.
+    trained_ratio_deviation: Number | None = None
+    trained_tightest_degrees: Number | None = None
+    trained_over_synthetic_difference: Number | None = None
+    trained_over_uniform_sd: Number | None = None
+    trained_own_noise_ratio_deviation: Number | None = None
+
+
+def compute_numbers(measured: Sequence[TeamRows], small: SmallGraphs) -> Numbers:
+    """Return everything that these rows decide; what needs a size that was not measured is left out."""
+    initial, own = (_rows(measured, trained=False, own=own) for own in (False, True))
+    shared = [row for team in measured if not team.own for row in team.rows]
+    union = [row.edges / (row.n * row.degree / 2) for row in select(initial, Family.UNION)]
+    whole: dict[str, Number] = {}
     if {row.n for row in initial} >= set(SIZES):
-        found |= {**_close(initial), **spectral(initial), **scaling(initial), **baselines(initial)}
-        found["own_observation_ratio_deviation"] = deviation(of(own, Family.REGULAR))
-        found["own_observation_over_uniform_sd"] = exact_advantage(own)
-        found["own_observation_tightest_share"] = _tightest_share(own)
-        found |= _trained(teams)
-    return found
+        whole = {**_closeness(initial), **_spectral(initial), **scaling(initial), **baselines(initial)}
+        whole["own_observation_ratio_deviation"] = _deviation(select(own, Family.REGULAR))
+        whole["own_observation_over_uniform_sd"] = _exact_advantage(own)
+        whole["own_observation_tightest_share"] = _tightest_share(own)
+        whole |= _trained_numbers(measured, initial)
+    return Numbers(
+        forwarding_complete=Number(small.complete),
+        ordered_over_true_c5=Number(small.ring_5_ordered / small.ring_5, unit="x"),
+        fractional_over_integral_c4=Number(small.ring_4_fractional / small.ring_4),
+        knn_edges_over_matched=Number.range(union, "sizes and degrees", unit="x"),
+        regular_over_uniform_sd=_exact_advantage(initial),
+        **violations(shared),
+        **whole,
+    )
 
 
-def deviation(rows: Rows) -> Number:
-    """The largest distance of the ratio from 1; the range of the ratio itself is said in words."""
+def _rows(measured: Sequence[TeamRows], *, trained: bool, own: bool) -> list[Row]:
+    return [row for team in measured if (team.trained, team.own) == (trained, own) for row in team.rows]
+
+
+def violations(rows: Rows) -> dict[str, Number]:
+    """Return how often a bound does not hold, and how many graphs the theorem says nothing about."""
+    regular = select(rows, Family.REGULAR)
+    checks = {
+        "distortion_violations": ([_distorted(row) for row in rows], "connected graphs with a certified index"),
+        "spectral_violations": ([_exceeds(row, row.spectral) for row in rows], "regular graphs"),
+        "probabilistic_violations": ([_exceeds(row, row.probabilistic) for row in regular], "graphs"),
+        "finite_probabilistic_violations": ([_exceeds(row, row.probabilistic_finite) for row in regular], "graphs"),
+    }
+    counts = {}
+    for name, (outcomes, what) in checks.items():
+        decided = [outcome for outcome in outcomes if outcome is not None]
+        counts[name] = Number(sum(decided), kind=f"of {len(decided)} {what}")
+    apart = [row for row in rows if not row.connected]
+    kinds = ", ".join(f"{len(mine)} {family.value}" for family in Family if (mine := select(apart, family)))
+    counts["disconnected_graphs"] = Number(len(apart), kind=f"of {len(rows)}" + (f": {kinds}" if kinds else ""))
+    return counts
+
+
+def _distorted(row: Row) -> bool | None:
+    """Whether the theorem fails, in its sharper form; None where there is no index or no ratio."""
+    if row.distortion_low is None or row.distortion_high is None or row.reciprocal is None:
+        return None
+    return not row.distortion_low * (1 - SLACK) <= row.reciprocal <= row.distortion_high * (1 + SLACK)
+
+
+def _exceeds(row: Row, bound: float | None) -> bool | None:
+    """Whether the relative deviation exceeds a bound."""
+    return None if bound is None or row.ratio is None else abs(row.ratio - 1) > bound * (1 + SLACK)
+
+
+def _closeness(rows: Rows) -> dict[str, Number]:
+    regular, cells = select(rows, Family.REGULAR), sizes_and_degrees(rows)
+    least = [select(regular, n=n, degree=min(d for m, d in cells if m == n))[0] for n in SIZES]
+    points = [(math.log(row.n), math.log(row.predicted)) for row in least if row.predicted]
+    slope = statistics.linear_regression(*zip(*points, strict=True)).slope
+    return {
+        "regular_ratio_deviation": _deviation(regular),
+        "regular_ratio_deviation_n500_d9": _deviation(select(regular, n=500, degree=9)),
+        "regular_tightest_share": _tightest_share(rows),
+        "ratio_spread_exponent": Number(slope, kind=f"least squares, {len(points)} sizes"),
+    }
+
+
+def _deviation(rows: Rows) -> Number:
+    """Return the largest distance of the ratio from 1; its kind gives the range of the ratio itself."""
     ratios = [row.ratio for row in rows if row.ratio is not None]
     far = [abs(ratio - 1) for ratio in ratios]
     kind = f"range of {len(ratios)} graphs; ratios {min(ratios):.4f} to {max(ratios):.4f}"
     return Number(max(far), min(far), max(far), kind=kind)
 
 
-def exact_advantage(rows: Rows) -> Number:
-    """Exact standard deviations of the ratio: regular graphs over uniform samples of as many pairs, the largest."""
-    ratios = [row.predicted / row.sampled for row in of(rows, Family.REGULAR) if row.predicted and row.sampled]
-    return Number(max(ratios), min(ratios), max(ratios), kind=f"range of {len(cells_of(rows))} sizes and degrees")
+def _exact_advantage(rows: Rows) -> Number:
+    """Return exact standard deviations of the ratio: regular graphs over uniform samples of as many pairs."""
+    ratios = [row.predicted / row.sampled for row in select(rows, Family.REGULAR) if row.predicted and row.sampled]
+    kind = f"range of {len(sizes_and_degrees(rows))} sizes and degrees"
+    return Number(max(ratios), min(ratios), max(ratios), kind=kind)
 
 
-def tightest(rows: Rows, **where: int) -> bool:
-    """Whether regular graphs have the least rms deviation of the paper's four families."""
-    spreads = {family: rms(of(rows, family, **where)) for family in FOUR}
+def is_tightest(rows: Rows) -> bool:
+    """Whether regular graphs have the smallest rms deviation of the paper's four families."""
+    spreads = {family: _rms_deviation(select(rows, family)) for family in FOUR}
     return min(spreads, key=lambda family: spreads[family]) is Family.REGULAR
 
 
 def _tightest_share(rows: Rows) -> Number:
-    cells = cells_of(rows)
-    wins = sum(tightest(rows, n=n, degree=degree) for n, degree in cells)
+    cells = sizes_and_degrees(rows)
+    wins = sum(is_tightest(select(rows, n=n, degree=degree)) for n, degree in cells)
     return Number(wins / len(cells), kind=f"{wins} of {len(cells)} sizes and degrees")
 
 
-def _close(rows: Rows) -> dict[str, Number]:
-    cells = cells_of(rows)
-    least = [of(rows, Family.REGULAR, n=n, degree=min(d for m, d in cells if m == n))[0] for n in SIZES]
-    points = [(math.log(row.n), math.log(row.predicted)) for row in least if row.predicted]
-    slope = statistics.linear_regression(*zip(*points, strict=True)).slope
+def _spectral(rows: Rows) -> dict[str, Number]:
+    """How the spectral bound and its factor change from 50 to 500 agents, and how far it is from what happens."""
+    regular = select(rows, Family.REGULAR)
+    least = {n: select(regular, n=n, asked_degree=math.ceil(math.log2(n))) for n in (50, 500)}
+    rho, bound = ({n: _median(mine, key) for n, mine in least.items()} for key in ("rho", "spectral"))
+    groups = [select(regular, n=n, degree=degree) for n, degree in sizes_and_degrees(rows)]
+    over = [_median(mine, "spectral") / _rms_deviation(mine) for mine in groups]
     return {
-        "regular_ratio_deviation": deviation(of(rows, Family.REGULAR)),
-        "regular_ratio_deviation_n500_d9": deviation(of(rows, Family.REGULAR, n=500, degree=9)),
-        "regular_tightest_share": _tightest_share(rows),
-        "ratio_spread_exponent": Number(slope, kind=f"least squares, {len(points)} sizes"),
+        "rho_growth": Number(rho[500] / rho[50], kind=f"from {rho[50]:.4g} to {rho[500]:.4g}"),
+        "spectral_bound_growth": Number(bound[500] / bound[50], kind=f"from {bound[50]:.3g} to {bound[500]:.3g}"),
+        "spectral_over_observed": Number.range(over, "sizes and degrees", pick=statistics.median, unit="x"),
     }
 
 
-def _edges(rows: Rows) -> Number:
-    shares = [row.edges / (row.n * row.degree / 2) for row in of(rows, Family.UNION)]
-    return Number(max(shares), min(shares), max(shares), "x", f"range of {len(shares)} sizes and degrees")
+def scaling(rows: Rows) -> dict[str, Number]:
+    """Largest over smallest of index d / (n log2 n), regular graphs; the ends from the certified bounds of both."""
+    above, below = [], []
+    for n, degree in sizes_and_degrees(rows):
+        mine = _routed(rows, Family.REGULAR, n, degree)
+        if not mine:
+            return {}
+        unit = n * math.log2(n) / degree
+        above.append(_median(mine, "integral_upper") / unit)
+        below.append(_median(mine, "integral_lower") / unit)
+    ends = max(below) / min(above), max(above) / min(below)
+    kind = f"certified; index d / (n log2 n) is {min(above):.3g} to {max(above):.3g}"
+    return {"forwarding_scaled_spread": Number(max(above) / min(above), *ends, "x", kind)}
 
 
-def _trained(teams: Mapping[str, Rows]) -> dict[str, Number]:
-    noise = [row for label, rows in teams.items() if label.startswith("trained-own") for row in rows]
-    shared = [rows for label, rows in teams.items() if label.startswith("trained-") and "own" not in label]
+def baselines(rows: Rows, n: int = 500) -> dict[str, Number]:
+    """Return the index of other families over that of regular graphs, medians over connected graphs.
+
+    And the same ratio of loads split equally over shortest paths, which the paper's code takes for the index: there
+    the crowding of a badly connected graph is not spread over its longer paths.
+    """
+    index, split = [], []
+    for degree in sorted({row.degree for row in rows if row.n == n}):
+        regular = _routed(rows, Family.REGULAR, n, degree)
+        for family in BASELINES if regular else ():
+            mine, name = _routed(rows, family, n, degree), f"{family.value}, d = {degree}"
+            if mine:
+                upper, lower = (_median(regular, key) for key in ("integral_upper", "integral_lower"))
+                low, high = _median(mine, "integral_lower") / upper, _median(mine, "integral_upper") / lower
+                index.append(Number(_median(mine, "integral_upper") / upper, low, high, "x", f"certified; {name}"))
+                crowding = _median(mine, "betweenness") / _median(regular, "betweenness")
+                split.append(Number(crowding, unit="x", kind=name))
+    if not index:
+        return {}
+    return {
+        f"baseline_over_regular_smallest_n{n}": min(index, key=lambda one: one.value),
+        f"baseline_over_regular_largest_n{n}": max(index, key=lambda one: one.value),
+        f"equal_split_over_regular_largest_n{n}": max(split, key=lambda one: one.value),
+    }
+
+
+def _trained_numbers(measured: Sequence[TeamRows], initial: Rows) -> dict[str, Number]:
+    shared = [select(team.rows, Family.REGULAR) for team in measured if team.trained and not team.own]
     if not shared:
         return {}
-    rows = [row for team in shared for row in team]
-    wins = sum(tightest(rows, degree=degree) for _, degree in cells_of(rows))
-    before = difference(of(teams["initial"], Family.REGULAR, n=rows[0].n))
-    growth = [difference(of(team, Family.REGULAR)) / before for team in shared]
-    pooled = difference(of(rows, Family.REGULAR)) / before
+    rows, noise = (_rows(measured, trained=True, own=own) for own in (False, True))
+    degrees = sorted({row.degree for row in rows})
+    wins = sum(is_tightest(select(rows, degree=degree)) for degree in degrees)
+    before = _rms_difference(select(initial, Family.REGULAR, n=rows[0].n))
+    growth = [_rms_difference(team) / before for team in shared]
+    pooled = _rms_difference(select(rows, Family.REGULAR)) / before
     many = f"{len(shared)} teams"
     return {
-        "trained_ratio_deviation": deviation(of(rows, Family.REGULAR)),
-        "trained_tightest_degrees": Number(wins, kind=f"of {len(cells_of(rows))} degrees, {many} together"),
+        "trained_ratio_deviation": _deviation(select(rows, Family.REGULAR)),
+        "trained_tightest_degrees": Number(wins, kind=f"of {len(degrees)} degrees, {many} together"),
         "trained_over_synthetic_difference": Number(pooled, min(growth), max(growth), "x", f"range of {many}"),
-        "trained_over_uniform_sd": exact_advantage(rows),
-        "trained_own_noise_ratio_deviation": deviation(of(noise, Family.REGULAR)),
+        "trained_over_uniform_sd": _exact_advantage(rows),
+        "trained_own_noise_ratio_deviation": _deviation(select(noise, Family.REGULAR)),
     }
+
+
+def _routed(rows: Rows, family: Family, n: int, degree: int) -> list[Row]:
+    return [row for row in select(rows, family, n=n, degree=degree) if row.integral_upper is not None]
+
+
+def _rms_deviation(rows: Rows) -> float:
+    """Root mean square of the ratio's distance from 1."""
+    return math.sqrt(statistics.fmean((row.ratio - 1) ** 2 for row in rows if row.ratio is not None))
+
+
+def _rms_difference(rows: Rows) -> float:
+    """Root mean square of Graph-SND - SND."""
+    return math.sqrt(statistics.fmean(row.difference**2 for row in rows))
+
+
+def _median(rows: Rows, column: str) -> float:
+    """Of a column, over the rows that have it."""
+    return statistics.median(value for row in rows if (value := getattr(row, column)) is not None)

@@ -15,7 +15,7 @@ from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
 from graphsnd.metric import graph_snd, snd
-from paper.expanders.teams import initial_team
+from paper.expanders import initial_team
 from paper.rows import encode
 from paper.shared.pairloop import Answers, all_pairs, loop_mean, some_pairs
 from paper.shared.rollouts import one_thread

@@ -22,7 +22,7 @@ import torch
 
 from graphsnd.plots import collect_provenance
 from paper.cells import Cells
-from paper.expanders.teams import OBSERVATION_SEED, POLICY_SEED
+from paper.expanders.ablation import OBSERVATION_SEED, POLICY_SEED
 from paper.experiment import Experiment, Outcome, Scale
 from paper.store import read_result
 from paper.timing.calls import GRAPH_SEED, Size, measure

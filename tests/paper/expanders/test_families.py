@@ -6,7 +6,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd.bounds import relabelling_variance, spectrum
-from paper.expanders.families import best_of, trim
+from paper.expanders.families import best_of, degrees, trim
 from tests.bounds.test_relabelling import symmetric
 
 
@@ -46,3 +46,11 @@ def test_the_shortest_edges_stay() -> None:
 def test_ties_go_to_the_first_pair() -> None:
     line = gs.Graph(4, torch.tensor([[2, 3], [0, 1], [1, 2]]))
     assert trim(line, 2, torch.arange(4.0)[:, None]).edges.tolist() == [[0, 1], [1, 2]]
+
+
+def test_degrees_of_the_paper() -> None:
+    assert [[used for _, used in degrees(n)] for n in (50, 100, 200, 500)] == [
+        [6, 12, 23], [7, 14, 27], [8, 16, 31], [9, 18, 36],
+    ]  # fmt: skip
+    assert degrees(25) == [(5, 6), (10, 10), (19, 20)]  # 25 * 5 is odd
+    assert all(n * used % 2 == 0 for n in range(6, 80) for _, used in degrees(n))

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from paper.expanders.comparison import Row, SmallGraphs, TeamRows
 from paper.expanders.families import SEEDS, SIZES, Family, degrees
-from paper.expanders.guarantees import baselines, scaling, violations
-from paper.expanders.numbers import numbers, tightest
-from paper.expanders.ratios import Row
+from paper.expanders.numbers import Numbers, baselines, compute_numbers, is_tightest, scaling, violations
 from paper.judging.claims import load_claims
 
-SMALL = {"complete": 1.0, "ring_5": 3.0, "ring_5_ordered": 6.0, "ring_4_fractional": 2.0, "ring_4": 3.0}
+SMALL = SmallGraphs(complete=1.0, ring_5=3.0, ring_5_ordered=6.0, ring_4_fractional=2.0, ring_4=3.0)
 OFF = {Family.REGULAR: 0.01, Family.BERNOULLI: 0.02, Family.UNIFORM: -0.03, Family.KNN: -0.1}
 
 
@@ -48,54 +47,63 @@ def whole(sizes: tuple[int, ...] = SIZES, **options: float) -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def teams() -> dict[str, list[Row]]:
-    trained = {f"trained-{k}": whole((100,), snd=4.0 + k) for k in range(2)}
-    return {"initial": whole(), "initial-own": whole(off=0.001), **trained, "trained-own-0": whole((100,), off=0.002)}
+def teams() -> list[TeamRows]:
+    return [
+        TeamRows(False, False, None, tuple(whole())),
+        TeamRows(False, True, None, tuple(whole(off=0.001))),
+        *(TeamRows(True, False, k, tuple(whole((100,), snd=4.0 + k))) for k in range(2)),
+        TeamRows(True, True, 0, tuple(whole((100,), off=0.002))),
+    ]
 
 
-def test_every_claim_finds_its_number(teams: dict[str, list[Row]]) -> None:
+def values(numbers: Numbers) -> dict[str, float]:
+    return {name: number.value for name, number in vars(numbers).items() if number is not None}
+
+
+def test_every_claim_finds_its_number(teams: list[TeamRows]) -> None:
     wanted = {claim.number for claim in load_claims() if claim.experiment == "expanders"}
     assert len(wanted) >= 20
-    assert wanted <= set(numbers(teams, SMALL))
+    assert wanted <= set(values(compute_numbers(teams, SMALL)))
 
 
-def test_known_values(teams: dict[str, list[Row]]) -> None:
-    found = numbers(teams, SMALL)
-    assert found["regular_ratio_deviation"].value == pytest.approx(0.01)
-    assert (found["regular_ratio_deviation"].low, found["regular_ratio_deviation"].high) == pytest.approx((0.01, 0.01))
-    assert found["regular_ratio_deviation"].kind.endswith("ratios 1.0100 to 1.0100")
-    assert found["own_observation_ratio_deviation"].value == pytest.approx(0.001)
-    assert found["trained_own_noise_ratio_deviation"].value == pytest.approx(0.002)
-    assert found["regular_tightest_share"].value == 1
-    assert found["trained_tightest_degrees"].value == 3
-    assert found["regular_over_uniform_sd"].value == pytest.approx(0.5)
-    assert found["ratio_spread_exponent"].value == pytest.approx(-1)
-    assert found["spectral_over_observed"].value == pytest.approx(100)
-    assert found["rho_growth"].value == found["spectral_bound_growth"].value == 1
-    both = found["trained_over_synthetic_difference"]
+def test_known_values(teams: list[TeamRows]) -> None:
+    numbers = compute_numbers(teams, SMALL)
+    far, both = numbers.regular_ratio_deviation, numbers.trained_over_synthetic_difference
+    assert far is not None
+    assert (far.value, far.low, far.high) == pytest.approx((0.01, 0.01, 0.01))
+    assert far.kind.endswith("ratios 1.0100 to 1.0100")
+    assert both is not None
     assert (both.low, both.high) == pytest.approx((2, 2.5))
     assert both.value == pytest.approx(math.sqrt((2**2 + 2.5**2) / 2))
-    assert found["ordered_over_true_c5"].value == 2
-    assert found["fractional_over_integral_c4"].value == pytest.approx(2 / 3)
+    known = values(numbers)
+    assert known["own_observation_ratio_deviation"] == pytest.approx(0.001)
+    assert known["trained_own_noise_ratio_deviation"] == pytest.approx(0.002)
+    assert known["regular_tightest_share"] == 1
+    assert known["trained_tightest_degrees"] == 3
+    assert known["regular_over_uniform_sd"] == pytest.approx(0.5)
+    assert known["ratio_spread_exponent"] == pytest.approx(-1)
+    assert known["spectral_over_observed"] == pytest.approx(100)
+    assert known["rho_growth"] == known["spectral_bound_growth"] == 1
+    assert known["ordered_over_true_c5"] == 2
+    assert known["fractional_over_integral_c4"] == pytest.approx(2 / 3)
 
 
-def test_indices_and_their_certified_ends(teams: dict[str, list[Row]]) -> None:
-    spread = scaling(teams["initial"])["forwarding_scaled_spread"]
+def test_indices_and_their_certified_ends(teams: list[TeamRows]) -> None:
+    spread = scaling(teams[0].rows)["forwarding_scaled_spread"]
     assert (spread.value, spread.low, spread.high) == pytest.approx((1, 0.9, 1 / 0.9))
-    found = baselines(teams["initial"])
+    indices = baselines(teams[0].rows)
     for name in ("baseline_over_regular_smallest_n500", "baseline_over_regular_largest_n500"):
-        assert (found[name].value, found[name].low, found[name].high) == pytest.approx((2, 1.8, 2 / 0.9))
-    assert found["equal_split_over_regular_largest_n500"].value == pytest.approx(20)
+        assert (indices[name].value, indices[name].low, indices[name].high) == pytest.approx((2, 1.8, 2 / 0.9))
+    assert indices["equal_split_over_regular_largest_n500"].value == pytest.approx(20)
 
 
-def test_what_was_not_measured_is_left_out(teams: dict[str, list[Row]]) -> None:
-    few = {"initial": whole((50,)), "initial-own": whole((50,))}
-    found = numbers(few, SMALL)
-    assert not {"regular_ratio_deviation", "rho_growth", "forwarding_scaled_spread"} & set(found)
-    unrouted = [replace(one, integral_lower=None, integral_upper=None) for one in teams["initial"]]
+def test_what_was_not_measured_is_left_out(teams: list[TeamRows]) -> None:
+    few = values(compute_numbers([TeamRows(False, own, None, tuple(whole((50,)))) for own in (False, True)], SMALL))
+    assert not {"regular_ratio_deviation", "rho_growth", "forwarding_scaled_spread"} & set(few)
+    unrouted = [replace(one, integral_lower=None, integral_upper=None) for one in teams[0].rows]
     assert scaling(unrouted) == {}
     assert baselines(unrouted) == {}
-    alone = numbers({key: rows for key, rows in teams.items() if "trained" not in key}, SMALL)
+    alone = values(compute_numbers(teams[:2], SMALL))
     assert not any(name.startswith("trained") for name in alone)
 
 
@@ -104,17 +112,17 @@ def test_violations_are_found() -> None:
     beyond = replace(good, ratio=1.6, reciprocal=1 / 1.6)
     far = replace(good, ratio=0.3, reciprocal=1 / 0.3)
     apart = replace(row(Family.BERNOULLI, 50, 6), connected=False, distortion_low=None, distortion_high=None)
-    found = violations([good, beyond, far, apart])
-    counts = {name: number.value for name, number in found.items()}
+    numbers = violations([good, beyond, far, apart])
+    counts = {name: number.value for name, number in numbers.items()}
     assert counts == {
         "distortion_violations": 1, "spectral_violations": 0, "probabilistic_violations": 2,
         "finite_probabilistic_violations": 2, "disconnected_graphs": 1,
     }  # fmt: skip
-    assert found["distortion_violations"].kind.startswith("of 3 ")
-    assert "1 bernoulli" in found["disconnected_graphs"].kind
+    assert numbers["distortion_violations"].kind.startswith("of 3 ")
+    assert "1 bernoulli" in numbers["disconnected_graphs"].kind
 
 
 def test_tightest_can_be_another_family() -> None:
     rows = [row(family, 50, 6, off=off) for family, off in zip(OFF, (0.05, 0.02, 0.03, 0.1), strict=True)]
-    assert not tightest(rows)
-    assert tightest([row(family, 50, 6) for family in OFF])
+    assert not is_tightest(rows)
+    assert is_tightest([row(family, 50, 6) for family in OFF])

@@ -11,7 +11,7 @@ import torch
 
 import graphsnd as gs
 from paper import Cells, Scale, run
-from paper.expanders.teams import initial_team
+from paper.expanders import initial_team
 from paper.timing.calls import Size, fused_calls, loop_calls, measure
 from paper.timing.figure import timing_figure
 from paper.timing.numbers import CPU_NUMBERS, GPU_NUMBERS, numbers

@@ -1,0 +1,302 @@
+r"""What holds on a graph for any team, and how close Graph-SND on it is to SND of one team.
+
+A row holds the measured ratio and, for the same graph and the same team,
+
+*for every metric*: the forwarding index of the graph and the distortion theorem;
+*for every distance of negative type*: the eigenvalues of its Laplacian;
+*for this matrix of distances*: the paper's spectral bound, and the sharper one from the same proof;
+*for its largest entry, over random regular graphs*: the paper's probabilistic bound, and one that holds for every n;
+*for this matrix, the agents numbered at random*: the exact standard deviation of the ratio.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from graphsnd import bounds, graphs
+from graphsnd.bounds.discrepancy import check_symmetric
+from graphsnd.bounds.forwarding.elementary import elementary_bounds
+from graphsnd.bounds.forwarding.flow import empty_loads
+from graphsnd.bounds.forwarding.network import build_network
+from graphsnd.bounds.relabelling import split_squares
+from graphsnd.errors import InputError
+from graphsnd.graphs import Graph
+from paper.expanders.families import Family
+from paper.expanders.integral import integral_index
+
+DELTA = 0.1  # of the probabilistic bounds
+COMPLETE = range(3, 9)  # sizes of the complete graphs whose index is known by hand
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphSummary:
+    """Eigenvalues, forwarding index and guarantees of one graph. What is not defined for it is None."""
+
+    n: int
+    asked_degree: int  # of the protocol
+    degree: int  # that was used: one more where n times the protocol's is odd
+    family: str
+    seed: int | None  # None where the graph is not drawn
+    edges: int
+    connected: bool
+    lambda_2: float  # largest absolute eigenvalue after the first
+    gap: float
+    ramanujan: bool
+    ratio_low: float  # Graph-SND / SND, for every distance of negative type, from the Laplacian ...
+    ratio_high: float
+    forwarding_lower: float | None = None  # of the fractional index, certified; None when disconnected or not computed
+    forwarding_upper: float | None = None
+    integral_lower: float | None = None  # of the index with one path per pair
+    integral_upper: float | None = None
+    betweenness: float | None = None  # largest load when pairs are split equally over all shortest paths
+    distortion_low: float | None = None  # SND / Graph-SND is at least this for every metric ...
+    distortion_high: float | None = None  # ... and at most this
+
+
+def summarise_graph(
+    graph: Graph,
+    family: str,
+    degree: int,
+    *,
+    asked_degree: int | None = None,
+    seed: int | None = None,
+    forwarding: bool = True,
+    seconds: float | None = None,
+) -> GraphSummary:
+    """Return what holds on a graph for any team.
+
+    Args:
+        graph: Without weights, with an edge.
+        family: For people to read.
+        degree: Mean degree that the graph was built for.
+        asked_degree: Degree of the protocol; ``degree`` when None.
+        seed: Of the draw; None for a graph that was not drawn.
+        forwarding: Whether to compute the forwarding index.
+        seconds: Time limit of its search, see :func:`~graphsnd.bounds.forwarding.forwarding_index`.
+
+    Raises:
+        InputError: For a graph with weights or without edges.
+
+    Example:
+        >>> ring = summarise_graph(graphs.circulant(5, shifts=[1]), "ring", 2)
+        >>> ring.connected, ring.integral_upper, round(ring.betweenness, 6), round(ring.gap, 3)
+        (True, 3.0, 3.0, 0.191)
+    """
+    if graph.m == 0 or graph.weights is not None:
+        raise InputError("graph", "with edges and without weights", repr(graph))
+    spectrum, laplacian = bounds.spectrum(graph), bounds.spectral_ratio(graph)
+    routes: dict[str, float | None] = {}
+    if forwarding and spectrum.connected:
+        factors = bounds.distortion(graph, seconds=seconds)
+        integral = integral_index(graph, factors.index.lower, seconds=seconds)
+        low, high = factors.interval(1.0)
+        routes = {
+            "forwarding_lower": factors.index.lower,
+            "forwarding_upper": min(factors.index.upper, integral),
+            "integral_lower": float(math.ceil(factors.index.lower)),
+            "integral_upper": integral,
+            "betweenness": equal_split(graph),
+            "distortion_low": low,
+            "distortion_high": min(high, graph.m / graph.pairs * integral),
+        }
+    return GraphSummary(
+        n=graph.n,
+        asked_degree=degree if asked_degree is None else asked_degree,
+        degree=degree,
+        family=family,
+        seed=seed,
+        edges=graph.m,
+        connected=spectrum.connected,
+        lambda_2=spectrum.second,
+        gap=spectrum.gap,
+        ramanujan=spectrum.ramanujan,
+        ratio_low=laplacian.low,
+        ratio_high=laplacian.high,
+        **routes,
+    )
+
+
+def equal_split(graph: Graph) -> float:
+    r"""Return the largest load of an edge when every pair is split equally over its shortest paths.
+
+    .. math:: \max_e \sum_{i<j} \sigma_{ij}(e) / \sigma_{ij} \;\ge\; \pi^*(G)
+
+    with sigma the number of shortest paths, and of those through e: the largest edge betweenness. Nothing is
+    minimised, so it is no forwarding index. Code that sums over *ordered* pairs reports twice this.
+
+    Args:
+        graph: Connected.
+
+    Example:
+        >>> round(equal_split(graphs.complete(4)), 6)
+        1.0
+    """
+    net = build_network(graph)
+    return elementary_bounds(net, empty_loads(net)).upper
+
+
+@dataclass(frozen=True)
+class SmallGraphs:
+    """Forwarding indices of graphs that are small enough to know them by hand."""
+
+    complete: float  # the largest certified upper bound over K_3 .. K_8
+    ring_5: float
+    ring_5_ordered: float  # from loads over ordered pairs, split over shortest paths
+    ring_4_fractional: float
+    ring_4: float  # larger: its two diagonals always meet on an edge when each has one path
+
+
+def measure_small_graphs() -> SmallGraphs:
+    """Return the indices of complete graphs and of rings of four and five.
+
+    Example:
+        >>> small = measure_small_graphs()
+        >>> small.ring_5, round(small.ring_5_ordered, 6), small.ring_4
+        (3.0, 6.0, 3.0)
+    """
+    rings = {n: graphs.circulant(n, shifts=[1]) for n in (4, 5)}
+    fractional = bounds.forwarding_index(rings[4]).upper
+    complete = max(_integral(graphs.complete(n)) for n in COMPLETE)
+    return SmallGraphs(complete, _integral(rings[5]), 2 * equal_split(rings[5]), fractional, _integral(rings[4]))
+
+
+def _integral(graph: Graph) -> float:
+    return integral_index(graph, bounds.forwarding_index(graph).lower)
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """A team's matrix of distances and what does not depend on the graph."""
+
+    matrix: Tensor  # float64 [n, n]
+    snd: float
+    nuclear_norm: float
+    effect_share: float  # of the variance of the distances that is due to single agents
+    variance: float  # of the distances of all pairs
+
+    @classmethod
+    def of(cls, matrix: Tensor) -> Distances:
+        """From :func:`graphsnd.pairwise`."""
+        values = check_symmetric(matrix)
+        n = len(values)
+        effects, rest = (float(part) for part in split_squares(values))
+        share = effects / (effects + rest) if effects + rest else 0.0
+        variance = (effects + rest) / max(1, math.comb(n, 2) - 1)
+        return cls(values, float(values.sum()) / (n * (n - 1)), bounds.nuclear_norm(values).value, share, variance)
+
+    def uniform_error(self, edges: int) -> float:
+        """Return the standard deviation of the mean over a simple random sample of ``edges`` pairs."""
+        return math.sqrt(self.variance * (1 / edges - 1 / math.comb(len(self.matrix), 2)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row(GraphSummary):
+    """One graph on one team. What is not defined for them is None."""
+
+    snd: float
+    graph_snd: float
+    ratio: float | None  # Graph-SND / SND; None for identical agents
+    reciprocal: float | None  # SND / Graph-SND, the theorem's ratio; None where Graph-SND is 0
+    difference: float  # |Graph-SND - SND|
+    spectral: float | None  # the paper's bound on |Graph-SND / SND - 1|; regular graphs only, as below
+    spectral_low: float | None  # Graph-SND / SND, for this matrix, from the centred form of the paper's proof
+    spectral_high: float | None
+    rho: float | None  # normalised nuclear norm
+    probabilistic: float | None  # the paper's bound on the same, all but DELTA of random regular graphs
+    probabilistic_finite: float | None  # the one that needs no limit of n
+    nuclear_norm: float  # of the matrix of distances
+    largest: float  # of its entries
+    effect_share: float  # of the variance of the distances that is due to single agents
+    predicted: float | None  # standard deviation of the ratio over random numberings; None for graphs not drawn
+    sampled: float | None  # the same for a uniform sample of as many pairs; None for identical agents
+
+
+def compare(distances: Distances, graph: Graph, summary: GraphSummary) -> Row:
+    """Return Graph-SND of a team on a graph beside SND and all bounds.
+
+    Args:
+        distances: Of the team.
+        graph: On the same agents, without weights, with an edge.
+        summary: Of the graph.
+
+    Raises:
+        InputError: For a graph on other agents, with weights or without edges.
+
+    Example:
+        >>> import torch
+        >>> line, graph = torch.arange(6.0), graphs.complete(6)
+        >>> row = compare(Distances.of((line[:, None] - line).abs()), graph, summarise_graph(graph, "complete", 5))
+        >>> round(row.ratio, 9), round(row.forwarding_upper, 6), row.predicted
+        (1.0, 1.0, None)
+    """
+    n, snd = len(distances.matrix), distances.snd
+    if graph.n != n or graph.m == 0 or graph.weights is not None:
+        raise InputError("graph", f"on {n} agents, with edges and without weights", repr(graph))
+    i, j = graph.edges.cpu().T
+    value = float(distances.matrix[i, j].mean())
+    drawn = graph.inclusion is not None and snd > 0
+    error = math.sqrt(float(bounds.relabelling_variance(distances.matrix, graph.degrees()))) if drawn else 0.0
+    return Row(
+        **vars(summary),
+        snd=snd,
+        graph_snd=value,
+        ratio=value / snd if snd else None,
+        reciprocal=snd / value if value else None,
+        difference=abs(value - snd),
+        **_regular_bounds(graph, distances),
+        nuclear_norm=distances.nuclear_norm,
+        largest=float(distances.matrix.max()),
+        effect_share=distances.effect_share,
+        predicted=error / snd if drawn else None,
+        sampled=distances.uniform_error(graph.m) / snd if snd else None,
+    )
+
+
+def _regular_bounds(graph: Graph, distances: Distances) -> dict[str, Any]:
+    """Return the bounds that need a regular graph, each None on others."""
+    names = ("spectral", "spectral_low", "spectral_high", "rho", "probabilistic", "probabilistic_finite")
+    counts = graph.degrees()
+    degree = int(counts[0])
+    if not bool((counts == degree).all()):
+        return dict.fromkeys(names)
+    bound = bounds.spectral_bound(graph, distances.matrix)
+    chances: list[float | None] = [None, None]
+    if graph.inclusion is not None and degree >= 3 and distances.snd > 0:
+        size = float(distances.matrix.max()) / distances.snd, graph.n, degree, DELTA
+        chances = [bounds.paper_random_regular_bound(*size), bounds.random_regular_bound(*size)]
+    return dict(zip(names, (bound.relative, bound.low, bound.high, bound.rho, *chances), strict=True))
+
+
+@dataclass(frozen=True)
+class TeamRows:
+    """All rows of one team, or of the fresh teams of all sizes."""
+
+    trained: bool
+    own: bool  # whether each policy sees observations of its own
+    seed: int | None  # of the training; None for fresh teams
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Data:
+    """What the figure draws."""
+
+    teams: tuple[TeamRows, ...]
+    small: SmallGraphs
+    observations: int  # of each team
+
+
+def select(rows: Iterable[Row], family: Family | None = None, **where: int) -> list[Row]:
+    """Return the rows of a family with these values in other columns; identical agents are left out."""
+    kept = [row for row in rows if row.ratio is not None and family in (None, row.family)]
+    return [row for row in kept if all(getattr(row, key) == value for key, value in where.items())]
+
+
+def sizes_and_degrees(rows: Iterable[Row]) -> list[tuple[int, int]]:
+    """Return the different numbers of agents and degrees, in order."""
+    return sorted({(row.n, row.degree) for row in rows})

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+
+import networkx
+import pytest
+import torch
+
+import graphsnd as gs
+from paper.expanders.comparison import (
+    DELTA,
+    Distances,
+    Row,
+    compare,
+    equal_split,
+    measure_small_graphs,
+    select,
+    summarise_graph,
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_split_is_edge_betweenness(seed: int) -> None:
+    graph = gs.graphs.random_regular(14, 3, seed=seed)
+    crowd = networkx.edge_betweenness_centrality(graph.to_networkx(), normalized=False)
+    assert equal_split(graph) == pytest.approx(max(crowd.values()), rel=1e-6)
+
+
+def best_routing(graph: networkx.Graph) -> int:
+    """The index by trying every choice of simple paths."""
+    choices = [list(networkx.all_simple_edge_paths(graph, i, j)) for i, j in itertools.combinations(graph, 2)]
+    loads = []
+    for routing in itertools.product(*choices):
+        count: dict[frozenset[int], int] = {}
+        for path in routing:
+            for edge in path:
+                count[frozenset(edge)] = count.get(frozenset(edge), 0) + 1
+        loads.append(max(count.values()))
+    return min(loads)
+
+
+def test_small_graphs_by_hand() -> None:
+    small = measure_small_graphs()
+    assert small.ring_4 == best_routing(networkx.cycle_graph(4))
+    assert small.ring_5 == best_routing(networkx.cycle_graph(5))
+    assert small.ring_4_fractional == pytest.approx(2)  # 4 edges of load 1, two diagonals over 8 half edges
+    assert small.ring_5_ordered == pytest.approx(2 * 3)
+    assert small.complete == 1
+
+
+def test_a_disconnected_graph_has_no_index() -> None:
+    summary = summarise_graph(gs.graphs.cliques([0, 0, 0, 1, 1, 1]), "cliques", 2)
+    assert not summary.connected
+    assert summary.ratio_low == pytest.approx(0, abs=1e-9)
+    names = ("forwarding_lower", "forwarding_upper", "integral_lower", "integral_upper", "betweenness")
+    assert all(getattr(summary, name) is None for name in (*names, "distortion_low", "distortion_high"))
+
+
+def test_graphs_with_weights_or_without_edges_are_refused() -> None:
+    empty = gs.Graph(9, torch.empty(0, 2, dtype=torch.int64))
+    weighted = gs.Graph(9, torch.tensor([[0, 1]]), torch.tensor([2.0]))
+    for graph in (empty, weighted):
+        with pytest.raises(gs.InputError, match="graph"):
+            summarise_graph(graph, "", 1)
+
+
+def distances(n: int = 9) -> Distances:
+    points = torch.randn(n, 3, generator=torch.Generator().manual_seed(n), dtype=torch.float64)
+    return Distances.of(torch.cdist(points, points))
+
+
+def measure(team: Distances, graph: gs.Graph, degree: int, seed: int | None = None, *, forwarding: bool = False) -> Row:
+    return compare(team, graph, summarise_graph(graph, "", degree, seed=seed, forwarding=forwarding))
+
+
+def test_identical_agents_have_no_ratio() -> None:
+    row = measure(Distances.of(torch.zeros(6, 6)), gs.graphs.random_regular(6, 3, seed=0), 3)
+    assert (row.ratio, row.reciprocal, row.predicted, row.difference) == (None, None, None, 0.0)
+    assert select([row]) == []
+
+
+def test_effects_alone() -> None:
+    a = torch.arange(6, dtype=torch.float64)
+    matrix = (a[:, None] + a) * ~torch.eye(6, dtype=torch.bool)
+    found = Distances.of(matrix)
+    assert found.effect_share == pytest.approx(1)
+    row = measure(found, gs.graphs.random_regular(6, 3, seed=0), 3, 0)
+    assert row.ratio == pytest.approx(1)
+    assert row.predicted == pytest.approx(0, abs=1e-9)
+
+
+def test_forwarding_is_left_out_on_request_and_a_fixed_graph_has_no_prediction() -> None:
+    team, graph = distances(), gs.graphs.circulant(9, shifts=[1, 2])
+    row = measure(team, graph, 4)
+    assert row.connected
+    assert row.forwarding_upper is None
+    assert row.predicted is None
+    full = measure(team, graph, 4, forwarding=True)
+    assert full.forwarding_upper is not None
+    assert full.distortion_high == pytest.approx(18 / 36 * min(full.forwarding_upper, full.integral_upper or 1e9))
+
+
+def test_graphs_on_other_agents_are_refused() -> None:
+    team, summary = distances(), summarise_graph(gs.graphs.complete(9), "", 8, forwarding=False)
+    empty = gs.Graph(9, torch.empty(0, 2, dtype=torch.int64))
+    weighted = gs.Graph(9, torch.tensor([[0, 1]]), torch.tensor([2.0]))
+    for graph in (gs.graphs.complete(5), empty, weighted):
+        with pytest.raises(gs.InputError, match="graph"):
+            compare(team, graph, summary)
+
+
+def test_a_uniform_sample_by_all_of_its_draws() -> None:
+    team = distances(4)
+    pairs = [float(team.matrix[i, j]) for i, j in itertools.combinations(range(4), 2)]
+    means = [statistics.fmean(drawn) for drawn in itertools.combinations(pairs, 3)]
+    assert team.uniform_error(3) == pytest.approx(statistics.pstdev(means))
+    row = measure(team, gs.graphs.uniform(4, 3, seed=0), 1)
+    assert row.sampled == pytest.approx(statistics.pstdev(means) / team.snd)
+
+
+def test_bounds_over_random_regular_graphs() -> None:
+    team = distances(10)
+    row = measure(team, gs.graphs.random_regular(10, 4, seed=0), 4)
+    largest = float(team.matrix.max()) / team.snd
+    assert row.probabilistic == pytest.approx(largest * math.sqrt(8 / 40 * (math.log(4 / DELTA) + 15 / 4)))
+    assert row.probabilistic_finite is not None
+    assert row.probabilistic_finite < row.probabilistic
+    fixed = measure(team, gs.graphs.circulant(10, shifts=[1, 2]), 4)
+    assert (fixed.probabilistic, fixed.probabilistic_finite) == (None, None)
+    assert fixed.spectral is not None
