@@ -1,7 +1,8 @@
-"""What goes wrong at the public boundary, said so that it can be mended.
+"""Errors, and the argument checks that every stage uses.
 
 Every message names the argument, what was expected, what came, and the fix. The command line turns
-:class:`InputError` and :class:`MissingExtraError` into one line and exit code 2; anything else is a bug.
+:class:`InputError` and :class:`MissingExtraError` into one line and exit code 2; anything else is a bug. Arguments are
+checked once, by the public function that takes them; what is behind it trusts its input.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class InputError(ValueError):
 
 
 class EmptyDrawError(InputError):
-    """A random graph without edges, of which there is no mean."""
+    """A random graph came out without edges, so there is no mean over them."""
 
 
 class MissingExtraError(ImportError):
@@ -39,7 +40,7 @@ class MissingExtraError(ImportError):
 
 
 def require(package: str, extra: str) -> ModuleType:
-    """Import an optional ``package`` or say which extra brings it."""
+    """Import and return an optional ``package``, or raise an error that names the extra that brings it."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
@@ -47,20 +48,20 @@ def require(package: str, extra: str) -> ModuleType:
 
 
 def shape_of(tensor: torch.Tensor) -> str:
-    """The shape as people write it: ``(4096, 16, 2)``."""
+    """Return the shape as it reads in a message: ``shape (4096, 16, 2)``."""
     return f"shape {tuple(tensor.shape)}"
 
 
-def check_rank(name: str, tensor: torch.Tensor, rank: int, symbolic: str) -> None:
-    """Raise unless ``tensor`` has at least ``rank`` dimensions."""
+def check_rank(name: str, tensor: torch.Tensor, rank: int, symbolic: str, *, fix: str = "") -> None:
+    """Raise unless ``tensor`` is a tensor with at least ``rank`` dimensions; ``symbolic`` is the expected shape."""
     if not isinstance(tensor, torch.Tensor):
         raise InputError(name, f"to be a torch.Tensor with shape {symbolic}", type(tensor).__name__)
     if tensor.dim() < rank:
-        raise InputError(name, f"with shape {symbolic}", shape_of(tensor))
+        raise InputError(name, f"with shape {symbolic}", shape_of(tensor), fix)
 
 
 def check_finite(name: str, tensor: torch.Tensor) -> None:
-    """Raise when ``tensor`` holds NaN or infinite values, saying how many and where the first one is."""
+    """Raise when ``tensor`` holds NaN or infinite values; the message has their number and the first index."""
     # One reduction and one host read on the happy path; the search for the culprit only runs when there is one.
     if bool(torch.isfinite(tensor.detach().sum())) or bool(torch.isfinite(tensor.detach()).all()):
         return
@@ -75,12 +76,12 @@ def check_finite(name: str, tensor: torch.Tensor) -> None:
 
 
 def number(value: Any) -> float:
-    """``value`` as a float, or NaN, which no range contains, when it is not a real number."""
+    """Return ``value`` as a float, or NaN when it is not a real number: NaN fails every comparison with a range."""
     return float(value) if not isinstance(value, bool) and isinstance(value, Real) else math.nan
 
 
 def check_integer(name: str, value: Any, expected: str, *, low: int, high: int | None = None, fix: str = "") -> int:
-    """The integer ``value``, if it is one between ``low`` and ``high``."""
+    """Return ``value`` as an int, or raise unless it is an integer in ``low .. high``; a bool is none."""
     try:
         integer = operator.index(value)
     except (TypeError, ValueError):
@@ -91,12 +92,12 @@ def check_integer(name: str, value: Any, expected: str, *, low: int, high: int |
 
 
 def check_agents(n: Any) -> int:
-    """The number of agents: a pair needs two."""
+    """Return the number of agents, or raise when there is no pair."""
     return check_integer("n", n, "to be an integer, at least 2 agents", low=2)
 
 
 def check_inclusion(name: str, value: Any) -> float:
-    """A probability in (0, 1]."""
+    """Return a probability, or raise unless it is in (0, 1]."""
     if not 0.0 < number(value) <= 1.0:
         fix = "A pair that can never be drawn has no estimate."
         raise InputError(name, "to be a probability in (0, 1]", repr(value), fix)

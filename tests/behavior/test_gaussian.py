@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import numpy as np
-import ot
 import pytest
 import torch
 
@@ -17,6 +16,7 @@ def random_covariances(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 @pytest.mark.parametrize("actions", [1, 2, 3, 5])
 def test_against_pot(actions: int) -> None:
+    ot = pytest.importorskip("ot")
     rng = np.random.default_rng(actions)
     loc, covariance = rng.normal(size=(1, 5, actions)), random_covariances(rng, 1, 5, actions)
     found = gs.pairwise(gs.MultivariateGaussian(torch.from_numpy(loc), torch.from_numpy(covariance)))
@@ -162,6 +162,7 @@ def test_float32_rounding_is_no_reason_to_refuse_a_covariance() -> None:
 
 
 def test_oracle_agrees_with_pot() -> None:
+    ot = pytest.importorskip("ot")
     rng = np.random.default_rng(5)
     one, two = random_covariances(rng, 2, 3)
     expected = ot.gaussian.bures_wasserstein_distance(np.zeros(3), np.ones(3), one, two)

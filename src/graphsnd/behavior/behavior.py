@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 import torch
 
 from graphsnd.behavior.points import Points
-from graphsnd.errors import InputError, shape_of
+from graphsnd.errors import InputError, check_rank, shape_of
 
 
 class Behavior(ABC):
@@ -44,12 +44,9 @@ def check_layout(name: str, tensor: torch.Tensor, trailing: str) -> None:
         tensor: Shape ``[..., agents, features]``.
         trailing: The symbolic shape for the message.
     """
-    if not isinstance(tensor, torch.Tensor):
-        raise InputError(name, f"to be a torch.Tensor with shape {trailing}", type(tensor).__name__)
+    check_rank(name, tensor, 2, trailing, fix="The agents axis comes before the last one.")
     if not tensor.is_floating_point():
         raise InputError(name, "to have a floating dtype", tensor.dtype, f"Use {name}.float().")
-    if tensor.dim() < 2:
-        raise InputError(name, f"with shape {trailing}", shape_of(tensor), "The agents axis comes before the last one.")
     if tensor.shape[-1] == 0 or tensor.shape[-2] == 0:
         raise InputError(name, f"with shape {trailing} and no empty axis", shape_of(tensor))
     if tensor.shape[:-2].numel() == 0:

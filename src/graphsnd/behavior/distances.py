@@ -28,7 +28,7 @@ class Distance(ABC):
 
     @abstractmethod
     def embed(self, behavior: Behavior) -> Points:
-        """Points whose norm is this distance.
+        """Return points whose norm is this distance.
 
         Raises:
             InputError: When the behaviour is of a family this distance does not know.
@@ -43,7 +43,7 @@ class Wasserstein(Distance):
     maximum: ClassVar[float | None] = None
 
     def embed(self, behavior: Behavior) -> Points:
-        """Each family knows its own embedding."""
+        """Return the points of the family's own embedding."""
         return behavior.wasserstein_points()
 
 
@@ -55,7 +55,7 @@ class TotalVariation(Distance):
     maximum: ClassVar[float | None] = 1.0
 
     def embed(self, behavior: Behavior) -> Points:
-        """The probabilities themselves, under half the L1 norm."""
+        """Return the probabilities, under half the L1 norm."""
         return Points(flatten(_probs(behavior, self)), Norm.HALF_L1)
 
 
@@ -67,7 +67,7 @@ class Hellinger(Distance):
     maximum: ClassVar[float | None] = 1.0
 
     def embed(self, behavior: Behavior) -> Points:
-        """Square roots of the probabilities, under the Euclidean norm.
+        """Return the square roots of the probabilities, under the Euclidean norm.
 
         They are kept in float64: rounded to float32, the roots of two nearly equal policies differ by chance.
         """
@@ -87,7 +87,7 @@ class JensenShannon(Distance):
     maximum: ClassVar[float | None] = math.sqrt(math.log(2.0))
 
     def embed(self, behavior: Behavior) -> Points:
-        """The probabilities, under their own pair function."""
+        """Return the probabilities, under their own pair function."""
         return Points(flatten(_probs(behavior, self)), Norm.SQRT_JS)
 
 
@@ -106,7 +106,7 @@ def _probs(behavior: Behavior, distance: Distance) -> torch.Tensor:
 
 
 def default_distance(behavior: Behavior) -> Distance:
-    """Total variation for discrete actions, as in the paper's discrete panel; 2-Wasserstein otherwise."""
+    """Return total variation for discrete actions, as in the paper's discrete panel; 2-Wasserstein otherwise."""
     return TotalVariation() if isinstance(behavior, Categorical) else Wasserstein()
 
 

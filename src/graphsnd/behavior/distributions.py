@@ -67,7 +67,7 @@ def from_distribution(
 
 
 def _point_mass(d: D.Distribution) -> torch.Tensor | None:
-    """The one action of TorchRL's Delta and TanhDelta, recognised without importing it; None for other families."""
+    """Return the action of TorchRL's Delta or TanhDelta, recognised without importing it; None for other families."""
     if isinstance(d, D.Independent):
         return _point_mass(d.base_dist)
     if isinstance(d, D.TransformedDistribution):
@@ -77,12 +77,12 @@ def _point_mass(d: D.Distribution) -> torch.Tensor | None:
 
 
 def _quantiles(d: D.Distribution, nodes: torch.Tensor) -> torch.Tensor:
-    """Quantile function of every element at ``nodes``, shape ``[nodes, ..., agents, actions]``."""
+    """Return the quantile function of every element at ``nodes``, shape ``[nodes, ..., agents, actions]``."""
     while isinstance(d, D.Independent):
         d = d.base_dist
     if isinstance(d, D.TransformedDistribution) and all(t.bijective and not t.domain.event_dim for t in d.transforms):
         # Elementwise monotone maps carry quantiles to quantiles. Decreasing ones turn their order around, perhaps for
-        # one agent only; the nodes are symmetric about 1/2, so sorting mends it.
+        # one agent only; the nodes are symmetric about 1/2, so sorting restores it.
         return D.ComposeTransform(d.transforms)(_quantiles(d.base_dist, nodes)).sort(dim=0).values
     if isinstance(d, D.Beta):
         return _BetaQuantile.apply(d.concentration1, d.concentration0, nodes)

@@ -44,7 +44,7 @@ class Points:
         return self.values.shape[1]
 
     def center(self) -> Points:
-        """The mean agent, ``[observations, 1, features]``.
+        """Return the mean agent, ``[observations, 1, features]``.
 
         A point of the same metric space for every norm here: means of probability vectors are probability
         vectors, means of positive semi-definite square roots are positive semi-definite.
@@ -54,5 +54,5 @@ class Points:
         return Points(mean.to(self.values.dtype), self.norm, self.dtype)
 
     def slice(self, start: int, stop: int) -> Points:
-        """The observations ``start`` to ``stop``, without a copy."""
+        """Return the observations ``start`` to ``stop``, without a copy."""
         return Points(self.values[start:stop], self.norm, self.dtype)

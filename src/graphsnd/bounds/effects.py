@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphsnd.bounds.spectral import adjacency, bipartite_components
+from graphsnd.bounds.spectral import adjacency, count_bipartite_components
 from graphsnd.errors import InputError, check_finite, shape_of
 from graphsnd.graphs import Graph
 
@@ -56,21 +56,21 @@ def agent_effects(distances_on_edges: Tensor, graph: Graph) -> AgentEffects:
         >>> import graphsnd as gs
         >>> graph = gs.graphs.complete(4)
         >>> a = torch.tensor([1.0, 0.0, 0.0, -1.0])
-        >>> found = agent_effects(5 + a[graph.edges].sum(1), graph)
-        >>> found.effects.round(decimals=4), round(found.level, 4)
+        >>> fit = agent_effects(5 + a[graph.edges].sum(1), graph)
+        >>> fit.effects.round(decimals=4), round(fit.level, 4)
         (tensor([ 1.,  0.,  0., -1.], dtype=torch.float64), 5.0)
     """
     from scipy.sparse import csr_matrix
     from scipy.sparse.linalg import lsmr
 
-    values = _check(distances_on_edges, graph)
+    values = _check_distances(distances_on_edges, graph)
     columns = graph.edges.cpu().numpy().reshape(-1)
     design = csr_matrix((np.ones(2 * graph.m), columns, 2 * np.arange(graph.m + 1)), shape=(graph.m, graph.n))
     # The mean goes first, so that the iteration resolves the spread of distances, however small beside their size.
     mean = float(values.mean())
     fitted = lsmr(design, values - mean, atol=1e-12, btol=1e-12, conlim=0, maxiter=20 * graph.n)[0]
     residual = values - mean - design @ fitted
-    freedom = graph.m - graph.n + bipartite_components(adjacency(graph))
+    freedom = graph.m - graph.n + count_bipartite_components(adjacency(graph))
     variance = float(residual @ residual) / freedom if freedom else math.nan
     spread = float(values.var(ddof=1)) if graph.m > 1 else 0.0
     return AgentEffects(
@@ -83,7 +83,7 @@ def agent_effects(distances_on_edges: Tensor, graph: Graph) -> AgentEffects:
 
 
 def regular_standard_error(distances_on_edges: Tensor, graph: Graph) -> float:
-    r"""Standard error of the mean over a random regular graph, from the distances on its edges alone.
+    r"""Return the standard error of the mean over a random regular graph, from the distances on its edges alone.
 
     .. math:: \widehat{\mathrm{Var}} = \frac{1 - m/N}{m} \cdot \frac{\mathrm{RSS}}{m - \mathrm{rank}}
 
@@ -110,15 +110,15 @@ def regular_standard_error(distances_on_edges: Tensor, graph: Graph) -> float:
         raise InputError("graph", "to be regular", got, "Effects do not cancel where degrees differ.")
     if graph.is_complete:
         return 0.0
-    found = agent_effects(distances_on_edges, graph)
-    if not found.freedom:
+    fit = agent_effects(distances_on_edges, graph)
+    if not fit.freedom:
         fix = "Degree 3 or more leaves some."
         raise InputError("graph", "with more edges than agents", f"{graph.m} edges, {graph.n} agents", fix)
-    return math.sqrt((1 - graph.m / graph.pairs) / graph.m * found.residual_variance)
+    return math.sqrt((1 - graph.m / graph.pairs) / graph.m * fit.residual_variance)
 
 
-def _check(distances_on_edges: Tensor, graph: Graph) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The distances as a float64 array, one for each edge."""
+def _check_distances(distances_on_edges: Tensor, graph: Graph) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return the distances as a float64 array, one for each edge."""
     if graph.weights is not None or graph.m == 0:
         raise InputError("graph", "with edges and without weights", repr(graph))
     if not isinstance(distances_on_edges, Tensor) or distances_on_edges.shape != (graph.m,):

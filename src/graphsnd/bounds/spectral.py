@@ -55,7 +55,7 @@ class Spectrum:
 
 
 def spectrum(graph: Graph) -> Spectrum:
-    """The eigenvalues of a graph that matter here; weights enter where the graph has them.
+    """Return the eigenvalues at the ends of a graph's spectrum; weights enter where the graph has them.
 
     Components of up to 1500 agents are diagonalised; larger ones go through Lanczos from a fixed start vector, so the
     answer is the same every time, with about nine digits. Whether a graph is connected or bipartite is decided by
@@ -69,8 +69,8 @@ def spectrum(graph: Graph) -> Spectrum:
 
     Example:
         >>> import graphsnd as gs
-        >>> found = spectrum(gs.graphs.complete(5))
-        >>> round(found.second, 9), round(found.gap, 9), found.bipartite
+        >>> values = spectrum(gs.graphs.complete(5))
+        >>> round(values.second, 9), round(values.gap, 9), values.bipartite
         (1.0, 0.75, False)
     """
     from scipy.sparse.csgraph import connected_components
@@ -78,7 +78,7 @@ def spectrum(graph: Graph) -> Spectrum:
     matrix = adjacency(graph)
     degrees = np.asarray(matrix.sum(axis=1)).reshape(-1)
     count, labels = connected_components(matrix, directed=False)
-    parts = [matrix] if count == 1 else [matrix[part][:, part] for part in _parts(labels) if len(part) > 1]
+    parts = [matrix] if count == 1 else [matrix[part][:, part] for part in _split_components(labels) if len(part) > 1]
     ends = [_ends(part) for part in parts]
     # An agent without edges is a component whose only eigenvalue is 0.
     values = np.sort(np.concatenate([*ends, np.zeros(int((degrees == 0).sum()))]))
@@ -89,12 +89,12 @@ def spectrum(graph: Graph) -> Spectrum:
         signed_second=float(values[-2]),
         smallest=float(values[0]),
         connected=bool(count == 1),
-        bipartite=bipartite_components(matrix) == count,
+        bipartite=count_bipartite_components(matrix) == count,
     )
 
 
 def adjacency(graph: Graph) -> Any:
-    """The symmetric ``scipy.sparse`` CSR matrix of weights, float64, without stored zeros."""
+    """Return the symmetric ``scipy.sparse`` CSR matrix of weights, float64, without stored zeros."""
     from scipy.sparse import csr_matrix
 
     if not isinstance(graph, Graph):
@@ -107,8 +107,8 @@ def adjacency(graph: Graph) -> Any:
     return matrix
 
 
-def bipartite_components(matrix: Any) -> int:
-    """How many connected components have no odd cycle; an agent without edges is one of them.
+def count_bipartite_components(matrix: Any) -> int:
+    """Return the number of connected components without odd cycle; an agent without edges is one of them.
 
     The double cover joins (i, 0) to (j, 1) for every edge ij. Over a component it falls apart into two exactly when
     the component is bipartite.
@@ -122,7 +122,7 @@ def bipartite_components(matrix: Any) -> int:
 
 
 def lanczos(matrix: Any, count: int, which: str) -> NDArray[np.float64]:
-    """``count`` eigenvalues at one end of a sparse symmetric matrix: "LA" the largest, "SA" the smallest."""
+    """Return ``count`` eigenvalues at one end of a sparse symmetric matrix: "LA" the largest, "SA" the smallest."""
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
     n = matrix.shape[0]
@@ -130,19 +130,19 @@ def lanczos(matrix: Any, count: int, which: str) -> NDArray[np.float64]:
     try:
         values = eigsh(matrix, count, which=which, v0=start, ncv=BASIS, tol=TOLERANCE, return_eigenvectors=False)
     except ArpackNoConvergence:
-        fix = "A part of it hangs on the rest by a thread; look at that part alone."
+        fix = "A part of it is almost disconnected from the rest; take that part alone."
         raise InputError("graph", "whose extreme eigenvalues Lanczos can separate", f"n = {n}", fix) from None
     return np.sort(values)
 
 
-def _parts(labels: NDArray[np.int32]) -> list[NDArray[np.int64]]:
-    """The members of every component."""
+def _split_components(labels: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+    """Return the members of every component."""
     order = np.argsort(labels, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
 
 
 def _ends(matrix: Any) -> NDArray[np.float64]:
-    """Last, second and first eigenvalue of a connected graph.
+    """Return the last, second and first eigenvalue of a connected graph.
 
     By Perron and Frobenius its first eigenvalue is simple, so a single Lanczos sequence, which sees one copy of every
     eigenvalue, finds the two largest. That is why components are taken one by one.

@@ -1,4 +1,4 @@
-"""What every graph builder asks of its arguments, in one place so that the messages agree."""
+"""Argument checks that the graph builders share, so that their messages agree."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EDGE_INDEX_HINT = "For a PyG edge_index use graphs.from_edge_index(edge_index, n
 
 
 def check_indices(name: str, edges: Any, n: int, *, columns: int) -> Tensor:
-    """Pairs of agents as int64, in range and without self-loops; ``columns`` is the axis of length 2."""
+    """Return pairs of agents as int64, in range and without self-loops; ``columns`` is the axis of length 2."""
     symbolic = "(edges, 2)" if columns == 1 else "(2, edges)"
     if not isinstance(edges, Tensor):
         raise InputError(name, f"to be an integer torch.Tensor with shape {symbolic}", type(edges).__name__)
@@ -45,7 +45,7 @@ def check_distinct(name: str, i: Tensor, j: Tensor, values: Tensor, fix: str) ->
 
 
 def check_weights(given: Any, edges: Tensor) -> Tensor:
-    """Weights as a floating tensor ``[m]``, finite and not negative, one beside each of the m entries of ``edges``."""
+    """Return the weights as a floating tensor ``[m]``, finite and not negative, one for each of the m ``edges``."""
     if not isinstance(given, Tensor):
         raise InputError("weights", "to be a torch.Tensor with shape (edges,)", type(given).__name__)
     if given.shape != (len(edges),):

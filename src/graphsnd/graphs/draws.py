@@ -1,4 +1,4 @@
-"""Random numbers for the designs: where they come from, and how to draw few of many without listing the many."""
+"""Random numbers for the graphs: where they come from, and how to draw few of many without listing the many."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Device = torch.device | str | None
 
 
 def resolve(device: Device) -> torch.device:
-    """The device that is meant; None is torch's default, as in torch's own factories."""
+    """Return the device that is meant; None is torch's default, as in torch's own factories."""
     return torch.get_default_device() if device is None else torch.device(device)
 
 
 def source(seed: object, device: Device, *, host: bool = False) -> tuple[torch.Generator, torch.device]:
-    """The generator to draw from and the device the graph ends up on."""
+    """Return the generator to draw from and the device the graph ends up on."""
     if isinstance(seed, torch.Generator):
         return seed, seed.device if device is None else torch.device(device)
     expected = "to be an int in 0 .. 2**63 - 1 or a torch.Generator"
@@ -31,7 +31,7 @@ def source(seed: object, device: Device, *, host: bool = False) -> tuple[torch.G
 
 
 def integers(size: int, high: int, generator: torch.Generator) -> Tensor:
-    """Uniform draws from 0 .. high-1, int64 ``[size]``.
+    """Return uniform draws from 0 .. high-1, int64 ``[size]``.
 
     ``torch.randint(high)`` reduces 32 random bits modulo ``high`` for some ranges and versions, which for a billion
     pairs favours some of them by a quarter. Reducing 63 bits leaves a bias of high / 2**63.
@@ -41,11 +41,11 @@ def integers(size: int, high: int, generator: torch.Generator) -> Tensor:
 
 
 def geometric_skips(count: int, p: float, generator: torch.Generator) -> Tensor:
-    """Successes of ``count`` Bernoulli(p) trials, as sorted positions."""
+    """Return the successes of ``count`` Bernoulli(p) trials, as sorted positions."""
     rate = -math.log1p(-p)
     slack = 4 * math.sqrt(count * p) + 16
     size, last = int(count * p + slack), -1
-    found = []
+    parts = []
     while True:
         u = torch.rand(size, generator=generator, device=generator.device, dtype=torch.float64)
         # torch splits an array between threads and may round the ends of each part differently, and a single gap
@@ -56,14 +56,14 @@ def geometric_skips(count: int, p: float, generator: torch.Generator) -> Tensor:
         gaps = (torch.from_numpy(waited) if host else waited).long() + 1
         trials = gaps.cumsum_(0).add_(last)
         inside = int((trials < count).sum())
-        found.append(trials[:inside])
+        parts.append(trials[:inside])
         if inside < size:
-            return torch.cat(found) if len(found) > 1 else found[0]
+            return torch.cat(parts) if len(parts) > 1 else parts[0]
         last, size = int(trials[-1]), int(slack)
 
 
 def _waited(u: Any, rate: float, count: int, library: Any) -> Any:
-    """Failures before each success, from uniform numbers.
+    """Return the failures before each success, from uniform numbers.
 
     The clip keeps the gap of a tiny p inside int64; anything past the last trial is past it all the same.
     """
@@ -71,7 +71,7 @@ def _waited(u: Any, rate: float, count: int, library: Any) -> Any:
 
 
 def distinct(size: int, count: int, generator: torch.Generator) -> Tensor:
-    """The first ``size`` distinct values of a stream of uniform draws from 0 .. count-1, sorted; size <= count/2.
+    """Return the first ``size`` distinct values of uniform draws from 0 .. count-1, sorted; size <= count/2.
 
     Which values come first is exchangeable, so the set is exactly uniform: nothing is thinned after the fact.
     """

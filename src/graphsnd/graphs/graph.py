@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Sampling(Enum):
-    """How the edges came about, which decides what they say about the other pairs."""
+    """How the edges were drawn, which decides what they tell about the other pairs."""
 
     FIXED = "fixed"  # not drawn: the graph defines a measure of its own
     INDEPENDENT = "independent"  # every pair for itself, with the same probability

@@ -17,7 +17,7 @@ FEW = 1 << 14
 
 
 def pair_count(n: int) -> int:
-    """The number of unordered pairs of ``n`` agents, n(n-1)/2."""
+    """Return the number of unordered pairs of ``n`` agents, n(n-1)/2."""
     return n * (n - 1) // 2
 
 
@@ -40,7 +40,7 @@ def rank(edges: Tensor, n: int) -> Tensor:
 
 
 def unrank(index: Tensor, n: int) -> Tensor:
-    """The pair with a given lexicographic number, the inverse of :func:`rank`.
+    """Return the pair with a given lexicographic number, the inverse of :func:`rank`.
 
     Args:
         index: int64 ``[...]``, each in 0 .. n(n-1)/2 - 1.
@@ -55,8 +55,8 @@ def unrank(index: Tensor, n: int) -> Tensor:
     """
     if index.device.type == "cpu" and index.numel() < FEW:
         return torch.from_numpy(_unrank(index.numpy(), n, np, np.float64, np.int64))
-    found: Tensor = _unrank(index, n, torch, Tensor.double, Tensor.long)
-    return found
+    edges: Tensor = _unrank(index, n, torch, Tensor.double, Tensor.long)
+    return edges
 
 
 def _unrank(index: Any, n: int, library: Any, double: Any, long: Any) -> Any:
@@ -71,7 +71,7 @@ def _unrank(index: Any, n: int, library: Any, double: Any, long: Any) -> Any:
 
 
 def others(ranks: Tensor, n: int) -> Tensor:
-    """The pairs that ``ranks`` leaves out, in order; n(n-1)/2 bytes of memory.
+    """Return the ranks of the pairs that ``ranks`` leaves out, in order; n(n-1)/2 bytes of memory.
 
     Example:
         >>> others(torch.tensor([0, 2, 4]), 4)
@@ -83,12 +83,12 @@ def others(ranks: Tensor, n: int) -> Tensor:
 
 
 def keys(i: Tensor, j: Tensor, n: int) -> Tensor:
-    """One integer per unordered pair, ordered as the pairs are, cheaper than :func:`rank` and defined for i = j."""
+    """Return one integer per unordered pair, ordered as the pairs are; cheaper than :func:`rank`, defined for i = j."""
     return torch.minimum(i, j) * n + torch.maximum(i, j)
 
 
 def from_keys(values: Tensor, n: int) -> Tensor:
-    """The pairs ``[..., 2]`` behind :func:`keys`."""
+    """Return the pairs ``[..., 2]`` behind :func:`keys`."""
     return torch.stack([values // n, values % n], dim=-1)
 
 

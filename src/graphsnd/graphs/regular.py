@@ -13,12 +13,12 @@ from graphsnd.graphs.draws import integers
 PATIENCE = 64
 # Repairs leave the pairing's law, and how much shows depends on the share of repaired edges: the repair alone gives
 # K_3,3 half its due among the cubic graphs on 6 agents, is 12 % short of triangles on 10, and not measurably off past
-# 250 edges. Below that the switches go on, blind, for a few rounds of every edge, which removes it.
+# 250 edges. Below that random switches go on for a few rounds of every edge, which removes it.
 SMALL, SWITCHES_PER_EDGE = 256, 8
 
 
 def regular_pairs(n: int, degree: int, generator: torch.Generator) -> Tensor:
-    """Sorted ranks of a simple graph with all degrees equal; degree <= (n-1)/2 and n * degree even."""
+    """Return the sorted ranks of a simple graph with all degrees equal; degree <= (n-1)/2 and n * degree even."""
     while True:
         ends = _repair(_pairing(n, degree, generator), n, generator)
         if ends is not None:
@@ -27,14 +27,14 @@ def regular_pairs(n: int, degree: int, generator: torch.Generator) -> Tensor:
 
 
 def _pairing(n: int, degree: int, generator: torch.Generator) -> Tensor:
-    """A uniform perfect matching of n * degree stubs, as a multigraph ``[m, 2]``."""
+    """Return a uniform perfect matching of n * degree stubs, as a multigraph ``[m, 2]``."""
     agents = torch.arange(n, device=generator.device).repeat_interleave(degree)
     # Sorting random keys, not randperm, whose Fisher-Yates reduces 32 bits modulo the remaining length.
     return agents[integers(n * degree, 2**63 - 1, generator).argsort(stable=True)].view(-1, 2)
 
 
 def _repair(ends: Tensor, n: int, generator: torch.Generator) -> Tensor | None:
-    """Switch loops and repeats away, or give up after PATIENCE rounds without progress."""
+    """Switch loops and repeats away; None after PATIENCE rounds without progress."""
     idle = 0
     while idle < PATIENCE:
         present, order = pairs.keys(ends[:, 0], ends[:, 1], n).sort(stable=True)
@@ -47,7 +47,7 @@ def _repair(ends: Tensor, n: int, generator: torch.Generator) -> Tensor | None:
 
 
 def _switch(ends: Tensor, present: Tensor, bad: Tensor, n: int, generator: torch.Generator) -> int:
-    """Replace bad edges ab and random good edges cd by ac and bd, in place, where all stays simple; how many it did."""
+    """Replace bad edges ab and random good edges cd by ac and bd, in place, where all stays simple; return how many."""
     wrong = bad.nonzero().squeeze(1)
     partner = integers(len(wrong), len(ends), generator)
     flip = integers(len(wrong), 2, generator)
@@ -55,8 +55,8 @@ def _switch(ends: Tensor, present: Tensor, bad: Tensor, n: int, generator: torch
     c, d = ends[partner].gather(1, torch.stack([flip, 1 - flip], dim=1)).unbind(1)
     proposed = torch.cat([pairs.keys(a, c, n), pairs.keys(b, d, n)])
     # All proposals of a round are taken at once, so none may make what is there or what another one makes.
-    taken = present[torch.searchsorted(present, proposed).clamp_(max=len(present) - 1)] == proposed
-    clash = (taken | pairs.repeats(proposed)).view(2, -1).any(0)
+    exists = present[torch.searchsorted(present, proposed).clamp_(max=len(present) - 1)] == proposed
+    clash = (exists | pairs.repeats(proposed)).view(2, -1).any(0)
     refused = clash | (a == c) | (b == d) | bad[partner] | pairs.repeats(partner)
     good = (~refused).nonzero().squeeze(1)
     ends[wrong[good]] = torch.stack([a, c], dim=1)[good]

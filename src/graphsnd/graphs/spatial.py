@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # Entries of the largest temporary: 32 MiB of float64 on the CPU; a GPU wants longer rows to be kept busy.
 CPU_BLOCK = 2**22
 GPU_BLOCK = 2**26
-# Tree distances and ours differ by rounding, far less than this; a candidate that close to the edge is looked at again.
+# Tree distances and ours differ by rounding, far less than this; a candidate that close to the limit is compared again.
 SLACK = 1e-9
 
 
@@ -32,7 +32,7 @@ def knn(features: Tensor, k: int) -> Graph:
     """Join every agent to its ``k`` nearest others; the undirected union, so degrees may exceed ``k``.
 
     On the CPU a k-d tree takes about a second for 100 000 agents in the plane and half a minute in 8 dimensions; past
-    that a GPU, which looks at all pairs, is the better place.
+    that a GPU, which visits all pairs, is the better place.
 
     Args:
         features: ``[n, f]``, finite; Euclidean distance between the rows.
@@ -45,12 +45,12 @@ def knn(features: Tensor, k: int) -> Graph:
         >>> knn(torch.tensor([[0.0], [1.0], [1.5], [9.0]]), 1).edges.tolist()
         [[0, 1], [1, 2], [2, 3]]
     """
-    points = _points(features)
+    points = _check_features(features)
     n = len(points)
     k = check_integer("k", k, f"to be an integer in 1 .. n-1 = {n - 1}", low=1, high=n - 1)
-    found = _nearest_dense(points, k, GPU_BLOCK) if points.is_cuda else torch.from_numpy(_nearest_tree(points, k))
-    agents = torch.arange(n, device=found.device).repeat_interleave(k)
-    edges = pairs.from_keys(torch.unique(pairs.keys(agents, found.reshape(-1), n)), n)
+    nearest = _nearest_dense(points, k, GPU_BLOCK) if points.is_cuda else torch.from_numpy(_nearest_tree(points, k))
+    agents = torch.arange(n, device=nearest.device).repeat_interleave(k)
+    edges = pairs.from_keys(torch.unique(pairs.keys(agents, nearest.reshape(-1), n)), n)
     return Graph._trusted(n, edges.to(features.device), family="knn")
 
 
@@ -68,7 +68,7 @@ def radius(features: Tensor, r: float) -> Graph:
         >>> radius(torch.tensor([[0.0], [1.0], [2.5]]), 1.0).edges.tolist()
         [[0, 1]]
     """
-    points = _points(features)
+    points = _check_features(features)
     if not 0.0 < number(r) < math.inf:
         raise InputError(
             "r", "to be a finite number above 0", repr(r), "It is a distance in the units of the features."
@@ -77,8 +77,8 @@ def radius(features: Tensor, r: float) -> Graph:
     return Graph._trusted(len(points), edges.to(features.device), family="radius")
 
 
-def _points(features: Any) -> Tensor:
-    """Features as float64, on the GPU if they are there and on the CPU otherwise."""
+def _check_features(features: Any) -> Tensor:
+    """Return the features as float64, on the GPU if they are there and on the CPU otherwise."""
     if not isinstance(features, Tensor):
         fix = "Convert with torch.as_tensor(features)."
         raise InputError("features", "to be a torch.Tensor with shape (n, f)", type(features).__name__, fix)
@@ -92,7 +92,7 @@ def _points(features: Any) -> Tensor:
 
 
 def _squared(points: Tensor, i: Tensor, j: Tensor) -> Tensor:
-    """Squared distances of points ``i`` and ``j``, which broadcast.
+    """Return the squared distances of points ``i`` and ``j``, which broadcast.
 
     One multiplication and one addition for each feature, rounded apart: no fused operation and no reduction whose order
     a device may choose. The matmul form would lose small distances to cancellation.
@@ -105,34 +105,34 @@ def _squared(points: Tensor, i: Tensor, j: Tensor) -> Tensor:
 
 
 def _nearest_dense(points: Tensor, k: int, block: int) -> Tensor:
-    """The k nearest of every point, ``[n, k]``, from all distances in blocks of rows."""
+    """Return the k nearest of every point, ``[n, k]``, from all distances in blocks of rows."""
     n = len(points)
-    everyone = torch.arange(n, device=points.device)
-    found = []
-    for rows in torch.split(everyone, max(1, block // n)):
-        squared = _squared(points, rows[:, None], everyone)
+    columns = torch.arange(n, device=points.device)
+    parts = []
+    for rows in torch.split(columns, max(1, block // n)):
+        squared = _squared(points, rows[:, None], columns)
         squared.scatter_(1, rows[:, None], torch.inf)
         # topk leaves open which of several equal values it returns, so it only says how far the k-th one is.
         furthest = squared.topk(k, dim=1, largest=False).values[:, -1:]
         closer, tied = squared < furthest, squared == furthest
         chosen = closer | (tied & (tied.cumsum(1) <= k - closer.sum(1, keepdim=True)))
-        found.append(chosen.nonzero()[:, 1].view(-1, k))
-    return torch.cat(found)
+        parts.append(chosen.nonzero()[:, 1].view(-1, k))
+    return torch.cat(parts)
 
 
 def _within_dense(points: Tensor, r: float, block: int) -> Tensor:
-    """Edges at distance at most r, from all distances in blocks of rows."""
+    """Return the edges at distance at most r, from all distances in blocks of rows."""
     n = len(points)
-    everyone = torch.arange(n, device=points.device)
-    found = []
-    for rows in torch.split(everyone, max(1, block // n)):
-        near = (_squared(points, rows[:, None], everyone).sqrt_() <= r) & (rows[:, None] < everyone)
-        found.append(near.nonzero() + rows[0] * torch.tensor([1, 0], device=points.device))
-    return torch.cat(found)
+    columns = torch.arange(n, device=points.device)
+    parts = []
+    for rows in torch.split(columns, max(1, block // n)):
+        near = (_squared(points, rows[:, None], columns).sqrt_() <= r) & (rows[:, None] < columns)
+        parts.append(near.nonzero() + rows[0] * torch.tensor([1, 0], device=points.device))
+    return torch.cat(parts)
 
 
 def _within_tree(points: Tensor, r: float) -> Tensor:
-    """Edges at distance at most r, from a k-d tree."""
+    """Return the edges at distance at most r, from a k-d tree."""
     from scipy.spatial import cKDTree
 
     # The tree compares squares, and r * r may round below the square of a distance that equals r.
@@ -143,13 +143,13 @@ def _within_tree(points: Tensor, r: float) -> Tensor:
 
 
 def _nearest_tree(points: Tensor, k: int) -> NDArray[np.int64]:
-    """The k nearest of every point, ``[n, k]``, from a k-d tree asked for more until no tie is cut."""
+    """Return the k nearest of every point, ``[n, k]``, from a k-d tree that is queried wider until no tie is cut."""
     from scipy.spatial import cKDTree
 
     array = points.numpy()
     kept = _few_copies(array, k + 1)
     tree = cKDTree(array[kept], balanced_tree=False)
-    found = np.empty((len(array), k), dtype=np.int64)
+    nearest = np.empty((len(array), k), dtype=np.int64)
     open_rows, width = np.arange(len(array)), k + 2
     while len(open_rows):
         width = min(width, len(kept))
@@ -161,17 +161,17 @@ def _nearest_tree(points: Tensor, k: int) -> NDArray[np.int64]:
             squared = _squared(points, torch.from_numpy(rows)[:, None], torch.from_numpy(candidates)).numpy()
             squared[candidates == rows[:, None]] = np.inf
             order = np.lexsort((candidates, squared), axis=-1)[:, :k]
-            found[rows] = np.take_along_axis(candidates, order, axis=1)
+            nearest[rows] = np.take_along_axis(candidates, order, axis=1)
             furthest = np.sqrt(np.take_along_axis(squared, order[:, -1:], axis=1)[:, 0])
             still_open.append(rows[(reached[:, -1] <= furthest * (1 + SLACK)) & (width < len(kept))])
         open_rows, width = np.concatenate(still_open), 2 * width
-    return found
+    return nearest
 
 
 def _few_copies(array: NDArray[np.float64], most: int) -> NDArray[np.int64]:
-    """Indices of the points, but of equal points only the first ``most``.
+    """Return the indices of the points, but of equal points only the first ``most``.
 
-    No agent has more than the k lowest of a crowd among its k nearest, and one in the crowd must skip itself: k + 1
+    No agent has more than the k lowest of a crowd among its k nearest, and a point in the crowd must skip itself: k + 1
     copies lose nothing. Without this a team that all stands in one place would cost n^2.
     """
     order = np.lexsort(array.T)

@@ -90,7 +90,7 @@ def _best_vertex(net: Network) -> tuple[float, Floats]:
 
 
 def _best_sweep(net: Network) -> tuple[float, Floats]:
-    """The worst cut among the initial segments of the order that the Fiedler vector gives."""
+    """Return the worst cut among the initial segments of the order that the Fiedler vector gives."""
     place = np.empty(net.n, np.int64)
     place[np.argsort(_slow_mode(net), kind="stable")] = np.arange(net.n)
     first, last = np.sort(place[net.edges], axis=1).T
@@ -106,7 +106,7 @@ def _best_sweep(net: Network) -> tuple[float, Floats]:
 
 
 def _slow_mode(net: Network, rounds: int = 300) -> Floats:
-    """Roughly the eigenvector of the second largest eigenvalue of the random walk; any vector would give valid cuts."""
+    """Return roughly the second eigenvector of the random walk; any vector would give valid cuts."""
     tails, heads = net.edges.T
     strength = strengths(net)
     vector = np.cos(np.arange(net.n) * np.sqrt(2.0))

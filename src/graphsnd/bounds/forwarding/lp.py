@@ -58,7 +58,7 @@ def solve(net: Network, bracket: Bracket) -> Bracket:
 
 
 def _incidence(net: Network) -> csr_matrix:
-    """What a unit of flow on each arc brings to each vertex, ``[n, 2m]``: i to j first, then j to i."""
+    """Return what a unit of flow on each arc brings to each vertex, ``[n, 2m]``: i to j first, then j to i."""
     from scipy.sparse import coo_matrix, hstack
 
     tails, heads = net.edges.T
@@ -68,14 +68,14 @@ def _incidence(net: Network) -> csr_matrix:
 
 
 def _demands(n: int) -> Floats:
-    """What every source owes to every vertex, ``[n - 1, n]``; rows sum to zero."""
+    """Return what every source owes to every vertex, ``[n - 1, n]``; rows sum to zero."""
     owed = np.triu(np.ones((n, n)), 1)
     np.fill_diagonal(owed, -owed.sum(axis=1))
     return owed[:-1]
 
 
 def _repair(net: Network, missing: Floats) -> Floats:
-    """The load ``[m]`` of sending what is ``missing`` ``[sources, n]`` (rows sum to zero) along a spanning tree."""
+    """Return the load ``[m]`` of sending ``missing`` ``[sources, n]`` (rows sum to zero) along a spanning tree."""
     order, parent, edge_to = _spanning_tree(net)
     missing, extra = missing.copy(), np.zeros(net.m)
     for v in order[:0:-1]:
@@ -85,7 +85,7 @@ def _repair(net: Network, missing: Floats) -> Floats:
 
 
 def _spanning_tree(net: Network) -> tuple[Ints, Ints, Ints]:
-    """Vertices in breadth-first order, and the parent of each and the edge to it."""
+    """Return the vertices in breadth-first order, and the parent of each and the edge to it."""
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import breadth_first_order
 

@@ -49,10 +49,10 @@ def build_network(graph: Graph, capacity: Floats | None = None) -> Network:
     capacity = np.ones(len(edges)) if capacity is None else np.asarray(capacity, np.float64)
     edges, capacity = edges[capacity > 0], capacity[capacity > 0]
     _check_connected(graph.n, edges)
-    return Network(graph.n, edges, capacity, _arcs(graph.n, edges))
+    return Network(graph.n, edges, capacity, _list_arcs(graph.n, edges))
 
 
-def _arcs(n: int, edges: Ints) -> Arcs:
+def _list_arcs(n: int, edges: Ints) -> Arcs:
     tails, heads = np.concatenate([edges, edges[:, ::-1]]).T
     order = np.lexsort((heads, tails))
     indptr = np.zeros(n + 1, np.int64)
@@ -70,7 +70,7 @@ def _check_connected(n: int, edges: Ints) -> None:
         return
     sizes = np.bincount(label)
     largest = np.argsort(-sizes, kind="stable")[:4]
-    parts = [f"{sizes[c]} ({', '.join(_few(np.flatnonzero(label == c)))})" for c in largest]
+    parts = [f"{sizes[c]} ({', '.join(_name_few(np.flatnonzero(label == c)))})" for c in largest]
     more = f", and {count - 4} more" if count > 4 else ""
     raise InputError(
         "graph",
@@ -80,5 +80,5 @@ def _check_connected(n: int, edges: Ints) -> None:
     )
 
 
-def _few(members: Ints) -> list[str]:
+def _name_few(members: Ints) -> list[str]:
     return [str(v) for v in members[:3]] + (["..."] if len(members) > 3 else [])
