@@ -85,7 +85,7 @@ def limit(device: torch.device) -> Any:
     backend = "gpu" if device.type == "cuda" else "cpu"
     if kernels.available()[backend] is not None:
         return None
-    module = import_module(f"graphsnd.kernels.{backend}.limit")
+    module = import_module(f"benchmarks.limit_{backend}")
     return module.Limit(device) if backend == "gpu" else module.Limit()
 
 

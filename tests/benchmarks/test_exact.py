@@ -38,7 +38,7 @@ def test_the_kept_graph_stays_and_the_fresh_one_changes() -> None:
 
 def test_the_cpu_limit_sums_the_distances_it_counts() -> None:
     pytest.importorskip("numba")
-    from graphsnd.kernels.cpu.limit import LANES, Limit
+    from benchmarks.limit_cpu import LANES, Limit
 
     limit = Limit(steps=50)
     assert limit.pairs == 50 * LANES * limit.threads
@@ -49,7 +49,7 @@ def test_the_cpu_limit_sums_the_distances_it_counts() -> None:
 
 @pytest.mark.gpu
 def test_the_gpu_limit_sums_the_distances_it_counts() -> None:
-    from graphsnd.kernels.gpu.limit import LANES, Limit
+    from benchmarks.limit_gpu import LANES, Limit
 
     limit = Limit(torch.device("cuda"), steps=50, programs=3)
     assert limit.pairs == 50 * LANES * 3

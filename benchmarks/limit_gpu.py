@@ -1,6 +1,6 @@
-"""How many pairs a second the GPU could do if it did nothing but their arithmetic.
+"""The arithmetic limit of a GPU: pairs per second if it did nothing but their arithmetic.
 
-See :mod:`graphsnd.kernels.cpu.limit`: the same four subtractions, four multiply-adds, square root and addition, here
+See :mod:`benchmarks.limit_cpu`: the same four subtractions, four multiply-adds, square root and addition, here
 on 1024 lanes in the registers of every program.
 """
 

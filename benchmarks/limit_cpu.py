@@ -1,4 +1,4 @@
-"""How many pairs a second the CPU could do if it did nothing but their arithmetic.
+"""The arithmetic limit of a CPU: pairs per second if it did nothing but their arithmetic.
 
 A pair of four features costs four subtractions, four multiply-adds, a square root and an addition. This loop does
 exactly these on 64 lanes that never leave the registers and the first-level cache: what it reaches on all threads is
