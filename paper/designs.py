@@ -1,0 +1,303 @@
+"""What the paper does not have: pairs that are redrawn at every observation, on the same teams (Table 3, section 7).
+
+A graph that is kept for all observations keeps its error, however many observations there are. Pairs that are redrawn
+at every observation cost the same and average it away. And a graph, however sparse, touches every agent, so every
+policy is still evaluated on every observation; a few random agents at each observation are not.
+
+Teams are those of the n = 100 run, and untrained ones of navigation and of dispersion with 50 agents, each on pooled
+observations of a rollout of its own. Measured errors stand beside the exact ones.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.design_errors import measure_errors
+from graphsnd import graphs
+from graphsnd.estimation import (
+    AgentSubset,
+    Design,
+    FixedGraph,
+    FreshCirculant,
+    FreshMatching,
+    ObservationSubset,
+    Weighting,
+)
+from graphsnd.metric import pairwise, snd
+from graphsnd.teams import StackedTeam, Team
+from graphsnd.training import Settings, Task, Trainer, preset
+from graphsnd.training.streams import hashed
+from paper.cells import Cells
+from paper.designs_figure import Benchmark, Data, Evaluations, Role, Row, TeamRows, draw_designs
+from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.shared.expected import Redrawn, bernoulli_error, regular_error
+from paper.shared.rollouts import observe, one_thread, pooled
+from paper.shared.stopwatch import Conditions, take_turns
+from paper.training.run import COMMITTED, committed_task, fingerprint
+
+P = 0.1
+STEPS, ENVIRONMENTS = 64, 16
+ROLLOUT_SEED, DRAW_SEED, GRAPH_SEED = 42, 1000, 99
+# Benchmarks of machines that this experiment reads, and the name of the paper's estimator in them.
+BENCHMARKS, PAPER = ("designs/h200.json", "designs/cpu-2-cores.json"), "fixed bernoulli:0.1"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is done."""
+
+    trained: tuple[int, ...]  # seeds of the committed run
+    untrained: dict[str, int]  # world and number of agents
+    observations: int
+    draws: int
+    trials: int  # of the timing, and of graphs of 100 agents
+
+
+SIZES = {
+    Scale.SMOKE: Size((), {"navigation": 12}, 64, 4, 3),
+    Scale.LAPTOP: Size((0,), {"dispersion": 50}, 1024, 200, 7),
+    Scale.PAPER: Size((0, 1, 2), {"navigation": 100, "dispersion": 50}, 4096, 200, 21),
+}
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What claims about designs are compared with; errors are relative to those of one Bernoulli-0.1 graph."""
+
+    fresh_over_graph_rmse: Number
+    distances_needed: Number
+    distances_needed_rmse: Number
+    evaluations_needed: Number
+    evaluations_needed_rmse: Number
+    largest_design_z: Number
+    rmse_over_exact: Number
+    bernoulli_rmse: Number
+    evaluations_of_graph: Number
+    evaluation_share: Number | None  # of 100 agents
+    whole_speedup: Number | None  # of 100 agents, in the benchmarks
+    regular_over_bernoulli_rmse: Number | None = None  # of trained teams
+    regular_over_bernoulli_exact: Number | None = None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A team that designs are compared on, and how to make it with its observations."""
+
+    world: str
+    trained_seed: int | None
+    n: int
+    make: Callable[[], tuple[StackedTeam, Tensor]]
+
+    @property
+    def cell(self) -> str:
+        """The name of its cell."""
+        return (
+            f"{self.world},n={self.n}" if self.trained_seed is None else f"trained,n={self.n},seed={self.trained_seed}"
+        )
+
+
+def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+    """Draw every design on every team, and time what all of them have in common."""
+    size, folder = SIZES[scale], cells.results / COMMITTED
+    subjects = list(make_subjects(size, folder))
+    settings: dict[str, Any] = {"observations": size.observations, "steps": STEPS, "environments": ENVIRONMENTS}
+    settings["seeds"] = [ROLLOUT_SEED, DRAW_SEED, GRAPH_SEED]
+    sources = []
+    if any(subject.trained_seed is not None for subject in subjects):
+        sources.append(f"results/{COMMITTED}")
+        settings["teams"] = [fingerprint(folder, seed) for seed in size.trained]
+    with one_thread():
+        drawn = {**settings, "draws": size.draws}
+        teams = [cells.get(one.cell, drawn, partial(measure_team, one, size.draws), TeamRows) for one in subjects]
+        timed, first = {**settings, "trials": size.trials}, subjects[0]
+        times = cells.get("evaluations", timed, partial(measure_evaluations, first, size.trials), Evaluations)
+    read = [name for name in BENCHMARKS if scale is Scale.PAPER and (cells.results / name).is_file()]
+    benchmarks = [row for name in read for row in read_benchmark(cells.results / name)]
+    data = Data(tuple(teams), times, tuple(benchmarks))
+    seeds = (*size.trained, ROLLOUT_SEED, DRAW_SEED, GRAPH_SEED)
+    return Outcome(data, compute_numbers(data), seeds, (*sources, *(f"results/{name}" for name in read)))
+
+
+def make_subjects(size: Size, folder: Path) -> Iterator[Subject]:
+    """Yield the teams: trained ones where the committed run is there, then untrained ones."""
+    for seed in size.trained if folder.is_dir() else ():
+        yield Subject("navigation", seed, 100, partial(_load_trained, folder, seed, size.observations))
+    for world, n in size.untrained.items():
+        yield Subject(world, None, n, partial(_make_untrained, world, n, size.observations))
+
+
+def _load_trained(folder: Path, seed: int, observations: int) -> tuple[StackedTeam, Tensor]:
+    team = Team.load(folder / f"seed-{seed}")
+    assert isinstance(team, StackedTeam)  # what training saves
+    return team, _roll_out(team, committed_task(folder), ROLLOUT_SEED + seed, observations)
+
+
+def _make_untrained(world: str, n: int, observations: int) -> tuple[StackedTeam, Tensor]:
+    """Policies whose last layer is as large as the others, so that they differ as much as drawing them makes them."""
+    options = preset("navigation").options if world == "navigation" else {}
+    task = Task(world, n, options, (0,), Settings(actor_gain=1.0))
+    team = Trainer(task.make_world("cpu"), task.settings).team(0)
+    return team, _roll_out(team, task, ROLLOUT_SEED, observations)
+
+
+def _roll_out(team: StackedTeam, task: Task, seed: int, observations: int) -> Tensor:
+    """Pooled observations of a rollout."""
+    world = replace(task, settings=task.settings.replace(environments=ENVIRONMENTS)).make_world("cpu")
+    return pooled(observe(team, world, steps=STEPS, seed=seed), observations, seed=seed)
+
+
+def choose_designs(distances: Tensor, redrawn: Redrawn) -> Iterator[tuple[Role, Design, float]]:
+    """Yield the designs with their exact errors.
+
+    Bernoulli-0.1, other single graphs of about as many pairs, redrawn pairs of as many or fewer, and the cheapest ones
+    that are as good as Bernoulli-0.1.
+
+    Args:
+        distances: Of all pairs, ``[n, n]``.
+        redrawn: Of the same team.
+    """
+    n, total = len(distances), math.comb(len(distances), 2)
+    values = distances[tuple(torch.triu_indices(n, n, offset=1))]
+    edges = round(P * total)
+    degree = max(1, round(2 * edges / n))
+    degree += n * degree % 2
+    target = bernoulli_error(distances, P)
+    yield Role.BERNOULLI, FixedGraph.bernoulli(P), target
+    weighted = math.sqrt((1 - P) / P * float(values.square().sum())) / total
+    yield Role.HORVITZ_THOMPSON, FixedGraph.bernoulli(P, Weighting.HORVITZ_THOMPSON), weighted
+    sampled = float(values.std(correction=1)) * math.sqrt((1 - edges / total) / edges)
+    yield Role.UNIFORM, FixedGraph.uniform(edges), sampled
+    yield Role.REGULAR, FixedGraph.regular(degree), regular_error(distances, degree)
+    ring, agents = FreshCirculant(max(2, 2 * (edges // n))), AgentSubset(max(2, (1 + math.isqrt(1 + 8 * edges)) // 2))
+    yield Role.RING, ring, redrawn.error(ring)
+    yield Role.MATCHING, FreshMatching(), redrawn.error(FreshMatching())
+    yield Role.AGENTS, agents, redrawn.error(agents)
+    few = find_fewest_pairs(redrawn, target)
+    yield Role.FEWEST_DISTANCES, few, redrawn.error(few)
+    subset, count = find_fewest_agents(redrawn, target)
+    yield Role.FEWEST_EVALUATIONS, ObservationSubset(count, subset), redrawn.error(subset, count)
+
+
+def find_fewest_pairs(redrawn: Redrawn, error: float) -> FreshMatching:
+    """Return the smallest number of disjoint pairs, redrawn at every observation, whose error is at most ``error``.
+
+    All agents are in a pair where no smaller number will do.
+    """
+    most = redrawn.agents // 2
+    return next((d for d in map(FreshMatching, range(1, most)) if redrawn.error(d) <= error), FreshMatching(most))
+
+
+def find_fewest_agents(redrawn: Redrawn, error: float) -> tuple[AgentSubset, int]:
+    """Return numbers of random agents and of random observations with the fewest evaluations at this error."""
+    best, least = (AgentSubset(redrawn.agents), redrawn.observations), redrawn.agents * redrawn.observations
+    for agents in range(2, redrawn.agents):
+        count = max(2, redrawn.observations_for(AgentSubset(agents), error))
+        if count <= redrawn.observations and count * agents < least:
+            best, least = (AgentSubset(agents), count), count * agents
+    return best
+
+
+@torch.no_grad()
+def measure_team(subject: Subject, draws: int) -> TeamRows:
+    """Return errors and costs of all designs on one team."""
+    team, observations = subject.make()
+    behavior = team.evaluate(observations)
+    truth = float(snd(behavior))
+    rows = []
+    for role, design, exact in choose_designs(pairwise(behavior).double(), Redrawn.of(behavior)):
+        errors = measure_errors(behavior, design, truth, draws=draws, seed=DRAW_SEED)
+        rows.append(Row(**vars(errors), role=role, exact=exact / truth))
+    return TeamRows(subject.world, subject.trained_seed, behavior.agents, len(observations), truth, draws, tuple(rows))
+
+
+@torch.no_grad()
+def measure_evaluations(subject: Subject, trials: int) -> Evaluations:
+    """Time all policies on all observations beside all pairs, and count the agents that a sparse graph touches."""
+    team, observations = subject.make()
+    behavior = team.evaluate(observations)
+
+    def evaluate() -> int:
+        team.evaluate(observations)
+        return 0
+
+    def measure() -> int:
+        float(snd(behavior))
+        return math.comb(behavior.agents, 2)
+
+    timings = take_turns({"answers": evaluate, "pairs": measure}, trials=trials, warm=1)
+    touched = [
+        float((graphs.bernoulli(100, P, seed=hashed(GRAPH_SEED, k)).degrees() > 0).double().mean())
+        for k in range(max(20, trials))
+    ]
+    seconds = {name: timing.seconds for name, timing in timings.items()}
+    return Evaluations(behavior.agents, len(observations), Conditions.now(torch.device("cpu")), seconds, touched)
+
+
+def read_benchmark(path: Path) -> list[Benchmark]:
+    """Return the times of all pairs and of Bernoulli-0.1 in a committed benchmark of designs."""
+    report = json.loads(path.read_text(encoding="utf-8"))
+    machine = report["hardware"]["gpu" if report["device"].startswith("cuda") else "cpu"]
+    rows = []
+    for one in report["designs"]:
+        graph = next(design for design in one["designs"] if design["name"] == PAPER)
+        about = machine, one["team"], one["n"], one["observations"]
+        rows.append(Benchmark(*about, one["exact_time"]["median_s"], graph["time"]["median_s"]))
+    return rows
+
+
+def compute_numbers(data: Data) -> Numbers:
+    """Return the numbers of all teams; those that need 100 agents, or trained ones, are None without them."""
+    teams, times, mean = data.teams, data.evaluations, statistics.fmean
+    trained = [team for team in teams if team.trained_seed is not None]
+    rows = [row for team in teams for row in team.designs]
+    scores = [abs(row.bias) / row.bias_error for row in rows if row.bias_error]
+    shares = [a / (a + b) for a, b in zip(times.seconds["answers"], times.seconds["pairs"], strict=True)]
+    speedups = [row.all_pairs_s / row.graph_s for row in data.benchmarks if row.n == 100]
+
+    def largest(value: Callable[[TeamRows], float]) -> Number:
+        return Number.range([value(team) for team in teams], "teams")
+
+    return Numbers(
+        fresh_over_graph_rmse=largest(lambda team: team.error_ratio(Role.RING)),
+        distances_needed=largest(lambda team: team.share(Role.FEWEST_DISTANCES, "distances")),
+        distances_needed_rmse=largest(lambda team: team.error_ratio(Role.FEWEST_DISTANCES)),
+        evaluations_needed=largest(lambda team: team.share(Role.FEWEST_EVALUATIONS, "evaluations")),
+        evaluations_needed_rmse=largest(lambda team: team.error_ratio(Role.FEWEST_EVALUATIONS)),
+        largest_design_z=Number(max(scores), kind=f"largest of {len(scores)}"),
+        rmse_over_exact=Number.range([row.rmse / row.exact for row in rows if row.exact], pick=mean),
+        bernoulli_rmse=largest(lambda team: team.row(Role.BERNOULLI).rmse),
+        evaluations_of_graph=Number.range(times.touched, "graphs", pick=mean),
+        evaluation_share=Number.range(shares, "trials", pick=statistics.median) if times.n == 100 else None,
+        whole_speedup=Number.range(speedups, "benchmarks", unit="x") if speedups else None,
+        **_compare_regular(trained) if trained else {},
+    )
+
+
+def _compare_regular(teams: Sequence[TeamRows]) -> dict[str, Number]:
+    """Random regular graphs over Bernoulli graphs: measured errors, and exact ones."""
+    exact = [(team.row(Role.REGULAR).exact, team.row(Role.BERNOULLI).exact) for team in teams]
+    ratios = {
+        "regular_over_bernoulli_rmse": [team.error_ratio(Role.REGULAR) for team in teams],
+        "regular_over_bernoulli_exact": [regular / bernoulli for regular, bernoulli in exact],
+    }
+    return {name: Number.range(values, "teams", pick=statistics.fmean) for name, values in ratios.items()}
+
+
+EXPERIMENT = Experiment(
+    "designs",
+    "Beyond the paper: pairs and agents redrawn at every observation",
+    run,
+    draw_designs,
+    data=Data,
+    numbers=Numbers,
+)
