@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 D = TypeVar("D")
 N = TypeVar("N")
+Z95 = 1.96  # half a 95% interval in standard errors
 PICKED = {max: "largest", min: "smallest", statistics.fmean: "mean", statistics.median: "median"}
 
 

@@ -182,8 +182,7 @@ def _draw_values(ax: Axes, teams: list[Team]) -> None:
             at, label = place + 0.4 * side - 0.2, name if place == 0 else None
             ax.bar(at, value, 0.36, color=colour, hatch=hatch, edgecolor="white", linewidth=0, label=label)
             ax.annotate(f"{value:.4f}", (at, value), (0, 3), textcoords="offset points", ha="center")
-    ax.set_ylabel("diversity  [action units]")
-    ax.set_title("Values")
+    ax.set(ylabel="diversity  [action units]", title="Values")
     ax.margins(y=0.12)
     ax.legend(loc="upper left")
 
@@ -201,10 +200,8 @@ def _draw_errors(ax: Axes, teams: list[Team]) -> None:
     at = (-0.45, RESOLUTION)
     ax.annotate("resolution of the paper's figure", at, (0, 4), textcoords="offset points", color=TRUTH)
     ax.set_yscale("symlog", linthresh=1e-18)
-    ax.set_ylim(-4e-19, 1e-10)
-    ax.set_xlim(-0.5, len(teams) - 0.5)
-    ax.set_ylabel("|Graph-SND - SND|  [action units]")
-    ax.set_title("Difference")
+    ax.set(xlim=(-0.5, len(teams) - 0.5), ylim=(-4e-19, 1e-10))
+    ax.set(ylabel="|Graph-SND - SND|  [action units]", title="Difference")
     ax.grid(axis="y")
     ax.legend(loc="center left", bbox_to_anchor=(0.0, 0.58), frameon=True, edgecolor="none")
 
@@ -217,10 +214,7 @@ def _draw_clusters(ax: Axes, hidden: Clusters) -> None:
     for place, value in enumerate((hidden.share, hidden.sampled)):
         ax.annotate(f"{value:.2f}", (place, value), (0, 14), textcoords="offset points", ha="center")
     ax.set_xticks([0, 1], ["edges within\nclusters only", "Bernoulli graphs\nmean, 99% interval"])
-    ax.set_xlim(-0.5, 1.5)
-    ax.set_ylim(0, 1.25)
-    ax.set_ylabel("Graph-SND / SND")
-    ax.set_title("Two clusters of agents")
+    ax.set(xlim=(-0.5, 1.5), ylim=(0, 1.25), ylabel="Graph-SND / SND", title="Two clusters of agents")
 
 
 EXPERIMENT = Experiment("recovery", "Recovery on the complete graph, and the propositions", run, draw, Data, Numbers)

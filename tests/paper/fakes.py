@@ -10,7 +10,10 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from graphsnd.plots.style import new_figure
-from paper import Cells, Claim, Experiment, Number, Outcome, Rule, Scale
+from paper.cells import Cells
+from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.judging.claims import Claim
+from paper.judging.rules import Rule
 
 SIZES = {Scale.SMOKE: (2,), Scale.LAPTOP: (2, 3), Scale.PAPER: (2, 3, 4)}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graphsnd.errors import InputError
-from paper import Cells
+from paper.cells import Cells
 
 
 def test_a_cell_is_made_once_and_again_with_other_settings(tmp_path: Path) -> None:

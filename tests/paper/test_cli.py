@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from graphsnd.errors import InputError
-from paper import Claim, Scale
-from paper.judging.claims import MissingYamlError
+from paper.experiment import Scale
+from paper.judging.claims import Claim, MissingYamlError
 from tests.paper.fakes import claim, squares
 
 

@@ -10,8 +10,10 @@ from scipy import stats
 
 from graphsnd import InputError
 from graphsnd.training.dico.task import Run
-from paper import Cells, Scale, load_claims
+from paper.cells import Cells
 from paper.dico_10 import EXPERIMENT, SIZES
+from paper.experiment import Scale
+from paper.judging.claims import load_claims
 from tests.paper.control_rows import noisy, write_study
 
 TASK = SIZES[Scale.PAPER].task

@@ -12,10 +12,12 @@ from scipy import stats
 
 from graphsnd.training.dico import ControlTask, control, read_control_rows
 from graphsnd.training.dico.task import Run
-from paper import Cells, Scale, Verdict, load_claims
+from paper.cells import Cells
 from paper.control.numbers import numbers
 from paper.dico_50 import EXPERIMENT, SIZES
-from paper.judging.verdicts import judge
+from paper.experiment import Scale
+from paper.judging.claims import load_claims
+from paper.judging.verdicts import Verdict, judge
 from tests.paper.control_rows import noisy, write_study, write_training
 
 PAPER = SIZES[Scale.PAPER].task

@@ -13,7 +13,11 @@ import numpy as np
 import pytest
 
 from graphsnd.errors import InputError
-from paper import Number, Outcome, Scale, find, read_result, registry, run
+from paper import registry
+from paper.experiment import Number, Outcome, Scale
+from paper.registry import find
+from paper.runner import run
+from paper.store import read_result
 from tests.paper.fakes import Data, Numbers, draw, squares
 
 
@@ -103,16 +107,16 @@ def test_a_stopped_repetition_continues_too(tmp_path: Path) -> None:
 
 def test_a_killed_process_continues_from_its_cells(tmp_path: Path) -> None:
     script = (
-        "import os, signal, sys\nfrom pathlib import Path\nfrom paper import Scale, run\n"
+        "import os, signal, sys\nfrom pathlib import Path\n"
+        "from paper.experiment import Scale\nfrom paper.runner import run\n"
         "from tests.paper.fakes import squares\n"
         "kill = lambda n: n == 4 and os.kill(os.getpid(), signal.SIGKILL)\n"
         "folder = Path(sys.argv[1])\n"
         "run(squares(before=kill), Scale.PAPER, out=folder / 'results', work=folder / 'work')\n"
     )
     root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)], cwd=root, env=os.environ | {"PYTHONPATH": str(root)}
-    )
+    environment = os.environ | {"PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=root, env=environment)
     assert done.returncode == -signal.SIGKILL
     made: list[int] = []
     go(tmp_path, made=made)

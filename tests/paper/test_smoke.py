@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from paper import NAMES, Scale, Verdict, judge_all, load_claims, read_result
 from paper.cli import app
+from paper.experiment import Scale
+from paper.judging.claims import load_claims
 from paper.judging.page import verdicts_page
-from paper.store import read_results
+from paper.judging.verdicts import Verdict, judge_all
+from paper.registry import NAMES
+from paper.store import read_result, read_results
 
 # Left out by the experiment where a short run cannot tell; elsewhere a missing number is a misspelt name.
 COARSE = {"dico50-identical-rollouts"}

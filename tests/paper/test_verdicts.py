@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from paper import Judged, judge_all, load_claims
+from paper.judging.claims import load_claims
+from paper.judging.verdicts import Judged, judge_all
 from paper.store import RESULTS
 
 BASELINE = Path(__file__).parents[1] / "baselines" / "verdicts.json"

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from paper import Cells, Scale
+from paper.cells import Cells
 from paper.construction.numbers import BUILDERS, ORDER, PAPER_MS, numbers
 from paper.construction.run import EXPERIMENT, SIZES, Size, builder_calls, measure, metric_calls
+from paper.experiment import Scale
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from graphsnd.errors import InputError
-from paper import NAMES, Scale, load_claims
-from paper.judging.claims import MissingYamlError
+from paper.experiment import Scale
+from paper.judging.claims import MissingYamlError, load_claims
+from paper.registry import NAMES
 
 ENTRY: dict[str, Any] = {
     "id": "zero-error",

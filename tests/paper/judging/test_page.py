@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from paper import Judged, Rule, Scale, Verdict, judge_all, run
+from paper.experiment import Scale
 from paper.judging.page import verdicts_page
+from paper.judging.rules import Rule
 from paper.judging.tables import summary, verdicts_table
+from paper.judging.verdicts import Judged, Verdict, judge_all
+from paper.runner import run
 from tests.paper.fakes import claim, squares
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

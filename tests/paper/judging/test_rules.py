@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from graphsnd.errors import InputError
-from paper import Number, Rule
+from paper.experiment import Number
+from paper.judging.rules import Rule
 
 CASES: list[tuple[dict[str, Any], Number, bool]] = [
     ({"at_most": 1}, Number(1.0), True),

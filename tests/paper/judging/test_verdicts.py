@@ -6,8 +6,11 @@ from typing import Any
 import pytest
 
 from graphsnd.errors import InputError
-from paper import Number, Result, Rule, Scale, Verdict, judge, judge_all, run
-from paper.judging.verdicts import counts
+from paper.experiment import Number, Scale
+from paper.judging.rules import Rule
+from paper.judging.verdicts import Verdict, counts, judge, judge_all
+from paper.runner import run
+from paper.store import Result
 from tests.paper.fakes import claim, squares
 
 

@@ -10,8 +10,10 @@ import pytest
 import torch
 
 import graphsnd as gs
-from paper import Cells, Scale, run
+from paper.cells import Cells
 from paper.expanders import initial_team
+from paper.experiment import Scale
+from paper.runner import run
 from paper.timing.calls import Size, fused_calls, loop_calls, measure
 from paper.timing.figure import timing_figure
 from paper.timing.numbers import CPU_NUMBERS, GPU_NUMBERS, numbers

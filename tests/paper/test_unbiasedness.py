@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,16 +14,19 @@ from scipy import stats
 import graphsnd as gs
 from paper.cells import Cells
 from paper.experiment import Outcome, Scale
-from paper.judging.claims import load_claims
 from paper.propositions import random_team
+from paper.rows import decode, encode
 from paper.shared.draws import indicators, many_bernoulli
-from paper.unbiasedness.run import (
+from paper.unbiasedness import (
     EXPERIMENT,
     PROBABILITIES,
-    cancellation,
+    Data,
+    Estimates,
+    Numbers,
+    cancellation_error,
+    describe_estimates,
     enumerate_bias,
-    estimates,
-    numbers,
+    estimate,
     summarise,
 )
 
@@ -35,7 +36,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome[Data, Numbers]:
     return EXPERIMENT.run(Scale.SMOKE, Cells(tmp_path_factory.mktemp("cells")))
 
 
@@ -43,8 +44,8 @@ def test_estimates_of_many_graphs_are_those_of_the_metric() -> None:
     team, source = random_team(5, generator()), generator(1)
     drawn = [gs.graphs.bernoulli(5, 0.3, seed=source) for _ in range(30)]
     distances = gs.edge_distances(team, gs.graphs.complete(5))
-    found = estimates(indicators(drawn), distances, 0.3)
-    assert found.tolist() == pytest.approx([float(gs.horvitz_thompson(team, graph)) for graph in drawn], abs=1e-14)
+    values = estimate(indicators(drawn), distances, 0.3)
+    assert values.tolist() == pytest.approx([float(gs.horvitz_thompson(team, graph)) for graph in drawn], abs=1e-14)
 
 
 @pytest.mark.parametrize("p", PROBABILITIES)
@@ -61,14 +62,14 @@ def test_many_graphs_at_once_are_bernoulli(p: float) -> None:
 def test_a_cell_against_a_loop() -> None:
     distances = torch.tensor([0.2, 1.0, 0.4], dtype=torch.float64)
     chosen = (torch.rand(500, 3, generator=generator(3)) < 0.25).double()
-    cell = summarise(8 / 15, distances, chosen, 0.25)
+    cell = describe_estimates(8 / 15, distances, chosen, 0.25)
     values = np.asarray([sum(d for d, z in zip(distances.tolist(), row, strict=True) if z) / 0.75 for row in chosen])
-    assert cell["mean"] == pytest.approx(values.mean())
-    assert cell["se"] == pytest.approx(values.std(ddof=1) / math.sqrt(500))
-    assert cell["z"] == pytest.approx((values.mean() - 8 / 15) / cell["se"])
-    assert cell["empty"] == pytest.approx(np.mean([not row.any() for row in chosen.numpy()]))
+    assert cell.mean == pytest.approx(values.mean())
+    assert cell.se == pytest.approx(values.std(ddof=1) / math.sqrt(500))
+    assert cell.z == pytest.approx((values.mean() - 8 / 15) / cell.se)
+    assert cell.empty == pytest.approx(np.mean([not row.any() for row in chosen.numpy()]))
     counts = chosen.sum(0).numpy()
-    assert cell["inclusion_chi2"] == pytest.approx(((counts - 125) ** 2 / (500 * 0.25 * 0.75)).sum())
+    assert cell.inclusion_chi2 == pytest.approx(((counts - 125) ** 2 / (500 * 0.25 * 0.75)).sum())
 
 
 @pytest.mark.parametrize("p", PROBABILITIES)
@@ -79,59 +80,57 @@ def test_the_exact_variance_by_enumeration(p: float) -> None:
         chance = p ** sum(picks) * (1 - p) ** (6 - sum(picks))
         value = float(np.dot(picks, distances)) / (6 * p)
         mean, square = mean + chance * value, square + chance * value**2
-    cell = summarise(float(distances.mean()), distances, torch.eye(6, dtype=torch.float64), p)
-    assert cell["exact_variance"] == pytest.approx(square - mean**2)
+    cell = describe_estimates(float(distances.mean()), distances, torch.eye(6, dtype=torch.float64), p)
+    assert cell.exact_variance == pytest.approx(square - mean**2)
 
 
-def test_the_smoke_run_holds_together(outcome: Outcome) -> None:
-    found = outcome.numbers
-    assert found["direct_difference"].value < 1e-14
-    assert found["enumerated_bias"].value < 1e-12
-    assert found["cancellation_error"].value < 1e-12
-    assert min(found["joint_p"].value, found["long_joint_p"].value) > 1e-4
-    assert found["pooled_z"].value == pytest.approx(
-        sum(cell["z"] for team in outcome.data["teams"] for cell in team["cells"]) / math.sqrt(8)
-    )
-    assert found["inclusion_p"].value > 1e-4
-    assert found["variance_times_p_ratio"].value == pytest.approx(0.25 / 0.9, rel=0.35)
-    for team in outcome.data["teams"]:
-        assert team["snd"] == pytest.approx(np.mean(team["distances"]))
-        assert [cell["p"] for cell in team["cells"]] == list(PROBABILITIES)
+def joint_p(cells: list[Estimates]) -> float:
+    """How likely deviations this large are without a bias: cells are independent, so that squares add up."""
+    return float(stats.chi2.sf(sum(cell.z**2 for cell in cells), len(cells)))
 
 
-def test_every_claim_has_its_number(outcome: Outcome) -> None:
-    pytest.importorskip("yaml")
-    wanted = {claim.number for claim in load_claims() if claim.experiment == "unbiasedness"}
-    assert wanted <= outcome.numbers.keys()
+def test_the_smoke_run_holds_together(outcome: Outcome[Data, Numbers]) -> None:
+    numbers, teams = outcome.numbers, outcome.data.teams
+    cells = [cell for team in teams for cell in team.cells]
+    assert max(cell.direct_difference for cell in cells) < 1e-14
+    assert numbers.enumerated_bias.value < 1e-12
+    assert numbers.cancellation_error.value < 1e-12
+    assert min(joint_p([*cells]), joint_p([cell.long for cell in cells])) > 1e-4
+    # Unbiased for every team means that every pair comes up with probability p: one term for each pair and cell.
+    assert stats.chi2.sf(sum(cell.inclusion_chi2 for cell in cells), 28 * len(cells)) > 1e-4
+    assert numbers.variance_times_p_ratio.value == pytest.approx(0.25 / 0.9, rel=0.35)
+    for team in teams:
+        assert team.snd == pytest.approx(np.mean(team.distances))
+        assert [cell.p for cell in team.cells] == list(PROBABILITIES)
 
 
-def test_a_bias_is_found(outcome: Outcome) -> None:
-    teams: list[dict[str, Any]] = json.loads(json.dumps(outcome.data["teams"]))
-    for cell in teams[1]["cells"]:
+def test_a_bias_is_found(outcome: Outcome[Data, Numbers]) -> None:
+    stored = encode(outcome.data)
+    for cell in stored["teams"][1]["cells"]:
         cell["z"] += 4.0
-    found = numbers(teams)
-    assert found["covering_cells"].value <= 4
-    assert found["largest_z"].value > 2.73
-    assert found["joint_p"].value < 1e-6
+    biased = decode(Data, stored)
+    assert summarise(biased).covering_cells.value <= 4
+    assert summarise(biased).largest_z.value > 2.73
+    assert joint_p([cell for team in biased.teams for cell in team.cells]) < 1e-6
 
 
 def test_enumeration_notices_a_wrong_estimator(monkeypatch: pytest.MonkeyPatch) -> None:
     team = random_team(6, generator(2))
     assert enumerate_bias(team) < 1e-12
     # The sample mean with 0 for a graph without edges, the paper's convention, is not unbiased.
-    monkeypatch.setattr("paper.unbiasedness.run.horvitz_thompson", gs.graph_snd)
+    monkeypatch.setattr("paper.unbiasedness.horvitz_thompson", gs.graph_snd)
     assert enumerate_bias(team) == pytest.approx(0.9**6)
 
 
 def test_cancellation_is_measured_on_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     team, graph = random_team(6, generator(4)), gs.graphs.bernoulli(6, 0.5, seed=1)
-    assert cancellation(team, graph) < 1e-14
-    monkeypatch.setattr("paper.unbiasedness.run.graph_snd", lambda *given: gs.graph_snd(*given) + 0.5)
-    assert cancellation(team, graph) == pytest.approx(0.5)
+    assert cancellation_error(team, graph) < 1e-14
+    monkeypatch.setattr("paper.unbiasedness.graph_snd", lambda *given: gs.graph_snd(*given) + 0.5)
+    assert cancellation_error(team, graph) == pytest.approx(0.5)
 
 
-def test_the_figure_shows_every_cell(outcome: Outcome, tmp_path: Path) -> None:
-    figure = EXPERIMENT.figure(json.loads(json.dumps(outcome.data)))
+def test_the_figure_shows_every_cell(outcome: Outcome[Data, Numbers], tmp_path: Path) -> None:
+    figure = EXPERIMENT.figure(outcome.data)
     left, middle, right = figure.axes
     assert [len([t for t in ax.texts if t.get_text().startswith("z =")]) for ax in (left, middle)] == [4, 4]
     assert right.get_yscale() == "log"

@@ -1,0 +1,264 @@
+r"""Is the Horvitz-Thompson estimate unbiased? Eight agents, thousands of Bernoulli graphs (Appendix B of the paper).
+
+With every pair drawn independently with probability p, the estimate has mean SND and, exactly,
+
+.. math:: \mathrm{Var} = \frac{1 - p}{p} \cdot \frac{1}{|P|^2} \sum_{\{i,j\}} d(i,j)^2.
+
+The paper says that the variance scales as 1/p. That is the limit of small p: a complete graph has no variance at all.
+
+Every cell is repeated with a hundred times as many graphs, which shows a bias that is ten times as small.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphsnd import graphs
+from graphsnd.behavior import Gaussian
+from graphsnd.graphs import Graph, Sampling
+from graphsnd.metric import edge_distances, graph_snd, horvitz_thompson, snd
+from graphsnd.plots.style import BLUE, ESTIMATE, GREEN, MUTED, TRUTH, new_figure, style
+from graphsnd.training.streams import hashed
+from paper.cells import Cells
+from paper.experiment import Z95, Experiment, Number, Outcome, Scale
+from paper.shared.draws import indicators, many_bernoulli
+from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Checkpoint, Snapshot, at_checkpoints
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+AGENTS = 8
+PROBABILITIES = (0.1, 0.25, 0.5, 0.75)
+DRAWS = {Scale.SMOKE: 200, Scale.LAPTOP: 2000, Scale.PAPER: 2000}
+LONG = {Scale.SMOKE: 4000, Scale.LAPTOP: 200_000, Scale.PAPER: 200_000}  # graphs of a test ten times as sharp
+DRAW_SEED = 11
+DIRECT = 8  # graphs of every cell whose estimate is also computed by the kernel, not from the matrix
+SMALL = 4  # agents whose graphs are all enumerated
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """The estimates of many graphs at one probability, beside what they should be."""
+
+    p: float
+    mean: float
+    se: float  # of the mean
+    z: float  # its distance from SND in standard errors
+    variance: float
+    exact_variance: float
+    variance_ratio: float  # of the two
+    variance_ratio_error: float
+    inclusion_chi2: float  # of how often each pair came up
+    empty: float  # share of graphs without an edge
+
+
+@dataclass(frozen=True)
+class Cell(Estimates):
+    """One probability at one checkpoint."""
+
+    long: Estimates  # with a hundred times as many graphs
+    direct_difference: float  # between estimates from the matrix and by the kernel
+    cancellation_error: float
+
+
+@dataclass(frozen=True)
+class Team(Checkpoint):
+    """One team."""
+
+    snd: float
+    distances: list[float]
+    enumerated_bias: float
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Both teams."""
+
+    agents: int
+    pairs: int
+    draws: int
+    long: int
+    teams: list[Team]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the claims are compared with."""
+
+    covering_cells: Number
+    largest_z: Number
+    variance_times_p_ratio: Number
+    enumerated_bias: Number
+    cancellation_error: Number
+
+
+def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+    """Estimate SND of both teams from many graphs at every probability."""
+    draws, long = DRAWS[scale], LONG[scale]
+    settings = {"draws": draws, "long": long, "probabilities": PROBABILITIES, "draw_seed": DRAW_SEED}
+    teams = at_checkpoints(scale, cells, AGENTS, settings, lambda found: _measure_team(found, draws, long), Team)
+    data = Data(AGENTS, math.comb(AGENTS, 2), draws, long, teams)
+    return Outcome(data, summarise(data), (TRAINING_SEED, ROLLOUT_SEED, DRAW_SEED))
+
+
+def _measure_team(snapshot: Snapshot, draws: int, long: int) -> Team:
+    behavior = snapshot.behavior()
+    exact, distances = float(snd(behavior)), edge_distances(behavior, graphs.complete(AGENTS))
+    cells = []
+    for place, p in enumerate(PROBABILITIES):
+        generator = hashed(DRAW_SEED, snapshot.iteration, place)
+        drawn = [graphs.bernoulli(AGENTS, p, seed=generator) for _ in range(draws)]
+        chosen = indicators(drawn)
+        direct = torch.stack([horvitz_thompson(behavior, graph) for graph in drawn[:DIRECT]])
+        cell = Cell(
+            **vars(describe_estimates(exact, distances, chosen, p)),
+            long=describe_estimates(exact, distances, many_bernoulli(AGENTS, p, long, generator), p),
+            direct_difference=float((estimate(chosen[:DIRECT], distances, p) - direct).abs().max()),
+            cancellation_error=max(cancellation_error(behavior, graph) for graph in drawn[:DIRECT]),
+        )
+        cells.append(cell)
+    return Team(*snapshot.about, exact, distances.tolist(), enumerate_bias(behavior), cells)
+
+
+def estimate(chosen: Tensor, distances: Tensor, p: float) -> Tensor:
+    r"""Return the Horvitz-Thompson estimates of many graphs at once, :math:`Z d / (p |P|)`: ``[graphs]``."""
+    return chosen @ distances / (p * len(distances))
+
+
+def describe_estimates(exact: float, distances: Tensor, chosen: Tensor, p: float) -> Estimates:
+    """Return mean, error and variance of the estimates of one cell.
+
+    Args:
+        exact: SND.
+        distances: float64 ``[pairs]``.
+        chosen: Of many graphs, from :func:`~paper.shared.draws.indicators`.
+        p: Probability of a pair.
+    """
+    values = estimate(chosen, distances, p).numpy()
+    draws, total = chosen.shape
+    mean, variance = float(values.mean()), float(values.var(ddof=1))
+    se = math.sqrt(variance / draws)
+    exact_variance = (1 - p) / p * float(distances.square().sum()) / total**2
+    # The variance of a sample variance, from the fourth moment.
+    spread = math.sqrt(max(0.0, float(((values - mean) ** 4).mean()) - variance**2) / draws)
+    counts = chosen.sum(0).numpy()
+    inclusion_chi2 = float(((counts - draws * p) ** 2).sum() / (draws * p * (1 - p)))
+    ratios = (variance / exact_variance, spread / exact_variance)
+    empty = float((chosen.sum(1) == 0).double().mean())
+    return Estimates(p, mean, se, (mean - exact) / se, variance, exact_variance, *ratios, inclusion_chi2, empty)
+
+
+def enumerate_bias(behavior: Gaussian) -> float:
+    """Return the expectation over every graph on the first four agents, at every probability, relative to their SND."""
+    few = Gaussian(behavior.loc[..., :SMALL, :], behavior.scale[..., :SMALL, :])
+    exact, complete = float(snd(few)), graphs.complete(SMALL)
+    largest = 0.0
+    for p in PROBABILITIES:
+        expectation = 0.0
+        for picks in itertools.product((False, True), repeat=complete.pairs):
+            edges = complete.edges[torch.tensor(picks)]
+            graph = Graph(SMALL, edges, inclusion=p, sampling=Sampling.INDEPENDENT)
+            chance = p**graph.m * (1 - p) ** (graph.pairs - graph.m)
+            expectation += chance * float(horvitz_thompson(few, graph))
+        largest = max(largest, abs(expectation / exact - 1))
+    return largest
+
+
+def cancellation_error(behavior: Gaussian, graph: Graph) -> float:
+    """Return how much Graph-SND with weights 1/p differs from the plain mean over the edges (Remark 8)."""
+    if graph.m == 0 or graph.inclusion is None:
+        return 0.0
+    weighted = Graph(graph.n, graph.edges, torch.full((graph.m,), 1 / graph.inclusion, dtype=torch.float64))
+    return abs(float(graph_snd(behavior, weighted)) - float(edge_distances(behavior, graph).mean()))
+
+
+def summarise(data: Data) -> Numbers:
+    """Return the numbers of a run."""
+    cells = [cell for team in data.teams for cell in team.cells]
+    return Numbers(
+        covering_cells=Number(sum(abs(cell.z) <= Z95 for cell in cells)),
+        largest_z=Number.range(abs(cell.z) for cell in cells),
+        variance_times_p_ratio=_variance_times_p(cells),
+        enumerated_bias=Number(max(team.enumerated_bias for team in data.teams)),
+        cancellation_error=Number(max(cell.cancellation_error for cell in cells)),
+    )
+
+
+def _variance_times_p(cells: list[Cell]) -> Number:
+    """Compare p Var at the largest p with that at the smallest, variances in units of each team's exact ones."""
+
+    def pool(p: float) -> tuple[float, float]:
+        mine = [cell for cell in cells if cell.p == p]
+        mean = sum(cell.variance_ratio for cell in mine) / len(mine)
+        return mean, math.sqrt(sum(cell.variance_ratio_error**2 for cell in mine)) / len(mine) / mean
+
+    low, high = min(cell.p for cell in cells), max(cell.p for cell in cells)
+    (first, first_error), (last, last_error) = pool(low), pool(high)
+    # p times the exact variance is (1 - p) times what does not depend on p.
+    value = last * (1 - high) / (first * (1 - low))
+    return Number.around(value, Z95 * value * math.hypot(first_error, last_error), "95% interval")
+
+
+def draw(data: Data) -> Figure:
+    """Draw the mean estimates relative to SND, a panel for each checkpoint, and their variance against p."""
+    with style():
+        figure = new_figure(12.4, 4.2)
+        left, middle, right = figure.subplots(1, 3)
+        middle.sharey(left)
+        for ax, team in zip((left, middle), data.teams, strict=True):
+            _draw_means(ax, team, (data.draws, data.long))
+        left.set_ylabel("mean estimate / SND")
+        _draw_variances(right, data.teams)
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=3)
+        return figure
+
+
+def _draw_means(ax: Axes, team: Team, draws: tuple[int, int]) -> None:
+    ax.axhline(1, color=TRUTH, linestyle="--", linewidth=1.2, label="SND, all pairs")
+    looks = (("o", ESTIMATE, -0.1, team.cells), ("s", GREEN, 0.14, [cell.long for cell in team.cells]))
+    for count, (marker, colour, shift, cells) in zip(draws, looks, strict=True):
+        means, half = (np.asarray([(c.mean, Z95 * c.se) for c in cells]) / team.snd).T
+        label = f"mean of {count:,} graphs, 95% interval"
+        at = np.arange(len(cells)) + shift
+        ax.errorbar(at, means, half, fmt=marker, markersize=5, color=colour, capsize=3, label=label)
+    for x, cell in enumerate(team.cells):
+        top = max((cell.mean + Z95 * cell.se) / team.snd, 1.0)
+        ax.annotate(f"z = {cell.z:+.2f}", (x, top), (0, 4), textcoords="offset points", ha="center", fontsize=9)
+    ax.set_xticks(range(len(team.cells)), [f"{cell.p:g}" for cell in team.cells])
+    ax.set_xlim(-0.6, len(team.cells) - 0.4)
+    ax.margins(y=0.3)
+    ax.set(xlabel="probability p of a pair", title=f"Iteration {team.iteration},  SND {team.snd:.4f}")
+
+
+def _draw_variances(ax: Axes, teams: list[Team]) -> None:
+    p = np.linspace(0.08, 0.82, 200)
+    ax.plot(p, (1 - p) / p, color=TRUTH, linewidth=1.4, label="exact: $(1-p)/p$")
+    ax.plot(p, 1 / p, color=MUTED, linewidth=1.2, linestyle=(0, (4, 2)), label="the paper: $1/p$")
+    # Open and larger, so that two checkpoints that agree are both seen.
+    looks: tuple[dict[str, Any], ...] = (
+        {"fmt": "o", "color": BLUE, "markersize": 5},
+        {"fmt": "s", "color": GREEN, "markersize": 9, "markerfacecolor": "none"},
+    )
+    for team, look in zip(teams, looks, strict=True):
+        # In units of the sum of squares, the exact variance is (1 - p)/p.
+        units = [(1 - cell.p) / cell.p for cell in team.cells]
+        means = [cell.variance_ratio * unit for cell, unit in zip(team.cells, units, strict=True)]
+        half = [Z95 * cell.variance_ratio_error * unit for cell, unit in zip(team.cells, units, strict=True)]
+        label = f"measured, iteration {team.iteration}"
+        ax.errorbar([cell.p for cell in team.cells], means, half, capsize=3, label=label, **look)
+    ylabel = r"variance $\cdot\ |P|^2 /\ \sum d^2$"
+    ax.set(yscale="log", xlabel="probability p of a pair", ylabel=ylabel, title="Variance")
+    ax.grid()
+    ax.legend(loc="lower left")
+
+
+EXPERIMENT = Experiment("unbiasedness", "Horvitz-Thompson estimates of eight agents' SND", run, draw, Data, Numbers)
