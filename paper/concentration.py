@@ -174,9 +174,9 @@ def describe_errors(errors: Tensor, distances: Tensor, m: int, direct_difference
     low, middle, high = _quantile(sizes, LEVEL)
     rms = float(errors.square().mean().sqrt())
     exact_sd = float(distances.std(correction=1)) * math.sqrt((1 - m / total) / m)
-    violations = [int((sizes >= radius).sum()) for radius in (hoeffding, serfling)]
-    largest = float(sizes[-1])
-    return Cell(m, hoeffding, serfling, middle, low, high, largest, rms, exact_sd, *violations, direct_difference)
+    beyond_hoeffding, beyond_serfling = (int((sizes >= radius).sum()) for radius in (hoeffding, serfling))
+    radii, spread = (hoeffding, serfling), (middle, low, high, float(sizes[-1]), rms, exact_sd)
+    return Cell(m, *radii, *spread, beyond_hoeffding, beyond_serfling, direct_difference)
 
 
 def _quantile(ordered: NDArray[np.float64], level: float) -> tuple[float, float, float]:

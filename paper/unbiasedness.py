@@ -224,7 +224,8 @@ def draw(data: Data) -> Figure:
 
 def _draw_means(ax: Axes, team: Team, draws: tuple[int, int]) -> None:
     ax.axhline(1, color=TRUTH, linestyle="--", linewidth=1.2, label="SND, all pairs")
-    looks = (("o", ESTIMATE, -0.1, team.cells), ("s", GREEN, 0.14, [cell.long for cell in team.cells]))
+    short: list[Estimates] = [*team.cells]
+    looks = (("o", ESTIMATE, -0.1, short), ("s", GREEN, 0.14, [cell.long for cell in team.cells]))
     for count, (marker, colour, shift, cells) in zip(draws, looks, strict=True):
         means, half = (np.asarray([(c.mean, Z95 * c.se) for c in cells]) / team.snd).T
         label = f"mean of {count:,} graphs, 95% interval"

@@ -31,6 +31,7 @@ class Timing:
     mean_s: float
     seconds: list[float] = field(default_factory=list)  # of every trial
     pairs: list[int] = field(default_factory=list)  # that the call looked at in every trial
+    whole: float = 1.0  # by which seconds are multiplied where a part of the work was timed
 
     @classmethod
     def of(cls, seconds: list[float], pairs: list[int]) -> Timing:
@@ -45,8 +46,9 @@ class Timing:
         return cls(median, q1, q3, statistics.fmean(seconds), seconds, pairs)
 
     def number(self, factor: float = 1.0, unit: str = "s") -> Number:
-        """Return the median with the quartiles, in seconds times ``factor``."""
-        return Number(factor * self.median_s, factor * self.q1_s, factor * self.q3_s, unit, "quartiles")
+        """Return the median of the whole work with its quartiles, in seconds times ``factor``."""
+        median, q1, q3 = (factor * (seconds * self.whole) for seconds in (self.median_s, self.q1_s, self.q3_s))
+        return Number(median, q1, q3, unit, "quartiles")
 
 
 @dataclass(frozen=True)

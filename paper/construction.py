@@ -1,0 +1,225 @@
+r"""How long the graphs themselves take to draw or to find, beside the metric that they are drawn for.
+
+The complexity proposition counts distances and leaves the graph out; the paper's table puts a time on it. Here the
+builders take turns, and after them the metric on as many agents, which would empty their caches:
+:func:`graphsnd.snd` over all pairs, :func:`graphsnd.graph_snd` on a graph that is there already, and the Python loop
+over all pairs. All have one thread. Edge budgets are matched,
+:math:`|E| = nd/2` with :math:`d = \lceil \log_2 n \rceil`: the Bernoulli graph has them on average, the nearest-
+neighbour graph, the undirected union with k = d, a few more. The row of 10 000 agents is not in the paper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from graphsnd import graphs
+from graphsnd.behavior import Gaussian
+from graphsnd.plots.provenance import processor_name
+from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, VERMILLION, new_figure, style
+from paper.cells import Cells
+from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.shared.calls import Call, fused_call, loop_call
+from paper.shared.drawing import error_bars, make_log
+from paper.shared.pairloop import Answers, all_pairs, loop_mean
+from paper.shared.rollouts import one_thread
+from paper.shared.stopwatch import CPU, Conditions, Timing, take_turns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SEED, ACTIONS, OBSERVATIONS = 0, 2, 4096
+LOOP_AGENTS, LOOP_PAIRS, WARM_CALLS = 20, 100, 3
+LARGE = 500
+# The paper's table of medians, in milliseconds: what ours are divided by, never a result.
+PAPER_MS: dict[str, dict[int, float]] = {
+    "bernoulli": {50: 0.016, 100: 0.036, 500: 0.875},
+    "uniform": {50: 0.014, 100: 0.022, 500: 0.440},
+    "regular": {50: 0.159, 100: 0.345, 500: 2.352},
+    "knn": {50: 0.370, 100: 0.734, 500: 4.091},
+}
+BUILDERS = tuple(PAPER_MS)
+ORDER = ("uniform", "bernoulli", "regular", "knn")  # of the table, the fastest first
+# What each call is called in the figure, colour, marker and line.
+LOOKS = {
+    "loop": ("SND, Python loop", MUTED, "X", "--"),
+    "snd": ("SND, graphsnd", VERMILLION, "D", "--"),
+    "graph_snd": ("Graph-SND, graphsnd", INK, "P", "--"),
+    "knn": ("exact nearest neighbours", PURPLE, "v", "-"),
+    "regular": ("random regular", BLUE, "o", "-"),
+    "bernoulli": ("Bernoulli", ORANGE, "s", "-"),
+    "uniform": ("uniform sample", GREEN, "^", "-"),
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """A team size, its degree, and how it is timed."""
+
+    n: int
+    degree: int
+    trials: int
+    metric_trials: int = 20
+    observations: int = OBSERVATIONS  # of the fused calls, whose time is scaled up where there are fewer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row(Size):
+    """One size, timed."""
+
+    before: Conditions
+    after: Conditions
+    calls: dict[str, Timing]  # of every builder, and of "snd", "graph_snd" and "loop"
+
+
+@dataclass(frozen=True)
+class Data:
+    """All sizes."""
+
+    sizes: list[Row]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the claims are compared with; nothing without the paper's sizes."""
+
+    knn_seconds_n500: Number | None = None
+    slowest_over_metric_n500: Number | None = None
+    slowest_over_fused_n500: Number | None = None
+    builders_in_order: Number | None = None
+    bernoulli_over_paper: Number | None = None
+    uniform_over_paper: Number | None = None
+    regular_over_paper: Number | None = None
+    knn_over_paper: Number | None = None
+
+
+_TABLE = (Size(50, 6, 50), Size(100, 7, 50), Size(500, 9, 20))
+SIZES: dict[Scale, Sequence[Size]] = {
+    Scale.SMOKE: (Size(50, 6, 3, 3, 256), Size(100, 7, 3, 3, 256)),
+    Scale.LAPTOP: (*_TABLE, Size(10_000, 14, 20, 3, 16)),
+    Scale.PAPER: (*_TABLE, Size(10_000, 14, 20, 5, 16)),
+}
+
+
+def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+    """Time builders and metric at every size, on the CPU."""
+    rows = [
+        cells.get(f"n={size.n}", {**asdict(size), "maker": processor_name()}, partial(measure, size), Row)
+        for size in SIZES[scale]
+    ]
+    return Outcome(Data(rows), summarise(rows), (SEED,))
+
+
+def measure(size: Size) -> Row:
+    """Time the builders and then the metric at one size, with one thread.
+
+    Example:
+        >>> calls = measure(Size(50, 6, 2, 2, 16)).calls
+        >>> calls["regular"].pairs, calls["snd"].whole, calls["loop"].whole
+        ([150, 150], 256.0, 12.25)
+    """
+    parts = OBSERVATIONS / size.observations
+    whole = {"snd": parts, "graph_snd": parts, "loop": math.comb(size.n, 2) / LOOP_PAIRS}
+    with one_thread():
+        before = Conditions.now(CPU)
+        timed = take_turns(builder_calls(size), trials=size.trials, warm=WARM_CALLS)
+        timed |= take_turns(metric_calls(size), trials=size.metric_trials, warm=WARM_CALLS)
+        calls = {name: replace(timing, whole=whole.get(name, 1.0)) for name, timing in timed.items()}
+        return Row(**vars(size), before=before, after=Conditions.now(CPU), calls=calls)
+
+
+def builder_calls(size: Size) -> dict[str, Call]:
+    """Return the paper's four builders; positions are standard normal, with one dimension for each action."""
+    n, edges = size.n, size.n * size.degree // 2
+    generator = torch.Generator().manual_seed(SEED)
+    positions = torch.randn(n, ACTIONS, generator=generator)
+    return {
+        "bernoulli": lambda: graphs.bernoulli(n, edges / math.comb(n, 2), seed=generator).m,
+        "uniform": lambda: graphs.uniform(n, edges, seed=generator).m,
+        "regular": lambda: graphs.random_regular(n, size.degree, seed=generator).m,
+        "knn": lambda: graphs.knn(positions, size.degree).m,
+    }
+
+
+def metric_calls(size: Size) -> dict[str, Call]:
+    """Return what the graphs are drawn for. The loop is timed on pairs of a few agents: each pair is like any other."""
+    generator = torch.Generator().manual_seed(SEED)
+    team, few = (_team(n, o, generator) for n, o in ((size.n, size.observations), (LOOP_AGENTS, OBSERVATIONS)))
+    graph = graphs.random_regular(size.n, size.degree, seed=SEED)
+    pairs = all_pairs(LOOP_AGENTS)[:LOOP_PAIRS].tolist()
+    return {
+        "snd": fused_call(team),
+        "graph_snd": fused_call(team, lambda: graph),
+        "loop": loop_call(partial(loop_mean, Answers.of(few)), lambda: pairs),
+    }
+
+
+def _team(n: int, observations: int, generator: torch.Generator) -> Gaussian:
+    shape = (observations, n, ACTIONS)
+    return Gaussian(torch.randn(shape, generator=generator), torch.rand(shape, generator=generator) + 0.1)
+
+
+def summarise(rows: Sequence[Row]) -> Numbers:
+    """Return the numbers of a run."""
+    calls = {row.n: row.calls for row in rows}
+    if not set(PAPER_MS["knn"]) <= set(calls):
+        return Numbers()
+    ranked = (sorted(BUILDERS, key=lambda name: calls[n][name].number().value) for n in PAPER_MS["knn"])
+    over_paper = {}
+    for name, table in PAPER_MS.items():
+        ratios = [1000 * calls[n][name].number().value / paper for n, paper in table.items()]
+        over_paper[f"{name}_over_paper"] = Number.range(ratios, "sizes", unit="x")
+    return Numbers(
+        knn_seconds_n500=calls[LARGE]["knn"].number(),
+        slowest_over_metric_n500=_slowest_over(calls[LARGE], "loop"),
+        slowest_over_fused_n500=_slowest_over(calls[LARGE], "snd"),
+        builders_in_order=Number(sum(tuple(names) == ORDER for names in ranked), kind="of 3 sizes"),
+        **over_paper,
+    )
+
+
+def _slowest_over(calls: dict[str, Timing], metric: str) -> Number:
+    """Return the slowest builder over the metric; the ends divide a quartile by the opposite one."""
+    above, below = max((calls[name] for name in BUILDERS), key=lambda one: one.number().value), calls[metric]
+    ends = above.q1_s / (below.q3_s * below.whole), above.q3_s / (below.q1_s * below.whole)
+    value = above.median_s / (below.median_s * below.whole)  # builders are timed whole
+    return Number(value, *ends, kind="quartile over opposite quartile")
+
+
+def draw(data: Data) -> Figure:
+    """Draw time against team size, with quartiles: builders beside the paper's, and builders beside the metric."""
+    with style():
+        figure = new_figure(9.8, 5.3)
+        left, right = figure.subplots(1, 2)
+        table = [row for row in data.sizes if row.n in PAPER_MS["knn"]]
+        _draw_times(left, table, BUILDERS, "Builders: here (full), in the paper (open)")
+        for name in BUILDERS:
+            _, colour, marker, _ = LOOKS[name]
+            look: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "linewidth": 0.9, "markersize": 5.5}
+            paper = [PAPER_MS[name][row.n] for row in table]
+            left.plot([row.n for row in table], paper, marker, linestyle=":", zorder=2, **look)
+        _draw_times(right, data.sizes, LOOKS, "Builders beside a call of the metric")
+        for ax, rows in ((left, table), (right, data.sizes)):
+            make_log(ax, None, x=[row.n for row in rows])
+        figure.legend(*right.get_legend_handles_labels(), ncols=4, loc="outside lower center")
+        return figure
+
+
+def _draw_times(ax: Axes, rows: list[Row], names: Iterable[str], title: str) -> None:
+    for name in names:
+        label, colour, marker, line = LOOKS[name]
+        numbers = [row.calls[name].number(1000) for row in rows]
+        error_bars(ax, [row.n for row in rows], numbers, color=colour, marker=marker, linestyle=line, label=label)
+    threads = rows[0].before.threads
+    ylabel = f"time, median and quartiles, {threads} thread{'s' * (threads > 1)}  [ms]"
+    ax.set(title=title, xlabel="agents, n", ylabel=ylabel)
+    ax.grid()
+
+
+EXPERIMENT = Experiment("construction", "Time to build a graph, beside the metric on it", run, draw, Data, Numbers)

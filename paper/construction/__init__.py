@@ -1,5 +1,0 @@
-"""How long graphs take to build."""
-
-from paper.construction.run import EXPERIMENT
-
-__all__ = ["EXPERIMENT"]

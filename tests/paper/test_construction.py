@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from paper.cells import Cells
+from paper.construction import (
+    BUILDERS,
+    EXPERIMENT,
+    ORDER,
+    PAPER_MS,
+    SIZES,
+    Data,
+    Numbers,
+    Row,
+    Size,
+    builder_calls,
+    measure,
+    metric_calls,
+    summarise,
+)
+from paper.experiment import Scale
+from paper.shared.stopwatch import Conditions, Timing
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Data:
+    outcome = EXPERIMENT.run(Scale.SMOKE, Cells(tmp_path_factory.mktemp("cells")))
+    assert outcome.numbers == Numbers()  # without n = 500 nothing is decided
+    return outcome.data
+
+
+def made(factor: float, **metric: float) -> list[Row]:
+    """Rows in which every builder takes the paper's time, multiplied."""
+    rows = []
+    for n in (50, 100, 500):
+        times = {name: factor * PAPER_MS[name][n] / 1000 for name in BUILDERS} | metric
+        calls = {
+            name: Timing(t, 0.9 * t, 1.2 * t, t, whole=10.0 if name == "loop" else 1.0) for name, t in times.items()
+        }
+        rows.append(Row(n, 1, 1, before=Conditions(1), after=Conditions(1), calls=calls))
+    return rows
+
+
+def test_sizes_are_those_of_the_paper_and_one_more() -> None:
+    for scale in (Scale.LAPTOP, Scale.PAPER):
+        table = [(size.n, size.degree) for size in SIZES[scale]]
+        assert table == [(50, 6), (100, 7), (500, 9), (10_000, 14)]
+        assert all(degree == math.ceil(math.log2(n)) for n, degree in table)
+        assert [size.trials for size in SIZES[scale]][:3] == [50, 50, 20]
+
+
+def test_budgets_are_matched() -> None:
+    size = Size(60, 6, 1)
+    calls = builder_calls(size)
+    assert {calls["uniform"](), calls["regular"]()} == {180}
+    drawn = [calls["bernoulli"]() for _ in range(100)]
+    p = 6 / 59
+    assert sum(drawn) / 100 == pytest.approx(180, abs=5 * (1770 * p * (1 - p) / 100) ** 0.5)
+    assert 180 <= calls["knn"]() <= 360
+    assert set(calls) == set(BUILDERS) == set(ORDER)
+
+
+def test_pairs_of_the_metric() -> None:
+    calls = metric_calls(Size(30, 4, 1, 1, 8))
+    assert {name: call() for name, call in calls.items()} == {"snd": 435, "graph_snd": 60, "loop": 100}
+
+
+def test_data(smoke: Data) -> None:
+    assert [row.n for row in smoke.sizes] == [size.n for size in SIZES[Scale.SMOKE]]
+    for row in smoke.sizes:
+        assert list(row.calls) == [*BUILDERS, "snd", "graph_snd", "loop"]
+        for name, one in row.calls.items():
+            assert len(one.seconds) == (row.trials if name in BUILDERS else row.metric_trials)
+        assert row.calls["snd"].whole == 4096 / row.observations
+        assert row.calls["loop"].whole == math.comb(row.n, 2) / 100
+        assert row.before.threads == 1
+
+
+def values(numbers: Numbers) -> dict[str, float]:
+    return {name: number.value for name, number in vars(numbers).items()}
+
+
+def test_numbers_of_the_papers_own_times() -> None:
+    numbers = summarise(made(1.0, loop=0.1, snd=0.02, graph_snd=0.001))
+    found = values(numbers)
+    assert found["knn_seconds_n500"] == pytest.approx(0.004091)
+    assert found["slowest_over_metric_n500"] == pytest.approx(0.004091 / 1.0)
+    assert found["slowest_over_fused_n500"] == pytest.approx(0.004091 / 0.02)
+    fused = numbers.slowest_over_fused_n500
+    assert fused is not None
+    assert (fused.low, fused.high) == pytest.approx((0.75 * 0.004091 / 0.02, 4 / 3 * 0.004091 / 0.02))
+    assert found["builders_in_order"] == 3
+    assert all(found[f"{name}_over_paper"] == pytest.approx(1) for name in BUILDERS)
+
+
+def test_numbers_of_other_times() -> None:
+    rows = made(3.0, loop=0.1, snd=0.02, graph_snd=0.001)
+    rows[0].calls["uniform"] = Timing(1.0, 1.0, 1.0, 1.0)
+    numbers = summarise(rows)
+    found = values(numbers)
+    assert found["builders_in_order"] == 2
+    assert found["uniform_over_paper"] == pytest.approx(1000 / 0.014)
+    assert numbers.uniform_over_paper is not None
+    assert numbers.uniform_over_paper.low == pytest.approx(3)
+    assert found["regular_over_paper"] == pytest.approx(3)
+
+
+def test_threads_are_given_back() -> None:
+    before = torch.get_num_threads()
+    measure(Size(10, 2, 1, 1, 8))
+    assert torch.get_num_threads() == before
+
+
+def test_figure(smoke: Data) -> None:
+    figure = EXPERIMENT.figure(smoke)
+    assert [ax.get_xlabel() for ax in figure.axes] == ["agents, n"] * 2
+    figure.canvas.draw()
