@@ -1,20 +1,24 @@
 """One set of autograd functions for all compiled backends.
 
 A backend is a class of raw operations on detached tensors, forward and backward; here they become differentiable.
-Each backend sees to it that squares stay inside the floating range, for values of any magnitude.
+Each backend keeps squares inside the floating range, for values of any magnitude.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from graphsnd.behavior import Norm, Points
-from graphsnd.kernels.pairfunctions import HOMOGENEOUS, unit_scale
 
-Tensor = torch.Tensor
+Operation = Callable[..., Tensor]
+
+# The norms that have compiled kernels, and the numbers by which these know them.
+CODES = {Norm.EUCLIDEAN: 0, Norm.HALF_L1: 1, Norm.SQRT_JS: 2}
 
 
 class RawOperations(Protocol):
@@ -53,7 +57,7 @@ class RawOperations(Protocol):
 
 
 class _PairTotals(torch.autograd.Function):
-    """Each total depends on its own observation only, so its gradient can be had in the same visit of the pairs.
+    """Totals with their gradient from one visit of the pairs, since each total depends on its own observation only.
 
     That is cheaper than a second visit on the way back, which would have to compute every distance again.
     """
@@ -73,65 +77,25 @@ class _PairTotals(torch.autograd.Function):
         return slopes * grad.to(slopes.dtype).reshape(-1, 1, 1), None, None
 
 
-class _PairMatrix(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, norm: Norm, weight: Tensor, raw: RawOperations) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        ctx.norm, ctx.raw = norm, raw
-        return raw.pair_matrix(x.detach(), norm, weight)
+class _Sums(torch.autograd.Function):
+    """Sums whose gradient is computed by a second visit of the pairs, on the way back.
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        x, weight = ctx.saved_tensors
-        # d(i, j) stands in two places of the matrix; the kernels visit each pair once.
-        return ctx.raw.pair_matrix_backward(x, ctx.norm, weight, grad + grad.T), None, None, None
+    ``forward_sums(x, norm, *tensors)`` are the sums, ``backward_sums(x, norm, *tensors, grad)`` the gradient.
+    """
 
-
-class _EdgeSums(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, raw: RawOperations) -> Tensor:
-        ctx.save_for_backward(x, edges, weight)
-        ctx.norm, ctx.raw = norm, raw
-        return raw.edge_sums(x.detach(), norm, edges, weight)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
-        x, edges, weight = ctx.saved_tensors
-        return ctx.raw.edge_sums_backward(x, ctx.norm, edges, weight, grad), None, None, None, None
-
-
-class _EdgeTotals(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, norm: Norm, edges: Tensor, coefficient: Tensor | None, raw: RawOperations
+        ctx: Any, x: Tensor, norm: Norm, forward_sums: Operation, backward_sums: Operation, *tensors: Tensor | None
     ) -> Tensor:
-        ctx.save_for_backward(x, edges, coefficient)
-        ctx.norm, ctx.raw = norm, raw
-        return raw.edge_totals(x.detach(), norm, edges, coefficient)
+        ctx.save_for_backward(x, *tensors)
+        ctx.norm, ctx.backward_sums = norm, backward_sums
+        return forward_sums(x.detach(), norm, *tensors)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
-        x, edges, coefficient = ctx.saved_tensors
-        if coefficient is None:
-            coefficient = torch.ones(edges.shape[0], dtype=grad.dtype, device=grad.device)
-        return ctx.raw.edge_sums_backward(x, ctx.norm, edges, grad, coefficient), None, None, None, None
-
-
-class _ObservationEdges(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, norm: Norm, edges: Tensor, raw: RawOperations) -> Tensor:
-        ctx.save_for_backward(x, edges)
-        ctx.norm, ctx.raw = norm, raw
-        return raw.observation_edges(x.detach(), norm, edges)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
-        x, edges = ctx.saved_tensors
-        return ctx.raw.observation_edges_backward(x, ctx.norm, edges, grad), None, None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, *tensors = ctx.saved_tensors
+        return ctx.backward_sums(x, ctx.norm, *tensors, grad), None, None, None, *(None for _ in tensors)
 
 
 class Differentiable:
@@ -148,21 +112,30 @@ class Differentiable:
 
     def pair_matrix(self, points: Points, weight: Tensor) -> Tensor:
         """Weighted sum of distance matrices."""
-        return _PairMatrix.apply(points.values, points.norm, weight, self.raw)
+        return _Sums.apply(points.values, points.norm, self.raw.pair_matrix, self._pair_matrix_backward, weight)
 
     def edge_sums(self, points: Points, edges: Tensor, weight: Tensor) -> Tensor:
         """Weighted sum over observations along each edge."""
-        return _EdgeSums.apply(points.values, points.norm, edges, weight, self.raw)
+        raw = self.raw
+        return _Sums.apply(points.values, points.norm, raw.edge_sums, raw.edge_sums_backward, edges, weight)
 
     def edge_totals(self, points: Points, edges: Tensor, coefficient: Tensor | None) -> Tensor:
         """Sum over edges of coefficient times distance, for each observation."""
-        return _EdgeTotals.apply(points.values, points.norm, edges, coefficient, self.raw)
+        backward = self._edge_totals_backward
+        return _Sums.apply(points.values, points.norm, self.raw.edge_totals, backward, edges, coefficient)
 
     def observation_edges(self, points: Points, edges: Tensor) -> Tensor:
         """Distances along each observation's own edges."""
-        return _ObservationEdges.apply(points.values, points.norm, edges, self.raw)
+        raw = self.raw
+        return _Sums.apply(points.values, points.norm, raw.observation_edges, raw.observation_edges_backward, edges)
 
+    def _pair_matrix_backward(self, x: Tensor, norm: Norm, weight: Tensor, grad: Tensor) -> Tensor:
+        # d(i, j) stands in two places of the matrix; the kernels visit each pair once.
+        return self.raw.pair_matrix_backward(x, norm, weight, grad + grad.T)
 
-def scale_of(x: Tensor, norm: Norm) -> Tensor:
-    """The unit to divide by before squaring, 1 for norms that do not square."""
-    return unit_scale(x) if norm in HOMOGENEOUS else torch.ones((), dtype=x.dtype, device=x.device)
+    def _edge_totals_backward(
+        self, x: Tensor, norm: Norm, edges: Tensor, coefficient: Tensor | None, grad: Tensor
+    ) -> Tensor:
+        if coefficient is None:
+            coefficient = torch.ones(edges.shape[0], dtype=grad.dtype, device=grad.device)
+        return self.raw.edge_sums_backward(x, norm, edges, grad, coefficient)

@@ -12,12 +12,12 @@ from typing import Protocol
 
 import torch
 
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior import Points
 from graphsnd.errors import InputError
 from graphsnd.kernels import reference, separable
+from graphsnd.kernels.autograd import CODES
 
 COMPILED = {"gpu": "triton", "cpu": "numba"}  # backend and the package it needs
-COMPILED_NORMS = frozenset({Norm.EUCLIDEAN, Norm.HALF_L1, Norm.SQRT_JS})
 MAX_FEATURES = {"gpu": 128, "cpu": 4096}  # the GPU unrolls some loops over features
 SMALL = 1 << 16  # pair-features below which plain torch is done before a compiled kernel has loaded
 
@@ -42,7 +42,7 @@ class Backend(Protocol):
 
 
 def pair_totals(points: Points, *, backend: str = "auto") -> torch.Tensor:
-    """Sum over all pairs i < j, for each observation: ``[observations]``, float64, differentiable.
+    """Return the sum over all pairs i < j, for each observation: ``[observations]``, float64, differentiable.
 
     Under ``auto``, separable norms are summed by sorting, in O(n log n).
     """
@@ -106,7 +106,7 @@ def obstacle(backend: str, points: Points) -> str | None:
         return "the points are not on a CUDA device"
     if backend == "cpu" and values.device.type != "cpu":
         return "the points are not on the CPU"
-    if points.norm not in COMPILED_NORMS:
+    if points.norm not in CODES:
         return f"the {points.norm.value} norm has no compiled kernel"
     if values.shape[2] > MAX_FEATURES[backend]:
         return f"{values.shape[2]} features are more than {MAX_FEATURES[backend]}"

@@ -15,23 +15,23 @@ PairFunction = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def safe_sqrt(squared: torch.Tensor) -> torch.Tensor:
-    """Square root whose gradient at 0 is 0, so that coincident agents exert no pull on each other."""
+    """Return the square root, with gradient 0 at 0, so that coincident agents do not pull on each other."""
     zero = squared <= 0  # not `> 0` denied: NaN must come out as NaN
     return torch.where(zero, 1, squared).sqrt() * ~zero
 
 
 def euclidean(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Difference first, then squares: a matmul form would lose the small distances to cancellation."""
+    """Return the Euclidean distance; a matmul form would lose the small distances to cancellation."""
     return safe_sqrt((x - y).square().sum(dim=-1))
 
 
 def half_l1(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Half the sum of absolute differences."""
+    """Return half the sum of absolute differences."""
     return (x - y).abs().sum(dim=-1) / 2
 
 
 def sqrt_js(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    """Square root of the Jensen-Shannon divergence in nats."""
+    """Return the square root of the Jensen-Shannon divergence in nats."""
     return safe_sqrt(_JensenShannon.apply(*torch.broadcast_tensors(p, q)))
 
 
@@ -73,7 +73,7 @@ class _JensenShannon(torch.autograd.Function):
 
 
 def bures(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """2-Wasserstein distance between Gaussians given as ``[loc, flattened covariance square root]``.
+    """Return the 2-Wasserstein distance between Gaussians given as ``[loc, flattened covariance square root]``.
 
     tr(A + B - 2 (A^1/2 B A^1/2)^1/2) is the smallest ||A^1/2 - B^1/2 R||^2 over orthogonal R. In this form
     nothing cancels, equal covariances give 0 to the last bit in two dimensions, and, R being a minimiser, the
@@ -92,7 +92,7 @@ def bures(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def _rotation_2d(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The rotation R that maximises tr(R a b): its cosine and sine are proportional to two sums."""
+    """Return the rotation R that maximises tr(R a b): its cosine and sine are proportional to two sums."""
     cos = (a * b).sum(dim=(-1, -2))
     upper = a[..., 0, 0] * b[..., 0, 1] + a[..., 0, 1] * b[..., 1, 1]
     lower = a[..., 1, 0] * b[..., 0, 0] + a[..., 1, 1] * b[..., 1, 0]
@@ -124,8 +124,13 @@ PAIR_FUNCTIONS: dict[Norm, PairFunction] = {
 HOMOGENEOUS = frozenset({Norm.EUCLIDEAN, Norm.BURES})  # norms that square, so that scaling guards against overflow
 
 
+def scale_of(values: torch.Tensor, norm: Norm) -> torch.Tensor:
+    """Return the unit to divide by before squaring, 1 for norms that do not square."""
+    return unit_scale(values) if norm in HOMOGENEOUS else torch.ones((), dtype=values.dtype, device=values.device)
+
+
 def unit_scale(values: torch.Tensor) -> torch.Tensor:
-    """A power of two about as large as the largest difference between agents, a 0-dim tensor on the same device.
+    """Return a power of two about as large as the largest difference between agents, a 0-dim tensor on the same device.
 
     Distances are homogeneous, so dividing by it is free of rounding and keeps the squares of 1e-20 and 1e20
     inside float32. The difference counts and not the magnitude: an action that is padded with -3e38 for all

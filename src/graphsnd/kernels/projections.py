@@ -62,8 +62,8 @@ def _counted(x: torch.Tensor, directions: torch.Tensor, shift: torch.Tensor) -> 
 
     a, u, s = (t.contiguous().numpy() for t in (x, directions.to(x.dtype), shift))
     out: Any = np.empty(u.shape[:2])
-    parts = launch.cut(x.shape[0], least=1)
-    launch.spread(lambda i, j: sorting.counted_totals(a, u, s, i, j, out), parts)
+    parts = launch.split_range(x.shape[0], least=1)
+    launch.run_threads(lambda i, j: sorting.counted_totals(a, u, s, i, j, out), parts)
     return torch.from_numpy(out)
 
 
@@ -81,7 +81,7 @@ def _sorted(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
         y.sort(axis=-1)  # NumPy's sort uses vector instructions and leaves the interpreter to other threads
         sorting.weighted(y, first, out)
 
-    launch.spread(share, [(i, min(i + step, x.shape[0])) for i in range(0, x.shape[0], step)])
+    launch.run_threads(share, [(i, min(i + step, x.shape[0])) for i in range(0, x.shape[0], step)])
     return torch.from_numpy(out)
 
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 import torch
 
 from graphsnd.behavior import Points
-from graphsnd.kernels.pairfunctions import HOMOGENEOUS, PAIR_FUNCTIONS, unit_scale
+from graphsnd.kernels.pairfunctions import HOMOGENEOUS, PAIR_FUNCTIONS, scale_of
 
 CHUNK = 1 << 22  # elements of the largest temporary
 
 
 def pair_totals(points: Points) -> torch.Tensor:
-    """Sum of the distances over all pairs i < j, for each observation: ``[observations]``, float64."""
+    """Return the sum of the distances over all pairs i < j, for each observation: ``[observations]``, float64."""
     x, scale, distance = _prepare(points)
     o, n, f = x.shape
 
@@ -26,17 +26,16 @@ def pair_totals(points: Points) -> torch.Tensor:
         d = distance(part[:, start:stop, None], part[:, None, start:])
         return torch.triu(d, diagonal=1).sum(dim=(1, 2), dtype=torch.float64)
 
-    rows = max(1, min(n, CHUNK // (n * f)))
-    step = max(1, CHUNK // (rows * n * f))
+    rows, step = _split_chunks(n, n * f)
     parts = []
     for first in range(0, o, step):
         part = x[first : first + step]
-        parts.append(_add(_lean(block, part, start, start + rows) for start in range(0, n, rows)))
+        parts.append(_add(_run(block, part, start, start + rows) for start in range(0, n, rows)))
     return torch.cat(parts) * scale
 
 
 def pair_matrix(points: Points, weight: torch.Tensor) -> torch.Tensor:
-    """Weighted sum of the distance matrices over observations: ``[agents, agents]``, float64."""
+    """Return the weighted sum of the distance matrices over observations: ``[agents, agents]``, float64."""
     x, scale, distance = _prepare(points)
     o, n, f = x.shape
 
@@ -44,20 +43,17 @@ def pair_matrix(points: Points, weight: torch.Tensor) -> torch.Tensor:
         d = distance(part[:, start:stop, None], part[:, None, :])
         return torch.einsum("oij,o->ij", d.double(), w)
 
-    rows = max(1, min(n, CHUNK // (n * f)))
-    step = max(1, CHUNK // (rows * n * f))
+    rows, step = _split_chunks(n, n * f)
     w = weight.double() * scale
     matrix = [
-        _add(
-            _lean(block, x[at : at + step], w[at : at + step], start, min(start + rows, n)) for at in range(0, o, step)
-        )
+        _add(_run(block, x[at : at + step], w[at : at + step], start, min(start + rows, n)) for at in range(0, o, step))
         for start in range(0, n, rows)
     ]
     return torch.cat(matrix)
 
 
 def edge_sums(points: Points, edges: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Weighted sum over observations of the distance along each edge: ``[edges]``, float64."""
+    """Return the weighted sum over observations of the distance along each edge: ``[edges]``, float64."""
     x, scale, distance = _prepare(points)
     o, _, f = x.shape
 
@@ -67,18 +63,17 @@ def edge_sums(points: Points, edges: torch.Tensor, weight: torch.Tensor) -> torc
 
     if edges.shape[0] == 0:
         return x.reshape(-1)[:0].double()  # still of the graph that autograd walks
-    width = max(1, min(edges.shape[0], CHUNK // f))
-    step = max(1, CHUNK // (width * f))
+    width, step = _split_chunks(edges.shape[0], f)
     w = weight.double() * scale
     sums = [
-        _add(_lean(block, x[at : at + step], w[at : at + step], e) for at in range(0, o, step))
+        _add(_run(block, x[at : at + step], w[at : at + step], e) for at in range(0, o, step))
         for e in edges.split(width)
     ]
     return torch.cat(sums)
 
 
 def edge_totals(points: Points, edges: torch.Tensor, coefficient: torch.Tensor | None) -> torch.Tensor:
-    """Sum over edges of coefficient times distance, for each observation: ``[observations]``, float64."""
+    """Return the sum over edges of coefficient times distance, for each observation: ``[observations]``, float64."""
     x, scale, distance = _prepare(points)
     o, _, f = x.shape
 
@@ -89,15 +84,14 @@ def edge_totals(points: Points, edges: torch.Tensor, coefficient: torch.Tensor |
         return x.reshape(o, -1)[:, :0].sum(dim=1, dtype=torch.float64)  # still of the graph that autograd walks
     if coefficient is None:
         coefficient = x.new_ones(edges.shape[0], dtype=torch.float64)
-    width = max(1, min(edges.shape[0], CHUNK // f))
-    step = max(1, CHUNK // (width * f))
+    width, step = _split_chunks(edges.shape[0], f)
     pieces = list(zip(edges.split(width), coefficient.double().split(width), strict=True))
-    totals = [_add(_lean(block, x[at : at + step], e, c) for e, c in pieces) for at in range(0, o, step)]
+    totals = [_add(_run(block, x[at : at + step], e, c) for e, c in pieces) for at in range(0, o, step)]
     return torch.cat(totals) * scale
 
 
 def observation_edges(points: Points, edges: torch.Tensor) -> torch.Tensor:
-    """Distance along each observation's own edges ``[observations, k, 2]``: ``[observations, k]``, float64."""
+    """Return distances along each observation's own edges ``[observations, k, 2]``: ``[observations, k]``, float64."""
     x, scale, distance = _prepare(points)
     o, _, f = x.shape
 
@@ -106,24 +100,28 @@ def observation_edges(points: Points, edges: torch.Tensor) -> torch.Tensor:
         return distance(part[rows, e[..., 0]], part[rows, e[..., 1]]).double()
 
     step = max(1, CHUNK // max(1, edges.shape[1] * f))
-    parts = [_lean(block, x[at : at + step], edges[at : at + step]) for at in range(0, o, step)]
+    parts = [_run(block, x[at : at + step], edges[at : at + step]) for at in range(0, o, step)]
     return torch.cat(parts) * scale
 
 
 def _prepare(points: Points) -> tuple[torch.Tensor, torch.Tensor, Callable[..., torch.Tensor]]:
     x, distance = points.values, PAIR_FUNCTIONS[points.norm]
-    if points.norm not in HOMOGENEOUS:
-        return x, torch.ones((), dtype=torch.float64, device=x.device), distance
-    scale = unit_scale(x)
-    return x / scale, scale.double(), distance
+    scale = scale_of(x, points.norm)
+    return x / scale if points.norm in HOMOGENEOUS else x, scale.double(), distance
+
+
+def _split_chunks(count: int, size: int) -> tuple[int, int]:
+    """Return how many of ``count`` items of ``size`` elements fit a chunk, and how many observations of those."""
+    items = max(1, min(count, CHUNK // size))
+    return items, max(1, CHUNK // (items * size))
 
 
 def _add(blocks: Iterable[torch.Tensor]) -> torch.Tensor:
     return functools.reduce(torch.add, blocks)
 
 
-def _lean(block: Callable[..., torch.Tensor], *args: torch.Tensor | int) -> torch.Tensor:
-    """Run one chunk, forgetting its temporaries when a gradient will be asked for."""
+def _run(block: Callable[..., torch.Tensor], *args: torch.Tensor | int) -> torch.Tensor:
+    """Run one chunk, without keeping its temporaries when a gradient is needed: they are computed again."""
     if not torch.is_grad_enabled() or not any(isinstance(a, torch.Tensor) and a.requires_grad for a in args):
         return block(*args)
     from torch.utils.checkpoint import checkpoint

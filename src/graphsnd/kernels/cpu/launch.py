@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from graphsnd.behavior import Norm
-from graphsnd.kernels.autograd import scale_of
+from graphsnd.kernels.autograd import CODES
 from graphsnd.kernels.cpu import loops
-from graphsnd.kernels.cpu.loops import EUCLIDEAN, HALF_L1, LANES, SQRT_JS
+from graphsnd.kernels.cpu.loops import LANES
+from graphsnd.kernels.pairfunctions import scale_of
 
-Tensor = torch.Tensor
 Array = npt.NDArray[Any]
 
-CODES = {Norm.EUCLIDEAN: EUCLIDEAN, Norm.HALF_L1: HALF_L1, Norm.SQRT_JS: SQRT_JS}
 FEW = LANES // 4  # observations below which lanes of observations would be mostly padding
 
 
@@ -33,10 +33,10 @@ class Numba:
         def run(inverse: Any) -> Tensor:
             if x.shape[0] < FEW:
                 rows = np.zeros(x.shape[:2])
-                spread(lambda i, j: loops.row_totals(code, a, inverse, i, j, rows), _strips(x.shape[1]))
+                run_threads(lambda i, j: loops.row_totals(code, a, inverse, i, j, rows), _strips(x.shape[1]))
                 return torch.from_numpy(rows.sum(axis=1))
             out = np.empty(x.shape[0])
-            spread(lambda i, j: loops.totals(code, a, inverse, i, j, out), cut(x.shape[0]))
+            run_threads(lambda i, j: loops.totals(code, a, inverse, i, j, out), split_range(x.shape[0]))
             return torch.from_numpy(out)
 
         return _in_range(run, x, norm, terms=x.shape[1] ** 2)
@@ -46,25 +46,25 @@ class Numba:
         a, code, inverse = _array(x), CODES[norm], _inverse(scale)
         if x.shape[0] < FEW:
             out, slopes = np.zeros(x.shape[:2]), np.zeros_like(a)
-            spread(lambda i, j: loops.row_slopes(code, a, inverse, i, j, out, slopes), _strips(x.shape[1]))
+            run_threads(lambda i, j: loops.row_slopes(code, a, inverse, i, j, out, slopes), _strips(x.shape[1]))
             totals = torch.from_numpy(out.sum(axis=1) / 2)
         else:
             out, slopes = np.empty(x.shape[0]), np.empty_like(a)
-            spread(lambda i, j: loops.slopes(code, a, inverse, i, j, out, slopes), cut(x.shape[0]))
+            run_threads(lambda i, j: loops.slopes(code, a, inverse, i, j, out, slopes), split_range(x.shape[0]))
             totals = torch.from_numpy(out)
         return totals * scale, torch.from_numpy(slopes)
 
     def pair_matrix(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:  # noqa: D102
         a, code, inverse, w = _array(x), CODES[norm], _inverse(scale := scale_of(x, norm)), _array(weight.double())
         out = np.zeros((x.shape[1], x.shape[1]))
-        spread(lambda i, j: loops.matrix(code, a, inverse, w, i, j, out), _strips(x.shape[1]))
+        run_threads(lambda i, j: loops.matrix(code, a, inverse, w, i, j, out), _strips(x.shape[1]))
         upper = torch.from_numpy(out)
         return (upper + upper.T) * scale
 
     def pair_matrix_backward(self, x: Tensor, norm: Norm, weight: Tensor, grad: Tensor) -> Tensor:  # noqa: D102
         a, code, inverse = _array(x), CODES[norm], _inverse(scale_of(x, norm))
         w, g, out = _array(weight.double()), _array(grad), np.empty_like(a)
-        spread(lambda i, j: loops.matrix_backward(code, a, inverse, w, g, i, j, out), cut(x.shape[0]))
+        run_threads(lambda i, j: loops.matrix_backward(code, a, inverse, w, g, i, j, out), split_range(x.shape[0]))
         return torch.from_numpy(out)
 
     def edge_sums(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor) -> Tensor:  # noqa: D102
@@ -72,9 +72,9 @@ class Numba:
             return weight.double() @ self.observation_edges(x, norm, edges.expand(x.shape[0], -1, -1))
         a, code, inverse = _array(x), CODES[norm], _inverse(scale := scale_of(x, norm))
         e, w = _array(edges), _array(weight.double())
-        shares = cut(x.shape[0], at_most=torch.get_num_threads())
+        shares = split_range(x.shape[0], at_most=torch.get_num_threads())
         parts = {share: np.zeros(edges.shape[0]) for share in shares}
-        spread(lambda i, j: loops.shared(code, a, inverse, e, w, i, j, parts[i, j]), shares)
+        run_threads(lambda i, j: loops.shared(code, a, inverse, e, w, i, j, parts[i, j]), shares)
         return torch.from_numpy(sum(parts[share] for share in shares)) * scale
 
     def edge_totals(self, x: Tensor, norm: Norm, edges: Tensor, coefficient: Tensor | None) -> Tensor:  # noqa: D102
@@ -86,7 +86,7 @@ class Numba:
 
         def run(inverse: Any) -> Tensor:
             out = np.empty(x.shape[0])
-            spread(lambda i, j: loops.shared_totals(code, a, inverse, e, c, i, j, out), cut(x.shape[0]))
+            run_threads(lambda i, j: loops.shared_totals(code, a, inverse, e, c, i, j, out), split_range(x.shape[0]))
             return torch.from_numpy(out)
 
         if coefficient is not None:  # the size of the sums says nothing about that of the distances
@@ -100,24 +100,26 @@ class Numba:
             return self.observation_edges_backward(x, norm, edges.expand(x.shape[0], -1, -1), own)
         a, code, inverse = _array(x), CODES[norm], _inverse(scale_of(x, norm))
         e, w, g, out = _array(edges), _array(weight.double()), _array(grad.double()), np.empty_like(a)
-        spread(lambda i, j: loops.shared_backward(code, a, inverse, e, w, g, i, j, out), cut(x.shape[0]))
+        run_threads(lambda i, j: loops.shared_backward(code, a, inverse, e, w, g, i, j, out), split_range(x.shape[0]))
         return torch.from_numpy(out)
 
     def observation_edges(self, x: Tensor, norm: Norm, edges: Tensor) -> Tensor:  # noqa: D102
         a, code, inverse = _array(x), CODES[norm], _inverse(scale := scale_of(x, norm))
         e, out = edges.numpy(), np.empty(edges.shape[:2])
-        spread(lambda i, j: loops.own(code, a, inverse, e, i, j, out), cut(x.shape[0], least=1))
+        run_threads(lambda i, j: loops.own(code, a, inverse, e, i, j, out), split_range(x.shape[0], least=1))
         return torch.from_numpy(out) * scale
 
     def observation_edges_backward(self, x: Tensor, norm: Norm, edges: Tensor, grad: Tensor) -> Tensor:  # noqa: D102
         a, code, inverse = _array(x), CODES[norm], _inverse(scale_of(x, norm))
         e, g, out = edges.numpy(), _array(grad), np.zeros_like(a)
-        spread(lambda i, j: loops.own_backward(code, a, inverse, e, g, i, j, out), cut(x.shape[0], least=1))
+        run_threads(
+            lambda i, j: loops.own_backward(code, a, inverse, e, g, i, j, out), split_range(x.shape[0], least=1)
+        )
         return torch.from_numpy(out)
 
 
 def _in_range(run: Callable[[Any], Tensor], x: Tensor, norm: Norm, terms: int) -> Tensor:
-    """Sums of distances, scaled only if their size shows that squares over- or underflowed without it.
+    """Return sums of distances, scaled only if their size shows that squares over- or underflowed without it.
 
     Looking for the largest value first would cost as much as the kernel itself on small teams.
     """
@@ -133,12 +135,12 @@ def _array(x: Tensor) -> Array:
 
 
 def _inverse(scale: Tensor) -> Any:
-    """1 / scale, exact for a power of two, as a NumPy scalar of the points' dtype."""
+    """Return 1 / scale, exact for a power of two, as a NumPy scalar of the points' dtype."""
     return (1 / scale).numpy()[()]
 
 
-def cut(count: int, *, least: int = LANES, at_most: int | None = None) -> list[tuple[int, int]]:
-    """Cut a range into a few shares per thread, none smaller than a full set of lanes."""
+def split_range(count: int, *, least: int = LANES, at_most: int | None = None) -> list[tuple[int, int]]:
+    """Split a range into a few shares per thread, none smaller than a full set of lanes."""
     shares = max(1, min(at_most or 4 * torch.get_num_threads(), count // least))
     step = -(-count // shares)
     step += -step % least
@@ -146,11 +148,11 @@ def cut(count: int, *, least: int = LANES, at_most: int | None = None) -> list[t
 
 
 def _strips(rows: int) -> list[tuple[int, int]]:
-    """Cut the rows of a triangle into strips of one tile, longest first, so that threads end together."""
+    """Split the rows of a triangle into strips of one tile, longest first, so that threads end together."""
     return [(i, min(i + loops.TILE, rows)) for i in range(0, rows, loops.TILE)]
 
 
-def spread(kernel: Callable[[int, int], None], shares: Iterable[tuple[int, int]]) -> None:
+def run_threads(kernel: Callable[[int, int], None], shares: Iterable[tuple[int, int]]) -> None:
     """Run a kernel that releases the interpreter lock on all shares, in torch's number of threads."""
     shares = list(shares)
     if len(shares) == 1 or torch.get_num_threads() == 1:

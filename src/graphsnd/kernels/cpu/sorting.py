@@ -9,7 +9,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-BINS = 2048  # two tables of so many counters stay in a first-level cache
+BINS = 2048  # two tables of this many counters stay in a first-level cache
 PROBE = 32  # agents that show how wide the middle half of the team is
 RESOLVED = 32  # bins that the middle half must span
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import torch
 import triton
+from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from graphsnd.behavior import Norm
-from graphsnd.kernels.autograd import scale_of
+from graphsnd.kernels.autograd import CODES
 from graphsnd.kernels.gpu import edges as edge_kernels
 from graphsnd.kernels.gpu import tiles
-from graphsnd.kernels.gpu.tiles import EUCLIDEAN, HALF_L1, SQRT_JS
+from graphsnd.kernels.pairfunctions import scale_of
 
-Tensor = torch.Tensor
-
-CODES = {Norm.EUCLIDEAN: EUCLIDEAN, Norm.HALF_L1: HALF_L1, Norm.SQRT_JS: SQRT_JS}
 SMALL_TEAM = 32  # agents that fit one tile together
 PROGRAMS = 2048  # enough to fill any GPU several times over
 LANES = 32  # observations side by side for edge totals: one cache line of float32

@@ -8,7 +8,7 @@ weight of that multiply-add.
 import triton
 import triton.language as tl
 
-EUCLIDEAN, HALF_L1, SQRT_JS = 0, 1, 2
+# NORM is a code of graphsnd.kernels.autograd.CODES: 0 Euclidean, 1 half L1, 2 square-root Jensen-Shannon.
 
 
 @triton.jit
