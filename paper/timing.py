@@ -1,0 +1,269 @@
+r"""How long SND takes, on all pairs and on a Bernoulli graph, in a Python loop and in one fused call.
+
+The paper times a loop over pairs, where the graph saves what it leaves out: :math:`\binom{n}{2} / |E| \approx 1/p`.
+Here that loop takes turns with :func:`graphsnd.snd` and :func:`graphsnd.graph_snd`, the graph drawn inside the timed
+part and the result read at its end. Teams are freshly initialised policies on 4096 observations that all of them
+answer; on n * 4096, those of all agents, on a CPU at n = 4, 8 and 16. There the paper has trained policies, but a time
+depends on shapes, not on weights. On a CPU all calls have one thread: small operations gain nothing from a second one,
+and wait for it wherever its core is busy.
+
+A machine with a GPU times both. Others read, at paper scale, the GPU's part from ``timing/gpu.json`` in the folder of
+results: the file that this experiment wrote on such a machine, under another name.
+
+A speed-up is a ratio of mean times, full over sampled, in the same trials; see
+:func:`~paper.shared.stopwatch.speedup`.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphsnd import graphs
+from graphsnd.behavior import Gaussian
+from graphsnd.errors import InputError
+from graphsnd.plots.provenance import collect_provenance
+from paper.cells import Cells
+from paper.expanders.ablation import OBSERVATION_SEED, POLICY_SEED, initial_team
+from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.rows import decode
+from paper.shared.calls import Call, fused_call, loop_call
+from paper.shared.pairloop import Answers, all_pairs, loop_mean, some_pairs
+from paper.shared.rollouts import one_thread
+from paper.shared.stopwatch import CPU, Conditions, Timing, speedup, take_turns
+from paper.store import read_result
+from paper.timing_figure import draw
+
+GRAPH_SEED = 44
+WARM_CALLS, WARM_PAIRS = 3, 50
+TENTH, OTHERS = (0.1,), (0.25, 0.5, 0.75, 1.0)
+SMALL, LARGE = (4, 8, 16), (100, 250, 500)  # sizes of the claims about the CPU and about the GPU
+GPU_FILE = Path("timing") / "gpu.json"
+
+
+@dataclass(frozen=True)
+class Size:
+    """A team size and how it is timed."""
+
+    n: int
+    observations: int = 4096
+    trials: int = 20  # of the loop
+    chances: tuple[float, ...] = (*TENTH, *OTHERS)  # of a pair
+    once: tuple[float, ...] = ()  # more of them, for which the loop is timed once
+    fused_trials: int = 20  # of the fused calls; where more, these go on alone
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row(Size):
+    """One size, timed."""
+
+    before: Conditions
+    after: Conditions
+    calls: dict[str, Timing]  # "loop, all pairs", "loop, p=0.1", "fused, all pairs" and so on
+
+    def ratio(self, above: str, below: str) -> Number:
+        """Return how many times faster the second call is in the same trials."""
+        return speedup(self.calls[above].seconds, self.calls[below].seconds)
+
+    def sampled(self, way: str, p: float) -> Number:
+        """Return the speed-up of a way, ``"loop"`` or ``"fused"``, by sampling."""
+        return self.ratio(f"{way}, all pairs", f"{way}, p={p:g}")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """All sizes on one device."""
+
+    origin: dict[str, Any]  # provenance, for readers of the file
+    sizes: list[Row]
+
+
+@dataclass(frozen=True)
+class Data:
+    """The machines."""
+
+    machines: dict[str, Machine]  # "cpu" and perhaps "gpu"
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the claims are compared with; None for sizes that were not timed."""
+
+    cpu_loop_speedup_p01: Number | None = None
+    cpu_loop_speedup_p1: Number | None = None
+    cpu_loop_step_ratio: Number | None = None
+    cpu_fused_speedup_n100: Number | None = None
+    cpu_exact_fused_advantage_n100: Number | None = None
+    gpu_loop_law_error: Number | None = None
+    gpu_loop_exponent: Number | None = None
+    gpu_loop_seconds_n500: Number | None = None
+    gpu_loop_speedup_n500: Number | None = None
+    gpu_fused_speedup_n500: Number | None = None
+    exact_fused_advantage_n500: Number | None = None
+
+
+def _tiny(n: int) -> Size:
+    return Size(n, 1024, 3, (0.1, 1.0), fused_trials=3)
+
+
+_SMALL = tuple(Size(n, n * 4096) for n in SMALL)
+CPU_SIZES: dict[Scale, Sequence[Size]] = {
+    Scale.SMOKE: (_tiny(4), _tiny(8)),
+    Scale.LAPTOP: (*_SMALL, Size(50, trials=10), Size(100, trials=10)),
+    # Beyond 16 agents the CPU is our addition; at n = 500 a call of the loop takes 20 s.
+    Scale.PAPER: (*_SMALL, Size(50, trials=10), Size(100, trials=10), Size(500, trials=3, chances=TENTH)),
+}
+# The loop takes a tenth of a millisecond for each of the 124 750 pairs at n = 500. The paper's 20 trials at all sizes
+# would take twenty minutes; with fewer trials from n = 64 on they take two, and the times of such long calls differ
+# little.
+GPU_SIZES: dict[Scale, Sequence[Size]] = {
+    Scale.SMOKE: (_tiny(8),),
+    Scale.LAPTOP: (Size(4), Size(16), Size(64, trials=5), Size(100, trials=3)),
+    Scale.PAPER: (
+        *(Size(n) for n in (4, 8, 16, 32)),
+        *(Size(n, trials=5) for n in (64, 100)),
+        *(Size(n, trials=3, chances=TENTH, once=OTHERS) for n in (250, 500)),
+    ),
+}
+
+
+def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+    """Time every size on this machine's CPU, and on its GPU or from the file of a machine that has one."""
+    machines: dict[str, Machine] = {}
+    sources: tuple[str, ...] = ()
+    committed = cells.results / GPU_FILE
+    if torch.cuda.is_available():
+        machines["gpu"] = sweep(GPU_SIZES[scale], torch.device("cuda"), cells)
+    elif scale is Scale.PAPER and committed.exists():
+        machines["gpu"] = decode(Data, read_result(committed).data).machines["gpu"]
+        sources = (f"results/{GPU_FILE.as_posix()}",)
+    machines["cpu"] = sweep(CPU_SIZES[scale], CPU, cells)
+    return Outcome(Data(machines), summarise(machines), (POLICY_SEED, OBSERVATION_SEED, GRAPH_SEED), sources)
+
+
+def sweep(sizes: Sequence[Size], device: torch.device, cells: Cells) -> Machine:
+    """Time every size on one device, a cell each."""
+    name = "gpu" if device.type == "cuda" else "cpu"
+    origin = collect_provenance("python -m paper run timing", GRAPH_SEED)
+    maker = {"maker": origin["hardware"][name]}  # a cell of another machine is made again
+    rows = [
+        cells.get(f"{name},n={size.n}", asdict(size) | maker, partial(measure, size, device), Row) for size in sizes
+    ]
+    return Machine(origin, rows)
+
+
+def measure(size: Size, device: torch.device) -> Row:
+    """Time all calls at one size.
+
+    Args:
+        size: Of the team, and how often.
+        device: A CPU, of which one thread is used, or a GPU.
+
+    Example:
+        >>> calls = measure(Size(4, 16, 2, (0.5,)), CPU).calls
+        >>> list(calls)[:2], calls["loop, all pairs"].pairs
+        (['loop, all pairs', 'loop, p=0.5'], [6, 6])
+    """
+    team = _team(size, device)
+    loops, fused = loop_calls(team, size), fused_calls(team, size)
+    with one_thread() if device.type == "cpu" else nullcontext():
+        before = Conditions.now(device)
+        _warm(team, fused)
+        trials = dict.fromkeys(loops, size.trials) | dict.fromkeys(fused, size.fused_trials)
+        trials |= {f"loop, p={p:g}": 1 for p in size.once}
+        calls = take_turns(loops | fused, trials=trials, device=device)
+        return Row(**vars(size), before=before, after=Conditions.now(device), calls=calls)
+
+
+def loop_calls(team: Gaussian, size: Size) -> dict[str, Call]:
+    """Return the paper's setting: a Python loop over all pairs, or over those of a graph that is drawn first."""
+    mean, pairs, generator = partial(loop_mean, Answers.of(team)), all_pairs(size.n), np.random.default_rng(GRAPH_SEED)
+    everyone = pairs.tolist()
+    calls = {"loop, all pairs": loop_call(mean, lambda: everyone)}
+    for p in (*size.chances, *size.once):
+        calls[f"loop, p={p:g}"] = loop_call(mean, partial(some_pairs, pairs, p, generator))
+    return calls
+
+
+def fused_calls(team: Gaussian, size: Size) -> dict[str, Call]:
+    """Return the library's own calls, with the graph drawn where the team is."""
+    generator = torch.Generator(team.loc.device).manual_seed(GRAPH_SEED)
+    calls = {"fused, all pairs": fused_call(team)}
+    for p in (*size.chances, *size.once):
+        calls[f"fused, p={p:g}"] = fused_call(team, partial(graphs.bernoulli, size.n, p, seed=generator))
+    return calls
+
+
+def _team(size: Size, device: torch.device) -> Gaussian:
+    team = initial_team(size.n, observations=size.observations)
+    if not isinstance(team, Gaussian):
+        raise InputError("team", "of Gaussian policies", repr(team))
+    return Gaussian(team.loc.to(device).contiguous(), team.scale.to(device).contiguous())
+
+
+def _warm(team: Gaussian, fused: dict[str, Call]) -> None:
+    """Compile and fill caches: the fused calls as they are, the loop on its first pairs, which are like the others."""
+    answers, first = Answers.of(team), all_pairs(team.agents)[:WARM_PAIRS].tolist()
+    for _ in range(WARM_CALLS):
+        loop_mean(answers, first)
+        for call in fused.values():
+            call()
+
+
+def summarise(machines: dict[str, Machine]) -> Numbers:
+    """Return every number whose sizes were timed."""
+    cpu, gpu = ({row.n: row for row in machines[name].sizes} if name in machines else {} for name in ("cpu", "gpu"))
+    numbers: dict[str, Number] = {}
+    if all(n in cpu for n in SMALL):
+        numbers |= _small_numbers([cpu[n] for n in SMALL])
+    if all(n in gpu for n in LARGE):
+        numbers |= _large_numbers([gpu[n] for n in LARGE])
+    if 100 in cpu:
+        numbers["cpu_fused_speedup_n100"] = cpu[100].sampled("fused", 0.1)
+        numbers["cpu_exact_fused_advantage_n100"] = cpu[100].ratio("loop, p=0.1", "fused, all pairs")
+    if 500 in gpu:
+        numbers["gpu_loop_speedup_n500"] = gpu[500].sampled("loop", 0.1)
+        numbers["gpu_fused_speedup_n500"] = gpu[500].sampled("fused", 0.1)
+        numbers["exact_fused_advantage_n500"] = gpu[500].ratio("loop, p=0.1", "fused, all pairs")
+    return Numbers(**numbers)
+
+
+def _small_numbers(rows: list[Row]) -> dict[str, Number]:
+    tenth, all_of_them = ([row.sampled("loop", p).value for row in rows] for p in (0.1, 1.0))
+    curves = [[row.sampled("loop", p).value for p in row.chances] for row in rows]
+    steps = [after / before for curve in curves for before, after in pairwise(curve)]  # below 1 when all fall
+    return {
+        "cpu_loop_speedup_p01": Number.range(tenth, "sizes", pick=statistics.median, unit="x"),
+        "cpu_loop_speedup_p1": Number.range(all_of_them, "sizes", pick=statistics.fmean, unit="x"),
+        "cpu_loop_step_ratio": Number.range(steps, "steps"),
+    }
+
+
+def _large_numbers(rows: list[Row]) -> dict[str, Number]:
+    law = [p * row.sampled("loop", p).value for row in rows for p in (*row.chances, *row.once)]
+    # The exponent of the number of pairs: the slope of log time by least squares.
+    x = [math.log(math.comb(row.n, 2)) for row in rows]
+    y = [math.log(row.calls["loop, all pairs"].mean_s) for row in rows]
+    between = [(y[k + 1] - y[k]) / (x[k + 1] - x[k]) for k in range(len(rows) - 1)]
+    slope = statistics.linear_regression(x, y).slope
+    seconds = rows[-1].calls["loop, all pairs"].seconds
+    return {
+        "gpu_loop_law_error": Number.range(abs(value - 1) for value in law),
+        "gpu_loop_exponent": Number(slope, min(between), max(between), kind="range of neighbouring sizes"),
+        "gpu_loop_seconds_n500": Number.range(seconds, "trials", pick=statistics.fmean, unit="s"),
+    }
+
+
+EXPERIMENT = Experiment(
+    "timing", "Time of a metric call: loop over pairs against fused kernel", run, draw, Data, Numbers
+)

@@ -1,0 +1,165 @@
+"""The timing experiment's structure and arithmetic; how long anything takes is not tested."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import graphsnd as gs
+from paper.cells import Cells
+from paper.expanders import initial_team
+from paper.experiment import Scale
+from paper.rows import encode
+from paper.runner import run
+from paper.shared.stopwatch import Conditions, Timing
+from paper.store import read_result, write_result
+from paper.timing import (
+    CPU_SIZES,
+    EXPERIMENT,
+    GPU_FILE,
+    GPU_SIZES,
+    Data,
+    Machine,
+    Numbers,
+    Row,
+    Size,
+    fused_calls,
+    loop_calls,
+    measure,
+    summarise,
+)
+from paper.timing_figure import draw
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Data:
+    cells = Cells(tmp_path_factory.mktemp("cells"), results=tmp_path_factory.mktemp("results"))
+    return EXPERIMENT.run(Scale.SMOKE, cells).data
+
+
+def made(sizes: Any, pair: float, call: float) -> Machine:
+    """A machine on which a loop takes ``pair`` seconds for each pair and a fused call takes ``call``, exactly."""
+    rows = []
+    for size in sizes:
+        pairs = size.n * (size.n - 1) / 2
+        seconds = {f"loop, p={p:g}": p * pairs * pair for p in (*size.chances, *size.once)}
+        seconds |= {"loop, all pairs": pairs * pair}
+        seconds |= {f"fused, p={p:g}": 2 * call for p in (*size.chances, *size.once)} | {"fused, all pairs": call}
+        trials = {name: size.fused_trials if name.startswith("fused") else size.trials for name in seconds}
+        trials |= {f"loop, p={p:g}": 1 for p in size.once}
+        calls = {name: Timing(s, s, s, s, [s] * trials[name]) for name, s in seconds.items()}
+        rows.append(Row(**vars(size), before=Conditions(1), after=Conditions(1), calls=calls))
+    return Machine({}, rows)
+
+
+def test_data_hold_every_call_of_every_size(smoke: Data) -> None:
+    rows = smoke.machines["cpu"].sizes
+    assert [row.n for row in rows] == [size.n for size in CPU_SIZES[Scale.SMOKE]]
+    for row in rows:
+        pairs = row.n * (row.n - 1) // 2
+        assert set(row.calls) == {
+            f"{way}, {which}" for way in ("loop", "fused") for which in ("all pairs", "p=0.1", "p=1")
+        }
+        for name, one in row.calls.items():
+            assert len(one.seconds) == len(one.pairs) == row.trials
+            assert min(one.seconds) > 0
+            assert max(one.pairs) <= pairs
+            if "p=0.1" not in name:
+                assert one.pairs == [pairs] * row.trials
+        assert row.before.threads == row.after.threads == 1
+
+
+def test_threads_are_given_back() -> None:
+    before = torch.get_num_threads()
+    measure(Size(3, 8, 1, (0.5,)), torch.device("cpu"))
+    assert torch.get_num_threads() == before
+
+
+def test_trials_of_each_call() -> None:
+    calls = measure(Size(4, 16, 2, (0.1,), (0.5, 1.0), fused_trials=4), torch.device("cpu")).calls
+    trials = {"loop, p=0.5": 1, "loop, p=1": 1}
+    for name, one in calls.items():
+        assert len(one.seconds) == trials.get(name, 4 if name.startswith("fused") else 2)
+
+
+def test_both_ways_draw_as_many_pairs() -> None:
+    size = Size(30, 8, 1, (0.3,))
+    team = initial_team(30, observations=8)
+    assert isinstance(team, gs.Gaussian)
+    pairs, spread = 435, (435 * 0.3 * 0.7 / 50) ** 0.5
+    for calls in (loop_calls(team, size), fused_calls(team, size)):
+        (name,) = (name for name in calls if "p=0.3" in name)
+        drawn = [calls[name]() for _ in range(50)]
+        assert sum(drawn) / 50 == pytest.approx(0.3 * pairs, abs=5 * spread)
+        assert len(set(drawn)) > 10  # a new graph every time
+
+
+def test_numbers_of_a_machine_that_obeys_the_law() -> None:
+    cpu, gpu = made(CPU_SIZES[Scale.PAPER], 1e-4, 1e-2), made(GPU_SIZES[Scale.PAPER], 1e-4, 1e-3)
+    expected = {
+        "cpu_loop_speedup_p01": 10,
+        "cpu_loop_speedup_p1": 1,
+        "cpu_loop_step_ratio": 0.75,  # from p = 0.75 to p = 1
+        "cpu_fused_speedup_n100": 0.5,
+        "cpu_exact_fused_advantage_n100": 495 * 1e-4 / 1e-2,
+        "gpu_loop_law_error": 0,
+        "gpu_loop_exponent": 1,
+        "gpu_loop_seconds_n500": 12.475,
+        "gpu_loop_speedup_n500": 10,
+        "gpu_fused_speedup_n500": 0.5,
+        "exact_fused_advantage_n500": 12475 * 1e-4 / 1e-3,
+    }
+    numbers = vars(summarise({"cpu": cpu, "gpu": gpu}))
+    assert {name: one.value for name, one in numbers.items()} == pytest.approx(expected, abs=1e-9)
+
+
+def test_what_was_not_timed_is_left_out(smoke: Data) -> None:
+    assert summarise(smoke.machines) == Numbers()
+    without = vars(summarise({"cpu": made(CPU_SIZES[Scale.LAPTOP], 1e-4, 1e-2)}))
+    assert {name for name, number in without.items() if number} == {name for name in without if name.startswith("cpu")}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a machine with a GPU times it")
+def test_the_part_of_a_gpu_is_read_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = made(GPU_SIZES[Scale.PAPER], 1e-4, 1e-3)
+    monkeypatch.setitem(CPU_SIZES, Scale.PAPER, CPU_SIZES[Scale.SMOKE])
+    monkeypatch.setattr("paper.runner.RESULTS", tmp_path / "results")
+    first = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "results", work=tmp_path / "one")
+    assert set(first.data["machines"]) == {"cpu"}
+    assert first.sources == ()
+
+    written = read_result(tmp_path / "results/timing/paper.json")
+    written.data["machines"]["gpu"] = encode(gpu)
+    write_result(written, tmp_path / "results" / GPU_FILE)
+    second = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "results", work=tmp_path / "one", again=True)
+    assert second.data["machines"]["gpu"] == encode(gpu)
+    assert second.sources == ("results/timing/gpu.json",)
+    assert {name for name in vars(Numbers()) if "gpu" in name} <= set(second.numbers)
+
+
+@pytest.mark.parametrize("names", [("cpu",), ("cpu", "gpu")])
+def test_figure(names: tuple[str, ...]) -> None:
+    machines = {"cpu": made(CPU_SIZES[Scale.PAPER], 1e-4, 1e-2), "gpu": made(GPU_SIZES[Scale.PAPER], 1e-4, 1e-3)}
+    figure = draw(Data({name: machines[name] for name in names}))
+    assert len(figure.axes) == 2 + len(names)
+    for ax in figure.axes:
+        assert ax.get_xlabel()
+        assert ax.get_ylabel()
+    figure.canvas.draw()
+
+
+def test_figure_of_a_run(smoke: Data) -> None:
+    EXPERIMENT.figure(smoke).canvas.draw()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu() -> None:
+    row = measure(Size(8, 64, trials=2, chances=(0.5,), fused_trials=3), torch.device("cuda"))
+    assert row.before.gpu == torch.cuda.get_device_name()
+    # The loop and the fused calls have trials of their own.
+    assert row.calls["loop, all pairs"].pairs == [28] * 2
+    assert row.calls["fused, all pairs"].pairs == [28] * 3
