@@ -103,20 +103,15 @@ def test_distribution_and_behaviour_agree(generator: torch.Generator) -> None:
     actions = head.distribution(output)
     assert isinstance(actions, NormalActions)
     for run in range(3):
-        behavior = head.select(run).behavior(output[run].transpose(0, 1))
+        alone = GaussianHead(2, batch=(N,), mean="identity")
+        alone.load_state_dict({"log_std": head.log_std.data[run]})
+        behavior = alone.behavior(output[run].transpose(0, 1))
         assert isinstance(behavior, gs.Gaussian)
         torch.testing.assert_close(behavior.loc.transpose(0, 1), actions.loc[run])
         torch.testing.assert_close(behavior.scale.transpose(0, 1), actions.scale[run])
     logits = CategoricalHead(4).distribution(torch.zeros(3, N, 16, 4))
     assert isinstance(logits, CategoricalActions)
     assert TanhNormalHead(2).distribution(torch.zeros(3, N, 16, 4)).loc.shape == (3, N, 16, 2)
-
-
-def test_select_of_heads_without_parameters() -> None:
-    assert repr(TanhNormalHead(2, mean="tanh", squashed=False).select(0)) == repr(
-        TanhNormalHead(2, mean="tanh", squashed=False)
-    )
-    assert repr(GaussianHead(2, scale="network").select(0)) == repr(GaussianHead(2, scale="network"))
 
 
 def test_errors() -> None:

@@ -1,10 +1,9 @@
 """2 WHO acts: policies, stacked or listed, evaluated on shared observations or on what is asked of them."""
 
 from graphsnd.teams.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
-from graphsnd.teams.callables import CallablesTeam, JointTeam, Policy
-from graphsnd.teams.evaluate import as_team, evaluate
+from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy
+from graphsnd.teams.evaluation import JointTeam, as_team, evaluate
 from graphsnd.teams.heads import CategoricalHead, DeterministicHead, GaussianHead, Head, TanhNormalHead
-from graphsnd.teams.modules import ModulesTeam
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.stacked import StackedTeam
 from graphsnd.teams.team import Team

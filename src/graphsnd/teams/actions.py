@@ -15,19 +15,16 @@ from torch import Tensor
 
 
 class ActionDistribution(Protocol):
-    """What policy-gradient training asks of a distribution."""
+    """What policy-gradient training needs from a distribution."""
 
     def sample(self, generator: torch.Generator) -> Tensor:
         """One action for every element of the batch, without gradient."""
-        ...
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Log-density (log-probability when discrete) of ``actions``, shape of the batch."""
-        ...
 
     def entropy(self) -> Tensor:
         """Entropy in nats, shape of the batch."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""What policies return, made into behaviours and put together."""
+"""Answers of policies, made into behaviours and joined."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIELDS: dict[Callable[..., Behavior], tuple[tuple[str, int], ...]] = {
 
 
 def behavior_of(answer: object, *, squashed: bool, validate: bool = True) -> Behavior:
-    """A policy's answer as a behaviour.
+    """Return a policy's answer as a behaviour.
 
     Args:
         answer: A distribution, a tensor (deterministic action), a tuple ``(loc, scale)``, or a behaviour.
@@ -61,18 +61,16 @@ def behavior_of(answer: object, *, squashed: bool, validate: bool = True) -> Beh
 
 
 def along_agents(behaviors: Sequence[Behavior], *, validate: bool = False) -> Behavior:
-    """Behaviours of one agent each, on the same observations, as one team."""
+    """Join behaviours of one agent each, on the same observations, to that of one team."""
     family = _family(behaviors)
-    joined = {}
-    for name, trailing in FIELDS[family]:
-        joined[name] = torch.cat(_parts(behaviors, name, trailing, skip=0), dim=-1 - trailing)
-    return family(**joined, validate=validate)
+    fields = (torch.cat(_parts(behaviors, *field, skip=0), dim=-1 - field[1]) for field in FIELDS[family])
+    return family(*fields, validate=validate)
 
 
 def along_requests(
     behaviors: Sequence[Behavior], lengths: Sequence[int], slots: Tensor, shape: torch.Size, *, validate: bool = False
 ) -> Behavior:
-    """Behaviours of one agent each, on different observations, as the answers to requests.
+    """Join behaviours of one agent each, on different observations, to the answers to requests.
 
     Args:
         behaviors: One agent each.
@@ -87,16 +85,12 @@ def along_requests(
             expected = f"to answer with shape {(length, 1, '...')}"
             raise InputError("team", expected, f"{(*behavior.batch_shape, behavior.agents, '...')}")
     family = _family(behaviors)
-    joined = {}
-    for name, trailing in FIELDS[family]:
-        parts = _parts(behaviors, name, trailing, skip=1)
-        rows = torch.cat(parts).squeeze(-1 - trailing)
-        joined[name] = rows.index_select(0, slots).unflatten(0, shape)
-    return family(**joined, validate=validate)
+    rows = (torch.cat(_parts(behaviors, *field, skip=1)).squeeze(-1 - field[1]) for field in FIELDS[family])
+    return family(*(part.index_select(0, slots).unflatten(0, shape) for part in rows), validate=validate)
 
 
 def take_agents(behavior: Behavior, agents: Tensor) -> Behavior:
-    """Some agents of each observation.
+    """Return the behaviour of some agents of each observation.
 
     Args:
         behavior: Batch shape ``[observations]``.

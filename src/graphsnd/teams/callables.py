@@ -1,4 +1,4 @@
-"""Teams of arbitrary callables: asked one after another, or all through one stacked module."""
+"""Teams of policies that are called one by one, or, where it is safe, as one batched module."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call, vmap
 
 from graphsnd.behavior import Behavior
-from graphsnd.errors import InputError
-from graphsnd.teams.answers import along_agents, along_requests, behavior_of, take_agents
-from graphsnd.teams.requests import runs
+from graphsnd.teams import requests
+from graphsnd.teams.answers import FIELDS, along_agents, along_requests, behavior_of
+from graphsnd.teams.stacked import MAX_ACTIVATIONS
 from graphsnd.teams.team import Team
 
 Policy = Callable[[Tensor], Any]
+_OWN = ("_parameters", "_buffers", "_modules")  # what a module's parameters, buffers and children live in
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
 
 
 class CallablesTeam(Team):
@@ -48,7 +51,7 @@ class CallablesTeam(Team):
         return along_agents([behavior_of(policy(single), squashed=self.squashed) for policy in self.policies])
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
-        sorted_ = runs(agents.to(observations.device))
+        sorted_ = requests.runs(agents.to(observations.device))
         rows = sorted_.order // agents.shape[1]
         counts = sorted_.counts.tolist()
         answers = []
@@ -60,73 +63,135 @@ class CallablesTeam(Team):
         return along_requests(answers, counts, slots, agents.shape)
 
 
-class JointTeam(Team):
-    """One module that answers for all agents at once, such as TorchRL's ``MultiAgentMLP``.
+class ModulesTeam(CallablesTeam):
+    """A list of modules, run as one batched module through ``torch.func.vmap``.
 
-    It can't be asked about some agents only: ``partial`` evaluates all of them and picks, so it saves nothing, which
-    ``proportional = False`` says.
+    Batching shows every agent's parameters to the code of the first module. So it is used only when all modules are
+    the same code: equal classes, equal plain attributes, equal names, shapes and dtypes of parameters and buffers, all
+    the way down. Otherwise, and when ``vmap`` refuses (control flow that looks at data, behaviours made with their
+    checks on, random numbers), the modules are called in a loop. ``batched`` says which it is; the numbers are the
+    same. A forward must be a function of parameters, buffers and observation: state that it keeps
+    between calls is not kept per agent.
+
+    Parameters are read at every call, so that gradients reach the modules and training shows.
 
     Args:
-        policy: Answers with an agents axis in second to last place.
-        agents: For modules that take one observation per agent, their number; each observation is then shown to all.
-            None for modules that add the agents axis themselves.
+        policies: Each maps ``[..., 1, features]`` to one agent's answer.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         observation_features: Length of one observation, where known.
+
+    Example:
+        >>> team = ModulesTeam([torch.nn.Linear(4, 2) for _ in range(3)])
+        >>> team.batched, team.evaluate(torch.zeros(16, 4))
+        (True, Deterministic(agents=3, observations=16))
     """
 
-    proportional = False
-
     def __init__(
-        self, policy: Policy, *, agents: int | None, squashed: bool = True, observation_features: int | None = None
+        self, policies: Sequence[nn.Module], *, squashed: bool = True, observation_features: int | None = None
     ) -> None:
-        self.policy = policy
-        self._promised_agents = agents
-        self.squashed = squashed
-        self.observation_features = observation_features
-        self.device = device_of(policy)
-        self._agents = agents
-
-    @property
-    def agents(self) -> int:  # type: ignore[override]
-        """Known when given, after the first evaluation, and from a trial when the observation's length is known."""
-        if self._agents is None:
-            if self.observation_features is None:
-                fix = "Pass agents= or observation_features=, or evaluate the team once."
-                raise InputError("agents", "to be known for a stacked module", "None", fix)
-            with torch.no_grad():
-                self._evaluate(_example_of(self.policy).new_zeros(1, self.observation_features))
-        assert self._agents is not None
-        return self._agents
-
-    def partial(self, observations: Tensor, agents: Tensor) -> Behavior:
-        """As for every team, at the cost of all agents."""
-        if self._agents is None and isinstance(observations, Tensor) and observations.dim() == 2 and len(observations):
-            self.evaluate(observations[:1])
-        return super().partial(observations, agents)
-
-    def __repr__(self) -> str:
-        return f"JointTeam(agents={self._agents}, observation_features={self.observation_features})"
+        super().__init__(policies, squashed=squashed, observation_features=observation_features)
+        self.modules = list(policies)
+        same = all(_same_code(self.modules[0], module) for module in self.modules[1:])
+        self.batched = same and bool(_tensors(self.modules[0]))
+        self.cost = sum(parameter.numel() for parameter in self.modules[0].parameters())
+        self._width = max([1, *(size for tensor in _tensors(self.modules[0]).values() for size in tensor.shape)])
 
     def _evaluate(self, observations: Tensor) -> Behavior:
-        shown = observations
-        if self._promised_agents is not None:
-            shown = observations.unsqueeze(-2).expand(*observations.shape[:-1], self._promised_agents, -1)
-        behavior = behavior_of(self.policy(shown), squashed=self.squashed)
-        if behavior.batch_shape == observations.shape[:-1]:
-            self._agents = self._agents or behavior.agents
-        return behavior
+        return self._try(self._evaluate_batched, super()._evaluate, observations)
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
-        return take_agents(self.evaluate(observations), agents)
+        return self._try(self._partial_batched, super()._partial, observations, agents)
+
+    def _try(self, batched: Callable[..., Behavior], loop: Callable[..., Behavior], *args: Tensor) -> Behavior:
+        if not self.batched:
+            return loop(*args)
+        try:
+            return batched(*args)
+        except RuntimeError:
+            # vmap's refusals have no class of their own. A fault of the policies comes up again in the loop, and only
+            # a loop that succeeds proves that it was vmap's.
+            behavior = loop(*args)
+            self.batched = False
+            return behavior
+
+    def _evaluate_batched(self, observations: Tensor) -> Behavior:
+        single = observations.unsqueeze(-2)
+        size = max(1, MAX_ACTIVATIONS // (max(1, observations.shape[:-1].numel()) * self._width))
+        answers = []
+        for start in range(0, self.agents, size):
+            answers += self._run(range(self.agents)[start : start + size], single, None)
+        return along_agents(answers, validate=True)
+
+    def _partial_batched(self, observations: Tensor, agents: Tensor) -> Behavior:
+        plan = requests.batches(agents.to(observations.device))
+        answers: list[Behavior] = []
+        lengths: list[int] = []
+        for bucket in plan.buckets:
+            lengths += [bucket.requests.shape[1]] * len(bucket.agents)
+            size = max(1, MAX_ACTIVATIONS // (bucket.requests.shape[1] * max(self._width, self.cost or 1)))
+            for piece in requests.chunks(bucket, size):
+                rows = observations[piece.requests // agents.shape[1]].unsqueeze(-2)
+                answers += self._run(piece.agents.tolist(), rows, 0)
+        return along_requests(answers, lengths, plan.slots, agents.shape, validate=True)
+
+    def _run(self, agents: Sequence[int], shown: Tensor, in_dim: int | None) -> list[Behavior]:
+        """One behaviour for each of ``agents``, all on ``shown`` (None) or each on its own slice of it (0)."""
+        of_agent = [_tensors(self.modules[agent]) for agent in agents]
+        stacked = {name: torch.stack([tensors[name] for tensors in of_agent]) for name in of_agent[0]}
+        family: list[Callable[..., Behavior]] = []
+
+        def call(tensors: dict[str, Tensor], observations: Tensor) -> tuple[Tensor, ...]:
+            answer = functional_call(self.modules[0], tensors, (observations,))
+            behavior = behavior_of(answer, squashed=self.squashed, validate=False)
+            family.append(type(behavior))
+            return tuple(getattr(behavior, name) for name, _ in FIELDS[type(behavior)])
+
+        fields = vmap(call, in_dims=(0, in_dim))(stacked, shown)
+        return [family[0](*parts, validate=False) for parts in zip(*(field.unbind(0) for field in fields), strict=True)]
+
+
+def _tensors(module: nn.Module) -> dict[str, Tensor]:
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def _same_code(first: nn.Module, other: nn.Module) -> bool:
+    """Whether two modules differ in the values of their parameters and buffers only."""
+    one, two = _parts_of(first), _parts_of(other)
+    return len(one) == len(two) and all(map(_same, one, two))
+
+
+def _parts_of(module: nn.Module) -> list[tuple[object, ...]]:
+    """Return all that decides what a module does, apart from the values of its parameters and buffers."""
+    tensors = [(name, tuple(t.shape), t.dtype, t.device) for name, t in _tensors(module).items()]
+    attributes = [
+        (name, type(child), {key: value for key, value in vars(child).items() if key not in _OWN})
+        for name, child in module.named_modules()
+    ]
+    return [*tensors, *attributes]
+
+
+def _same(a: object, b: object) -> bool:
+    """Whether two attributes are surely equal; anything but plain values must be one and the same object."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, _PLAIN):
+        return bool(a == b)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return list(a) == list(b) and all(map(_same, a.values(), b.values()))
+    return isinstance(a, set) and not a and not b
 
 
 def device_of(policy: object) -> torch.device:
-    """Where a module's first floating parameter or buffer is; the CPU for anything that has none."""
-    return _example_of(policy).device
+    """Return the device of a module's first floating parameter or buffer; the CPU for anything that has none."""
+    return example_tensor(policy).device
 
 
-def _example_of(policy: object) -> Tensor:
-    """A tensor with the device and floating dtype that a policy works in, as far as one can tell."""
+def example_tensor(policy: object) -> Tensor:
+    """Return a tensor with the device and floating dtype that a policy works in, as far as one can tell."""
     if isinstance(policy, nn.Module):
         for tensor in (*policy.parameters(), *policy.buffers()):
             if tensor.is_floating_point():

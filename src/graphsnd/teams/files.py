@@ -1,4 +1,4 @@
-"""A stacked team as two files: ``team.safetensors`` with the numbers, ``team.json`` with what they are."""
+"""A stacked team as two files: ``team.safetensors`` with the tensors, ``team.json`` with their description."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def save(team: StackedTeam, path: str | os.PathLike[str]) -> None:
         text = json.dumps(_describe(team), indent=2, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError("about", "to hold only what JSON can say", str(error)) from None
-    tensors = {name: value.detach().contiguous() for name, value in _state(team.network, team.head).items()}
+    states = {"network": team.network.state_dict(), "head": team.head.state_dict()}
+    tensors = {f"{part}.{name}": value.contiguous() for part, state in states.items() for name, value in state.items()}
     write_whole(folder / TENSORS, lambda file: save_file(tensors, file, metadata={"team": text}))
     write_whole(folder / DESCRIPTION, lambda file: file.write_text(text + "\n", encoding="utf-8"))
 
@@ -70,13 +71,12 @@ def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu") ->
         InputError: When a file is missing, damaged, of another version, or the tensors do not fit.
     """
     folder = Path(path).parent if Path(path).name in (TENSORS, DESCRIPTION) else Path(path)
-    description = _description(folder / DESCRIPTION)
-    tensors = _tensors(folder / TENSORS, description, device)
+    description = _read_description(folder / DESCRIPTION)
+    tensors = _read_tensors(folder / TENSORS, description, device)
     try:
         sizes, agents = tuple(map(int, description["sizes"])), int(description["agents"])
-        head = _head(description["head"], agents)
-        blank = _shapes(sizes, agents, head)
-        _check_shapes(folder / TENSORS, tensors, blank)
+        head = _build_head(description["head"], agents)
+        _check_shapes(folder / TENSORS, tensors, _expected_shapes(sizes, agents, head))
         count = len(sizes) - 1
         weights, biases = ([tensors[f"network.{kind}.{i}"] for i in range(count)] for kind in ("weights", "biases"))
         network = StackedMLP(weights, biases, activation=description["activation"])
@@ -99,11 +99,6 @@ def _describe(team: StackedTeam) -> dict[str, Any]:
     }
 
 
-def _state(network: StackedMLP, head: Head) -> dict[str, Tensor]:
-    parts = {"network": network.state_dict(), "head": head.state_dict()}
-    return {f"{part}.{name}": value for part, state in parts.items() for name, value in state.items()}
-
-
 def write_whole(target: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` make a file, so that ``target`` holds all of it or what it held before."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -124,7 +119,7 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def _description(file: Path) -> dict[str, Any]:
+def _read_description(file: Path) -> dict[str, Any]:
     try:
         description = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -139,7 +134,7 @@ def _description(file: Path) -> dict[str, Any]:
     return description
 
 
-def _tensors(file: Path, description: dict[str, Any], device: torch.device | str) -> dict[str, Tensor]:
+def _read_tensors(file: Path, description: dict[str, Any], device: torch.device | str) -> dict[str, Tensor]:
     if not file.is_file():
         raise InputError("path", f"to hold {TENSORS}", f"no file {file}")
     try:
@@ -154,7 +149,7 @@ def _tensors(file: Path, description: dict[str, Any], device: torch.device | str
     return tensors
 
 
-def _head(entry: dict[str, Any], agents: int) -> Head:
+def _build_head(entry: dict[str, Any], agents: int) -> Head:
     options = dict(entry)
     name, actions = options.pop("name"), options.pop("actions")
     if name not in HEADS:
@@ -163,7 +158,7 @@ def _head(entry: dict[str, Any], agents: int) -> Head:
     return head if head.batch is None else HEADS[name](actions, batch=(agents,), **options)  # type: ignore[call-arg]
 
 
-def _shapes(sizes: tuple[int, ...], agents: int, head: Head) -> dict[str, tuple[int, ...]]:
+def _expected_shapes(sizes: tuple[int, ...], agents: int, head: Head) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {f"head.{k}": tuple(v.shape) for k, v in head.state_dict().items()}
     for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
         shapes[f"network.weights.{i}"] = (agents, fan_in, fan_out)

@@ -28,13 +28,19 @@ SCALE_SHIFT = math.log(math.expm1(1 - SCALE_FLOOR))  # so that a network that pu
 
 
 def biased_softplus(raw: Tensor) -> Tensor:
-    """A network's output as a scale: ``max(softplus(raw + c) + 0.01, 1e-4)`` with scale 1 at 0, TorchRL's default.
+    """Return the scale ``max(softplus(raw + c) + 0.01, 1e-4)`` of a network's output, 1 at 0: TorchRL's default.
 
     Example:
         >>> biased_softplus(torch.zeros(1))
         tensor([1.])
     """
     return (F.softplus(raw + SCALE_SHIFT) + SCALE_FLOOR).clamp_min(1e-4)
+
+
+def split_moments(output: Tensor, mean: str) -> tuple[Tensor, Tensor]:
+    """Return loc and scale from an output that holds both, ``[..., 2 actions]``."""
+    loc, raw = output.chunk(2, -1)
+    return MEANS[mean](loc), biased_softplus(raw)
 
 
 class Head(nn.Module, ABC):
@@ -59,7 +65,7 @@ class Head(nn.Module, ABC):
 
     @abstractmethod
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
-        """The behaviour that an output stands for.
+        """Return the behaviour that an output stands for.
 
         Args:
             output: Shape ``[..., agents, outputs]``.
@@ -68,15 +74,15 @@ class Head(nn.Module, ABC):
 
     @abstractmethod
     def distribution(self, output: Tensor) -> ActionDistribution:
-        """The distribution to sample from, for an output of shape ``[*batch, rows, outputs]``."""
+        """Return the distribution to sample from, for an output of shape ``[*batch, rows, outputs]``."""
 
     @abstractmethod
     def options(self) -> dict[str, Any]:
-        """Keyword arguments that make this head again, apart from ``actions`` and ``batch``."""
+        """Return the keyword arguments that make this head again, apart from ``actions`` and ``batch``."""
 
     @torch.no_grad()
     def bound(self, distance: Distance, low: Tensor, high: Tensor) -> float | None:
-        """Upper bound on the distance between two agents whose outputs lie in ``low .. high``.
+        """Return an upper bound on the distance between two agents whose outputs lie in ``low .. high``.
 
         Every head is monotone in every output, so ranges of outputs become ranges of the coordinates in which the
         2-Wasserstein distance is Euclidean. Its bound is the diagonal of the box that holds all agents' ranges.
@@ -102,11 +108,7 @@ class Head(nn.Module, ABC):
 
     @abstractmethod
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-        """Ranges of outputs as ranges of 2-Wasserstein coordinates, each ``[agents, coordinates]``."""
-
-    def select(self, run: int) -> Head:
-        """A copy for one index of the first batch dimension, cut off from gradients."""
-        return type(self)(self.actions, **self.options())
+        """Return the ranges of the 2-Wasserstein coordinates for ranges of outputs, each ``[agents, coordinates]``."""
 
     def extra_repr(self) -> str:
         """Actions and options."""
@@ -153,14 +155,6 @@ class GaussianHead(Head):
         """Mean and scale."""
         return {"mean": self.mean, "scale": self.scale}
 
-    def select(self, run: int) -> GaussianHead:
-        """A copy for one index of the first batch dimension, cut off from gradients."""
-        if self.batch is None:
-            return GaussianHead(self.actions, **self.options())
-        head = GaussianHead(self.actions, batch=self.batch[1:], **self.options()).to(self.log_std)
-        head.log_std.data.copy_(self.log_std.data[run])
-        return head
-
     def _log_std(self, agents: Tensor | None) -> Tensor | None:
         if self.scale == "network":
             return None
@@ -169,8 +163,7 @@ class GaussianHead(Head):
 
     def _moments(self, output: Tensor, log_std: Tensor | None) -> tuple[Tensor, Tensor]:
         if log_std is None:
-            loc, raw = output.chunk(2, -1)
-            return MEANS[self.mean](loc), biased_softplus(raw)
+            return split_moments(output, self.mean)
         loc = MEANS[self.mean](output)
         return loc, log_std.clamp(LOG_STD_LOW, LOG_STD_HIGH).exp().expand_as(loc)
 
@@ -202,7 +195,7 @@ class TanhNormalHead(Head):
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """Quantiles of the squashed distribution, or the Gaussian before it."""
-        loc, scale = self._moments(output)
+        loc, scale = split_moments(output, self.mean)
         if not self.squashed:
             return Gaussian(loc, scale)
         base = D.Normal(loc, scale, validate_args=False)
@@ -210,20 +203,16 @@ class TanhNormalHead(Head):
 
     def distribution(self, output: Tensor) -> TanhNormalActions:
         """Squashed actions."""
-        return TanhNormalActions(*self._moments(output))
+        return TanhNormalActions(*split_moments(output, self.mean))
 
     def options(self) -> dict[str, Any]:
         """Mean and what is compared."""
         return {"mean": self.mean, "squashed": self.squashed}
 
-    def _moments(self, output: Tensor) -> tuple[Tensor, Tensor]:
-        loc, raw = output.chunk(2, -1)
-        return MEANS[self.mean](loc), biased_softplus(raw)
-
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         if self.squashed:  # actions in [-1, 1], whatever the output; the quadrature's weights sum to 1
             return -torch.ones_like(low[:, : self.actions]), torch.ones_like(low[:, : self.actions])
-        return torch.cat(self._moments(low), -1), torch.cat(self._moments(high), -1)
+        return torch.cat(split_moments(low, self.mean), -1), torch.cat(split_moments(high, self.mean), -1)
 
 
 class CategoricalHead(Head):

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from graphsnd.errors import InputError, check_choice, shape_of
 from graphsnd.teams.engine import ACTIVATIONS, PLAIN, Engine, layers
-from graphsnd.teams.initial import INITIAL
 
 
 class StackedMLP(nn.Module):
@@ -27,7 +26,7 @@ class StackedMLP(nn.Module):
         activation: ``"tanh"`` or ``"relu"``, after every layer but the last.
 
     Attributes:
-        engine: Runs the layers; plain torch unless somebody puts in a faster one.
+        engine: Runs the layers; plain torch unless it is replaced by a faster one.
 
     Raises:
         InputError: For layers that do not fit each other, and for an unknown activation.
@@ -115,11 +114,11 @@ class StackedMLP(nn.Module):
             Shape ``[*batch, rows, out]``.
         """
         flat = inputs.reshape(math.prod(self.batch), *inputs.shape[-2:])
-        found = self.engine.every(flat, *self.flat(), self.activation)
-        return found.reshape(*self.batch, inputs.shape[-2], self.sizes[-1])
+        outputs = self.engine.every(flat, *self.flat(), self.activation)
+        return outputs.reshape(*self.batch, inputs.shape[-2], self.sizes[-1])
 
     def flat(self, part: slice = slice(None)) -> tuple[list[Tensor], list[Tensor]]:
-        """Weights and biases with the batch in one axis, as an engine takes them; of a part of its first dimension."""
+        """Return the weights and biases of a part of the first batch dimension, the batch in one axis."""
         weights = [weight[part].reshape(-1, *weight.shape[-2:]) for weight in self.weights]
         return weights, [bias[part].reshape(-1, *bias.shape[-2:]) for bias in self.biases]
 
@@ -152,14 +151,14 @@ class StackedMLP(nn.Module):
             yield gathered[:depth], gathered[depth:]
 
     def select(self, run: int) -> StackedMLP:
-        """A copy of the networks at one index of the first batch dimension, cut off from gradients."""
+        """Return a detached copy of the networks at one index of the first batch dimension."""
         weights = [weight.detach()[run].clone() for weight in self.weights]
         biases = [bias.detach()[run].clone() for bias in self.biases]
         return StackedMLP(weights, biases, activation=self.activation)
 
     @torch.no_grad()
     def output_range(self) -> tuple[Tensor, Tensor]:
-        r"""Bounds on every output over all inputs whatever, each ``[*batch, out]`` in float64.
+        r"""Return bounds on every output over all inputs, each ``[*batch, out]`` in float64.
 
         Tanh keeps hidden features in [-1, 1], so :math:`|out - b| \le \sum |W|`. A network whose last hidden features
         are unbounded (ReLU, or no hidden layer) has infinite ones.
@@ -176,6 +175,52 @@ class StackedMLP(nn.Module):
     def extra_repr(self) -> str:
         """Batch, sizes and activation."""
         return f"batch={self.batch}, sizes={self.sizes}, activation={self.activation!r}"
+
+
+def draw_orthogonal(
+    count: int, fan_in: int, fan_out: int, generator: torch.Generator, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Draw uniformly random matrices with orthonormal rows or columns, whichever are fewer; biases 0.
+
+    The Q of a Gaussian matrix, with the signs of R's diagonal moved into it: without that step Q would not be uniform.
+
+    Returns:
+        Weights ``[count, fan_in, fan_out]`` and biases ``[count, 1, fan_out]``.
+
+    Example:
+        >>> weight, _ = draw_orthogonal(2, 8, 3, torch.Generator().manual_seed(0), torch.float64)
+        >>> torch.allclose(weight.mT @ weight, torch.eye(3).double())
+        True
+    """
+    device = generator.device
+    tall = (count, max(fan_in, fan_out), min(fan_in, fan_out))
+    q, r = torch.linalg.qr(torch.randn(tall, generator=generator, dtype=dtype, device=device))
+    q = q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
+    weight = q if fan_in >= fan_out else q.mT
+    return weight.contiguous(), torch.zeros(count, 1, fan_out, dtype=dtype, device=device)
+
+
+def draw_linear(
+    count: int, fan_in: int, fan_out: int, generator: torch.Generator, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Draw what ``torch.nn.Linear`` starts from: uniform in ±1/sqrt(fan_in), biases too.
+
+    Returns:
+        Weights ``[count, fan_in, fan_out]`` and biases ``[count, 1, fan_out]``.
+
+    Example:
+        >>> weight, bias = draw_linear(2, 16, 3, torch.Generator().manual_seed(0), torch.float32)
+        >>> bool(weight.abs().max() <= 0.25)
+        True
+    """
+    limit = fan_in**-0.5
+    weight = torch.empty(count, fan_in, fan_out, dtype=dtype, device=generator.device)
+    bias = torch.empty(count, 1, fan_out, dtype=dtype, device=generator.device)
+    return weight.uniform_(-limit, limit, generator=generator), bias.uniform_(-limit, limit, generator=generator)
+
+
+# Each depends on the generator alone.
+INITIAL = {"orthogonal": draw_orthogonal, "linear": draw_linear}
 
 
 def _check_layers(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:

@@ -1,7 +1,7 @@
 """Requests for single (observation, agent) pairs, grouped so that a batched product can serve them.
 
-Sorted by agent, the requests of one agent are a run. Runs are cut into pieces of at most 64, and pieces of nearly equal
-length are padded to one width, so that a handful of batched calls serve any pattern of requests.
+Sorted by agent, the requests of one agent are a run. Runs are split into pieces of at most 64, and pieces of nearly
+equal length are padded to one width, so that a handful of batched calls serve any pattern of requests.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Runs:
 
 @dataclass(frozen=True, eq=False)
 class Bucket:
-    """Pieces of one width. Short ones repeat their last request, whose extra answers nobody reads."""
+    """Pieces of one width. Short ones repeat their last request, whose extra answers are not read."""
 
     agents: Tensor  # [pieces]
     requests: Tensor  # [pieces, width]
@@ -90,7 +90,7 @@ def batches(agents: Tensor) -> Batches:
 
 
 def _pieces(sorted_: Runs) -> tuple[Tensor, Tensor, Tensor]:
-    """Owner (a run), first place and length of every piece, each ``[pieces]``."""
+    """Return owner (a run), first place and length of every piece, each ``[pieces]``."""
     longest = WIDTHS[-1]
     parts = (sorted_.counts + longest - 1) // longest
     owner = torch.repeat_interleave(torch.arange(parts.numel(), device=parts.device), parts)
@@ -100,6 +100,6 @@ def _pieces(sorted_: Runs) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def chunks(bucket: Bucket, size: int) -> Iterator[Bucket]:
-    """The bucket, at most ``size`` pieces at a time."""
+    """Yield the bucket, at most ``size`` pieces at a time."""
     for agents, requests in zip(bucket.agents.split(size), bucket.requests.split(size), strict=True):
         yield Bucket(agents, requests)

@@ -68,7 +68,7 @@ class StackedTeam(Team):
         return self
 
     def bound(self, distance: Distance) -> float | None:
-        """Upper bound on the distance between any two agents on any observation, from the parameters alone.
+        """Return an upper bound on the distance between any two agents on any observation, from the parameters alone.
 
         A squashed mean is bounded by itself; an unsquashed one, and a scale that the network puts out, by the last
         layer's weights where the features before it passed a tanh. Rounded up to hold in float32.
@@ -108,7 +108,7 @@ class StackedTeam(Team):
         return self.head.behavior(output, agents)
 
     def _pieces(self, width: int) -> int:
-        """Pieces of ``width`` requests to serve at once."""
+        """Return the number of pieces of ``width`` requests to serve at once."""
         weight = self.network.weights[0]
         by_weights = MAX_GATHERED.get(weight.device.type, 2**28) // (self.network.cost * weight.element_size())
         return max(1, min(by_weights, MAX_ACTIVATIONS // (width * max(self.network.sizes))))

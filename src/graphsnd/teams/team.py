@@ -1,4 +1,4 @@
-"""The contract of a team: n policies, asked about all observations or about single (observation, agent) pairs."""
+"""The contract of a team: n policies, evaluated on all observations or on single (observation, agent) pairs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Team(ABC):
     _promised_agents: int | None = None  # where an answer could hold another number of agents than was said
 
     def evaluate(self, observations: Tensor) -> Behavior:
-        """What every agent would do on every observation.
+        """Return what every agent would do on every observation.
 
         Args:
             observations: Shape ``[..., features]``.
@@ -59,7 +59,7 @@ class Team(ABC):
         return behavior
 
     def partial(self, observations: Tensor, agents: Tensor) -> Behavior:
-        """What some agents would do on each observation, another choice of agents for each.
+        """Return what some agents would do on each observation, another choice of agents for each.
 
         Equal, up to rounding, to :meth:`evaluate` gathered at ``agents``. Rounding may differ between two agents
         on one observation, because their requests are batched with others: identical policies are then a last
@@ -91,7 +91,7 @@ class Team(ABC):
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior: ...
 
     def bound(self, distance: Distance) -> float | None:
-        """A certified upper bound on the distance between any two agents on any observation; None when unknown."""
+        """Return a certain upper bound on the distance between two agents on any observation; None when unknown."""
         return distance.maximum
 
     def save(self, path: str | os.PathLike[str]) -> None:

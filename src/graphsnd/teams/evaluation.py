@@ -1,24 +1,27 @@
-"""Every policy on every observation."""
+"""From policies in any shape to a team, and to the behaviour of that team on shared observations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import torch
 from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
-from graphsnd.teams.callables import CallablesTeam, JointTeam, Policy
-from graphsnd.teams.modules import ModulesTeam
+from graphsnd.teams.answers import behavior_of, take_agents
+from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy, device_of, example_tensor
 from graphsnd.teams.team import Team
+
+_EXPECTED = "to be a list of modules or callables, or one stacked module"
 
 
 def evaluate(
     team: Team | Sequence[Policy] | Policy, observations: Tensor, *, agents: int | None = None, squashed: bool = True
 ) -> Behavior:
-    """What every agent would do on every observation: the input of equation (1).
+    """Return what every agent would do on every observation: the input of equation (1).
 
-    All observations are pooled and shown to all policies, whoever's they were. So ``[time, agents, features]``
+    All observations are pooled and shown to all policies, whichever agent made them. So ``[time, agents, features]``
     from a rollout and ``[time * agents, features]`` give the same numbers, and two policies can't be compared on
     different observations.
 
@@ -55,16 +58,13 @@ def as_team(
     squashed: bool = True,
     observation_features: int | None = None,
 ) -> Team:
-    """A team out of whatever holds the policies.
+    """Return a team made of the given policies.
 
     Args:
         policies: As in :func:`evaluate`. A team is returned as it is.
         agents: As in :func:`evaluate`, for stacked modules; elsewhere it must agree with the policies.
         squashed: Passed to :func:`~graphsnd.from_distribution`; a team has settled this already.
         observation_features: Length of one observation, where known.
-
-    Returns:
-        The team.
 
     Raises:
         InputError: For an empty list, for something that holds no policies, and for another number of ``agents``.
@@ -95,4 +95,61 @@ def _listed(policies: object, squashed: bool, features: int | None) -> Team:
     return kind(listed, squashed=squashed, observation_features=features)
 
 
-_EXPECTED = "to be a list of modules or callables, or one stacked module"
+class JointTeam(Team):
+    """One module that answers for all agents at once, such as TorchRL's ``MultiAgentMLP``.
+
+    It cannot evaluate some agents only: ``partial`` evaluates all of them and picks, so it saves nothing, which
+    ``proportional = False`` says.
+
+    Args:
+        policy: Answers with an agents axis in second to last place.
+        agents: For modules that take one observation per agent, their number; each observation is then shown to all.
+            None for modules that add the agents axis themselves.
+        squashed: Passed to :func:`~graphsnd.from_distribution`.
+        observation_features: Length of one observation, where known.
+    """
+
+    proportional = False
+
+    def __init__(
+        self, policy: Policy, *, agents: int | None, squashed: bool = True, observation_features: int | None = None
+    ) -> None:
+        self.policy = policy
+        self._promised_agents = agents
+        self.squashed = squashed
+        self.observation_features = observation_features
+        self.device = device_of(policy)
+        self._agents = agents
+
+    @property
+    def agents(self) -> int:  # type: ignore[override]
+        """Known when given, after the first evaluation, and from a trial when the observation's length is known."""
+        if self._agents is None:
+            if self.observation_features is None:
+                fix = "Pass agents= or observation_features=, or evaluate the team once."
+                raise InputError("agents", "to be known for a stacked module", "None", fix)
+            with torch.no_grad():
+                self._evaluate(example_tensor(self.policy).new_zeros(1, self.observation_features))
+        assert self._agents is not None
+        return self._agents
+
+    def partial(self, observations: Tensor, agents: Tensor) -> Behavior:
+        """As for every team, at the cost of all agents."""
+        if self._agents is None and isinstance(observations, Tensor) and observations.dim() == 2 and len(observations):
+            self.evaluate(observations[:1])
+        return super().partial(observations, agents)
+
+    def __repr__(self) -> str:
+        return f"JointTeam(agents={self._agents}, observation_features={self.observation_features})"
+
+    def _evaluate(self, observations: Tensor) -> Behavior:
+        shown = observations
+        if self._promised_agents is not None:
+            shown = observations.unsqueeze(-2).expand(*observations.shape[:-1], self._promised_agents, -1)
+        behavior = behavior_of(self.policy(shown), squashed=self.squashed)
+        if behavior.batch_shape == observations.shape[:-1]:
+            self._agents = self._agents or behavior.agents
+        return behavior
+
+    def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
+        return take_agents(self.evaluate(observations), agents)
