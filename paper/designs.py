@@ -43,7 +43,7 @@ from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.shared.expected import Redrawn, bernoulli_error, regular_error
 from paper.shared.rollouts import observe, one_thread, pooled
 from paper.shared.stopwatch import Conditions, take_turns
-from paper.training.run import COMMITTED, committed_task, fingerprint
+from paper.training import COMMITTED, committed_task, fingerprint
 
 P = 0.1
 STEPS, ENVIRONMENTS = 64, 16

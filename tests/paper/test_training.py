@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import graphsnd as gs
+from paper import training
+from paper.cells import Cells
+from paper.experiment import Outcome, Scale
+from paper.shared.stopwatch import Conditions, Timing
+from paper.training import Data, End, LogRow, Numbers, SeedTimes, summarise
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome[Data, Numbers], Cells]:
+    cells = Cells(tmp_path_factory.mktemp("training"))
+    return training.run(Scale.SMOKE, cells), cells
+
+
+def timing(seconds: list[float], pairs: list[int]) -> Timing:
+    return Timing(0, 0, 0, 0, seconds, pairs)
+
+
+def data() -> Data:
+    def row(seed: int, iteration: int, snd: float, graph: float) -> LogRow:
+        return LogRow(iteration, seed, 1.0, snd, graph, 2.0, 0.5)
+
+    log = [row(s, k, 0.1 * k, 0.1 * k * (1.02 if k == 2 else 0.99)) for s in (0, 1) for k in (1, 2, 3)]
+    ends = [End(s, k, 0.1 + 0.2 * k / 3, 0.5, 0.01 + 0.01 * k / 3) for s in (0, 1) for k in (0, 3)]
+    calls = {f"{way}, all": timing([4.0, 6.0], [45, 45]) for way in ("loop", "fused")}
+    calls |= {f"{way}, graph": timing([1.0, 1.0], [5, 9]) for way in ("loop", "fused")}
+    return Data({"agents": 10}, "CPU", 0.1, log, ends, [SeedTimes(0, Conditions(1), calls)])
+
+
+def test_numbers_of_a_small_log() -> None:
+    numbers = summarise(data())
+    assert numbers.largest_gap.value == pytest.approx(0.02)
+    assert numbers.snd_growth.value == pytest.approx(3)
+    assert numbers.curve_correlation is not None
+    assert numbers.curve_correlation.value > 0.999
+    assert numbers.own_observation_error.value == pytest.approx(0.5 / 0.3 - 1)
+    assert numbers.final_snd_own_observations.value == pytest.approx(0.5)
+    assert numbers.fused_speedup.value == 4
+    loop = numbers.loop_speedup
+    assert (loop.value, loop.low, loop.high) == (5, 4, 6)
+
+
+def test_an_empty_graph_has_no_gap() -> None:
+    small = data()
+    empty = LogRow(4, 1, 1.0, 1.0, 0.0, 2.0, 0.5)
+    assert empty.gap == -1
+    assert summarise(Data(**vars(small) | {"log": [*small.log, empty]})).largest_gap.value == pytest.approx(0.02)
+    assert [row.iteration for row in small.by_seed()[1]] == [1, 2, 3]
+    assert small.times[0].speedups("loop") == [4.0, 6.0]
+
+
+def test_the_log_is_that_of_the_training(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:
+    first, cells = outcome
+    assert [row.iteration for row in first.data.log] == [1, 2, 3]
+    assert [end.iteration for end in first.data.ends] == [0, 3]
+    assert first.sources == ()
+    assert all(end.expected > 0 for end in first.data.ends)
+    steps: list[str] = []
+    assert training.run(Scale.SMOKE, Cells(cells.root, step=steps.append)) == first
+    assert steps == ["training"]  # which has nothing left to do
+
+
+def test_a_committed_run_is_read(outcome: tuple[Outcome[Data, Numbers], Cells], tmp_path: Path) -> None:
+    first, cells = outcome
+    shutil.copytree(cells.root / "training", tmp_path / "results" / training.COMMITTED)
+    read = training.run(Scale.PAPER, Cells(tmp_path / "work", results=tmp_path / "results"))
+    assert read.sources == (f"results/{training.COMMITTED}",)
+    assert read.data.log == first.data.log
+    assert read.numbers.largest_gap == first.numbers.largest_gap
+    assert read.numbers.snd_growth == first.numbers.snd_growth
+
+
+def test_without_a_committed_run(tmp_path: Path) -> None:
+    with pytest.raises(gs.InputError, match="navigation-100"):
+        training.run(Scale.PAPER, Cells(tmp_path, results=tmp_path))
+
+
+def test_the_figure(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:
+    figure = training.EXPERIMENT.figure(outcome[0].data)
+    assert len(figure.axes) == 4
+    figure.canvas.draw()
