@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 
 NEEDS = {
-    "triton": ["src/graphsnd/kernels/gpu/*", "src/graphsnd/training/fused/*"],
+    "triton": ["benchmarks/limit_gpu.py", "src/graphsnd/kernels/gpu/*", "src/graphsnd/training/fused/*"],
     "torchmetrics": ["src/graphsnd/integrations/torchmetrics.py"],
     "benchmarl": ["src/graphsnd/integrations/benchmarl", "tests/integrations/benchmarl"],
     "yaml": ["tests/paper/judging/test_claims.py", "tests/paper/test_verdicts.py", "tests/paper/test_smoke.py"],

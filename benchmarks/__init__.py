@@ -1,8 +1,5 @@
-"""How fast is SND on this machine? Measurements behind ``graphsnd bench``, as one JSON object.
+"""How fast, and how accurate: one question for each module, asked with ``python -m benchmarks NAME``.
 
-Pictures and tables of them are drawn by :mod:`benchmarks.report_bench`, from the JSON alone.
+A module's docstring is its question, and says what the numbers mean. ``measure(options)`` returns what is written as
+JSON, ``tables(result)`` shows it. :mod:`benchmarks.figures` draws the JSON of one or more machines.
 """
-
-from benchmarks.suite import DEFAULT, FULL, QUICK, Plan, measure, parts
-
-__all__ = ["DEFAULT", "FULL", "QUICK", "Plan", "measure", "parts"]

@@ -1,79 +1,96 @@
-"""Do the intervals cover as often as they say, also when the data decide when to stop?"""
+"""Do the intervals cover SND as often as they say, also when the data decide when to stop?
+
+covered: share of repetitions in which the interval held the truth, with its standard error.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+from rich.table import Table
 
+from benchmarks.timing import Options
 from graphsnd.behavior import Deterministic
-from graphsnd.estimation import AgentSubset, Estimate, FreshCirculant, FreshMatching, ObservationSubset, estimate
+from graphsnd.estimation import AgentSubset, FreshCirculant, FreshMatching, ObservationSubset, estimate
 from graphsnd.metric import snd
+from graphsnd.plots.tables import table
 
 CONFIDENCE = 0.95
 
 
-def coverage(repetitions: int, *, seed: int) -> list[dict[str, Any]]:
-    """Share of repetitions in which each kind of interval holds the truth.
+def measure(options: Options) -> dict[str, Any]:
+    """Count the repetitions in which each kind of interval holds the truth."""
+    repetitions = 10 if options.quick else 1000
+    options.step(f"coverage, {repetitions} repetitions")
+    return {"coverage": measure_coverage(repetitions, seed=options.seed)}
 
-    Episodes with a level of their own, agents in three roles; the first kinds on fixed observations, the last over
-    fresh episodes every time, where the truth is that of the distribution they come from.
+
+def measure_coverage(repetitions: int, *, seed: int) -> list[dict[str, Any]]:
+    """Return the share of repetitions in which each kind of interval holds the truth.
+
+    Episodes with a level of their own, agents in three roles. The first kinds are measured on fixed observations, the
+    last over new episodes each time, where the truth is that of the distribution they come from.
     """
     rows = []
-    fixed = _episodes(40, 12, 24, torch.Generator().manual_seed(seed))
-    truth = float(snd(fixed[0]))
-    designs = [FreshMatching(), FreshCirculant(2), AgentSubset(4), ObservationSubset(120, AgentSubset(4))]
-    for design in designs:
-        found = [estimate(fixed[0], design=design, seed=seed + k) for k in range(repetitions)]
-        rows.append(_row(design.name, "asymptotic", [e.asymptotic_interval for e in found], truth))
-        rows.append(_row(design.name, "guaranteed", [e.interval for e in found], truth))
+    team, _ = _draw_episodes(torch.Generator().manual_seed(seed))
+    truth = float(snd(team))
+    for design in (FreshMatching(), FreshCirculant(2), AgentSubset(4), ObservationSubset(120, AgentSubset(4))):
+        estimates = [estimate(team, design=design, seed=seed + k) for k in range(repetitions)]
+        rows.append(_row(design.name, "asymptotic", [e.asymptotic_interval for e in estimates], truth))
+        rows.append(_row(design.name, "guaranteed", [e.interval for e in estimates], truth))
     for stopped in (AgentSubset(4), FreshCirculant(2)):
-        found = [estimate(fixed[0], design=stopped, rel_tol=0.1, seed=seed + k) for k in range(repetitions)]
-        rows.append(_row(stopped.name, "guaranteed, stopped at 10%", [e.interval for e in found], truth))
-        rows.append(_row(stopped.name, "asymptotic, stopped at 10%", [e.asymptotic_interval for e in found], truth))
-    rows.append(_clustered(repetitions, seed))
+        estimates = [estimate(team, design=stopped, rel_tol=0.1, seed=seed + k) for k in range(repetitions)]
+        rows.append(_row(stopped.name, "guaranteed, stopped at 10%", [e.interval for e in estimates], truth))
+        rows.append(_row(stopped.name, "asymptotic, stopped at 10%", [e.asymptotic_interval for e in estimates], truth))
+    rows.append(_measure_clustered(repetitions, seed))
     return rows
 
 
-def _clustered(repetitions: int, seed: int) -> dict[str, Any]:
-    generator = torch.Generator().manual_seed(seed + 1)
-    # Levels have mean 1, and the distances of an episode are its level times those of the roles.
-    population = float(snd(_roles(24)))
-    intervals = []
+def _measure_clustered(repetitions: int, seed: int) -> dict[str, Any]:
+    generator, design, intervals = torch.Generator().manual_seed(seed + 1), FreshCirculant(2), []
     for k in range(repetitions):
-        team, episode = _episodes(40, 12, 24, generator)
-        found: Estimate = estimate(team, design=FreshCirculant(2), clusters=episode, seed=seed + k)
-        assert found.population_interval is not None
-        intervals.append(found.population_interval)
-    return _row(FreshCirculant(2).name, "asymptotic, clustered by episode", intervals, population)
+        team, episode = _draw_episodes(generator)
+        interval = estimate(team, design=design, clusters=episode, seed=seed + k).population_interval
+        assert interval is not None
+        intervals.append(interval)
+    # Levels have mean 1, and the distances of an episode are its level times those of the roles.
+    truth = float(snd(Deterministic(_role_actions())))
+    return _row(design.name, "asymptotic, clustered by episode", intervals, truth)
 
 
-def _roles(n: int) -> Deterministic:
-    return Deterministic((torch.arange(n, dtype=torch.float64) % 3).view(1, n, 1) + _own(n))
+def _role_actions(n: int = 24) -> torch.Tensor:
+    """Return what agents in three roles do, plus what single agents add to their role."""
+    roles = (torch.arange(n, dtype=torch.float64) % 3).view(1, n, 1)
+    return roles + 0.3 * torch.linspace(-1, 1, n, dtype=torch.float64).view(1, n, 1)
 
 
-def _own(n: int) -> torch.Tensor:
-    """What single agents add to their role."""
-    return 0.3 * torch.linspace(-1, 1, n, dtype=torch.float64).view(1, n, 1)
-
-
-def _episodes(episodes: int, steps: int, n: int, generator: torch.Generator) -> tuple[Deterministic, torch.Tensor]:
+def _draw_episodes(
+    generator: torch.Generator, episodes: int = 40, steps: int = 12
+) -> tuple[Deterministic, torch.Tensor]:
     level = 0.5 + torch.rand(episodes, generator=generator, dtype=torch.float64)
     index = torch.arange(episodes).repeat_interleave(steps)
-    roles = _roles(n).actions
-    return Deterministic(level[index].view(-1, 1, 1) * roles), index
+    return Deterministic(level[index].view(-1, 1, 1) * _role_actions()), index
 
 
 def _row(design: str, kind: str, intervals: list[tuple[float, float]], truth: float) -> dict[str, Any]:
-    hits = sum(low <= truth <= high for low, high in intervals)
-    width = sum(high - low for low, high in intervals) / len(intervals) / 2 / truth
-    share = hits / len(intervals)
+    count = len(intervals)
+    share = sum(low <= truth <= high for low, high in intervals) / count
     return {
         "design": design,
         "kind": kind,
         "confidence": CONFIDENCE,
-        "repetitions": len(intervals),
+        "repetitions": count,
         "covered": share,
-        "covered_error": (share * (1 - share) / len(intervals)) ** 0.5,
-        "relative_half_width": width,
+        "covered_error": (share * (1 - share) / count) ** 0.5,
+        "relative_half_width": sum(high - low for low, high in intervals) / count / 2 / truth,
     }
+
+
+def tables(result: dict[str, Any]) -> dict[str, Table]:
+    """Return how often intervals held the truth."""
+    rows = []
+    for row in result["coverage"]:
+        covered = f"{row['covered']:.1%} ± {row['covered_error']:.1%}"
+        rows.append((f"{row['design']}: {row['kind']}", covered, f"{row['relative_half_width']:.2%}"))
+    return {f"Coverage of {CONFIDENCE:.0%} intervals": table(("design and interval", "covered", "half-width"), rows)}

@@ -1,17 +1,33 @@
-"""How wrong is each design, for how many distances, policy evaluations and seconds?"""
+"""How wrong is each design, for how many distances, policy evaluations and seconds?
+
+rmse: root mean squared relative error over draws, on one evaluation of the team; rmse_interval is for 95%.
+
+distances and evaluations: of one estimate, over all observations it uses.
+
+rmse_gain, fewer_distances, fewer_evaluations: against the paper's estimator, one Bernoulli graph with p = 0.1.
+
+matched: random agents at random observations that reach the paper's error with few evaluations and distances.
+
+time: from policies to the number, policy evaluation included; contestants take turns within a round.
+
+tolerance: seconds of three estimates with different seeds, sorted; a guaranteed 95% interval.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
+from statistics import median
 from typing import Any
 
 import torch
+from rich.table import Table
+from safetensors.torch import load_file
 from torch import Tensor
 
 from benchmarks.design_errors import design_name, measure_errors
-from benchmarks.timing import Clock, Contestant, take_turns
+from benchmarks.timing import Clock, Contestant, Options, take_turns
 from graphsnd.behavior import Behavior
 from graphsnd.errors import EmptyDrawError, InputError
 from graphsnd.estimation import (
@@ -29,28 +45,48 @@ from graphsnd.estimation.sampling.draws import device_generator
 from graphsnd.estimation.sampling.sample import draw
 from graphsnd.estimation.sampling.source import BehaviorSource
 from graphsnd.estimation.sampling.template import variance
+from graphsnd.plots.formatting import format_duration, format_ratio
+from graphsnd.plots.tables import table
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
+from graphsnd.teams.files import OBSERVATIONS
 
 PAPER = "fixed bernoulli:0.1"
 ATTEMPTS = 50  # at a draw that has an edge
 SMALLEST = 8  # agents of a team whose designs can be compared: a tenth of its pairs is some
 
 
+def measure(options: Options) -> dict[str, Any]:
+    """Compare designs on random and on trained teams, and time what a tolerance takes."""
+    sizes, observations, draws = ((20,), 64, 5) if options.quick else ((50, 100, 500), 2048, 60)
+    seed, device, compared = options.seed, options.device, []
+    for n in sizes:
+        options.step(f"designs, random team of {n:,}")
+        team, inputs = random_team(n, seed, device), random_observations(observations, seed + 1, device)
+        compared.append(compare_designs(team, inputs, options, label="random", draws=draws))
+    for folder in options.teams:
+        options.step(f"designs, trained team {folder.name}")
+        trained, inputs = Team.load(folder, device=device), load_file(folder / OBSERVATIONS)["observations"].to(device)
+        compared.append(compare_designs(trained, inputs[:observations], options, label="trained", draws=draws))
+    teams, many = ((50,), 500) if options.quick else ((1000, 10_000, 100_000), 100_000)
+    reach = options.each("to a tolerance of 1%", teams, lambda n: measure_tolerance(n, many, options))
+    return {"designs": compared, "tolerance": reach}
+
+
 def random_team(n: int, seed: int, device: torch.device) -> StackedTeam:
-    """Policies as at the start of the paper's runs: 18 observations, two hidden layers of 64, two actions."""
+    """Return policies as at the start of the paper's runs: 18 observations, two hidden layers of 64, two actions."""
     generator = torch.Generator().manual_seed(seed)
     network = StackedMLP.create((n,), (18, 64, 64, 4), init="linear", generator=generator)
     return StackedTeam(network, GaussianHead(2, mean="tanh", scale="network")).to(device)
 
 
 def random_observations(count: int, seed: int, device: torch.device) -> Tensor:
-    """Uniform in [-1, 1]^18."""
+    """Return observations that are uniform in [-1, 1]^18."""
     generator = torch.Generator().manual_seed(seed)
     return (2 * torch.rand(count, 18, generator=generator) - 1).to(device)
 
 
 def contestants(n: int, observations: int) -> list[Design]:
-    """The paper's estimators, and those that redraw their pairs."""
+    """Return the paper's estimators, and those that redraw their pairs."""
     edges = round(0.1 * n * (n - 1) / 2)
     degree = max(2, 2 * (edges // n))
     few = [ObservationSubset(count, AgentSubset(4)) for count in (observations // 16, observations // 4)]
@@ -70,13 +106,12 @@ def contestants(n: int, observations: int) -> list[Design]:
     ]
 
 
-def compare_designs(
-    team: Team, observations: Tensor, *, label: str, draws: int, seed: int, rounds: int, seconds: float
-) -> dict[str, Any]:
-    """Root mean squared relative error over draws, and time from policies to the number, of every design.
+def compare_designs(team: Team, observations: Tensor, options: Options, *, label: str, draws: int) -> dict[str, Any]:
+    """Return root mean squared relative error over draws, and time from policies to the number, of every design.
 
     Errors are taken on one evaluation of the team; times include the evaluation, of what each design asks for.
     """
+    seed = options.seed
     if team.agents < SMALLEST:
         raise InputError("team", f"of at least {SMALLEST} agents", team.agents, "All pairs are few enough to measure.")
     with torch.no_grad():
@@ -85,12 +120,11 @@ def compare_designs(
     designs = contestants(team.agents, len(observations))
     rows = [asdict(measure_errors(behavior, design, truth, draws=draws, seed=seed)) for design in designs]
     paper = rows[0]
-    designs = [*designs, matched := _as_good_as(behavior, truth, paper["rmse"], seed)]
+    designs = [*designs, matched := _match_error(behavior, truth, paper["rmse"], seed)]
     rows.append(asdict(measure_errors(behavior, matched, truth, draws=draws, seed=seed)) | {"matched": True})
-    clock = Clock(observations.device)
     calls = [Contestant("all pairs", _timed(team, observations, AllPairs(), seed))]
     calls += [Contestant(design_name(design), _timed(team, observations, design, seed)) for design in designs]
-    times = take_turns(calls, clock, rounds=rounds, seconds=seconds)
+    times = take_turns(calls, Clock(observations.device), **options.patience)
     for row in rows:
         row["time"] = times[row["name"]]
         row["rmse_gain"] = paper["rmse"] / row["rmse"] if row["rmse"] else None
@@ -107,8 +141,8 @@ def compare_designs(
     }
 
 
-def _as_good_as(behavior: Behavior, truth: float, rmse: float, seed: int) -> ObservationSubset:
-    """So many agents at so many observations that the error is the same, with few evaluations and few distances.
+def _match_error(behavior: Behavior, truth: float, rmse: float, seed: int) -> ObservationSubset:
+    """Return the numbers of agents and observations that give the same error with few evaluations and distances.
 
     A trial of eight agents tells the variance for every other number of them. Many agents at few observations save
     evaluations, few agents at many save distances; the smallest product of the two is taken.
@@ -123,9 +157,9 @@ def _as_good_as(behavior: Behavior, truth: float, rmse: float, seed: int) -> Obs
         own = variance(moments, n, math.comb(size, 2), size * math.comb(size - 1, 2))
         # ((1 - t/T) (between + own) + t/T own) / t = rmse^2, solved for t.
         count = math.ceil((between + own) / ((0.97 * rmse * truth) ** 2 + between / total))
-        found = ObservationSubset(max(2, count), AgentSubset(size))
-        if count <= total and _spent(found, n) < _spent(best, n):
-            best = found
+        candidate = ObservationSubset(max(2, count), AgentSubset(size))
+        if count <= total and _spent(candidate, n) < _spent(best, n):
+            best = candidate
     return best
 
 
@@ -145,33 +179,46 @@ def _timed(team: Team, observations: Tensor, design: Design, seed: int) -> Calla
     return call
 
 
-def to_tolerance(
-    sizes: Sequence[int],
-    observations: int,
-    device: torch.device,
-    *,
-    rel_tol: float,
-    seed: int,
-    step: Callable[[str], None],
-) -> list[dict[str, Any]]:
-    """Time, evaluations and interval of ``rel_tol`` for teams of growing size, three seeds each."""
-    inputs = random_observations(observations, seed + 1, device)
+def measure_tolerance(n: int, observations: int, options: Options, *, rel_tol: float = 0.01) -> dict[str, Any]:
+    """Measure time, evaluations and interval of ``rel_tol`` for a random team, three seeds."""
+    seed, device = options.seed, options.device
+    team, inputs = random_team(n, seed, device), random_observations(observations, seed + 1, device)
+    estimate(team, inputs, rel_tol=0.2)  # compiles what there is to compile
+    estimates = [estimate(team, inputs, rel_tol=rel_tol, seed=seed + k) for k in range(3)]
+    return {
+        "n": n,
+        "observations": observations,
+        "rel_tol": rel_tol,
+        "seconds": sorted(one.seconds for one in estimates),
+        "evaluations": [one.policy_evaluations for one in estimates],
+        "met": [bool(one.met) for one in estimates],
+        "design": estimates[0].design,
+        "estimate": estimates[0].to_dict(),
+    }
+
+
+def tables(result: dict[str, Any]) -> dict[str, Table]:
+    """Return each team's designs with their errors, costs and times, and what a tolerance takes."""
+    made = {}
+    for row in result["designs"]:
+        title = f"{row['n']:,} agents, {row['team']} team, {row['observations']:,} observations"
+        made[title] = _designs_table(row)
     rows = []
-    for n in sizes:
-        step(f"relative tolerance {rel_tol:g}, n = {n:,}")
-        team = random_team(n, seed, device)
-        estimate(team, inputs, rel_tol=0.2)  # compiles what there is to compile
-        found = [estimate(team, inputs, rel_tol=rel_tol, seed=seed + k) for k in range(3)]
-        rows.append(
-            {
-                "n": n,
-                "observations": observations,
-                "rel_tol": rel_tol,
-                "seconds": sorted(one.seconds for one in found),
-                "evaluations": [one.policy_evaluations for one in found],
-                "met": [bool(one.met) for one in found],
-                "design": found[0].design,
-                "estimate": found[0].to_dict(),
-            }
-        )
-    return rows
+    for row in result["tolerance"]:
+        count, met = row["evaluations"][0], "yes" if all(row["met"]) else "NO"
+        share, time = count / (row["n"] * row["observations"]), format_duration(median(row["seconds"]))
+        size = (f"{row['n']:,}", f"{row['observations']:,}", f"{row['rel_tol']:.1%}")
+        rows.append((*size, met, f"{count:,}", f"{share:.2g}", time))
+    heads = ("agents", "observations", "tolerance", "met", "evaluations", "of all", "time")
+    return made | {"A guaranteed interval within a tolerance, from policies to the number": table(heads, rows)}
+
+
+def _designs_table(row: dict[str, Any]) -> Table:
+    note = "* random agents that reach the error of the first design with few evaluations and distances"
+    made = table(("design", "RMSE", "x better", "distances", "evaluations", "time"), caption=note)
+    made.add_row("all pairs", "exact", "", "", "", format_duration(row["exact_time"]["median_s"]), style="bold")
+    for one in row["designs"]:
+        gain = "-" if one["rmse_gain"] is None else format_ratio(one["rmse_gain"])
+        costs = (f"{one['distances']:,.0f}", f"{one['evaluations']:,}", format_duration(one["time"]["median_s"]))
+        made.add_row(one["name"] + " *" * bool(one.get("matched")), f"{one['rmse']:.2%}", gain, *costs)
+    return made

@@ -1,4 +1,9 @@
-"""How accurate and how fast is SND from random directions, and from when on does it pay?"""
+"""How accurate and how fast is SND from random directions, and from when on does it pay?
+
+rmse: root mean square relative error of SND over draws; bound: what the certified bound says.
+
+projections: normal teams, contestants take turns. shapes: accuracy for clouds of several shapes, not timed.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +11,49 @@ import math
 from typing import Any
 
 import torch
+from rich.table import Table
 
-from benchmarks.timing import Clock, Contestant, take_turns
+from benchmarks.speed import CDIST_CALL, cdist
+from benchmarks.timing import Clock, Contestant, Options, take_turns
 from graphsnd import kernels
 from graphsnd.behavior import Norm, Points, embed
 from graphsnd.estimation.projections.lengths import projected_snd
+from graphsnd.plots.formatting import format_duration, format_ratio
+from graphsnd.plots.tables import table
 from graphsnd.plots.team import example_team
 
-DRAWS = 30
-CHUNK = 1 << 22  # distances that cdist computes at a time
+RIVALS = ("exact", "cdist")
 DIRECTIONS = (1, 2, 4, 8, 12, 24)
 
 
-def teams(agents: int = 200, observations: int = 64) -> dict[str, Points]:
-    """Clouds of several shapes, from the friendliest to a line."""
+SIZES = (  # agents, observations, features, directions
+    (100, 4096, 2, (2, 8)),
+    (1000, 640, 2, (2, 8)),
+    (10_000, 64, 2, (1, 2, 4, 8)),
+    (10_000, 64, 4, (4, 12)),
+    (1000, 640, 8, (8, 16)),
+)
+
+
+def measure(options: Options) -> dict[str, Any]:
+    """Time and judge random directions on normal teams, and judge them on clouds of several shapes."""
+    draws, rows = 5 if options.quick else 60, []
+    for n, observations, features, choices in ((50, 64, 2, (2,)),) if options.quick else SIZES:
+        options.step(f"sorted projections, n = {n:,}, {features} features")
+        rows.append(time_directions(n, observations, features, choices, options, draws=draws))
+    options.step("sorted projections, shapes of teams")
+    shapes = {name: [measure_errors(cloud, k, draws) for k in DIRECTIONS] for name, cloud in example_clouds().items()}
+    return {"projections": rows, "shapes": shapes}
+
+
+def example_clouds(agents: int = 200, observations: int = 64) -> dict[str, Points]:
+    """Return clouds of several shapes, from the easiest to a line."""
     generator = torch.Generator().manual_seed(0)
     demo = embed(example_team(agents, observations).behavior).values
     normal = torch.randn(observations, agents, 16, generator=generator)
     line = normal[..., :1] * torch.randn(observations, 1, 2, generator=generator)
     still = (normal[:1, :, :2] * torch.tensor([1.0, 0.2])).expand(observations, -1, -1)
-    found = {
+    clouds = {
         "normal, 2 features": normal[..., :2],
         "on a line that changes, 2 features": line,
         "oblong, always the same, 2 features": still,
@@ -35,11 +63,11 @@ def teams(agents: int = 200, observations: int = 64) -> dict[str, Points]:
         "normal, 8 features": normal[..., :8],
         "normal, 16 features": normal,
     }
-    return {name: Points(values, Norm.EUCLIDEAN) for name, values in found.items()}
+    return {name: Points(values, Norm.EUCLIDEAN) for name, values in clouds.items()}
 
 
-def accuracy(points: Points, directions: int, draws: int = DRAWS) -> dict[str, float]:
-    """Root mean square relative error over draws, and what the certified bound says."""
+def measure_errors(points: Points, directions: int, draws: int) -> dict[str, float]:
+    """Return root mean square relative error over draws, and what the certified bound says."""
     truth = float(kernels.pair_totals(points).mean()) / math.comb(points.agents, 2)
     drawn = [projected_snd(points, directions, seed=seed) for seed in range(draws)]
     errors = torch.tensor([float(one.value) for one in drawn], dtype=torch.float64) / truth - 1
@@ -50,36 +78,34 @@ def accuracy(points: Points, directions: int, draws: int = DRAWS) -> dict[str, f
     }
 
 
-def speed(
-    n: int,
-    observations: int,
-    features: int,
-    choices: tuple[int, ...],
-    device: torch.device,
-    *,
-    rounds: int,
-    seconds: float,
-    draws: int = DRAWS,
+def time_directions(
+    n: int, observations: int, features: int, choices: tuple[int, ...], options: Options, *, draws: int
 ) -> dict[str, Any]:
-    """Seconds of exact SND, of torch.cdist in chunks, and of directions, taking turns; normal team."""
-    x = torch.randn(observations, n, features, generator=torch.Generator().manual_seed(0)).to(device)
+    """Time exact SND, torch.cdist in chunks, and directions on a normal team."""
+    x = torch.randn(observations, n, features, generator=torch.Generator().manual_seed(0)).to(options.device)
     points = Points(x, Norm.EUCLIDEAN)
-    rows = max(1, CHUNK // n**2)  # observations at a time
-    # On the first observations only where all would take too long.
-    part = x[: max(rows, round(min(1.0, 3e8 / (observations * n**2)) * observations))]
-
-    def cdist() -> float:
-        return sum(float(torch.cdist(some, some).sum()) for some in part.split(rows)) / 2
-
     contestants = [
         Contestant("exact", lambda: kernels.pair_totals(points)),
-        Contestant("cdist", cdist, share=len(part) / observations),
+        cdist(points, Clock(options.device), CDIST_CALL),
         *(Contestant(f"{k}", lambda k=k: projected_snd(points, k)) for k in choices),  # type: ignore[misc]
     ]
-    times = take_turns(contestants, Clock(device), rounds=rounds, seconds=seconds)
-    by: dict[str, dict[str, Any]] = {f"{k}": accuracy(points, k, draws) | {"time": times[f"{k}"]} for k in choices}
-    for row in by.values():
-        for rival in ("exact", "cdist"):
-            row[f"times_faster_than_{rival}"] = times[rival]["median_s"] / row["time"]["median_s"]
-    rivals = {name: times[name] for name in ("exact", "cdist")}
+    times = take_turns(contestants, Clock(options.device), **options.patience)
+    by: dict[str, Any] = {}
+    for k in choices:
+        time = times[f"{k}"]
+        faster = {f"times_faster_than_{rival}": times[rival]["median_s"] / time["median_s"] for rival in RIVALS}
+        by[f"{k}"] = measure_errors(points, k, draws) | {"time": time} | faster
+    rivals = {name: times[name] for name in RIVALS}
     return {"n": n, "observations": observations, "features": features, "rivals": rivals, "by": by}
+
+
+def tables(result: dict[str, Any]) -> dict[str, Table]:
+    """Return errors and times of directions against pairs."""
+    rows = []
+    for row in result["projections"]:
+        size = (f"{row['n']:,} x {row['observations']:,}", f"{row['features']}")
+        for name, one in row["by"].items():
+            gains = (format_ratio(one[f"times_faster_than_{rival}"]) for rival in RIVALS)
+            rows.append((*size, name, f"{one['rmse']:.1e}", format_duration(one["time"]["median_s"]), *gains))
+    heads = ("agents x obs.", "features", "directions", "RMSE", "time", "vs exact", "vs cdist")
+    return {"All pairs by sorted projections, normal teams": table(heads, rows)}

@@ -6,14 +6,46 @@ A slow second then hits all of them alike, and the ratio of two medians survives
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import torch
 
 REPEATED = 0.01  # seconds that the repeats of one measurement should last at least
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a benchmark is asked for."""
+
+    device: torch.device
+    quick: bool = False  # small teams, to see that it runs
+    full: bool = False  # larger teams and more rounds
+    seed: int = 0
+    teams: tuple[Path, ...] = ()  # folders of trained teams, each with its observations
+    begin: float = field(default_factory=perf_counter)
+
+    @property
+    def patience(self) -> dict[str, Any]:
+        """Rounds and seconds of :func:`take_turns`."""
+        rounds, seconds = (2, 0.0) if self.quick else (7, 5.0) if self.full else (5, 3.0)
+        return {"rounds": rounds, "seconds": seconds}
+
+    def step(self, name: str) -> None:
+        """Print the name of a part as it begins, because the whole takes minutes."""
+        print(f"{perf_counter() - self.begin:6.1f} s  {name}", file=sys.stderr)
+
+    def each(self, name: str, sizes: Iterable[int], measure: Callable[[int], dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return what ``measure`` gives for each team size."""
+        rows = []
+        for n in sizes:
+            self.step(f"{name}, n = {n:,}")
+            rows.append(measure(n))
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +61,12 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Clock:
-    """How calls are timed on one device."""
+    """Times calls on one device."""
 
     device: torch.device
 
     def seconds(self, call: Callable[[], object], repeats: int = 1) -> float:
-        """Mean seconds of a call over ``repeats`` calls in a row."""
+        """Return the mean seconds of a call over ``repeats`` calls in a row."""
         if self.device.type == "cuda":
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             torch.cuda.synchronize(self.device)
@@ -50,7 +82,7 @@ class Clock:
         return (perf_counter() - start) / repeats
 
     def peak(self, call: Callable[[], object]) -> int | None:
-        """Bytes that a call allocates at its peak beside its input; None on a CPU, where only the process is known."""
+        """Return the bytes that a call allocates at its peak beside its input; None on a CPU, which does not say."""
         if self.device.type != "cuda":
             call()
             return None
@@ -71,7 +103,7 @@ def take_turns(
         contestants: Who takes part.
         clock: The device's clock.
         rounds: Rounds that are always played.
-        seconds: More rounds are played, up to three times as many, while less than this has passed.
+        seconds: Up to three times the rounds are played while less than this has passed.
 
     Returns:
         For each name: median, min and quartiles in seconds of a whole call, and what is known about the call.
@@ -94,8 +126,15 @@ def take_turns(
     }
 
 
+def summarise_times(times: Sequence[float]) -> dict[str, Any]:
+    """Return median, min and quartiles of times in seconds."""
+    # Quantiles need two values; a single one stands for all of them.
+    q1, median, q3 = statistics.quantiles([*times, *times] if len(times) == 1 else times, n=4, method="inclusive")
+    return {"median_s": median, "min_s": min(times), "q1_s": q1, "q3_s": q3, "rounds": len(times)}
+
+
 def _repeats(one: Contestant, clock: Clock) -> int:
-    """How many calls in a row last long enough to be timed."""
+    """Return how many calls in a row last long enough to be timed."""
     spent = clock.seconds(one.call)
     if spent > REPEATED:
         return 1
@@ -103,14 +142,6 @@ def _repeats(one: Contestant, clock: Clock) -> int:
 
 
 def _record(one: Contestant, times: list[float]) -> dict[str, Any]:
-    q1, median, q3 = statistics.quantiles(times, n=4, method="inclusive")
-    return {
-        "median_s": median,
-        "min_s": min(times),
-        "q1_s": q1,
-        "q3_s": q3,
-        "rounds": len(times),
-        "pairs_per_second": None if one.pairs is None else one.pairs / median,
-        "share_timed": one.share,
-        **one.notes,
-    }
+    summary = summarise_times(times)
+    rate = None if one.pairs is None else one.pairs / summary["median_s"]
+    return summary | {"pairs_per_second": rate, "share_timed": one.share} | one.notes

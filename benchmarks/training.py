@@ -1,14 +1,18 @@
-"""How long an iteration of training takes: acting, and learning."""
+"""How long does one iteration of training take: acting, and learning?
+
+Times are seconds, after one iteration that warms up. iteration: rollout and update, one after the other.
+"""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
-import torch
+from rich.table import Table
 
-from benchmarks.timing import Clock
+from benchmarks.timing import Clock, Options, summarise_times
+from graphsnd.plots.formatting import format_duration
+from graphsnd.plots.tables import table
 from graphsnd.training import Preset, Settings, Trainer
 from graphsnd.worlds import parse_world
 
@@ -16,57 +20,51 @@ QUICK = Preset("navigation", 4, {}, Settings(steps=8, environments=4, minibatch=
 PAPER = Preset("navigation", 100, {"world_spawning_x": 4.0, "world_spawning_y": 4.0, "agent_radius": 0.03})
 
 
-def training_times(
-    device: str = "cpu",
-    *,
-    preset: Preset = PAPER,
-    seeds: Sequence[int] = (0,),
-    rounds: int = 3,
-    capture: bool = True,
+def measure(options: Options) -> dict[str, Any]:
+    """Time the paper's run, or a small one."""
+    options.step("an iteration of PPO")
+    return time_training(QUICK if options.quick else PAPER, Clock(options.device), seeds=(options.seed,), rounds=5)
+
+
+def time_training(
+    preset: Preset, clock: Clock, *, seeds: Sequence[int] = (0,), rounds: int = 3, capture: bool = True
 ) -> dict[str, Any]:
-    """Time rollout and update of a preset, the paper's run by default, ready for JSON.
+    """Time rollout and update of a preset.
 
     Args:
-        device: ``"cpu"`` or ``"cuda"``.
         preset: World and settings.
+        clock: The device's clock.
         seeds: Runs that are stacked.
         rounds: Iterations that are timed, after one that warms up.
-        capture: Whether a GPU may replay recorded programs.
+        capture: Whether a GPU may replay CUDA graphs.
 
     Returns:
         What was run, and median, min and quartiles of the seconds of its parts and of the whole iteration.
-
-    Example:
-        >>> tiny = Preset("navigation", 3, {}, Settings(steps=4, environments=2, hidden=(4,)))
-        >>> found = training_times(preset=tiny, rounds=2)
-        >>> found["iteration"]["median_s"] >= found["rollout"]["median_s"]
-        True
     """
-    settings = preset.settings
+    settings, device = preset.settings, clock.device.type
     world = parse_world(preset.world, preset.agents, settings.environments, device=device, **preset.options)
     trainer = Trainer(world, settings, seeds=seeds, capture=capture)
     trainer.step(measure=False)
-    clock = Clock(torch.device(device))
-    whole, rows = [], []
+    iterations, rows = [], []
     for _ in range(rounds):
-        whole.append(clock.seconds(lambda: rows.append(trainer.step(measure=False)[0])))
-    frames = settings.samples * len(seeds)
+        iterations.append(clock.seconds(lambda: rows.append(trainer.step(measure=False)[0])))
+    whole = summarise_times(iterations)
     return {
         "world": preset.world,
         "agents": world.agents,
         "runs": len(seeds),
         "samples": settings.samples,
         "gradient_steps": settings.epochs * -(-settings.samples // settings.minibatch),
-        "device": device,
         "captured": trainer.eager is None,
-        "rollout": _record([row.rollout_seconds for row in rows]),
-        "update": _record([row.update_seconds for row in rows]),
-        "iteration": _record(whole),
-        "frames_per_second": frames / statistics.median(whole),
+        "rollout": summarise_times([row.rollout_seconds for row in rows]),
+        "update": summarise_times([row.update_seconds for row in rows]),
+        "iteration": whole,
+        "frames_per_second": settings.samples * len(seeds) / whole["median_s"],
     }
 
 
-def _record(times: Sequence[float]) -> dict[str, Any]:
-    many = [*times, *times] if len(times) == 1 else times
-    q1, median, q3 = statistics.quantiles(many, n=4, method="inclusive")
-    return {"median_s": median, "min_s": min(times), "q1_s": q1, "q3_s": q3, "rounds": len(times)}
+def tables(result: dict[str, Any]) -> dict[str, Table]:
+    """Return the parts of one iteration."""
+    counts, parts = ("agents", "runs", "samples", "gradient_steps"), ("rollout", "update", "iteration")
+    row = (*(f"{result[key]:,}" for key in counts), *(format_duration(result[key]["median_s"]) for key in parts))
+    return {"One iteration of PPO": table([key.replace("_", " ") for key in (*counts, *parts)], [row], align=">")}

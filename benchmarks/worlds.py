@@ -1,29 +1,34 @@
-"""How much faster is a batched world than the simulator it follows? One step of all environments, side by side."""
+"""How much faster is a step of a batched world than one of the simulator it follows?
+
+Times are seconds of one step of all environments with random actions. Contestants take turns within a round; medians
+and quartiles are over rounds.
+
+graphsnd steps from 6 moments of a random rollout in turn; the simulators go on from where they are.
+
+share_timed below 1: that part of the environments was timed, and the time divided by it.
+
+ratio: median of the simulator over median of the fastest way that graphsnd steps.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
 import torch
+from rich.table import Table
 from torch import Tensor
 
-from benchmarks.timing import Clock, Contestant, take_turns
+from benchmarks.timing import Clock, Contestant, Options, take_turns
+from graphsnd.plots.formatting import format_duration, format_ratio
+from graphsnd.plots.tables import table
 from graphsnd.worlds import Continuous, VmasWorld, World, parse_world
 
 OURS, CAPTURED = "graphsnd", "graphsnd, CUDA graph"
 MOMENTS, APART = 6, 10  # states of a random rollout that are stepped in turn, and the steps between them
 SAMPLE = 4  # environments of mpe2 that are timed; it has no batch, so the rest would cost the same again
-NOTES = [
-    "Times are seconds of one step of all environments with random actions. Contestants take turns within a round; "
-    "medians and quartiles are over rounds.",
-    f"{OURS} steps from {MOMENTS} moments of a random rollout in turn; the simulators go on from where they are.",
-    "share_timed below 1: that part of the environments was timed, and the time divided by it.",
-    "ratio: median of the simulator over median of the fastest way that graphsnd steps.",
-]
 
 
 @dataclass(frozen=True)
@@ -54,53 +59,33 @@ QUICK = (
 )
 
 
-def world_suite(
-    cases: Sequence[Case] = DEFAULT,
-    device: str = "cpu",
-    *,
-    seed: int = 0,
-    rounds: int = 5,
-    seconds: float = 5.0,
-    step: Callable[[str], None] = lambda name: None,
-) -> dict[str, Any]:
-    """Time every case.
-
-    Args:
-        cases: What to measure.
-        device: ``cpu`` or ``cuda``.
-        seed: Of states and actions.
-        rounds: Rounds at least.
-        seconds: Time for more rounds, for each case.
-        step: Called with the name of each case as it begins.
-
-    Returns:
-        The results, ready for JSON; simulators that are not installed are left out.
-    """
-    where = torch.device(device)
+def measure(options: Options) -> dict[str, Any]:
+    """Time a step of each world; simulators that are not installed are left out."""
     rows = []
-    for case in cases:
-        step(f"{case.world}, n = {case.agents:,}")
-        rows.append(_compare(case, where, seed=seed, rounds=rounds, seconds=seconds))
-    return {"format": 1, "device": where.type, "threads": torch.get_num_threads(), "notes": NOTES, "worlds": rows}
+    for case in QUICK if options.quick else DEFAULT:
+        options.step(f"{case.world}, n = {case.agents:,}")
+        rows.append(compare(case, options))
+    return {"worlds": rows}
 
 
-def _compare(case: Case, device: torch.device, *, seed: int, rounds: int, seconds: float) -> dict[str, Any]:
-    generator = torch.Generator().manual_seed(seed)
+def compare(case: Case, options: Options) -> dict[str, Any]:
+    """Time a step of one world and of the simulator it follows."""
+    device, generator = options.device, torch.Generator().manual_seed(options.seed)
     world = parse_world(case.world, case.agents, case.environments, device=device, horizon=None, **case.options)
     contestants = [_ours(world, generator)]
     if device.type == "cuda":
         contestants.append(_captured(world, generator))
     if case.simulator is not None and find_spec(case.simulator) is not None:
         contestants.append(_simulator(case, device, generator))
-    found = take_turns(contestants, Clock(device), rounds=rounds, seconds=seconds)
-    best = min(found[name]["median_s"] for name in (OURS, CAPTURED) if name in found)
-    other = found.get(case.simulator or "")
+    times = take_turns(contestants, Clock(device), **options.patience)
+    best = min(times[name]["median_s"] for name in (OURS, CAPTURED) if name in times)
+    other = times.get(case.simulator or "")
     return {
         "world": case.world,
         "agents": case.agents,
         "environments": case.environments,
         "options": case.options,
-        "contestants": found,
+        "contestants": times,
         "environment_steps_per_second": case.environments / best,
         "ratio": None if other is None else other["median_s"] / best,
     }
@@ -125,16 +110,16 @@ def _captured(world: World, generator: torch.Generator) -> Contestant:
 
 
 def _moments(world: World, generator: torch.Generator) -> list[tuple[Any, Tensor]]:
-    state, found = world.spawn(generator), []
+    state, moments = world.spawn(generator), []
     for k in range(MOMENTS * APART):
-        actions = _random(world, world.environments, generator)
+        actions = _random_actions(world, world.environments, generator)
         if k % APART == 0:
-            found.append((state, actions))
+            moments.append((state, actions))
         state, _ = world.step(state, actions)
-    return found
+    return moments
 
 
-def _random(world: World, environments: int, generator: torch.Generator) -> Tensor:
+def _random_actions(world: World, environments: int, generator: torch.Generator) -> Tensor:
     space, shape = world.actions, (environments, world.agents)
     if isinstance(space, Continuous):
         drawn = torch.rand(*shape, space.features, generator=generator) * (space.high - space.low) + space.low
@@ -144,18 +129,33 @@ def _random(world: World, environments: int, generator: torch.Generator) -> Tens
 
 
 def _simulator(case: Case, device: torch.device, generator: torch.Generator) -> Contestant:
-    """The stock simulator, called as its users call it."""
+    """Return the stock simulator, called as its users call it."""
     if case.simulator == "vmas":
         world = VmasWorld(case.world, case.environments, agents=case.agents, device=device, **case.options)
         env = world.spawn(generator).open()
-        moves = list(_random(world, case.environments, generator).unbind(1))
+        moves = list(_random_actions(world, case.environments, generator).unbind(1))
         return Contestant("vmas", lambda: env.step([move.clone() for move in moves]))
     timed = min(SAMPLE, case.environments)
     other = parse_world(f"mpe2:{case.world}_v3", case.agents, timed, max_cycles=10**9)
     envs = other.spawn(generator).open()
     chosen = [
         dict(zip(env.agents, row, strict=True))
-        for env, row in zip(envs, _random(other, timed, generator).tolist(), strict=True)
+        for env, row in zip(envs, _random_actions(other, timed, generator).tolist(), strict=True)
     ]
     calls = list(zip(envs, chosen, strict=True))
     return Contestant("mpe2", lambda: [env.step(dict(row)) for env, row in calls], share=timed / case.environments)
+
+
+def tables(result: dict[str, Any]) -> dict[str, Table]:
+    """Return a step of each world, and of the simulator where it was timed."""
+    rows = []
+    for row in result["worlds"]:
+        times = {name: one["median_s"] for name, one in row["contestants"].items()}
+        ours = min(times.pop(name) for name in (OURS, CAPTURED) if name in times)
+        theirs = ("-", "-", format_duration(ours), "-")
+        if times:
+            [(simulator, seconds)] = times.items()
+            theirs = (simulator, format_duration(seconds), format_duration(ours), format_ratio(row["ratio"]))
+        rows.append((row["world"], f"{row['agents']:,}", f"{row['environments']:,}", *theirs))
+    heads = ("world", "agents", "environments", "simulator", "its step", "our step", "ratio")
+    return {"Time of one step of all environments, median": table(heads, rows)}

@@ -3,19 +3,23 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
 
-from benchmarks.training import PAPER, training_times
+from benchmarks.timing import Clock
+from benchmarks.training import PAPER, time_training
 from graphsnd.training import PRESETS, Preset, Settings
+
+CLOCK = Clock(torch.device("cpu"))
 
 
 def test_times_are_json_and_add_up() -> None:
     tiny = Preset("simple_spread", 3, {}, Settings(steps=5, environments=2, minibatch=4, epochs=3, hidden=(4,)))
-    found = json.loads(json.dumps(training_times(preset=tiny, seeds=(0, 1), rounds=3)))
+    found = json.loads(json.dumps(time_training(tiny, CLOCK, seeds=(0, 1), rounds=3)))
     assert (found["agents"], found["runs"], found["samples"], found["gradient_steps"]) == (3, 2, 10, 9)
     assert not found["captured"]
     assert found["iteration"]["min_s"] >= found["rollout"]["min_s"] + found["update"]["min_s"]
     assert found["frames_per_second"] == pytest.approx(20 / found["iteration"]["median_s"])
-    assert training_times(preset=tiny, rounds=1)["update"]["rounds"] == 1
+    assert time_training(tiny, CLOCK, rounds=1)["update"]["rounds"] == 1
 
 
 def test_the_default_is_the_papers_run() -> None:

@@ -6,14 +6,16 @@ import pytest
 import torch
 
 from benchmarks import worlds
+from benchmarks.timing import Options
 from graphsnd.worlds import parse_world
+
+OPTIONS = Options(torch.device("cpu"), quick=True)
 
 
 def test_the_quick_suite_is_json_with_a_row_for_each_case() -> None:
-    begun: list[str] = []
-    result = worlds.world_suite(worlds.QUICK, rounds=2, seconds=0.0, step=begun.append)
+    result = worlds.measure(OPTIONS)
     assert json.loads(json.dumps(result)) == result
-    assert len(result["worlds"]) == len(begun) == len(worlds.QUICK)
+    assert len(result["worlds"]) == len(worlds.QUICK)
     for case, row in zip(worlds.QUICK, result["worlds"], strict=True):
         assert row["environment_steps_per_second"] > 0
         assert (row["ratio"] is None) == (case.simulator not in row["contestants"])
@@ -21,14 +23,14 @@ def test_the_quick_suite_is_json_with_a_row_for_each_case() -> None:
 
 def test_a_missing_simulator_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worlds, "find_spec", lambda name: None)
-    row = worlds.world_suite(worlds.QUICK[:1], rounds=2, seconds=0.0)["worlds"][0]
+    row = worlds.compare(worlds.QUICK[0], OPTIONS)
     assert list(row["contestants"]) == [worlds.OURS]
     assert row["ratio"] is None
 
 
 def test_part_of_mpe2_is_timed_and_said() -> None:
     pytest.importorskip("mpe2")
-    row = worlds.world_suite(worlds.QUICK[2:], rounds=2, seconds=0.0)["worlds"][0]
+    row = worlds.compare(worlds.QUICK[2], OPTIONS)
     assert row["contestants"]["mpe2"]["share_timed"] == worlds.SAMPLE / 8
 
 
@@ -41,5 +43,5 @@ def test_moments_are_those_of_a_rollout() -> None:
 
 @pytest.mark.gpu
 def test_a_captured_step_takes_part_on_a_gpu() -> None:
-    row = worlds.world_suite(worlds.QUICK[:2], "cuda", rounds=2, seconds=0.0)["worlds"][0]
+    row = worlds.compare(worlds.QUICK[0], Options(torch.device("cuda"), quick=True))
     assert worlds.CAPTURED in row["contestants"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from benchmarks.report_worlds import training_figure, training_table, worlds_figure, worlds_table
+from benchmarks import training, worlds
+from benchmarks.figures import training_figure, worlds_figure
 
 TIME = {"median_s": 0.002, "min_s": 0.001, "q1_s": 0.001, "q3_s": 0.003}
 RESULT = {
@@ -17,8 +18,9 @@ TRAINING = {"device": "cpu", "hardware": {"threads": 2}, "agents": 4, "runs": 1,
 
 
 def test_tables_have_a_row_for_each_case() -> None:
-    assert worlds_table(RESULT).row_count == 2
-    assert training_table(TRAINING).row_count == 1
+    [steps], [iteration] = worlds.tables(RESULT).values(), training.tables(TRAINING).values()
+    assert steps.row_count == 2
+    assert iteration.row_count == 1
 
 
 def test_figures_are_labelled() -> None:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
-from benchmarks import exact
+from benchmarks import speed
+from benchmarks.speed import compare_with_sampling, crossover
 from benchmarks.timing import Clock
 from graphsnd.kernels import reference
 
@@ -11,10 +14,10 @@ CPU = torch.device("cpu")
 
 
 def test_contestants_compute_the_same_snd() -> None:
-    points, clock = exact.example_points(9, 33, CPU, 0), Clock(CPU)
+    points, clock = speed.example_points(9, 33, CPU, 0), Clock(CPU)
     truth = reference.pair_totals(points)
-    loop, cdist = exact._pair_loop(points, clock, 100.0, 0), exact._cdist(points, clock, 100.0)
-    fused, backward = exact._fused(points)
+    loop, cdist = speed.pair_loop(points, clock, 100.0, 0), speed.cdist(points, clock, 100.0)
+    fused, backward = speed.fused(points)
     assert loop.share == cdist.share == 1.0
     assert loop.call() == pytest.approx(float(truth.mean()), rel=1e-5)
     torch.testing.assert_close(cdist.call().double(), truth, rtol=1e-5, atol=0)
@@ -23,14 +26,14 @@ def test_contestants_compute_the_same_snd() -> None:
 
 
 def test_a_small_budget_times_a_part_and_says_which() -> None:
-    points, clock = exact.example_points(60, 256, CPU, 0), Clock(CPU)
-    loop = exact._pair_loop(points, clock, 1e-3, 0)
+    points, clock = speed.example_points(60, 256, CPU, 0), Clock(CPU)
+    loop = speed.pair_loop(points, clock, 1e-3, 0)
     assert 0 < loop.share < 1
     assert loop.notes["pairs_timed"] == pytest.approx(loop.share * 60 * 59 / 2)
 
 
 def test_the_kept_graph_stays_and_the_fresh_one_changes() -> None:
-    kept, fresh = exact._sparse(exact.example_points(40, 8, CPU, 0), 0)
+    kept, fresh = speed.sparse(speed.example_points(40, 8, CPU, 0), 0)
     assert torch.equal(kept.call(), kept.call())
     assert not torch.equal(fresh.call(), fresh.call())
     assert kept.notes["edges"] > 0
@@ -57,3 +60,30 @@ def test_the_gpu_limit_sums_the_distances_it_counts() -> None:
     away = lanes.unsqueeze(0) - torch.arange(50).double().reshape(-1, 1, 1) * 0.001
     truth = away.square().sum(dim=1).sqrt().sum().float()
     torch.testing.assert_close(limit().cpu(), truth.expand(3), rtol=1e-4, atol=0)
+
+
+def _rows(**fresh: float) -> list[dict[str, Any]]:
+    """Rows in which exact SND takes 1 s, for example n4=2.0."""
+    return [
+        {"n": int(name[1:]), "contestants": {k: {"median_s": t} for k, t in contestants.items()}}
+        for name, time in fresh.items()
+        for contestants in ({"fused": 1.0, "sparse_fresh": time, "sparse": time},)
+    ]
+
+
+def test_the_border_is_where_sampling_wins_from_there_on() -> None:
+    rows = _rows(n4=2.0, n50=1.5, n500=0.5, n2000=0.2)
+    assert crossover(rows, "sparse_fresh") == 500
+    assert "sampling a tenth of the pairs below n = 500 (measured up to n = 50)" in compare_with_sampling(rows)
+
+
+def test_always_and_never() -> None:
+    assert "at every measured size, up to n = 50" in compare_with_sampling(_rows(n4=2.0, n50=1.5))
+    assert "at no measured size (n = 4 and above)" in compare_with_sampling(_rows(n4=0.5, n50=0.2))
+
+
+def test_a_lucky_win_is_said_and_moves_nothing() -> None:
+    rows = _rows(n4=0.9, n50=1.5, n500=0.5)
+    assert crossover(rows, "sparse_fresh") == 500
+    assert "below n = 500 (measured up to n = 50, except at n = 4)" in compare_with_sampling(rows)
+    assert crossover(_rows(n4=0.9, n50=1.5), "sparse") is None

@@ -7,13 +7,12 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from benchmarks import budget
+from benchmarks import designs
 from benchmarks.designs import PAPER, compare_designs, random_observations, random_team
-from benchmarks.report_budget_tables import coverage_table, designs_table, projections_table, tolerance_table
-from benchmarks.report_designs import designs_figure
+from benchmarks.figures import designs_figure
+from benchmarks.timing import Options
 
 CPU = torch.device("cpu")
-PLAN = budget.Plan((12,), 32, 4, (16,), 100, 6, ((20, 8, 2, (2,)),), 2, 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -21,10 +20,8 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> dict:
     folder = tmp_path_factory.mktemp("teams") / "seed-0"
     random_team(12, 3, CPU).save(folder)
     save_file({"observations": random_observations(40, 4, CPU)}, folder / "observations.safetensors")
-    names: list[str] = []
-    found = budget.measure(PLAN, CPU, teams=[Path(folder)], step=names.append)
-    assert len(names) == budget.parts(PLAN, [folder])
-    return json.loads(json.dumps(found, allow_nan=False))
+    measured = designs.measure(Options(CPU, quick=True, teams=(Path(folder),)))
+    return json.loads(json.dumps(measured, allow_nan=False))
 
 
 def test_every_design_is_compared_with_the_paper(result: dict) -> None:
@@ -40,31 +37,22 @@ def test_every_design_is_compared_with_the_paper(result: dict) -> None:
 
 
 def test_tables_and_figure_show_everything(result: dict) -> None:
-    assert designs_table(result["designs"][0]).row_count == len(result["designs"][0]["designs"]) + 1
-    assert tolerance_table(result["tolerance"]).row_count == 1
-    assert projections_table(result["projections"]).row_count == 1
-    assert coverage_table(result["coverage"]).row_count == len(result["coverage"])
+    tables = list(designs.tables(result).values())
+    assert [made.row_count for made in tables[:2]] == [len(row["designs"]) + 1 for row in result["designs"]]
+    assert tables[-1].row_count == len(result["tolerance"]) == 1
     figure = designs_figure([result])
-    assert len(figure.axes) == 2
+    assert len(figure.axes) == 4
     for ax in figure.axes:
         assert ax.get_xlabel()
         assert ax.get_xscale() == ax.get_yscale() == "log"
 
 
 def test_the_matched_design_reaches_the_papers_error() -> None:
-    row = compare_designs(
-        random_team(40, 0, CPU), random_observations(512, 1, CPU), label="random", draws=60, seed=0, rounds=2, seconds=0
-    )
+    team, observations = random_team(40, 0, CPU), random_observations(512, 1, CPU)
+    row = compare_designs(team, observations, Options(CPU, quick=True), label="random", draws=60)
     paper, matched = row["designs"][0], row["designs"][-1]
     assert matched["rmse"] < 1.4 * paper["rmse"]
     assert matched["fewer_evaluations"] > 10
     assert matched["fewer_distances"] > 50
     fresh = next(one for one in row["designs"] if one["name"] == "fresh circulant of degree 2")
     assert fresh["rmse_gain"] > 4
-
-
-def test_coverage_counts_hits(result: dict) -> None:
-    for row in result["coverage"]:
-        assert 0 <= row["covered"] <= 1
-        assert row["repetitions"] == 6
-        assert row["relative_half_width"] > 0

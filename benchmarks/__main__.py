@@ -1,0 +1,116 @@
+"""``python -m benchmarks NAME``: answer one question about this machine, as tables, JSON and a figure."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from importlib import import_module
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from benchmarks.figures import FIGURES, machine
+from benchmarks.timing import Options
+from graphsnd.cli.options import parse_device
+from graphsnd.errors import InputError
+from graphsnd.plots import collect_provenance, save_png
+
+NAMES = ("speed", "sorting", "graphs", "designs", "projections", "coverage", "worlds", "training")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    try:
+        _check(given)
+        if given.plot:
+            _draw(given.name, [_read(file, given.name) for file in given.plot], given.png)
+        else:
+            _measure(given)
+    except InputError as error:
+        parser.error(str(error))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    questions = ((name, str(import_module(f"benchmarks.{name}").__doc__).splitlines()[0]) for name in NAMES)
+    parser.epilog = "questions:\n" + "\n".join(f"  {name:12} {question}" for name, question in questions)
+    parser.add_argument("name", metavar="NAME", nargs="?", choices=NAMES, default="speed", help="default: speed")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda; default: cuda where there is one")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", action="store_true", help="small teams, seconds: does it run?")
+    sizes.add_argument("--full", action="store_true", help="larger teams and more rounds")
+    parser.add_argument("--seed", type=int, default=0, help="of teams, observations and draws")
+    parser.add_argument("--team", type=Path, action="append", default=[], help="designs: folder of a trained team")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the measurements")
+    parser.add_argument("--png", type=Path, metavar="PATH", help="write the figure")
+    parser.add_argument("--plot", type=Path, nargs="+", metavar="FILE", help="measure nothing: draw these into --png")
+    return parser
+
+
+def _check(given: argparse.Namespace) -> None:
+    if given.plot and given.png is None:
+        raise InputError("--plot", "with --png", "no --png")
+    if given.png is not None and given.name not in FIGURES:
+        raise InputError("--png", f"for one of {', '.join(FIGURES)}", repr(given.name))
+    for option, path in (("--json", given.json), ("--png", given.png)):
+        if path is not None and not path.parent.is_dir():
+            raise InputError(option, "in a folder that exists", repr(str(path)))
+
+
+def _measure(given: argparse.Namespace) -> None:
+    question, begin = import_module(f"benchmarks.{given.name}"), perf_counter()
+    device = torch.device(parse_device(given.device))
+    if device.type == "cuda":
+        device = torch.device("cuda", torch.cuda.current_device())  # torch compares devices literally
+    mode = " --quick" * given.quick + " --full" * given.full + "".join(f" --team {one.name}" for one in given.team)
+    command = f"python -m benchmarks {given.name} --device {device.type}{mode} --seed {given.seed}"
+    result = collect_provenance(command, given.seed)  # before the run, because it notes how busy the machine is
+    notes = str(question.__doc__).strip().split("\n\n")
+    result |= {"format": 1, "suite": given.name, "device": device.type, "notes": notes}
+    result |= question.measure(Options(device, given.quick, given.full, given.seed, tuple(given.team)))
+    result["took_s"] = round(perf_counter() - begin, 1)
+    if given.json is not None:
+        given.json.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    if given.png is not None:
+        _draw(given.name, [result], given.png)
+    _show(question.tables(result), result)
+
+
+def _read(file: Path, name: str) -> dict[str, Any]:
+    fix = f"Write one with python -m benchmarks {name} --json."
+    try:
+        result = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InputError("--plot", "to be the JSON of a benchmark", f"{file.name!r}, unreadable", fix) from None
+    if not isinstance(result, dict) or result.get("format") != 1 or result.get("suite", "speed") != name:
+        raise InputError("--plot", f"to be the JSON of the benchmark {name}", f"{file.name!r}", fix)
+    return result
+
+
+def _draw(name: str, results: list[dict[str, Any]], png: Path) -> None:
+    print(f"wrote {save_png(FIGURES[name](results), png)}")
+
+
+def _show(tables: dict[str, Any], result: dict[str, Any]) -> None:
+    from rich.console import Console
+
+    console, hardware = Console(highlight=False), result["hardware"]
+    console.print(f"{machine(result)} ({hardware['cpu']})", markup=False)
+    for title, table in tables.items():
+        console.print(f"\n[bold]{title}[/bold]")
+        console.print(table)
+    console.print(result.get("verdict", ""), style="bold", markup=False)
+    if (hardware["load"] or 0) > 0.25 * (hardware["cores"] or 1):
+        # Torch's threads wait for each other at every operation, so a busy neighbour costs it most.
+        busy = "This machine was busy before the run began. That slows what torch does more than compiled kernels:"
+        console.print(f"[yellow]{busy} run again when it is idle before quoting ratios.[/yellow]")
+    console.print(f"took {result['took_s']:.0f} s", style="dim")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""Figures of benchmarks, drawn from the JSON of one or more machines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+from graphsnd.plots.formatting import format_duration
+from graphsnd.plots.style import BLUE, FAINT, GREEN, MUTED, ORANGE, SKY, VERMILLION, new_figure, style
+
+Results = Sequence[dict[str, Any]]
+
+# Contestant, label, colour and marker; from slow to fast, as the lines lie.
+CONTESTANTS = (
+    ("pair_loop", "Python loop over pairs", MUTED, "o"),
+    ("cdist", "torch.cdist in chunks", ORANGE, "s"),
+    ("fused", "graphsnd, exact", VERMILLION, "D"),
+    ("sparse_fresh", "graphsnd, 10% of pairs, new graph", GREEN, "v"),
+    ("sparse", "graphsnd, 10% of pairs, same graph", BLUE, "^"),
+)
+# Whether a design's name is of the family, label, colour and marker; the first that fits.
+FAMILIES: tuple[tuple[Callable[[str], bool], str, str, str], ...] = (
+    (lambda name: name.startswith("fixed"), "one graph for all observations (the paper)", VERMILLION, "s"),
+    (lambda name: "fresh" in name and "1 pair" not in name, "fresh pairs of all agents, every observation", BLUE, "o"),
+    (lambda name: "observations" in name, "random agents at some of the observations", ORANGE, "D"),
+    (lambda name: True, "random agents, every observation", GREEN, "^"),
+)
+OURS = {"graphsnd": BLUE, "graphsnd, CUDA graph": SKY}
+HOLLOW: dict[str, Any] = {"color": MUTED, "marker": "o", "markerfacecolor": "white", "linestyle": ""}
+BESIDE: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": MUTED}
+
+
+def machine(result: dict[str, Any]) -> str:
+    """Return the device that was measured, in a few words."""
+    hardware = result["hardware"]
+    if result["device"] == "cuda":
+        return str(hardware["gpu"])
+    return f"CPU, {hardware['threads']} thread{'s' * (hardware['threads'] > 1)}"
+
+
+def speed_figure(results: Results) -> Figure:
+    """Return the time of one call against team size, a panel for each machine."""
+    with style():
+        figure = new_figure(max(5.6, 4.4 * len(results)), 4.9)
+        panels = figure.subplots(1, len(results), sharey=True, squeeze=False)[0]
+        observations = max(row["observations"] for result in results for row in result["exact"])
+        scaled = [_draw_speed(ax, result, observations) for ax, result in zip(panels, results, strict=True)]
+        panels[0].set_ylabel(f"time for {observations:,} observations  [ms]")
+        look: dict[str, Any] = {"markersize": 5.5, "linewidth": 1.6}
+        handles = [Line2D([], [], color=c, marker=m, label=label, **look) for _, label, c, m in CONTESTANTS]
+        if any(scaled):
+            handles.append(Line2D([], [], label="open: scaled up from a part", **HOLLOW))
+        figure.legend(handles=handles, ncols=min(3, 1 + len(results)), loc="outside lower center")
+        return figure
+
+
+def _draw_speed(ax: Axes, result: dict[str, Any], observations: int) -> bool:
+    """Draw one machine; return whether any time had to be scaled up from a part."""
+    rows = sorted(result["exact"], key=lambda row: row["n"])
+    sizes = [row["n"] for row in rows]
+    scaled = False
+    for name, _, colour, marker in CONTESTANTS:
+        times = [[row["contestants"][name][key] for row in rows] for key in ("q1_s", "median_s", "q3_s")]
+        low, middle, high = np.asarray(times) * [1000 * observations / row["observations"] for row in rows]
+        spans = [middle - low, high - middle]
+        ax.errorbar(sizes, middle, spans, color=colour, linewidth=1.6, elinewidth=1.2, capsize=2.5)
+        for row, time in zip(rows, middle, strict=True):
+            part = row["contestants"][name]["share_timed"] < 1 or row["observations"] < observations
+            scaled |= part
+            face = "white" if part else colour
+            ax.plot(row["n"], time, marker, color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
+    _use_log_axes(ax)
+    ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
+    ax.minorticks_off()
+    ax.set(xlabel="agents, n", title=machine(result))
+    ax.grid()
+    return scaled
+
+
+def _use_log_axes(ax: Axes) -> None:
+    ax.set(xscale="log", yscale="log")
+    # Autoscaling saw the error bars before the axis was logarithmic, and made room for values near 0.
+    ax.relim()
+    ax.autoscale_view()
+
+
+def designs_figure(results: Results) -> Figure:
+    """Return relative error against distances above, against time below; a column for each team size.
+
+    Args:
+        results: Of one machine; the first is drawn.
+    """
+    rows = results[0]["designs"]
+    sizes = sorted({row["n"] for row in rows})
+    with style():
+        figure = new_figure(4.3 * len(sizes) + 0.4, 7.4)
+        axes = figure.subplots(2, len(sizes), sharey="col", squeeze=False)
+        for (upper, lower), n in zip(axes.T, sizes, strict=True):
+            mine = [row for row in rows if row["n"] == n]
+            _draw_designs(upper, mine, against_time=False)
+            _draw_designs(lower, mine, against_time=True)
+            upper.set_title(f"{n:,} agents, {mine[0]['observations']:,} observations")
+        for ax in axes[:, 0]:
+            ax.set_ylabel("relative error, RMS over draws  [%]")
+        handles = [Line2D([], [], color=c, marker=m, linestyle="", label=label) for _, label, c, m in FAMILIES]
+        handles.append(Line2D([], [], color=MUTED, linestyle="--", label="time of exact SND"))
+        if any(row["team"] == "trained" for row in rows):
+            handles.append(Line2D([], [], label="open: trained team", **HOLLOW))
+        figure.legend(handles=handles, ncols=2, loc="outside lower center")
+        return figure
+
+
+def _draw_designs(ax: Axes, rows: Results, *, against_time: bool) -> None:
+    for row in rows:
+        trained = row["team"] == "trained"
+        for one in row["designs"]:
+            colour, marker = next((c, m) for fits, _, c, m in FAMILIES if fits(one["name"]))
+            x = 1000 * one["time"]["median_s"] if against_time else one["distances"]
+            y, (low, high) = 100 * one["rmse"], one["rmse_interval"]
+            ax.errorbar(x, y, [[y - 100 * low], [100 * high - y]], color=colour, elinewidth=1, zorder=2)
+            face = "white" if trained else colour
+            ax.plot(x, y, marker, color=colour, markerfacecolor=face, markersize=6, zorder=3)
+        if against_time:
+            line = ":" if trained else "--"
+            ax.axvline(1000 * row["exact_time"]["median_s"], color=MUTED, linestyle=line, linewidth=1, zorder=1)
+    _use_log_axes(ax)
+    ax.grid(color=FAINT)
+    ax.set_xlabel("time from policies to number  [ms]" if against_time else "distances in one estimate")
+    if against_time:  # less than a decade often, so powers of ten alone would be too few
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def worlds_figure(results: Results) -> Figure:
+    """Return bars of one step, on a logarithmic axis, a panel for each machine."""
+    rows = results[0]["worlds"]
+    labels = [f"{r['world'].replace('_', ' ')}\n{r['agents']:,} agents, {r['environments']:,} envs" for r in rows]
+    with style():
+        figure = new_figure(5.2 * len(results) + 1.6, 0.85 * len(rows) + 1.3)
+        panels = figure.subplots(1, len(results), sharex=True, sharey=True, squeeze=False)[0]
+        for ax, result in zip(panels, results, strict=True):
+            for slot, row in enumerate(result["worlds"]):
+                _draw_steps(ax, slot, row["contestants"])
+            ax.set(xlabel="one step of all environments  [ms]", title=machine(result))
+        panels[0].set_yticks(range(len(rows)), labels)
+        panels[0].set_xscale("log")
+        low, high = panels[0].get_xlim()
+        panels[0].set_xlim(low, high * 60)  # room for the words beside the longest bar
+        panels[0].invert_yaxis()  # of all panels, which share it
+        return figure
+
+
+def _draw_steps(ax: Axes, slot: int, contestants: dict[str, Any]) -> None:
+    """Draw the bars of one world, the simulator above."""
+    for k, name in enumerate(sorted(contestants, key=lambda name: name in OURS)):
+        seconds = contestants[name]["median_s"]
+        at = slot + 0.34 * (k - (len(contestants) - 1) / 2)
+        ax.barh(at, 1000 * seconds, 0.31, color=OURS.get(name, ORANGE))
+        ax.annotate(f"{name}  {format_duration(seconds)}", (1000 * seconds, at), (4, 0), **BESIDE)
+
+
+def training_figure(results: Results) -> Figure:
+    """Return rollout and update of one iteration, a bar for each machine."""
+    with style():
+        figure = new_figure(7.2, 1.5 + 0.6 * len(results))
+        ax = figure.subplots()
+        for k, result in enumerate(results):
+            rollout, update = (result[key]["median_s"] for key in ("rollout", "update"))
+            ax.barh(k, rollout, 0.5, color=BLUE, label="rollout" if k == 0 else None)
+            ax.barh(k, update, 0.5, left=rollout, color=ORANGE, label="update" if k == 0 else None)
+            ax.annotate(format_duration(result["iteration"]["median_s"]), (rollout + update, k), (4, 0), **BESIDE)
+        ax.set_yticks(range(len(results)), [machine(result) for result in results])
+        ax.set_xlim(right=1.15 * max(result["iteration"]["median_s"] for result in results))
+        ax.invert_yaxis()
+        ax.set_xlabel(f"one iteration of PPO, {results[0]['agents']} agents, {results[0]['samples']:,} samples  [s]")
+        figure.legend(loc="outside upper right", ncols=2)
+        return figure
+
+
+FIGURES: dict[str, Callable[[Results], Figure]] = {
+    "speed": speed_figure,
+    "designs": designs_figure,
+    "worlds": worlds_figure,
+    "training": training_figure,
+}

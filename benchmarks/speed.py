@@ -1,0 +1,252 @@
+"""How fast is exact SND, against a loop over pairs, torch.cdist, a tenth of the pairs, and the limit of the device?
+
+All contestants get the same points, the [loc, scale] embedding of diagonal Gaussians over two actions, whose Euclidean
+distance is the 2-Wasserstein distance.
+
+Times are seconds of one call. All contestants take turns within a round; medians and quartiles are over rounds.
+
+share_timed below 1: that part of the work was timed and the time divided by it. The pair loop runs on a random part
+of the pairs, cdist on the first observations.
+
+pairs_per_second of the sampled graphs counts the pairs they measure.
+
+fraction_of_limit: pairs per second of `fused` over those of `limit`, the arithmetic of a pair alone, in the same
+rounds.
+
+peak_bytes: memory allocated beside the input, on cuda. On a CPU only the peak of the whole process is known, so it is
+null there and input_bytes is all that is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import torch
+from rich.table import Table
+
+from benchmarks.timing import Clock, Contestant, Options, take_turns
+from graphsnd import graphs, kernels
+from graphsnd.behavior import Norm, Points
+from graphsnd.plots.formatting import format_count, format_duration, format_ratio
+from graphsnd.plots.tables import table
+
+AGENTS, QUICK_AGENTS, FULL_AGENTS = (4, 16, 50, 100, 500, 2000), (4, 16, 50), (4, 16, 50, 100, 500, 2000, 10_000)
+EQUATION_1 = (500, 2_048_000)  # agents and observations of the paper's eq. (1)
+ACTIONS = 2
+SAMPLED = 0.1  # chance of a pair under the sampled graphs
+CDIST_CHUNKS = {"cpu": (18, 20, 22), "cuda": (22, 24, 26)}  # powers of two of distances at a time, to try
+LOOP_PAIRS = 20_000  # more are never timed
+LOOP_CALL, CDIST_CALL = 0.3, 1.5  # seconds that one timed call of a slow contestant may last
+
+
+def measure(options: Options) -> dict[str, Any]:
+    """Time all contestants for teams of growing size; with ``full``, on a GPU, also eq. (1) as the paper has it."""
+    sizes = QUICK_AGENTS if options.quick else FULL_AGENTS if options.full else AGENTS
+    rows = options.each("exact and sparse SND", sizes, lambda n: compare(n, options))
+    rates = [row["contestants"]["limit"]["pairs_per_second"] for row in rows if row["fraction_of_limit"]]
+    result = {"exact": rows, "limit_pairs_per_second": max(rates, default=None), "verdict": compare_with_sampling(rows)}
+    if options.full:
+        options.step("the observations of eq. (1)")
+        result["equation_1"] = _equation_1(options)
+    return result
+
+
+def compare(n: int, options: Options) -> dict[str, Any]:
+    """Time each contestant on a team of ``n`` agents."""
+    device, seed, slow = options.device, options.seed, 0.1 if options.quick else 1.0
+    large = 256 if n <= 2000 else 64  # on a CPU, in reasonable time
+    observations = 256 if options.quick else 4096 if device.type == "cuda" or n <= 500 else large
+    clock, points = Clock(device), example_points(n, observations, device, seed)
+    contestants = [pair_loop(points, clock, LOOP_CALL * slow, seed), cdist(points, clock, CDIST_CALL * slow)]
+    return _time(points, [*contestants, *fused(points), *sparse(points, seed)], options)
+
+
+def _equation_1(options: Options) -> dict[str, Any] | None:
+    """Time the fused total on the observations of eq. (1); None where the memory does not allow it."""
+    (n, observations), device = EQUATION_1, options.device
+    if device.type != "cuda":
+        return None
+    torch.cuda.empty_cache()
+    if torch.cuda.mem_get_info(device)[0] < 1.3 * observations * n * 2 * ACTIONS * 4:
+        return None
+    points = example_points(n, observations, device, options.seed)
+    return _time(points, fused(points)[:1], options)
+
+
+def _time(points: Points, contestants: Sequence[Contestant], options: Options) -> dict[str, Any]:
+    """Let contestants take turns with the limit of the device, where its compiler is installed."""
+    backend = "gpu" if options.device.type == "cuda" else "cpu"
+    if kernels.available()[backend] is None:
+        module = import_module(f"benchmarks.limit_{backend}")
+        limit = module.Limit(options.device) if backend == "gpu" else module.Limit()
+        contestants = [*contestants, Contestant("limit", limit, pairs=limit.pairs)]
+    times, fraction = take_turns(contestants, Clock(options.device), **options.patience), None
+    if "limit" in times:
+        fraction = times["fused"]["pairs_per_second"] / times["limit"]["pairs_per_second"]
+    return {
+        "n": points.agents,
+        "observations": points.observations,
+        "pairs": points.agents * (points.agents - 1) // 2,
+        "features": points.values.shape[2],
+        "input_bytes": points.values.numel() * points.values.element_size(),
+        "fraction_of_limit": fraction,
+        "contestants": times,
+    }
+
+
+def example_points(n: int, observations: int, device: torch.device, seed: int) -> Points:
+    """Return standard normal locations, and scales in 0.1 .. 1.1."""
+    generator = torch.Generator(device).manual_seed(seed)
+    values = torch.empty(observations, n, 2 * ACTIONS, device=device)
+    values[..., :ACTIONS].normal_(generator=generator)
+    values[..., ACTIONS:].uniform_(0.1, 1.1, generator=generator)
+    return Points(values, Norm.EUCLIDEAN)
+
+
+def pair_loop(points: Points, clock: Clock, budget: float, seed: int) -> Contestant:
+    """Return the Python loop over pairs: on a random part of the pairs where all would take too long."""
+    n = points.agents
+    # Agents first: the loop gets each agent's answers as the contiguous tensor that its policy returned.
+    loc, scale = (part.transpose(0, 1).contiguous() for part in points.values.split(ACTIONS, dim=-1))
+    whole = n * (n - 1) // 2
+    edges = graphs.uniform(n, min(whole, LOOP_PAIRS), seed=seed).edges
+    drawn = edges[torch.randperm(len(edges), generator=torch.Generator().manual_seed(seed))].tolist()
+
+    def loop(count: int) -> float:
+        total = 0.0
+        for i, j in drawn[:count]:
+            squares = (loc[i] - loc[j]).square().sum(-1) + (scale[i] - scale[j]).square().sum(-1)
+            total += squares.sqrt().mean().item()
+        return total
+
+    count = _affordable(loop, len(drawn), clock, budget)
+    pairs, notes = whole * points.observations, {"pairs_timed": count}
+    return Contestant("pair_loop", lambda: loop(count), pairs=pairs, share=count / whole, notes=notes)
+
+
+def cdist(points: Points, clock: Clock, budget: float) -> Contestant:
+    """Return batched distance matrices: on the first observations where all would take too long."""
+    x, n = points.values, points.agents
+    steps = sorted({min(len(x), max(1, 2**power // n**2)) for power in CDIST_CHUNKS[x.device.type]})
+
+    def totals(count: int, step: int) -> torch.Tensor:
+        # The default mode, as people call it: from 26 agents on a matrix product, which is faster than
+        # differences but loses half the digits of close agents.
+        return torch.cat([torch.cdist(c, c).sum(dim=(1, 2)) for c in x[:count].split(step)]) / 2
+
+    totals(steps[-1], steps[-1])
+    # Which chunk is the fastest depends on the caches and on who else computes; cdist gets the best of three.
+    best = min(steps, key=lambda step: _fastest(lambda: totals(steps[-1], step), clock, tries=3))
+    count = _affordable(lambda count: totals(count, best), len(x), clock, budget, least=best)
+    notes = {"observations_timed": count, "observations_per_chunk": best}
+    pairs = n * (n - 1) // 2 * len(x)
+    return Contestant("cdist", lambda: totals(count, best), pairs=pairs, share=count / len(x), notes=notes)
+
+
+def _affordable(work: Callable[[int], object], whole: int, clock: Clock, budget: float, *, least: int = 1) -> int:
+    """Return how many of ``whole`` units of work fit the budget, by doubling."""
+    count = least
+    work(count)
+    while count < whole:
+        spent = _fastest(lambda: work(count), clock, tries=2)  # noqa: B023 - called at once
+        if spent > budget / 4:
+            return max(least, min(whole, int(count * budget / spent)))
+        count = min(2 * count, whole)
+    return whole
+
+
+def _fastest(call: Callable[[], object], clock: Clock, *, tries: int) -> float:
+    return min(clock.seconds(call) for _ in range(tries))
+
+
+def fused(points: Points) -> list[Contestant]:
+    """Return exact SND by the library's kernels, without and with its gradient."""
+    pairs = points.agents * (points.agents - 1) // 2 * points.observations
+    leaf = replace(points, values=points.values.detach().requires_grad_())
+
+    def backward() -> tuple[torch.Tensor, ...]:
+        return torch.autograd.grad(kernels.pair_totals(leaf).sum(), leaf.values)
+
+    return [
+        Contestant("fused", lambda: kernels.pair_totals(points), pairs=pairs),
+        Contestant("fused_backward", backward, pairs=pairs),
+    ]
+
+
+def sparse(points: Points, seed: int) -> list[Contestant]:
+    """Return a tenth of the pairs: on one graph that is kept, and on a new one in every call."""
+    n, device = points.agents, points.values.device
+    generator = torch.Generator(device).manual_seed(seed)
+    kept = graphs.bernoulli(n, SAMPLED, seed=generator).edges
+
+    def redrawn() -> torch.Tensor:
+        return kernels.edge_totals(points, graphs.bernoulli(n, SAMPLED, seed=generator).edges)
+
+    pairs, notes = len(kept) * points.observations, {"probability": SAMPLED}
+    same = Contestant("sparse", lambda: kernels.edge_totals(points, kept), pairs, notes=notes | {"edges": len(kept)})
+    return [same, Contestant("sparse_fresh", redrawn, SAMPLED * n * (n - 1) / 2 * points.observations, notes=notes)]
+
+
+def compare_with_sampling(rows: Sequence[dict[str, Any]]) -> str:
+    """Say below which team size exact SND is cheaper than a tenth of the pairs."""
+    return (
+        f"On this machine exact SND is cheaper than sampling a tenth of the pairs {_where(rows, 'sparse_fresh')}. "
+        f"Where the graph is drawn once and kept, exact SND is cheaper {_where(rows, 'sparse')}."
+    )
+
+
+def crossover(rows: Sequence[dict[str, Any]], rival: str) -> int | None:
+    """Return the smallest measured team size from which on the rival beats exact SND; None if there is none."""
+    smallest = None
+    for row in sorted(rows, key=lambda row: -row["n"]):
+        if not _wins(row, rival):
+            break
+        smallest = row["n"]
+    return smallest
+
+
+def _where(rows: Sequence[dict[str, Any]], rival: str) -> str:
+    sizes = sorted(row["n"] for row in rows)
+    at = crossover(rows, rival)
+    if at == sizes[0]:
+        return f"at no measured size (n = {at:,} and above)"
+    # One size where the rival won by luck, below others where it lost, is said and does not move the border.
+    odd = [f"{row['n']:,}" for row in rows if _wins(row, rival) and (at is None or row["n"] < at)]
+    but = f", except at n = {' and '.join(odd)}" if odd else ""
+    if at is None:
+        return f"at every measured size, up to n = {sizes[-1]:,}{but}"
+    return f"below n = {at:,} (measured up to n = {max(n for n in sizes if n < at):,}{but})"
+
+
+def _wins(row: dict[str, Any], rival: str) -> bool:
+    return bool(row["contestants"][rival]["median_s"] < row["contestants"]["fused"]["median_s"])
+
+
+def tables(result: dict[str, Any]) -> dict[str, Table]:
+    """Return the time of each contestant, and what exact SND gains over the others."""
+    names = ("pair_loop", "cdist", "fused", "fused_backward", "sparse_fresh", "sparse")
+    rate, cuda, times, ratios = result["limit_pairs_per_second"], result["device"] == "cuda", [], []
+    for row in result["exact"]:
+        every = row["contestants"]
+        cells = (format_duration(every[name]["median_s"]) + "*" * (every[name]["share_timed"] < 1) for name in names)
+        times.append((f"{row['n']:,}", f"{row['observations']:,}", *cells))
+        exact, fraction = every["fused"], row["fraction_of_limit"]
+        others = ("pair_loop", "cdist", "sparse_fresh", "sparse", "fused_backward")
+        gains = (format_ratio(every[name]["median_s"] / exact["median_s"]) for name in others)
+        peak = [f"{exact['peak_bytes'] / 2**20:,.2f} MiB"] if cuda else []
+        share = "-" if fraction is None else f"{fraction:.0%}"
+        ratios.append((f"{row['n']:,}", *gains, format_count(exact["pairs_per_second"]), share, *peak))
+    heads = ("n", "obs.", "pair loop", "cdist", "exact", "exact + grad", "10% new", "10% kept")
+    star = "* scaled up from a part of the pairs or observations"
+    rivals = ("vs loop", "vs cdist", "vs 10% new", "vs 10% kept", "grad")
+    more = ("n", *rivals, "pairs/s", "of limit", *(["peak"] if cuda else []))
+    limit = None if rate is None else f"limit, the arithmetic of a pair and nothing else: {format_count(rate)} pairs/s"
+    if result.get("equation_1"):
+        limit = f"{limit}\neq. (1) in full: {format_duration(result['equation_1']['contestants']['fused']['median_s'])}"
+    return {
+        "Time of one call, median; Euclidean, 4 features, float32": table(heads, times, align=">", caption=star),
+        "Time of the others over that of exact SND": table(more, ratios, align=">", caption=limit),
+    }

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import torch
+
+from benchmarks import coverage
+from benchmarks.timing import Options
+
+
+def test_coverage_counts_hits() -> None:
+    result = coverage.measure(Options(torch.device("cpu"), quick=True))
+    for row in result["coverage"]:
+        assert 0 <= row["covered"] <= 1
+        assert row["repetitions"] == 10
+        assert row["relative_half_width"] > 0
+    [table] = coverage.tables(result).values()
+    assert table.row_count == len(result["coverage"])

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import speed
+from benchmarks.__main__ import NAMES, main
+from benchmarks.figures import speed_figure
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Path]:
+    monkeypatch.setattr(speed, "QUICK_AGENTS", (3, 20))
+    out, png = tmp_path / "bench.json", tmp_path / "bench.png"
+    main(["speed", "--device", "cpu", "--quick", "--json", str(out), "--png", str(png), "--seed", "5"])
+    return out, png
+
+
+def test_a_tiny_run_tells_and_writes(
+    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, png = files
+    shown = capsys.readouterr()
+    assert "On this machine exact SND is cheaper than sampling a tenth of the pairs" in " ".join(shown.out.split())
+    for word in ("pair loop", "cdist", "10% new", "of limit"):
+        assert word in shown.out
+    assert "exact and sparse SND, n = 20" in shown.err
+    result = json.loads(out.read_text())
+    assert result["command"] == "python -m benchmarks speed --device cpu --quick --seed 5"
+    assert [row["n"] for row in result["exact"]] == [3, 20]
+    for row in result["exact"]:
+        assert {"pair_loop", "cdist", "fused", "fused_backward", "sparse", "sparse_fresh"} <= set(row["contestants"])
+        assert row["input_bytes"] == 256 * row["n"] * 4 * 4
+    assert str(tmp_path) not in out.read_text()
+    assert png.stat().st_size > 10_000
+
+
+def test_plot_draws_two_machines_without_measuring(files: tuple[Path, Path], tmp_path: Path) -> None:
+    out, png = files[0], tmp_path / "both.png"
+    main(["speed", "--plot", str(out), str(out), "--png", str(png)])
+    assert png.stat().st_size > 10_000
+    figure = speed_figure([json.loads(out.read_text())] * 2)
+    assert len(figure.axes) == 2
+    assert "[ms]" in figure.axes[0].get_ylabel()
+
+
+@pytest.mark.parametrize(("name", "word"), [("sorting", "per n log2 n"), ("graphs", "random regular")])
+def test_small_questions_are_answered(name: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main([name, "--device", "cpu", "--quick"])
+    assert word in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("benchmarks/results/speed/cpu-2-cores.json", "speed"),
+        ("benchmarks/results/worlds/h200.json", "worlds"),
+        ("paper/results/designs/cpu-2-cores.json", "designs"),
+        ("paper/results/training/h200.json", "training"),
+    ],
+)
+def test_committed_results_can_be_drawn(file: str, name: str, tmp_path: Path) -> None:
+    main([name, "--plot", str(Path(__file__).parents[2] / file), "--png", str(tmp_path / "a.png")])
+    assert (tmp_path / "a.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--quick", "--full"), "not allowed with"),
+        (("--plot", "a.json"), "with --png"),
+        (("team.json",), "invalid choice"),
+        (("sorting", "--png", "out.png"), "for one of speed"),
+        (("--device", "abacus"), "auto, cpu or cuda"),
+        (("--json", "missing/out.json"), "in a folder that exists"),
+        (("--plot", "missing.json", "--png", "out.png"), "to be the JSON of a benchmark"),
+    ],
+)
+def test_bad_options_exit_with_2(arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_help_lists_every_question(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    for name in NAMES:
+        assert f"  {name} " in text
+    assert "How fast is exact SND" in text
