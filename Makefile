@@ -41,8 +41,8 @@ format: $(READY) ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY)  ## Run the benchmarks; SUITE=speed|designs|worlds|training
-	$(BIN)/python -m benchmarks
+bench: $(READY)  ## Run a benchmark; NAME=speed|sorting|graphs|designs|projections|coverage|worlds|training
+	$(BIN)/python -m benchmarks $(NAME)
 
 reproduce: $(READY) ## Run the paper's experiments and judge its claims; SCALE=smoke|laptop|paper
 	$(BIN)/python -m paper run --scale $(or $(SCALE),laptop)

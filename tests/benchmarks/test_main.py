@@ -11,7 +11,7 @@ from benchmarks.figures import speed_figure
 
 
 @pytest.fixture
-def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[Path, Path]:
+def files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[Path, Path]:
     monkeypatch.setattr(speed, "QUICK_AGENTS", (3, 20))
     out, png = tmp_path / "bench.json", tmp_path / "bench.png"
     main(["speed", "--device", "cpu", "--quick", "--json", str(out), "--png", str(png), "--seed", "5"])

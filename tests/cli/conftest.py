@@ -9,7 +9,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from graphsnd.cli import app
+from graphsnd.cli.app import app
 
 
 @pytest.fixture

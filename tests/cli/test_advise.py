@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import graphsnd as gs
 from graphsnd.cli.advise import advise as command
-from graphsnd.cli.app import Commands, flow
+from graphsnd.cli.app import Commands, join_lines
 from graphsnd.estimation.advice.advise import advise
 from graphsnd.estimation.advice.verdict import Goal
 
@@ -21,7 +21,7 @@ SIZES = ("--agents", 300, "--observations", 100_000)
 @pytest.fixture
 def ask() -> Callable[..., Any]:
     app = typer.Typer(cls=Commands, add_completion=False)
-    app.command(help=flow(command.__doc__))(command)
+    app.command(help=join_lines(command.__doc__))(command)
     app.command(name="other")(lambda: None)
 
     def call(*arguments: object, columns: int = 100) -> Any:

@@ -20,7 +20,7 @@ def test_no_arguments_show_the_help(run: Any) -> None:
     assert run("--help").exit_code == 0
 
 
-@pytest.mark.parametrize("command", ["measure", "demo", "doctor"])
+@pytest.mark.parametrize("command", ["measure", "advise", "train", "control", "demo", "bench", "doctor"])
 def test_every_command_has_help_and_is_listed(command: str, run: Any) -> None:
     assert command in run("--help").stdout
     result = run(command, "--help")

@@ -16,7 +16,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from graphsnd.cli.app import Commands, flow
+from graphsnd.cli.app import Commands, join_lines
 from graphsnd.cli.control import control
 from graphsnd.training.dico import load_control
 
@@ -29,7 +29,7 @@ SMALL = (
 @pytest.fixture
 def run() -> Callable[..., Any]:
     app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
-    app.command(help=flow(control.__doc__))(control)
+    app.command(help=join_lines(control.__doc__))(control)
     app.command()(lambda: None)  # a group has two commands
     runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
     return lambda *arguments: runner.invoke(app, ["control", *map(str, arguments)])

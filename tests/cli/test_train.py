@@ -16,7 +16,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from graphsnd.cli.app import Commands, flow
+from graphsnd.cli.app import Commands, join_lines
 from graphsnd.cli.train import train
 from graphsnd.teams import Team
 from graphsnd.training import load_checkpoint
@@ -27,7 +27,7 @@ SMALL = ("--set", "steps=6", "--set", "hidden=[8]", "--set", "minibatch=16", "--
 @pytest.fixture
 def run() -> Callable[..., Any]:
     app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
-    app.command(help=flow(train.__doc__))(train)
+    app.command(help=join_lines(train.__doc__))(train)
     app.command()(lambda: None)  # a group has two commands
     runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
     return lambda *arguments: runner.invoke(app, ["train", *map(str, arguments)])

@@ -1,9 +1,8 @@
-"""The command line: ``graphsnd measure | demo | bench | doctor``.
+"""The command line: ``graphsnd measure | advise | train | control | demo | bench | doctor``.
 
-Strings become objects here and nowhere else: :mod:`~graphsnd.cli.specs` reads graphs and distances,
-:mod:`~graphsnd.cli.files` reads teams.
+Each command has a module of its name. Text becomes objects here and nowhere else.
 """
 
-from graphsnd.cli.app import app, main
+from graphsnd.cli.app import main
 
-__all__ = ["app", "main"]
+__all__ = ["main"]

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from graphsnd import __version__
 from graphsnd.cli.advise import advise
+from graphsnd.cli.bench import bench
 from graphsnd.cli.control import control
 from graphsnd.cli.demo import demo
 from graphsnd.cli.doctor import doctor
@@ -20,21 +21,21 @@ from graphsnd.cli.train import train
 from graphsnd.errors import InputError, MissingExtraError
 
 HELP = """
-How differently do the agents of a team behave, and how sure is that number?
+Measure and control how differently the agents of a team behave.
 
-graphsnd measures System Neural Diversity (SND): the mean distance between what two agents would do on the same
-observations, over all pairs of agents, or over the edges of a graph (Graph-SND).
+System Neural Diversity (SND) is the mean distance between what two agents would do on the same observations, over all
+pairs of agents, or over the edges of a graph (Graph-SND).
 
 [bold]Examples[/bold]
 
 [cyan]graphsnd demo[/cyan]
-  A built-in team of 100 agents, measured every way, with pictures and a page.
+  Measure a built-in team of 100 agents, with figures and a page.
 
 [cyan]graphsnd measure team.npz[/cyan]
   SND over all pairs. The file holds loc and scale, or probs, or actions ...
 
 [cyan]graphsnd measure team.npz --graph uniform:500 --json[/cyan]
-  An estimate of SND from 500 random pairs, with its interval, for scripts.
+  Estimate SND from 500 random pairs, with its interval, for scripts.
 
 [cyan]graphsnd measure team.npz --graph knn:5 --html team.html[/cyan]
   Diversity among neighbours, with a page to share: a local measure, not SND.
@@ -46,18 +47,18 @@ observations, over all pairs of agents, or over the edges of a graph (Graph-SND)
 """
 
 
-def flow(text: str | None) -> str:
-    r"""Join the lines of each paragraph, because the terminal breaks them anew; indented lines stay as they are.
+def join_lines(text: str | None) -> str:
+    r"""Join the lines of each paragraph, because the terminal breaks them again; indented lines stay as they are.
 
     Example:
-        >>> flow("One\nparagraph.\n\nCommand\n  meaning")
+        >>> join_lines("One\nparagraph.\n\nCommand\n  meaning")
         'One paragraph.\n\nCommand\n  meaning'
     """
     return re.sub(r"(?<!\n)\n(?![\n ])", " ", inspect.cleandoc(text or ""))
 
 
 class Commands(TyperGroup):
-    """Bad input ends in one line on stderr and exit code 2; anything else is a bug and keeps its traceback."""
+    """Commands whose bad input ends in one line on stderr and exit code 2; a bug keeps its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -76,7 +77,7 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    help=flow(HELP),
+    help=join_lines(HELP),
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -85,7 +86,7 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
+def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"graphsnd {__version__}")
         raise typer.Exit
@@ -94,16 +95,16 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     pass
 
 
-# What control does not know may be for another engine; it refuses the rest itself.
-LENIENT: dict[Any, dict[str, Any]] = {control: {"allow_extra_args": True, "ignore_unknown_options": True}}
-for command in (measure, advise, train, control, demo, doctor):
-    app.command(help=flow(command.__doc__), context_settings=LENIENT.get(command))(command)
+# Options that control does not know may be for BenchMARL; it refuses the rest itself.
+EXTRA: dict[Any, dict[str, Any]] = {control: {"allow_extra_args": True, "ignore_unknown_options": True}}
+for command in (measure, advise, train, control, demo, bench, doctor):
+    app.command(help=join_lines(command.__doc__), context_settings=EXTRA.get(command))(command)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""``graphsnd demo``: the library on a team it brings along."""
+"""``graphsnd demo``: the library on a built-in team."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import typer
 from graphsnd.cli.progress import steps
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from graphsnd.plots import Study
 
-STEPS = 16  # the stages of study() and the files of write_demo(), for the bar
+STEPS = 16  # the stages of run_study() and the files of write_demo(), for the bar
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the pictures and the page go.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write the figures and the page.")] = Path(
+        "demo"
+    ),
     seed: Annotated[int, typer.Option(help="Seed of the team and of the graphs.")] = 0,
     agents: Annotated[int, typer.Option(help="Team size, at least 8.")] = 100,
-    observations: Annotated[int, typer.Option(help="Observations that all agents answer.")] = 2000,
+    observations: Annotated[int, typer.Option(help="Number of observations, shared by all agents.")] = 2000,
 ) -> None:
     """Measure a built-in team of 100 agents with four hidden roles.
 
-    Shows the exact SND, every graph family with its intervals beside that truth, and whose diversity it is. Writes
-    the distance matrix, the graphs, the tree, the estimates and one self-contained page into FOLDER.
+    Prints exact SND, estimates from sampled graphs with their intervals, and each agent's share. Writes figures and
+    one self-contained page into FOLDER.
     """
     with steps(STEPS) as step:
         step("loading")
@@ -47,14 +47,19 @@ def _show(study: Study, written: list[Path]) -> None:
     from graphsnd.plots.tables import agents_table, estimates_table, roles_table
 
     console = Console(highlight=False)
+
+    def head(title: str) -> None:
+        console.print()
+        console.rule(f"[bold]{title}[/bold]", align="left", style="dim")
+
     e = study.exact.estimate
     error = "" if e.observation_error is None else f" ± {e.observation_error:.3f} from the observations"
-    _rule(console, "A team with hidden roles")
+    head("A team with hidden roles")
     console.print(
         f"{e.agents} agents with Gaussian policies, four hidden roles, {e.observations:,} shared observations.\n"
         f"[bold]SND = {e.value:.3f}[/bold]{error}: the mean 2-Wasserstein distance over all {e.pairs_total:,} pairs."
     )
-    _rule(console, "Every graph, beside the truth")
+    head("Every graph, beside the truth")
     console.print(estimates_table(study))
     console.print(
         "The guaranteed interval holds for every team and is wide for that reason. The asymptotic one is narrow "
@@ -62,19 +67,14 @@ def _show(study: Study, written: list[Path]) -> None:
         "diversity among neighbours or within roles: they do not estimate SND.",
         style="dim",
     )
-    _rule(console, "Whose diversity it is")
+    head("Whose diversity it is")
     console.print(agents_table(study))
     console.print(roles_table(study))
     console.print(
         f"Cut into {len(study.team.role_names)} branches, the tree of distances puts "
         f"[bold]{study.recovered:.0%}[/bold] of the agents with their role; the measure never saw the roles."
     )
-    _rule(console, "Written")
+    head("Written")
     page, *pictures = written
     console.print(f"[bold]{escape(str(page))}[/bold]  everything on one page")
     console.print(f"{', '.join(path.name for path in pictures)} beside it", style="dim")
-
-
-def _rule(console: Console, title: str) -> None:
-    console.print()
-    console.rule(f"[bold]{title}[/bold]", align="left", style="dim")
