@@ -100,7 +100,7 @@ def take_turns(
     return {name: Timing.of(seconds[name], pairs[name]) for name in calls}
 
 
-def speedup(full: Sequence[float], part: Sequence[float], *, seed: int = 0) -> Number:
+def speedup(full: Sequence[float], part: Sequence[float], *, medians: bool = False, seed: int = 0) -> Number:
     r"""Return how many times faster the second is: the ratio of mean times, with an interval over trials.
 
     .. math:: \bar{T}_{\mathrm{full}} / \bar{T}_{\mathrm{part}}
@@ -111,6 +111,7 @@ def speedup(full: Sequence[float], part: Sequence[float], *, seed: int = 0) -> N
     Args:
         full: Seconds in each trial.
         part: The same; where one has more trials, the first ones count.
+        medians: Whether medians are divided in place of means.
         seed: Of the bootstrap.
 
     Returns:
@@ -121,6 +122,7 @@ def speedup(full: Sequence[float], part: Sequence[float], *, seed: int = 0) -> N
         >>> speedup([2.0, 4.0], [1.0, 1.0])
         Number(value=3.0, low=2.0, high=4.0, unit='x', kind='range of 2 trials')
     """
+    average = np.median if medians else np.mean
     common = min(len(full), len(part))
     above, below = np.array(full[:common]), np.array(part[:common])
     if common < LEAST:
@@ -128,9 +130,9 @@ def speedup(full: Sequence[float], part: Sequence[float], *, seed: int = 0) -> N
         low, high = ratios.min(), ratios.max()
     else:
         drawn = np.random.default_rng(seed).integers(common, size=(RESAMPLES, common))
-        low, high = np.quantile(above[drawn].mean(axis=1) / below[drawn].mean(axis=1), (0.025, 0.975))
-        kind = f"95% bootstrap interval, {common} trials"
-    return Number(above.mean() / below.mean(), low, high, "x", kind)
+        low, high = np.quantile(average(above[drawn], axis=1) / average(below[drawn], axis=1), (0.025, 0.975))
+        kind = f"{'ratio of medians, ' * medians}95% bootstrap interval, {common} trials"
+    return Number(float(average(above) / average(below)), low, high, "x", kind)
 
 
 def _wait(device: torch.device) -> None:

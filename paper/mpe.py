@@ -1,0 +1,307 @@
+"""Does the graph layer carry over to discrete actions? Ten agents of simple_spread, total variation (Appendix B).
+
+Independent PPO with the constants of the preset ``simple_spread``: 20 rollouts of 25 cycles per iteration, hidden
+layers 64-64 with ReLU and the initialisation of ``torch.nn.Linear``, Adam at 3e-4, 4 epochs, minibatches of 256 of the
+500 samples of an agent, discount 0.99, lambda 0.95, clip 0.2, entropy bonus 0.01, gradient norm 0.5 for each agent. All
+agents learn from the same 20 rollouts, and no reward of them is lost.
+
+Policies are compared on the observations of a rollout of their own, those of all agents pooled, as equation (1) says.
+Beside that stands the protocol behind the paper's table, in which the only "observation" is a vector of standard normal
+noise that no agent ever sees.
+
+For the Python loop a graph is drawn as code with such a loop draws it, with a random number for every pair or by
+networkx, which for ten agents is many times faster than the builders behind the fused call. These are made for large
+graphs.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import networkx as nx
+import numpy as np
+import torch
+from torch import Tensor
+
+from graphsnd import graphs
+from graphsnd.behavior import Categorical
+from graphsnd.errors import InputError
+from graphsnd.metric import edge_distances
+from graphsnd.training import Task, Trainer, preset
+from graphsnd.training.streams import hashed
+from paper.cells import Cells
+from paper.experiment import Z95, Experiment, Number, Outcome, Scale
+from paper.mpe_figure import draw
+from paper.mpe_panel import (
+    DESIGNS,
+    DRAW_SEED,
+    QUARTER,
+    RINGS,
+    TENTH,
+    THRESHOLD,
+    Bernoulli,
+    PanelRow,
+    Regular,
+    TeamRow,
+    measure_seed,
+)
+from paper.shared.calls import Call, Pairs, fused_call, loop_call
+from paper.shared.pairloop import all_pairs, some_pairs
+from paper.shared.rollouts import observe, one_thread, pooled, train_cell
+from paper.shared.stopwatch import CPU, Conditions, speedup, take_turns
+
+AGENTS = 10
+REGIMES, PROTOCOLS = ("trained", "random-init"), ("rollout", "noise")
+ROLLOUT_SEED, NOISE_SEED, GRAPH_SEED, WARM_CALLS = 42, 66, 77, 3
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is done."""
+
+    iterations: int
+    environments: int  # rollouts of an iteration
+    seeds: tuple[int, ...]
+    draws: int
+    trials: int  # of the timing
+
+
+SIZES = {
+    Scale.SMOKE: Size(iterations=2, environments=4, seeds=(0,), draws=100, trials=5),
+    Scale.LAPTOP: Size(iterations=200, environments=20, seeds=(0, 1, 2), draws=2000, trials=200),
+    Scale.PAPER: Size(iterations=500, environments=20, seeds=(0, 1, 2), draws=2000, trials=500),
+}
+
+
+@dataclass(frozen=True)
+class CallTime:
+    """The time of one call, and its ratio to all pairs in the same way."""
+
+    median_s: float
+    mean_pairs: float
+    speedup: Number
+
+
+@dataclass(frozen=True)
+class Times:
+    """Calls named ``"loop, all pairs"``, ``"loop, bernoulli:0.1"``, ``"fused, all pairs"`` and so on."""
+
+    rollout: dict[str, CallTime]
+    noise: dict[str, CallTime]
+    conditions: Conditions
+
+
+@dataclass(frozen=True)
+class Data:
+    """Teams, panel and times."""
+
+    size: Size
+    agents: int
+    teams: list[TeamRow]
+    panel: list[PanelRow]
+    times: Times
+
+    def select(self, regime: str | None, protocol: str, design: Bernoulli | Regular | None = None) -> list[PanelRow]:
+        """Return rows of the panel; None for all."""
+        rows = [row for row in self.panel if row.protocol == protocol and regime in (None, row.regime)]
+        return [row for row in rows if design is None or row.estimator == str(design)]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the claims are compared with."""
+
+    noise_violation_bernoulli_010: Number
+    noise_violation_bernoulli_025: Number
+    noise_violation_regular_2: Number
+    noise_violation_initial: Number
+    real_over_noise_violation: Number | None  # None where no draw is off by more than the threshold
+    noise_bias_bernoulli_010: Number
+    noise_bias_bernoulli_025: Number
+    noise_bias_regular_2: Number
+    noise_bias_initial: Number
+    real_largest_z: Number
+    hoeffding_violation: Number
+    radius_over_threshold: Number
+    loop_speedup_bernoulli_010: Number
+    loop_speedup_bernoulli_025: Number
+    loop_speedup_regular_2: Number
+    fused_speedup_bernoulli_010: Number
+    disconnected_share_regular_2: Number
+
+
+def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+    """Train, evaluate the policies, draw graphs, and time them."""
+    size, task = SIZES[scale], make_task(SIZES[scale])
+    about = {**task.to_dict(), "seeds_of_rollout_and_noise": [ROLLOUT_SEED, NOISE_SEED]}
+    with one_thread():
+        teams = cells.get("teams", about, partial(measure_teams, task, cells), list[TeamRow])
+        drawn = {**about, "draws": size.draws, "draw_seed": DRAW_SEED}
+        panel = []
+        for seed in size.seeds:
+            panel += cells.get(
+                f"panel,seed={seed}", drawn, partial(measure_seed, teams, seed, size.draws), list[PanelRow]
+            )
+        timed = {**about, "trials": size.trials, "graph_seed": GRAPH_SEED}
+        times = cells.get("times", timed, partial(measure_times, task, cells, size.trials), Times)
+    data = Data(size, AGENTS, teams, panel, times)
+    return Outcome(data, summarise(data), size.seeds)
+
+
+def make_task(size: Size) -> Task:
+    """Return the training of a scale.
+
+    Example:
+        >>> make_task(SIZES[Scale.PAPER]).settings.samples
+        500
+    """
+    spread = preset("simple_spread")
+    settings = spread.settings.replace(iterations=size.iterations, environments=size.environments)
+    return Task(spread.world, AGENTS, spread.options, size.seeds, settings)
+
+
+def measure_teams(task: Task, cells: Cells) -> list[TeamRow]:
+    """Train, and compute the distances of all teams, before and after, on both kinds of observations."""
+    trained = train_cell(task, cells, "training")
+    initial = Trainer(task.make_world("cpu"), task.settings, seeds=task.seeds)
+    rows = []
+    for regime, trainer in zip(REGIMES, (trained, initial), strict=True):
+        for seed in task.seeds:
+            for protocol in PROTOCOLS:
+                behavior = answer(trainer, seed, protocol)
+                distances = edge_distances(behavior, graphs.complete(AGENTS)).double()
+                value = float(distances.mean())
+                rows.append(TeamRow(regime, seed, protocol, behavior.observations, value, distances.tolist()))
+    return rows
+
+
+@torch.no_grad()
+def answer(trainer: Trainer, seed: int, protocol: str) -> Categorical:
+    """Return what the policies of a seed do on the observations of a protocol.
+
+    Args:
+        trainer: Before or after training.
+        seed: Which of its runs.
+        protocol: ``"rollout"``, all observations of all agents in as many episodes as training has in an iteration, or
+            ``"noise"``, one vector of standard normal numbers.
+    """
+    team, world = trainer.team(seed), trainer.world
+    if protocol == "rollout":
+        seen = observe(team, world, steps=trainer.settings.steps, seed=ROLLOUT_SEED + seed)
+        observations = pooled(seen, seen.numel())
+    else:
+        observations = torch.randn(1, world.observation_features, generator=hashed(NOISE_SEED, seed))
+    behavior = team.evaluate(observations)
+    if not isinstance(behavior, Categorical):
+        raise InputError("team", "of categorical policies", repr(behavior))
+    return behavior
+
+
+def measure_times(task: Task, cells: Cells, trials: int) -> Times:
+    """Time the calls on the trained team of the first seed, on both kinds of observations."""
+    trainer = train_cell(task, cells, "training")
+    rollout, noise = (time_calls(answer(trainer, task.seeds[0], name), trials) for name in PROTOCOLS)
+    return Times(rollout, noise, Conditions.now(CPU))
+
+
+def time_calls(team: Categorical, trials: int) -> dict[str, CallTime]:
+    """Time all pairs and every graph of the panel, drawn inside the timed part; all calls take turns."""
+    timed = take_turns(make_calls(team), trials=trials, warm=WARM_CALLS)
+    times = {}
+    for name, timing in timed.items():
+        whole = timed[f"{name.partition(',')[0]}, all pairs"]
+        # By medians: calls of microseconds are hit hard by whoever else computes.
+        ratio = speedup(whole.seconds, timing.seconds, medians=True)
+        times[name] = CallTime(timing.median_s, statistics.fmean(timing.pairs), ratio)
+    return times
+
+
+def make_calls(team: Categorical) -> dict[str, Call]:
+    """Return the calls that take turns."""
+    n, probs = team.agents, team.probs.flatten(0, -3).transpose(0, 1).contiguous()  # a tensor for every agent
+    everyone, mean = all_pairs(n).tolist(), partial(loop_mean, probs)
+    calls = {"loop, all pairs": loop_call(mean, lambda: everyone), "fused, all pairs": fused_call(team)}
+    for place, design in enumerate(DESIGNS):
+        calls[f"loop, {design}"] = loop_call(mean, _draw_for_loop(design, n, place))
+        calls[f"fused, {design}"] = fused_call(team, partial(design.draw, n, hashed(GRAPH_SEED, place)))
+    return calls
+
+
+def loop_mean(probs: Tensor, pairs: Pairs) -> float:
+    """Return the mean total variation over pairs, one after the other in Python; 0 when there are none.
+
+    Args:
+        probs: ``[agents, observations, actions]``.
+        pairs: Indices of two agents each.
+
+    Example:
+        >>> loop_mean(torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]], [[0.5, 0.5]]]), all_pairs(3).tolist())
+        0.6666666666666666
+    """
+    total = 0.0
+    for i, j in pairs:
+        total += (probs[i] - probs[j]).abs().sum(dim=-1).mean().item() / 2
+    return total / len(pairs) if pairs else 0.0
+
+
+def _draw_for_loop(design: Bernoulli | Regular, n: int, place: int) -> Callable[[], Pairs]:
+    if isinstance(design, Bernoulli):
+        return partial(some_pairs, all_pairs(n), design.p, np.random.default_rng((GRAPH_SEED, place)))
+    source = random.Random(GRAPH_SEED)
+    return lambda: list(nx.random_regular_graph(design.degree, n, seed=source).edges)
+
+
+def summarise(data: Data) -> Numbers:
+    """Return the numbers of a run. Speed-ups of the loop are in the paper's setting, one observation."""
+    noise = {design: data.select("trained", "noise", design) for design in DESIGNS}
+    violations = {design: _mean(row.violations for row in rows) for design, rows in noise.items()}
+    real = _mean(row.violations for row in data.select("trained", "rollout", TENTH))
+    initial, trained = data.select("random-init", "noise"), data.select("trained", "noise")
+    scores = [abs(row.bias) / row.bias_error for row in data.select(None, "rollout") if row.bias_error]
+    below = violations[TENTH].value
+    return Numbers(
+        noise_violation_bernoulli_010=violations[TENTH],
+        noise_violation_bernoulli_025=violations[QUARTER],
+        noise_violation_regular_2=violations[RINGS],
+        noise_violation_initial=Number.range(row.violations for row in initial),
+        real_over_noise_violation=Number(real.value / below, kind="means over seeds") if below else None,
+        noise_bias_bernoulli_010=_largest_bias(noise[TENTH]),
+        noise_bias_bernoulli_025=_largest_bias(noise[QUARTER]),
+        noise_bias_regular_2=_largest_bias(noise[RINGS]),
+        noise_bias_initial=_largest_bias(initial),
+        real_largest_z=Number(max(scores), kind=f"largest of {len(scores)}"),
+        hoeffding_violation=Number.range(row.hoeffding_violations_largest for row in data.panel),
+        radius_over_threshold=Number.range((row.radius / THRESHOLD for row in trained), "teams and graphs", pick=min),
+        loop_speedup_bernoulli_010=data.times.noise[f"loop, {TENTH}"].speedup,
+        loop_speedup_bernoulli_025=data.times.noise[f"loop, {QUARTER}"].speedup,
+        loop_speedup_regular_2=data.times.noise[f"loop, {RINGS}"].speedup,
+        fused_speedup_bernoulli_010=data.times.rollout[f"fused, {TENTH}"].speedup,
+        disconnected_share_regular_2=_disconnected(data.select("trained", "rollout", RINGS)),
+    )
+
+
+def _mean(values: Iterable[float]) -> Number:
+    return Number.range(values, "seeds", pick=statistics.fmean)
+
+
+def _largest_bias(rows: Sequence[PanelRow]) -> Number:
+    """Return the largest absolute bias, with the 95% interval of that one."""
+    row = max(rows, key=lambda one: abs(one.bias))
+    size, reach = abs(row.bias), Z95 * row.bias_error
+    return Number(size, max(0.0, size - reach), size + reach, kind=f"largest of {len(rows)}, its 95% interval")
+
+
+def _disconnected(rows: Sequence[PanelRow]) -> Number:
+    # The same graphs serve all teams of a seed.
+    share, draws = statistics.fmean(row.disconnected for row in rows), sum(row.draws for row in rows)
+    reach = Z95 * math.sqrt(share * (1 - share) / draws)
+    return Number(share, max(0.0, share - reach), min(1.0, share + reach), kind=f"95% interval, {draws} graphs")
+
+
+TITLE = "Ten agents with discrete actions: simple_spread and total variation"
+EXPERIMENT = Experiment("mpe", TITLE, run, draw, Data, Numbers)

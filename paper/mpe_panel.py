@@ -1,0 +1,188 @@
+"""The measurement panel: three sparse graphs on the distances of one team, thousands of draws each.
+
+The mean over the edges of a Bernoulli graph is unbiased given that the graph has an edge. Draws without one (0.9 per
+cent of them at n = 10 and p = 0.1) have no mean and are left out. They are counted, and the bias is also given with the
+paper's convention that Graph-SND is then 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphsnd import bounds, graphs
+from graphsnd.graphs import Graph, pairs
+from graphsnd.training.streams import hashed
+from paper.shared.draws import indicators
+from paper.shared.expected import bernoulli_error, regular_error
+
+THRESHOLD, DELTA = 0.05, 0.1
+D_MAX = 1.0  # of total variation
+DRAW_SEED = 55
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """Every pair with a probability."""
+
+    p: float
+
+    def draw(self, n: int, generator: torch.Generator) -> Graph:
+        """Draw one graph."""
+        return graphs.bernoulli(n, self.p, seed=generator)
+
+    def __str__(self) -> str:
+        return f"bernoulli:{self.p:g}"
+
+
+@dataclass(frozen=True)
+class Regular:
+    """Every agent with a degree. The paper calls a random graph of degree 2 an expander; it is a union of rings."""
+
+    degree: int
+
+    def draw(self, n: int, generator: torch.Generator) -> Graph:
+        """Draw one graph."""
+        return graphs.random_regular(n, self.degree, seed=generator)
+
+    def __str__(self) -> str:
+        return f"regular:{self.degree}"
+
+
+TENTH, QUARTER, RINGS = Bernoulli(0.1), Bernoulli(0.25), Regular(2)
+DESIGNS: tuple[Bernoulli | Regular, ...] = (TENTH, QUARTER, RINGS)
+
+
+@dataclass(frozen=True)
+class TeamRow:
+    """The distances of one team."""
+
+    regime: str  # "trained" or "random-init"
+    seed: int
+    protocol: str  # "rollout" or "noise", what it was observed on
+    observations: int
+    snd: float
+    distances: list[float]  # of all pairs, in lexicographic order
+
+
+@dataclass(frozen=True)
+class PanelRow:
+    """What one design did on one team."""
+
+    regime: str
+    seed: int
+    protocol: str
+    snd: float
+    estimator: str
+    draws: int
+    disconnected: float  # share of graphs that fall into several pieces
+    empty: int  # draws without an edge
+    bias: float
+    bias_error: float  # its standard error
+    bias_empty_as_zero: float
+    rmse: float
+    exact_rmse: float
+    violations: float  # share of draws off by more than 0.05
+    hoeffding_violations: float  # share off by Hoeffding's radius or more, with D_max = 1
+    hoeffding_violations_largest: float  # and with the largest distance as D_max
+    radius: float  # Hoeffding's, with the largest distance and the mean number of edges
+
+
+def draw_pairs(design: Bernoulli | Regular, n: int, draws: int, seed: int) -> Tensor:
+    """Return the pairs of many graphs: float64 ``[draws, pairs]`` of 0 and 1, pairs in lexicographic order.
+
+    The same graphs for every team of a seed, so that teams are compared on the same draws.
+
+    Example:
+        >>> draw_pairs(RINGS, 10, 3, 0).sum(1).tolist()
+        [10.0, 10.0, 10.0]
+    """
+    generator = hashed(DRAW_SEED, seed, DESIGNS.index(design))
+    return indicators([design.draw(n, generator) for _ in range(draws)])
+
+
+def measure_seed(teams: Sequence[TeamRow], seed: int, draws: int) -> list[PanelRow]:
+    """Measure all designs on the teams of a seed, on the same graphs."""
+    rows = []
+    mine = [team for team in teams if team.seed == seed]
+    for design in DESIGNS:
+        n = len(to_matrix(torch.tensor(mine[0].distances)))
+        chosen = draw_pairs(design, n, draws, seed)
+        apart = disconnected_share(chosen)
+        rows += [measure_design(design, chosen, apart, team) for team in mine]
+    return rows
+
+
+def measure_design(design: Bernoulli | Regular, chosen: Tensor, disconnected: float, team: TeamRow) -> PanelRow:
+    """Compare the estimates of many graphs with the SND of one team.
+
+    Args:
+        design: Which.
+        chosen: From :func:`draw_pairs`.
+        disconnected: Kept as it is.
+        team: With its distances.
+    """
+    distances = torch.tensor(team.distances, dtype=torch.float64)
+    counts = chosen.sum(1)
+    full = counts > 0
+    exact, m = float(distances.mean()), counts[full]
+    errors = chosen[full] @ distances / m - exact
+    radius = torch.tensor([bounds.hoeffding(1.0, int(k), DELTA) for k in m.tolist()], dtype=torch.float64)
+    draws, largest = len(chosen), float(distances.max())
+    convention = torch.where(full, (chosen @ distances) / counts.clamp(min=1), 0.0) - exact
+    return PanelRow(
+        *(team.regime, team.seed, team.protocol, team.snd, str(design), draws, disconnected),
+        empty=int(draws - full.sum()),
+        bias=float(errors.mean()),
+        bias_error=float(errors.std(correction=1)) / math.sqrt(len(errors)),
+        bias_empty_as_zero=float(convention.mean()),
+        rmse=float(errors.square().mean().sqrt()),
+        exact_rmse=exact_error(design, to_matrix(distances)),
+        violations=float((errors.abs() > THRESHOLD).double().mean()),
+        hoeffding_violations=float((errors.abs() >= D_MAX * radius).double().mean()),
+        hoeffding_violations_largest=float((errors.abs() >= largest * radius).double().mean()),
+        radius=largest * bounds.hoeffding(1.0, 1, DELTA) / math.sqrt(float(counts.mean())),
+    )
+
+
+def exact_error(design: Bernoulli | Regular, distances: Tensor) -> float:
+    """Return the exact standard deviation of a design's mean, given an edge, from the distances ``[n, n]``."""
+    if isinstance(design, Bernoulli):
+        return bernoulli_error(distances, design.p)
+    return regular_error(distances, design.degree)
+
+
+def disconnected_share(chosen: Tensor) -> float:
+    """Return the share of graphs that fall into several pieces.
+
+    Args:
+        chosen: From :func:`draw_pairs`.
+
+    Example:
+        >>> disconnected_share(torch.tensor([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))  # a path; an edge and a lone agent
+        0.5
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    pieces = [connected_components(to_matrix(row).numpy(), directed=False)[0] for row in chosen]
+    return sum(count > 1 for count in pieces) / len(pieces)
+
+
+def to_matrix(distances: Tensor) -> Tensor:
+    """Return distances ``[pairs]`` as the symmetric matrix ``[n, n]``.
+
+    Example:
+        >>> to_matrix(torch.tensor([1.0, 2.0, 3.0]))
+        tensor([[0., 1., 2.],
+                [1., 0., 3.],
+                [2., 3., 0.]])
+    """
+    n = (1 + math.isqrt(1 + 8 * len(distances))) // 2
+    i, j = pairs.unrank(torch.arange(len(distances)), n).T
+    matrix = distances.new_zeros(n, n)
+    matrix[i, j] = matrix[j, i] = distances
+    return matrix

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import statistics
+
+import pytest
+import torch
+
+import graphsnd as gs
+from paper import mpe
+from paper.cells import Cells
+from paper.experiment import Outcome, Scale
+from paper.mpe import Data, Numbers
+from paper.shared.pairloop import all_pairs
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome[Data, Numbers], Cells]:
+    cells = Cells(tmp_path_factory.mktemp("mpe"))
+    return mpe.run(Scale.SMOKE, cells), cells
+
+
+def test_the_loop_is_snd() -> None:
+    probs = torch.rand(6, 10, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    team = gs.Categorical(probs / probs.sum(-1, keepdim=True))
+    assert mpe.loop_mean(team.probs.transpose(0, 1), all_pairs(10).tolist()) == pytest.approx(float(gs.snd(team)))
+    assert mpe.loop_mean(team.probs, []) == 0.0
+
+
+def test_every_number_but_one_is_measured(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:
+    # Policies that hardly differ have no draw beyond 0.05, and no ratio of such shares.
+    missing = {name for name, number in vars(outcome[0].numbers).items() if number is None}
+    assert missing <= {"real_over_noise_violation"}
+
+
+def test_teams_are_measured_on_what_is_said(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:
+    data = outcome[0].data
+    counts = {row.protocol: row.observations for row in data.teams}
+    assert counts == {"rollout": 25 * 4 * 10, "noise": 1}
+    assert {row.regime for row in data.panel} == set(mpe.REGIMES)
+    for row in data.teams:
+        assert row.snd == pytest.approx(statistics.fmean(row.distances))
+
+
+def test_a_second_run_repeats_nothing(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:
+    first, cells = outcome
+    steps: list[str] = []
+    again = mpe.run(Scale.SMOKE, Cells(cells.root, step=steps.append))
+    assert steps == []
+    assert again == first
+
+
+def test_the_figure(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:
+    figure = mpe.EXPERIMENT.figure(outcome[0].data)
+    assert len(figure.axes) == 3
+    figure.canvas.draw()
+
+
+def test_every_call_says_how_many_pairs_it_took(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:
+    times = outcome[0].data.times
+    for calls in (times.rollout, times.noise):
+        for way in ("loop", "fused"):
+            assert calls[f"{way}, all pairs"].mean_pairs == 45
+            assert calls[f"{way}, all pairs"].speedup.value == 1
+            assert calls[f"{way}, regular:2"].mean_pairs == 10
+            assert 0 < calls[f"{way}, bernoulli:0.25"].mean_pairs < 25

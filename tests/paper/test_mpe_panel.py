@@ -1,0 +1,70 @@
+"""The panel against plain loops, networkx and exact errors."""
+
+from __future__ import annotations
+
+import itertools
+
+import networkx as nx
+import pytest
+import torch
+
+import graphsnd as gs
+from paper.mpe_panel import (
+    DESIGNS,
+    RINGS,
+    TENTH,
+    Bernoulli,
+    Regular,
+    TeamRow,
+    disconnected_share,
+    draw_pairs,
+    measure_design,
+    to_matrix,
+)
+
+PAIRS = list(itertools.combinations(range(10), 2))
+
+
+def team(seed: int) -> TeamRow:
+    distances = torch.rand(45, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return TeamRow("trained", 0, "noise", 1, float(distances.mean()), distances.tolist())
+
+
+def test_a_design_against_a_plain_loop() -> None:
+    some = team(0)
+    chosen = draw_pairs(TENTH, 10, 300, 7)
+    row = measure_design(TENTH, chosen, 0.5, some)
+    errors, convention, beyond = [], [], 0
+    for picks in chosen.tolist():
+        kept = [distance for distance, keep in zip(some.distances, picks, strict=True) if keep]
+        convention.append((sum(kept) / len(kept) if kept else 0.0) - some.snd)
+        if kept:
+            errors.append(sum(kept) / len(kept) - some.snd)
+            beyond += abs(errors[-1]) >= gs.bounds.hoeffding(1.0, len(kept), 0.1)
+    assert row.empty == 300 - len(errors) > 0
+    assert row.bias == pytest.approx(sum(errors) / len(errors))
+    assert row.bias_empty_as_zero == pytest.approx(sum(convention) / 300)
+    assert row.violations == pytest.approx(sum(abs(e) > 0.05 for e in errors) / len(errors))
+    assert row.hoeffding_violations == pytest.approx(beyond / len(errors))
+    assert (row.disconnected, row.draws, row.estimator) == (0.5, 300, "bernoulli:0.1")
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=str)
+def test_errors_are_the_exact_ones(design: Bernoulli | Regular) -> None:
+    row = measure_design(design, draw_pairs(design, 10, 1200, 0), 0.0, team(1))
+    assert row.rmse == pytest.approx(row.exact_rmse, rel=0.09)
+    assert abs(row.bias) < 4 * row.bias_error
+
+
+def test_matrix_and_pieces() -> None:
+    distances = torch.arange(45.0)
+    full = to_matrix(distances)
+    assert [float(full[i, j]) for i, j in PAIRS] == distances.tolist()
+    chosen = draw_pairs(RINGS, 10, 50, 3)
+    apart = 0
+    for row in chosen.tolist():
+        graph = nx.empty_graph(10)
+        graph.add_edges_from(pair for pair, keep in zip(PAIRS, row, strict=True) if keep)
+        assert all(degree == 2 for _, degree in graph.degree())
+        apart += not nx.is_connected(graph)
+    assert disconnected_share(chosen) == pytest.approx(apart / 50)
