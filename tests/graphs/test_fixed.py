@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph, Sampling, circulant, cliques, complete
-from graphsnd.graphs.draws import resolve
 
 
 def pairs_of(graph):
@@ -25,13 +24,6 @@ def test_complete_has_every_pair(n):
     assert graph.edges.is_contiguous()
     assert graph.weights is graph.inclusion is None
     assert repr(graph) == f"Graph(complete, n={n}, m={n * (n - 1) // 2})"
-
-
-def test_the_device_is_the_one_told_or_the_default():
-    assert complete(3, device="cpu").device.type == resolve(None).type == "cpu"
-    with torch.device("meta"):
-        assert resolve(None).type == "meta"
-        assert resolve("cpu").type == "cpu"
 
 
 def test_complete_refuses_one_agent():

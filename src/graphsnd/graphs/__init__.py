@@ -1,4 +1,4 @@
-"""Which pairs of agents count: the :class:`Graph` and the ways to build one.
+"""3 WHICH pairs count: the :class:`Graph` over agents and the ways to build one.
 
 Fixed graphs (:func:`complete`, :func:`cliques`, :func:`circulant`, the ``from_*`` converters) say which pairs the user
 cares about. Random graphs (:func:`bernoulli`, :func:`uniform`, :func:`random_regular`, and any fixed graph after
