@@ -12,9 +12,6 @@ pairs_per_second of the sampled graphs counts the pairs they measure.
 
 fraction_of_limit: pairs per second of `fused` over those of `limit`, the arithmetic of a pair alone, in the same
 rounds.
-
-peak_bytes: memory allocated beside the input, on cuda. On a CPU only the peak of the whole process is known, so it is
-null there and input_bytes is all that is reported.
 """
 
 from __future__ import annotations
@@ -199,36 +196,31 @@ def compare_with_sampling(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def crossover(rows: Sequence[dict[str, Any]], rival: str) -> int | None:
-    """Return the smallest measured team size from which on the rival beats exact SND; None if there is none."""
+    """Return the smallest measured team size from which on the rival beats exact SND; None if there is none.
+
+    A smaller size where the rival won by luck, below others where it lost, does not move the border.
+    """
     smallest = None
     for row in sorted(rows, key=lambda row: -row["n"]):
-        if not _wins(row, rival):
+        if row["contestants"][rival]["median_s"] >= row["contestants"]["fused"]["median_s"]:
             break
         smallest = row["n"]
     return smallest
 
 
 def _where(rows: Sequence[dict[str, Any]], rival: str) -> str:
-    sizes = sorted(row["n"] for row in rows)
-    at = crossover(rows, rival)
+    sizes, at = sorted(row["n"] for row in rows), crossover(rows, rival)
+    if at is None:
+        return f"at every measured size, up to n = {sizes[-1]:,}"
     if at == sizes[0]:
         return f"at no measured size (n = {at:,} and above)"
-    # One size where the rival won by luck, below others where it lost, is said and does not move the border.
-    odd = [f"{row['n']:,}" for row in rows if _wins(row, rival) and (at is None or row["n"] < at)]
-    but = f", except at n = {' and '.join(odd)}" if odd else ""
-    if at is None:
-        return f"at every measured size, up to n = {sizes[-1]:,}{but}"
-    return f"below n = {at:,} (measured up to n = {max(n for n in sizes if n < at):,}{but})"
-
-
-def _wins(row: dict[str, Any], rival: str) -> bool:
-    return bool(row["contestants"][rival]["median_s"] < row["contestants"]["fused"]["median_s"])
+    return f"below n = {at:,} (measured up to n = {max(n for n in sizes if n < at):,})"
 
 
 def tables(result: dict[str, Any]) -> dict[str, Table]:
     """Return the time of each contestant, and what exact SND gains over the others."""
     names = ("pair_loop", "cdist", "fused", "fused_backward", "sparse_fresh", "sparse")
-    rate, cuda, times, ratios = result["limit_pairs_per_second"], result["device"] == "cuda", [], []
+    rate, times, ratios = result["limit_pairs_per_second"], [], []
     for row in result["exact"]:
         every = row["contestants"]
         cells = (format_duration(every[name]["median_s"]) + "*" * (every[name]["share_timed"] < 1) for name in names)
@@ -236,13 +228,11 @@ def tables(result: dict[str, Any]) -> dict[str, Table]:
         exact, fraction = every["fused"], row["fraction_of_limit"]
         others = ("pair_loop", "cdist", "sparse_fresh", "sparse", "fused_backward")
         gains = (format_ratio(every[name]["median_s"] / exact["median_s"]) for name in others)
-        peak = [f"{exact['peak_bytes'] / 2**20:,.2f} MiB"] if cuda else []
         share = "-" if fraction is None else f"{fraction:.0%}"
-        ratios.append((f"{row['n']:,}", *gains, format_count(exact["pairs_per_second"]), share, *peak))
+        ratios.append((f"{row['n']:,}", *gains, format_count(exact["pairs_per_second"]), share))
     heads = ("n", "obs.", "pair loop", "cdist", "exact", "exact + grad", "10% new", "10% kept")
     star = "* scaled up from a part of the pairs or observations"
-    rivals = ("vs loop", "vs cdist", "vs 10% new", "vs 10% kept", "grad")
-    more = ("n", *rivals, "pairs/s", "of limit", *(["peak"] if cuda else []))
+    more = ("n", "vs loop", "vs cdist", "vs 10% new", "vs 10% kept", "grad", "pairs/s", "of limit")
     limit = None if rate is None else f"limit, the arithmetic of a pair and nothing else: {format_count(rate)} pairs/s"
     if result.get("equation_1"):
         limit = f"{limit}\neq. (1) in full: {format_duration(result['equation_1']['contestants']['fused']['median_s'])}"

@@ -81,18 +81,6 @@ class Clock:
             call()
         return (perf_counter() - start) / repeats
 
-    def peak(self, call: Callable[[], object]) -> int | None:
-        """Return the bytes that a call allocates at its peak beside its input; None on a CPU, which does not say."""
-        if self.device.type != "cuda":
-            call()
-            return None
-        torch.cuda.synchronize(self.device)
-        torch.cuda.reset_peak_memory_stats(self.device)
-        before = torch.cuda.memory_allocated(self.device)
-        call()
-        torch.cuda.synchronize(self.device)
-        return torch.cuda.max_memory_allocated(self.device) - before
-
 
 def take_turns(
     contestants: Sequence[Contestant], clock: Clock, *, rounds: int, seconds: float
@@ -108,10 +96,9 @@ def take_turns(
     Returns:
         For each name: median, min and quartiles in seconds of a whole call, and what is known about the call.
     """
-    peaks, repeats = {}, {}
+    repeats = {}
     for one in contestants:
         one.call()  # compiles, and fills caches
-        peaks[one.name] = clock.peak(one.call)
         repeats[one.name] = _repeats(one, clock)
     times: dict[str, list[float]] = {one.name: [] for one in contestants}
     begin = perf_counter()
@@ -120,10 +107,7 @@ def take_turns(
             break
         for one in contestants:
             times[one.name].append(clock.seconds(one.call, repeats[one.name]) / one.share)
-    return {
-        one.name: _record(one, times[one.name]) | {"repeats": repeats[one.name], "peak_bytes": peaks[one.name]}
-        for one in contestants
-    }
+    return {one.name: _record(one, times[one.name]) | {"repeats": repeats[one.name]} for one in contestants}
 
 
 def summarise_times(times: Sequence[float]) -> dict[str, Any]:

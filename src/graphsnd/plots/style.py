@@ -18,45 +18,13 @@ PURPLE, SKY = "#CC79A7", "#56B4E9"
 GROUP_COLOURS = (BLUE, ORANGE, GREEN, VERMILLION, PURPLE, SKY)
 GROUP_MARKERS = ("o", "s", "^", "D", "P", "X")
 
-INK, MUTED, FAINT = "#1B1F24", "#5F6771", "#D5DAE0"
+INK, MUTED, FAINT = "#1B1F24", "#5F6771", "#D5DAE0"  # as in graphsnd.mplstyle
 TRUTH = VERMILLION  # the exact SND, wherever it is drawn
 ESTIMATE = BLUE  # anything that estimates it
 LOCAL = MUTED  # measures that do not
 
-COLOURMAP = "viridis"  # perceptually uniform, safe for colour-blind eyes, and monotone in grey
 DPI = 170
 UNIT = "action units"  # of the demo team's distances
-
-_RC = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib, so figures are the same everywhere
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.labelsize": 10,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": MUTED,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "text.color": INK,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "legend.fontsize": 9,
-    "legend.frameon": False,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.7,
-    "image.cmap": COLOURMAP,
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
-    "svg.hashsalt": "graphsnd",  # the same figure gives the same bytes
-}
 
 
 @contextmanager
@@ -64,7 +32,7 @@ def style() -> Iterator[None]:
     """Draw inside this context; matplotlib's settings are restored afterwards."""
     import matplotlib
 
-    with matplotlib.rc_context(_RC):
+    with matplotlib.rc_context(fname=Path(__file__).with_name("graphsnd.mplstyle")):
         yield
 
 

@@ -75,14 +75,14 @@ def estimates_table(study: Study) -> Table:
     return made
 
 
-def agents_table(study: Study, *, top: int = 4, bottom: int = 2) -> Table:
-    """Return the most and the least distinctive agents, with bars."""
+def agents_table(study: Study) -> Table:
+    """Return the four most and the two least distinctive agents, with bars."""
     values = study.contributions.tolist()
     order = sorted(range(len(values)), key=lambda agent: -values[agent])
     made = table(("agent", "hidden role", "mean distance to the others"), align="><")
-    for at, agent in enumerate([*order[:top], *order[-bottom:]]):
+    for at, agent in enumerate([*order[:4], *order[-2:]]):
         role = study.team.role_names[int(study.team.roles[agent])]
-        made.add_row(str(agent), role, bar(values[agent], values[order[0]]), end_section=at == top - 1)
+        made.add_row(str(agent), role, bar(values[agent], values[order[0]]), end_section=at == 3)
     return made
 
 
