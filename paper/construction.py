@@ -113,7 +113,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
         cells.get(f"n={size.n}", {**asdict(size), "maker": processor_name()}, partial(measure, size), Row)
         for size in SIZES[scale]
     ]
-    return Outcome(Data(rows), summarise(rows), (SEED,))
+    return Outcome(Data(rows), summarise(Data(rows)), (SEED,))
 
 
 def measure(size: Size) -> Row:
@@ -165,9 +165,9 @@ def _team(n: int, observations: int, generator: torch.Generator) -> Gaussian:
     return Gaussian(torch.randn(shape, generator=generator), torch.rand(shape, generator=generator) + 0.1)
 
 
-def summarise(rows: Sequence[Row]) -> Numbers:
+def summarise(data: Data) -> Numbers:
     """Return the numbers of a run."""
-    calls = {row.n: row.calls for row in rows}
+    calls = {row.n: row.calls for row in data.sizes}
     if not set(PAPER_MS["knn"]) <= set(calls):
         return Numbers()
     ranked = (sorted(BUILDERS, key=lambda name: calls[n][name].number().value) for n in PAPER_MS["knn"])

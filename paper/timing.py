@@ -148,7 +148,8 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
         machines["gpu"] = decode(Data, read_result(committed).data).machines["gpu"]
         sources = (f"results/{GPU_FILE.as_posix()}",)
     machines["cpu"] = sweep(CPU_SIZES[scale], CPU, cells)
-    return Outcome(Data(machines), summarise(machines), (POLICY_SEED, OBSERVATION_SEED, GRAPH_SEED), sources)
+    data = Data(machines)
+    return Outcome(data, summarise(data), (POLICY_SEED, OBSERVATION_SEED, GRAPH_SEED), sources)
 
 
 def sweep(sizes: Sequence[Size], device: torch.device, cells: Cells) -> Machine:
@@ -220,8 +221,9 @@ def _warm(team: Gaussian, fused: dict[str, Call]) -> None:
             call()
 
 
-def summarise(machines: dict[str, Machine]) -> Numbers:
+def summarise(data: Data) -> Numbers:
     """Return every number whose sizes were timed."""
+    machines = data.machines
     cpu, gpu = ({row.n: row for row in machines[name].sizes} if name in machines else {} for name in ("cpu", "gpu"))
     numbers: dict[str, Number] = {}
     if all(n in cpu for n in SMALL):

@@ -84,7 +84,7 @@ def values(numbers: Numbers) -> dict[str, float]:
 
 
 def test_numbers_of_the_papers_own_times() -> None:
-    numbers = summarise(made(1.0, loop=0.1, snd=0.02, graph_snd=0.001))
+    numbers = summarise(Data(made(1.0, loop=0.1, snd=0.02, graph_snd=0.001)))
     found = values(numbers)
     assert found["knn_seconds_n500"] == pytest.approx(0.004091)
     assert found["slowest_over_metric_n500"] == pytest.approx(0.004091 / 1.0)
@@ -99,7 +99,7 @@ def test_numbers_of_the_papers_own_times() -> None:
 def test_numbers_of_other_times() -> None:
     rows = made(3.0, loop=0.1, snd=0.02, graph_snd=0.001)
     rows[0].calls["uniform"] = Timing(1.0, 1.0, 1.0, 1.0)
-    numbers = summarise(rows)
+    numbers = summarise(Data(rows))
     found = values(numbers)
     assert found["builders_in_order"] == 2
     assert found["uniform_over_paper"] == pytest.approx(1000 / 0.014)

@@ -112,13 +112,13 @@ def test_numbers_of_a_machine_that_obeys_the_law() -> None:
         "gpu_fused_speedup_n500": 0.5,
         "exact_fused_advantage_n500": 12475 * 1e-4 / 1e-3,
     }
-    numbers = vars(summarise({"cpu": cpu, "gpu": gpu}))
+    numbers = vars(summarise(Data({"cpu": cpu, "gpu": gpu})))
     assert {name: one.value for name, one in numbers.items()} == pytest.approx(expected, abs=1e-9)
 
 
 def test_what_was_not_timed_is_left_out(smoke: Data) -> None:
-    assert summarise(smoke.machines) == Numbers()
-    without = vars(summarise({"cpu": made(CPU_SIZES[Scale.LAPTOP], 1e-4, 1e-2)}))
+    assert summarise(smoke) == Numbers()
+    without = vars(summarise(Data({"cpu": made(CPU_SIZES[Scale.LAPTOP], 1e-4, 1e-2)})))
     assert {name for name, number in without.items() if number} == {name for name in without if name.startswith("cpu")}
 
 
