@@ -53,6 +53,14 @@ def check_layout(name: str, tensor: torch.Tensor, trailing: str) -> None:
         raise InputError(name, "to hold at least one observation", shape_of(tensor), "Collect a rollout first.")
 
 
+def broadcast(name: str, tensor: torch.Tensor, shape: torch.Size | tuple[int, ...], target: str) -> torch.Tensor:
+    """Expand ``tensor`` to ``shape``, or raise an error that calls that shape ``target``."""
+    try:
+        return tensor.expand(shape)
+    except RuntimeError:
+        raise InputError(name, f"to broadcast to {target}", shape_of(tensor)) from None
+
+
 def flatten(tensor: torch.Tensor) -> torch.Tensor:
     """Pool the observations: ``[..., agents, features]`` to ``[observations, agents, features]``.
 

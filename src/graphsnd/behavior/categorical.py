@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from graphsnd.behavior.behavior import Behavior, check_layout
+from graphsnd.behavior.behavior import Behavior, broadcast, check_layout
 from graphsnd.behavior.points import Points
 from graphsnd.errors import InputError, check_finite, shape_of
 
@@ -80,10 +80,7 @@ def _softmax(logits: torch.Tensor, mask: torch.Tensor | None, validate: bool) ->
     if mask is not None:
         if not isinstance(mask, torch.Tensor):
             raise InputError("mask", "to be a boolean torch.Tensor", type(mask).__name__, "Use torch.as_tensor(mask).")
-        try:
-            allowed = mask.to(torch.bool).expand(logits.shape)
-        except RuntimeError:
-            raise InputError("mask", f"to broadcast to logits' {shape_of(logits)}", shape_of(mask)) from None
+        allowed = broadcast("mask", mask.to(torch.bool), logits.shape, f"logits' {shape_of(logits)}")
         logits = logits.masked_fill(~allowed, -torch.inf)
     if validate:
         values = logits.detach()

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from graphsnd.behavior.behavior import Behavior, check_layout, flatten
+from graphsnd.behavior.behavior import Behavior, broadcast, check_layout, flatten
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.errors import InputError, check_finite, shape_of
 
@@ -35,10 +35,8 @@ class Gaussian(Behavior):
             scale = torch.tensor(scale, dtype=loc.dtype, device=loc.device)
         if not isinstance(scale, torch.Tensor):
             raise InputError("scale", "to be a number or a torch.Tensor", type(scale).__name__, "Use torch.as_tensor.")
-        try:
-            self.scale = scale.to(torch.promote_types(scale.dtype, loc.dtype)).expand(loc.shape)
-        except RuntimeError:
-            raise InputError("scale", f"to broadcast to loc's {shape_of(loc)}", shape_of(scale)) from None
+        wide = scale.to(torch.promote_types(scale.dtype, loc.dtype))
+        self.scale = broadcast("scale", wide, loc.shape, f"loc's {shape_of(loc)}")
         self.loc = loc.to(self.scale.dtype)
         if validate:
             check_finite("loc", loc)
@@ -75,10 +73,7 @@ class MultivariateGaussian(Behavior):
         super().__init__(loc.shape)
         check_layout("covariance", covariance, "(..., agents, actions, actions)")
         target = (*loc.shape, loc.shape[-1])
-        try:
-            self.covariance = covariance.expand(target)
-        except RuntimeError:
-            raise InputError("covariance", f"to broadcast to shape {target}", shape_of(covariance)) from None
+        self.covariance = broadcast("covariance", covariance, target, f"shape {target}")
         self.loc = loc
         if validate:
             check_finite("loc", loc)
