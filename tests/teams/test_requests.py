@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphsnd.teams.requests import WIDTHS, batches, chunks, runs
+from graphsnd.teams.requests import WIDTHS, batches, sort_by_agent, split_bucket
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=300))
@@ -23,7 +23,7 @@ def test_every_request_has_its_own_slot_with_its_own_agent(asked: list[int]) -> 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=200))
 def test_runs_are_the_requests_of_each_agent(asked: list[int]) -> None:
-    found = runs(torch.tensor(asked))
+    found = sort_by_agent(torch.tensor(asked))
     assert found.agents.tolist() == sorted(set(asked))
     for agent, start, count in zip(found.agents.tolist(), found.starts.tolist(), found.counts.tolist(), strict=True):
         assert found.order[start : start + count].tolist() == [i for i, a in enumerate(asked) if a == agent]
@@ -38,6 +38,6 @@ def test_number_of_buckets_does_not_grow(generator: torch.Generator) -> None:
 
 def test_chunks_are_the_bucket(generator: torch.Generator) -> None:
     bucket = batches(torch.arange(10))
-    parts = list(chunks(bucket.buckets[0], 3))
+    parts = list(split_bucket(bucket.buckets[0], 3))
     assert [len(part.agents) for part in parts] == [3, 3, 3, 1]
     assert torch.cat([part.requests for part in parts]).equal(bucket.buckets[0].requests)

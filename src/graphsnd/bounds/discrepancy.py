@@ -5,7 +5,7 @@ Let P project away from the all-ones vector. The centred matrix PDP always has t
 bound Graph-SND / SND (:func:`spectral_ratio`). Euclidean distances are of negative type, and so are sums of absolute
 differences, distances in a Hilbert space, and averages of distances of negative type: every distance in this package
 but that between full-covariance Gaussians, after averaging over observations too. For a matrix of any kind
-:func:`spectral_bound` looks at the eigenvalues of PDP as well.
+:func:`spectral_bound` uses the eigenvalues of PDP as well.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def factor_from_counts(n: int, edges: int, meeting: int) -> float:
 def random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> float:
     r"""Return the radius for a uniform random regular graph of any size and degree, which fails with chance delta.
 
-    The smaller of two, neither of which looks at the data: Chebyshev's inequality with the exact variance and
+    The smaller of two, neither of which depends on the data: Chebyshev's inequality with the exact variance and
     :math:`\sum x^2 \le N D_{\max}^2 / 4`, and :func:`relabelling_bound`. The paper's proposition needs d^2 = o(n)
     and an asymptotic count of simple graphs; it is :func:`paper_random_regular_bound`.
 

@@ -10,7 +10,7 @@ uniformly random part of w: the number of grid lines between two agents is :math
 so a histogram, O(n), replaces the sort and no bias comes in. The rounding of a single agent is at most w and averages
 out over agents: with 2 048 lines and 10 000 agents the sum is off by about 1e-5, far less than by the choice of the
 direction. Where outliers would stretch the grid so far that the middle half of the team spans only a few of its
-cells, the row is sorted instead; that decision does not look at the shift, so it does not bias either.
+cells, the row is sorted instead; that decision does not depend on the shift, so it does not bias either.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""2 WHO acts: policies, stacked or listed, evaluated on shared observations or on what is asked of them."""
+"""2 WHO acts: policies, stacked or listed, evaluated on shared observations, all of them or a few."""
 
 from graphsnd.teams.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
 from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy

@@ -29,7 +29,7 @@ FIELDS: dict[Callable[..., Behavior], tuple[tuple[str, int], ...]] = {
 }
 
 
-def behavior_of(answer: object, *, squashed: bool, validate: bool = True) -> Behavior:
+def read_answer(answer: object, *, squashed: bool, validate: bool = True) -> Behavior:
     """Return a policy's answer as a behaviour.
 
     Args:
@@ -41,7 +41,7 @@ def behavior_of(answer: object, *, squashed: bool, validate: bool = True) -> Beh
         InputError: For anything else.
 
     Example:
-        >>> behavior_of(torch.zeros(16, 1, 2), squashed=True)
+        >>> read_answer(torch.zeros(16, 1, 2), squashed=True)
         Deterministic(agents=1, observations=16)
     """
     if isinstance(answer, Behavior):
@@ -60,21 +60,21 @@ def behavior_of(answer: object, *, squashed: bool, validate: bool = True) -> Beh
     )
 
 
-def along_agents(behaviors: Sequence[Behavior], *, validate: bool = False) -> Behavior:
+def join_agents(behaviors: Sequence[Behavior], *, validate: bool = False) -> Behavior:
     """Join behaviours of one agent each, on the same observations, to that of one team."""
     family = _family(behaviors)
     fields = (torch.cat(_parts(behaviors, *field, skip=0), dim=-1 - field[1]) for field in FIELDS[family])
     return family(*fields, validate=validate)
 
 
-def along_requests(
+def join_requests(
     behaviors: Sequence[Behavior], lengths: Sequence[int], slots: Tensor, shape: torch.Size, *, validate: bool = False
 ) -> Behavior:
     """Join behaviours of one agent each, on different observations, to the answers to requests.
 
     Args:
         behaviors: One agent each.
-        lengths: Observations that each behaviour was asked about.
+        lengths: The number of observations of each behaviour.
         slots: Where each request's answer is among all the rows, shape ``[requests]``.
         shape: ``(observations, k)``.
         validate: Check values, where the parts have not been.

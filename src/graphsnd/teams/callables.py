@@ -11,7 +11,7 @@ from torch.func import functional_call, vmap
 
 from graphsnd.behavior import Behavior
 from graphsnd.teams import requests
-from graphsnd.teams.answers import FIELDS, along_agents, along_requests, behavior_of
+from graphsnd.teams.answers import FIELDS, join_agents, join_requests, read_answer
 from graphsnd.teams.stacked import MAX_ACTIVATIONS
 from graphsnd.teams.team import Team
 
@@ -23,8 +23,8 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.
 class CallablesTeam(Team):
     """A list of policies, called in a loop.
 
-    :meth:`~graphsnd.teams.team.Team.partial` calls each agent that was asked once, on the observations that asked
-    for it, and no other agent.
+    :meth:`~graphsnd.teams.team.Team.partial` calls each requested agent once, on the observations that request it, and
+    no other agent.
 
     Args:
         policies: Each maps ``[..., 1, features]`` to one agent's answer.
@@ -46,21 +46,21 @@ class CallablesTeam(Team):
         self.device = device_of(self.policies[0])
 
     def _evaluate(self, observations: Tensor) -> Behavior:
-        # One agent's answer lacks the agents axis: it is asked for with an axis of one, and joined along it.
+        # One agent's answer lacks the agents axis: observations get an axis of one, along which answers are joined.
         single = observations.unsqueeze(-2)
-        return along_agents([behavior_of(policy(single), squashed=self.squashed) for policy in self.policies])
+        return join_agents([read_answer(policy(single), squashed=self.squashed) for policy in self.policies])
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
-        sorted_ = requests.runs(agents.to(observations.device))
+        sorted_ = requests.sort_by_agent(agents.to(observations.device))
         rows = sorted_.order // agents.shape[1]
         counts = sorted_.counts.tolist()
         answers = []
-        for agent, asked in zip(sorted_.agents.tolist(), rows.split(counts), strict=True):
-            answer = self.policies[agent](observations[asked].unsqueeze(-2))
-            answers.append(behavior_of(answer, squashed=self.squashed))
+        for agent, part in zip(sorted_.agents.tolist(), rows.split(counts), strict=True):
+            answer = self.policies[agent](observations[part].unsqueeze(-2))
+            answers.append(read_answer(answer, squashed=self.squashed))
         slots = torch.empty_like(sorted_.order)
         slots[sorted_.order] = torch.arange(slots.numel(), device=slots.device)
-        return along_requests(answers, counts, slots, agents.shape)
+        return join_requests(answers, counts, slots, agents.shape)
 
 
 class ModulesTeam(CallablesTeam):
@@ -68,7 +68,7 @@ class ModulesTeam(CallablesTeam):
 
     Batching shows every agent's parameters to the code of the first module. So it is used only when all modules are
     the same code: equal classes, equal plain attributes, equal names, shapes and dtypes of parameters and buffers, all
-    the way down. Otherwise, and when ``vmap`` refuses (control flow that looks at data, behaviours made with their
+    the way down. Otherwise, and when ``vmap`` refuses (control flow that depends on data, behaviours made with their
     checks on, random numbers), the modules are called in a loop. ``batched`` says which it is; the numbers are the
     same. A forward must be a function of parameters, buffers and observation: state that it keeps
     between calls is not kept per agent.
@@ -120,7 +120,7 @@ class ModulesTeam(CallablesTeam):
         answers = []
         for start in range(0, self.agents, size):
             answers += self._run(range(self.agents)[start : start + size], single, None)
-        return along_agents(answers, validate=True)
+        return join_agents(answers, validate=True)
 
     def _partial_batched(self, observations: Tensor, agents: Tensor) -> Behavior:
         plan = requests.batches(agents.to(observations.device))
@@ -129,10 +129,10 @@ class ModulesTeam(CallablesTeam):
         for bucket in plan.buckets:
             lengths += [bucket.requests.shape[1]] * len(bucket.agents)
             size = max(1, MAX_ACTIVATIONS // (bucket.requests.shape[1] * max(self._width, self.cost or 1)))
-            for piece in requests.chunks(bucket, size):
+            for piece in requests.split_bucket(bucket, size):
                 rows = observations[piece.requests // agents.shape[1]].unsqueeze(-2)
                 answers += self._run(piece.agents.tolist(), rows, 0)
-        return along_requests(answers, lengths, plan.slots, agents.shape, validate=True)
+        return join_requests(answers, lengths, plan.slots, agents.shape, validate=True)
 
     def _run(self, agents: Sequence[int], shown: Tensor, in_dim: int | None) -> list[Behavior]:
         """One behaviour for each of ``agents``, all on ``shown`` (None) or each on its own slice of it (0)."""
@@ -142,7 +142,7 @@ class ModulesTeam(CallablesTeam):
 
         def call(tensors: dict[str, Tensor], observations: Tensor) -> tuple[Tensor, ...]:
             answer = functional_call(self.modules[0], tensors, (observations,))
-            behavior = behavior_of(answer, squashed=self.squashed, validate=False)
+            behavior = read_answer(answer, squashed=self.squashed, validate=False)
             family.append(type(behavior))
             return tuple(getattr(behavior, name) for name, _ in FIELDS[type(behavior)])
 

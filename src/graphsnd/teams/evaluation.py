@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
-from graphsnd.teams.answers import behavior_of, take_agents
+from graphsnd.teams.answers import read_answer, take_agents
 from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy, device_of, example_tensor
 from graphsnd.teams.team import Team
 
@@ -146,7 +146,7 @@ class JointTeam(Team):
         shown = observations
         if self._promised_agents is not None:
             shown = observations.unsqueeze(-2).expand(*observations.shape[:-1], self._promised_agents, -1)
-        behavior = behavior_of(self.policy(shown), squashed=self.squashed)
+        behavior = read_answer(self.policy(shown), squashed=self.squashed)
         if behavior.batch_shape == observations.shape[:-1]:
             self._agents = self._agents or behavior.agents
         return behavior

@@ -43,14 +43,14 @@ class Batches:
     slots: Tensor  # [requests] the row of each request's answer, counting through the buckets' pieces one after another
 
 
-def runs(agents: Tensor) -> Runs:
+def sort_by_agent(agents: Tensor) -> Runs:
     """Sort requests by agent; O(requests log requests), whatever the size of the team.
 
     Args:
         agents: int64, any shape.
 
     Example:
-        >>> runs(torch.tensor([[2, 0], [2, 5]])).agents
+        >>> sort_by_agent(torch.tensor([[2, 0], [2, 5]])).agents
         tensor([0, 2, 5])
     """
     ordered, order = agents.flatten().sort(stable=True)
@@ -68,7 +68,7 @@ def batches(agents: Tensor) -> Batches:
         >>> [tuple(bucket.requests.shape) for bucket in batches(torch.tensor([[2, 0], [2, 5]])).buckets]
         [(2, 1), (1, 2)]
     """
-    sorted_ = runs(agents)
+    sorted_ = sort_by_agent(agents)
     owner, starts, counts = _pieces(sorted_)
     widths = torch.tensor(WIDTHS, device=agents.device)
     level = torch.searchsorted(widths, counts)
@@ -99,7 +99,7 @@ def _pieces(sorted_: Runs) -> tuple[Tensor, Tensor, Tensor]:
     return owner, starts, (sorted_.counts[owner] - rank * longest).clamp_max(longest)
 
 
-def chunks(bucket: Bucket, size: int) -> Iterator[Bucket]:
+def split_bucket(bucket: Bucket, size: int) -> Iterator[Bucket]:
     """Yield the bucket, at most ``size`` pieces at a time."""
     for agents, requests in zip(bucket.agents.split(size), bucket.requests.split(size), strict=True):
         yield Bucket(agents, requests)

@@ -100,7 +100,7 @@ class StackedTeam(Team):
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         observations, agents = self._cast(observations), agents.to(self.device)
         plan = requests.batches(agents)
-        parts = [part for b in plan.buckets for part in requests.chunks(b, self._pieces(b.requests.shape[1]))]
+        parts = [part for b in plan.buckets for part in requests.split_bucket(b, self._pieces(b.requests.shape[1]))]
         shown = (observations[part.requests // agents.shape[1]] for part in parts)
         answers = self.network.of([part.agents for part in parts], shown)
         rows = torch.cat([answer.flatten(0, 1) for answer in answers])

@@ -15,15 +15,15 @@ from graphsnd.errors import InputError, check_rank, shape_of
 class Team(ABC):
     """``n`` policies that answer for themselves.
 
-    A metric over every pair needs :meth:`evaluate`. An estimator that looks at few pairs on few observations needs
-    only :meth:`partial`, whose cost is that of the answers asked for, not of the team.
+    A metric over every pair needs :meth:`evaluate`. An estimator that measures few pairs on few observations
+    needs only :meth:`partial`, whose cost follows the requested answers, not the team.
 
     Attributes:
         agents: Number of policies.
         observation_features: Length of one observation; None when unknown.
         device: Where the policies live.
         cost: Multiply-adds of one policy on one observation; None when unknown.
-        proportional: Whether the work of :meth:`partial` is proportional to what was asked.
+        proportional: Whether the work of :meth:`partial` is proportional to the requests.
     """
 
     agents: int
