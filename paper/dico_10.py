@@ -10,31 +10,36 @@ SND over all pairs of what acted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from graphsnd.training.dico import ControlSettings, ControlTask
 from paper.cells import Cells
-from paper.control.calls import speedups, time_calls
-from paper.control.costs import cost_numbers
-from paper.control.data import Study, assemble, committed
-from paper.control.figure import control_figure
-from paper.control.logs import trained
-from paper.control.study import of_its_team, seeds_of
+from paper.control.calls import MetricTimes, compute_speedups, time_calls
+from paper.control.figure import draw_study
+from paper.control.logs import read_committed, train_study
+from paper.control.study import REFERENCE, Study, compare_rewards, mention_agents, summarise_arms, summarise_study
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.shared.rollouts import one_thread
 
-COMMITTED = "control/n10"
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COMMITTED, AGENTS = "control/n10", 10
 KNN, BERNOULLI, REGULAR = "knn:3", "bernoulli:0.1", "regular:3"
-SPARSE = {"knn": KNN, "bernoulli": BERNOULLI, "regular": REGULAR}
-ARMS, TARGETS = ("full", KNN, BERNOULLI, REGULAR), (0.1, "unconstrained")
-MINIBATCH = 4096 * 10  # observations that the published metric looks at
+SPARSE = (KNN, BERNOULLI, REGULAR)
+ARMS, TARGETS = (REFERENCE, *SPARSE), (0.1, "unconstrained")
+MINIBATCH = 4096 * AGENTS  # observations of the published metric
+FUSED = 2048  # observations of an estimate in our runs
 
 # Two cores have room for a small team, few frames and narrow networks; steps are as long as in the preset for CPUs.
 SMALL = ControlSettings(
     environments=8, minibatch=200, passes=10, hidden=(32, 32), learning_rate=1e-4, observations=256,
     audit_observations=1024, iterations=30,
 )  # fmt: skip
+TINY = SMALL.replace(
+    environments=2, steps=25, minibatch=25, passes=2, hidden=(8,), observations=25, audit_observations=50, iterations=4
+)
 
 
 @dataclass(frozen=True)
@@ -47,79 +52,93 @@ class Size:
 
 
 SIZES = {
-    Scale.SMOKE: Size(
-        ControlTask(6, TARGETS, ARMS, (0, 1), settings=SMALL.replace(
-            environments=2, steps=25, minibatch=25, passes=2, hidden=(8,), observations=25, audit_observations=50,
-            iterations=4)),
-        2, 3,
-    ),
+    Scale.SMOKE: Size(ControlTask(6, TARGETS, ARMS, (0, 1), settings=TINY), 2, 3),
     Scale.LAPTOP: Size(ControlTask(6, TARGETS, ARMS, (0, 1), settings=SMALL), 10, 21),
-    Scale.PAPER: Size(ControlTask(10, TARGETS, ARMS, (0, 1, 2)), 10, 51),
-}  # fmt: skip
+    Scale.PAPER: Size(ControlTask(AGENTS, TARGETS, ARMS, (0, 1, 2)), 10, 51),
+}
 
 
-def run(scale: Scale, cells: Cells) -> Outcome[Any, Any]:
+@dataclass(frozen=True)
+class Data:
+    """What the figure draws."""
+
+    study: Study
+    timed: MetricTimes
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What claims about ten agents are compared with; None while runs are missing. Errors are means over seeds."""
+
+    largest_tracking_error: Number | None = None  # of the sparse arms
+    largest_audit_error: Number | None = None  # of Bernoulli and regular graphs
+    knn_audit_error: Number | None = None
+    full_audit_error: Number | None = None
+    reward_difference_knn: Number | None = None  # from all pairs
+    reward_difference_bernoulli: Number | None = None
+    reward_difference_regular: Number | None = None
+    reward_difference_unconstrained: Number | None = None
+    loop_metric_speedup: Number | None = None  # smallest over arms
+    fused_metric_speedup: Number | None = None  # in training at paper scale, of calls by themselves elsewhere
+
+
+def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     """Read the committed runs, or train a smaller study; time the metric."""
     size = SIZES[scale]
     sources: tuple[str, ...] = ()
     if scale is Scale.PAPER:
-        histories, _, sources = committed(cells, COMMITTED)
+        histories, folders = read_committed(cells.results, COMMITTED)
+        sources = tuple(f"results/{folder.relative_to(cells.results).as_posix()}" for folder in folders)
     else:
         with one_thread():
-            histories, _ = trained(size.task, cells, "study")
-    data = assemble(Study.of(size.task, size.window), histories)
-    arms = list(SPARSE.values())
-    about = {"agents": 10, "observations": MINIBATCH, "fused": 2048, "trials": size.trials, "arms": arms}
-    data["timed"] = cells.get(
+            histories, _ = train_study(size.task, cells, "study")
+    about = {"agents": AGENTS, "observations": MINIBATCH, "fused": FUSED, "trials": size.trials, "arms": list(SPARSE)}
+    timed = cells.get(
         "timed", about,
-        lambda: time_calls(10, arms, loop=MINIBATCH, fused=2048, trials=size.trials),
+        lambda: time_calls(AGENTS, SPARSE, loop=MINIBATCH, fused=FUSED, trials=size.trials), MetricTimes,
     )  # fmt: skip
-    return Outcome(data, numbers(data, scale), data["seeds"], sources)
+    data = Data(summarise_study(size.task, size.window, histories), timed)
+    return Outcome(data, compute_numbers(data, scale), data.study.seeds, sources)
 
 
-def numbers(data: dict[str, Any], scale: Scale) -> dict[str, Number]:
-    """What claims are held against; errors of an arm are means over its seeds."""
-    cells = {cell["arm"]: cell for cell in data["cells"]}
-    found: dict[str, Number] = {}
-    for name, arms, key in (
-        ("largest_tracking_error", (KNN, BERNOULLI, REGULAR), "tracking_error_of_mean"),
-        ("largest_audit_error", (BERNOULLI, REGULAR), "audit_error"),
-        ("knn_audit_error", (KNN,), "audit_error"),
-        ("full_audit_error", ("full",), "audit_error"),
-    ):
-        values = [cells[arm][key] for arm in arms if arm in cells]
-        if values:
-            seeds = seeds_of([cells[arm] for arm in arms if arm in cells], data["wanted_seeds"])
-            counted = f"{len(values)} arms" if len(values) == len(arms) else f"{len(values)} of {len(arms)} arms"
-            kind = f"largest and range of {counted}, means of {seeds}" if len(arms) > 1 else f"mean of {seeds}"
-            found[name] = Number(max(values), min(values), max(values), kind=kind)
-    for name, arm in {**SPARSE, "unconstrained": "unconstrained"}.items():
-        pair = next((pair for pair in data["pairs"] if pair["arm"] == arm), None)
-        if pair is not None and pair["low"] is not None:
-            kind = f"95% t interval, {len(pair['differences'])} seeds"
-            found[f"reward_difference_{name}"] = Number(pair["mean"], pair["low"], pair["high"], kind=kind)
-    found = {name: of_its_team(number, data, 10) for name, number in found.items()}
-    return found | _speedups(data, scale) | cost_numbers(data["costs"])
+def compute_numbers(data: Data, scale: Scale) -> Numbers:
+    """Return the numbers of a study; those of its runs are left out while some are missing."""
+    study = data.study
+    speedups = {} if scale is Scale.SMOKE else _speedups(data, in_training=scale is Scale.PAPER)
+    if study.missing:
+        return Numbers(**speedups)
+    arms = {cell.arm: cell for cell in summarise_arms(study.runs)}
+    what = f"arms, means of {arms[REFERENCE].seeds} seeds"
+    numbers = {
+        "largest_tracking_error": Number.range([arms[arm].tracking_error_of_mean for arm in SPARSE], what),
+        "largest_audit_error": Number.range([arms[arm].audit_error for arm in (BERNOULLI, REGULAR)], what),
+    }
+    for name, arm in (("knn", KNN), ("full", REFERENCE)):
+        error = arms[arm].audit_error
+        numbers[f"{name}_audit_error"] = Number(error, error, error, kind=f"mean of {arms[arm].seeds} seeds")
+    for name, arm in (("knn", KNN), ("bernoulli", BERNOULLI), ("regular", REGULAR), ("unconstrained",) * 2):
+        pair = compare_rewards(study.runs, arm)
+        if pair and (difference := pair.number("seeds")):
+            numbers[f"reward_difference_{name}"] = difference
+    return Numbers(**mention_agents(numbers, study, AGENTS), **speedups)
 
 
-def _speedups(data: dict[str, Any], scale: Scale) -> dict[str, Number]:
-    """The smallest over arms; fused from training at paper scale, from calls by themselves elsewhere."""
-    if scale is Scale.SMOKE:
-        return {}
-    loop = speedups(data["timed"], "loop")
-    slowest = min(loop, key=lambda arm: loop[arm]["value"])
-    trials = f"{slowest}, range of {data['timed']['trials']['loop']} trials"
-    found = {"loop_metric_speedup": Number(**loop[slowest], unit="x", kind=trials)}
-    if scale is Scale.PAPER:
-        fused = {arm: next(iter(ratios.values())) for arm, ratios in data["metric_speedups"].items() if ratios}
-        kind = "in training, range of arms"
-    else:
-        fused = {arm: ratio["value"] for arm, ratio in speedups(data["timed"], "fused").items()}
-        kind = "calls by themselves, 2 048 observations, range of arms"
+def _speedups(data: Data, *, in_training: bool) -> dict[str, Number]:
+    """Return the smallest over arms; fused from training, or from calls by themselves."""
+    loop = compute_speedups(data.timed.loop)
+    slowest = min(loop, key=lambda arm: loop[arm].value)
+    numbers = {"loop_metric_speedup": replace(loop[slowest], kind=f"{slowest}, {loop[slowest].kind}")}
+    fused = [number.value for number in compute_speedups(data.timed.fused).values()]
+    if in_training:
+        fused = [ratio for ratios in data.study.metric_speedups.values() for ratio in ratios.values()]
     if fused:
-        low, high = min(fused.values()), max(fused.values())
-        found["fused_metric_speedup"] = Number(low, low, high, "x", kind)
-    return found
+        numbers["fused_metric_speedup"] = Number.range(fused, "arms", pick=min, unit="x")
+    return numbers
 
 
-EXPERIMENT = Experiment("dico-10", "Ten agents held at a diversity of 0.1", run, control_figure)
+def draw(data: Data) -> Figure:
+    """Draw the study."""
+    return draw_study(data.study)
+
+
+EXPERIMENT = Experiment("dico-10", "Ten agents held at a diversity of 0.1", run, draw, data=Data, numbers=Numbers)

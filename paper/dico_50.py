@@ -9,32 +9,56 @@ wrong on purpose shows what tracking error and audit can tell.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from graphsnd.training.dico import ControlSettings, ControlTask
 from paper.cells import Cells
-from paper.control.actions import write_actions
-from paper.control.calls import estimate_share, mean_edges, published_share, time_calls
-from paper.control.data import Study, assemble, committed
-from paper.control.figure import control_figure
-from paper.control.logs import History, trained
-from paper.control.mistaken import FACTOR, mistaken_study
-from paper.control.numbers import BERNOULLI, numbers
-from paper.dico_10 import SMALL
-from paper.experiment import Experiment, Outcome, Scale
+from paper.control.actions import ActionDiversity, read_actions, write_actions
+from paper.control.calls import (
+    Edges,
+    MetricTimes,
+    StepShare,
+    compute_speedups,
+    count_edges,
+    measure_step,
+    published_share,
+    time_calls,
+)
+from paper.control.faulty_controllers import BLIND, DOUBLED, FACTOR, FaultyStudy, run_faulty_study
+from paper.control.figure import draw_study
+from paper.control.logs import group_by, read_committed, train_study
+from paper.control.study import (
+    REFERENCE,
+    ArmSummary,
+    RunSummary,
+    Study,
+    compare_rewards,
+    mention_agents,
+    summarise_arms,
+    summarise_study,
+)
+from paper.dico_10 import SMALL, TINY
+from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.shared.rollouts import one_thread
 
-COMMITTED = "control/n50"
-TARGETS, ARMS, THIRD = (0.12, 0.14, 0.15), ("full", BERNOULLI), "agents:4"
-AGENTS, P = 50, 0.1
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COMMITTED, AGENTS, P = "control/n50", 50, 0.1
+BERNOULLI, THIRD = "bernoulli:0.1", "agents:4"
+BOTH = (BERNOULLI, REFERENCE)  # the paper's arms
+NAMES = {REFERENCE: "full", BERNOULLI: "bernoulli", THIRD: "agents"}  # in the names of numbers
+TARGETS, ARMS = (0.12, 0.14, 0.15), tuple(NAMES)
 PUBLISHED = ControlSettings(environments=120)
 # Observations of many episodes differ little from one iteration to the next, as in the published runs.
-MISTAKEN = SMALL.replace(iterations=20, environments=16, minibatch=400, passes=5, learning_rate=5e-5)
-_TINY = SMALL.replace(
-    environments=2, steps=25, minibatch=25, passes=2, hidden=(8,), observations=25, audit_observations=50, iterations=4
-)
+FAULTY = SMALL.replace(iterations=20, environments=16, minibatch=400, passes=5, learning_rate=5e-5)
+FAULTY_AGENTS, FAULTY_TARGET = 4, 0.12
 
 
 @dataclass(frozen=True)
@@ -43,8 +67,8 @@ class Size:
 
     task: ControlTask
     window: int
-    mistaken: ControlSettings
-    mistaken_window: int
+    faulty: ControlSettings
+    faulty_window: int
     loop: int  # observations in the loop over pairs
     trials: int
     edges: tuple[int, int]  # seeds and iterations whose graphs are drawn
@@ -52,63 +76,272 @@ class Size:
 
 
 SIZES = {
-    Scale.SMOKE: Size(
-        ControlTask(6, TARGETS, (*ARMS, THIRD), (0,), settings=_TINY), 2, _TINY, 2, 200, 1, (1, 2), 2
-    ),
+    Scale.SMOKE: Size(ControlTask(6, TARGETS, ARMS, (0,), settings=TINY), 2, TINY, 2, 200, 1, (1, 2), 2),
     Scale.LAPTOP: Size(
-        ControlTask(6, TARGETS, (*ARMS, THIRD), (0, 1), settings=SMALL.replace(iterations=25)),
-        10, MISTAKEN, 10, 4096, 25, (1, 20), 16,
+        ControlTask(6, TARGETS, ARMS, (0, 1), settings=SMALL.replace(iterations=25)),
+        10, FAULTY, 10, 4096, 25, (1, 20), 16,
     ),
     Scale.PAPER: Size(
-        ControlTask(AGENTS, TARGETS, (*ARMS, THIRD), (0, 1, 2), settings=PUBLISHED),
-        50, MISTAKEN.replace(iterations=60), 20, 4096 * AGENTS, 9, (1, 167), 64,
+        ControlTask(AGENTS, TARGETS, ARMS, (0, 1, 2), settings=PUBLISHED),
+        50, FAULTY.replace(iterations=60), 20, 4096 * AGENTS, 9, (1, 167), 64,
     ),
 }  # fmt: skip
 
 
-def run(scale: Scale, cells: Cells) -> Outcome[Any, Any]:
+@dataclass(frozen=True)
+class Data:
+    """What the figure draws and the numbers are made of; what smoke scale leaves out is None."""
+
+    study: Study
+    actions: tuple[ActionDiversity, ...]
+    faulty: FaultyStudy
+    edges: Edges | None = None
+    timed: MetricTimes | None = None
+    step: StepShare | None = None
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What claims about fifty agents are compared with.
+
+    Those of the grid of arms, targets and seeds are None while runs are missing: a claim about all is not decided by
+    some. Those measured at full size are None at smoke scale.
+    """
+
+    # Errors of an arm: means over seeds, largest of the targets.
+    largest_tracking_error_full: Number | None = None
+    largest_tracking_error_bernoulli: Number | None = None
+    largest_tracking_error_agents: Number | None = None
+    largest_audit_error_full: Number | None = None
+    largest_audit_error_bernoulli: Number | None = None
+    largest_audit_error_agents: Number | None = None
+    largest_absolute_audit_error_full: Number | None = None
+    largest_absolute_audit_error_bernoulli: Number | None = None
+    largest_absolute_audit_error_agents: Number | None = None
+    # Both of the paper's arms together.
+    smallest_tracking_gap: Number | None = None
+    largest_audit_minus_applied: Number | None = None
+    smallest_audit_minus_applied: Number | None = None
+    settling_iteration: Number | None = None
+    # Rewards by arm and target, and their differences.
+    reward_full_012: Number | None = None
+    reward_full_014: Number | None = None
+    reward_full_015: Number | None = None
+    reward_bernoulli_012: Number | None = None
+    reward_bernoulli_014: Number | None = None
+    reward_bernoulli_015: Number | None = None
+    reward_agents_012: Number | None = None
+    reward_agents_014: Number | None = None
+    reward_agents_015: Number | None = None
+    largest_reward_gap: Number | None = None
+    smallest_reward_step: Number | None = None
+    late_reward_growth: Number | None = None
+    # Pairs of runs with the same target and seed: Bernoulli less full, and four agents less full.
+    paired_reward_difference: Number | None = None
+    paired_reward_sem: Number | None = None
+    sign_test_p: Number | None = None
+    paired_reward_difference_agents: Number | None = None
+    paired_reward_sem_agents: Number | None = None
+    sign_test_p_agents: Number | None = None
+    difference_over_seed_sd: Number | None = None
+    rollout_difference: Number | None = None
+    environment_over_controlled: Number | None = None
+    # Controllers that are wrong on purpose.
+    wrong_estimator_tracking_error: Number | None = None
+    wrong_estimator_audit_error: Number | None = None
+    blind_estimator_tracking_error: Number | None = None
+    blind_estimator_audit_error: Number | None = None
+    # Costs.
+    published_metric_share: Number | None = None
+    mean_edges: Number | None = None
+    loop_metric_speedup: Number | None = None
+    fused_metric_speedup: Number | None = None
+    estimate_share: Number | None = None
+
+
+def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     """Read the committed runs, or train a smaller study; then measure what is beside it."""
     size = SIZES[scale]
-    histories, actions, sources = _runs(scale, size, cells)
-    data = assemble(Study.of(size.task, size.window), histories)
-    data |= {"actions": actions, "published": published_share(), **_beside(scale, size, cells)}
-    return Outcome(data, numbers(data, scale), data["seeds"], sources)
-
-
-def _runs(scale: Scale, size: Size, cells: Cells) -> tuple[list[History], list[dict[str, Any]], tuple[str, ...]]:
+    sources: tuple[str, ...] = ()
     if scale is Scale.PAPER:
-        return committed(cells, COMMITTED)
-    with one_thread():
-        histories, folder = trained(size.task, cells, "study")
-        actions = cells.get("actions", size.task.to_dict(), lambda: _actions(folder))
-    return histories, actions, ()
+        histories, folders = read_committed(cells.results, COMMITTED)
+        actions = [action for folder in folders for action in read_actions(folder)]
+        sources = tuple(f"results/{folder.relative_to(cells.results).as_posix()}" for folder in folders)
+    else:
+        with one_thread():
+            histories, folder = train_study(size.task, cells, "study")
+            make = partial(write_actions, folder)
+            actions = cells.get("actions", size.task.to_dict(), make, list[ActionDiversity])
+    study = summarise_study(size.task, size.window, histories)
+    data = Data(study, tuple(actions), *_measure_beside(scale, size, cells))
+    return Outcome(data, compute_numbers(data, scale), study.seeds, sources)
 
 
-def _actions(folder: Path) -> list[dict[str, Any]]:
-    return write_actions(folder)
-
-
-def _beside(scale: Scale, size: Size, cells: Cells) -> dict[str, Any]:
-    """Cells that are measured here at every scale."""
-    wrong = {**asdict(size.mistaken), "window": size.mistaken_window, "agents": 4, "target": 0.12, "factor": FACTOR}
-    found = {
-        "mistaken": cells.get(
-            "mistaken", wrong, lambda: mistaken_study(4, 0.12, size.mistaken, window=size.mistaken_window)
-        )
-    }
+def _measure_beside(scale: Scale, size: Size, cells: Cells) -> tuple[Any, ...]:
+    """Cells that are measured here at every scale: faulty controllers, edges, times, and the share of a step."""
+    window, agents, target = size.faulty_window, FAULTY_AGENTS, FAULTY_TARGET
+    about = {**asdict(size.faulty), "window": window, "agents": agents, "target": target, "factor": FACTOR}
+    make = partial(run_faulty_study, agents, target, size.faulty, window=window)
+    faulty = cells.get("faulty", about, make, FaultyStudy)
     if scale is Scale.SMOKE:
-        return found
+        return (faulty,)
     seeds, iterations = size.edges
     drawn: dict[str, Any] = {"seeds": list(range(seeds)), "iterations": iterations, "steps": PUBLISHED.optimiser_steps}
     timed = {"loop": size.loop, "fused": PUBLISHED.observations, "trials": size.trials}
-    return found | {
-        "edges": cells.get("edges", {"agents": AGENTS, "p": P, **drawn}, lambda: mean_edges(AGENTS, P, **drawn)),
-        "timed": cells.get("timed", {"agents": AGENTS, **timed}, lambda: time_calls(AGENTS, [BERNOULLI], **timed)),
-        "step": cells.get(
-            "step", {"agents": AGENTS, "frames": size.frames, "steps": 4},
-            lambda: estimate_share(AGENTS, size.frames, steps=4),
-        ),
-    }  # fmt: skip
+    step = {"frames": size.frames, "steps": 4}
+    return (
+        faulty,
+        cells.get("edges", {"agents": AGENTS, "p": P, **drawn}, lambda: count_edges(AGENTS, P, **drawn), Edges),
+        cells.get("timed", {"agents": AGENTS, **timed}, lambda: time_calls(AGENTS, [BERNOULLI], **timed), MetricTimes),
+        cells.get("step", {"agents": AGENTS, **step}, lambda: measure_step(AGENTS, **step), StepShare),
+    )
 
 
-EXPERIMENT = Experiment("dico-50", "Fifty agents at three diversities, full against sampled", run, control_figure)
+def compute_numbers(data: Data, scale: Scale) -> Numbers:
+    """Return the numbers of a study and of what was measured beside it."""
+    grid = {}
+    if not data.study.missing:
+        cells = summarise_arms(data.study.runs)
+        grid = {**_errors(cells), **_settling(data.study), **_rewards(cells), **_pairs(data.study.runs)}
+        grid |= _actions(data.actions)
+    wrong = {"wrong": (DOUBLED, f"reads {data.faulty.factor:g} times what is there, {data.faulty.agents} agents")}
+    faulty = {}
+    for name, (arm, kind) in (wrong | {"blind": (BLIND, "does not look at the team")}).items():
+        for key in ("tracking_error", "audit_error"):
+            faulty[f"{name}_estimator_{key}"] = Number(getattr(data.faulty.run(arm), key), kind=kind)
+    return Numbers(
+        **mention_agents(grid, data.study, AGENTS),
+        **faulty,
+        **_costs(data, in_training=scale is Scale.PAPER),
+        rollout_difference=_compare_starts(data.study.runs),
+        published_metric_share=Number(published_share(), kind="from the paper's times"),
+    )
+
+
+def _errors(cells: Sequence[ArmSummary]) -> dict[str, Number]:
+    numbers = {}
+    for arm, name in NAMES.items():
+        mine = [cell for cell in cells if cell.arm == arm]
+        for key in ("tracking_error", "audit_error", "absolute_audit_error"):
+            what = f"targets, {mine[0].seeds} seeds"
+            numbers[f"largest_{key}_{name}"] = Number.range([getattr(cell, key) for cell in mine], what)
+    gaps = [sparse.tracking_error - full.tracking_error for sparse, full in _both(cells)]
+    apart = [cell.audit_minus_applied for cell in cells if cell.arm in BOTH]
+    return numbers | {
+        "smallest_tracking_gap": Number.range(gaps, "targets", pick=min),
+        "largest_audit_minus_applied": Number.range([abs(value) for value in apart]),
+        "smallest_audit_minus_applied": Number.range(apart, pick=min),
+    }
+
+
+def _settling(study: Study) -> dict[str, Number]:
+    """A cell that is outside at the end counts as one that settles after it."""
+    after = study.iterations + 1
+    settled = [entry.iteration or after for entry in study.settling if entry.arm in BOTH]
+    slowest = Number.range(settled)
+    kind = f"{slowest.kind}{'; not within the run' * (max(settled) == after)}"
+    return {"settling_iteration": replace(slowest, kind=kind)}
+
+
+def _rewards(cells: Sequence[ArmSummary]) -> dict[str, Number]:
+    numbers = {}
+    for cell in [cell for cell in cells if cell.arm in NAMES]:
+        name, error = f"reward_{NAMES[cell.arm]}_{round(100 * cell.target):03}", cell.reward_sem
+        kind = f"one standard error either way, {cell.seeds} seeds"
+        numbers[name] = Number(cell.reward) if error is None else Number.around(cell.reward, error, kind)
+    # Rewards of a tiny run may be 0.
+    gaps = [abs(sparse.reward / full.reward - 1) for sparse, full in _both(cells) if sparse.reward and full.reward]
+    if gaps:
+        numbers["largest_reward_gap"] = Number.range(gaps, "targets")
+    steps = []
+    for arm in BOTH:
+        ordered = sorted((cell for cell in cells if cell.arm == arm), key=lambda cell: cell.target)
+        steps += [after.reward - before.reward for before, after in itertools.pairwise(ordered)]
+    numbers["smallest_reward_step"] = Number.range(steps, "steps", pick=min)
+    full = [cell for cell in cells if cell.arm == REFERENCE and cell.reward]
+    grown = [abs(cell.reward_growth) for cell in full if cell.reward_growth is not None]
+    return numbers | ({"late_reward_growth": Number.range(grown, "targets")} if grown else {})
+
+
+def _both(cells: Sequence[ArmSummary]) -> list[tuple[ArmSummary, ArmSummary]]:
+    """Bernoulli and full at every target."""
+    full = {cell.target: cell for cell in cells if cell.arm == REFERENCE}
+    return [(cell, full[cell.target]) for cell in cells if cell.arm == BERNOULLI]
+
+
+def _pairs(runs: Sequence[RunSummary]) -> dict[str, Number]:
+    """Bernoulli less full has the plain names."""
+    numbers: dict[str, Number] = {}
+    for arm, end in ((BERNOULLI, ""), (THIRD, "_agents")):
+        pair = compare_rewards(runs, arm)
+        difference = pair.number() if pair else None
+        if pair is None or pair.sem is None or difference is None:
+            continue
+        kind = f"{len(pair.differences)} pairs"
+        numbers[f"paired_reward_difference{end}"] = difference
+        numbers[f"paired_reward_sem{end}"] = Number(pair.sem, kind=kind)
+        # Fewer than six pairs could not reject at 5% if they all agreed, so that they say nothing is no finding.
+        if pair.sign_p is not None and sum(map(bool, pair.differences)) >= 6:
+            numbers[f"sign_test_p{end}"] = Number(pair.sign_p, kind=f"exact, two-sided, {kind}")
+    spread = _spread_between_seeds([run for run in runs if run.arm in BOTH])
+    if spread and "paired_reward_difference" in numbers:
+        ratio = abs(numbers["paired_reward_difference"].value) / spread
+        numbers["difference_over_seed_sd"] = Number(ratio, kind="pooled over arms and targets")
+    return numbers
+
+
+def _spread_between_seeds(runs: Sequence[RunSummary]) -> float | None:
+    """Standard deviation of reward between seeds, pooled over arms and targets by degrees of freedom."""
+    cells = [[run.reward for run in cell] for cell in group_by(runs, lambda run: (run.arm, run.target)).values()]
+    freedom = sum(len(values) - 1 for values in cells)
+    squares = sum(statistics.variance(values) * (len(values) - 1) for values in cells if len(values) > 1)
+    return math.sqrt(squares / freedom) if freedom else None
+
+
+def _compare_starts(runs: Sequence[RunSummary]) -> Number | None:
+    """The largest difference of rewards in the second iteration between matched runs of both arms.
+
+    None where rewards agree though policies do not: then they are too coarse to tell.
+    """
+    full = {(run.target, run.seed): run for run in runs if run.arm == REFERENCE}
+    pairs = [(run, full.get((run.target, run.seed))) for run in runs if run.arm == BERNOULLI]
+    long = [(a, b) for a, b in pairs if b is not None and min(len(a.first_rewards), len(b.first_rewards)) == 2]
+    if not long:
+        return None
+    rewards = max(abs(a.first_rewards[1] - b.first_rewards[1]) for a, b in long)
+    audits = max(abs(a.first_audits[1] - b.first_audits[1]) for a, b in long)
+    return None if rewards == 0 and audits > 0 else Number(rewards, kind="largest of matched runs")
+
+
+def _actions(actions: Sequence[ActionDiversity]) -> dict[str, Number]:
+    ratios = [action.ratio for action in actions if action.target is not None]
+    return {"environment_over_controlled": Number.range(ratios, "teams", pick=statistics.fmean)} if ratios else {}
+
+
+def _costs(data: Data, *, in_training: bool) -> dict[str, Number]:
+    if data.edges is None or data.timed is None or data.step is None:
+        return {}
+    edges, step = data.edges, data.step
+    low, high = sorted((step.share, step.arithmetic))
+    kind = "measured on a CPU, and counted in multiplications"
+    numbers = {
+        "mean_edges": Number.around(edges.mean, 2.58 * edges.sem, f"99% interval, {edges.graphs:,} graphs"),
+        "loop_metric_speedup": compute_speedups(data.timed.loop)[BERNOULLI],
+        "estimate_share": Number(step.share, low, high, kind=kind),
+    }
+    trained = list(data.study.metric_speedups.get(BERNOULLI, {}).values())
+    if in_training and trained:
+        numbers["fused_metric_speedup"] = Number.range(trained, "targets", pick=statistics.median, unit="x")
+    elif not in_training:
+        numbers["fused_metric_speedup"] = compute_speedups(data.timed.fused)[BERNOULLI]
+    return numbers
+
+
+def draw(data: Data) -> Figure:
+    """Draw the study, with the faulty controllers beside it."""
+    return draw_study(data.study, data.faulty)
+
+
+EXPERIMENT = Experiment(
+    "dico-50", "Fifty agents at three diversities, full against sampled", run, draw, data=Data, numbers=Numbers
+)

@@ -1,1 +1,1 @@
-"""Controlled training: logs, summaries, costs and figures of both studies."""
+"""Controlled training: logs, summaries, timings, faulty controllers and figures of both studies."""

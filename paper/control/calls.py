@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -20,17 +20,50 @@ from graphsnd.errors import InputError
 from graphsnd.training.dico import ControlSettings, ControlTask, ControlTrainer
 from graphsnd.training.dico.trainer import GRAPHS
 from graphsnd.training.streams import hashed
-from paper.rows import encode
+from paper.control.study import REFERENCE
+from paper.experiment import Number
 from paper.shared.pairloop import Answers, all_pairs, loop_mean
 from paper.shared.rollouts import one_thread
-from paper.shared.stopwatch import Conditions, take_turns
+from paper.shared.stopwatch import CPU, Conditions, Timing, take_turns
 
-ACTIONS, CALLS_A_STEP = 2, 2
+ACTIONS, CALLS_PER_STEP = 2, 2
 PUBLISHED_CALL, PUBLISHED_ITERATION = 0.0189, 52.4  # seconds, full SND, n = 50
 POINTS_SEED, LEAST = 5, 21
 
 
-def time_calls(agents: int, arms: Sequence[str], *, loop: int, fused: int, trials: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class MetricTimes:
+    """Times of the metric by arm, in a loop over pairs and in fused kernels."""
+
+    agents: int
+    observations: dict[str, int]  # of "loop" and "fused"
+    conditions: Conditions
+    loop: dict[str, Timing]
+    fused: dict[str, Timing]
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Edges of the graphs that training draws."""
+
+    mean: float
+    sem: float  # standard error of the mean
+    graphs: int
+    empty: int  # graphs without an edge
+
+
+@dataclass(frozen=True)
+class StepShare:
+    """What part of an optimiser step goes into its two estimates."""
+
+    networks: float  # seconds of one estimate
+    distances: float
+    learning: float  # seconds of the rest of a step
+    share: float
+    arithmetic: float  # the share counted in multiplications
+
+
+def time_calls(agents: int, arms: Sequence[str], *, loop: int, fused: int, trials: int) -> MetricTimes:
     """Time the metric over all pairs and by sparse arms, the graph drawn inside, on outputs of one minibatch.
 
     The outputs are random: a time depends on shapes, not on values. In the loop a nearest-neighbour arm has one graph,
@@ -38,77 +71,65 @@ def time_calls(agents: int, arms: Sequence[str], *, loop: int, fused: int, trial
 
     Args:
         agents: Size of the team.
-        arms: As :func:`~graphsnd.control.parse_estimator` reads them, beside ``full``.
-        loop: Observations that the loop looks at.
-        fused: Observations that the kernels look at.
+        arms: As :func:`~graphsnd.control.parse_estimator` reads them, beside all pairs.
+        loop: Observations of the loop.
+        fused: Observations of the kernels.
         trials: Calls of each loop, taking turns; the kernels, which take a thousandth of the time, have 21 at least.
     """
-    device = torch.device("cpu")
+    arms = (REFERENCE, *arms)
     with one_thread():
-        calls = {f"loop, {arm}": _loop(arm, agents, loop) for arm in ("full", *arms)}
-        calls |= {f"fused, {arm}": _fused(arm, agents, fused) for arm in ("full", *arms)}
-        for call in calls.values():
-            call()
-        turns = {"loop": trials, "fused": max(trials, LEAST)}
-        found = encode(take_turns(calls, trials={name: turns[name.partition(",")[0]] for name in calls}, device=device))
-        about = {"agents": agents, "observations": {"loop": loop, "fused": fused}, "trials": turns}
-        return {**about, "conditions": encode(Conditions.now(device)), "calls": found}
+        calls = {f"loop, {arm}": _loop(arm, agents, loop) for arm in arms}
+        calls |= {f"fused, {arm}": _fused(arm, agents, fused) for arm in arms}
+        counts = {name: trials if name.startswith("loop") else max(trials, LEAST) for name in calls}
+        timings = take_turns(calls, trials=counts, warm=1)
+        by_way = ({arm: timings[f"{way}, {arm}"] for arm in arms} for way in ("loop", "fused"))
+        return MetricTimes(agents, {"loop": loop, "fused": fused}, Conditions.now(CPU), *by_way)
 
 
-def speedups(timed: dict[str, Any], way: str) -> dict[str, dict[str, float]]:
-    """Time of the full metric over that of each other arm: ratio of medians, and the range of single trials.
-
-    Args:
-        timed: From :func:`time_calls`.
-        way: ``"loop"`` or ``"fused"``.
-    """
-    calls = {name.partition(", ")[2]: call for name, call in timed["calls"].items() if name.startswith(way)}
-    full = calls.pop("full")
-    found = {}
-    for arm, call in calls.items():
-        ratios = [a / b for a, b in zip(full["seconds"], call["seconds"], strict=True)]
-        found[arm] = {"value": full["median_s"] / call["median_s"], "low": min(ratios), "high": max(ratios)}
-    return found
+def compute_speedups(times: dict[str, Timing]) -> dict[str, Number]:
+    """Return the time over all pairs divided by that of each other arm: ratio of medians, and range of trials."""
+    full, speedups = times[REFERENCE], {}
+    for arm, call in times.items():
+        if arm != REFERENCE:
+            ratios = [a / b for a, b in zip(full.seconds, call.seconds, strict=True)]
+            kind = f"ratio of medians, range of {len(ratios)} trials"
+            speedups[arm] = Number(full.median_s / call.median_s, min(ratios), max(ratios), "x", kind)
+    return speedups
 
 
-def mean_edges(agents: int, p: float, *, seeds: Sequence[int], iterations: int, steps: int) -> dict[str, float]:
-    """Edges of the Bernoulli graphs that training draws: the same seeds give the same graphs.
+def count_edges(agents: int, p: float, *, seeds: Sequence[int], iterations: int, steps: int) -> Edges:
+    """Count edges of the Bernoulli graphs that training draws: the same seeds give the same graphs.
 
     Args:
         agents: Size of the team.
-        p: Of a pair.
+        p: Probability of a pair.
         seeds: Of the runs.
         iterations: Of a run, from 1.
         steps: Optimiser steps of an iteration, a graph each.
-
-    Returns:
-        ``mean``, its standard error ``sem``, how many ``graphs``, and how many of them ``empty``.
     """
-    estimator, counts, empty = FreshGraph.bernoulli(p), [], 0
+    estimator, counts = FreshGraph.bernoulli(p), []
     for seed in seeds:
         for iteration in range(1, iterations + 1):
             generator = hashed(seed, GRAPHS, iteration)
             for _ in range(steps):
-                plan = estimator.plan(1, agents, generator, device=torch.device("cpu"))
-                empty += plan.empty
+                plan = estimator.plan(1, agents, generator, device=CPU)
                 counts.append(0 if plan.empty else plan.pairs(agents))
     error = statistics.stdev(counts) / len(counts) ** 0.5
-    return {"mean": statistics.fmean(counts), "sem": error, "graphs": len(counts), "empty": empty}
+    return Edges(statistics.fmean(counts), error, len(counts), counts.count(0))
 
 
-def published_share() -> dict[str, float]:
-    """Share of the metric in an iteration, from the paper's own times and the number of calls of its protocol.
+def published_share() -> float:
+    """Return the share of the metric in an iteration, from the paper's own times and the calls of its protocol.
 
     Example:
-        >>> {name: round(value, 3) for name, value in published_share().items()}
-        {'calls': 270, 'seconds': 5.103, 'share': 0.097}
+        >>> round(published_share(), 3)
+        0.097
     """
-    calls = CALLS_A_STEP * ControlSettings(environments=120).optimiser_steps
-    seconds = calls * PUBLISHED_CALL
-    return {"calls": calls, "seconds": seconds, "share": seconds / PUBLISHED_ITERATION}
+    calls = CALLS_PER_STEP * ControlSettings(environments=120).optimiser_steps
+    return calls * PUBLISHED_CALL / PUBLISHED_ITERATION
 
 
-def estimate_share(agents: int, frames: int, *, steps: int) -> dict[str, float]:
+def measure_step(agents: int, frames: int, *, steps: int) -> StepShare:
     """Measure what part of a step of the published protocol goes into its two estimates, networks included.
 
     All observations of a minibatch are shown to all networks, as published, with fused distances. Both parts grow with
@@ -119,33 +140,23 @@ def estimate_share(agents: int, frames: int, *, steps: int) -> dict[str, float]:
         agents: Size of the team.
         frames: Of a minibatch, at least 2.
         steps: Over which times are added up, after as many to warm up.
-
-    Returns:
-        Seconds of one step: ``networks`` and ``distances`` of one estimate, ``learning`` the rest; ``share``, of two
-        estimates; ``arithmetic``, the same counted in multiplications.
     """
     settings = ControlSettings(
         environments=frames // 2, steps=2, minibatch=frames, passes=steps, observations=frames * agents,
         audit_observations=agents,
     )  # fmt: skip
     with one_thread():
-        trainer = ControlTrainer(ControlTask(agents, (0.12,), ("full",), settings=settings))
+        trainer = ControlTrainer(ControlTask(agents, (0.12,), (REFERENCE,), settings=settings))
         trainer.step()
         row = trainer.step()[0]
     networks, distances, learning = row.policy_seconds / steps, row.distance_seconds / steps, row.update_seconds / steps
-    return {"networks": networks, "distances": distances, "learning": learning} | {
-        "share": share(networks + distances, learning),
-        "arithmetic": arithmetic_share(agents),
-    }
-
-
-def share(estimate: float, learning: float) -> float:
-    """Of the published two estimates in a step."""
-    return CALLS_A_STEP * estimate / (CALLS_A_STEP * estimate + learning)
+    estimates = CALLS_PER_STEP * (networks + distances)
+    share = estimates / (estimates + learning)
+    return StepShare(networks, distances, learning, share, arithmetic_share(agents))
 
 
 def arithmetic_share(agents: int) -> float:
-    r"""The share of both estimates in the multiplications of a step, with networks of about one size.
+    r"""Return the share of both estimates in the multiplications of a step, with networks of about one size.
 
     One network on one observation costs 1 forward and 2 backward. PPO runs the shared network, an agent's own and its
     critic; the loss of the box the first two again; an estimate all N, forward, without distances:
@@ -156,7 +167,7 @@ def arithmetic_share(agents: int) -> float:
         >>> round(arithmetic_share(50), 2)
         0.87
     """
-    return CALLS_A_STEP * agents / (CALLS_A_STEP * agents + 3 * 3 + 3 * 2)
+    return CALLS_PER_STEP * agents / (CALLS_PER_STEP * agents + 3 * 3 + 3 * 2)
 
 
 def _loop(arm: str, agents: int, observations: int) -> Callable[[], int]:
@@ -165,7 +176,7 @@ def _loop(arm: str, agents: int, observations: int) -> Callable[[], int]:
     generator, places = hashed(POINTS_SEED, 1), torch.rand(agents, 2, generator=hashed(POINTS_SEED, 2))
 
     def call() -> int:
-        pairs = every if arm == "full" else _edges(arm, agents, places, generator).tolist() or every
+        pairs = every if arm == REFERENCE else _edges(arm, agents, places, generator).tolist() or every
         loop_mean(answers, pairs)
         return len(pairs)
 
@@ -187,9 +198,9 @@ def _fused(arm: str, agents: int, observations: int) -> Callable[[], int]:
     places = torch.rand(observations, agents, 2, generator=hashed(POINTS_SEED, 4))
 
     def call() -> int:
-        found = estimator.measure(points, generator, positions=places)
-        float(found.value)
-        return int(found.pairs)
+        measured = estimator.measure(points, generator, positions=places)
+        float(measured.value)
+        return int(measured.pairs)
 
     return call
 

@@ -1,7 +1,7 @@
-r"""What came of controlled training: late windows of runs, and means over seeds.
+r"""A study of controlled training: logs of its runs, their last iterations, means over seeds, pairs of arms, and costs.
 
-The late window is the last w iterations. For a run with target :math:`d^\ast`, applied signal :math:`a_t` (estimate
-times scale) and audit :math:`d_t` (SND over all pairs),
+The window is the last w iterations. For a run with target :math:`d^\ast`, applied signal :math:`a_t` (estimate times
+scale) and audit :math:`d_t` (SND over all pairs),
 
 .. math:: \text{tracking} = \tfrac1w \sum_t \frac{|a_t - d^\ast|}{d^\ast}, \qquad
     \text{audit} = \frac{|\bar d - d^\ast|}{d^\ast}, \qquad
@@ -14,100 +14,285 @@ iterations are not those of the others.
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.stats import binomtest, t
 
 from graphsnd.control import error_of_mean, mean_error
 from graphsnd.errors import InputError
-from graphsnd.training.dico import ControlRow
-from paper.control.costs import seconds_of
-from paper.control.logs import History
-from paper.control.pairs import sem
+from graphsnd.training.dico import ControlTask
+from paper.control.logs import PARTS, History, group_by, list_missing, select_study
 from paper.experiment import Number
 
+REFERENCE = "full"  # the arm that the others are compared with
 SETTLED = 0.02  # relative distance from the target that counts as being there
-COUNTED = ("saturated", "zero", "empty", "invalid")
 
 
-def late(history: History, window: int) -> dict[str, Any]:
-    """A run in its late window, ready for JSON; errors are None where there is no target.
+@dataclass(frozen=True)
+class RunSummary:
+    """A run in its last iterations; errors are None where there is no target."""
+
+    arm: str
+    target: float | None
+    seed: int
+    reward: float
+    reward_halves: tuple[float, float]  # of the window; the first half is longer where it is odd
+    applied: float
+    audit: float
+    audit_minus_applied: float
+    first_rewards: tuple[float, ...]  # of the first two iterations
+    first_audits: tuple[float, ...]
+    saturated: int  # optimiser steps of the whole run, as are the next three
+    zero: int
+    empty: int
+    invalid: int
+    tracking_error: float | None
+    tracking_error_of_mean: float | None
+    audit_error: float | None
+    absolute_audit_error: float | None
+
+
+@dataclass(frozen=True)
+class ArmSummary:
+    """Means over the seeds of one arm and target."""
+
+    arm: str
+    target: float
+    seeds: int
+    reward: float
+    reward_sem: float | None  # None for one seed
+    reward_growth: float | None  # from the first half of the window to the second
+    audit_minus_applied: float
+    tracking_error: float
+    tracking_error_of_mean: float
+    audit_error: float
+    absolute_audit_error: float
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Differences of rewards between two arms, each pair with the same seed and target."""
+
+    differences: tuple[float, ...]
+    mean: float
+    sem: float | None  # None for one pair
+    low: float | None  # of the 95% t interval
+    high: float | None
+    sign_p: float | None  # of the exact two-sided sign test; None when all differences are 0
+
+    def number(self, what: str = "pairs") -> Number | None:
+        """Return the mean with its interval; None for one pair."""
+        kind = f"95% t interval, {len(self.differences)} {what}"
+        return None if self.low is None else Number(self.mean, self.low, self.high, kind=kind)
+
+
+@dataclass(frozen=True)
+class Settling:
+    """When one arm reached its target for good."""
+
+    arm: str
+    target: float | None
+    iteration: int | None  # None when it is outside at the end
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds of an iteration of one run of an arm, by part."""
+
+    arm: str
+    parts: dict[str, float]
+    runs: int
+    together: int  # most runs that were trained together
+
+
+@dataclass(frozen=True)
+class Band:
+    """One column over iterations: mean and range over seeds."""
+
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One arm and target over iterations."""
+
+    arm: str
+    target: float | None
+    iteration: list[int]
+    applied: Band
+    audit: Band
+    reward: Band
+
+
+@dataclass(frozen=True)
+class Study:
+    """All of a study that its figure and its numbers need. Nothing stands in for runs that are missing."""
+
+    agents: int
+    iterations: int  # of a run that is finished
+    window: int
+    wanted: int  # runs of the whole study
+    missing: tuple[str, ...]  # runs that are not there, or not to their end
+    runs: tuple[RunSummary, ...]
+    settling: tuple[Settling, ...]
+    costs: tuple[Costs, ...]
+    metric_speedups: dict[str, dict[str, float]]  # by arm and target, see :func:`metric_speedups`
+    curves: tuple[Curve, ...]
+
+    @property
+    def arms(self) -> list[str]:
+        """Arms with a finished run."""
+        return list(dict.fromkeys(run.arm for run in self.runs))
+
+    @property
+    def targets(self) -> list[float]:
+        """Targets of finished runs."""
+        return sorted({run.target for run in self.runs if run.target is not None})
+
+    @property
+    def seeds(self) -> list[int]:
+        """Seeds of finished runs."""
+        return sorted({run.seed for run in self.runs})
+
+
+def summarise_study(task: ControlTask, window: int, histories: Sequence[History]) -> Study:
+    """Return a study from whatever runs there are.
 
     Args:
-        history: The run.
-        window: Iterations that count.
+        task: The whole study. Arms beside its own are taken in as they are.
+        window: Last iterations that count.
+        histories: What there is.
     """
-    rows, target = history.rows[-window:], history.run.target
-    applied, audits = [row.applied for row in rows], [row.audit for row in rows]
-    rewards = [row.reward for row in rows]
+    main = select_study(histories)
+    done = [history for history in main if history.iterations >= task.settings.iterations]
+    cells = _by_arm_and_target(done)
+    arms = dict.fromkeys(history.run.arm for history in done)
+    return Study(
+        agents=task.agents,
+        iterations=task.settings.iterations,
+        window=window,
+        wanted=len(task.runs()),
+        missing=tuple(list_missing(main, task)),
+        runs=tuple(summarise_run(history, window) for history in done),
+        settling=tuple(Settling(*cell, find_settling(mine)) for cell, mine in cells.items() if cell[1] is not None),
+        costs=tuple(summarise_costs(done)),
+        metric_speedups={arm: metric_speedups(done, arm) for arm in arms if arm != REFERENCE},
+        curves=tuple(make_curves(done)),
+    )
+
+
+def summarise_run(history: History, window: int) -> RunSummary:
+    """Return a run in its last iterations."""
+    rows, run = history.rows[-window:], history.run
+    applied, audits, rewards = ([getattr(row, key) for row in rows] for key in ("applied", "audit", "reward"))
     half = len(rows) // 2
-    found: dict[str, Any] = {
-        "arm": history.run.arm,
-        "target": target,
-        "seed": history.run.seed,
-        "reward": statistics.fmean(rewards),
-        # The first half is longer where the window is odd.
-        "reward_halves": [statistics.fmean(rewards[: len(rows) - half]), statistics.fmean(rewards[-half or None :])],
-        "applied": statistics.fmean(applied),
-        "audit": statistics.fmean(audits),
-        "audit_minus_applied": statistics.fmean(audits) - statistics.fmean(applied),
-        "first_rewards": [row.reward for row in history.rows[:2]],
-        "first_audits": [row.audit for row in history.rows[:2]],
-        **{name: sum(getattr(row, name) for row in history.rows) for name in COUNTED},
-    }
-    errors = dict.fromkeys(("tracking_error", "tracking_error_of_mean", "audit_error", "absolute_audit_error"))
-    if target is None:
-        return found | errors
-    return found | {
-        "tracking_error": mean_error(applied, target),
-        "tracking_error_of_mean": error_of_mean(applied, target),
-        "audit_error": error_of_mean(audits, target),
-        "absolute_audit_error": mean_error(audits, target),
-    }
+    return RunSummary(
+        run.arm,
+        run.target,
+        run.seed,
+        reward=statistics.fmean(rewards),
+        reward_halves=(statistics.fmean(rewards[: len(rows) - half]), statistics.fmean(rewards[-half or None :])),
+        applied=statistics.fmean(applied),
+        audit=statistics.fmean(audits),
+        audit_minus_applied=statistics.fmean(audits) - statistics.fmean(applied),
+        first_rewards=tuple(row.reward for row in history.rows[:2]),
+        first_audits=tuple(row.audit for row in history.rows[:2]),
+        **{name: sum(getattr(row, name) for row in history.rows) for name in ("saturated", "zero", "empty", "invalid")},
+        tracking_error=None if run.target is None else mean_error(applied, run.target),
+        tracking_error_of_mean=None if run.target is None else error_of_mean(applied, run.target),
+        audit_error=None if run.target is None else error_of_mean(audits, run.target),
+        absolute_audit_error=None if run.target is None else mean_error(audits, run.target),
+    )
 
 
-def over_seeds(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Means over seeds of what :func:`late` gives, an arm and target each, with standard errors (None for one seed)."""
-    cells: dict[tuple[str, float | None], list[dict[str, Any]]] = {}
-    for run in runs:
-        cells.setdefault((run["arm"], run["target"]), []).append(run)
-    return [_cell(arm, target, mine) for (arm, target), mine in cells.items()]
+def summarise_arms(runs: Iterable[RunSummary]) -> list[ArmSummary]:
+    """Return means over seeds for each arm and target; runs without a target are left out."""
+    groups = group_by(runs, lambda run: (run.arm, run.target))
+    names = ("audit_minus_applied", "tracking_error", "tracking_error_of_mean", "audit_error", "absolute_audit_error")
+    summaries = []
+    for (arm, target), mine in groups.items():
+        if target is None:
+            continue
+        rewards = [run.reward for run in mine]
+        first, second = (statistics.fmean(run.reward_halves[half] for run in mine) for half in (0, 1))
+        growth = second / first - 1 if first else None
+        means = {name: statistics.fmean(getattr(run, name) for run in mine) for name in names}
+        error = standard_error(rewards)
+        summaries.append(ArmSummary(arm, target, len(mine), statistics.fmean(rewards), error, growth, **means))
+    return summaries
 
 
-def _cell(arm: str, target: float | None, runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {"arm": arm, "target": target, "seeds": [run["seed"] for run in runs]}
-    names = ["reward", "applied", "audit", "audit_minus_applied"]
-    if target is not None:
-        names += ["tracking_error", "tracking_error_of_mean", "audit_error", "absolute_audit_error"]
-    for name in names:
-        values = [run[name] for run in runs]
-        found[name] = statistics.fmean(values)
-        found[f"{name}_sem"] = sem(values)
-    first, second = (statistics.fmean(run["reward_halves"][half] for run in runs) for half in (0, 1))
-    return found | {"reward_growth": second / first - 1 if first else None}
-
-
-def seeds_of(cells: Sequence[dict[str, Any]], wanted: int) -> str:
-    """How many seeds are behind what :func:`over_seeds` gave, in words.
+def standard_error(values: Sequence[float]) -> float | None:
+    """Return the standard error of a mean; None for a single value.
 
     Example:
-        >>> seeds_of([{"seeds": [0, 1]}, {"seeds": [0, 1, 2]}], 3), seeds_of([{"seeds": [0]}], 1)
-        ('2 or 3 of 3 seeds', '1 seed')
+        >>> standard_error([1.0, 3.0]), standard_error([1.0])
+        (1.0, None)
     """
-    counts = sorted({len(cell["seeds"]) for cell in cells})
-    found = " or ".join(map(str, counts))
-    return f"{found}{'' if counts == [wanted] else f' of {wanted}'} seed{'s' * (wanted > 1)}"
+    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
 
 
-def settling(histories: Sequence[History], within: float = SETTLED) -> int | None:
-    """First iteration from which the applied signal, mean over seeds, stays within a share of the target.
+def compare_rewards(runs: Sequence[RunSummary], arm: str) -> Paired | None:
+    """Return rewards of an arm less those with all pairs; None without a pair.
+
+    A run without a target is compared with those of all targets of its seed.
+    """
+    differences = [
+        one.reward - other.reward
+        for one in runs
+        for other in runs
+        if (one.arm, other.arm) == (arm, REFERENCE) and one.seed == other.seed and one.target in (None, other.target)
+    ]
+    return pair(differences) if differences else None
+
+
+def pair(differences: Sequence[float], *, delta: float = 0.05) -> Paired:
+    r"""Return the mean difference with its t interval, and the exact sign test.
+
+    .. math:: \bar x \pm t_{k-1, 1-\delta/2} \, s / \sqrt k, \qquad
+        p = \min\left(1, 2 \sum_{j \le \min(k_+, k_-)} \binom{k_+ + k_-}{j} 2^{-(k_+ + k_-)}\right)
+
+    Cells of one seed share networks and episodes, so the interval takes more for granted than it should.
+
+    Args:
+        differences: One for each pair.
+        delta: Chance of a miss of the interval, under normal differences.
+
+    Example:
+        >>> three = pair([1.0, 2.0, 3.0])
+        >>> three.mean, round(three.low, 3), three.sign_p
+        (2.0, -0.484, 0.25)
+    """
+    if not differences:
+        raise InputError("differences", "to be at least one", "none")
+    mean, error = statistics.fmean(differences), standard_error(differences)
+    signs = [value > 0 for value in differences if value]
+    p = float(binomtest(sum(signs), len(signs)).pvalue) if signs else None
+    if error is None:
+        return Paired(tuple(differences), mean, None, None, None, p)
+    reach = float(t.ppf(1 - delta / 2, len(differences) - 1)) * error
+    return Paired(tuple(differences), mean, error, mean - reach, mean + reach, p)
+
+
+def mention_agents(numbers: dict[str, Number], study: Study, agents: int) -> dict[str, Number]:
+    """Return numbers that say how many agents a study has where it stands in for one of ``agents`` agents."""
+    if study.agents == agents:
+        return numbers
+    return {name: replace(number, kind=f"{number.kind}; {study.agents} agents") for name, number in numbers.items()}
+
+
+def find_settling(histories: Sequence[History], within: float = SETTLED) -> int | None:
+    """Return the first iteration from which the applied signal, mean over seeds, stays near the target.
 
     Args:
         histories: Runs of one arm and target.
-        within: That share.
+        within: How near, relative to the target.
 
     Returns:
         None when it is outside at the end.
@@ -115,60 +300,51 @@ def settling(histories: Sequence[History], within: float = SETTLED) -> int | Non
     target = histories[0].run.target
     if target is None:
         raise InputError("histories", "with a target", histories[0].run.arm)
-    means = [statistics.fmean(row.applied for row in rows) for rows in zip(*(h.rows for h in histories), strict=False)]
-    outside = [place for place, value in enumerate(means) if abs(value - target) > within * target]
-    if not outside:
-        return histories[0].rows[0].iteration
-    return histories[0].rows[outside[-1] + 1].iteration if outside[-1] + 1 < len(means) else None
+    rows = list(zip(*(history.rows for history in histories), strict=False))
+    means = [statistics.fmean(row.applied for row in seeds) for seeds in rows]
+    last = max((place for place, value in enumerate(means) if abs(value - target) > within * target), default=-1)
+    return rows[last + 1][0].iteration if last + 1 < len(rows) else None
 
 
-def curves(histories: Sequence[History]) -> list[dict[str, Any]]:
-    """Applied signal, audit and reward over iterations, an arm and target each: mean and range over its runs."""
-    cells: dict[tuple[str, float | None], list[History]] = {}
-    for history in histories:
-        cells.setdefault((history.run.arm, history.run.target), []).append(history)
-    found = []
-    for (arm, target), mine in cells.items():
+def make_curves(histories: Sequence[History]) -> list[Curve]:
+    """Return applied signal, audit and reward over iterations for each arm and target, to five digits."""
+    curves = []
+    for (arm, target), mine in _by_arm_and_target(histories).items():
         common = min(len(history.rows) for history in mine)
-        curve: dict[str, Any] = {"arm": arm, "target": target, "seeds": len(mine)}
-        curve["iteration"] = [row.iteration for row in mine[0].rows[:common]]
+        bands = []
         for name in ("applied", "audit", "reward"):
             values = np.array([[getattr(row, name) for row in history.rows[:common]] for history in mine])
-            parts = {"mean": values.mean(0), "low": values.min(0), "high": values.max(0)}
-            curve[name] = {key: [float(f"{value:.5g}") for value in part] for key, part in parts.items()}
-        found.append(curve)
-    return found
+            parts = (values.mean(0), values.min(0), values.max(0))
+            bands.append(Band(*([float(f"{value:.5g}") for value in part] for part in parts)))
+        curves.append(Curve(arm, target, [row.iteration for row in mine[0].rows[:common]], *bands))
+    return curves
 
 
-def beside(others: Sequence[History], main: Sequence[History], window: int) -> list[dict[str, Any]]:
-    """Runs whose estimates saw more or fewer observations, beside those of the study, over the iterations of both."""
-    found = []
-    for other in others:
-        twin = next((history for history in main if history.run == other.run), None)
-        if twin is None:
-            continue
-        common = min(other.iterations, twin.iterations)
-        parts = [late(_until(history, common), min(window, common)) for history in (other, twin)]
-        names = ("reward", "audit", "audit_error", "absolute_audit_error", "tracking_error")
-        entry = {name: [part[name] for part in parts] for name in names}
-        about: dict[str, Any] = {**vars(other.run), "iterations": common}
-        about |= {"observations": [other.observations, twin.observations], "everything": _everything(other)}
-        found.append({**about, "parts": seconds_of(other), **entry})
-    return found
+def summarise_costs(histories: Sequence[History]) -> list[Costs]:
+    """Return the costs of every arm, medians over its runs."""
+    costs = []
+    for arm, mine in group_by(histories, lambda history: history.run.arm).items():
+        each = [history.seconds() for history in mine]
+        parts = {part: statistics.median(one[part] for one in each) for part in PARTS}
+        costs.append(Costs(arm, parts, len(mine), max(history.together for history in mine)))
+    return costs
 
 
-def _everything(history: History) -> bool:
-    """Whether estimates saw all observations of their minibatches, as in the published runs."""
-    task = history.task
-    return task is not None and history.observations >= task.agents * min(task.settings.minibatch, task.settings.frames)
+def metric_speedups(histories: Sequence[History], arm: str) -> dict[str, float]:
+    """Return the metric's time over all pairs divided by that of an arm, for every target: ratio of medians over runs.
+
+    Targets at which one of the arms is missing, or took no time that was seen, are left out.
+    """
+    ratios = {}
+    for target, runs in group_by(histories, lambda history: history.run.target).items():
+        seconds = [
+            [history.seconds()["distances"] for history in runs if history.run.arm == name] for name in (REFERENCE, arm)
+        ]
+        full, mine = (statistics.median(values or [0.0]) for values in seconds)
+        if target is not None and min(full, mine) > 0:
+            ratios[f"{target:g}"] = full / mine
+    return ratios
 
 
-def _until(history: History, iteration: int) -> History:
-    rows: list[ControlRow] = [row for row in history.rows if row.iteration <= iteration]
-    return replace(history, rows=rows)
-
-
-def of_its_team(number: Number, data: dict[str, Any], agents: int) -> Number:
-    """A number of a study that stands in for one with ``agents`` agents says how many it has."""
-    found = (data.get("protocol") or {}).get("agents", agents)
-    return number if found == agents else replace(number, kind=f"{number.kind}; {found} agents")
+def _by_arm_and_target(histories: Iterable[History]) -> dict[tuple[str, float | None], list[History]]:
+    return group_by(histories, lambda history: (history.run.arm, history.run.target))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,17 +37,12 @@ def noisy(run: Run, iterations: int, *, level: float = 1.0, noise: float = 0.01,
     ]  # fmt: skip
 
 
-def write_training(
-    folder: Path, rows: Iterable[ControlRow], task: ControlTask | None = None, *, about: bool = False
-) -> None:
-    """``metrics.csv`` as training writes it, and its settings in either of two files."""
+def write_training(folder: Path, rows: Iterable[ControlRow]) -> None:
+    """``metrics.csv`` as training writes it."""
     folder.mkdir(parents=True)
     log = ControlLog(folder)
     log.write(list(rows))
     log.close()
-    if task is not None:
-        content = {"task": task.to_dict()} if about else task.to_dict()
-        (folder / ("about.json" if about else "settings.json")).write_text(json.dumps(content))
 
 
 def write_study(
@@ -57,4 +51,4 @@ def write_study(
     """A folder for each seed, as the committed studies have them."""
     for seed in task.seeds:
         rows = [r for run in task.runs() if run.seed == seed and run not in left_out for r in make(run)]
-        write_training(root / f"seed-{seed}", rows, task)
+        write_training(root / f"seed-{seed}", rows)

@@ -11,20 +11,20 @@ from scipy import stats
 from graphsnd import InputError
 from graphsnd.training.dico.task import Run
 from paper.cells import Cells
-from paper.dico_10 import EXPERIMENT, SIZES
+from paper.control.calls import MetricTimes
+from paper.dico_10 import EXPERIMENT, SIZES, Data, compute_numbers
 from paper.experiment import Scale
 from paper.judging.claims import load_claims
+from paper.rows import decode, encode
+from paper.shared.stopwatch import Conditions, Timing
+from paper.store import RESULTS, read_result
+from tests.paper.committed import assert_same_numbers
 from tests.paper.control_rows import noisy, write_study
 
 TASK = SIZES[Scale.PAPER].task
 SECONDS = {"full": 6.0, "knn:3": 4.0, "bernoulli:0.1": 2.0, "regular:3": 12.0, "unconstrained": 6.0}
-TIMED = {
-    "trials": {"loop": 2, "fused": 2},
-    "calls": {
-        f"{way}, {arm}": {"median_s": s, "seconds": [s, s]} for way in ("loop", "fused") for arm, s in SECONDS.items()
-        if arm != "unconstrained"
-    },
-}  # fmt: skip
+TIMES = {arm: Timing(s, s, s, s, [s, s], [1, 1]) for arm, s in SECONDS.items() if arm != "unconstrained"}
+TIMED = MetricTimes(10, {"loop": 40_960, "fused": 2048}, Conditions(1), TIMES, TIMES)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_the_committed_study(cells: Cells) -> None:
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
     numbers = outcome.numbers
     assert outcome.sources == tuple(f"results/control/n10/seed-{seed}" for seed in (0, 1, 2))
-    assert outcome.data["missing"] == []
+    assert outcome.data.study.missing == ()
     ends = {run: log(run)[-10:] for run in TASK.runs()}
 
     def errors(arm: str, key: str) -> float:
@@ -51,28 +51,31 @@ def test_the_committed_study(cells: Cells) -> None:
         )
 
     sparse = ("knn:3", "bernoulli:0.1", "regular:3")
-    assert numbers["largest_tracking_error"].value == pytest.approx(max(errors(arm, "applied") for arm in sparse))
-    assert numbers["knn_audit_error"].value == pytest.approx(errors("knn:3", "audit"))
-    assert numbers["knn_audit_error"].value == pytest.approx(0.05, abs=0.01)
+    assert numbers.largest_tracking_error.value == pytest.approx(max(errors(arm, "applied") for arm in sparse))
+    assert numbers.knn_audit_error.value == pytest.approx(errors("knn:3", "audit"))
+    assert numbers.knn_audit_error.value == pytest.approx(0.05, abs=0.01)
     rewards = {run: np.mean([r.reward for r in rows]) for run, rows in ends.items()}
     apart = [rewards[Run("regular:3", 0.1, s)] - rewards[Run("full", 0.1, s)] for s in range(3)]
     interval = stats.ttest_1samp(apart, 0).confidence_interval()
-    found = numbers["reward_difference_regular"]
-    assert (found.value, found.low, found.high) == pytest.approx((np.mean(apart), interval.low, interval.high))
-    assert numbers["fused_metric_speedup"].value == pytest.approx(0.5)  # the regular arm takes twice as long
-    assert numbers["loop_metric_speedup"].value == pytest.approx(0.5)
-    assert {claim.number for claim in load_claims() if claim.experiment == "dico-10"} <= set(numbers)
-    EXPERIMENT.figure(json.loads(json.dumps(outcome.data))).canvas.draw()
+    difference = numbers.reward_difference_regular
+    assert (difference.value, difference.low, difference.high) == pytest.approx(
+        (np.mean(apart), interval.low, interval.high)
+    )
+    assert numbers.fused_metric_speedup.value == pytest.approx(0.5)  # the regular arm takes twice as long
+    assert numbers.loop_metric_speedup.value == pytest.approx(0.5)
+    assert all(getattr(numbers, claim.number) for claim in load_claims() if claim.experiment == "dico-10")
+    EXPERIMENT.figure(decode(Data, json.loads(json.dumps(encode(outcome.data))))).canvas.draw()
 
 
 def test_a_part_of_it(cells: Cells) -> None:
     left_out = [run for run in TASK.runs() if run.seed > 0 or run.arm == "regular:3"]
     write_study(cells.results / "control" / "n10", TASK, left_out=left_out, make=log)
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
-    assert len(outcome.data["missing"]) == len(left_out)
-    assert "regular:3, target 0.1, seed 0" in outcome.data["missing"]
-    assert "2 of 3 arms, means of 1 of 3 seeds" in outcome.numbers["largest_tracking_error"].kind
-    assert not any(name.startswith("reward_difference") for name in outcome.numbers)  # one pair has no interval
+    assert len(outcome.data.study.missing) == len(left_out)
+    assert "regular:3, target 0.1, seed 0" in outcome.data.study.missing
+    # A claim about all runs is not decided by some.
+    known = {name for name, number in vars(outcome.numbers).items() if number is not None}
+    assert known == {"loop_metric_speedup", "fused_metric_speedup"}
 
 
 def test_without_logs_it_says_so(cells: Cells) -> None:
@@ -84,3 +87,15 @@ def test_smaller_scales_keep_the_arms() -> None:
     arms = {scale: dict.fromkeys(run.arm for run in size.task.runs()) for scale, size in SIZES.items()}
     assert arms[Scale.SMOKE] == arms[Scale.LAPTOP] == arms[Scale.PAPER]
     assert len(SIZES[Scale.PAPER].task.runs()) == 15
+
+
+@pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.PAPER])
+def test_committed_data_give_the_committed_numbers(scale: Scale) -> None:
+    result = read_result(RESULTS / "dico-10" / f"{scale.value}.json")
+    assert_same_numbers(compute_numbers(decode(Data, result.data), scale), result.numbers)
+
+
+def test_committed_logs_give_the_committed_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = decode(Data, read_result(RESULTS / "dico-10" / "paper.json").data)
+    monkeypatch.setattr("paper.dico_10.time_calls", lambda *args, **options: data.timed)
+    assert EXPERIMENT.run(Scale.PAPER, Cells(tmp_path)).data == data

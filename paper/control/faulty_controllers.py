@@ -1,0 +1,114 @@
+r"""Controllers that are wrong on purpose, to see which of two errors shows it.
+
+The scale is the target over the estimate, so ``estimate x scale`` is the target for *any* estimate that moves little
+within an iteration. A controller that reads every measurement as c times what it is holds the team at
+:math:`d^\ast / c` and has the same tracking error as a sound one; a controller that does not look at the team at all
+has none. The audit, SND over all pairs of what acts, is off by :math:`|1/c - 1|`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphsnd.control import DiCo, State, Status
+from graphsnd.control.controllers import Generators, Measured, read
+from graphsnd.training.dico import ControlSettings, ControlTask, ControlTrainer
+from graphsnd.training.dico.task import Group
+from paper.control.logs import split_runs
+from paper.control.study import REFERENCE, RunSummary, summarise_run
+from paper.shared.rollouts import one_thread
+
+SOUND, DOUBLED, BLIND = "sound", "reads double", "does not look"
+FACTOR = 2.0
+READINGS: dict[str, Callable[[Tensor], Tensor]] = {
+    SOUND: lambda value: value,
+    DOUBLED: lambda value: FACTOR * value,
+    BLIND: torch.ones_like,
+}
+
+
+@dataclass(frozen=True)
+class FaultyRun(RunSummary):
+    """A run with one of the controllers, whose name is its arm."""
+
+    series: dict[str, list[float]]  # "applied" and "audit" of all iterations
+
+
+@dataclass(frozen=True)
+class FaultyStudy:
+    """Runs with a sound controller and with two faulty ones."""
+
+    agents: int
+    target: float
+    factor: float  # of the controller that reads double
+    window: int
+    arms: tuple[FaultyRun, ...]
+
+    def run(self, arm: str) -> FaultyRun:
+        """Return the run with one controller."""
+        return next(run for run in self.arms if run.arm == arm)
+
+
+@dataclass(frozen=True, eq=False)
+class FaultyController(DiCo):
+    """A controller that changes what is measured before it reacts.
+
+    Args:
+        target: Wanted diversity.
+        reading: From the measured value to the one that is used.
+
+    Example:
+        >>> doubled = FaultyController(0.1, reading=lambda value: 2 * value)
+        >>> float(doubled.step(torch.tensor(0.25), doubled.initial())[0])  # 0.4 would be right
+        0.2
+    """
+
+    _: KW_ONLY
+    reading: Callable[[Tensor], Tensor]
+
+    def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
+        """React to a measurement, wrongly."""
+        measurement = read(measured, state, self.estimator, generator, through=self.through)
+        return super().step(dataclasses.replace(measurement, value=self.reading(measurement.value)), state)
+
+
+@dataclass(frozen=True)
+class FaultyTask(ControlTask):
+    """Three arms that all measure all pairs, each with another controller."""
+
+    def groups(self, device: torch.device) -> list[Group]:
+        """Return the arms of a task with the controllers of ``READINGS``, in order."""
+        groups = zip(super().groups(device), READINGS.values(), strict=True)
+        return [dataclasses.replace(group, controller=_replace(group.controller, reading)) for group, reading in groups]
+
+
+def _replace(controller: Any, reading: Callable[[Tensor], Tensor]) -> FaultyController:
+    kept = {field.name: getattr(controller, field.name) for field in dataclasses.fields(DiCo)}
+    return FaultyController(**kept, reading=reading)
+
+
+def run_faulty_study(agents: int, target: float, settings: ControlSettings, *, window: int) -> FaultyStudy:
+    """Train a sound and two faulty controllers side by side, same networks and same episodes at the start.
+
+    Args:
+        agents: Size of the team.
+        target: Wanted diversity.
+        settings: Of the training.
+        window: Last iterations that count.
+    """
+    # Three words for all pairs, because a task takes every estimator once.
+    estimators = (REFERENCE, "bernoulli:1", f"uniform:{agents * (agents - 1) // 2}")
+    with one_thread():
+        trainer = ControlTrainer(FaultyTask(agents, (target,), estimators, settings=settings))
+        rows = [row for _ in range(settings.iterations) for row in trainer.step()]
+    arms = []
+    for name, history in zip(READINGS, split_runs(rows), strict=True):
+        series = {key: [getattr(row, key) for row in history.rows] for key in ("applied", "audit")}
+        arms.append(FaultyRun(**vars(summarise_run(history, window)) | {"arm": name}, series=series))
+    return FaultyStudy(agents, target, FACTOR, window, tuple(arms))

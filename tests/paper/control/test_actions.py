@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphsnd.control import audit
+from graphsnd.training.checkpoint import CHECKPOINT
+from graphsnd.training.dico import ControlSettings, ControlTask, ControlTrainer, control
+from paper.control.actions import measure_actions, read_actions, write_actions
+
+TINY = ControlSettings(
+    environments=2, steps=10, passes=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=3
+)
+
+
+def test_actions_are_less_diverse_than_their_means(tmp_path: Path) -> None:
+    task = ControlTask(4, (0.1, "unconstrained"), ("full",), settings=TINY)
+    control(task, tmp_path)
+    before = (tmp_path / CHECKPOINT).read_bytes()
+    assert read_actions(tmp_path) == []
+    actions = write_actions(tmp_path)
+    assert (tmp_path / CHECKPOINT).read_bytes() == before
+    assert read_actions(tmp_path) == actions
+    assert [(entry.arm, entry.target) for entry in actions] == [("full", 0.1), ("unconstrained", None)]
+    assert all(0 < entry.ratio < 1 for entry in actions)
+
+
+def test_actions_agree_with_samples() -> None:
+    """On the line, quantiles of the squashed actions are squashed quantiles, so W2 needs no more than sorted noise."""
+    trainer = ControlTrainer(ControlTask(3, (0.5,), settings=TINY))
+    trainer.step()
+    entry = measure_actions(trainer)[0]
+    seen = trainer.memory.observations[0].flatten(0, 2)
+    with torch.no_grad():
+        behavior = trainer.team(0).evaluate(seen)
+    levels = (torch.arange(2000, dtype=torch.float64) + 0.5) / 2000
+    noise = torch.distributions.Normal(0.0, 1.0).icdf(levels)
+    actions = torch.tanh(behavior.loc[..., None].double() + behavior.scale[..., None].double() * noise)
+    i, j = torch.triu_indices(3, 3, offset=1)
+    apart = (actions[:, i] - actions[:, j]).square().mean(-1).sum(-1).sqrt()
+    assert entry.squashed == pytest.approx(float(apart.mean()), rel=0.01)
+    assert entry.controlled == pytest.approx(float(audit(trainer.team(0), seen)), rel=1e-5)
