@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from graphsnd.plots.formatting import format_duration
-from graphsnd.plots.style import BLUE, FAINT, GREEN, MUTED, ORANGE, SKY, VERMILLION, new_figure, style
+from graphsnd.plots.style import BLUE, FAINT, GREEN, MUTED, ORANGE, SKY, VERMILLION, styled_figure
 
 Results = Sequence[dict[str, Any]]
 
@@ -46,8 +46,7 @@ def machine(result: dict[str, Any]) -> str:
 
 def speed_figure(results: Results) -> Figure:
     """Return the time of one call against team size, a panel for each machine."""
-    with style():
-        figure = new_figure(max(5.6, 4.4 * len(results)), 4.9)
+    with styled_figure(max(5.6, 4.4 * len(results)), 4.9) as figure:
         panels = figure.subplots(1, len(results), sharey=True, squeeze=False)[0]
         observations = max(row["observations"] for result in results for row in result["exact"])
         scaled = [_draw_speed(ax, result, observations) for ax, result in zip(panels, results, strict=True)]
@@ -98,8 +97,7 @@ def designs_figure(results: Results) -> Figure:
     """
     rows = results[0]["designs"]
     sizes = sorted({row["n"] for row in rows})
-    with style():
-        figure = new_figure(4.3 * len(sizes) + 0.4, 7.4)
+    with styled_figure(4.3 * len(sizes) + 0.4, 7.4) as figure:
         axes = figure.subplots(2, len(sizes), sharey="col", squeeze=False)
         for (upper, lower), n in zip(axes.T, sizes, strict=True):
             mine = [row for row in rows if row["n"] == n]
@@ -142,8 +140,7 @@ def worlds_figure(results: Results) -> Figure:
     """Return bars of one step, on a logarithmic axis, a panel for each machine."""
     rows = results[0]["worlds"]
     labels = [f"{r['world'].replace('_', ' ')}\n{r['agents']:,} agents, {r['environments']:,} envs" for r in rows]
-    with style():
-        figure = new_figure(5.2 * len(results) + 1.6, 0.85 * len(rows) + 1.3)
+    with styled_figure(5.2 * len(results) + 1.6, 0.85 * len(rows) + 1.3) as figure:
         panels = figure.subplots(1, len(results), sharex=True, sharey=True, squeeze=False)[0]
         for ax, result in zip(panels, results, strict=True):
             for slot, row in enumerate(result["worlds"]):
@@ -168,8 +165,7 @@ def _draw_steps(ax: Axes, slot: int, contestants: dict[str, Any]) -> None:
 
 def training_figure(results: Results) -> Figure:
     """Return rollout and update of one iteration, a bar for each machine."""
-    with style():
-        figure = new_figure(7.2, 1.5 + 0.6 * len(results))
+    with styled_figure(7.2, 1.5 + 0.6 * len(results)) as figure:
         ax = figure.subplots()
         for k, result in enumerate(results):
             rollout, update = (result[key]["median_s"] for key in ("rollout", "update"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from textwrap import fill
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from graphsnd.plots.tables import table
 from paper.experiment import Scale
 from paper.judging.formatting import SIGNS, interval, measured, took
 from paper.judging.verdicts import Judged, Verdict, counts
@@ -32,31 +32,26 @@ def verdicts_table(judged: Sequence[Judged], *, width: int) -> Table:
         width: Of the terminal, in characters.
     """
     wide, name = width >= WIDE, min(36, 22 + max(0, width - 80) // 2)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("claim", no_wrap=True)
-    table.add_column("paper", overflow="fold", min_width=12)
-    table.add_column("measured", overflow="fold")
-    if wide:
-        table.add_column("scale", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    verdicts = table(("claim", "paper", "measured", *(["scale"] if wide else []), "verdict"), align="<")
+    for column in verdicts.columns:
+        column.no_wrap = column.header not in ("paper", "measured")
+    verdicts.columns[1].min_width = 12
     for at, one in enumerate(judged):
         last = at + 1 == len(judged) or judged[at + 1].claim.experiment != one.claim.experiment
         cells = [Text(fill(one.claim.id, name)), Text(one.claim.paper), _measured(one, wide=wide)]
         if wide:
             cells.append(Text(one.scale.value if one.scale else ""))
-        table.add_row(*cells, verdict_text(one.verdict, wide=wide), end_section=last)
-    return table
+        verdicts.add_row(*cells, verdict_text(one.verdict, wide=wide), end_section=last)
+    return verdicts
 
 
 def list_table(titles: Mapping[str, str], results: Mapping[str, Mapping[Scale, Result]]) -> Table:
     """Return a row for each experiment: its title, and how long it took at each scale."""
-    table = Table("experiment", "", box=SIMPLE_HEAD, pad_edge=False)
-    for scale in Scale:
-        table.add_column(scale.value, justify="right", no_wrap=True)
+    rows = []
     for name, title in titles.items():
         times = {scale: took(result.provenance["took_s"]) for scale, result in results[name].items()}
-        table.add_row(name, title, *(times.get(scale, "-") for scale in Scale))
-    return table
+        rows.append((name, title, *(times.get(scale, "-") for scale in Scale)))
+    return table(("experiment", "", *(scale.value for scale in Scale)), rows, align="<<>")
 
 
 def verdict_text(verdict: Verdict, *, wide: bool = True) -> Text:

@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 import pytest
 
 import graphsnd as gs
-from graphsnd import plots
 from graphsnd.plots import Study
+from graphsnd.plots.demo import demo_page
 from graphsnd.plots.page import HtmlTable, Section, render_page
 
 
@@ -37,7 +37,7 @@ class Outline(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page(small: Study) -> str:
-    return plots.demo_page(small, "graphsnd demo --seed 0")
+    return demo_page(small, "graphsnd demo --seed 0")
 
 
 def test_the_demo_page_needs_no_other_file(page: str) -> None:

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphsnd.plots import Study, overview_figure, save_png
+from graphsnd.plots import Study, save_png
+from graphsnd.plots.readme_figure import overview_figure
 
 
 def test_the_overview_is_small_enough_for_a_readme(small: Study, tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import matplotlib
 
-from graphsnd.plots import Study, contributions_figure, heatmap_figure, save_png, svg_uri
+from graphsnd.plots import Study, save_png, svg_uri
+from graphsnd.plots.matrix import contributions_figure, heatmap_figure
 
 
 def test_png_and_svg(small: Study, tmp_path: Path) -> None:

@@ -5,13 +5,9 @@ them share :mod:`graphsnd.plots.style`. Pages are strings of HTML that need no o
 the first figure is drawn.
 """
 
-from graphsnd.plots.demo import demo_page, write_demo
-from graphsnd.plots.intervals import estimates_figure
-from graphsnd.plots.matrix import contributions_figure, heatmap_figure, tree_figure
+from graphsnd.plots.demo import write_demo
 from graphsnd.plots.measurement import PairDistances, measurement_figure, measurement_page, pair_distances
-from graphsnd.plots.network import graphs_figure
 from graphsnd.plots.provenance import collect_provenance
-from graphsnd.plots.readme_figure import overview_figure
 from graphsnd.plots.study import Study, run_study
 from graphsnd.plots.style import save_png, svg_uri
 from graphsnd.plots.summary import summarise
@@ -22,20 +18,13 @@ __all__ = [
     "PairDistances",
     "Study",
     "collect_provenance",
-    "contributions_figure",
-    "demo_page",
-    "estimates_figure",
     "example_team",
-    "graphs_figure",
-    "heatmap_figure",
     "measurement_figure",
     "measurement_page",
-    "overview_figure",
     "pair_distances",
     "run_study",
     "save_png",
     "summarise",
     "svg_uri",
-    "tree_figure",
     "write_demo",
 ]

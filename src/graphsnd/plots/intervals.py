@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphsnd.plots.study import GraphResult, Study
-from graphsnd.plots.style import ESTIMATE, INK, LOCAL, MUTED, TRUTH, UNIT, new_figure, style
+from graphsnd.plots.style import ESTIMATE, INK, LOCAL, MUTED, TRUTH, UNIT, styled_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,8 +72,7 @@ def estimate_handles(study: Study, *, explain: bool = True) -> list[Any]:
 
 def estimates_figure(study: Study) -> Figure:
     """Return the figure of :func:`draw_estimates` with its legend."""
-    with style():
-        figure = new_figure(6.0, 5.2)
+    with styled_figure(6.0, 5.2) as figure:
         ax = figure.subplots()
         draw_estimates(ax, study)
         pairs = study.exact.estimate.pairs_total

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from graphsnd.plots.study import Study
-from graphsnd.plots.style import BLUE, INK, MUTED, UNIT, group_look, new_figure, style
+from graphsnd.plots.style import BLUE, INK, MUTED, UNIT, group_look, styled_figure
 from graphsnd.plots.tree import Tree
 
 if TYPE_CHECKING:
@@ -103,9 +103,8 @@ def heatmap_figure(study: Study) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     roles, order = study.team.roles, study.tree.order
-    with style():
+    with styled_figure(5.9, 6.53, layout=None) as figure:
         # Placed by hand: constrained layout does not keep the tree, the strips and a square heatmap aligned.
-        figure = new_figure(5.9, 6.53, layout=None)
         lower = figure.add_axes((0.115, 0.122, 0.715, 0.715 * 5.9 / 6.53))
         image = draw_heatmap(lower, study.matrix, order)
         upper = lower.inset_axes((0.0, 1.06, 1.0, 0.2))  # the same leaves, aligned
@@ -124,8 +123,7 @@ def heatmap_figure(study: Study) -> Figure:
 def tree_figure(study: Study) -> Figure:
     """Return the dendrogram alone, with SND, the mean distance, marked across it."""
     exact, names = study.exact.estimate.value, study.team.role_names
-    with style():
-        figure = new_figure(6.0, 4.1)
+    with styled_figure(6.0, 4.1) as figure:
         ax = figure.subplots()
         draw_tree(ax, study.tree, study.team.roles)
         ax.grid(axis="y")
@@ -141,8 +139,7 @@ def tree_figure(study: Study) -> Figure:
 def contributions_figure(study: Study) -> Figure:
     """Return the bars of :func:`draw_contributions`, coloured by role, with a line at their mean."""
     mean = float(study.contributions.mean())
-    with style():
-        figure = new_figure(6.0, 3.6)
+    with styled_figure(6.0, 3.6) as figure:
         ax = figure.subplots()
         draw_contributions(ax, study.contributions, study.team.roles)
         ax.axhline(mean, color=INK, linewidth=1, linestyle=DASHES, label=f"mean over agents {mean:.3g}")

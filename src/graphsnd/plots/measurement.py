@@ -17,7 +17,7 @@ from graphsnd.plots.formatting import distance_unit, format_number
 from graphsnd.plots.matrix import draw_contributions, draw_heatmap, draw_scale
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
-from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, new_figure, style
+from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, new_figure, style, styled_figure
 from graphsnd.plots.summary import Lines
 from graphsnd.plots.tree import cluster
 
@@ -80,8 +80,7 @@ def pair_distances(
 
 def measurement_figure(pairs: PairDistances) -> Figure:
     """Return matrix, histogram and bars side by side."""
-    with style():
-        figure = new_figure(13.0, 4.3)
+    with styled_figure(13.0, 4.3) as figure:
         for ax, draw in zip(figure.subplots(1, 3, width_ratios=[1.15, 1.1, 1.1]), PANELS, strict=True):
             draw(ax, pairs)
         return figure

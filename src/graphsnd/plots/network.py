@@ -9,7 +9,7 @@ import numpy as np
 from graphsnd.graphs import Graph
 from graphsnd.plots.matrix import Array, group_legend
 from graphsnd.plots.study import GraphResult, Study
-from graphsnd.plots.style import FAINT, MUTED, UNIT, group_look, new_figure, style
+from graphsnd.plots.style import FAINT, MUTED, UNIT, group_look, styled_figure
 from graphsnd.plots.tree import behaviour_map
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def draw_graph(
 
 def graphs_figure(study: Study) -> Figure:
     """Return six graphs over the same agents: sampled ones on the map of behaviour, local ones in the world."""
-    with style():
-        figure = new_figure(11.0, 7.6)
+    with styled_figure(11.0, 7.6) as figure:
         axes = figure.subplots(2, 3)
         for ax, result in zip(axes.flat, (*study.sampled, *study.local), strict=True):
             _draw_panel(ax, result, study)
@@ -68,8 +67,7 @@ def graphs_figure(study: Study) -> Figure:
 
 def graph_figure(study: Study, result: GraphResult) -> Figure:
     """Return one of those graphs alone, for narrow pages."""
-    with style():
-        figure = new_figure(4.0, 3.9)
+    with styled_figure(4.0, 3.9) as figure:
         _draw_panel(figure.subplots(), result, study)
         return figure
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
-from importlib import resources
+from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING
 
 from graphsnd.plots.style import svg_uri
@@ -55,21 +56,19 @@ def render_page(
         sections: The body.
         footer: Its items of the footer, see :func:`graphsnd.plots.provenance.footer_lines`.
     """
-    css = resources.files("graphsnd.plots").joinpath("page.css").read_text(encoding="utf-8")
+    html, css = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.html", "page.css"))
     tiles = "".join(
         f'<div class="card"><div class="label">{escape(label)}</div><div class="value">{escape(value)}</div>'
         f'<div class="note">{escape(note)}</div></div>'
         for label, value, note in cards
     )
-    body = "\n".join(_section(section) for section in sections)
-    items = "".join(f"<li>{escape(item)}</li>" for item in footer)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{css}</style>\n</head>\n<body>\n<main>\n"
-        f'<header><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p></header>\n'
-        f'<div class="cards">{tiles}</div>\n{body}\n'
-        f"<footer><h2>Provenance</h2><ul>{items}</ul></footer>\n</main>\n</body>\n</html>\n"
+    return Template(html).substitute(
+        title=escape(title),
+        lead=escape(lead),
+        css=css,
+        cards=tiles,
+        sections="\n".join(_section(section) for section in sections),
+        footer="".join(f"<li>{escape(item)}</li>" for item in footer),
     )
 
 

@@ -8,7 +8,7 @@ from graphsnd.plots.intervals import draw_estimates, estimate_handles
 from graphsnd.plots.matrix import draw_groups, draw_heatmap, draw_scale, group_legend
 from graphsnd.plots.network import draw_graph
 from graphsnd.plots.study import Study
-from graphsnd.plots.style import MUTED, UNIT, new_figure, style
+from graphsnd.plots.style import MUTED, UNIT, styled_figure
 from graphsnd.plots.tree import behaviour_map
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ def overview_figure(study: Study) -> Figure:
 
     Left: every distance. Middle: the few that a sampled graph looks at. Right: what they say, against the truth.
     """
-    with style():
-        figure = new_figure(WIDTH, HEIGHT, layout=None)
+    with styled_figure(WIDTH, HEIGHT, layout=None) as figure:
         square = TALL * HEIGHT / WIDTH
         left = figure.add_axes((0.045, BOTTOM, square, TALL))
         middle = figure.add_axes((0.405, BOTTOM, square, TALL))

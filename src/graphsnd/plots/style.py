@@ -36,6 +36,15 @@ def style() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def styled_figure(
+    width: float, height: float, *, layout: Literal["constrained"] | None = "constrained"
+) -> Iterator[Figure]:
+    """Make a figure of this size in inches, to be drawn in the project's style."""
+    with style():
+        yield new_figure(width, height, layout=layout)
+
+
 def new_figure(width: float, height: float, *, layout: Literal["constrained"] | None = "constrained") -> Figure:
     """Return a figure of this size in inches, which belongs to no window and to no global list."""
     from matplotlib.figure import Figure

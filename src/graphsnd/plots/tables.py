@@ -33,7 +33,10 @@ def table(
 
     made = Table(box=SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
     for name, side in zip(columns, align.ljust(len(columns), align[-1]), strict=True):
-        made.add_column(name, justify="left" if side == "<" else "right", no_wrap=side == ">")
+        if side == "<":
+            made.add_column(name, overflow="fold")
+        else:
+            made.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     return made
@@ -45,7 +48,7 @@ def lines_table(lines: Lines) -> Table:
 
     made = table(("", ""), align="<")
     made.show_header = False
-    made.columns[0].style, made.columns[0].no_wrap, made.columns[1].overflow = "dim", True, "fold"
+    made.columns[0].style, made.columns[0].no_wrap = "dim", True
     for at, (name, text) in enumerate(lines):
         made.add_row(Text(name), Text(text, style="bold" if at == 0 else ""), end_section=at == 0)
     return made

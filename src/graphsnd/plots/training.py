@@ -7,7 +7,7 @@ from statistics import fmean, mean
 from typing import TYPE_CHECKING, Any
 
 from graphsnd.control import audit_error, tracking_error
-from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, group_look, new_figure, style
+from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, group_look, styled_figure
 from graphsnd.plots.tables import table
 from graphsnd.training import Row
 from graphsnd.training.dico import ControlRow
@@ -31,9 +31,8 @@ def curves_figure(rows: Sequence[Row]) -> Figure:
     runs = len({row.seed for row in rows})
     solved = any(row.solved is not None for row in rows)
     measured = any(row.snd is not None for row in rows)
-    with style():
-        panels = 1 + solved + measured
-        figure = new_figure(4.2 * panels + 0.4, 3.5)
+    panels = 1 + solved + measured
+    with styled_figure(4.2 * panels + 0.4, 3.5) as figure:
         axes = figure.subplots(1, panels, squeeze=False)[0]
         _draw_band(axes[0], rows, "reward", BLUE)
         _label(axes[0], "Reward", "mean reward of a step")
@@ -79,8 +78,7 @@ def control_figure(rows: Sequence[ControlRow]) -> Figure:
         rows: Of one training, as :func:`~graphsnd.training.dico.read_control_rows` gives them.
     """
     held = any(row.target is not None for row in rows)
-    with style():
-        figure = new_figure(13.6 if held else 9.2, 3.9)
+    with styled_figure(13.6 if held else 9.2, 3.9) as figure:
         axes = figure.subplots(1, 2 + held)
         for level in sorted({row.target for row in rows if row.target is not None}):
             axes[0].axhline(level, color=INK, linewidth=1.0, linestyle=DOTS, zorder=1)
