@@ -10,9 +10,11 @@ from typing import Any
 import torch
 from rich.table import Table
 
+from benchmarks.design_errors import SamplingPlan
 from benchmarks.timing import Options
 from graphsnd.behavior import Deterministic
-from graphsnd.estimation import AgentSubset, FreshCirculant, FreshMatching, ObservationSubset, estimate
+from graphsnd.designs import Agents, Matching, Ring
+from graphsnd.estimation import measure as measure_team
 from graphsnd.metric import snd
 from graphsnd.plots.tables import table
 
@@ -35,28 +37,29 @@ def measure_coverage(repetitions: int, *, seed: int) -> list[dict[str, Any]]:
     rows = []
     team, _ = _draw_episodes(torch.Generator().manual_seed(seed))
     truth = float(snd(team))
-    for design in (FreshMatching(), FreshCirculant(2), AgentSubset(4), ObservationSubset(120, AgentSubset(4))):
-        estimates = [estimate(team, design=design, seed=seed + k) for k in range(repetitions)]
-        rows.append(_row(design.name, "asymptotic", [e.asymptotic_interval for e in estimates], truth))
-        rows.append(_row(design.name, "guaranteed", [e.interval for e in estimates], truth))
-    for stopped in (AgentSubset(4), FreshCirculant(2)):
-        estimates = [estimate(team, design=stopped, rel_tol=0.1, seed=seed + k) for k in range(repetitions)]
-        rows.append(_row(stopped.name, "guaranteed, stopped at 10%", [e.interval for e in estimates], truth))
-        rows.append(_row(stopped.name, "asymptotic, stopped at 10%", [e.asymptotic_interval for e in estimates], truth))
+    plans = [SamplingPlan(design) for design in (Matching(), Ring(2), Agents(4))]
+    for plan in [*plans, SamplingPlan(Agents(4), max_observations=120)]:
+        estimates = [plan.measure(team, seed=seed + k) for k in range(repetitions)]
+        rows.append(_row(str(plan), "asymptotic", [e.asymptotic_interval for e in estimates], truth))
+        rows.append(_row(str(plan), "guaranteed", [e.interval for e in estimates], truth))
+    for stopped in (Agents(4), Ring(2)):
+        estimates = [measure_team(team, design=stopped, rel_tol=0.1, seed=seed + k) for k in range(repetitions)]
+        rows.append(_row(str(stopped), "guaranteed, stopped at 10%", [e.interval for e in estimates], truth))
+        rows.append(_row(str(stopped), "asymptotic, stopped at 10%", [e.asymptotic_interval for e in estimates], truth))
     rows.append(_measure_clustered(repetitions, seed))
     return rows
 
 
 def _measure_clustered(repetitions: int, seed: int) -> dict[str, Any]:
-    generator, design, intervals = torch.Generator().manual_seed(seed + 1), FreshCirculant(2), []
+    generator, design, intervals = torch.Generator().manual_seed(seed + 1), Ring(2), []
     for k in range(repetitions):
         team, episode = _draw_episodes(generator)
-        interval = estimate(team, design=design, clusters=episode, seed=seed + k).population_interval
+        interval = measure_team(team, design=design, clusters=episode, seed=seed + k).population_interval
         assert interval is not None
         intervals.append(interval)
     # Levels have mean 1, and the distances of an episode are its level times those of the roles.
     truth = float(snd(Deterministic(_role_actions())))
-    return _row(design.name, "asymptotic, clustered by episode", intervals, truth)
+    return _row(str(design), "asymptotic, clustered by episode", intervals, truth)
 
 
 def _role_actions(n: int = 24) -> torch.Tensor:

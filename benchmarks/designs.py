@@ -26,31 +26,21 @@ from rich.table import Table
 from safetensors.torch import load_file
 from torch import Tensor
 
-from benchmarks.design_errors import design_name, measure_errors
+from benchmarks.design_errors import SamplingPlan, measure_errors
 from benchmarks.timing import Clock, Contestant, Options, take_turns
 from graphsnd.behavior import Behavior
+from graphsnd.designs import Agents, Bernoulli, Complete, Matching, Pairs, Regular, Ring, Uniform
+from graphsnd.designs.subsets import device_generator
 from graphsnd.errors import EmptyDrawError, InputError
-from graphsnd.estimation import (
-    AgentSubset,
-    AllPairs,
-    Design,
-    FixedGraph,
-    FreshCirculant,
-    FreshMatching,
-    ObservationSubset,
-    Weighting,
-    estimate,
-)
-from graphsnd.estimation.sampling.draws import device_generator
-from graphsnd.estimation.sampling.sample import draw
-from graphsnd.estimation.sampling.source import BehaviorSource
-from graphsnd.estimation.sampling.template import variance
+from graphsnd.estimation import measure as measure_team
+from graphsnd.estimation.sample import draw, variance
+from graphsnd.estimation.source import BehaviorSource
 from graphsnd.plots.formatting import format_duration, format_ratio
 from graphsnd.plots.tables import table
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
 from graphsnd.teams.files import OBSERVATIONS
 
-PAPER = "fixed bernoulli:0.1"
+PAPER = "bernoulli:0.1"
 ATTEMPTS = 50  # at a draw that has an edge
 SMALLEST = 8  # agents of a team whose designs can be compared: a tenth of its pairs is some
 
@@ -85,24 +75,16 @@ def random_observations(count: int, seed: int, device: torch.device) -> Tensor:
     return (2 * torch.rand(count, 18, generator=generator) - 1).to(device)
 
 
-def contestants(n: int, observations: int) -> list[Design]:
+def contestants(n: int, observations: int) -> list[SamplingPlan]:
     """Return the paper's estimators, and those that redraw their pairs."""
     edges = round(0.1 * n * (n - 1) / 2)
     degree = max(2, 2 * (edges // n))
-    few = [ObservationSubset(count, AgentSubset(4)) for count in (observations // 16, observations // 4)]
+    whole = [Uniform(edges), Regular(degree), Pairs(1), Matching(), Ring(2), Ring(degree)]
     return [
-        FixedGraph.bernoulli(0.1),
-        FixedGraph.bernoulli(0.1, Weighting.HORVITZ_THOMPSON),
-        FixedGraph.uniform(edges),
-        FixedGraph.regular(degree),
-        FreshMatching(1),
-        FreshMatching(),
-        FreshCirculant(2),
-        FreshCirculant(degree),
-        AgentSubset(2),
-        AgentSubset(4),
-        AgentSubset(8),
-        *few,
+        SamplingPlan(Bernoulli(0.1)),
+        SamplingPlan(Bernoulli(0.1), "horvitz-thompson"),
+        *map(SamplingPlan, [*whole, Agents(2), Agents(4), Agents(8)]),
+        *(SamplingPlan(Agents(4), max_observations=count) for count in (observations // 16, observations // 4)),
     ]
 
 
@@ -116,14 +98,14 @@ def compare_designs(team: Team, observations: Tensor, options: Options, *, label
         raise InputError("team", f"of at least {SMALLEST} agents", team.agents, "All pairs are few enough to measure.")
     with torch.no_grad():
         behavior = team.evaluate(observations)
-    truth = estimate(behavior, design=AllPairs()).value
-    designs = contestants(team.agents, len(observations))
-    rows = [asdict(measure_errors(behavior, design, truth, draws=draws, seed=seed)) for design in designs]
+    truth = measure_team(behavior, design=Complete()).value
+    plans = contestants(team.agents, len(observations))
+    rows = [asdict(measure_errors(behavior, plan, truth, draws=draws, seed=seed)) for plan in plans]
     paper = rows[0]
-    designs = [*designs, matched := _match_error(behavior, truth, paper["rmse"], seed)]
+    plans = [*plans, matched := _match_error(behavior, truth, paper["rmse"], seed)]
     rows.append(asdict(measure_errors(behavior, matched, truth, draws=draws, seed=seed)) | {"matched": True})
-    calls = [Contestant("all pairs", _timed(team, observations, AllPairs(), seed))]
-    calls += [Contestant(design_name(design), _timed(team, observations, design, seed)) for design in designs]
+    calls = [Contestant("all pairs", _timed(team, observations, SamplingPlan(Complete()), seed))]
+    calls += [Contestant(str(plan), _timed(team, observations, plan, seed)) for plan in plans]
     times = take_turns(calls, Clock(observations.device), **options.patience)
     for row in rows:
         row["time"] = times[row["name"]]
@@ -141,37 +123,38 @@ def compare_designs(team: Team, observations: Tensor, options: Options, *, label
     }
 
 
-def _match_error(behavior: Behavior, truth: float, rmse: float, seed: int) -> ObservationSubset:
+def _match_error(behavior: Behavior, truth: float, rmse: float, seed: int) -> SamplingPlan:
     """Return the numbers of agents and observations that give the same error with few evaluations and distances.
 
     A trial of eight agents tells the variance for every other number of them. Many agents at few observations save
     evaluations, few agents at many save distances; the smallest product of the two is taken.
     """
     source, generator = BehaviorSource(behavior, None), torch.Generator().manual_seed(seed + 10**6)
-    n, total, trial = source.agents, source.observations, AgentSubset(8).template(source.agents)
+    n, total, trial = source.agents, source.observations, Agents(8).template(source.agents)
     sample = draw(source, trial, torch.randperm(total, generator=generator), device_generator(generator, source.device))
     moments, pairs = sample.moments.mean(dim=0), sample.pair_variance(trial, n)
     between = max(0.0, sample.total_variance() - pairs)
-    best = ObservationSubset(total, AgentSubset(n))
+    best = SamplingPlan(Agents(n), max_observations=total)
     for size in range(2, n):
         own = variance(moments, n, math.comb(size, 2), size * math.comb(size - 1, 2))
         # ((1 - t/T) (between + own) + t/T own) / t = rmse^2, solved for t.
         count = math.ceil((between + own) / ((0.97 * rmse * truth) ** 2 + between / total))
-        candidate = ObservationSubset(max(2, count), AgentSubset(size))
+        candidate = SamplingPlan(Agents(size), max_observations=max(2, count))
         if count <= total and _spent(candidate, n) < _spent(best, n):
             best = candidate
     return best
 
 
-def _spent(design: ObservationSubset, n: int) -> float:
-    return design.count**2 * design.evaluations(n) * design.pairs(n)
+def _spent(plan: SamplingPlan, n: int) -> float:
+    assert plan.max_observations is not None  # plans that are matched have a number
+    return plan.max_observations**2 * plan.design.evaluations(n) * plan.design.pairs(n)
 
 
-def _timed(team: Team, observations: Tensor, design: Design, seed: int) -> Callable[[], object]:
+def _timed(team: Team, observations: Tensor, plan: SamplingPlan, seed: int) -> Callable[[], object]:
     def call() -> object:
         for attempt in range(ATTEMPTS):
             try:
-                return estimate(team, observations, design=design, seed=seed + attempt)
+                return plan.measure(team, observations, seed=seed + attempt)
             except EmptyDrawError:
                 continue
         return None
@@ -183,8 +166,8 @@ def measure_tolerance(n: int, observations: int, options: Options, *, rel_tol: f
     """Measure time, evaluations and interval of ``rel_tol`` for a random team, three seeds."""
     seed, device = options.seed, options.device
     team, inputs = random_team(n, seed, device), random_observations(observations, seed + 1, device)
-    estimate(team, inputs, rel_tol=0.2)  # compiles what there is to compile
-    estimates = [estimate(team, inputs, rel_tol=rel_tol, seed=seed + k) for k in range(3)]
+    measure_team(team, inputs, rel_tol=0.2)  # compiles what there is to compile
+    estimates = [measure_team(team, inputs, rel_tol=rel_tol, seed=seed + k) for k in range(3)]
     return {
         "n": n,
         "observations": observations,

@@ -26,8 +26,13 @@ CONTESTANTS = (
 )
 # Whether a design's name is of the family, label, colour and marker; the first that fits.
 FAMILIES: tuple[tuple[Callable[[str], bool], str, str, str], ...] = (
-    (lambda name: name.startswith("fixed"), "one graph for all observations (the paper)", VERMILLION, "s"),
-    (lambda name: "fresh" in name and "1 pair" not in name, "fresh pairs of all agents, every observation", BLUE, "o"),
+    (
+        lambda name: name.startswith(("bernoulli", "uniform", "regular")),
+        "one graph for all observations (the paper)",
+        VERMILLION,
+        "s",
+    ),
+    (lambda name: name.startswith(("matching", "ring")), "redrawn pairs of all agents, every observation", BLUE, "o"),
     (lambda name: "observations" in name, "random agents at some of the observations", ORANGE, "D"),
     (lambda name: True, "random agents, every observation", GREEN, "^"),
 )

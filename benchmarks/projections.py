@@ -17,7 +17,7 @@ from benchmarks.speed import CDIST_CALL, cdist
 from benchmarks.timing import Clock, Contestant, Options, take_turns
 from graphsnd import kernels
 from graphsnd.behavior import Norm, Points, embed
-from graphsnd.estimation.projections.lengths import projected_snd
+from graphsnd.estimation.projections import projected_snd
 from graphsnd.plots.formatting import format_duration, format_ratio
 from graphsnd.plots.tables import table
 from graphsnd.plots.team import example_team

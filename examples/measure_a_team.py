@@ -12,7 +12,7 @@ with torch.no_grad():
     behavior = gs.evaluate([lambda o, p=p: (p(o), torch.tensor(0.3)) for p in team], observations)
 
 print(gs.measure(behavior))
-print(gs.measure(behavior, gs.graphs.uniform(n=20, m=19, seed=0)))
+print(gs.measure(behavior, design="uniform:19"))
 
 contributions = gs.contributions(behavior)
 print(f"most distinct: agent {int(contributions.argmax())}, least: agent {int(contributions.argmin())}")

@@ -10,20 +10,20 @@ network = gs.StackedMLP.create((2000,), (18, 64, 64, 4), init="linear", generato
 team = gs.StackedTeam(network, GaussianHead(2, mean="tanh", scale="network"))
 observations = 2 * torch.rand(50_000, 18, generator=torch.Generator().manual_seed(1)) - 1
 
-found = gs.estimate(
+estimate = gs.measure(
     team,
     observations,
     rel_tol=0.03,
     callback=lambda e: print(f"look {e.looks}: [{e.interval[0]:.4f}, {e.interval[1]:.4f}]"),
 )
-print(found)
-share = found.policy_evaluations / (team.agents * len(observations))
-print(f"{found.design}: {found.policy_evaluations:,} policy evaluations, {share:.2%} of all. {found.why}.")
+print(estimate)
+share = estimate.policy_evaluations / (team.agents * len(observations))
+print(f"{estimate.design}: {estimate.policy_evaluations:,} policy evaluations, {share:.2%} of all. {estimate.why}.")
 
-# The same budget, spent on agents that have been evaluated already: fresh pairs beat one fixed graph.
+# The same budget, spent on agents that have been evaluated already: pairs redrawn per observation beat one graph.
 with torch.no_grad():
     behavior = team.evaluate(observations[:512])
 truth = float(gs.snd(behavior))
-for design in (gs.FixedGraph.uniform(2000), gs.FreshCirculant(2)):
-    one = gs.estimate(behavior, design=design, seed=3)
-    print(f"{design.name}: off by {one.value / truth - 1:+.3%}, standard error {one.standard_error / truth:.3%}")
+for design in ("uniform:2000", "ring:2"):
+    one = gs.measure(behavior, design=design, seed=3)
+    print(f"{design}: off by {one.value / truth - 1:+.3%}, standard error {one.standard_error / truth:.3%}")

@@ -22,17 +22,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.design_errors import measure_errors
+from benchmarks.design_errors import SamplingPlan, measure_errors
 from graphsnd import graphs
-from graphsnd.estimation import (
-    AgentSubset,
-    Design,
-    FixedGraph,
-    FreshCirculant,
-    FreshMatching,
-    ObservationSubset,
-    Weighting,
-)
+from graphsnd.designs import Agents, Bernoulli, Matching, Pairs, Regular, Ring, Uniform
 from graphsnd.metric import pairwise, snd
 from graphsnd.teams import StackedTeam, Team
 from graphsnd.training import Settings, Task, Trainer, preset
@@ -49,7 +41,7 @@ P = 0.1
 STEPS, ENVIRONMENTS = 64, 16
 ROLLOUT_SEED, DRAW_SEED, GRAPH_SEED = 42, 1000, 99
 # Benchmarks of machines that this experiment reads, and the name of the paper's estimator in them.
-BENCHMARKS, PAPER = ("designs/h200.json", "designs/cpu-2-cores.json"), "fixed bernoulli:0.1"
+BENCHMARKS, PAPER = ("designs/h200.json", "designs/cpu-2-cores.json"), "bernoulli:0.1"
 
 
 @dataclass(frozen=True)
@@ -156,7 +148,7 @@ def _roll_out(team: StackedTeam, task: Task, seed: int, observations: int) -> Te
     return pooled(observe(team, world, steps=STEPS, seed=seed), observations, seed=seed)
 
 
-def choose_designs(distances: Tensor, redrawn: Redrawn) -> Iterator[tuple[Role, Design, float]]:
+def choose_designs(distances: Tensor, redrawn: Redrawn) -> Iterator[tuple[Role, SamplingPlan, float]]:
     """Yield the designs with their exact errors.
 
     Bernoulli-0.1, other single graphs of about as many pairs, redrawn pairs of as many or fewer, and the cheapest ones
@@ -172,38 +164,39 @@ def choose_designs(distances: Tensor, redrawn: Redrawn) -> Iterator[tuple[Role, 
     degree = max(1, round(2 * edges / n))
     degree += n * degree % 2
     target = bernoulli_error(distances, P)
-    yield Role.BERNOULLI, FixedGraph.bernoulli(P), target
+    yield Role.BERNOULLI, SamplingPlan(Bernoulli(P)), target
     weighted = math.sqrt((1 - P) / P * float(values.square().sum())) / total
-    yield Role.HORVITZ_THOMPSON, FixedGraph.bernoulli(P, Weighting.HORVITZ_THOMPSON), weighted
+    yield Role.HORVITZ_THOMPSON, SamplingPlan(Bernoulli(P), "horvitz-thompson"), weighted
     sampled = float(values.std(correction=1)) * math.sqrt((1 - edges / total) / edges)
-    yield Role.UNIFORM, FixedGraph.uniform(edges), sampled
-    yield Role.REGULAR, FixedGraph.regular(degree), regular_error(distances, degree)
-    ring, agents = FreshCirculant(max(2, 2 * (edges // n))), AgentSubset(max(2, (1 + math.isqrt(1 + 8 * edges)) // 2))
-    yield Role.RING, ring, redrawn.error(ring)
-    yield Role.MATCHING, FreshMatching(), redrawn.error(FreshMatching())
-    yield Role.AGENTS, agents, redrawn.error(agents)
+    yield Role.UNIFORM, SamplingPlan(Uniform(edges)), sampled
+    yield Role.REGULAR, SamplingPlan(Regular(degree)), regular_error(distances, degree)
+    ring, agents = Ring(max(2, 2 * (edges // n))), Agents(max(2, (1 + math.isqrt(1 + 8 * edges)) // 2))
+    yield Role.RING, SamplingPlan(ring), redrawn.error(ring)
+    yield Role.MATCHING, SamplingPlan(Matching()), redrawn.error(Matching())
+    yield Role.AGENTS, SamplingPlan(agents), redrawn.error(agents)
     few = find_fewest_pairs(redrawn, target)
-    yield Role.FEWEST_DISTANCES, few, redrawn.error(few)
+    yield Role.FEWEST_DISTANCES, SamplingPlan(few), redrawn.error(few)
     subset, count = find_fewest_agents(redrawn, target)
-    yield Role.FEWEST_EVALUATIONS, ObservationSubset(count, subset), redrawn.error(subset, count)
+    fewest = SamplingPlan(subset, max_observations=count)
+    yield Role.FEWEST_EVALUATIONS, fewest, redrawn.error(subset, count)
 
 
-def find_fewest_pairs(redrawn: Redrawn, error: float) -> FreshMatching:
+def find_fewest_pairs(redrawn: Redrawn, error: float) -> Pairs:
     """Return the smallest number of disjoint pairs, redrawn at every observation, whose error is at most ``error``.
 
     All agents are in a pair where no smaller number will do.
     """
     most = redrawn.agents // 2
-    return next((d for d in map(FreshMatching, range(1, most)) if redrawn.error(d) <= error), FreshMatching(most))
+    return next((d for d in map(Pairs, range(1, most)) if redrawn.error(d) <= error), Pairs(most))
 
 
-def find_fewest_agents(redrawn: Redrawn, error: float) -> tuple[AgentSubset, int]:
+def find_fewest_agents(redrawn: Redrawn, error: float) -> tuple[Agents, int]:
     """Return numbers of random agents and of random observations with the fewest evaluations at this error."""
-    best, least = (AgentSubset(redrawn.agents), redrawn.observations), redrawn.agents * redrawn.observations
+    best, least = (Agents(redrawn.agents), redrawn.observations), redrawn.agents * redrawn.observations
     for agents in range(2, redrawn.agents):
-        count = max(2, redrawn.observations_for(AgentSubset(agents), error))
+        count = max(2, redrawn.observations_for(Agents(agents), error))
         if count <= redrawn.observations and count * agents < least:
-            best, least = (AgentSubset(agents), count), count * agents
+            best, least = (Agents(agents), count), count * agents
     return best
 
 
@@ -214,8 +207,8 @@ def measure_team(subject: Subject, draws: int) -> TeamRows:
     behavior = team.evaluate(observations)
     truth = float(snd(behavior))
     rows = []
-    for role, design, exact in choose_designs(pairwise(behavior).double(), Redrawn.of(behavior)):
-        errors = measure_errors(behavior, design, truth, draws=draws, seed=DRAW_SEED)
+    for role, plan, exact in choose_designs(pairwise(behavior).double(), Redrawn.of(behavior)):
+        errors = measure_errors(behavior, plan, truth, draws=draws, seed=DRAW_SEED)
         rows.append(Row(**vars(errors), role=role, exact=exact / truth))
     return TeamRows(subject.world, subject.trained_seed, behavior.agents, len(observations), truth, draws, tuple(rows))
 

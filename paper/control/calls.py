@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphsnd import graphs
-from graphsnd.control import FreshGraph, Nearest, parse_estimator
+from graphsnd.control import measure_points
+from graphsnd.designs import Bernoulli, GraphDesign, parse
 from graphsnd.errors import InputError
 from graphsnd.training.dico import ControlSettings, ControlTask, ControlTrainer
 from graphsnd.training.dico.trainer import GRAPHS
@@ -71,7 +71,7 @@ def time_calls(agents: int, arms: Sequence[str], *, loop: int, fused: int, trial
 
     Args:
         agents: Size of the team.
-        arms: As :func:`~graphsnd.control.parse_estimator` reads them, beside all pairs.
+        arms: As :func:`graphsnd.designs.parse` reads them, beside all pairs.
         loop: Observations of the loop.
         fused: Observations of the kernels.
         trials: Calls of each loop, taking turns; the kernels, which take a thousandth of the time, have 21 at least.
@@ -107,13 +107,13 @@ def count_edges(agents: int, p: float, *, seeds: Sequence[int], iterations: int,
         iterations: Of a run, from 1.
         steps: Optimiser steps of an iteration, a graph each.
     """
-    estimator, counts = FreshGraph.bernoulli(p), []
+    design, counts = Bernoulli(p), []
     for seed in seeds:
         for iteration in range(1, iterations + 1):
             generator = hashed(seed, GRAPHS, iteration)
             for _ in range(steps):
-                plan = estimator.plan(1, agents, generator, device=CPU)
-                counts.append(0 if plan.empty else plan.pairs(agents))
+                selection = design.select(1, agents, generator, device=CPU)
+                counts.append(0 if selection.empty else selection.pairs(agents))
     error = statistics.stdev(counts) / len(counts) ** 0.5
     return Edges(statistics.fmean(counts), error, len(counts), counts.count(0))
 
@@ -184,21 +184,19 @@ def _loop(arm: str, agents: int, observations: int) -> Callable[[], int]:
 
 
 def _edges(arm: str, agents: int, places: Tensor, generator: torch.Generator) -> Tensor:
-    estimator = parse_estimator(arm)
-    if isinstance(estimator, FreshGraph):
-        return estimator.builder(agents, generator).edges
-    if isinstance(estimator, Nearest):
-        return graphs.knn(places, estimator.k).edges
+    design = parse(arm)
+    if isinstance(design, GraphDesign):
+        return design.draw(agents, generator, places).edges
     raise InputError("arms", "with one graph for all observations", repr(arm))
 
 
 def _fused(arm: str, agents: int, observations: int) -> Callable[[], int]:
-    estimator, generator = parse_estimator(arm), hashed(POINTS_SEED, 3)
+    design, generator = parse(arm), hashed(POINTS_SEED, 3)
     points = _points(observations, agents)
     places = torch.rand(observations, agents, 2, generator=hashed(POINTS_SEED, 4))
 
     def call() -> int:
-        measured = estimator.measure(points, generator, positions=places)
+        measured = measure_points(design, points, generator, positions=places)
         float(measured.value)
         return int(measured.pairs)
 

@@ -74,7 +74,7 @@ class FaultyController(DiCo):
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """React to a measurement, wrongly."""
-        measurement = read(measured, state, self.estimator, generator, through=self.through)
+        measurement = read(measured, state, self.design, generator, through=self.through)
         return super().step(dataclasses.replace(measurement, value=self.reading(measurement.value)), state)
 
 

@@ -28,7 +28,7 @@ from graphsnd.training.dico import ControlTask
 from paper.control.logs import PARTS, History, group_by, list_missing, select_study
 from paper.experiment import Number
 
-REFERENCE = "full"  # the arm that the others are compared with
+REFERENCE = "complete"  # the arm that the others are compared with
 SETTLED = 0.02  # relative distance from the target that counts as being there
 
 

@@ -22,10 +22,10 @@ from torch import Tensor
 
 from graphsnd import bounds
 from graphsnd.behavior import Behavior
+from graphsnd.designs import Agents, RelabelledDesign
 from graphsnd.errors import InputError
-from graphsnd.estimation import AgentSubset, FreshDesign
-from graphsnd.estimation.sampling.source import BehaviorSource
-from graphsnd.estimation.sampling.template import products, variance
+from graphsnd.estimation.sample import products, variance
+from graphsnd.estimation.source import BehaviorSource
 
 CHUNK = 1 << 21  # distances at a time
 
@@ -89,7 +89,7 @@ class Redrawn:
         n, total = source.agents, source.observations
         if n < 4 or total < 2:
             raise InputError("behavior", "of at least 4 agents on 2 observations", repr(behavior))
-        everybody = AgentSubset(n).template(n)
+        everybody = Agents(n).template(n)
         means, moments = [], []
         for index in torch.arange(total, device=source.device).split(max(1, CHUNK // everybody.m)):
             agents = torch.arange(n, device=source.device).expand(len(index), n)
@@ -101,24 +101,24 @@ class Redrawn:
         each = torch.cat(means)
         return cls(n, total, float(each.mean()), float(each.var(correction=1)), torch.stack(moments).sum(0) / total)
 
-    def own(self, design: FreshDesign) -> float:
+    def own(self, design: RelabelledDesign) -> float:
         """The variance at one observation that comes from the choice of agents, mean over observations."""
         template = design.template(self.agents)
         return variance(self.moments, self.agents, template.m, template.meeting())
 
-    def error(self, design: FreshDesign, count: int | None = None) -> float:
+    def error(self, design: RelabelledDesign, count: int | None = None) -> float:
         """Standard deviation of a design at so many random observations, all of them when None.
 
         Example:
             >>> import graphsnd as gs
             >>> team = gs.Deterministic(torch.randn(30, 5, 2, generator=torch.Generator().manual_seed(0)))
-            >>> Redrawn.of(team).error(gs.AgentSubset(5))  # everybody
+            >>> Redrawn.of(team).error(gs.designs.Agents(5))  # everybody
             0.0
         """
         count = self.observations if count is None else count
         found = (self.between + self.own(design)) / count - self.between / self.observations
         return math.sqrt(max(0.0, found))
 
-    def observations_for(self, design: FreshDesign, error: float) -> int:
+    def observations_for(self, design: RelabelledDesign, error: float) -> int:
         """Random observations at which a design has this standard deviation or less; perhaps more than there are."""
         return math.ceil((self.between + self.own(design)) / (error**2 + self.between / self.observations))

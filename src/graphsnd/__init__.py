@@ -8,7 +8,8 @@ The package is the paper's pipeline, one stage a folder, each using only the sta
     kernels      sums of pair distances, fast
     metric       SND, Graph-SND, the Horvitz-Thompson estimator
     bounds       how far a sampled graph can be off
-    estimation   measurements with intervals, at a tolerance or a budget
+    designs      the one language for which pairs: `bernoulli:0.1`
+    estimation   measure(): with intervals, at a tolerance or a budget
     control      hold diversity at a level (DiCo)
     worlds       batched environments
     training     teams that learn, stacked
@@ -20,7 +21,7 @@ The package is the paper's pipeline, one stage a folder, each using only the sta
 True
 """
 
-from graphsnd import bounds, control, graphs
+from graphsnd import bounds, control, designs, graphs
 from graphsnd.behavior import (
     Behavior,
     Categorical,
@@ -36,24 +37,7 @@ from graphsnd.behavior import (
     from_distribution,
 )
 from graphsnd.errors import InputError, MissingExtraError
-from graphsnd.estimation import (
-    Advice,
-    AgentSubset,
-    AllPairs,
-    Budget,
-    Estimate,
-    FixedGraph,
-    FreshCirculant,
-    FreshMatching,
-    Goal,
-    ObservationSubset,
-    SndAccumulator,
-    SortedProjections,
-    advise,
-    difference_estimate,
-    estimate,
-    measure,
-)
+from graphsnd.estimation import Advice, Budget, Estimate, SndAccumulator, advise, measure
 from graphsnd.graphs import Graph
 from graphsnd.metric import contributions, edge_distances, graph_snd, horvitz_thompson, pairwise, snd
 from graphsnd.teams import StackedMLP, StackedTeam, Team, as_team, evaluate
@@ -62,29 +46,21 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Advice",
-    "AgentSubset",
-    "AllPairs",
     "Behavior",
     "Budget",
     "Categorical",
     "Deterministic",
     "Distance",
     "Estimate",
-    "FixedGraph",
-    "FreshCirculant",
-    "FreshMatching",
     "Gaussian",
-    "Goal",
     "Graph",
     "Hellinger",
     "InputError",
     "JensenShannon",
     "MissingExtraError",
     "MultivariateGaussian",
-    "ObservationSubset",
     "Quantiles",
     "SndAccumulator",
-    "SortedProjections",
     "StackedMLP",
     "StackedTeam",
     "Team",
@@ -95,9 +71,8 @@ __all__ = [
     "bounds",
     "contributions",
     "control",
-    "difference_estimate",
+    "designs",
     "edge_distances",
-    "estimate",
     "evaluate",
     "from_distribution",
     "graph_snd",

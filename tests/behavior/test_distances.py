@@ -85,7 +85,7 @@ def test_coincident_pairs_pull_on_nobody(case: Case) -> None:
         torch.testing.assert_close(grad, p.grad)
 
 
-@pytest.mark.parametrize("distance", DISCRETE_DISTANCES, ids=lambda d: d.name)
+@pytest.mark.parametrize("distance", DISCRETE_DISTANCES, ids=str)
 def test_gradient_with_disjoint_and_masked_actions(distance: gs.Distance) -> None:
     # Agents that may do different things, and one action nobody may do: all the corners of a logarithm at once.
     allowed = torch.tensor([[[1, 1, 0, 0], [0, 1, 1, 0], [1, 1, 1, 0]]], dtype=torch.bool)
@@ -97,7 +97,7 @@ def test_gradient_with_disjoint_and_masked_actions(distance: gs.Distance) -> Non
     assert logits.grad[allowed].any()
 
 
-@pytest.mark.parametrize("distance", DISCRETE_DISTANCES, ids=lambda d: d.name)
+@pytest.mark.parametrize("distance", DISCRETE_DISTANCES, ids=str)
 def test_maximum_is_reached_and_never_passed(distance: gs.Distance) -> None:
     corners = gs.Categorical(probs=torch.eye(4, dtype=torch.float64)[None])
     matrix = gs.pairwise(corners, distance)
@@ -130,7 +130,7 @@ def test_wasserstein_against_scipy_for_equal_weights() -> None:
 
 
 @pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6])
-@pytest.mark.parametrize("distance", [gs.TotalVariation(), gs.JensenShannon()], ids=lambda d: d.name)
+@pytest.mark.parametrize("distance", [gs.TotalVariation(), gs.JensenShannon()], ids=str)
 def test_close_distributions_in_float32(distance: gs.Distance, gap: float) -> None:
     p = torch.tensor([0.2, 0.3, 0.5])
     probs = torch.stack([p, p + gap * torch.tensor([1.0, -1.0, 0.0])])[None]
@@ -143,7 +143,7 @@ def test_defaults() -> None:
     assert default_distance(gs.Categorical(logits=torch.zeros(1, 2, 2))) == gs.TotalVariation()
 
 
-@pytest.mark.parametrize("distance", DISCRETE_DISTANCES, ids=lambda d: d.name)
+@pytest.mark.parametrize("distance", DISCRETE_DISTANCES, ids=str)
 def test_discrete_distances_refuse_continuous_behaviours(distance: gs.Distance) -> None:
     with pytest.raises(gs.InputError, match=r"`distance`.*Gaussian.*Use graphsnd.Wasserstein"):
         gs.snd(gs.Gaussian(torch.zeros(1, 2, 1), 1.0), distance)

@@ -54,5 +54,5 @@ def test_the_matched_design_reaches_the_papers_error() -> None:
     assert matched["rmse"] < 1.4 * paper["rmse"]
     assert matched["fewer_evaluations"] > 10
     assert matched["fewer_distances"] > 50
-    fresh = next(one for one in row["designs"] if one["name"] == "fresh circulant of degree 2")
+    fresh = next(one for one in row["designs"] if one["name"] == "ring:2")
     assert fresh["rmse_gain"] > 4

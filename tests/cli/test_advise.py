@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 import graphsnd as gs
 from graphsnd.cli.advise import advise as command
 from graphsnd.cli.app import Commands, join_lines
-from graphsnd.estimation.advice.advise import advise
-from graphsnd.estimation.advice.verdict import Goal
+from graphsnd.estimation import advise
 
 SIZES = ("--agents", 300, "--observations", 100_000)
 
@@ -34,7 +33,7 @@ def ask() -> Callable[..., Any]:
 def test_json_is_what_advise_returns(ask: Any) -> None:
     result = ask(*SIZES, "--goal", "proxy", "--rel-tol", 0.02, "--policy-cost", 11_000, "--json")
     assert result.exit_code == 0, result.output
-    expected = advise(300, 100_000, Goal.PROXY, rel_tol=0.02, policy_cost=11_000)
+    expected = advise(300, 100_000, "proxy", rel_tol=0.02, policy_cost=11_000)
     assert json.loads(result.stdout) == json.loads(json.dumps(expected.to_dict()))
 
 
@@ -46,10 +45,10 @@ def test_the_table_fits_and_marks_the_recommendation(goal: str, columns: int, as
     lines = result.stdout.splitlines()
     assert max(map(len, lines)) <= columns
     assert "…" not in result.stdout
-    found = advise(300, 100_000, Goal(goal), policy_cost=11_000)
+    found = advise(300, 100_000, goal, policy_cost=11_000)
     marked = [line for line in lines if "→" in line]
     assert len(marked) == 1
-    assert found.design_name in marked[0]
+    assert found.recommended.name in marked[0]
     for one in found.rejected:
         assert f"not {one.name}" in result.stdout
 
@@ -59,11 +58,11 @@ def test_a_file_is_a_pilot(ask: Any, save: Any, tensors: dict[str, torch.Tensor]
     found = json.loads(ask("--file", path, "--observations", 10**9, "--json").stdout)
     pilot = gs.Gaussian(tensors["loc"], tensors["scale"])
     assert found == json.loads(json.dumps(advise(12, 10**9, pilot=pilot).to_dict()))
-    assert json.loads(ask("--file", path, "--json").stdout)["design_name"] == "all pairs"
+    assert json.loads(ask("--file", path, "--json").stdout)["recommended"]["name"] == "complete"
 
 
 def test_no_bound(ask: Any) -> None:
-    assert json.loads(ask(*SIZES, "--d-max-ratio", 0, "--json").stdout)["radius"] is None
+    assert json.loads(ask(*SIZES, "--d-max-ratio", 0, "--json").stdout)["recommended"]["radius"] is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 import graphsnd as gs
 from graphsnd.cli.doctor import describe_machine
-from graphsnd.cli.specs import FORMS
+from graphsnd.designs import FORMS
 
 
 def test_version(run: Any) -> None:

@@ -39,7 +39,7 @@ def test_a_small_study_tells_and_writes(run: Any, tmp_path: Path) -> None:
     out = tmp_path / "dico"
     result = run(
         "dispersion", "--agents", 3, "--targets", "0.1,unconstrained", "--seeds", "0,2", "--estimators",
-        "full,matching", "--iterations", 2, "--out", out, "--set", "bounds=[0.01, 50]", *SMALL,
+        "complete,matching", "--iterations", 2, "--out", out, "--set", "bounds=[0.01, 50]", *SMALL,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "6 runs of 3 agents on cpu" in result.stderr
@@ -48,8 +48,8 @@ def test_a_small_study_tells_and_writes(run: Any, tmp_path: Path) -> None:
     with (out / "metrics.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["arm"] for row in rows[:6]] == [
-        "full",
-        "full",
+        "complete",
+        "complete",
         "matching",
         "matching",
         "unconstrained",
@@ -107,7 +107,7 @@ def test_tensorboard_has_a_folder_for_each_run(run: Any, tmp_path: Path) -> None
     (("chess",), "`world` to be one of"),
     (("dispersion", "--targets", "0"), "`target` to be finite and above 0"),
     (("dispersion", "--targets", "some"), "`targets` to be numbers"),
-    (("dispersion", "--estimators", "half"), "`estimator` to be one of full"),
+    (("dispersion", "--estimators", "half"), "`estimators` to be one of complete"),
     (("dispersion", "--preset", "large"), "`--preset` to be one of paper, small"),
     (("dispersion", "--set", "world.colour=red"), "`option of dispersion`"),
     (("dispersion", "--set", "lr=1"), "`settings` to be among"),

@@ -37,9 +37,9 @@ def test_formats_hold_the_same_team(suffix: str, tensors: dict[str, torch.Tensor
     else:
         torch.save(tensors, path)
     team = read_team(path)
-    assert isinstance(team.behavior, gs.Gaussian)
-    assert torch.equal(team.behavior.loc, tensors["loc"])
-    assert torch.equal(team.behavior.scale, tensors["scale"])
+    assert isinstance(team.team, gs.Gaussian)
+    assert torch.equal(team.team.loc, tensors["loc"])
+    assert torch.equal(team.team.scale, tensors["scale"])
     assert team.positions is not None
     assert torch.equal(team.positions, tensors["positions"])
 
@@ -48,24 +48,24 @@ def test_families(save: Callable[..., Path]) -> None:
     probs = np.random.default_rng(0).dirichlet(np.ones(4), size=(5, 3))
     mask = np.array([True, True, True, False])
     loc = np.zeros((5, 3, 2))
-    assert isinstance(read_team(save(probs=probs)).behavior, gs.Categorical)
-    masked = read_team(save(logits=np.log(probs), mask=mask)).behavior
+    assert isinstance(read_team(save(probs=probs)).team, gs.Categorical)
+    masked = read_team(save(logits=np.log(probs), mask=mask)).team
     assert isinstance(masked, gs.Categorical)
     assert float(masked.probs[..., 3].abs().max()) == 0
-    assert isinstance(read_team(save(loc=loc, covariance=np.eye(2))).behavior, gs.MultivariateGaussian)
-    assert isinstance(read_team(save(actions=loc)).behavior, gs.Deterministic)
+    assert isinstance(read_team(save(loc=loc, covariance=np.eye(2))).team, gs.MultivariateGaussian)
+    assert isinstance(read_team(save(actions=loc)).team, gs.Deterministic)
 
 
 @pytest.mark.parametrize("dtype", ["float16", ">f4", ">f8", "longdouble"])
 def test_numpy_dtypes_that_torch_does_not_know(dtype: str, save: Callable[..., Path]) -> None:
     actions = np.arange(12.0).reshape(2, 3, 2)
-    behavior = read_team(save(actions=actions.astype(dtype))).behavior
+    behavior = read_team(save(actions=actions.astype(dtype))).team
     assert float(gs.snd(behavior)) == pytest.approx(float(gs.snd(gs.Deterministic(torch.from_numpy(actions)))))
 
 
 def test_other_keys_are_ignored_even_if_they_are_pickled(save: Callable[..., Path], tmp_path: Path) -> None:
     path = save(actions=np.zeros((5, 3, 2)), notes=np.array([Bomb(tmp_path / "boom")], dtype=object))
-    assert read_team(path).behavior.agents == 3
+    assert read_team(path).team.agents == 3
     assert not (tmp_path / "boom").exists()
 
 
@@ -142,7 +142,7 @@ def test_files_that_are_not_there_or_of_another_kind(tmp_path: Path) -> None:
     with pytest.raises(gs.InputError, match=r"to end in \.npz, \.safetensors or \.pt"):
         read_team(tmp_path / "team.pkl")
     (tmp_path / "folder.npz").mkdir()
-    with pytest.raises(gs.InputError, match="a folder"):
+    with pytest.raises(gs.InputError, match=r"a folder with team\.json"):
         read_team(tmp_path / "folder.npz")
 
 

@@ -12,34 +12,36 @@ import pytest
 import torch
 
 import graphsnd as gs
+from graphsnd.cli.measure import parse_distance
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 
 KEYS = {
     "value", "standard_error", "interval", "confidence", "agents", "observations", "pairs_total", "pairs_used",
-    "distance", "graph", "seconds",
+    "distance", "design", "seconds",
 }  # fmt: skip
 
 
 def test_json_is_what_measure_returns(run: Any, save: Any, tensors: dict[str, torch.Tensor]) -> None:
     path = save(**tensors)
-    result = run("measure", path, "--graph", "uniform:30", "--seed", 4, "--confidence", 0.9, "--json")
+    result = run("measure", path, "--design", "uniform:30", "--seed", 4, "--confidence", 0.9, "--json")
     assert result.exit_code == 0
     assert result.stdout.count("\n") == 1
     found = json.loads(result.stdout)
     assert set(found) >= KEYS
     behavior = gs.Gaussian(tensors["loc"], tensors["scale"])
-    expected = gs.measure(behavior, gs.graphs.uniform(12, 30, seed=4), confidence=0.9).to_dict()
+    expected = gs.measure(behavior, design="uniform:30", seed=4, confidence=0.9).to_dict()
     for key, value in expected.items():
         if key != "seconds":
             assert found[key] == (list(value) if isinstance(value, tuple) else value), key
-    assert found["graph"] == "uniform:30"
+    assert found["design"] == "uniform:30"
+    assert found["value"] == gs.measure(behavior, design=gs.graphs.uniform(12, 30, seed=4)).value
     assert found["seed"] == 4
     assert found["seconds"] > 0
 
 
 @pytest.mark.parametrize("graph", ["complete", "bernoulli:0.5", "uniform:20", "regular:4", "knn:3", "radius:2"])
 def test_every_graph_in_a_table(graph: str, run: Any, save: Any, tensors: dict[str, torch.Tensor]) -> None:
-    result = run("measure", save(**tensors), "--graph", graph)
+    result = run("measure", save(**tensors), "--design", graph)
     assert result.exit_code == 0, result.output
     for word in ("SND", "agents", "observations", "pairs used", "distance", "seconds", graph):
         assert word in result.stdout
@@ -61,13 +63,13 @@ def test_distance_by_name(run: Any, save: Any) -> None:
 @pytest.mark.parametrize("graph", ["complete", "uniform:20", "knn:3"])
 def test_pictures_and_page(graph: str, run: Any, save: Any, tensors: dict[str, torch.Tensor], tmp_path: Path) -> None:
     html, png = tmp_path / "out.html", tmp_path / "out.png"
-    result = run("measure", save(**tensors), "--graph", graph, "--html", html, "--png", png, "--json")
+    result = run("measure", save(**tensors), "--design", graph, "--html", html, "--png", png, "--json")
     assert result.exit_code == 0, result.output
     json.loads(result.stdout)
     assert png.read_bytes().startswith(b"\x89PNG")
     page = html.read_text(encoding="utf-8")
     assert page.count("data:image/svg+xml;base64,") == 3
-    assert f"--graph {graph}" in page
+    assert f"--design {graph}" in page
     assert str(tmp_path) not in page
 
 
@@ -92,22 +94,22 @@ def _bad() -> dict[str, tuple[dict[str, Any], list[str], str]]:
         "one agent": ({"actions": good[:, :1]}, [], "at least 2 agents"),
         "no observations": ({"actions": good[:0]}, [], "at least one observation"),
         "no keys": ({"x": good}, [], "`FILE` to hold"),
-        "p": ({"actions": good}, ["--graph", "bernoulli:1.5"], "`p`"),
-        "p zero": ({"actions": good}, ["--graph", "bernoulli:0"], "`p`"),
-        "m": ({"actions": good}, ["--graph", "uniform:16"], "`m`"),
-        "degree": ({"actions": good}, ["--graph", "regular:6"], "`degree`"),
-        "odd degree": ({"actions": good[:, :5]}, ["--graph", "regular:3"], "`degree`"),
-        "k": ({"actions": good, "positions": good[0]}, ["--graph", "knn:6"], "`k`"),
-        "radius": ({"actions": good, "positions": good[0]}, ["--graph", "radius:0"], "`r`"),
-        "no positions": ({"actions": good}, ["--graph", "knn:2"], "`positions`"),
-        "positions shape": ({"actions": good, "positions": good[0, :3]}, ["--graph", "knn:2"], "`positions`"),
-        "nan positions": ({"actions": good, "positions": nan[3]}, ["--graph", "knn:2"], "finite"),
-        "graph": ({"actions": good}, ["--graph", "star"], "`--graph`"),
+        "p": ({"actions": good}, ["--design", "bernoulli:1.5"], "`--design`"),
+        "p zero": ({"actions": good}, ["--design", "bernoulli:0"], "`--design`"),
+        "m": ({"actions": good}, ["--design", "uniform:16"], "`m`"),
+        "degree": ({"actions": good}, ["--design", "regular:6"], "`degree`"),
+        "odd degree": ({"actions": good[:, :5]}, ["--design", "regular:3"], "`degree`"),
+        "k": ({"actions": good, "positions": good[0]}, ["--design", "knn:6"], "`k`"),
+        "radius": ({"actions": good, "positions": good[0]}, ["--design", "radius:0"], "`--design`"),
+        "no positions": ({"actions": good}, ["--design", "knn:2"], "`positions`"),
+        "positions shape": ({"actions": good, "positions": good[0, :3]}, ["--design", "knn:2"], "`positions`"),
+        "nan positions": ({"actions": good, "positions": nan[3]}, ["--design", "knn:2"], "finite"),
+        "design": ({"actions": good}, ["--design", "star"], "`--design`"),
         "distance": ({"actions": good}, ["--distance", "euclid"], "`--distance`"),
         "distance family": ({"actions": good}, ["--distance", "hellinger"], "`distance` to fit"),
         "categorical family": ({"probs": probs}, ["--distance", "wasserstein"], "`distance` to fit"),
         "confidence": ({"actions": good}, ["--confidence", "95"], "`--confidence` in (0, 1)"),
-        "empty draw": ({"actions": good}, ["--graph", "bernoulli:1e-9"], "at least one edge"),
+        "empty draw": ({"actions": good}, ["--design", "bernoulli:1e-9"], "at least one edge"),
         "html folder": ({"actions": good}, ["--html", "no/such/folder/a.html"], "`--html` in a folder"),
     }
 
@@ -143,7 +145,7 @@ def test_extreme_but_valid(scale: float, shape: tuple[int, ...], run: Any, save:
 def test_identical_agents_are_zero(run: Any, save: Callable[..., Path], tmp_path: Path) -> None:
     path = save(actions=np.ones((20, 6, 2)))
     for graph in ("complete", "uniform:4"):
-        result = run("measure", path, "--graph", graph, "--json", "--png", tmp_path / "a.png")
+        result = run("measure", path, "--design", graph, "--json", "--png", tmp_path / "a.png")
         assert result.exit_code == 0, result.output
         assert json.loads(result.stdout)["value"] == 0
 
@@ -175,13 +177,13 @@ def policies(tmp_path: Path) -> tuple[Path, Path]:
     [
         ["--rel-tol", "0.2", "--design", "agents:4"],
         ["--tol", "0.5", "--design", "matching"],
-        ["--design", "circulant:2"],
-        ["--design", "agents:3@20"],
+        ["--design", "ring:2"],
+        ["--design", "agents:3", "--max-observations", "20"],
         ["--design", "projections:4"],
         ["--budget", "100"],
         ["--budget", "2s"],
         ["--design", "pairs:2", "--budget", "60"],
-        ["--design", "ht:0.5"],
+        ["--design", "bernoulli:0.5", "--weighting", "horvitz-thompson"],
     ],
     ids=" ".join,
 )
@@ -228,19 +230,20 @@ def test_a_saved_team_with_observations(run: Any, policies: tuple[Path, Path]) -
         (["--design", "agents"], "`--design`"),
         (["--design", "matching:3"], "`--design`"),
         (["--design", "agents:x"], "`--design`"),
-        (["--design", "agents:4@x"], "`--design`"),
-        (["--design", "agents:1"], "`size`"),
+        (["--design", "agents:4@20"], "`--design`"),
+        (["--design", "agents:1"], "`--design`"),
         (["--budget", "soon"], "`--budget`"),
         (["--budget", "-3"], "`--budget`"),
         (["--budget", "1"], "`budget`"),
         (["--tol", "0"], "`tol`"),
         (["--rel-tol", "nan"], "`rel_tol`"),
-        (["--graph", "knn:2", "--design", "matching"], "`--graph`"),
+        (["--weighting", "sum"], "`weighting`"),
+        (["--max-observations", "1"], "`max_observations`"),
         (["--observations", "x.npz"], "`--observations`"),
     ],
 )
 def test_bad_designs_and_budgets(options: list[str], message: str, run: Any, save: Any, tensors: Any) -> None:
-    design = [] if {"--design", "--graph", "--observations"} & set(options) else ["--design", "pairs:2"]
+    design = [] if {"--design", "--observations"} & set(options) else ["--design", "pairs:2"]
     result = run("measure", save(**tensors), *options, *design)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -250,7 +253,7 @@ def test_a_saved_team_needs_observations(run: Any, policies: tuple[Path, Path], 
     team, seen = policies
     assert "`--observations`" in run("measure", team).stderr
     assert "`--observations`" in run("measure", team, "--observations", save(x=np.zeros(3))).stderr
-    assert "`--graph`" in run("measure", team, "--observations", seen, "--graph", "uniform:3").stderr
+    assert "`positions`" in run("measure", team, "--observations", seen, "--design", "knn:3").stderr
     assert "team.json" in run("measure", seen.parent, "--observations", seen).stderr
 
 
@@ -260,11 +263,18 @@ def test_no_page_promises_what_is_not_guaranteed(run: Any, tmp_path: Path) -> No
     StackedTeam(network, GaussianHead(2, mean="identity", scale="network")).save(tmp_path / "team")
     np.savez(tmp_path / "seen.npz", observations=np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32))
     pages = {}
-    for name, design in {"drawn": "agents:4@100", "whole": "all"}.items():
+    for name, design in {"drawn": ("agents:4", "--max-observations", "100"), "whole": ("complete",)}.items():
         html = tmp_path / f"{name}.html"
-        options = ("--observations", tmp_path / "seen.npz", "--design", design, "--html", html)
+        options = ("--observations", tmp_path / "seen.npz", "--html", html, "--design", *design)
         assert run("measure", tmp_path / "team", *options).exit_code == 0
         pages[name] = html.read_text(encoding="utf-8")
     assert "for large samples" in pages["drawn"]
     assert "guaranteed" not in pages["drawn"]
     assert "exact: all pairs" in pages["whole"]
+
+
+def test_distances_by_name() -> None:
+    assert parse_distance(None) is None
+    assert parse_distance("Hellinger") == gs.Hellinger()
+    with pytest.raises(gs.InputError, match="wasserstein, total-variation, hellinger, jensen-shannon"):
+        parse_distance("euclid")

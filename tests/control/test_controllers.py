@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from graphsnd import InputError
-from graphsnd.control import PI, Controller, DiCo, Full, Homogeneous, PerGroup, Ramp, Scheduled, Unconstrained
+from graphsnd.control import PI, Controller, DiCo, Homogeneous, PerGroup, Ramp, Scheduled, Unconstrained, measure_points
+from graphsnd.designs import Complete
 
 
 @pytest.mark.parametrize(("controller", "scale"), [(Unconstrained(), 1.0), (Homogeneous(), 0.0)])
@@ -83,7 +84,7 @@ def test_groups_are_controlled_by_themselves(generator: torch.Generator) -> None
     scale, state, status = control.step(values, control.initial())
     scaled = values * scale.float().view(1, 5, 1)
     for group, target in zip(groups, targets, strict=True):
-        assert float(Full().measure(scaled[:, group]).value) == pytest.approx(target, rel=1e-5)
+        assert float(measure_points(Complete(), scaled[:, group]).value) == pytest.approx(target, rel=1e-5)
     assert control.scale(state).tolist() == scale.tolist()
     assert status.describe().count("\n") == 1
     stacked, _, _ = control.step(torch.stack([values, 2 * values]), control.initial((2,)))

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from graphsnd import InputError, graphs
 from graphsnd.behavior import Norm, Points
-from graphsnd.control import PI, Bootstrap, DiCo, Full, Measurement, State, Unconstrained
-from graphsnd.control.estimators import Estimator, FreshGraph
+from graphsnd.control import PI, Bootstrap, DiCo, Measurement, State, Unconstrained, measure_points
+from graphsnd.designs import Bernoulli, Complete, Design
 from tests.control import plain
 
 STEPS, TARGET = 100, 0.1
@@ -27,7 +27,7 @@ def _batches() -> list[Tensor]:
 @pytest.mark.parametrize("bootstrap", list(Bootstrap))
 @pytest.mark.parametrize("p", [None, 0.1, 0.5])
 def test_scale_and_estimate_are_those_of_the_plain_controller(p: float | None, bootstrap: Bootstrap) -> None:
-    estimator: Estimator = Full() if p is None else FreshGraph.bernoulli(p)
+    design: Design = Complete() if p is None else Bernoulli(p)
     every = list(combinations(range(6), 2))
     twin = torch.Generator().manual_seed(11)
     draws = [every if p is None else graphs.bernoulli(6, p, seed=twin).edges.tolist() for _ in range(STEPS)]
@@ -35,7 +35,7 @@ def test_scale_and_estimate_are_those_of_the_plain_controller(p: float | None, b
     expected = plain.run(
         [b.double().numpy() for b in batches], draws, target=TARGET, tau=0.01, desired=bootstrap is Bootstrap.TARGET
     )
-    dico = DiCo(TARGET, bootstrap=bootstrap, estimator=estimator)
+    dico = DiCo(TARGET, bootstrap=bootstrap, design=design)
     state, generator, empty = dico.initial(), torch.Generator().manual_seed(11), 0
     for values, (scale, held) in zip(batches, expected, strict=True):
         found, state, status = dico.step(values, state, generator=generator)
@@ -60,7 +60,7 @@ def test_scaled_policies_have_the_target_diversity(generator: torch.Generator) -
     values = torch.randn(50, 5, 3, generator=generator)
     dico = DiCo(0.37)
     scale, _, _ = dico.step(values, dico.initial())
-    assert float(Full().measure(values * scale.float()).value) == pytest.approx(0.37, rel=1e-5)
+    assert float(measure_points(Complete(), values * scale.float()).value) == pytest.approx(0.37, rel=1e-5)
 
 
 @pytest.mark.parametrize(("measured", "scale"), [(1e-6, 5.0), (1e6, 0.2)])

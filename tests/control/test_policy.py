@@ -8,7 +8,16 @@ from torch import Tensor, nn
 
 import graphsnd as gs
 from graphsnd import InputError
-from graphsnd.control import ControlledPolicy, Full, audit, audit_error, error_of_mean, mean_error, tracking_error
+from graphsnd.control import (
+    ControlledPolicy,
+    audit,
+    audit_error,
+    error_of_mean,
+    mean_error,
+    measure_points,
+    tracking_error,
+)
+from graphsnd.designs import Complete
 
 AGENTS, FEATURES, ACTIONS = 5, 7, 2
 
@@ -96,7 +105,7 @@ def test_a_team_answers_as_the_policy_does(kind: str, generator: torch.Generator
     with torch.no_grad():
         some = team.partial(rows, agents)
     assert float(gs.snd(some)) == pytest.approx(float(gs.snd(_choose(expected, [4, 0, 2]))), rel=1e-5)
-    assert gs.estimate(team, rows, design=gs.AgentSubset(2)).value > 0
+    assert gs.measure(team, rows, design=gs.designs.Agents(2)).value > 0
 
 
 def _choose(behavior: gs.Behavior, agents: list[int]) -> gs.Behavior:
@@ -109,7 +118,7 @@ def _choose(behavior: gs.Behavior, agents: list[int]) -> gs.Behavior:
 def test_diversity_is_linear_in_the_scale_and_bounded(generator: torch.Generator) -> None:
     policy = _policy(runs=1)
     rows = torch.randn(200, FEATURES, generator=generator)
-    bare = float(Full().measure(policy.deviation(rows.unsqueeze(0))[0].detach()).value)
+    bare = float(measure_points(Complete(), policy.deviation(rows.unsqueeze(0))[0].detach()).value)
     for scale in (0.1, 1.0, 3.0):
         team = policy.team(0, scale)
         assert float(audit(team, rows)) == pytest.approx(scale * bare, rel=1e-4)

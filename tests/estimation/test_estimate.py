@@ -13,10 +13,10 @@ TEAM = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0], [7.0]]]).expand(20, 
 
 def test_prints_what_it_is() -> None:
     assert str(gs.measure(TEAM)) == "SND 4 (exact over 6 pairs, 20 observations)"
-    text = str(gs.measure(TEAM, gs.graphs.uniform(4, 3)))
+    text = str(gs.measure(TEAM, design=gs.graphs.uniform(4, 3)))
     assert text.startswith("SND ")
     assert "with 95% confidence (uniform, 60 distances)" in text
-    assert str(gs.measure(TEAM, gs.graphs.cliques([0, 0, 1, 1]))).startswith("Graph-SND 2 (exact over 2 pairs")
+    assert str(gs.measure(TEAM, design=gs.graphs.cliques([0, 0, 1, 1]))).startswith("Graph-SND 2 (exact over 2 pairs")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_prints_what_it_is() -> None:
 @pytest.mark.parametrize("observations", [1, 20])
 def test_json_without_nan_or_infinity(graph: gs.Graph | None, observations: int) -> None:
     behavior = gs.Deterministic(TEAM.actions[:observations])
-    estimate = gs.measure(behavior, graph)
+    estimate = gs.measure(behavior, design=graph)
     text = json.dumps(estimate.to_dict(), allow_nan=False)
     again = json.loads(text)
     assert again.keys() == {field.name for field in dataclasses.fields(gs.Estimate)} | {"exact"}

@@ -24,7 +24,7 @@ def test_identical_agents_are_at_exactly_zero(case: Case, dtype: torch.dtype) ->
     assert not gs.pairwise(behavior, case.distance).any()
     assert gs.graph_snd(behavior, gs.graphs.uniform(7, 5), case.distance) == 0
     assert gs.bounds.diameter(behavior, case.distance) < 1e-6
-    estimate = gs.measure(behavior, gs.graphs.uniform(7, 5), distance=case.distance)
+    estimate = gs.measure(behavior, design=gs.graphs.uniform(7, 5), distance=case.distance)
     assert estimate.value == 0
     assert estimate.interval[0] == 0
 
@@ -66,7 +66,12 @@ def test_float32_scales(name: str, size: float, observations: int) -> None:
     # The oracle works on the same float32 values, brought to a size at which nothing can go wrong.
     expected = family(name, loc.double() / size, scale.double() / size)
     graph = gs.graphs.uniform(8, 9, seed=0)
-    for measure in (gs.snd, gs.bounds.diameter, lambda b: gs.graph_snd(b, graph), lambda b: gs.measure(b, graph).value):
+    for measure in (
+        gs.snd,
+        gs.bounds.diameter,
+        lambda b: gs.graph_snd(b, graph),
+        lambda b: gs.measure(b, design=graph).value,
+    ):
         assert float(measure(found)) / size == pytest.approx(float(measure(expected)), rel=1e-5)
     ratio = gs.pairwise(found).double() / size
     torch.testing.assert_close(ratio, gs.pairwise(expected).double(), rtol=1e-5, atol=0)

@@ -26,7 +26,7 @@ def row(iteration: int, run: Run, **changes: Any) -> ControlRow:
 
 def noisy(run: Run, iterations: int, *, level: float = 1.0, noise: float = 0.01, **fixed: Any) -> list[ControlRow]:
     """Applied signal and audit around the target, reward around 0.3, each with its own noise."""
-    rng = np.random.default_rng([run.seed, len(run.arm), round(1000 * (run.target or 0))])
+    rng = np.random.default_rng([run.seed, sum(map(ord, run.arm)), round(1000 * (run.target or 0))])
     target = run.target or 0.5
     return [
         row(

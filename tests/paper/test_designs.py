@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from benchmarks.design_errors import design_name, measure_errors
+from benchmarks.design_errors import SamplingPlan, measure_errors
 from paper import designs
 from paper.cells import Cells
 from paper.designs import Numbers, compute_numbers, read_benchmark
@@ -41,7 +41,7 @@ def test_redrawn_pairs_are_as_many_or_fewer(n: int) -> None:
     budget = 0.1 * math.comb(n, 2)
     behavior = team(n, 3)
     chosen = designs.choose_designs(gs.pairwise(behavior).double(), Redrawn.of(behavior))
-    pairs = {role: design.pairs(n) for role, design, _ in chosen}
+    pairs = {role: plan.design.pairs(n) for role, plan, _ in chosen}
     assert pairs[Role.BERNOULLI] == pytest.approx(budget)
     for role in (Role.HORVITZ_THOMPSON, Role.UNIFORM, Role.REGULAR):
         assert pairs[role] == pytest.approx(budget, rel=0.2)
@@ -51,30 +51,30 @@ def test_redrawn_pairs_are_as_many_or_fewer(n: int) -> None:
 
 def test_the_cheapest_are_good_enough_and_no_cheaper_one_is() -> None:
     redrawn = Redrawn.of(team())
-    wanted = redrawn.error(gs.FreshMatching(3)) * 1.001
+    wanted = redrawn.error(gs.designs.Pairs(3)) * 1.001
     assert designs.find_fewest_pairs(redrawn, wanted).count == 3
     assert designs.find_fewest_pairs(redrawn, 1e-9).count == 10
     subset, times = designs.find_fewest_agents(redrawn, wanted)
     assert redrawn.error(subset, times) <= wanted
-    spent = times * subset.size
+    spent = times * subset.count
     for size in range(2, 20):
-        count = next(t for t in range(2, 201) if t == 200 or redrawn.error(gs.AgentSubset(size), t) <= wanted)
-        assert spent <= max(2, count) * size or redrawn.error(gs.AgentSubset(size), count) > wanted
+        count = next(t for t in range(2, 201) if t == 200 or redrawn.error(gs.designs.Agents(size), t) <= wanted)
+        assert spent <= max(2, count) * size or redrawn.error(gs.designs.Agents(size), count) > wanted
 
 
 def test_measured_errors_are_the_exact_ones() -> None:
     behavior = team(12, 40)
     truth = float(gs.snd(behavior))
     redrawn = Redrawn.of(behavior)
-    subset = gs.AgentSubset(4)
+    subset = gs.designs.Agents(4)
     chosen = [*designs.choose_designs(gs.pairwise(behavior).double(), redrawn)][:-2]
     contest = [(design, exact) for _, design, exact in chosen]
-    contest.append((gs.ObservationSubset(15, subset), redrawn.error(subset, 15)))
+    contest.append((SamplingPlan(subset, max_observations=15), redrawn.error(subset, 15)))
     for design, exact in contest:
         errors = measure_errors(behavior, design, truth, draws=100, seed=0)
         low, high = errors.rmse_interval
-        assert 0.85 * low < exact / truth < 1.15 * high, design_name(design)
-        assert abs(errors.bias) < 4 * errors.bias_error, design_name(design)
+        assert 0.85 * low < exact / truth < 1.15 * high, str(design)
+        assert abs(errors.bias) < 4 * errors.bias_error, str(design)
 
 
 def test_the_smoke_run(outcome: Outcome[Data, Numbers], cells: Cells) -> None:

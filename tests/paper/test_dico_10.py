@@ -22,7 +22,7 @@ from tests.paper.committed import assert_same_numbers
 from tests.paper.control_rows import noisy, write_study
 
 TASK = SIZES[Scale.PAPER].task
-SECONDS = {"full": 6.0, "knn:3": 4.0, "bernoulli:0.1": 2.0, "regular:3": 12.0, "unconstrained": 6.0}
+SECONDS = {"complete": 6.0, "knn:3": 4.0, "bernoulli:0.1": 2.0, "regular:3": 12.0, "unconstrained": 6.0}
 TIMES = {arm: Timing(s, s, s, s, [s, s], [1, 1]) for arm, s in SECONDS.items() if arm != "unconstrained"}
 TIMED = MetricTimes(10, {"loop": 40_960, "fused": 2048}, Conditions(1), TIMES, TIMES)
 
@@ -55,7 +55,7 @@ def test_the_committed_study(cells: Cells) -> None:
     assert numbers.knn_audit_error.value == pytest.approx(errors("knn:3", "audit"))
     assert numbers.knn_audit_error.value == pytest.approx(0.05, abs=0.01)
     rewards = {run: np.mean([r.reward for r in rows]) for run, rows in ends.items()}
-    apart = [rewards[Run("regular:3", 0.1, s)] - rewards[Run("full", 0.1, s)] for s in range(3)]
+    apart = [rewards[Run("regular:3", 0.1, s)] - rewards[Run("complete", 0.1, s)] for s in range(3)]
     interval = stats.ttest_1samp(apart, 0).confidence_interval()
     difference = numbers.reward_difference_regular
     assert (difference.value, difference.low, difference.high) == pytest.approx(

@@ -29,12 +29,12 @@ from tests.paper.control_rows import noisy, row, write_study, write_training
 
 PAPER = SIZES[Scale.PAPER].task
 TASK = replace(PAPER, estimators=(*PAPER.estimators, "matching"))
-RUN = summarise_run(split_runs([row(1, Run("full", 0.12, 0))])[0], 1)
+RUN = summarise_run(split_runs([row(1, Run("complete", 0.12, 0))])[0], 1)
 SERIES = {"audit": [0.2, 0.06], "applied": [0.12, 0.12]}
 FAULTY = FaultyStudy(
     4, 0.12, 2.0, 1, tuple(FaultyRun(**vars(RUN) | {"arm": arm}, series=SERIES) for arm in (SOUND, DOUBLED, BLIND))
 )
-TIMES = {arm: Timing(s, s, s, s, [s, s], [1, 1]) for arm, s in (("full", 9.5), ("bernoulli:0.1", 1.0))}
+TIMES = {arm: Timing(s, s, s, s, [s, s], [1, 1]) for arm, s in (("complete", 9.5), ("bernoulli:0.1", 1.0))}
 TIMED = MetricTimes(50, {"loop": 204_800, "fused": 2048}, Conditions(1), TIMES, TIMES)
 STEP = StepShare(networks=1.0, distances=0.1, learning=0.3, share=0.88, arithmetic=0.87)
 
@@ -56,7 +56,7 @@ def known(numbers: Numbers) -> dict[str, Number]:
 
 
 def log(run: Run) -> list[Any]:
-    return noisy(run, 167, distance_seconds=3.0 if run.arm == "full" else 1.0)
+    return noisy(run, 167, distance_seconds=3.0 if run.arm == "complete" else 1.0)
 
 
 def window(run: Run, key: str) -> np.ndarray:
@@ -66,8 +66,8 @@ def window(run: Run, key: str) -> np.ndarray:
 def test_the_committed_study(cells: Cells) -> None:
     root = cells.results / "control" / "n50"
     write_study(root, TASK, make=log)
-    write_training(root / "all", noisy(Run("full", 0.12, 0), 60, observations=204_800))
-    actions = [{"arm": "full", "target": 0.12, "seed": 0, "controlled": 0.12, "squashed": 0.08, "ratio": 2 / 3}]
+    write_training(root / "all", noisy(Run("complete", 0.12, 0), 60, observations=204_800))
+    actions = [{"arm": "complete", "target": 0.12, "seed": 0, "controlled": 0.12, "squashed": 0.08, "ratio": 2 / 3}]
     (root / "seed-0" / "actions.json").write_text(json.dumps(actions))
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
     found = known(outcome.numbers)
@@ -77,16 +77,16 @@ def test_the_committed_study(cells: Cells) -> None:
     def mean(arm: str, key: str, value: Any) -> list[float]:
         return [float(np.mean([value(window(Run(arm, t, s), key), t) for s in range(3)])) for t in (0.12, 0.14, 0.15)]
 
-    for arm, name in (("full", "full"), ("bernoulli:0.1", "bernoulli"), ("agents:4", "agents")):
+    for arm, name in (("complete", "full"), ("bernoulli:0.1", "bernoulli"), ("agents:4", "agents")):
         tracking = mean(arm, "applied", lambda values, t: np.abs(values / t - 1).mean())
         audits = mean(arm, "audit", lambda values, t: abs(values.mean() / t - 1))
         assert found[f"largest_tracking_error_{name}"].value == pytest.approx(max(tracking))
         assert found[f"largest_audit_error_{name}"].value == pytest.approx(max(audits))
     rewards = {(arm, t): mean(arm, "reward", lambda v, _: v.mean())[i]
-               for arm in ("full", "bernoulli:0.1") for i, t in enumerate((0.12, 0.14, 0.15))}  # fmt: skip
-    assert found["reward_full_014"].value == pytest.approx(rewards["full", 0.14])
+               for arm in ("complete", "bernoulli:0.1") for i, t in enumerate((0.12, 0.14, 0.15))}  # fmt: skip
+    assert found["reward_full_014"].value == pytest.approx(rewards["complete", 0.14])
     cells_apart = [
-        window(Run("bernoulli:0.1", t, s), "reward").mean() - window(Run("full", t, s), "reward").mean()
+        window(Run("bernoulli:0.1", t, s), "reward").mean() - window(Run("complete", t, s), "reward").mean()
         for t in (0.12, 0.14, 0.15)
         for s in range(3)
     ]
@@ -97,11 +97,11 @@ def test_the_committed_study(cells: Cells) -> None:
     assert found["sign_test_p"].value == pytest.approx(stats.binomtest(ahead, 9).pvalue)
     spreads = [
         np.var([window(Run(arm, t, s), "reward").mean() for s in range(3)], ddof=1)
-        for arm in ("full", "bernoulli:0.1")
+        for arm in ("complete", "bernoulli:0.1")
         for t in (0.12, 0.14, 0.15)
     ]
     assert found["difference_over_seed_sd"].value == pytest.approx(abs(pair.value) / np.sqrt(np.mean(spreads)))
-    gaps = [abs(rewards["bernoulli:0.1", t] / rewards["full", t] - 1) for t in (0.12, 0.14, 0.15)]
+    gaps = [abs(rewards["bernoulli:0.1", t] / rewards["complete", t] - 1) for t in (0.12, 0.14, 0.15)]
     assert found["largest_reward_gap"].value == pytest.approx(max(gaps))
     assert found["fused_metric_speedup"].value == pytest.approx(3)
     assert found["environment_over_controlled"].value == pytest.approx(2 / 3)
@@ -159,7 +159,7 @@ def test_a_stopped_study_goes_on(cells: Cells) -> None:
 
 def test_smaller_scales_have_the_third_arm() -> None:
     tasks: list[ControlTask] = [SIZES[scale].task for scale in (Scale.SMOKE, Scale.LAPTOP)]
-    assert all(task.estimators == ("full", "bernoulli:0.1", "agents:4") for task in [*tasks, PAPER])
+    assert all(task.estimators == ("complete", "bernoulli:0.1", "agents:4") for task in [*tasks, PAPER])
     assert (len(PAPER.runs()), PAPER.settings.optimiser_steps, PAPER.settings.frames) == (27, 135, 12_000)
 
 

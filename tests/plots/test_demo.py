@@ -15,7 +15,7 @@ from graphsnd.plots.network import graph_figure
 def _all(study: Study) -> dict[str, Callable[[], Any]]:
     team, n = study.team.behavior, study.team.behavior.agents
     every, sparse = (
-        plots.pair_distances(team, graph, None, gs.measure(team, graph))
+        plots.pair_distances(team, graph, None, gs.measure(team, design=graph))
         for graph in (gs.graphs.complete(n), gs.graphs.uniform(n, 40))
     )
     return {

@@ -12,7 +12,7 @@ from graphsnd.plots.tree import cluster
 
 
 def _pairs(graph: gs.Graph, team: gs.Behavior) -> plots.PairDistances:
-    return plots.pair_distances(team, graph, None, gs.measure(team, graph))
+    return plots.pair_distances(team, graph, None, gs.measure(team, design=graph))
 
 
 @pytest.mark.parametrize("n", [2, 600])

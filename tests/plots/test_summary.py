@@ -9,7 +9,7 @@ TEAM = gs.Deterministic(torch.randn(40, 10, 2, generator=torch.Generator().manua
 
 
 def _facts(graph: gs.Graph | None, team: gs.Behavior = TEAM) -> dict[str, str]:
-    return dict(summarise(gs.measure(team, graph), "spec", 0.5))
+    return dict(summarise(gs.measure(team, design=graph)))
 
 
 def test_a_sample_has_both_intervals_and_both_errors() -> None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphsnd.cli.files import read_team
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_choice
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from graphsnd.estimation.advice.verdict import Advice, Goal
+    from graphsnd.estimation import Advice
 
 GOALS = "[cyan]global[/cyan] (SND itself), [cyan]local[/cyan] (among neighbours), [cyan]proxy[/cyan] (inside training)."
 
@@ -47,9 +47,11 @@ def advise(
     Nothing is measured, unless a FILE is given: then a few pairs at a few observations replace the assumptions about
     how much the distances vary.
     """
-    from graphsnd.estimation.advice.advise import advise as ask
+    from graphsnd.estimation import advise as ask
+    from graphsnd.estimation.advising import GOALS as KNOWN
 
-    pilot = None if file is None else read_team(file).behavior
+    check_choice("--goal", goal.strip().lower(), KNOWN)
+    pilot = None if file is None else read_team(file).evaluate()
     agents = agents if agents is not None or pilot is None else pilot.agents
     observations = observations if observations is not None or pilot is None else pilot.observations
     for option, given in (("--agents", agents), ("--observations", observations)):
@@ -57,10 +59,10 @@ def advise(
             raise InputError(option, "or a FILE", "neither", f"Write {option} 100, or --file team.npz.")
     assert agents is not None  # both have just been checked
     assert observations is not None
-    found = ask(
+    advice = ask(
         agents,
         observations,
-        _goal(goal),
+        goal.strip().lower(),
         rel_tol=rel_tol,
         confidence=confidence,
         same_pairs=same_pairs,
@@ -72,33 +74,24 @@ def advise(
         pilot=pilot,
     )
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), allow_nan=False))
+        typer.echo(json.dumps(advice.to_dict(), allow_nan=False))
         return
-    _show(found, agents, observations, rel_tol)
+    _show(advice, agents, observations, rel_tol)
 
 
-def _goal(text: str) -> Goal:
-    from graphsnd.estimation.advice.verdict import Goal
-
-    try:
-        return Goal(text.strip().lower())
-    except ValueError:
-        raise InputError("--goal", f"to be one of {', '.join(g.value for g in Goal)}", repr(text)) from None
-
-
-def _show(found: Advice, agents: int, observations: int, rel_tol: float) -> None:
+def _show(advice: Advice, agents: int, observations: int, rel_tol: float) -> None:
     from rich.console import Console
     from rich.text import Text
 
     console = Console()
-    head = f"{agents:,} agents, {observations:,} observations, goal {found.goal.value}"
-    console.print(Text(f"\n{head}" + ("" if found.goal.value == "local" else f" within ±{rel_tol:.3g} x SND")))
-    console.print(_table(found))
-    lines = [("use", f"{found.design_name}: {found.guarantee}"), ("run", found.call)]
-    lines += [("because", reason) for reason in found.reasons]
-    lines += [("assuming that", assumption) for assumption in found.assumptions]
+    head = f"{agents:,} agents, {observations:,} observations, goal {advice.goal}"
+    console.print(Text(f"\n{head}" + ("" if advice.goal == "local" else f" within ±{rel_tol:.3g} x SND")))
+    console.print(_table(advice))
+    lines = [("use", f"{advice.recommended.name}: {advice.guarantee}"), ("run", advice.call)]
+    lines += [("because", reason) for reason in advice.reasons]
+    lines += [("assuming that", assumption) for assumption in advice.assumptions]
     console.print(_lines(lines))
-    console.print(_lines([(f"not {one.name}", one.why) for one in found.rejected]))
+    console.print(_lines([(f"not {one.name}", one.why) for one in advice.rejected]))
 
 
 def _lines(rows: list[tuple[str, str]]) -> Table:
@@ -115,17 +108,17 @@ def _lines(rows: list[tuple[str, str]]) -> Table:
     return table
 
 
-def _table(found: Advice) -> Table:
+def _table(advice: Advice) -> Table:
     """All options, the recommended one first and marked."""
-    from graphsnd.estimation.advice.verdict import percent
+    from graphsnd.estimation.advice import percent
     from graphsnd.plots.formatting import format_count
     from graphsnd.plots.tables import table
 
-    policies = any(one.cost.evaluations for one in (found.recommended, *found.rejected))
+    policies = any(one.cost.evaluations for one in (advice.recommended, *advice.rejected))
     costs = ("distances", *(["policies"] if policies else []), "work", "guaranteed", "typical")
     caption = "work: multiply-adds of the sweep over all pairs that take as long"
     made = table(("", "what to measure", *costs), align="<<>", caption=caption)
-    for at, one in enumerate((found.recommended, *found.rejected)):
+    for at, one in enumerate((advice.recommended, *advice.rejected)):
         cost = one.cost
         counts = (cost.distances, *([cost.evaluations] if policies else []), cost.work)
         cells = [format_count(count) for count in counts]

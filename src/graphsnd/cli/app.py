@@ -34,10 +34,10 @@ pairs of agents, or over the edges of a graph (Graph-SND).
 [cyan]graphsnd measure team.npz[/cyan]
   SND over all pairs. The file holds loc and scale, or probs, or actions ...
 
-[cyan]graphsnd measure team.npz --graph uniform:500 --json[/cyan]
+[cyan]graphsnd measure team.npz --design uniform:500 --json[/cyan]
   Estimate SND from 500 random pairs, with its interval, for scripts.
 
-[cyan]graphsnd measure team.npz --graph knn:5 --html team.html[/cyan]
+[cyan]graphsnd measure team.npz --design knn:5 --html team.html[/cyan]
   Diversity among neighbours, with a page to share: a local measure, not SND.
 
 [bold]A file to start with[/bold]

@@ -35,7 +35,8 @@ def control(
         str | None, typer.Option(metavar="0.1,...", help="Diversities to hold, and: unconstrained, homogeneous.")
     ] = None,
     estimators: Annotated[
-        str | None, typer.Option(metavar="full,...", help="Also bernoulli:0.1, regular:4, knn:3, matching, agents:4.")
+        str | None,
+        typer.Option(metavar="complete,...", help="Also bernoulli:0.1, regular:4, knn:3, matching, agents:4."),
     ] = None,
     seeds: Annotated[str | None, typer.Option(metavar="0,1,2", help="Runs of each arm.")] = None,
     iterations: Annotated[int | None, typer.Option(help="Rollouts, each followed by an update.")] = None,
@@ -56,7 +57,7 @@ def control(
     about.json and a checkpoint. Ctrl-C stops after the iteration that is running and saves; --resume goes on from
     there.
 
-    [cyan]graphsnd control --engine benchmarl task=vmas/dispersion model.target=0.1 model.estimator=bernoulli:0.1[/cyan]
+    [cyan]graphsnd control --engine benchmarl task=vmas/dispersion model.target=0.1 model.design=bernoulli:0.1[/cyan]
     runs the same controller inside BenchMARL, with its algorithms, tasks and options.
     """
     if engine == "benchmarl":
@@ -115,7 +116,7 @@ def _task(
     task = ControlTask(
         agents=10 if agents is None else agents,
         targets=_targets(targets or "0.1"),
-        estimators=tuple(part.strip() for part in (estimators or "full").split(",")),
+        estimators=tuple(part.strip() for part in (estimators or "complete").split(",")),
         seeds=parse_seeds(seeds),
         world=world,
         options=(dict(DISPERSION) if world == "dispersion" else {}) | options,

@@ -17,6 +17,8 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, MultivariateGaussian
 from graphsnd.errors import InputError
+from graphsnd.teams import Team
+from graphsnd.teams.files import DESCRIPTION, OBSERVATIONS
 
 # The keys of every family; a file must hold exactly one of these sets.
 FAMILIES: dict[tuple[str, ...], Callable[..., Behavior]] = {
@@ -35,35 +37,53 @@ FORMS = "loc + scale, loc + covariance, probs, logits (+ mask), or actions"
 
 @dataclass(frozen=True, eq=False)
 class TeamFile:
-    """What a file holds."""
+    """What a file or a folder holds."""
 
-    behavior: Behavior
-    positions: Tensor | None  # [agents, f], where the agents are
-    clusters: Tensor | None  # [observations], episode or environment of each
+    team: Behavior | Team
+    observations: Tensor | None = None  # [..., features], for policies
+    positions: Tensor | None = None  # [agents, d], where the agents are
+    clusters: Tensor | None = None  # [observations], episode or environment of each
 
-    def evaluated(self) -> Behavior:
-        """The behaviour."""
-        return self.behavior
+    @torch.no_grad()
+    def evaluate(self) -> Behavior:
+        """Return the behaviour of all agents on all observations."""
+        if isinstance(self.team, Behavior):
+            return self.team
+        assert self.observations is not None  # read_team reads them with the policies
+        return self.team.evaluate(self.observations)
 
 
-def read_team(path: Path) -> TeamFile:
-    """Read a behaviour, and the agents' positions and the observations' clusters where there are any.
+def read_team(path: Path, observations: Path | None = None) -> TeamFile:
+    """Read a behaviour or a saved team, and positions and clusters where there are any.
 
     Args:
-        path: A ``.npz``, ``.safetensors`` or ``.pt`` file of named tensors. Other keys are ignored.
+        path: A ``.npz``, ``.safetensors`` or ``.pt`` file of named tensors, of which other keys are ignored; or the
+            folder of a saved team.
+        observations: A file with the key ``observations``, for a saved team unless it lies beside it.
 
     Raises:
         InputError: For a file that is missing, unreadable, pickled, or does not hold exactly one behaviour.
     """
+    if path.is_dir():
+        return _read_policies(path, observations)
+    if observations is not None:
+        raise InputError("--observations", "with the folder of a saved team", f"{path.name!r}, a file")
     return _team(_tensors(path))
 
 
-def read_observations(path: Path) -> tuple[Tensor, Tensor | None]:
-    """Read ``observations`` ``[..., features]``, and their ``clusters`` where there are any."""
+def _read_policies(folder: Path, observations: Path | None) -> TeamFile:
+    if not (folder / DESCRIPTION).is_file():
+        inside = sorted(path.parent for path in folder.glob(f"*/{DESCRIPTION}"))
+        fix = f"Name one of its teams: {', '.join(map(str, inside[:3]))}." if inside else ""
+        raise InputError("FILE", f"to be a file, or a folder with {DESCRIPTION}", repr(str(folder)), fix)
+    path = observations or folder / OBSERVATIONS
+    if observations is None and not path.is_file():
+        raise InputError("--observations", "with the folder of a saved team", "no such option")
     tensors = _tensors(path)
     if "observations" not in tensors:
         raise InputError("--observations", "to be a file with the key `observations`", f"{path.name!r} without it")
-    return tensors["observations"], tensors.get("clusters")
+    optional = {key: tensors.get(key) for key in ("positions", "clusters")}
+    return TeamFile(Team.load(folder), tensors["observations"], **optional)
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:
@@ -91,7 +111,8 @@ def _team(tensors: dict[str, Tensor]) -> TeamFile:
         if keys != ("logits",):
             raise InputError("mask", "only together with `logits`", f"{' + '.join(keys)} and mask")
         arguments["mask"] = tensors["mask"]
-    return TeamFile(FAMILIES[keys](**arguments), tensors.get("positions"), tensors.get("clusters"))
+    optional = {key: tensors.get(key) for key in ("positions", "clusters")}
+    return TeamFile(FAMILIES[keys](**arguments), **optional)
 
 
 def _npz(path: Path) -> dict[str, Tensor]:

@@ -4,52 +4,43 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Annotated, Any
 
 import torch
 import typer
-from torch import Tensor
 
 import graphsnd
-from graphsnd.behavior import Behavior, Distance
-from graphsnd.cli.designs import FORMS as DESIGNS
-from graphsnd.cli.designs import parse_budget, parse_design
-from graphsnd.cli.files import TeamFile, read_observations, read_team
+from graphsnd import designs
+from graphsnd.behavior import DISTANCES, Distance
+from graphsnd.cli.files import TeamFile, read_team
 from graphsnd.cli.progress import NEWS, steps
-from graphsnd.cli.specs import FORMS, parse_distance, parse_graph
+from graphsnd.designs import Design, GraphDesign
 from graphsnd.errors import InputError
-from graphsnd.estimation import Budget, Design, Estimate
-from graphsnd.teams import Team
-from graphsnd.teams.files import DESCRIPTION as TEAM
-from graphsnd.teams.files import OBSERVATIONS
+from graphsnd.estimation import Budget, Estimate
 
-GRAPH_HELP = "Which pairs count: " + ", ".join(f"[cyan]{f.example}[/cyan] ({f.meaning})" for f in FORMS.values())
-DESIGN_HELP = (
-    "Which pairs to draw for each observation: "
-    + ", ".join(f"[cyan]{form.example}[/cyan] ({form.meaning})" for form in DESIGNS.values())
-    + "; [cyan]@1000[/cyan] behind one of the first five: at 1000 random observations"
-)
-BUDGET_HELP = "At most [cyan]1e6[/cyan] distances, [cyan]1e6e[/cyan] policy evaluations or [cyan]5s[/cyan]."
+DESIGN_HELP = f"Which pairs to measure; all of them by default. One of {designs.describe_forms()}."
+BUDGET_HELP = "Spend at most [cyan]1e6[/cyan] distances, [cyan]1e6e[/cyan] policy evaluations or [cyan]5s[/cyan]."
 DISTANCE_HELP = (
     "[cyan]wasserstein[/cyan] (default for continuous actions), [cyan]total-variation[/cyan] (default for discrete "
     "ones), [cyan]hellinger[/cyan] or [cyan]jensen-shannon[/cyan]."
 )
+WEIGHTING_HELP = "Of a random graph's edges: [cyan]normalised[/cyan] (their mean) or [cyan]horvitz-thompson[/cyan]."
 
 
 def measure(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A .npz, .safetensors or .pt file of named tensors, or a saved team.")
     ],
-    distance: Annotated[str | None, typer.Option(metavar="NAME", help=DISTANCE_HELP)] = None,
-    graph: Annotated[str | None, typer.Option(metavar="SPEC", help=GRAPH_HELP + ".")] = None,
-    design: Annotated[str | None, typer.Option(metavar="SPEC", help=DESIGN_HELP + ".")] = None,
-    tol: Annotated[float | None, typer.Option(help="Stop when the interval is this narrow, half-width.")] = None,
+    design: Annotated[str | None, typer.Option(metavar="SPEC", help=DESIGN_HELP)] = None,
+    tol: Annotated[float | None, typer.Option(help="Stop when the half-width of the interval is this small.")] = None,
     rel_tol: Annotated[float | None, typer.Option(help="The same, relative to SND: 0.01 is 1%.")] = None,
     budget: Annotated[str | None, typer.Option(metavar="AMOUNT", help=BUDGET_HELP)] = None,
+    distance: Annotated[str | None, typer.Option(metavar="NAME", help=DISTANCE_HELP)] = None,
+    weighting: Annotated[str, typer.Option(metavar="NAME", help=WEIGHTING_HELP)] = "normalised",
+    max_observations: Annotated[
+        int | None, typer.Option(help="Draw at most this many of the observations at random.")
+    ] = None,
     observations: Annotated[
         Path | None,
         typer.Option(
@@ -57,7 +48,7 @@ def measure(
             help="For a saved team, unless they lie beside it: a file with the key [cyan]observations[/cyan].",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
     confidence: Annotated[float, typer.Option(help="Coverage of the interval, in (0, 1).")] = 0.95,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     html: Annotated[Path | None, typer.Option(metavar="PATH", help="Write one self-contained page.")] = None,
@@ -69,21 +60,19 @@ def measure(
     actions[/bold] under these names: [cyan]loc[/cyan] and [cyan]scale[/cyan] (diagonal Gaussian), [cyan]loc[/cyan] and
     [cyan]covariance[/cyan] (full Gaussian), [cyan]probs[/cyan] or [cyan]logits[/cyan] with an optional
     [cyan]mask[/cyan] (discrete), or [cyan]actions[/cyan] (deterministic). An optional [cyan]positions[/cyan], agents x
-    features, is for knn and radius; an optional [cyan]clusters[/cyan], an integer for every observation, tells which
+    features, is for knn and radius; an optional [cyan]clusters[/cyan], an integer for each observation, tells which
     belong to one episode. Pickled objects are never loaded.
 
     Or it is the folder of a saved team; then [cyan]--observations[/cyan] says what to show it, and only the policies
     that the design asks for are evaluated.
 
-    A sampled graph (bernoulli, uniform, regular) estimates SND, and the interval covers SND. A spatial graph (knn,
-    radius) defines a local measure, which is exact and is not an estimate of SND. With [cyan]--tol[/cyan],
-    [cyan]--rel-tol[/cyan], [cyan]--budget[/cyan] or [cyan]--design[/cyan], pairs are drawn anew for every observation,
-    until the interval is narrow enough or the budget is spent.
+    Random designs estimate SND, and the interval covers SND. [cyan]knn[/cyan] and [cyan]radius[/cyan] define a local
+    measure, which is exact and is not an estimate of SND. With [cyan]--tol[/cyan], [cyan]--rel-tol[/cyan] or
+    [cyan]--budget[/cyan], observations and pairs are drawn until the interval is narrow enough or the budget is spent.
     """
-    request = _Request(parse_design(design), tol, rel_tol, parse_budget(budget), seed, confidence)
-    if graph is not None and request.budgeted:
-        raise InputError("--graph", "without --design, --tol, --rel-tol and --budget", "both", "Use --design.")
-    spec, chosen = parse_graph(graph or "complete"), parse_distance(distance)
+    chosen = None if design is None else designs.parse(design, "--design")
+    limit = None if budget is None else Budget.parse(budget, "--budget")
+    metric = parse_distance(distance)
     if not 0 < confidence < 1:
         raise InputError("--confidence", "in (0, 1)", confidence, "Write 0.95 for 95%.")
     for option, path in (("--html", html), ("--png", png)):
@@ -92,115 +81,88 @@ def measure(
     pictures = html is not None or png is not None
     with steps(4 if pictures else 2) as step:
         step("reading")
-        source = _read(file, observations)
+        source = read_team(file, observations)
+        if chosen is not None and chosen.needs_positions and source.positions is None:
+            fix = "Add the key with shape (agents, d), or use a design that needs none, such as regular:8."
+            raise InputError("positions", f"in the file for {chosen}", "no such key", fix)
         step("measuring")
-        begin = perf_counter()
-        built = None
-        if request.budgeted or isinstance(source, _Policies):
-            if graph is not None:
-                raise InputError("--graph", "with a file of behaviour", "a saved team", "Use --design.")
-            estimate = request.run(source, chosen, lambda e: step(_progress(e)))
-            text = design or "chosen"
-        else:
-            built = spec.build(source.behavior.agents, source.positions, seed)
-            groups = source.clusters
-            estimate = graphsnd.measure(source.behavior, built, distance=chosen, confidence=confidence, clusters=groups)
-            text = spec.text
-        seconds = perf_counter() - begin
-        if pictures:
-            step("looking at the pairs again")
-            from graphsnd import plots
-
-            lines = plots.summarise(estimate, text, seconds)
-            pairs = plots.pair_distances(source.evaluated(), built, chosen, estimate)
-            step("drawing")
-            if png is not None:
-                plots.save_png(plots.measurement_figure(pairs), png)
-            if html is not None:
-                what = {"graph": graph, "design": design, "tol": tol, "rel_tol": rel_tol, "budget": budget}
-                rest = {"distance": distance, "observations": observations, "seed": seed, "confidence": confidence}
-                command = _command(file, **what, **rest)
-                page = plots.measurement_page(pairs, lines, source=file.name, command=command, seed=seed)
-                html.write_text(page, encoding="utf-8")
-    if as_json:
-        extra: dict[str, Any] = {"graph": text, "seed": seed, "seconds": seconds, "version": graphsnd.__version__}
-        typer.echo(json.dumps({**estimate.to_dict(), **extra}, allow_nan=False))
-        return
-    _show(file, estimate, text, seconds, [path for path in (html, png) if path is not None])
-
-
-@dataclass(frozen=True, eq=False)
-class _Policies:
-    """A saved team and what to show it."""
-
-    team: Team
-    observations: Tensor
-    clusters: Tensor | None
-
-    def evaluated(self) -> Behavior:
-        """Everybody on everything, for pictures."""
-        with torch.no_grad():
-            return self.team.evaluate(self.observations)
-
-
-@dataclass(frozen=True)
-class _Request:
-    """What was asked of :func:`graphsnd.estimate`."""
-
-    design: Design | None
-    tol: float | None
-    rel_tol: float | None
-    budget: Budget | None
-    seed: int
-    confidence: float
-
-    @property
-    def budgeted(self) -> bool:
-        """Whether anything was."""
-        return any(asked is not None for asked in (self.design, self.tol, self.rel_tol, self.budget))
-
-    def run(
-        self, source: TeamFile | _Policies, distance: Distance | None, callback: Callable[[Estimate], None]
-    ) -> Estimate:
-        """Answer it."""
-        team = source.team if isinstance(source, _Policies) else source.behavior
-        return graphsnd.estimate(
-            team,
-            source.observations if isinstance(source, _Policies) else None,
-            design=self.design,
-            distance=distance,
-            tol=self.tol,
-            rel_tol=self.rel_tol,
-            confidence=self.confidence,
-            budget=self.budget,
+        estimate = graphsnd.measure(
+            source.team,
+            source.observations,
+            design=chosen,
+            tol=tol,
+            rel_tol=rel_tol,
+            budget=limit,
+            confidence=confidence,
+            distance=metric,
+            positions=source.positions,
+            weighting=weighting,
+            max_observations=max_observations,
             clusters=source.clusters,
-            seed=self.seed,
-            callback=callback,
+            seed=seed,
+            callback=lambda e: step(_progress(e)),
         )
+        if pictures:
+            step("measuring the pairs again")
+            what = {"design": design, "tol": tol, "rel_tol": rel_tol, "budget": budget, "distance": distance}
+            rest = {"max_observations": max_observations, "observations": observations}
+            what |= {"weighting": weighting} if weighting != "normalised" else {}
+            command = _command(file, **what, **rest, seed=seed, confidence=confidence)
+            _draw(source, chosen, metric, estimate, seed, html, png, command)
+    if as_json:
+        typer.echo(json.dumps({**estimate.to_dict(), "seed": seed, "version": graphsnd.__version__}, allow_nan=False))
+        return
+    _show(file, estimate, [path for path in (html, png) if path is not None])
 
 
-def _read(file: Path, observations: Path | None) -> TeamFile | _Policies:
-    if not file.is_dir():
-        if observations is not None:
-            raise InputError("--observations", "with the folder of a saved team", f"{file.name!r}, a file")
-        return read_team(file)
-    if not (file / TEAM).is_file():
-        inside = sorted(path.parent for path in file.glob(f"*/{TEAM}"))
-        fix = f"Name one of its teams: {', '.join(map(str, inside[:3]))}." if inside else ""
-        raise InputError("FILE", f"to be a file, or a folder with {TEAM}", repr(str(file)), fix)
-    beside = file / OBSERVATIONS
-    if observations is None and not beside.is_file():
-        raise InputError("--observations", "with the folder of a saved team", "no such option")
-    return _Policies(Team.load(file), *read_observations(beside if observations is None else observations))
+def parse_distance(text: str | None) -> Distance | None:
+    """Return the distance of a name; None stays None, the default of the behaviour.
+
+    Raises:
+        InputError: With all names, for anything else.
+
+    Example:
+        >>> parse_distance("hellinger")
+        Hellinger()
+    """
+    if text is None:
+        return None
+    if text.lower() not in DISTANCES:
+        raise InputError("--distance", f"to be one of {', '.join(DISTANCES)}", repr(text))
+    return DISTANCES[text.lower()]
 
 
 def _progress(estimate: Estimate) -> str:
-    """How far the interval has closed."""
+    """Return how far the interval has closed."""
     low, high = estimate.interval
     return f"{NEWS}SND {estimate.value:.5g} in [{low:.5g}, {high:.5g}] after {estimate.distances:,} distances"
 
 
-def _show(file: Path, estimate: graphsnd.Estimate, graph: str, seconds: float, written: list[Path]) -> None:
+def _draw(
+    source: TeamFile,
+    design: Design | None,
+    distance: Distance | None,
+    estimate: Estimate,
+    seed: int,
+    html: Path | None,
+    png: Path | None,
+    command: str,
+) -> None:
+    from graphsnd import plots
+
+    graph = None
+    if isinstance(design, GraphDesign):  # the same draw again
+        graph = design.draw(estimate.agents, torch.Generator().manual_seed(seed), source.positions)
+    pairs = plots.pair_distances(source.evaluate(), graph, distance, estimate)
+    if png is not None:
+        plots.save_png(plots.measurement_figure(pairs), png)
+    if html is not None:
+        name = shlex.split(command)[2]
+        page = plots.measurement_page(pairs, plots.summarise(estimate), source=name, command=command, seed=seed)
+        html.write_text(page, encoding="utf-8")
+
+
+def _show(file: Path, estimate: Estimate, written: list[Path]) -> None:
     from rich.console import Console
     from rich.markup import escape
 
@@ -209,13 +171,13 @@ def _show(file: Path, estimate: graphsnd.Estimate, graph: str, seconds: float, w
 
     console = Console()
     console.print(f"\n[bold]{escape(file.name)}[/bold]", highlight=False)
-    console.print(lines_table(summarise(estimate, graph, seconds)))
+    console.print(lines_table(summarise(estimate)))
     for path in written:
         console.print(f"wrote {escape(str(path))}", highlight=False)
 
 
-def _command(file: Path, **options: object) -> str:
-    """The command without folders: enough to repeat the measurement, nothing about the machine."""
+def _command(file: Path, **options: Any) -> str:
+    """Return the command without folders: enough to repeat the measurement, nothing about the machine."""
     words = ["graphsnd", "measure", file.name]
     for name, value in options.items():
         if value is not None:

@@ -30,8 +30,8 @@ def command(task: Task | ControlTask) -> str:
         >>> command(Task("navigation", 4, {"collisions": False}, (0, 1), Settings(iterations=9)))
         'graphsnd train navigation --preset none --agents 4 --seeds 0,1 --set iterations=9 --set world.collisions=false'
         >>> from graphsnd.training.dico import ControlTask
-        >>> command(ControlTask(4, (0.1, "unconstrained"), ("full", "matching"), options={"food_radius": 0.1}))
-        'graphsnd control dispersion --agents 4 --targets 0.1,unconstrained --estimators full,matching --seeds 0 \
+        >>> command(ControlTask(4, (0.1, "unconstrained"), ("complete", "matching"), options={"food_radius": 0.1}))
+        'graphsnd control dispersion --agents 4 --targets 0.1,unconstrained --estimators complete,matching --seeds 0 \
 --set world.food_radius=0.1'
     """
     from graphsnd.training import PRESETS

@@ -1,18 +1,17 @@
-"""8 STEER IT: hold the diversity of a team at a level while it learns, whatever trains it (DiCo).
+"""10 STEER IT: hold the diversity of a team at a level while it learns, whatever trains it (DiCo).
 
 A policy is what all agents share plus what is an agent's own, times one number (:class:`ControlledPolicy`). A
-:class:`Controller` chooses that number from measurements (:class:`Estimator`): ``scale, state, status =
-controller.step(measured, state)``. :func:`audit` measures what came of it, over all pairs, and is never fed back.
+:class:`Controller` chooses that number from measurements of the pairs that a design selects
+(:mod:`graphsnd.designs`): ``scale, state, status = controller.step(measured, state)``. :func:`audit` measures what came
+of it, over all pairs, and is never fed back.
 """
 
 from graphsnd.control.audit import audit, audit_error, error_of_mean, mean_error, tracking_error
 from graphsnd.control.controllers import Controller, Homogeneous, Unconstrained
 from graphsnd.control.dico import Bootstrap, DiCo
-from graphsnd.control.estimators import Estimator, FreshGraph, Full, Nearest, PerObservation
 from graphsnd.control.groups import PerGroup
-from graphsnd.control.parse import parse_estimator
+from graphsnd.control.measurement import Measurement, measure_points, measure_selected
 from graphsnd.control.pi import PI
-from graphsnd.control.plan import Measurement, Plan
 from graphsnd.control.policy import ControlledPolicy
 from graphsnd.control.schedule import Ramp, Scheduled
 from graphsnd.control.state import State, Status
@@ -25,15 +24,9 @@ __all__ = [
     "ControlledTeam",
     "Controller",
     "DiCo",
-    "Estimator",
-    "FreshGraph",
-    "Full",
     "Homogeneous",
     "Measurement",
-    "Nearest",
     "PerGroup",
-    "PerObservation",
-    "Plan",
     "Ramp",
     "Scheduled",
     "State",
@@ -43,6 +36,7 @@ __all__ = [
     "audit_error",
     "error_of_mean",
     "mean_error",
-    "parse_estimator",
+    "measure_points",
+    "measure_selected",
     "tracking_error",
 ]

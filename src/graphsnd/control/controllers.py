@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Points
-from graphsnd.control.estimators import Estimator, Full
-from graphsnd.control.plan import Measurement
+from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.control.state import State, Status
+from graphsnd.designs import Complete, Design
 from graphsnd.errors import InputError, shape_of
 
 Measured = Tensor | Points | Measurement
@@ -43,7 +43,7 @@ class Controller(Protocol):
             measured: A diversity ``[]`` or ``[runs]``, a :class:`~graphsnd.control.Measurement`, or points
                 ``[observations, agents, features]`` (``[runs, ...]`` of the same) to measure.
             state: From :meth:`initial` or the step before.
-            generator: For the estimator's draws, where points are given.
+            generator: For the design's draws, where points are given.
 
         Returns:
             The scale, float64; the next state, without gradient; and what happened.
@@ -55,9 +55,7 @@ class Controller(Protocol):
         ...
 
 
-def read(
-    measured: Measured, state: State, estimator: Estimator, generator: Generators, *, through: bool
-) -> Measurement:
+def read(measured: Measured, state: State, design: Design, generator: Generators, *, through: bool) -> Measurement:
     """A measurement from whatever was given.
 
     Raises:
@@ -67,13 +65,13 @@ def read(
     if isinstance(measured, Measurement):
         found = measured
     elif isinstance(measured, Points):
-        found = estimator.measure(measured.values, generator, norm=measured.norm)
+        found = measure_points(design, measured.values, generator, norm=measured.norm)
     elif not isinstance(measured, Tensor) or measured.dim() == 2:
         expected = "to be [], [runs], or points [observations, agents, features]"
         got = shape_of(measured) if isinstance(measured, Tensor) else type(measured).__name__
         raise InputError("measured", expected, got)
     elif measured.dim() > 2:
-        found = estimator.measure(measured, generator)
+        found = measure_points(design, measured, generator)
     else:
         found = Measurement.given(measured)
     if found.value.dim() > state.estimate.dim():
@@ -87,7 +85,7 @@ def read(
 class Constant:
     """A scale that no measurement changes; they are reported all the same."""
 
-    estimator: Estimator = Full()  # noqa: RUF009
+    design: Design = Complete()  # noqa: RUF009
 
     applied: ClassVar[bool] = False
     through: ClassVar[bool] = False
@@ -99,7 +97,7 @@ class Constant:
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """Report the measurement."""
-        found = read(measured, state, self.estimator, generator, through=False)
+        found = read(measured, state, self.design, generator, through=False)
         raw, valid = found.value, torch.isfinite(found.value)
         after = State(
             torch.where(valid, raw, state.estimate), state.begun | valid, state.integral, state.steps + 1

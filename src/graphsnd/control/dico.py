@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from graphsnd.control.controllers import Generators, Measured, read
-from graphsnd.control.estimators import Estimator, Full
 from graphsnd.control.state import State, Status
+from graphsnd.designs import Complete, Design
 from graphsnd.errors import InputError, number
 
 BOUNDS = (1e-3, 1e3)
@@ -42,7 +42,7 @@ class DiCo:
         tau: Weight of a new measurement, in (0, 1].
         bootstrap: What the first estimate is.
         bounds: Least and largest scale. Where they cut, the status says ``saturated``.
-        estimator: Used where ``step`` is given points.
+        design: Used where ``step`` is given points.
         through: Whether gradients flow through the measurement into the scale, as in the original DiCo. The runs
             behind the paper stopped them, which is the default.
 
@@ -61,7 +61,7 @@ class DiCo:
     tau: float = 0.01
     bootstrap: Bootstrap = Bootstrap.MEASURED
     bounds: tuple[float, float] = BOUNDS
-    estimator: Estimator = Full()  # noqa: RUF009
+    design: Design = Complete()  # noqa: RUF009
     through: bool = False
 
     applied: ClassVar[bool] = False
@@ -78,7 +78,7 @@ class DiCo:
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """Take in the diversity of the unscaled deviations, see :meth:`Controller.step`."""
-        found = read(measured, state, self.estimator, generator, through=self.through)
+        found = read(measured, state, self.design, generator, through=self.through)
         valid = torch.isfinite(found.value)
         # A measurement that is not finite must not stay in the estimate for ever.
         raw = torch.where(valid, found.value, state.estimate)

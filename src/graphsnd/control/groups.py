@@ -12,9 +12,9 @@ from torch import Tensor
 from graphsnd.behavior import Norm, Points
 from graphsnd.control.controllers import Generators, Measured
 from graphsnd.control.dico import BOUNDS, Bootstrap, DiCo
-from graphsnd.control.estimators import Estimator, Full
-from graphsnd.control.plan import Measurement
+from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.control.state import State, Status
+from graphsnd.designs import Complete, Design
 from graphsnd.errors import InputError
 
 
@@ -31,7 +31,7 @@ class PerGroup:
         tau: As for :class:`~graphsnd.control.DiCo`, and so the rest.
         bootstrap: What first estimates are.
         bounds: Least and largest scale.
-        estimator: Used within each group.
+        design: Used within each group.
         through: Whether gradients flow through measurements.
 
     Raises:
@@ -49,7 +49,7 @@ class PerGroup:
     tau: float = 0.01
     bootstrap: Bootstrap = Bootstrap.MEASURED
     bounds: tuple[float, float] = BOUNDS
-    estimator: Estimator = Full()  # noqa: RUF009
+    design: Design = Complete()  # noqa: RUF009
     through: bool = False
 
     applied: ClassVar[bool] = False
@@ -101,7 +101,7 @@ class PerGroup:
         found = []
         for group in self.groups:
             chosen = values.index_select(-2, torch.tensor(list(group), device=values.device))
-            found.append(self.estimator.measure(chosen, generator, norm=norm))
+            found.append(measure_points(self.design, chosen, generator, norm=norm))
         parts = [[getattr(one, name) for one in found] for name in ("value", "pairs", "empty")]
         return Measurement(*(torch.stack(part, -1) for part in parts))
 

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from graphsnd.control.controllers import Generators, Measured, read
 from graphsnd.control.dico import BOUNDS, check_bounds, check_target, initial
-from graphsnd.control.estimators import Estimator, Full
 from graphsnd.control.state import State, Status
+from graphsnd.designs import Complete, Design
 from graphsnd.errors import InputError, number
 
 
@@ -35,7 +35,7 @@ class PI:
         tau: Weight of a new measurement in the smoothed one, in (0, 1].
         bounds: Least and largest scale, both above 0. The integral stays within them, so it does not wind up.
         limit: Largest error that counts, in nats; that of a measurement of 0.
-        estimator: Used where ``step`` is given points, which must be of scaled policies.
+        design: Used where ``step`` is given points, which must be of scaled policies.
 
     Raises:
         InputError: For values out of range.
@@ -55,7 +55,7 @@ class PI:
     tau: float = 1.0
     bounds: tuple[float, float] = BOUNDS
     limit: float = 1.0
-    estimator: Estimator = Full()  # noqa: RUF009
+    design: Design = Complete()  # noqa: RUF009
 
     applied: ClassVar[bool] = True
     through: ClassVar[bool] = False
@@ -77,7 +77,7 @@ class PI:
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """Take in the diversity of the scaled policies, see :meth:`Controller.step`."""
-        found = read(measured, state, self.estimator, generator, through=False)
+        found = read(measured, state, self.design, generator, through=False)
         valid = torch.isfinite(found.value)
         raw = torch.where(valid, found.value, state.estimate)
         smooth = torch.where(state.begun, (1 - self.tau) * state.estimate + self.tau * raw, raw)

@@ -172,7 +172,7 @@ class ControlledPolicy(nn.Module):
         return combine(self.kind, parts[0], own * parts[1])[0]
 
     def team(self, run: int, scale: Tensor | float, *, squashed: bool = False) -> ControlledTeam:
-        """A copy of one run at one scale, to measure with :func:`graphsnd.estimate` and the rest.
+        """A copy of one run at one scale, to measure with :func:`graphsnd.measure` and the rest.
 
         Args:
             run: Which.

@@ -1,4 +1,4 @@
-"""The answer: a number, how sure it is, and what it cost."""
+"""The result of a measurement: a number, how sure it is, and what it cost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Estimate:
     pairs_used: int  # distances measured at each observation
     policy_evaluations: int
     distance: str
-    design: str  # the graph or the design
+    design: str  # as designs.parse reads it, or the family of a graph
     pair_error: float = 0.0  # the part of the standard error that comes from choosing pairs
     population_interval: Interval | None = None  # asymptotic, clustered: covers SND over observations not seen
     observations_total: int = 0  # that were given
@@ -42,6 +42,9 @@ class Estimate:
     looks: int = 1  # how often the data were looked at to decide whether to go on
     seconds: float = 0.0
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
+
+    def __float__(self) -> float:
+        return self.value
 
     @property
     def exact(self) -> bool:

@@ -64,7 +64,7 @@ def run_study(team: ExampleTeam, *, seed: int = 0, step: Callable[[str], None] =
         step(spec)
         begin = perf_counter()
         graph = build(seed)
-        estimate = measure(team.behavior, graph, confidence=CONFIDENCE)
+        estimate = measure(team.behavior, design=graph, confidence=CONFIDENCE)
         seconds = perf_counter() - begin
         again = [_mean(matrix, build(seed + 1 + draw)) for draw in range(REDRAWS if redraw else 0)]
         return GraphResult(spec, graph, estimate, seconds, torch.tensor(again))

@@ -8,14 +8,8 @@ from graphsnd.plots.formatting import format_interval, format_number
 Lines = list[tuple[str, str]]  # names and sentences
 
 
-def summarise(estimate: Estimate, graph: str, seconds: float) -> Lines:
-    """Return everything an :class:`~graphsnd.Estimate` says, as names and sentences.
-
-    Args:
-        estimate: The estimate.
-        graph: The graph or design as the user wrote it.
-        seconds: How long it took.
-    """
+def summarise(estimate: Estimate) -> Lines:
+    """Return everything an :class:`~graphsnd.Estimate` says, as names and sentences."""
     e = estimate
     lines: Lines = [(e.target, format_number(e.value)), *_certainty(e)]
     if e.met is not None:
@@ -31,11 +25,11 @@ def summarise(estimate: Estimate, graph: str, seconds: float) -> Lines:
         ("observations", used if e.observations == e.observations_total else f"{used} of {e.observations_total:,}"),
         ("pairs used", f"{e.pairs_used:,} of {e.pairs_total:,} ({100 * e.pairs_used / e.pairs_total:.3g}%)"),
         ("distance", e.distance),
-        ("graph" if not e.why else "design", graph),
+        ("design", e.design),
     ]
     if e.why:
         lines += [("why", e.why), ("cost", f"{e.distances:,} distances, {e.policy_evaluations:,} policy evaluations")]
-    return [*lines, ("seconds", f"{seconds:.3g}")]
+    return [*lines, ("seconds", f"{e.seconds:.3g}")]
 
 
 def _certainty(e: Estimate) -> Lines:

@@ -23,7 +23,7 @@ def test_targets_choose_the_controller() -> None:
 
 def test_it_is_registered_and_pickled() -> None:
     assert model_config_registry["dico"] is DiCoModelConfig
-    config = DiCoModelConfig(target=0.2, estimator="regular:2")
+    config = DiCoModelConfig(target=0.2, design="regular:2")
     assert pickle.loads(pickle.dumps(config)) == config
 
 
@@ -35,9 +35,7 @@ def test_critics_are_plain() -> None:
     assert any(isinstance(part, torch.nn.ReLU) for part in critic.modules())
 
 
-@pytest.mark.parametrize(
-    "options", [{"bootstrap": "guess"}, {"estimator": "bernoulli"}, {"tau": 0.0}, {"target": -1.0}]
-)
+@pytest.mark.parametrize("options", [{"bootstrap": "guess"}, {"design": "bernoulli"}, {"tau": 0.0}, {"target": -1.0}])
 def test_bad_values_are_named(options) -> None:
     with pytest.raises(InputError, match=next(iter(options))):
         DiCoModelConfig(**{"target": 0.2, **options}).make_controller()

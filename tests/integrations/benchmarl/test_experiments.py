@@ -10,7 +10,7 @@ from benchmarl.experiment import Experiment
 
 from graphsnd.integrations.benchmarl import ActionSpaceLoss, DiCoModelConfig, DiversityLog
 
-MODEL = {"target": 0.1, "estimator": "bernoulli:0.5", "num_cells": (16,)}
+MODEL = {"target": 0.1, "design": "bernoulli:0.5", "num_cells": (16,)}
 
 
 def scalars(folder: Path, name: str) -> list[float]:
@@ -65,11 +65,11 @@ def test_a_checkpoint_is_reloaded_and_goes_on(experiment, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("estimator", ["full", "bernoulli:0.5"])
+@pytest.mark.parametrize("estimator", ["complete", "bernoulli:0.5"])
 def test_four_agents_are_held_at_the_target(estimator: str, experiment) -> None:
     log = DiversityLog()
     # A hundred training forwards in an iteration: with tau 0.01 the estimate would lag one behind.
-    model = DiCoModelConfig(target=0.3, estimator=estimator, tau=0.05, num_cells=(64, 64))
+    model = DiCoModelConfig(target=0.3, design=estimator, tau=0.05, num_cells=(64, 64))
     experiment(
         IppoConfig, model, callbacks=[log], loggers=[], task={"food_radius": 0.08}, max_n_iters=10,
         on_policy_collected_frames_per_batch=3000, on_policy_n_envs_per_worker=30,

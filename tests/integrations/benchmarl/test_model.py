@@ -7,9 +7,9 @@ import torch
 from tensordict import TensorDict
 
 from graphsnd import Deterministic, snd
-from graphsnd.control import PI, DiCo, FreshGraph, Full, PerGroup
+from graphsnd.control import PI, DiCo, PerGroup, measure_points
+from graphsnd.designs import Bernoulli, Complete
 from graphsnd.errors import InputError
-from graphsnd.graphs import bernoulli
 from graphsnd.integrations.benchmarl import DiCoModel
 from tests.integrations.benchmarl.conftest import build
 
@@ -35,13 +35,13 @@ def by_hand(model: DiCoModel, observations: torch.Tensor, pairs) -> float:
 
 
 def test_numbers_are_those_of_the_free_controller(generator) -> None:
-    model, controller = build(target=0.1, tau=0.2), DiCo(0.1, tau=0.2, estimator=Full())
+    model, controller = build(target=0.1, tau=0.2), DiCo(0.1, tau=0.2, design=Complete())
     state = controller.initial()
     for _ in range(5):
         data = batch(generator)
         observations = data["agents", "observation"]
         values = model.network.deviations_at(observations.flatten(0, 1)).detach()
-        scale, state, _ = controller.step(controller.estimator.measure(values, generator), state)
+        scale, state, _ = controller.step(measure_points(controller.design, values, generator), state)
         found = model(data)["agents", "logits"]
         assert float(model.scale) == pytest.approx(float(scale), rel=1e-6)
         assert float(model.estimate) == pytest.approx(float(state.estimate), rel=1e-6)
@@ -69,7 +69,7 @@ def test_a_sparse_graph_is_drawn_afresh_and_again_the_same(generator) -> None:
     data = [batch(generator) for _ in range(4)]
     runs = []
     for seed in (3, 3, 4):
-        model = build(estimator="bernoulli:0.5", tau=1.0, seed=seed)
+        model = build(design="bernoulli:0.5", tau=1.0, seed=seed)
         runs.append([])
         for each in data:
             model(each)
@@ -118,10 +118,10 @@ def test_functional_parameters_write_to_the_same_buffers(generator) -> None:
 
 
 def test_state_dict_goes_round(generator) -> None:
-    model, data = build(estimator="bernoulli:0.3", tau=0.5), [batch(generator) for _ in range(5)]
+    model, data = build(design="bernoulli:0.3", tau=0.5), [batch(generator) for _ in range(5)]
     for each in data[:3]:
         model(each)
-    other = build(estimator="bernoulli:0.3", tau=0.5, seed=99)
+    other = build(design="bernoulli:0.3", tau=0.5, seed=99)
     other.load_state_dict(model.state_dict())
     for each in data[3:]:  # the next graphs too
         assert torch.equal(model(each)["agents", "logits"], other(each)["agents", "logits"])
@@ -132,8 +132,8 @@ def test_state_dict_goes_round(generator) -> None:
 def test_neighbours_need_positions(generator) -> None:
     data = batch(generator)
     with pytest.raises(InputError, match="positions"):
-        build(estimator="knn:1")(data)
-    model = build(estimator="knn:1", positions=2, tau=1.0)
+        build(design="knn:1")(data)
+    model = build(design="knn:1", positions=2, tau=1.0)
     total = 0.0
     for frame in data["agents", "observation"]:  # pairs of this frame, on the observations of this frame
         apart = torch.cdist(frame[:, :2], frame[:, :2]).fill_diagonal_(torch.inf)
@@ -144,7 +144,7 @@ def test_neighbours_need_positions(generator) -> None:
 
 
 def test_agents_that_no_pair_needs_are_not_evaluated(generator, monkeypatch) -> None:
-    model = build(agents=8, estimator="agents:2", tau=0.01)
+    model = build(agents=8, design="agents:2", tau=0.01)
     monkeypatch.setattr(type(model.network.deviations), "of", record := Recorder(model.network.deviations.of))
     model(batch(generator, frames=50, agents=8))
     asked, everybody = 50 * 8 * 2, 50 * 8 * 8
@@ -206,8 +206,7 @@ def test_without_control_and_without_deviations(target, scale, generator) -> Non
 
 
 def test_a_controller_object_replaces_the_fields(generator) -> None:
-    estimator = FreshGraph(lambda n, g: bernoulli(n, 1.0, seed=g))
-    model = build(target=None, controller=DiCo(0.4, tau=1.0, estimator=estimator))
+    model = build(target=None, controller=DiCo(0.4, tau=1.0, design=Bernoulli(1.0)))
     full = build(target=0.4, tau=1.0)
     data = batch(generator)
     model(data)
@@ -217,7 +216,7 @@ def test_a_controller_object_replaces_the_fields(generator) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"observations": 20}, *({"estimator": text} for text in ("bernoulli:0.5", "matching", "agents:2"))],
+    [{"observations": 20}, *({"design": text} for text in ("bernoulli:0.5", "matching", "agents:2"))],
     ids=lambda options: "-".join(map(str, options.values())),
 )
 def test_cheaper_measurements_agree_on_average(options, generator) -> None:
@@ -280,5 +279,5 @@ def test_what_is_refused() -> None:
         build(spec={"high": torch.tensor([[1.0], [1.0], [1.0], [2.0]])})
     with pytest.raises(InputError, match="features"):
         build(outputs=3)
-    with pytest.raises(InputError, match="estimator"):
-        build(estimator="bernouli:0.1")
+    with pytest.raises(InputError, match="design"):
+        build(design="bernouli:0.1")

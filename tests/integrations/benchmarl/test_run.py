@@ -24,7 +24,7 @@ def _elsewhere(tmp_path: Path, monkeypatch) -> None:
 def test_a_multirun_writes_one_folder_each(tmp_path: Path) -> None:
     argv = sys.argv
     # A colon followed by a number must come through Hydra's grammar as text.
-    main(["-m", "task=vmas/dispersion", "model.target=0.1,null", "model.estimator=bernoulli:0.1", *SMALL])
+    main(["-m", "task=vmas/dispersion", "model.target=0.1,null", "model.design=bernoulli:0.1", *SMALL])
     assert sys.argv is argv
     audits = sorted(tmp_path.glob("multirun/*/*/*/**/diversity_agents_audit.csv"))
     assert len(audits) == 2
@@ -49,7 +49,7 @@ def test_configurations_are_composed_without_running(capsys) -> None:
     ("argv", "match"),
     [
         ([], "model.target"),
-        (["model.target=0.1", "model.estimator=bernouli:0.1"], "bernoulli:0.1"),
+        (["model.target=0.1", "model.design=bernouli:0.1"], "bernoulli:0.1"),
         (["model=layers/mlp"], "DiCoModelConfig"),
     ],
 )

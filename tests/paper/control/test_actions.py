@@ -16,14 +16,14 @@ TINY = ControlSettings(
 
 
 def test_actions_are_less_diverse_than_their_means(tmp_path: Path) -> None:
-    task = ControlTask(4, (0.1, "unconstrained"), ("full",), settings=TINY)
+    task = ControlTask(4, (0.1, "unconstrained"), ("complete",), settings=TINY)
     control(task, tmp_path)
     before = (tmp_path / CHECKPOINT).read_bytes()
     assert read_actions(tmp_path) == []
     actions = write_actions(tmp_path)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
     assert read_actions(tmp_path) == actions
-    assert [(entry.arm, entry.target) for entry in actions] == [("full", 0.1), ("unconstrained", None)]
+    assert [(entry.arm, entry.target) for entry in actions] == [("complete", 0.1), ("unconstrained", None)]
     assert all(0 < entry.ratio < 1 for entry in actions)
 
 

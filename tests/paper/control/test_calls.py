@@ -29,7 +29,7 @@ def test_the_same_graphs_are_drawn_as_in_training(monkeypatch: pytest.MonkeyPatc
         counts.append(graph.m)
         return graph
 
-    monkeypatch.setattr("graphsnd.control.estimators.graphs.bernoulli", spy)
+    monkeypatch.setattr("graphsnd.designs.drawn.graphs.bernoulli", spy)
     trainer = ControlTrainer(ControlTask(12, (0.1,), ("bernoulli:0.1",), (5,), settings=TINY))
     for _ in range(2):
         trainer.step()
@@ -48,13 +48,13 @@ def test_edges_have_the_binomial_mean() -> None:
 
 def test_calls_look_at_the_pairs_they_should() -> None:
     timed = time_calls(10, ("knn:3", "bernoulli:0.1", "regular:3"), loop=8, fused=8, trials=3)
-    assert (timed.loop["full"].pairs, timed.fused["full"].pairs) == ([45] * 3, [45] * 21)
+    assert (timed.loop["complete"].pairs, timed.fused["complete"].pairs) == ([45] * 3, [45] * 21)
     assert (timed.loop["regular:3"].pairs, timed.fused["regular:3"].pairs) == ([15] * 3, [15] * 21)
     assert timed.fused["knn:3"].pairs == [30] * 21
     assert all(15 <= count <= 30 for count in timed.loop["knn:3"].pairs)
     speedups = compute_speedups(timed.loop)
     assert set(speedups) == {"knn:3", "bernoulli:0.1", "regular:3"}
-    ratios = [a / b for a, b in zip(timed.loop["full"].seconds, timed.loop["regular:3"].seconds, strict=True)]
+    ratios = [a / b for a, b in zip(timed.loop["complete"].seconds, timed.loop["regular:3"].seconds, strict=True)]
     assert (speedups["regular:3"].low, speedups["regular:3"].high) == (min(ratios), max(ratios))
 
 

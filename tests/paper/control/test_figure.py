@@ -6,11 +6,11 @@ from paper.control.logs import split_runs
 from paper.control.study import summarise_study
 from tests.paper.control_rows import noisy
 
-TASK = ControlTask(10, (0.12, 0.15), ("full", "bernoulli:0.1"), (0, 1, 2), settings=ControlSettings(iterations=20))
+TASK = ControlTask(10, (0.12, 0.15), ("complete", "bernoulli:0.1"), (0, 1, 2), settings=ControlSettings(iterations=20))
 
 
 def test_a_partial_study_is_drawn() -> None:
-    left_out = [run for run in TASK.runs() if run.seed == 2 or (run.target == 0.15 and run.arm != "full")]
+    left_out = [run for run in TASK.runs() if run.seed == 2 or (run.target == 0.15 and run.arm != "complete")]
     rows = [row for run in TASK.runs() if run not in left_out for row in noisy(run, 20)]
     study = summarise_study(TASK, 5, split_runs(rows))
     assert (len(study.missing), study.agents) == (len(left_out), 10)

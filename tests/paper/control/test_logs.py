@@ -10,8 +10,8 @@ from graphsnd.training.dico.task import Run
 from paper.control.logs import list_missing, read_committed, select_study, split_runs
 from tests.paper.control_rows import noisy, row, write_training
 
-FULL, SPARSE = Run("full", 0.12, 0), Run("bernoulli:0.1", 0.12, 0)
-TASK = ControlTask(10, (0.12, 0.15), ("full", "bernoulli:0.1"), (0, 1, 2), settings=ControlSettings(iterations=20))
+FULL, SPARSE = Run("complete", 0.12, 0), Run("bernoulli:0.1", 0.12, 0)
+TASK = ControlTask(10, (0.12, 0.15), ("complete", "bernoulli:0.1"), (0, 1, 2), settings=ControlSettings(iterations=20))
 
 
 def test_folders_tell_what_shares_the_seconds(tmp_path: Path) -> None:
@@ -30,10 +30,10 @@ def test_folders_tell_what_shares_the_seconds(tmp_path: Path) -> None:
 
 
 def test_missing_runs_are_named() -> None:
-    task = ControlTask(10, (0.12,), ("full", "bernoulli:0.1"), settings=ControlSettings(iterations=20))
+    task = ControlTask(10, (0.12,), ("complete", "bernoulli:0.1"), settings=ControlSettings(iterations=20))
     histories = split_runs(noisy(SPARSE, 7))
     assert list_missing(histories, task) == [
-        "full, target 0.12, seed 0",
+        "complete, target 0.12, seed 0",
         "bernoulli:0.1, target 0.12, seed 0 (7 of 20 iterations)",
     ]
     assert list_missing(split_runs(noisy(FULL, 20) + noisy(SPARSE, 20)), task) == []

@@ -25,13 +25,13 @@ from paper.control.study import (
 )
 from tests.paper.control_rows import noisy, row
 
-FULL, SPARSE = Run("full", 0.12, 0), Run("bernoulli:0.1", 0.12, 0)
-TASK = ControlTask(10, (0.12, 0.15), ("full", "bernoulli:0.1"), (0, 1, 2), settings=ControlSettings(iterations=20))
+FULL, SPARSE = Run("complete", 0.12, 0), Run("bernoulli:0.1", 0.12, 0)
+TASK = ControlTask(10, (0.12, 0.15), ("complete", "bernoulli:0.1"), (0, 1, 2), settings=ControlSettings(iterations=20))
 
 
 def test_nothing_stands_in_for_missing_runs() -> None:
     study = summarise_study(TASK, 5, split_runs(noisy(FULL, 20) + noisy(SPARSE, 7)))
-    assert [run.arm for run in study.runs] == study.arms == ["full"]
+    assert [run.arm for run in study.runs] == study.arms == ["complete"]
     assert (study.wanted, len(study.missing), study.targets, study.seeds) == (12, 11, [0.12], [0])
     assert compare_rewards(study.runs, SPARSE.arm) is None
 
@@ -88,7 +88,7 @@ def test_pairs_without_room_for_an_answer() -> None:
 
 
 def test_only_matched_runs_are_compared() -> None:
-    rewards = {Run("full", 0.1, 0): 1.0, Run("full", 0.1, 1): 2.0, Run("full", 0.2, 0): 3.0}
+    rewards = {Run("complete", 0.1, 0): 1.0, Run("complete", 0.1, 1): 2.0, Run("complete", 0.2, 0): 3.0}
     rewards |= {Run("knn:3", 0.1, 1): 2.5, Run("knn:3", 0.2, 0): 2.0, Run("knn:3", 0.2, 1): 9.0}
     rewards |= {Run("unconstrained", None, 0): 5.0}
     runs = [summarise_run(split_runs([row(1, run, reward=value)])[0], 1) for run, value in rewards.items()]
@@ -125,10 +125,10 @@ def test_curves_are_means_and_ranges() -> None:
 
 
 def test_costs_are_medians_of_shares() -> None:
-    rows = [r for run in TASK.runs() for r in noisy(run, 3, distance_seconds=6.0 if run.arm == "full" else 1.5)]
+    rows = [r for run in TASK.runs() for r in noisy(run, 3, distance_seconds=6.0 if run.arm == "complete" else 1.5)]
     histories = split_runs([*rows, *(row(4, run, rollout_seconds=99.0) for run in TASK.runs())])
     full, sparse = summarise_costs(histories)
-    assert (full.arm, full.runs, full.together, set(full.parts)) == ("full", 6, 12, set(PARTS))
+    assert (full.arm, full.runs, full.together, set(full.parts)) == ("complete", 6, 12, set(PARTS))
     assert full.parts["distances"] == pytest.approx(6.0 / 6)
     assert full.parts["rollout"] == pytest.approx(6.0 / 12)
     assert sparse.parts["distances"] == pytest.approx(1.5 / 6)

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from graphsnd.control import Full, State
+from graphsnd.control import State, measure_points
+from graphsnd.designs import Complete
 from graphsnd.training.dico import ControlSettings, ControlTask, ControlTrainer
 from graphsnd.training.dico.frames import Frames, shown
 from graphsnd.training.dico.stopwatch import Stopwatch
@@ -20,7 +21,7 @@ WATCH = Stopwatch(torch.device("cpu"))
 
 
 def _trainer(*estimators: str, settings: ControlSettings = TINY, **options: object) -> ControlTrainer:
-    task = ControlTask(4, (0.1,), estimators or ("full",), settings=settings)
+    task = ControlTask(4, (0.1,), estimators or ("complete",), settings=settings)
     return ControlTrainer(dataclasses.replace(task, **options))  # type: ignore[arg-type]
 
 
@@ -38,7 +39,7 @@ def test_one_estimate_for_each_step_and_it_sees_the_right_observations() -> None
     assert calls == trainer.settings.optimiser_steps == 4
     frame, agent = shown(10, 4, 20)
     rows = batch.observations[:, agent, frame]
-    measured = Full().measure(learner.policy.deviation(rows)).value
+    measured = measure_points(Complete(), learner.policy.deviation(rows)).value
     expected = 0.99 * before.estimate + 0.01 * measured
     scale = learner.control(batch, torch.arange(10).unsqueeze(0), [torch.Generator()], WATCH)
     assert scale.tolist() == pytest.approx((0.1 / expected).tolist(), rel=1e-9)
@@ -192,9 +193,9 @@ def test_gradients_through_the_estimate_change_learning() -> None:
 
 
 def test_states_are_kept_by_arm() -> None:
-    trainer = _trainer("full", "bernoulli:0.5", "agents:2", "knn:2")
+    trainer = _trainer("complete", "bernoulli:0.5", "agents:2", "knn:2")
     rows = trainer.step()
-    assert [row.arm for row in rows] == ["full", "bernoulli:0.5", "agents:2", "knn:2"]
+    assert [row.arm for row in rows] == ["complete", "bernoulli:0.5", "agents:2", "knn:2"]
     assert all(isinstance(state, State) and bool(state.begun.all()) for state in trainer.learner.states)
     assert len({round(row.estimate, 9) for row in rows}) == 4
 
@@ -204,7 +205,7 @@ def test_states_are_kept_by_arm() -> None:
 @pytest.mark.parametrize("bfloat16", [False, True])
 def test_recorded_steps_learn_the_same(bfloat16: bool) -> None:
     settings = TINY.replace(hidden=(64, 64), bfloat16=bfloat16)
-    task = ControlTask(4, (0.1,), ("full", "bernoulli:0.5", "agents:2", "knn:2"), settings=settings)
+    task = ControlTask(4, (0.1,), ("complete", "bernoulli:0.5", "agents:2", "knn:2"), settings=settings)
     recorded, called = (ControlTrainer(task, "cuda", capture=capture) for capture in (True, False))
     for _ in range(3):
         rows = [trainer.step() for trainer in (recorded, called)]

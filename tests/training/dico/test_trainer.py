@@ -24,14 +24,14 @@ TINY = ControlSettings(
     environments=3, steps=6, passes=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=4,
     learning_rate=1e-3,
 )  # fmt: skip
-TASK = ControlTask(4, (0.1, "unconstrained", "homogeneous"), ("full", "matching"), (0, 3), settings=TINY)
+TASK = ControlTask(4, (0.1, "unconstrained", "homogeneous"), ("complete", "matching"), (0, 3), settings=TINY)
 
 
 def test_rows_say_what_happened() -> None:
     trainer = ControlTrainer(TASK)
     first, second = trainer.step(), trainer.step()
     assert [(row.arm, row.target, row.seed) for row in first] == [
-        ("full", 0.1, 0), ("full", 0.1, 3), ("matching", 0.1, 0), ("matching", 0.1, 3),
+        ("complete", 0.1, 0), ("complete", 0.1, 3), ("matching", 0.1, 0), ("matching", 0.1, 3),
         ("unconstrained", None, 0), ("unconstrained", None, 3), ("homogeneous", None, 0), ("homogeneous", None, 3),
     ]  # fmt: skip
     for row in first[:4]:
@@ -131,7 +131,7 @@ def test_settings_out_of_range(changes: dict[str, object]) -> None:
 
 
 def test_discrete_actions_are_controlled_in_logits() -> None:
-    task = ControlTask(3, (0.2,), ("full",), world="simple_spread", options={"horizon": 6}, settings=TINY)
+    task = ControlTask(3, (0.2,), ("complete",), world="simple_spread", options={"horizon": 6}, settings=TINY)
     trainer = ControlTrainer(task)
     assert trainer.learner.policy.kind == "categorical"
     trainer.step()
@@ -146,7 +146,7 @@ def test_diversity_is_held_where_it_should_be() -> None:
     )  # fmt: skip
     # Rollouts of whole episodes: what agents see in the first half of one differs from the second.
     options = DISPERSION | {"horizon": 50}
-    task = ControlTask(4, (0.1,), ("full", "bernoulli:0.5", "matching"), options=options, settings=settings)
+    task = ControlTask(4, (0.1,), ("complete", "bernoulli:0.5", "matching"), options=options, settings=settings)
     trainer = ControlTrainer(task)
     found = [trainer.step() for _ in range(settings.iterations)]
     for run in range(3):

@@ -29,8 +29,8 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
     Args:
         target: The diversity to hold: SND of the agents' ``loc`` before the final tanh, or of their centred logits.
             0 for agents that are all the same, None for no control.
-        estimator: ``full``, or a cheaper one such as ``bernoulli:0.1`` or ``agents:8``, as
-            :func:`~graphsnd.control.parse_estimator` reads it.
+        design: ``complete``, or a cheaper one such as ``bernoulli:0.1`` or ``agents:8``, as
+            :func:`graphsnd.designs.parse` reads it.
         tau: Weight of a new measurement in the estimate.
         bootstrap: What the first estimate is, ``"measured"`` or the ``"target"``.
         lowest: Smallest scale.
@@ -45,12 +45,12 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
             BenchMARL pickles it.
 
     Example:
-        >>> DiCoModelConfig(target=0.1, estimator="bernoulli:0.1").make_controller().estimator.name
+        >>> str(DiCoModelConfig(target=0.1, design="bernoulli:0.1").make_controller().design)
         'bernoulli:0.1'
     """
 
     target: float | None = None
-    estimator: str = "full"
+    design: str = "complete"
     tau: float = 0.01
     bootstrap: str = Bootstrap.MEASURED.value
     lowest: float = BOUNDS[0]
@@ -68,7 +68,7 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
         if self.controller is not None:
             return self.controller
         return make_controller(
-            self.target, self.estimator, tau=self.tau, bootstrap=self.bootstrap, bounds=(self.lowest, self.highest)
+            self.target, self.design, tau=self.tau, bootstrap=self.bootstrap, bounds=(self.lowest, self.highest)
         )
 
     def get_model(self, **kwargs: Any) -> Model:

@@ -9,29 +9,27 @@ from graphsnd.control import (
     Bootstrap,
     Controller,
     DiCo,
-    Estimator,
-    Full,
     Homogeneous,
     Measurement,
     PerGroup,
     Scheduled,
     State,
     Unconstrained,
-    parse_estimator,
+    measure_selected,
 )
-from graphsnd.control.plan import carry_out
+from graphsnd.designs import Complete, Design, parse
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl.policy import Deviating
 
 
 def make_controller(
-    target: float | None, estimator: str, *, tau: float, bootstrap: str, bounds: tuple[float, float]
+    target: float | None, design: str, *, tau: float, bootstrap: str, bounds: tuple[float, float]
 ) -> Controller:
     """The controller that plain values describe.
 
     Args:
         target: DiCo for a positive one, :class:`Homogeneous` for 0, :class:`Unconstrained` for None.
-        estimator: As :func:`~graphsnd.control.parse_estimator` reads it.
+        design: As :func:`graphsnd.designs.parse` reads it.
         tau: Weight of a new measurement.
         bootstrap: ``"measured"`` or ``"target"``.
         bounds: Least and largest scale.
@@ -40,18 +38,18 @@ def make_controller(
         InputError: For values out of range.
 
     Example:
-        >>> make_controller(0.0, "full", tau=0.01, bootstrap="measured", bounds=(0.001, 1000.0))
-        Homogeneous(estimator=Full())
+        >>> make_controller(0.0, "complete", tau=0.01, bootstrap="measured", bounds=(0.001, 1000.0))
+        Homogeneous(design=Complete())
     """
     first = {each.value: each for each in Bootstrap}
     if bootstrap not in first:
         raise InputError("bootstrap", f"to be one of {', '.join(first)}", repr(bootstrap))
-    chosen = parse_estimator(estimator)
+    chosen = parse(design)
     if target is None:
         return Unconstrained(chosen)
     if target == 0:
         return Homogeneous(chosen)
-    return DiCo(target, tau=tau, bootstrap=first[bootstrap], bounds=bounds, estimator=chosen)
+    return DiCo(target, tau=tau, bootstrap=first[bootstrap], bounds=bounds, design=chosen)
 
 
 def pack(state: State) -> Tensor:
@@ -71,10 +69,10 @@ def unpack(memory: Tensor) -> State:
     return State.of({name: row.to(part.dtype) for (name, part), row in rows})
 
 
-def estimator_of(controller: Controller) -> Estimator:
-    """How a controller measures; all pairs where it does not say."""
+def design_of(controller: Controller) -> Design:
+    """Return which pairs a controller measures; all pairs where it does not say."""
     inner = controller.controller if isinstance(controller, Scheduled) else controller
-    return getattr(inner, "estimator", Full())
+    return getattr(inner, "design", Complete())
 
 
 def measure(
@@ -86,7 +84,7 @@ def measure(
     scale: Tensor,
     positions: Tensor | None = None,
 ) -> Measurement:
-    """The diversity that a controller asks for, of agents that the estimator's plan names and no others.
+    """The diversity that a controller asks for, of agents that its design selects and no others.
 
     Args:
         controller: Bare deviations for DiCo, scaled ones for controllers of the applied diversity.
@@ -94,7 +92,7 @@ def measure(
         observations: ``[observations, inputs]``.
         generator: For random pairs; on the CPU.
         scale: As it stands, ``[]`` or ``[agents]``.
-        positions: ``[observations, agents, d]``, for estimators that look at neighbours.
+        positions: ``[observations, agents, d]``, for designs that need positions.
     """
 
     def values(agents: Tensor | None) -> Tensor:
@@ -106,8 +104,8 @@ def measure(
 
     if isinstance(controller, PerGroup):
         return controller.measure(values(None), generator)
-    plan = estimator_of(controller).plan(
+    selection = design_of(controller).select(
         len(observations), network.agents, generator, device=observations.device, positions=positions
     )
-    found = carry_out([plan], values(plan.agents).unsqueeze(0))
+    found = measure_selected([selection], values(selection.agents).unsqueeze(0))
     return Measurement(found.value[0], found.pairs[0], found.empty[0])

@@ -1,6 +1,6 @@
 """BenchMARL experiments with controlled diversity, from Hydra's command line.
 
-``graphsnd control --engine benchmarl task=vmas/dispersion model.target=0.1 model.estimator=bernoulli:0.1`` and, for
+``graphsnd control --engine benchmarl task=vmas/dispersion model.target=0.1 model.design=bernoulli:0.1`` and, for
 many of them, ``-m model.target=0.1,0.2 seed=0,1,2``. All of BenchMARL's own configuration groups are there.
 """
 

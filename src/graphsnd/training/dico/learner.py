@@ -9,8 +9,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from graphsnd.control import ControlledPolicy, Measurement, State
-from graphsnd.control.plan import carry_out
+from graphsnd.control import ControlledPolicy, Measurement, State, measure_selected
 from graphsnd.teams import StackedMLP
 from graphsnd.training.capture import Program
 from graphsnd.training.dico.frames import Frames, shown
@@ -94,7 +93,7 @@ class Learner:
         Args:
             frames: The rollout.
             shuffle: Gives a permutation of the frames for every run, int64 ``[runs, frames]``.
-            generators: For the estimators' draws, one for each run.
+            generators: For the designs' draws, one for each run.
             watch: Counts ``policies:<arm>`` and ``distances:<arm>``.
             progress: Called with the number of steps done.
         """
@@ -157,7 +156,7 @@ class Learner:
         scales = []
         for place, group in enumerate(self.groups):
             where = None
-            if group.estimator.looks:
+            if group.design.needs_positions:
                 where = _of_frames(frames.places[group.rows], chosen[group.rows])
             found = self._measure(group, rows[group.rows], where, generators[group.rows], watch)
             state = self.states[place]
@@ -178,18 +177,18 @@ class Learner:
         with torch.set_grad_enabled(group.controller.through):
             with watch(f"distances:{group.arm}"):
                 places = [None] * len(generators) if where is None else list(where)
-                plans = [
-                    group.estimator.plan(rows.shape[1], agents, each, device=device, positions=place)
+                selections = [
+                    group.design.select(rows.shape[1], agents, each, device=device, positions=place)
                     for each, place in zip(generators, places, strict=True)
                 ]
             with watch(f"policies:{group.arm}"):
-                asked = [plan.agents for plan in plans if plan.agents is not None]
+                asked = [selection.agents for selection in selections if selection.agents is not None]
                 if asked:
                     values = self.policy.deviation_of(rows, torch.stack(asked), group.rows)
                 else:
                     values = self.policy.deviation(rows, group.rows)
             with watch(f"distances:{group.arm}"):
-                return carry_out(plans, values)
+                return measure_selected(selections, values)
 
     def _pull_inside(self, seen: Tensor, scale: Tensor) -> None:
         """Minimise the square of the longest way by which an agent's mean left [-1, 1], mean over frames.

@@ -9,7 +9,9 @@ from typing import Any
 
 import torch
 
-from graphsnd.control import Bootstrap, Controller, DiCo, Estimator, Full, Homogeneous, Unconstrained, parse_estimator
+from graphsnd import designs
+from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstrained
+from graphsnd.designs import Complete, Design
 from graphsnd.errors import InputError, check_integer
 from graphsnd.training.dico.settings import ControlSettings
 from graphsnd.worlds import World, parse_world
@@ -31,10 +33,10 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Runs beside each other that share an estimator, and so one controller with a target for each."""
+    """Runs beside each other that share a design, and so one controller with a target for each."""
 
     controller: Controller
-    estimator: Estimator
+    design: Design
     rows: slice  # of the stacked runs
     arm: str
 
@@ -46,7 +48,7 @@ class ControlTask:
     Args:
         agents: Size of the team.
         targets: Wanted diversities above 0, and the words ``"unconstrained"`` and ``"homogeneous"``.
-        estimators: As :func:`~graphsnd.control.parse_estimator` reads them; every target is run with each.
+        estimators: As :func:`graphsnd.designs.parse` reads them; every target is run with each.
         seeds: One run for each, with the same networks and episodes in all arms.
         world: What :func:`~graphsnd.worlds.parse_world` reads.
         options: Of the world.
@@ -56,13 +58,13 @@ class ControlTask:
         InputError: For repeats, unknown words, targets that are not above 0.
 
     Example:
-        >>> [run.arm for run in ControlTask(4, (0.1, "unconstrained"), ("full", "matching")).runs()]
-        ['full', 'matching', 'unconstrained']
+        >>> [run.arm for run in ControlTask(4, (0.1, "unconstrained"), ("complete", "matching")).runs()]
+        ['complete', 'matching', 'unconstrained']
     """
 
     agents: int
     targets: tuple[float | str, ...]
-    estimators: tuple[str, ...] = ("full",)
+    estimators: tuple[str, ...] = ("complete",)
     seeds: tuple[int, ...] = (0,)
     world: str = "dispersion"
     options: dict[str, Any] = field(default_factory=lambda: dict(DISPERSION))
@@ -78,7 +80,7 @@ class ControlTask:
             if not isinstance(target, str):
                 DiCo(target)
         for text in self.estimators:
-            parse_estimator(text)
+            designs.parse(text, "estimators")
         for name in ("targets", "estimators", "seeds"):
             given = getattr(self, name)
             if not given or len(set(given)) < len(given):
@@ -99,18 +101,18 @@ class ControlTask:
             rows = slice(start, start + len(targets))
             start += len(targets)
             if arm in FREE:
-                found.append(Group(FREE[arm](), Full(), rows, arm))
+                found.append(Group(FREE[arm](), Complete(), rows, arm))
                 continue
-            estimator = parse_estimator(arm)
+            design = designs.parse(arm)
             dico = DiCo(
                 torch.tensor(targets, dtype=torch.float64, device=device),
                 tau=self.settings.tau,
                 bootstrap=Bootstrap(self.settings.bootstrap),
                 bounds=self.settings.bounds,
-                estimator=estimator,
+                design=design,
                 through=self.settings.through,
             )
-            found.append(Group(dico, estimator, rows, arm))
+            found.append(Group(dico, design, rows, arm))
         return found
 
     def make_world(self, device: str) -> World:

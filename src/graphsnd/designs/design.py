@@ -1,0 +1,183 @@
+"""What every design says about itself, and the two designs that look at all pairs."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from graphsnd.errors import InputError, check_integer, shape_of
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The pairs that a design chose for O observations of n agents, before anything is evaluated."""
+
+    edges: Tensor | None  # int64: None for all pairs; [m, 2] the same at all observations; [O, m, 2] for each its own
+    agents: Tensor | None = None  # int64 [O, k], agents to evaluate, among whom edges then count; None for all agents
+    weights: Tensor | None = None  # [O, m], with edges of each observation; None for one each
+    empty: bool = False  # the draw had no pairs, so all are measured instead
+
+    def pairs(self, agents: int) -> int:
+        """Return the number of distances for each observation."""
+        return math.comb(agents, 2) if self.edges is None else self.edges.shape[-2]
+
+    def take(self, values: Tensor) -> Tensor:
+        """Return the outputs of the selected agents, from those of all agents ``[O, n, F]``."""
+        if self.agents is None:
+            return values
+        rows = torch.arange(len(values), device=values.device).unsqueeze(1)
+        return values[rows, self.agents.to(values.device)]
+
+
+class Design(ABC):
+    """Which pairs of agents are measured: an immutable value, equal to every other that is written alike.
+
+    Attributes:
+        family: The word it is written with, as in ``bernoulli:0.1``.
+        example: One way to write it.
+        meaning: What the example measures, in a few words.
+        number: The type of its parameter, None where it has none.
+        unbiased: Whether its mean distance is unbiased for SND; otherwise it defines a local measure.
+        needs_positions: Whether it must be told where the agents are.
+    """
+
+    family: ClassVar[str]
+    example: ClassVar[str]
+    meaning: ClassVar[str]
+    number: ClassVar[type[int] | type[float] | None] = None
+    unbiased: ClassVar[bool] = True
+    needs_positions: ClassVar[bool] = False
+
+    @abstractmethod
+    def pairs(self, n: int) -> float:
+        """Return the number of distances for each observation of ``n`` agents: expected, or at most."""
+
+    def evaluations(self, n: int) -> int:
+        """Return the number of policies that are evaluated for each observation."""
+        return n
+
+    def inclusion(self, n: int) -> float:
+        """Return the probability that a given pair is measured at a given observation, the same for every pair."""
+        return self.pairs(n) / math.comb(n, 2)
+
+    @abstractmethod
+    def select(
+        self,
+        observations: int,
+        agents: int,
+        generator: torch.Generator | None,
+        *,
+        device: torch.device,
+        positions: Tensor | None = None,
+    ) -> Selection:
+        """Choose the pairs of one call, as a controller does in each optimiser step.
+
+        Args:
+            observations: Their number.
+            agents: Size of the team.
+            generator: On the CPU; only designs without chance do without.
+            device: Where the outputs will be.
+            positions: Where all agents are when the observation is made, ``[observations, agents, d]``; only read by
+                designs that need positions.
+
+        Raises:
+            InputError: When a generator or positions are missing.
+        """
+
+    def __str__(self) -> str:
+        """Return what :func:`~graphsnd.designs.parse` reads."""
+        return ":".join([self.family, *(_write(getattr(self, part.name)) for part in dataclasses.fields(self))])  # type: ignore[arg-type]
+
+
+def _write(value: float) -> str:
+    short = f"{value:g}"
+    # Six digits are what people write; all of them where six are not the number.
+    return short if not isinstance(value, int) and float(short) == value else str(value)
+
+
+@dataclass(frozen=True)
+class Complete(Design):
+    """All pairs at all observations: SND itself, without sampling error.
+
+    Example:
+        >>> Complete().pairs(10), str(Complete())
+        (45, 'complete')
+    """
+
+    family = example = "complete"
+    meaning = "all pairs, SND itself"
+
+    def pairs(self, n: int) -> int:  # noqa: D102
+        return math.comb(n, 2)
+
+    def select(  # noqa: D102
+        self,
+        observations: int,
+        agents: int,
+        generator: torch.Generator | None,
+        *,
+        device: torch.device,
+        positions: Tensor | None = None,
+    ) -> Selection:
+        return Selection(None)
+
+
+@dataclass(frozen=True)
+class Projections(Design):
+    """All pairs, by sorting the agents along random directions: O(directions n log n) for each observation.
+
+    Unbiased because the mean length of a vector's projections is a known multiple of its length
+    (:func:`~graphsnd.estimation.projections.projected_snd`). For Euclidean distances; exact for one feature. It has no
+    graph, so only :func:`~graphsnd.measure` can use it.
+
+    Args:
+        directions: For each observation.
+
+    Example:
+        >>> str(Projections(4)), Projections(4).inclusion(100)
+        ('projections:4', 1.0)
+    """
+
+    directions: int
+
+    family, example, number = "projections", "projections:8", int
+    meaning = "all pairs, by sorting along 8 directions"
+
+    def __post_init__(self) -> None:
+        check_integer("directions", self.directions, "to be an integer, at least 1", low=1)
+
+    def pairs(self, n: int) -> int:  # noqa: D102
+        return math.comb(n, 2)
+
+    def select(  # noqa: D102
+        self,
+        observations: int,
+        agents: int,
+        generator: torch.Generator | None,
+        *,
+        device: torch.device,
+        positions: Tensor | None = None,
+    ) -> Selection:
+        raise InputError("design", "that chooses pairs", f"{self}, which sorts", "Use complete, or matching.")
+
+
+def require_generator(generator: torch.Generator | None, design: Design) -> torch.Generator:
+    """Return the generator; raise where a design that draws has none."""
+    if generator is None:
+        raise InputError("generator", f"for {design}, which draws its pairs", None, "Pass a seeded torch.Generator.")
+    return generator
+
+
+def require_positions(positions: Tensor | None, shape: tuple[int, ...], design: Design) -> Tensor:
+    """Return the positions; raise unless they are there with the leading ``shape``."""
+    if positions is None or positions.dim() != len(shape) + 1 or positions.shape[: len(shape)] != shape:
+        got = "none" if positions is None else shape_of(positions)
+        fix = "Or use a design that needs none, such as regular:8."
+        raise InputError("positions", f"with shape ({', '.join(map(str, shape))}, d) for {design}", got, fix)
+    return positions

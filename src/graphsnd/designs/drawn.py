@@ -1,0 +1,221 @@
+"""Designs that are one graph for each call, at random or from where the agents are."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphsnd import graphs
+from graphsnd.designs.design import Design, Selection, require_generator, require_positions
+from graphsnd.errors import InputError, check_inclusion, check_integer
+from graphsnd.graphs import Graph
+
+
+class GraphDesign(Design):
+    """One graph that is used at all observations of a call."""
+
+    @abstractmethod
+    def draw(self, n: int, generator: torch.Generator | None, positions: Tensor | None = None) -> Graph:
+        """Build the graph of one call.
+
+        Args:
+            n: Number of agents.
+            generator: Is advanced; only read by random families.
+            positions: ``[n, d]``; only read by designs that need positions.
+
+        Raises:
+            InputError: For a parameter that ``n`` agents do not allow, and when a generator or positions are missing.
+        """
+
+    def select(  # noqa: D102
+        self,
+        observations: int,
+        agents: int,
+        generator: torch.Generator | None,
+        *,
+        device: torch.device,
+        positions: Tensor | None = None,
+    ) -> Selection:
+        graph = self.draw(agents, generator)
+        # The paper's rule. Given that it is not empty a Bernoulli graph's mean is unbiased for SND, so the whole is.
+        return Selection(graph.edges) if graph.m else Selection(None, empty=True)
+
+
+@dataclass(frozen=True)
+class Bernoulli(GraphDesign):
+    """Each pair with probability ``p``, the paper's own choice.
+
+    Example:
+        >>> str(Bernoulli(0.1)), Bernoulli(0.1).pairs(100)
+        ('bernoulli:0.1', 495.0)
+    """
+
+    p: float
+
+    family, example, number = "bernoulli", "bernoulli:0.1", float
+    meaning = "each pair with probability 0.1"
+
+    def __post_init__(self) -> None:
+        check_inclusion("p", self.p)
+
+    def pairs(self, n: int) -> float:  # noqa: D102
+        return self.p * math.comb(n, 2)
+
+    def draw(self, n: int, generator: torch.Generator | None, positions: Tensor | None = None) -> Graph:  # noqa: D102
+        return graphs.bernoulli(n, self.p, seed=require_generator(generator, self))
+
+
+@dataclass(frozen=True)
+class Uniform(GraphDesign):
+    """``m`` different pairs, every set of ``m`` equally likely.
+
+    Example:
+        >>> Uniform(30).draw(100, torch.Generator().manual_seed(0)).m
+        30
+    """
+
+    m: int
+
+    family, example, number = "uniform", "uniform:500", int
+    meaning = "500 random pairs"
+
+    def __post_init__(self) -> None:
+        check_integer("m", self.m, "to be an integer, at least 1 pair", low=1)
+
+    def pairs(self, n: int) -> int:  # noqa: D102
+        return self.m
+
+    def draw(self, n: int, generator: torch.Generator | None, positions: Tensor | None = None) -> Graph:  # noqa: D102
+        return graphs.uniform(n, self.m, seed=require_generator(generator, self))
+
+
+@dataclass(frozen=True)
+class Regular(GraphDesign):
+    """A random graph in which each agent has ``degree`` neighbours, so that effects of single agents cancel.
+
+    Example:
+        >>> Regular(9).pairs(100)
+        450.0
+    """
+
+    degree: int
+
+    family, example, number = "regular", "regular:8", int
+    meaning = "8 random partners for each agent"
+
+    def __post_init__(self) -> None:
+        check_integer("degree", self.degree, "to be an integer, at least 1", low=1)
+
+    def pairs(self, n: int) -> float:  # noqa: D102
+        return n * self.degree / 2
+
+    def draw(self, n: int, generator: torch.Generator | None, positions: Tensor | None = None) -> Graph:  # noqa: D102
+        return graphs.random_regular(n, self.degree, seed=require_generator(generator, self))
+
+
+@dataclass(frozen=True)
+class Nearest(GraphDesign):
+    """Each agent and its ``k`` nearest neighbours: a local measure, not SND.
+
+    A mutual pair counts once. A controller is told the positions at each observation, which then has its own graph.
+
+    Args:
+        k: Neighbours of each agent. Of equally near ones those with the lower index are taken.
+
+    Example:
+        >>> Nearest(1).draw(3, None, torch.tensor([[0.0], [1.0], [3.0]])).edges.tolist()
+        [[0, 1], [1, 2]]
+    """
+
+    k: int
+
+    family, example, number = "knn", "knn:5", int
+    meaning = "the 5 nearest neighbours in `positions`, a local measure"
+    unbiased, needs_positions = False, True
+
+    def __post_init__(self) -> None:
+        check_integer("k", self.k, "to be an integer, at least 1", low=1)
+
+    def pairs(self, n: int) -> int:  # noqa: D102
+        return min(n * self.k, math.comb(n, 2))
+
+    def draw(self, n: int, generator: torch.Generator | None, positions: Tensor | None = None) -> Graph:  # noqa: D102
+        return graphs.knn(require_positions(positions, (n,), self), self.k)
+
+    def select(  # noqa: D102
+        self,
+        observations: int,
+        agents: int,
+        generator: torch.Generator | None,
+        *,
+        device: torch.device,
+        positions: Tensor | None = None,
+    ) -> Selection:
+        positions = require_positions(positions, (observations, agents), self)
+        if self.k >= agents:
+            raise InputError("k", f"below the {agents} agents", self.k)
+        apart = _squared_distances(positions)
+        apart.diagonal(dim1=1, dim2=2).fill_(torch.inf)
+        # A stable sort, because agents may stand in one place.
+        near = apart.sort(dim=2, stable=True).indices[..., : self.k]
+        mine = torch.arange(agents, device=near.device).repeat_interleave(self.k).expand(observations, -1)
+        return Selection(torch.stack([mine, near.flatten(1)], -1), weights=_count_mutual_pairs_once(near))
+
+
+@dataclass(frozen=True)
+class Radius(GraphDesign):
+    """All pairs at most ``r`` apart: a local measure, not SND.
+
+    Example:
+        >>> Radius(1.0).draw(3, None, torch.tensor([[0.0], [1.0], [2.5]])).edges.tolist()
+        [[0, 1]]
+    """
+
+    r: float
+
+    family, example, number = "radius", "radius:0.5", float
+    meaning = "pairs within 0.5 in `positions`, a local measure"
+    unbiased, needs_positions = False, True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.r < math.inf:
+            raise InputError("r", "to be finite and above 0", self.r, "It is a distance in the units of positions.")
+
+    def pairs(self, n: int) -> int:
+        """Return the number of all pairs: no more is known without the positions."""
+        return math.comb(n, 2)
+
+    def draw(self, n: int, generator: torch.Generator | None, positions: Tensor | None = None) -> Graph:  # noqa: D102
+        return graphs.radius(require_positions(positions, (n,), self), self.r)
+
+    def select(  # noqa: D102
+        self,
+        observations: int,
+        agents: int,
+        generator: torch.Generator | None,
+        *,
+        device: torch.device,
+        positions: Tensor | None = None,
+    ) -> Selection:
+        apart = _squared_distances(require_positions(positions, (observations, agents), self))
+        edges = torch.combinations(torch.arange(agents, device=apart.device))
+        # Observations differ in their number of neighbours; pairs out of range stay, with weight 0.
+        within = apart[:, edges[:, 0], edges[:, 1]] <= self.r**2
+        return Selection(edges.expand(observations, -1, -1), weights=within.to(apart.dtype))
+
+
+def _squared_distances(positions: Tensor) -> Tensor:
+    """Return squared distances of all agents at each observation, ``[O, n, n]``."""
+    return (positions.unsqueeze(1) - positions.unsqueeze(2)).square().sum(-1)
+
+
+def _count_mutual_pairs_once(near: Tensor) -> Tensor:
+    """Return one half for each direction of a mutual pair, 1 for a single one, ``[O, n * k]``."""
+    agents = near.shape[1]
+    chosen = torch.zeros(len(near), agents, agents, dtype=torch.bool, device=near.device).scatter_(2, near, True)
+    back = chosen.transpose(1, 2).gather(2, near)
+    return torch.where(back, 0.5, 1.0).flatten(1)

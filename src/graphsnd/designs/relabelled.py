@@ -1,0 +1,193 @@
+r"""Designs that draw pairs for each observation: a small graph laid over randomly chosen agents.
+
+A uniformly random ordered subset of agents takes the places of a template, and its edges say which pairs are measured.
+Every pair of agents is then measured at an observation with the same probability, so the mean over the edges has mean
+:math:`\mathrm{SND}_o`, the diversity at that observation; the mean over all observations has mean SND; and over a
+random subset of observations as well, by the law of total expectation. The noise of different observations is
+independent and averages away, which that of one graph kept for all observations does not. The mean is one over the
+edges of a uniformly random relabelling of one graph, whose variance :mod:`graphsnd.bounds` knows exactly.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from graphsnd.bounds.relabelling import factor_from_counts
+from graphsnd.designs.design import Design, Selection, require_generator
+from graphsnd.designs.subsets import device_generator, ordered_subsets
+from graphsnd.errors import InputError, check_integer
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """Which places are paired."""
+
+    size: int  # places, each taken by another agent
+    edges: Tensor  # int64 [m, 2], places
+
+    @property
+    def m(self) -> int:
+        """Number of distances for each observation."""
+        return self.edges.shape[0]
+
+    def degrees(self) -> Tensor:
+        """Return the number of edges at every place, ``[size]``."""
+        return torch.bincount(self.edges.reshape(-1), minlength=self.size)
+
+    def factor(self, n: int) -> float:
+        """Return the c for which the variance of the mean is at most c times that of the distances, for every team."""
+        return factor_from_counts(n, self.m, self.meeting())
+
+    def meeting(self) -> int:
+        """Return the number of pairs of edges that share a place."""
+        degrees = self.degrees()
+        return int((degrees * (degrees - 1) // 2).sum())
+
+
+class RelabelledDesign(Design):
+    """A template over other random agents at each observation."""
+
+    def template(self, n: int) -> Template:
+        """Return the template for a team of ``n``."""
+        return _template(self, n, torch.device("cpu"))
+
+    @abstractmethod
+    def build(self, n: int) -> Template:
+        """Make it."""
+
+    def pairs(self, n: int) -> int:  # noqa: D102
+        return self.template(n).m
+
+    def evaluations(self, n: int) -> int:  # noqa: D102
+        return self.template(n).size
+
+    def select(  # noqa: D102
+        self,
+        observations: int,
+        agents: int,
+        generator: torch.Generator | None,
+        *,
+        device: torch.device,
+        positions: Tensor | None = None,
+    ) -> Selection:
+        template, source = _template(self, agents, device), require_generator(generator, self)
+        if 2 * template.size > agents:
+            own = device_generator(source, device)
+            return Selection(ordered_subsets(agents, template.size, observations, own, device)[:, template.edges])
+        # Plain engines sort requests by agent, which on a GPU would have to be waited for.
+        drawn = ordered_subsets(agents, template.size, observations, source, torch.device("cpu"))
+        return Selection(template.edges.expand(observations, -1, -1), agents=drawn)
+
+
+@lru_cache(maxsize=64)
+def _template(design: RelabelledDesign, n: int, device: torch.device) -> Template:
+    """Return a template on a device, kept: forecasts ask often, and each copy from the host would be waited for."""
+    template = design.build(n)
+    return Template(template.size, template.edges.to(device))
+
+
+@dataclass(frozen=True)
+class Matching(RelabelledDesign):
+    """Agents in random pairs, each agent once, redrawn for each observation.
+
+    Every agent counts once, so whatever is an effect of single agents cancels.
+
+    Example:
+        >>> Matching().pairs(100), round(Matching().inclusion(100), 4)
+        (50, 0.0101)
+    """
+
+    family = example = "matching"
+    meaning = "agents in random pairs at each observation"
+
+    def build(self, n: int) -> Template:  # noqa: D102
+        return _disjoint_pairs(n // 2)
+
+
+@dataclass(frozen=True)
+class Pairs(RelabelledDesign):
+    """``count`` random disjoint pairs, redrawn for each observation; a :class:`Matching` where there are no more.
+
+    Example:
+        >>> Pairs(20).pairs(100), Pairs(20).evaluations(100)
+        (20, 40)
+    """
+
+    count: int
+
+    family, example, number = "pairs", "pairs:20", int
+    meaning = "20 random disjoint pairs at each observation"
+
+    def __post_init__(self) -> None:
+        check_integer("count", self.count, "to be an integer, at least 1", low=1)
+
+    def build(self, n: int) -> Template:  # noqa: D102
+        return _disjoint_pairs(min(self.count, n // 2))
+
+
+@dataclass(frozen=True)
+class Ring(RelabelledDesign):
+    """A ring on a random order of the agents, each joined to the ``degree`` nearest on it, redrawn per observation.
+
+    Every agent has the same degree, so effects of single agents cancel, and the edges of an agent show without bias how
+    large the variance is.
+
+    Args:
+        degree: Partners of each agent, even; all others when the team is smaller.
+
+    Example:
+        >>> Ring(8).pairs(100), Ring(8).pairs(5)
+        (400, 10)
+    """
+
+    degree: int
+
+    family, example, number = "ring", "ring:8", int
+    meaning = "8 partners on a random ring at each observation"
+
+    def __post_init__(self) -> None:
+        if check_integer("degree", self.degree, "to be even and at least 2", low=2) % 2:
+            raise InputError("degree", "to be even and at least 2", self.degree)
+
+    def build(self, n: int) -> Template:  # noqa: D102
+        if self.degree >= n - 1:
+            return Template(n, torch.combinations(torch.arange(n)))
+        around = torch.arange(n)
+        rings = [torch.stack([around, (around + shift) % n], dim=1) for shift in range(1, self.degree // 2 + 1)]
+        return Template(n, torch.cat(rings))
+
+
+@dataclass(frozen=True)
+class Agents(RelabelledDesign):
+    """All pairs among ``count`` random agents, redrawn for each observation: only they need to be evaluated.
+
+    This is the design whose cost does not grow with the team.
+
+    Args:
+        count: Agents for each observation, at least 2; all when the team is smaller.
+
+    Example:
+        >>> Agents(8).pairs(10_000), Agents(8).evaluations(10_000)
+        (28, 8)
+    """
+
+    count: int
+
+    family, example, number = "agents", "agents:4", int
+    meaning = "all pairs of 4 random agents at each observation; only they are evaluated"
+
+    def __post_init__(self) -> None:
+        check_integer("count", self.count, "to be an integer, at least 2", low=2)
+
+    def build(self, n: int) -> Template:  # noqa: D102
+        size = min(self.count, n)
+        return Template(size, torch.combinations(torch.arange(size)))
+
+
+def _disjoint_pairs(count: int) -> Template:
+    return Template(2 * count, torch.arange(2 * count).view(count, 2))

@@ -1,0 +1,269 @@
+"""SND of a rollout that never fits in memory, batch by batch and rank by rank."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from graphsnd import kernels
+from graphsnd.behavior import Behavior, Distance, Points, default_distance, embed
+from graphsnd.errors import InputError, check_agents
+from graphsnd.estimation.estimate import Estimate
+from graphsnd.estimation.exactsum import ExactSum
+from graphsnd.estimation.intervals import check_clusters, check_confidence, quantile
+from graphsnd.estimation.on_graph import Error, Population, answer, normalised
+from graphsnd.estimation.source import Source
+from graphsnd.graphs import Graph
+from graphsnd.kernels import separable
+from graphsnd.kernels.dispatch import obstacle
+from graphsnd.metric.pairwise import check_graph
+from graphsnd.metric.snd import normalised_weights, weighted_mean
+
+CHUNK = 1 << 22  # edge distances held at a time
+ROWS = 16  # observations below which the compiled kernel sums in another order
+
+
+class SndAccumulator:
+    r"""Collects SND, or Graph-SND on one graph, over batches of observations.
+
+    .. math:: \mathrm{SND} = \frac{1}{|O|} \sum_{b} \sum_{o \in O_b} \mathrm{SND}_o
+
+    Sums are exact (:class:`~graphsnd.estimation.exactsum.ExactSum`), and on a CPU what an observation adds does not
+    depend on the batch it comes in. So the result is the same *to the bit* however the observations were split into
+    batches, in whatever order the batches came, and however partial accumulators were merged. On a GPU the kernels
+    give no such promise for single observations; there merging agrees to rounding.
+
+    Args:
+        agents: Size of the team.
+        graph: Graph on these agents; None for all pairs.
+        distance: Distance object; the default of the first behaviour when None.
+        clusters: Whether every update names the episode or environment of its observations, for the error over
+            observations. Without it that error is None: contiguous blocks would depend on the order.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> accumulator = SndAccumulator(3)
+        >>> accumulator.update(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
+        >>> accumulator.update(gs.Deterministic(torch.tensor([[[0.0], [1.0], [2.0]]])))
+        >>> print(accumulator.compute())
+        SND 2.66667 (exact over 3 pairs, 2 observations)
+    """
+
+    def __init__(
+        self, agents: int, *, graph: Graph | None = None, distance: Distance | None = None, clusters: bool = False
+    ) -> None:
+        self.agents = check_agents(agents)
+        if graph is not None:
+            check_graph(graph, self.agents)
+            if graph.m == 0 and graph.inclusion is not None:
+                fix = "Draw again with another seed or more edges."
+                raise InputError("graph", "to have at least one edge", "an empty draw", fix)
+        self.graph = None if graph is not None and graph.is_complete and graph.weights is None else graph
+        self.distance, self.clusters = distance, clusters
+        self.observations = 0
+        self._sums = ExactSum.zeros(1 if self.graph is None else self.graph.m)  # total, or one for each edge
+        self._radii = ExactSum.zeros(self.agents if self._drawn else 0)  # distances to the mean agent
+        self._ids = torch.zeros(0, dtype=torch.int64)  # clusters, sorted
+        self._sizes = torch.zeros(0, dtype=torch.int64)
+        self._own = ExactSum.zeros(0)  # sums of each cluster
+
+    def update(self, behavior: Behavior, clusters: Tensor | None = None) -> None:
+        """Add a batch of observations.
+
+        Args:
+            behavior: What the agents would do on them.
+            clusters: One integer for each, where the accumulator was made with ``clusters=True``.
+
+        Raises:
+            InputError: For another number of agents, or clusters given or missing against what was declared.
+        """
+        if self.distance is None and isinstance(behavior, Behavior):
+            self.distance = default_distance(behavior)
+        points = embed(behavior, self.distance)
+        if points.agents != self.agents:
+            raise InputError("behavior", f"of {self.agents} agents", points.agents)
+        if (clusters is not None) != self.clusters:
+            fix = "Say clusters=True when making the accumulator, and give them with every update, or never."
+            raise InputError("clusters", "given" if self.clusters else "to be None", clusters, fix)
+        groups = check_clusters(clusters, points.observations)
+        with torch.no_grad():
+            points = Points(points.values.detach(), points.norm, points.dtype)
+            step = points.observations if self.graph is None else max(1, CHUNK // max(1, self.graph.m))
+            for start in range(0, points.observations, step):
+                part = points.slice(start, start + step)
+                self._add(part, None if groups is None else groups[start : start + step])
+
+    def _add(self, points: Points, groups: Tensor | None) -> None:
+        values = totals(points)[:, None] if self.graph is None else distances(points, self.graph.edges)
+        self._sums = self._sums.plus(values)
+        if self._drawn:
+            self._radii = self._radii.plus(radii(points))
+        if groups is not None:
+            if self.graph is not None and self.graph.weights is not None:
+                weights, _ = normalised_weights(self.graph, values.device)
+                values = values if weights is None else values * weights
+            ids, place, counts = groups.unique(return_inverse=True, return_counts=True)
+            own = ExactSum.zeros(len(ids)).plus_grouped(values, place)
+            self._ids, self._sizes, self._own = _join((self._ids, self._sizes, self._own), (ids, counts, own))
+        self.observations += points.observations
+
+    @staticmethod
+    def merge(one: SndAccumulator, two: SndAccumulator) -> SndAccumulator:
+        """A new accumulator that has seen what both have; neither is changed.
+
+        Raises:
+            InputError: When they measure different things.
+        """
+        _check_alike(one, two)
+        distance = one.distance or two.distance
+        merged = SndAccumulator(one.agents, graph=one.graph, distance=distance, clusters=one.clusters)
+        merged.observations = one.observations + two.observations
+        merged._sums, merged._radii = one._sums.merged(two._sums), one._radii.merged(two._radii)
+        merged._ids, merged._sizes, merged._own = _join(
+            (one._ids, one._sizes, one._own), (two._ids, two._sizes, two._own)
+        )
+        return merged
+
+    def state(self) -> dict[str, Any]:
+        """Everything collected, as tensors and plain numbers, to be saved or sent to another rank."""
+        state: dict[str, Any] = {"agents": self.agents, "observations": self.observations, "clusters": self.clusters}
+        for name in ("sums", "radii", "own"):
+            part: ExactSum = getattr(self, f"_{name}")
+            state |= {name: part.limbs, f"{name}_top": part.top}
+        return state | {"ids": self._ids, "sizes": self._sizes}
+
+    @classmethod
+    def from_state(
+        cls, state: dict[str, Any], *, graph: Graph | None = None, distance: Distance | None = None
+    ) -> SndAccumulator:
+        """Resume from :meth:`state`, with the graph and the distance it was collected for.
+
+        Raises:
+            InputError: When the graph has another number of edges.
+        """
+        made = cls(int(state["agents"]), graph=graph, distance=distance, clusters=bool(state["clusters"]))
+        if tuple(state["sums"].shape) != tuple(made._sums.limbs.shape):
+            got = f"{state['sums'].shape[1]} sums"
+            raise InputError("state", f"of {made._sums.limbs.shape[1]} sums, as the graph asks for", got)
+        made.observations = int(state["observations"])
+        for name in ("sums", "radii", "own"):
+            setattr(made, f"_{name}", ExactSum(state[name], int(state[f"{name}_top"])))
+        made._ids, made._sizes = state["ids"], state["sizes"]
+        return made
+
+    def compute(self, confidence: float = 0.95) -> Estimate:
+        """The estimate over everything seen, as :func:`graphsnd.measure` would give it.
+
+        Args:
+            confidence: Coverage of the intervals.
+
+        Raises:
+            InputError: Before the first update.
+        """
+        check_confidence(confidence)
+        if self.observations == 0 or self.distance is None:
+            raise InputError("accumulator", "with at least one observation", "none", "Call update first.")
+        means, graph = self._sums.value() / self.observations, self.graph
+        if graph is None:
+            pairs = self.agents * (self.agents - 1) // 2
+            value, target, design, weight = float(means[0]) / pairs, "SND", "complete", float(pairs)
+            found = Error(0.0, (value, value), "exact: all pairs")
+        else:
+            value, target, design, pairs = (
+                float(weighted_mean(means, graph.to("cpu"))),
+                "Graph-SND",
+                graph.family,
+                graph.m,
+            )
+            weight = float(normalised_weights(graph, means.device)[1])
+            found = Error(0.0, (value, value), "exact: every edge")
+        if graph is not None and self._drawn:
+            target, found = "SND", normalised(graph, means, value, self._diameter(), 1 - confidence)
+        around = self._population(value, weight, confidence)
+        # An accumulator has what a source has as far as the answer asks.
+        return answer(cast(Source, self), value, target, found, around, confidence, pairs, design)
+
+    @property
+    def _drawn(self) -> bool:
+        """Whether the graph is a sample of the pairs and SND is what it estimates."""
+        return self.graph is not None and self.graph.inclusion is not None and self.graph.weights is None
+
+    def _population(self, value: float, weight: float, confidence: float) -> Population:
+        """The error of having these clusters and not others; see :func:`graphsnd.estimation.intervals.clustered`."""
+        count = len(self._ids)
+        if count < 2:
+            return Population(None, None)
+        residuals = self._own.value() / (weight or 1.0) - value * self._sizes.double()
+        error = math.sqrt(float((residuals**2).sum()) * count / (count - 1)) / self.observations
+        reach = quantile(1 - confidence, count - 1) * error
+        return Population(error, (max(0.0, value - reach), value + reach))
+
+    def _diameter(self) -> float:
+        """No two agents are further apart than the two largest distances to the mean agent add up to."""
+        assert self.distance is not None
+        found = self._radii.value() / self.observations
+        bound = float(found.topk(2).values.sum()) * (1 + 16 * torch.finfo(torch.float32).eps)
+        return min(bound, self.distance.maximum or math.inf)
+
+
+Clusters = tuple[Tensor, Tensor, ExactSum]  # ids, sizes, sums
+
+
+def _join(one: Clusters, two: Clusters) -> Clusters:
+    ids = torch.cat([one[0], two[0]]).unique()
+    sizes = torch.zeros(len(ids), dtype=torch.int64)
+    places = [torch.searchsorted(ids, part[0]) for part in (one, two)]
+    for part, place in zip((one, two), places, strict=True):
+        sizes[place] += part[1]
+    sums = [part[2].spread(place, len(ids)) for part, place in zip((one, two), places, strict=True)]
+    return ids, sizes, sums[0].merged(sums[1])
+
+
+def _check_alike(one: SndAccumulator, two: SndAccumulator) -> None:
+    def facts(a: SndAccumulator) -> dict[str, object]:
+        return {"agents": a.agents, "clusters": a.clusters, "graph": a.graph if a.graph is None else a.graph.m}
+
+    if facts(one) != facts(two):
+        raise InputError("two", f"to be made like the other, with {facts(one)}", facts(two))
+    same = one.graph is two.graph or (
+        one.graph is not None and two.graph is not None and torch.equal(one.graph.edges, two.graph.edges)
+    )
+    if not same:
+        raise InputError("two", "on the same graph", "other edges", "Send the graph to all ranks, or its seed.")
+    if one.distance and two.distance and one.distance != two.distance:
+        raise InputError("two", f"with the distance {one.distance.name}", two.distance.name)
+
+
+def totals(points: Points) -> Tensor:
+    """Sum over all pairs for each observation ``[observations]``, on a CPU the same bits in every batch."""
+    if points.values.is_cuda:
+        return kernels.pair_totals(points)
+    if separable.applies(points) or obstacle("cpu", points):
+        # A matrix product may sum in another order for other numbers of rows; a single row has only one.
+        return torch.cat([kernels.pair_totals(points.slice(o, o + 1)) for o in range(points.observations)])
+    missing = max(0, ROWS - points.observations)
+    values = torch.cat([points.values, points.values[-1:].expand(missing, -1, -1)])
+    return kernels.pair_totals(Points(values, points.norm, points.dtype), backend="cpu")[: points.observations]
+
+
+def distances(points: Points, edges: Tensor) -> Tensor:
+    """Distance along each edge ``[observations, m]``; every distance is computed for itself."""
+    edges = edges.to(points.values.device)
+    if edges.shape[0] == 0:
+        return points.values.new_zeros((points.observations, 0), dtype=torch.float64)
+    if not points.values.is_cuda and obstacle("cpu", points):
+        rows = [points.slice(o, o + 1) for o in range(points.observations)]
+        return torch.cat([kernels.observation_edges(row, edges[None], backend="reference") for row in rows])
+    backend = "auto" if points.values.is_cuda else "cpu"
+    return kernels.observation_edges(points, edges.expand(points.observations, -1, -1), backend=backend)
+
+
+def radii(points: Points) -> Tensor:
+    """Distance of each agent to the mean agent, ``[observations, agents]``."""
+    centers = torch.cat([points.slice(o, o + 1).center().values for o in range(points.observations)])
+    both = Points(torch.cat([points.values, centers], dim=1), points.norm, points.dtype)
+    others = torch.arange(points.agents, device=points.values.device)
+    return distances(both, torch.stack([others, torch.full_like(others, points.agents)], dim=1))

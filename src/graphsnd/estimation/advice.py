@@ -1,0 +1,96 @@
+"""The result of asking for advice: what to measure, what it costs, and what speaks against the rest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from graphsnd.designs import Design
+
+
+@dataclass(frozen=True)
+class Expense:
+    """What a measurement is expected to take, pilot included."""
+
+    observations: int  # visits of observations; more than there are where all are visited several times
+    distances: int
+    evaluations: int  # policies on observations that have to be evaluated for it
+    work: float  # roughly; multiply-adds of the sweep over all pairs that take as long
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to get the number."""
+
+    name: str
+    design: Design | None  # None for a graph that only the user can build
+    radius: float | None  # relative to SND, holds for every team; None where no bound on the distances is known
+    typical: float  # relative to SND, for large samples
+    cost: Expense
+    met: bool  # whether the radius that decides is within the tolerance
+    why: str  # it was chosen, or not
+
+
+@dataclass(frozen=True)
+class Advice:
+    """A recommended design and the reasons for it."""
+
+    goal: str  # global, local or proxy
+    recommended: Alternative
+    guarantee: str
+    reasons: tuple[str, ...]
+    rejected: tuple[Alternative, ...]
+    assumptions: tuple[str, ...]
+    call: str  # Python that does it
+
+    @property
+    def design(self) -> Design:
+        """The recommended design."""
+        assert self.recommended.design is not None  # what is recommended can be built
+        return self.recommended.design
+
+    @property
+    def cost(self) -> Expense:
+        """What the recommended design takes."""
+        return self.recommended.cost
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON; designs as they are written."""
+        return asdict(self, dict_factory=_plain)
+
+    def __str__(self) -> str:
+        lines = [self.recommended.name, f"  guarantee: {self.guarantee}", f"  cost: {spending(self.cost)}"]
+        lines += [f"  because {reason}" for reason in self.reasons]
+        lines += [f"  not {a.name}: {a.why} ({spending(a.cost)})" for a in self.rejected]
+        lines += [f"  assuming that {assumption}" for assumption in self.assumptions]
+        return "\n".join([*lines, f"  run: {self.call}"])
+
+
+def spending(cost: Expense) -> str:
+    """A cost in words.
+
+    Example:
+        >>> spending(Expense(100, 2800, 800, 1.2e7))
+        '2,800 distances, 800 policy evaluations, work of 1.2e+07 multiply-adds'
+    """
+    evaluated = f", {cost.evaluations:,} policy evaluations" if cost.evaluations else ""
+    return f"{cost.distances:,} distances{evaluated}, work of {cost.work:.2g} multiply-adds"
+
+
+def percent(share: float | None) -> str:
+    """A relative radius.
+
+    Example:
+        >>> percent(0.01), percent(0.0), percent(None), percent(1.234)
+        ('1%', 'exact', 'unknown', '123%')
+    """
+    if share is None:
+        return "unknown"
+    return "exact" if share == 0 else f"{100 * share:.{2 if share < 1 else 3}g}%"
+
+
+def _plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Leave designs to their names, and infinite numbers out."""
+    plain = {key: value for key, value in items if key != "design"}
+    return {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in plain.items()}

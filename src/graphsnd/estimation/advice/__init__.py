@@ -1,1 +1,0 @@
-"""Which design, before anything is measured."""

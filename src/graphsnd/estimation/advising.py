@@ -1,0 +1,245 @@
+"""Which design answers a question about a team with the least work, before anything is measured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+
+from graphsnd import bounds
+from graphsnd.behavior import Behavior
+from graphsnd.designs import Complete, GraphDesign, Nearest, Regular
+from graphsnd.errors import InputError, check_choice, check_integer
+from graphsnd.estimation import options
+from graphsnd.estimation.advice import Advice, Alternative, percent
+from graphsnd.estimation.assumptions import Outline, imagined, seen
+from graphsnd.estimation.costs import CHEAP
+from graphsnd.estimation.forecast import Tolerance
+from graphsnd.estimation.intervals import check_confidence
+from graphsnd.estimation.options import Question
+
+GOALS = ("global", "local", "proxy")  # the rows of the paper's table on choosing a graph
+OFTEN = 0.01  # of the work that is cheap once: what is cheap when it is done again and again
+SPECTRAL, ROUTED = 3000, 150  # agents up to which a graph's eigenvalues and its routing are computed for advice
+
+
+def advise(
+    n: int,
+    observations: int,
+    goal: str = "global",
+    *,
+    rel_tol: float = 0.01,
+    confidence: float = 0.95,
+    same_pairs: bool = False,
+    policy_cost: float = 0.0,
+    distance_spread: float = 0.5,
+    observation_spread: float = 0.3,
+    effect_share: float = 0.5,
+    d_max_ratio: float | None = 4.0,
+    features: int = 4,
+    device: str = "cpu",
+    pilot: Behavior | None = None,
+) -> Advice:
+    """Recommend a design: what to measure, its error and its cost, and why not another. The paper's rule as a function.
+
+    For ``"global"``, SND of the whole team, the tolerance must be guaranteed where a bound on the distances is known.
+    For ``"proxy"``, a cheap stand-in inside training, it must hold typically, call after call. Both take the design
+    with the least work. For ``"local"``, how different agents are that meet, the graph *is* the question, and only its
+    cost can be forecast. The forecasts are those by which :func:`~graphsnd.measure` decides when to stop.
+
+    Args:
+        n: Number of agents.
+        observations: Number of observations they share.
+        goal: What the number is for: ``"global"``, ``"local"`` or ``"proxy"``.
+        rel_tol: Tolerated error relative to SND.
+        confidence: Probability that the error stays within it.
+        same_pairs: For a proxy, whether every call must look at the same pairs.
+        policy_cost: Multiply-adds of one policy on one observation; 0 when all have been evaluated anyway.
+        distance_spread: Standard deviation of the distances over the pairs of an observation, relative to SND.
+        observation_spread: Standard deviation of the diversity over observations, relative to SND.
+        effect_share: Share of the squared distance spread that is due to single agents.
+        d_max_ratio: The largest distance at any observation relative to SND; None when no bound is known.
+        features: Of the embedded actions: twice the action dimensions for Gaussians.
+        device: ``cpu`` or ``cuda``.
+        pilot: All agents at some observations; the spreads and the bound are then measured, not assumed.
+
+    Returns:
+        The advice.
+
+    Raises:
+        InputError: For numbers out of range, ``same_pairs`` for another goal than a proxy, and a pilot of another
+            number of agents.
+
+    Example:
+        >>> advise(16, 4096).design, advise(500, 100_000, policy_cost=11_000).design
+        (Complete(), Agents(count=3))
+    """
+    check_integer("n", n, "to be an integer, at least 2 agents", low=2)
+    check_integer("observations", observations, "to be a positive integer", low=1)
+    check_integer("features", features, "to be a positive integer", low=1)
+    check_confidence(confidence)
+    _check_numbers(policy_cost, distance_spread, observation_spread, effect_share, d_max_ratio)
+    check_choice("goal", goal, GOALS)
+    if same_pairs and goal != "proxy":
+        raise InputError("same_pairs", "only for the goal proxy", goal, "A single measurement has no later call.")
+    source = Outline(n, observations, features, policy_cost, _device(device))
+    if pilot is None:
+        spreads = {"distance_spread": distance_spread, "observation_spread": observation_spread}
+        prospect = imagined(source, **spreads, effect_share=effect_share, d_max_ratio=d_max_ratio)
+    else:
+        if pilot.agents != n:
+            raise InputError("pilot", f"of all {n} agents", repr(pilot))
+        prospect = seen(source, pilot, bounded=d_max_ratio is not None)
+    sure = goal == "global" and prospect.d_max is not None
+    question = Question(prospect, Tolerance(relative=rel_tol), confidence, sure)
+    return _local(question) if goal == "local" else _sampled(question, goal, same_pairs=same_pairs)
+
+
+def _sampled(question: Question, goal: str, *, same_pairs: bool) -> Advice:
+    """The least work that estimates SND within the tolerance."""
+    whole = options.everything(question)
+    others = options.sampled(question)
+    cheap = CHEAP.get(question.prospect.source.device.type, CHEAP["cpu"]) * (OFTEN if goal == "proxy" else 1)
+    useful = [one for one in others if one.met and one.cost.work < whole.cost.work]
+    useful = [one for one in useful if isinstance(one.design, Regular)] if same_pairs else useful
+    if whole.cost.work <= cheap or not useful:
+        chosen, reason = whole, _why_all(whole.cost.work <= cheap, goal)
+    else:
+        chosen = min(useful, key=lambda one: one.cost.work)
+        share = chosen.cost.work / whole.cost.work
+        kind = "among graphs that may be kept, it" if same_pairs else "it"
+        reason = f"{kind} reaches the tolerance with the least work, {percent(share)} of that of all pairs"
+    rejected = [replace(one, why=_why_not(one, chosen, same_pairs)) for one in [whole, *others] if one is not chosen]
+    return Advice(
+        goal=goal,
+        recommended=replace(chosen, why=reason),
+        guarantee=_guarantee(chosen, question),
+        reasons=(reason, *_further(chosen, goal, same_pairs)),
+        rejected=tuple(rejected),
+        assumptions=question.prospect.assumptions,
+        call=_call(chosen, question, goal, same_pairs),
+    )
+
+
+def _why_all(cheap: bool, goal: str) -> str:
+    if not cheap:
+        return "no design reaches the tolerance with less work than all pairs"
+    often = "a few milliseconds, even in every step" if goal == "proxy" else "about a second or less"
+    return f"all pairs at all observations take {often}, so compute it exactly"
+
+
+def _why_not(one: Alternative, chosen: Alternative, same_pairs: bool) -> str:
+    if same_pairs and not isinstance(one.design, Complete | GraphDesign):
+        return "draws other pairs at every call"
+    ratio = one.cost.work / chosen.cost.work
+    much = "as much work" if 0.95 < ratio < 1.05 else f"{ratio:,.{0 if ratio >= 9.95 else 1}f} times the work"
+    if isinstance(one.design, Complete):
+        return much
+    error = f"±{percent(one.typical)} typically" + ("" if one.radius is None else f", ±{percent(one.radius)} for sure")
+    if not one.met:
+        lasting = ", however many observations" if isinstance(one.design, GraphDesign) else " at this cost"
+        return f"misses the tolerance: {error}{lasting}"
+    return f"{much} and leaves {error}" if isinstance(chosen.design, Complete) else much
+
+
+def _guarantee(chosen: Alternative, question: Question) -> str:
+    sure = f"with {question.confidence:.4g} probability"
+    if chosen.radius == 0:
+        return "exact: SND itself on the given observations"
+    typical = f"±{percent(chosen.typical)} {sure} for large samples"
+    if chosen.radius is None:
+        return f"{typical}; pass a bound on the distances for more"
+    text = f"unbiased for SND; ±{percent(chosen.radius)} {sure} for every team within the bound, {typical}"
+    return f"{text}; {kept}" if (kept := _if_kept(chosen, question.n)) else text
+
+
+def _if_kept(chosen: Alternative, n: int) -> str:
+    """What one regular graph promises for teams that were, or have become, arranged against it."""
+    if not isinstance(chosen.design, Regular) or n > SPECTRAL:
+        return ""
+    graph = chosen.design.draw(n, torch.Generator().manual_seed(0))
+    ratio = bounds.spectral_ratio(graph)
+    text = f"if one graph is kept, Graph-SND / SND lies in [{ratio.low:.2f}, {ratio.high:.2f}] for every team"
+    text += " whose distance is of negative type"
+    if n > ROUTED or not bounds.spectrum(graph).connected:
+        return text
+    low, high = bounds.distortion(graph, seconds=1.0).interval(1.0)
+    return (
+        f"{text} (by its eigenvalues) and SND / Graph-SND in [{low:.2f}, {high:.2f}] for every metric (by its routing)"
+    )
+
+
+def _further(chosen: Alternative, goal: str, same_pairs: bool) -> tuple[str, ...]:
+    if isinstance(chosen.design, Complete):
+        return ()
+    if same_pairs:
+        return ("effects of single agents cancel on a regular graph, and its eigenvalues bound it for every team",)
+    if not isinstance(chosen.design, GraphDesign):
+        return ("pairs are redrawn at each observation, so their noise averages away",)
+    if goal == "global":
+        return ("the edges of one graph are visited faster than pairs that are redrawn",)
+    return (
+        "a new seed for every call keeps the errors of different steps independent; a graph that is kept has the same "
+        "error in every step, and training can hide behind the pairs that it leaves out",
+    )
+
+
+def _call(chosen: Alternative, question: Question, goal: str, same_pairs: bool) -> str:
+    """Python; for a graph in a training loop the bare mean, which has a gradient and no interval to pay for."""
+    design, policies = chosen.design, bool(question.prospect.source.policy_cost)
+    if isinstance(design, Complete):
+        return "gs.measure(team, observations)" if policies else "gs.measure(team)"
+    seed = "0" if same_pairs or goal == "global" else "step"
+    if isinstance(design, GraphDesign) and goal == "proxy" and not policies:
+        generator = f"torch.Generator().manual_seed({seed})"
+        return f"gs.graph_snd(team, gs.designs.{design!r}.draw({question.n}, {generator}))"
+    end = f"seed={seed}" if isinstance(design, GraphDesign) else f"rel_tol={question.tolerance.relative:g}"
+    return f'gs.measure(team{", observations" if policies else ""}, design="{design}", {end})'
+
+
+def _local(question: Question) -> Advice:
+    """Neighbours: the value is exact by definition, and it is not SND."""
+    n = question.n
+    k = max(1, min(n - 1, math.ceil(math.log2(n))))
+    design = Nearest(k)
+    cost = question.expense(design, question.prospect.source.observations)
+    chosen = Alternative(str(design), design, 0.0, 0.0, cost, True, "neighbours define the measure")
+    near = "better where a communication range is known; agents out of range of all drop out"
+    roles = "better where the question is how alike the agents of a role are"
+    reasons = (
+        "the graph is the definition: take the neighbours that an agent really has, and their number for k",
+        f"k = {k}, about log2 n, keeps most such graphs connected where nothing better is known",
+    )
+    return Advice(
+        goal="local",
+        recommended=replace(chosen, why=reasons[0]),
+        guarantee="exact on its graph, which defines a local measure: not an estimate of SND",
+        reasons=reasons,
+        rejected=(
+            replace(chosen, name="radius:r", design=None, why=near),
+            replace(chosen, name="cliques of roles", design=None, why=roles),
+            replace(options.uniform(question), met=False, why="that estimates SND, not what neighbours do"),
+            replace(options.everything(question), why="that is SND: pairs that never meet count as much as neighbours"),
+        ),
+        assumptions=("an agent has about as many neighbours as the graph says; costs are at most these",),
+        call=f'gs.measure(team, design="{design}", positions=positions)',
+    )
+
+
+def _check_numbers(cost: float, distance: float, observation: float, share: float, ratio: float | None) -> None:
+    checks = {"policy_cost": cost, "distance_spread": distance, "observation_spread": observation}
+    for name, value in checks.items():
+        if not 0 <= value < math.inf:
+            raise InputError(name, "to be finite and not negative", value)
+    if not 0 <= share <= 1:
+        raise InputError("effect_share", "in [0, 1]", share)
+    if ratio is not None and not 1 <= ratio < math.inf:
+        fix = "The largest distance is at least the mean; None where no bound is known."
+        raise InputError("d_max_ratio", "to be finite and at least 1", ratio, fix)
+
+
+def _device(device: str) -> str:
+    if str(device).partition(":")[0] not in CHEAP:
+        raise InputError("device", f"to be one of {', '.join(CHEAP)}", repr(device))
+    return str(device)

@@ -1,0 +1,180 @@
+"""What measuring costs, what may be spent, and which design that affords: the one model of cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from graphsnd.designs import Agents, Complete, Design, Matching, Pairs, RelabelledDesign, Ring
+from graphsnd.errors import InputError
+from graphsnd.estimation.source import Source
+from graphsnd.graphs import Graph
+
+# About a second of work, in multiply-adds of policies and feature differences of pairs.
+CHEAP = {"cpu": 4e9, "cuda": 4e12}
+PARTIAL = 4.0  # a policy evaluated on a few observations costs this much more for each than in one large batch
+
+
+@dataclass(frozen=True)
+class Rate:
+    """What sampling costs, in units of one distance in the sweep over all pairs, whose points stay in registers.
+
+    Measured at 100 to 2000 agents with 4 features, on one core and on an H200; rough.
+    """
+
+    call: float  # a measurement, however small: launches, allocations, looks
+    point: float  # an agent at an observation, visited once to bound the distances
+    draw: float  # an observation whose agents are drawn
+    agent: float  # among them
+    pair: float  # among them
+    edge: float  # of a graph that is kept for all observations
+
+
+RATES = {"cpu": Rate(1e7, 60.0, 3000.0, 180.0, 80.0, 4.0), "cuda": Rate(1e10, 50.0, 1000.0, 2500.0, 500.0, 4.0)}
+
+
+def work(source: Source, design: Design, draws: float, *, bounded: bool = False) -> float:
+    """Return the multiply-adds of the sweep over all pairs that take as long as a design.
+
+    Args:
+        source: Team and observations.
+        design: What is measured at each.
+        draws: Observations, each time they are visited.
+        bounded: Whether all points are visited once for a bound on the distances.
+    """
+    n = source.agents
+    rate = RATES.get(source.device.type, RATES["cpu"])
+    agents, pairs = source.evaluations(design), design.pairs(n)
+    units = draws * pairs * (1.0 if isinstance(design, Complete) else rate.edge)
+    if isinstance(design, RelabelledDesign):
+        units = draws * (rate.draw + agents * rate.agent + pairs * rate.pair)
+    if not isinstance(design, Complete):
+        units += rate.call + bounded * n * source.observations * rate.point
+    share = 1.0 if agents == n else PARTIAL
+    return units * source.features * 2 + draws * agents * source.policy_cost * share
+
+
+def to_seconds(work: float, source: Source) -> float:
+    """Return roughly how long that much work takes where the points are."""
+    return work / CHEAP.get(source.device.type, CHEAP["cpu"])
+
+
+def complete_seconds(source: Source) -> float:
+    """Return roughly how long all pairs at all observations take."""
+    return to_seconds(work(source, Complete(), source.observations), source)
+
+
+def counts(source: Source, design: Design, draws: float) -> float:
+    """Return the same as :func:`work` without prices: distances and policy evaluations as they are counted."""
+    n = source.agents
+    return draws * (design.pairs(n) * source.features * 2 + source.evaluations(design) * source.policy_cost)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that may be spent; None is no limit.
+
+    Example:
+        >>> Budget(distances=1_000_000)
+        Budget(distances=1000000, evaluations=None, seconds=None)
+    """
+
+    distances: int | None = None
+    evaluations: int | None = None  # policies on observations
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("distances", "evaluations", "seconds"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(f"budget.{name}", "to be positive and finite", value)
+            if value is not None and name != "seconds":
+                object.__setattr__(self, name, int(value))  # 1e6 is how people write a million
+        if self.distances is self.evaluations is self.seconds is None:
+            raise InputError("budget", "with at least one limit", "none", "Write Budget(distances=1_000_000).")
+
+    @classmethod
+    def parse(cls, text: str, argument: str = "budget") -> Budget:
+        """Read ``1e6`` (distances), ``1e6e`` (policy evaluations) or ``5s`` (seconds).
+
+        Raises:
+            InputError: For anything else, naming ``argument``.
+
+        Example:
+            >>> Budget.parse("2.5s")
+            Budget(distances=None, evaluations=None, seconds=2.5)
+        """
+        body = text.strip().lower()
+        kind = {"s": "seconds", "e": "evaluations"}.get(body[-1:], "distances")
+        try:
+            amount = float(body if kind == "distances" else body[:-1])
+            if not 0 < amount < math.inf:
+                raise ValueError
+        except ValueError:
+            fix = "Write 1e6 for a million distances, 1e6e for policy evaluations, 5s for seconds."
+            raise InputError(argument, "to be a positive number, alone or with s or e", repr(text), fix) from None
+        return cls(seconds=amount) if kind == "seconds" else cls(**{kind: int(amount)})
+
+    def draws(self, source: Source, design: Design, distances: int = 0, evaluations: int = 0) -> int | None:
+        """Return how many observations a design can visit, after what was spent; None without a limit on counts."""
+        limits = []
+        if self.distances is not None:
+            limits.append(int((self.distances - distances) // max(1, design.pairs(source.agents))))
+        if self.evaluations is not None and source.policy_cost:
+            limits.append(int((self.evaluations - evaluations) // source.evaluations(design)))
+        return max(0, min(limits)) if limits else None
+
+    def affords_all(self, source: Source) -> bool:
+        """Return whether the counts allow all pairs at all observations."""
+        draws = self.draws(source, Complete())
+        return draws is None or draws >= source.observations
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A design and the reason for it."""
+
+    design: Design | Graph
+    why: str
+
+
+def choose(source: Source, budget: Budget | None, *, tolerance: bool) -> Choice:
+    """Choose the design for these agents, observations and policies."""
+    affordable = budget is None or budget.affords_all(source)
+    time = math.inf if budget is None or budget.seconds is None else budget.seconds
+    if affordable and complete_seconds(source) <= min(1.0, time):
+        return Choice(Complete(), "all pairs at all observations take about a second or less, so nothing is sampled")
+    if affordable and not tolerance and budget is not None and budget.seconds is None:
+        return Choice(Complete(), "the budget allows all pairs at all observations")
+    if source.policy_cost and source.proportional:
+        why = "policies have to be evaluated, so only a few random agents are, at each observation"
+        return Choice(Agents(_subset_size(source, budget)), why)
+    if budget is None or budget.distances is None or tolerance:
+        why = "all agents have been evaluated, and another ring per observation averages the noise of the pairs away"
+        return Choice(Ring(4), why)
+    return _spend(budget.distances, source)
+
+
+def _subset_size(source: Source, budget: Budget | None) -> int:
+    """Return eight agents, or more where the budget allows more at every observation."""
+    size = 8
+    if budget is not None and budget.evaluations is not None:
+        size = max(size, budget.evaluations // source.observations)
+    if budget is not None and budget.distances is not None:
+        most = budget.distances // source.observations
+        size = min(size, max(4, int((2 * most) ** 0.5)))
+    return min(size, source.agents)
+
+
+def _spend(distances: int, source: Source) -> Choice:
+    """Spend a number of distances on agents that have been evaluated, evenly over the observations."""
+    n, each = source.agents, distances // source.observations
+    if each >= n:
+        degree = min(2 * (each // n), n - 1 - (n - 1) % 2)
+        return Choice(Ring(degree), f"the budget allows {each:,} distances per observation: a ring of them")
+    if each >= n // 2:
+        return Choice(Matching(), f"the budget allows {each:,} distances per observation: a matching")
+    if each >= 1:
+        return Choice(Pairs(each), f"the budget allows {each:,} distances per observation: disjoint pairs")
+    few = Pairs(min(8, n // 2))
+    return Choice(few, "the budget allows less than one distance per observation, so observations are drawn")

@@ -1,0 +1,181 @@
+"""How many draws a tolerance will take, from a pilot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from graphsnd.designs import Agents, Complete, Design, RelabelledDesign
+from graphsnd.errors import InputError
+from graphsnd.estimation.costs import counts, work
+from graphsnd.estimation.estimate import Estimate
+from graphsnd.estimation.intervals import observation_radius, pair_radius, quantile
+from graphsnd.estimation.sample import Sample, variance
+from graphsnd.estimation.source import Source
+
+STEP = 1.1  # between sample sizes that are considered
+MARGIN = 0.93  # of the tolerance, since the pilot's variance is itself an estimate
+GROWTH = 1.35  # from one look to the next
+PILOT = 256  # draws that decide when to look; they are not used for the estimate
+NOW, LATER = 0.7, 0.3  # of the failure probability left: for this look, and for all later ones
+PASSES = 1024  # over all observations, at most
+Price = Callable[[Source, Design, float], float]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The half-width that is good enough.
+
+    A relative tolerance is met when the half-width is at most that share of the *lower* end of the interval, so that
+    the relative error is below it whatever the true value in the interval is.
+    """
+
+    absolute: float | None = None
+    relative: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("tol", self.absolute), ("rel_tol", self.relative)):
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(name, "to be positive and finite", value)
+
+    def width(self, value: float) -> float:
+        """The half-width to reach when the answer is ``value``."""
+        limits = []
+        if self.absolute is not None:
+            limits.append(self.absolute)
+        if self.relative is not None:
+            limits.append(value * self.relative / (1 + self.relative))
+        return min(limits)
+
+    def met(self, estimate: Estimate) -> bool:
+        """Whether an estimate is good enough."""
+        low, high = estimate.interval
+        reach = max(estimate.value - low, high - estimate.value)
+        if reach == 0 and not estimate.guaranteed and estimate.observations < estimate.observations_total:
+            return False  # draws that are all alike say nothing about what was not drawn
+        narrow = self.absolute is None or reach <= self.absolute
+        return narrow and (self.relative is None or reach <= self.relative * low)
+
+
+def forecast(
+    source: Source,
+    design: RelabelledDesign,
+    pilot: Sample,
+    tolerance: Tolerance,
+    d_max: float | None,
+    delta: float,
+    *,
+    measured: RelabelledDesign | None = None,
+    price: Price = counts,
+) -> int | None:
+    """The smallest number of draws whose radius will be within the tolerance; None if all pairs cost no more.
+
+    Args:
+        source: Team and observations.
+        design: The design to forecast.
+        pilot: Draws of a design.
+        tolerance: What is asked for.
+        d_max: Bound on every distance, or None for the asymptotic radius.
+        delta: Failure probability of the first look.
+        measured: The pilot's design, where it is another one.
+        price: What draws cost: as they are counted, where the design was asked for, or by the time they take.
+    """
+    seen = spreads(pilot, measured or design, design, source.agents)
+    width = MARGIN * tolerance.width(pilot.value())
+    everything = price(source, Complete(), source.observations)
+    for draws in _sizes(pilot.draws, source.observations):
+        if price(source, design, draws) >= everything:
+            return None
+        if radius(source, design, seen, draws, d_max, delta) <= width:
+            return draws
+    return None
+
+
+def _sizes(start: int, observations: int) -> Iterator[int]:
+    size = float(start)
+    while size < 0.9 * observations:
+        yield int(size)
+        size *= STEP
+    yield from (k * observations for k in range(1, PASSES))
+
+
+@dataclass(frozen=True)
+class Spreads:
+    """What a pilot says about the draws of a design, its own or another."""
+
+    pairs: float  # variance of a draw from the choice of agents
+    total: float  # with the choice of the observation
+    inside: float  # expected spread of the distances of a draw
+
+
+def spreads(pilot: Sample, measured: RelabelledDesign, design: RelabelledDesign, n: int) -> Spreads:
+    """The same design has shown it; for another one, the products of distances tell."""
+    template = design.template(n)
+    if design == measured:
+        return Spreads(pilot.pair_variance(template, n), pilot.total_variance(), float(pilot.spreads.mean()))
+    moments = pilot.moments.mean(dim=0)
+    between = max(0.0, pilot.total_variance() - pilot.pair_variance(measured.template(n), n))
+    pairs = variance(moments, n, template.m, template.meeting())
+    whole = variance(moments, n, 1, 0)  # one random pair has the variance of all distances
+    inside = max(0.0, whole - pairs) * template.m / (template.m - 1) if template.m > 1 else math.nan
+    return Spreads(pairs, between + pairs, inside)
+
+
+def radius(
+    source: Source, design: RelabelledDesign, seen: Spreads, draws: int, d_max: float | None, delta: float
+) -> float:
+    """The half-width that so many draws will have, guaranteed where there is a bound on the distances."""
+    template, n = design.template(source.agents), source.agents
+    if d_max is None:
+        share = min(1.0, draws / source.observations)
+        both = max(seen.pairs, (1 - share) * seen.total + share * seen.pairs)
+        return quantile(delta, draws - 1) * math.sqrt(both / draws)
+    ceiling = Sample.pair_variance_ceiling(template, n)
+    if draws < source.observations or ceiling is None:
+        return observation_radius(draws, seen.total, d_max, delta)[0]
+    return pair_radius(draws, seen.inside, ceiling, template.m, d_max, delta)[0]
+
+
+def best_size(
+    source: Source, pilot: Sample, measured: Agents, tolerance: Tolerance, d_max: float | None, delta: float
+) -> Agents:
+    """How many agents an observation reach the tolerance with the least work, going by a pilot of another number.
+
+    Few agents need more observations, many agents more evaluations; where the guarantee's range term decides, few win.
+    """
+    if not len(pilot.moments):
+        return measured
+    found = {measured: _work(source, measured, pilot, measured, tolerance, d_max, delta)}
+    for size in (2, 3, 4, 6, 8, 12, 16, 24, 32):
+        if size <= source.agents:
+            design = Agents(size)
+            found[design] = _work(source, design, pilot, measured, tolerance, d_max, delta)
+    return min(found, key=lambda design: found[design])
+
+
+def _work(
+    source: Source,
+    design: RelabelledDesign,
+    pilot: Sample,
+    measured: RelabelledDesign,
+    tolerance: Tolerance,
+    d_max: float | None,
+    delta: float,
+) -> float:
+    draws = forecast(source, design, pilot, tolerance, d_max, delta, measured=measured, price=work)
+    return math.inf if draws is None else work(source, design, draws)
+
+
+def later_looks(first: int | None, limit: int | None, observations: int) -> Iterator[int]:
+    """Sample sizes at which to look: the forecast, and from there growing; whole passes once all have been seen."""
+    size = first or limit or observations
+    while True:
+        size = size if size < 0.9 * observations else -(-size // observations) * observations
+        if limit is not None and size >= limit:
+            yield limit if limit < observations else limit - limit % observations
+            return
+        yield size
+        if size >= PASSES * observations:
+            return
+        size = int(max(size + 1, GROWTH * size))

@@ -1,0 +1,167 @@
+r"""How far the mean of pairs that are redrawn for each observation can be from SND.
+
+Let :math:`X_o` be the mean distance that a design measured at observation o, with agents drawn for that observation
+alone; it has mean :math:`\mathrm{SND}_o` and lies in [0, D_max].
+
+*Some observations.* Drawn without replacement, t of them. For any function, :math:`E \prod_o g(X_o)` over such a draw
+is at most what it would be for t independent draws of an observation and its agents: given the observations, the
+factors are independent, and Hoeffding's comparison of sampling without and with replacement applies to the convex
+function exp of :math:`\sum_o \log E[g(X_o) \mid o]`. Every inequality that follows from moment generating functions of
+sums therefore holds as for independent draws; Hoeffding's and the empirical Bernstein inequality (Audibert, Munos and
+Szepesvari, 2009) do.
+
+*All observations*, once or several times. Nothing is left of the choice of observations. The :math:`X_o` are
+independent, with variances at most c S_o^2 (:mod:`graphsnd.bounds.relabelling`), so Bernstein's inequality needs only a
+guaranteed upper value of their mean, which the spreads inside each observation give.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from graphsnd import bounds
+from graphsnd.designs import Template
+from graphsnd.errors import InputError
+from graphsnd.estimation.sample import Sample
+
+BLOCKS = 32  # contiguous blocks of observations that stand for clusters where none are given
+FEWEST = 16  # observations below which their error is not estimated
+
+
+def observation_radius(draws: int, variance: float, d_max: float, delta: float) -> tuple[float, str]:
+    """Radius from a random part of the observations: the narrower of two, each at half the failure probability.
+
+    Args:
+        draws: Number of observations drawn.
+        variance: Of their means, with divisor ``draws``.
+        d_max: Upper bound on every distance.
+        delta: Failure probability.
+    """
+    log_term = math.log(6 / delta)
+    bernstein = math.sqrt(2 * variance * log_term / draws) + 3 * d_max * log_term / draws
+    return min((bernstein, "empirical Bernstein"), (bounds.hoeffding(d_max, draws, delta / 2), "Hoeffding"))
+
+
+def pair_radius(
+    draws: int, spread: float, ceiling: float | None, most: int, d_max: float, delta: float
+) -> tuple[float, str]:
+    r"""Radius when every observation was used the same number of times.
+
+    Spreads lie in [0, B] with B = D_max^2 m / (4 (m - 1)), and their mean y has, with probability 1 - delta,
+    :math:`\sqrt{E y} \le \sqrt{y + h} + \sqrt{h}` with :math:`h = B \log(1/\delta) / 2t`.
+
+    Args:
+        draws: Number of draws.
+        spread: Mean of the variances inside draws.
+        ceiling: Variance of a mean in units of the expected spread, at most; None where nothing is known.
+        most: Distances in a draw.
+        d_max: Upper bound on every distance.
+        delta: Failure probability; a third goes to the variance.
+    """
+    if ceiling is None:
+        return bounds.hoeffding(d_max, draws, delta), "Hoeffding"
+    if ceiling == 0:
+        return 0.0, "exact: all pairs"
+    largest = d_max**2 * most / (4 * (most - 1))
+    h = largest * math.log(3 / delta) / (2 * draws)
+    variance = ceiling * (math.sqrt(spread + h) + math.sqrt(h)) ** 2
+    log_term = math.log(3 / delta)
+    first = d_max * log_term / 3
+    return (first + math.sqrt(first**2 + 2 * draws * variance * log_term)) / draws, "Bernstein, pairs only"
+
+
+def guaranteed_radius(
+    sample: Sample, template: Template, n: int, observations: int, d_max: float, delta: float
+) -> tuple[float, str]:
+    """The radius that holds for every team, from whichever of the two arguments applies."""
+    biased = sample.total_variance() * (sample.draws - 1) / sample.draws if sample.draws > 1 else d_max**2 / 4
+    ceiling = Sample.pair_variance_ceiling(template, n)
+    # A pass that was not finished leaves something of the choice of observations; nor does a single pair tell.
+    if sample.draws % observations or ceiling is None:
+        return observation_radius(sample.draws, biased, d_max, delta)
+    spread = float(sample.spreads.mean()) if ceiling else 0.0
+    return pair_radius(sample.draws, spread, ceiling, template.m, d_max, delta)
+
+
+def errors(
+    sample: Sample, template: Template, n: int, observations: int, d_max: float | None = None
+) -> tuple[float, float]:
+    """Standard error on the given observations, and the part of it that comes from choosing pairs.
+
+    With r draws in the pass that is not finished, their choice contributes r (1 - r / observations) / draws^2 of the
+    variance between observations, which is what the variance of a draw exceeds that of its pairs by.
+
+    Args:
+        sample: The draws.
+        template: What was measured at each.
+        n: Number of agents.
+        observations: That were given.
+        d_max: Upper bound on every distance where one is known: no variance exceeds a quarter of its square.
+    """
+    most = math.inf if d_max is None else d_max**2 / 4
+    pairs = min(most, sample.pair_variance(template, n))
+    between = max(0.0, min(most, sample.total_variance()) - pairs) if sample.draws > 1 else 0.0
+    rest = sample.draws % observations
+    both = pairs / sample.draws + between * rest * (1 - rest / observations) / sample.draws**2
+    return math.sqrt(both), math.sqrt(pairs / sample.draws)
+
+
+def quantile(delta: float, freedom: int) -> float:
+    """Two-sided quantile of Student's distribution."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(max(1, freedom), 1 - delta / 2))
+
+
+def clustered(values: Tensor, index: Tensor, clusters: Tensor | None, observations: int) -> tuple[float, int] | None:
+    """Standard error of the mean over observations that come in clusters, and its degrees of freedom.
+
+    Observations of one episode resemble each other, so the clusters are what was drawn independently. The mean is a
+    ratio of two sums over clusters, of values and of counts, and its error follows from the spread of
+    (sum - mean * count). Without clusters, contiguous blocks stand in for them: neighbours of a rollout are
+    correlated, long blocks much less.
+
+    Args:
+        values: One for each draw, ``[draws]``.
+        index: The observation of each draw, ``[draws]``.
+        clusters: Cluster of each observation, int64 ``[observations]``, or None.
+        observations: Their number.
+
+    Returns:
+        The error and clusters - 1; None for fewer than 2 clusters or 16 observations.
+    """
+    if clusters is None:
+        if observations < FEWEST:
+            return None
+        group = index * min(BLOCKS, observations) // observations
+    else:
+        group = clusters[index]
+    _, group = group.unique(return_inverse=True)
+    count = int(group.max()) + 1
+    if count < 2:
+        return None
+    sizes = torch.zeros(count, dtype=torch.float64).index_add_(0, group, torch.ones_like(values))
+    sums = torch.zeros(count, dtype=torch.float64).index_add_(0, group, values)
+    residuals = sums - values.mean() * sizes
+    variance = float((residuals**2).sum()) * count / (count - 1) / len(values) ** 2
+    return math.sqrt(variance), count - 1
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise unless ``confidence`` is a probability that is neither 0 nor 1."""
+    if not 0 < confidence < 1:
+        raise InputError("confidence", "in (0, 1)", confidence)
+
+
+def check_clusters(clusters: Tensor | None, observations: int) -> Tensor | None:
+    """Return one integer for each observation, flattened, on the CPU."""
+    if clusters is None:
+        return None
+    clusters = torch.as_tensor(clusters)
+    if clusters.is_floating_point() or clusters.numel() != observations:
+        got = f"{clusters.dtype} of shape {tuple(clusters.shape)}"
+        raise InputError("clusters", f"to be {observations} integers, one for each observation", got)
+    return clusters.detach().flatten().cpu().long()

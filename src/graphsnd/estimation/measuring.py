@@ -1,0 +1,250 @@
+"""The one verb: SND of a team, exactly, on a graph, at a tolerance or within a budget."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.designs import Agents, Complete, Design, GraphDesign, Projections, RelabelledDesign, parse
+from graphsnd.designs.subsets import integer_seed
+from graphsnd.errors import InputError, check_choice, check_integer
+from graphsnd.estimation.advising import advise
+from graphsnd.estimation.costs import Budget, Choice, choose, complete_seconds, to_seconds
+from graphsnd.estimation.estimate import Estimate
+from graphsnd.estimation.forecast import Tolerance
+from graphsnd.estimation.intervals import check_clusters, check_confidence
+from graphsnd.estimation.on_graph import WEIGHTINGS, measure_all_pairs, measure_on_graph
+from graphsnd.estimation.projections import measure_by_projections
+from graphsnd.estimation.sampling import Callback, Task, sample_once, sample_until
+from graphsnd.estimation.source import Source, as_source
+from graphsnd.graphs import Graph
+from graphsnd.metric.pairwise import check_graph
+from graphsnd.teams import Policy, Team
+
+SLOW = 10.0  # seconds from which an exact measurement says what a tolerance would cost
+
+
+class SlowMeasurementWarning(UserWarning):
+    """All pairs take long, and a tolerance of 1% was forecast to take less.
+
+    A warning, because only what comes before the wait can save it: the fields of the estimate come after.
+    """
+
+
+def measure(
+    team: Behavior | Team | Policy | Sequence[Policy],
+    observations: Tensor | None = None,
+    *,
+    design: Design | Graph | str | None = None,
+    tol: float | None = None,
+    rel_tol: float | None = None,
+    budget: Budget | str | None = None,
+    confidence: float = 0.95,
+    distance: Distance | None = None,
+    positions: Tensor | None = None,
+    weighting: str = "normalised",
+    max_observations: int | None = None,
+    d_max: float | None = None,
+    clusters: Tensor | None = None,
+    seed: int | torch.Generator = 0,
+    callback: Callback | None = None,
+    backend: str = "auto",
+) -> Estimate:
+    """Measure the SND of a team, or its Graph-SND, and say how sure the number is.
+
+    Without design, tolerance and budget all pairs are measured and the number is SND itself; where that is forecast to
+    take more than ten seconds, a :class:`~graphsnd.estimation.SlowMeasurementWarning` says what ``rel_tol=0.01`` would
+    cost. With a tolerance, observations and agents are drawn until the interval is narrow enough; it is valid although
+    the data decided when to stop. With a budget, the budget is spent. With both, whichever comes first ends it, and
+    ``met`` says whether the tolerance was reached; ``why`` says which design was chosen, and why.
+
+    A random graph (Bernoulli, uniform, regular) estimates SND, with an interval that holds for every team: the narrower
+    of Serfling's and the empirical Bernstein-Serfling one, each at half the failure probability, or that from the exact
+    second moments of random regular graphs. The pairs left out lie between 0 and the certified diameter, so those
+    measured bound SND for certain; the interval is clipped to that range. A graph of neighbours, or your own, *defines*
+    the measure, and the value is exact.
+
+    The interval of pairs that are redrawn for each observation holds for every team where a bound on the distances is
+    known: from the behaviour, from the networks of a stacked team, from the distance (total variation is at most 1), or
+    from ``d_max``. Where none is known it is asymptotic, and ``method`` says so.
+
+    Args:
+        team: A behaviour; or policies (see :func:`~graphsnd.teams.as_team`), of which only those that the design
+            asks for are evaluated.
+        observations: For policies: ``[..., features]``.
+        design: Which pairs to measure: a design, what :func:`graphsnd.designs.parse` reads (``"bernoulli:0.1"``), or a
+            graph. Without one, all pairs, or what suits the tolerance and the budget.
+        tol: Half-width of the interval that is good enough.
+        rel_tol: The same relative to SND.
+        budget: The most that may be spent, a :class:`~graphsnd.Budget` or ``"5s"``, ``"1e6"`` distances, ``"1e6e"``
+            policy evaluations.
+        confidence: Coverage of the interval.
+        distance: Distance object; the family's default when None.
+        positions: Where the agents are, ``[agents, d]``, for ``knn`` and ``radius``.
+        weighting: Of the edges of a random graph: their mean (``"normalised"``), or their sum over its expected count
+            (``"horvitz-thompson"``).
+        max_observations: Draw at most this many of the observations at random, at least 2; all when None.
+        d_max: An upper bound on every distance, where you know one.
+        clusters: Episode or environment of each observation, integers of the observations' leading shape, for the
+            error over observations; contiguous blocks when None.
+        seed: An int, or a generator to advance.
+        callback: Called with the estimate each time the data are inspected.
+        backend: ``auto`` or the name of a kernel backend.
+
+    Returns:
+        The estimate.
+
+    Raises:
+        InputError: For arguments out of range or of another shape, a behaviour with observations or policies without, a
+            random graph without edges, and a budget too small for two observations.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> print(gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
+        SND 4 (exact over 3 pairs, 1 observations)
+        >>> team = gs.Gaussian(torch.randn(4000, 300, 2), torch.ones(2))
+        >>> estimate = gs.measure(team, design="matching", rel_tol=0.02)
+        >>> estimate.met, abs(float(estimate) / float(gs.snd(team)) - 1) < 0.02
+        (True, True)
+    """
+    began = perf_counter()
+    _check_arguments(observations, confidence, weighting, max_observations, d_max)
+    tolerance = Tolerance(tol, rel_tol) if tol is not None or rel_tol is not None else None
+    asked, limit, number = _read_design(design), _read_budget(budget), integer_seed(seed)
+    source = as_source(team, observations, distance, backend)
+    groups = check_clusters(clusters, source.observations)
+    choice = _choose(source, asked, limit, tolerance, max_observations)
+    _check_combination(choice.design, limit, weighting, max_observations)
+    with torch.no_grad():
+        sampled = _as_sampled(choice.design, source, limit, max_observations)
+        if sampled is not None:
+            most = None if max_observations is None else min(max_observations, source.observations)
+            bound = min((known for known in (d_max, source.bound()) if known is not None), default=None)
+            task = Task(
+                source, sampled, confidence, bound, groups, number, limit, callback, choice.why, began,
+                most=most, resize=asked is None,
+            )  # fmt: skip
+            estimate = sample_once(task) if tolerance is None else sample_until(task, tolerance)
+            if estimate is not None:
+                return estimate if sampled == choice.design else replace(estimate, design=str(choice.design))
+            choice = Choice(Complete(), f"{choice.why}; but the tolerance takes as much work as all pairs")
+        if isinstance(choice.design, Complete):
+            estimate = measure_all_pairs(source, confidence, clusters=groups, backend=backend)
+        elif isinstance(choice.design, Projections):
+            estimate = measure_by_projections(source, choice.design, confidence, clusters=groups, seed=number)
+        else:
+            graph = _draw(choice.design, source.agents, number, positions)
+            name = _name(choice.design)
+            estimate = measure_on_graph(source, graph, confidence, name, weighting, clusters=groups, backend=backend)
+    met = None if tolerance is None else tolerance.met(estimate) or estimate.exact
+    estimate = replace(estimate, why=choice.why, met=met, seconds=perf_counter() - began)
+    if callback is not None:
+        callback(estimate)
+    return estimate
+
+
+def _check_arguments(
+    observations: Any, confidence: float, weighting: str, max_observations: int | None, d_max: float | None
+) -> None:
+    if isinstance(observations, Graph | Design | str):
+        fix = f"Write design={str(observations)!r}." if not isinstance(observations, Graph) else "Write design=graph."
+        raise InputError("observations", "to be a tensor", f"{observations!r}, which says which pairs", fix)
+    check_confidence(confidence)
+    check_choice("weighting", weighting, WEIGHTINGS)
+    if max_observations is not None:
+        fix = "One observation says nothing about others."
+        check_integer("max_observations", max_observations, "to be an integer, at least 2", low=2, fix=fix)
+    if d_max is not None and not 0 <= d_max < math.inf:
+        raise InputError("d_max", "to be finite and not negative", d_max)
+
+
+def _read_design(design: Any) -> Design | Graph | None:
+    if isinstance(design, str):
+        return parse(design)
+    if design is not None and not isinstance(design, Design | Graph):
+        fix = "For example 'agents:8', gs.designs.Bernoulli(0.1) or gs.graphs.cliques(roles)."
+        raise InputError("design", "to be a design, its name, or a graph", repr(design), fix)
+    return design
+
+
+def _read_budget(budget: Any) -> Budget | None:
+    if isinstance(budget, str):
+        return Budget.parse(budget)
+    if budget is not None and not isinstance(budget, Budget):
+        fix = "Write '5s', gs.Budget(distances=100_000) or gs.Budget(seconds=5)."
+        raise InputError("budget", "to be a Budget or its text", repr(budget), fix)
+    return budget
+
+
+def _choose(
+    source: Source,
+    asked: Design | Graph | None,
+    budget: Budget | None,
+    tolerance: Tolerance | None,
+    max_observations: int | None,
+) -> Choice:
+    if isinstance(asked, Graph):
+        check_graph(asked, source.agents)
+        return Choice(Complete() if asked.is_complete and asked.weights is None else asked, "as asked")
+    if asked is not None:
+        return Choice(asked, "as asked")
+    if tolerance is not None or budget is not None:
+        return choose(source, budget, tolerance=tolerance is not None)
+    if max_observations is None:
+        _hint(source)
+    return Choice(Complete(), "all pairs, as neither a tolerance nor a budget was given")
+
+
+def _hint(source: Source) -> None:
+    """Warn where all pairs take long, with what a tolerance of 1% is forecast to take for a typical team."""
+    seconds = complete_seconds(source)
+    if seconds <= SLOW:
+        return
+    sizes = {"features": source.features, "policy_cost": source.policy_cost, "device": source.device.type}
+    less = advise(source.agents, source.observations, rel_tol=0.01, **sizes)  # type: ignore[arg-type]
+    text = f"All pairs take about {seconds:.0f} s; rel_tol=0.01 would take about"
+    warnings.warn(f"{text} {to_seconds(less.cost.work, source):.2g} s.", SlowMeasurementWarning, stacklevel=4)
+
+
+def _check_combination(
+    design: Design | Graph, budget: Budget | None, weighting: str, max_observations: int | None
+) -> None:
+    whole = isinstance(design, Graph | GraphDesign | Projections)
+    if whole and budget is not None:
+        fix = "Choose the number of edges or directions instead, or a design that redraws its pairs."
+        raise InputError("budget", "beside a design that can stop early", _name(design), fix)
+    if whole and max_observations is not None:
+        fix = "Slice the observations yourself, or use matching, ring:8 or agents:8."
+        raise InputError("max_observations", "beside a design that redraws its pairs", _name(design), fix)
+    if weighting != WEIGHTINGS[0] and not isinstance(design, Graph | GraphDesign):
+        raise InputError("weighting", f"{WEIGHTINGS[0]} for all but random graphs", f"{weighting} for {design}")
+
+
+def _as_sampled(
+    design: Design | Graph, source: Source, budget: Budget | None, max_observations: int | None
+) -> RelabelledDesign | None:
+    """Return the design to draw with; None where everything is measured at all observations."""
+    if isinstance(design, Complete) and (
+        max_observations is not None or (budget is not None and not budget.affords_all(source))
+    ):
+        return Agents(source.agents)
+    return design if isinstance(design, RelabelledDesign) else None
+
+
+def _draw(design: Design | Graph, agents: int, seed: int, positions: Tensor | None) -> Graph:
+    if isinstance(design, Graph):
+        return design
+    assert isinstance(design, GraphDesign)  # all others are measured without a graph
+    return design.draw(agents, torch.Generator().manual_seed(seed), positions)
+
+
+def _name(design: Design | Graph) -> str:
+    return design.family if isinstance(design, Graph) else str(design)

@@ -1,0 +1,240 @@
+"""All pairs, or the edges of one graph, at every observation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphsnd import bounds, kernels
+from graphsnd.behavior import Points
+from graphsnd.bounds.concentration import points_diameter
+from graphsnd.errors import EmptyDrawError, InputError
+from graphsnd.estimation.estimate import Estimate, Interval
+from graphsnd.estimation.intervals import BLOCKS, clustered, quantile
+from graphsnd.estimation.source import BehaviorSource, Source
+from graphsnd.graphs import Graph, Sampling
+from graphsnd.metric.pairwise import edge_means
+from graphsnd.metric.snd import normalised_weights, weighted_mean
+
+WEIGHTINGS = ("normalised", "horvitz-thompson")  # mean over the edges; their sum over its expected count
+LARGE = 10**9  # degrees of freedom at which Student's distribution is the normal one
+
+
+def measure_all_pairs(
+    source: Source, confidence: float, *, clusters: Tensor | None = None, backend: str = "auto"
+) -> Estimate:
+    """SND itself."""
+    pairs = source.agents * (source.agents - 1) // 2
+    parts = [kernels.pair_totals(source.block(a, b), backend=backend).cpu() / pairs for a, b in source.blocks()]
+    per_observation = torch.cat(parts)
+    value = float(per_observation.mean())
+    found = Error(0.0, (value, value), "exact: all pairs")
+    around = population(per_observation, torch.arange(source.observations), clusters, source.observations, confidence)
+    return answer(source, value, "SND", found, around, confidence, pairs, "complete")
+
+
+def measure_on_graph(
+    source: Source,
+    graph: Graph,
+    confidence: float,
+    name: str,
+    weighting: str,
+    *,
+    clusters: Tensor | None = None,
+    backend: str = "auto",
+) -> Estimate:
+    """Graph-SND, or the Horvitz-Thompson estimate, and its error where the graph was drawn at random."""
+    ht = weighting == "horvitz-thompson"
+    if graph.m == 0 and graph.inclusion is not None and not ht:
+        fix = "Draw again with another seed or more edges."
+        raise EmptyDrawError("graph", "to have at least one edge", "an empty draw", fix)
+    distances, per_block, index = _edge_distances(source, graph, clusters, backend)
+    scale = _scale(graph) if ht else 1.0
+    value = float(weighted_mean(distances, graph)) * scale
+    found, target = Error(0.0, (value, value), "exact: every edge"), "Graph-SND"
+    if graph.inclusion is not None and graph.weights is None:
+        interval = _horvitz_thompson if ht else normalised
+        found, target = interval(graph, distances, value, _diameter(source), 1 - confidence), "SND"
+    around = population(per_block * scale, index, clusters, source.observations, confidence)
+    return answer(source, value, target, found, around, confidence, graph.m, name)
+
+
+@dataclass(frozen=True)
+class Error:
+    """Of sampling pairs."""
+
+    standard: float
+    interval: Interval
+    method: str
+    guaranteed: bool = True
+
+
+@dataclass(frozen=True)
+class Population:
+    """Of having these observations and not others; None where there are too few."""
+
+    error: float | None
+    interval: Interval | None
+
+
+def population(
+    values: Tensor, index: Tensor, clusters: Tensor | None, observations: int, confidence: float
+) -> Population:
+    """The error over observations, and the interval for others of the same kind."""
+    found = clustered(values, index, clusters, observations)
+    if found is None:
+        return Population(None, None)
+    error, freedom = found
+    value, reach = float(values.mean()), quantile(1 - confidence, freedom) * error
+    return Population(error, (max(0.0, value - reach), value + reach))
+
+
+def answer(
+    source: Source,
+    value: float,
+    target: str,
+    found: Error,
+    around: Population,
+    confidence: float,
+    pairs: int,
+    design: str,
+) -> Estimate:
+    """The estimate of something that looked at every observation."""
+    n, observations = source.agents, source.observations
+    reach = quantile(1 - confidence, LARGE) * found.standard
+    return Estimate(
+        value=value,
+        target=target,
+        standard_error=found.standard,
+        interval=found.interval,
+        asymptotic_interval=(max(0.0, value - reach), value + reach),
+        confidence=confidence,
+        method=found.method,
+        observation_error=around.error,
+        agents=n,
+        observations=observations,
+        pairs_total=n * (n - 1) // 2,
+        pairs_used=pairs,
+        policy_evaluations=n * observations,
+        distance=source.distance.name,
+        design=design,
+        pair_error=found.standard,
+        population_interval=around.interval,
+        observations_total=observations,
+        distances=pairs * observations,
+        guaranteed=found.guaranteed,
+    )
+
+
+def _edge_distances(
+    source: Source, graph: Graph, clusters: Tensor | None, backend: str
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean distance along every edge; and a Graph-SND for each observation, with its index.
+
+    Without clusters the observations of a contiguous block share one value, which saves a second visit of the edges.
+    """
+    total = torch.zeros(graph.m, dtype=torch.float64, device=source.device)
+    values, index = [], []
+    step = source.observations if clusters is not None else -(-source.observations // BLOCKS)
+    for start, stop in source.blocks():
+        points = source.block(start, stop)
+        for a in range(0, stop - start, step):
+            part = points.slice(a, min(a + step, stop - start))
+            means = edge_means(part, graph, backend=backend)
+            total += means * (part.observations / source.observations)
+            own = weighted_mean(means, graph).expand(part.observations) if clusters is None else _each(part, graph)
+            values.append(own.cpu().double())
+            index.append(torch.arange(start + a, start + a + part.observations))
+    return total, torch.cat(values), torch.cat(index)
+
+
+def _each(points: Points, graph: Graph) -> Tensor:
+    """Graph-SND of every observation."""
+    weights, total = normalised_weights(graph, points.values.device)
+    sums = kernels.edge_totals(points, graph.edges.to(points.values.device), weights)
+    return torch.where(total > 0, sums / torch.where(total > 0, total, 1), 0)
+
+
+def _diameter(source: Source) -> float:
+    """Of the distances averaged over observations, which is smaller than at single ones."""
+    maximum = source.distance.maximum or math.inf
+    if isinstance(source, BehaviorSource):
+        return min(points_diameter(source.points), maximum)
+    # The triangle inequality holds for the mean over observations too, so block by block it can only get larger.
+    sizes = [(b - a) / source.observations * points_diameter(source.block(a, b)) for a, b in source.blocks()]
+    return min(sum(sizes), maximum)
+
+
+def normalised(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> Error:
+    """Of the mean over the edges of a drawn graph."""
+    # A single distance shows no spread; no distances between 0 and d_max spread more than half of it.
+    std = float(distances.std(correction=1)) if graph.m > 1 else d_max / 2
+    if graph.m == graph.pairs:
+        return Error(0.0, (value, value), "exact: all pairs")
+    degree = _regular_degree(graph)
+    # From degree 3 on, the edges of an agent show its effect, which cancels in a regular graph.
+    error = (
+        bounds.regular_standard_error(distances, graph)
+        if degree is not None and degree >= 3
+        else std * math.sqrt(_variance_factor(graph))
+    )
+    radius, method = _radius(graph, d_max, std, delta)
+    share = graph.m / graph.pairs
+    # The unseen pairs lie between 0 and the diameter, so the seen ones alone bound SND for certain.
+    certain = share * value, share * value + (1 - share) * d_max
+    interval = max(value - radius, certain[0]), min(value + radius, certain[1])
+    return Error(error, interval, f"{method}, certified diameter")
+
+
+def _regular_degree(graph: Graph) -> int | None:
+    """Degree of a relabelled regular graph, None for all others."""
+    if graph.sampling is not Sampling.RELABELLED:
+        return None
+    degrees = graph.degrees()
+    return int(degrees[0]) if int(degrees.min()) == int(degrees.max()) else None
+
+
+def _variance_factor(graph: Graph) -> float:
+    """Variance of the mean over the edges, in units of that of the distances over all pairs.
+
+    Exact for simple random sampling without replacement; an upper bound for relabelled graphs, of which regular ones
+    do better on teams whose differences are mostly effects of single agents.
+    """
+    if graph.sampling is Sampling.RELABELLED:
+        return bounds.relabelling_factor(graph.n, graph.degrees())
+    return (1 - graph.m / graph.pairs) / graph.m
+
+
+def _radius(graph: Graph, d_max: float, std: float, delta: float) -> tuple[float, str]:
+    if graph.sampling is Sampling.RELABELLED:
+        degree = _regular_degree(graph)
+        if degree is not None:
+            radius = bounds.random_regular_bound(d_max, graph.n, degree, delta)
+            return radius, "second moments of random regular graphs"
+        return d_max / 2 * math.sqrt(_variance_factor(graph) / delta), "second moments of relabelled graphs"
+    serfling = bounds.serfling(d_max, graph.m, graph.pairs, delta / 2)
+    bernstein = bounds.empirical_bernstein(std, d_max, graph.m, graph.pairs, delta / 2)
+    return min((serfling, "Serfling"), (bernstein, "empirical Bernstein-Serfling"))
+
+
+def _scale(graph: Graph) -> float:
+    """From the mean over the edges to the Horvitz-Thompson estimate."""
+    if graph.inclusion is None or graph.weights is not None:
+        fix = "Build it with graphs.bernoulli, uniform or random_regular."
+        raise InputError("graph", "to be an unweighted random draw with a known inclusion probability", graph, fix)
+    return graph.m / (graph.inclusion * graph.pairs)
+
+
+def _horvitz_thompson(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> Error:
+    """Where the number of edges is fixed, the mean again; where pairs are drawn independently, Hoeffding's radius."""
+    assert graph.inclusion is not None  # _scale has checked
+    p, pairs = graph.inclusion, graph.pairs
+    if graph.sampling is not Sampling.INDEPENDENT:
+        return normalised(graph, distances, value, d_max, delta)
+    error = math.sqrt((1 - p) * float((distances**2).sum())) / (p * pairs)
+    radius = d_max / p * math.sqrt(math.log(2 / delta) / (2 * pairs))
+    interval = max(0.0, value - radius), min(d_max, value + radius)
+    return Error(error, interval, "Hoeffding over pairs, certified diameter")

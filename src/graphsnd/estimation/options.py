@@ -1,0 +1,176 @@
+"""What a design would cost and guarantee in a team that has not been measured yet."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from graphsnd import bounds
+from graphsnd.designs import (
+    Agents,
+    Bernoulli,
+    Complete,
+    Design,
+    GraphDesign,
+    Matching,
+    Regular,
+    RelabelledDesign,
+    Ring,
+    Uniform,
+)
+from graphsnd.estimation.advice import Alternative, Expense
+from graphsnd.estimation.assumptions import Prospect, trial
+from graphsnd.estimation.costs import work
+from graphsnd.estimation.forecast import NOW, Tolerance, forecast, radius, spreads
+from graphsnd.estimation.intervals import quantile
+from graphsnd.estimation.on_graph import LARGE
+from graphsnd.estimation.sample import variance
+
+SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # of random subsets of agents
+LARGEST = 2000  # agents beyond which templates on the whole team are not considered: a few agents always do better
+SMALLEST = 8  # agents below which a graph leaves out too little to be worth drawing
+TENTH = 0.1  # of the pairs: what is shown of a graph that cannot reach the tolerance, and the paper's own choice
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """A team, the tolerance, and whether it has to be guaranteed."""
+
+    prospect: Prospect
+    tolerance: Tolerance
+    confidence: float
+    guaranteed: bool
+
+    @property
+    def n(self) -> int:
+        """Number of agents."""
+        return self.prospect.source.agents
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs of agents."""
+        return math.comb(self.n, 2)
+
+    @property
+    def width(self) -> float:
+        """The half-width to reach."""
+        return self.tolerance.width(self.prospect.value)
+
+    def relative(self, radius: float) -> float:
+        """A radius in units of SND; of identical agents, as it is."""
+        return radius / (self.prospect.value or 1.0)
+
+    def expense(self, design: Design, draws: int) -> Expense:
+        """Return what a design takes on that many observations."""
+        source, n = self.prospect.source, self.n
+        agents, pairs = design.evaluations(n), design.pairs(n)
+        certified = self.guaranteed or isinstance(design, RelabelledDesign)
+        bounded = certified and not source.policy_cost and self.prospect.d_max is not None
+        cost = work(source, design, draws, bounded=bounded)
+        return Expense(draws, round(draws * pairs), draws * agents if source.policy_cost else 0, cost)
+
+
+def everything(question: Question) -> Alternative:
+    """All pairs at all observations."""
+    cost = question.expense(Complete(), question.prospect.source.observations)
+    return Alternative("complete", Complete(), 0.0, 0.0, cost, True, "")
+
+
+def sampled(question: Question) -> list[Alternative]:
+    """Everything that estimates SND from some pairs."""
+    found = [bernoulli(question), uniform(question), regular(question)] if question.n >= SMALLEST else []
+    if 3 < question.n <= LARGEST:
+        found += [redrawn(question, Matching()), redrawn(question, Ring(4))]
+    return [*found, best_subset(question)]
+
+
+def redrawn(question: Question, design: RelabelledDesign) -> Alternative:
+    """Pairs redrawn per observation: at the observations that the tolerance takes, or at all if it takes too many."""
+    p, n = question.prospect, question.n
+    observations, delta = p.source.observations, NOW * (1 - question.confidence)
+    bound = p.d_max if question.guaranteed else None
+    draws = forecast(p.source, design, p.pilot, question.tolerance, bound, delta, measured=p.measured)
+    met, draws = draws is not None, draws or observations
+    seen = spreads(p.pilot, p.measured, design, n)
+    sure = None if p.d_max is None else radius(p.source, design, seen, draws, p.d_max, delta)
+    typical = radius(p.source, design, seen, draws, None, delta)
+    cost = question.expense(design, draws + trial(observations))
+    guarantee = None if sure is None else question.relative(sure)
+    return Alternative(str(design), design, guarantee, question.relative(typical), cost, met, "")
+
+
+def best_subset(question: Question) -> Alternative:
+    """The number of random agents that takes the least work."""
+    found = [redrawn(question, Agents(size)) for size in SIZES if size <= question.n]
+    return min(found, key=lambda one: (not one.met, one.cost.work))
+
+
+def bernoulli(question: Question) -> Alternative:
+    """The paper's own choice, a tenth of the pairs."""
+    return _kept(question, Bernoulli(TENTH), _simple(question))
+
+
+def uniform(question: Question) -> Alternative:
+    """The fewest random pairs that reach the tolerance."""
+    reach = _simple(question)
+    edges = _fewest(range(1, question.pairs), reach, question)
+    edges = max(1, round(TENTH * question.pairs)) if edges is None else edges
+    return _kept(question, Uniform(edges), reach)
+
+
+def regular(question: Question) -> Alternative:
+    """The smallest degree that reaches the tolerance, at least the paper's log2 n."""
+    n, reach = question.n, _regular(question)
+    least = max(1, min(math.ceil(math.log2(n)), n - 2))
+    degrees = range(least + least * n % 2, n - 1, 1 + n % 2) or range(n - 1, n)
+    edges = _fewest([n * d // 2 for d in degrees], reach, question)
+    degree = degrees[0] if edges is None else 2 * edges // n
+    return _kept(question, Regular(degree), reach)
+
+
+Reach = Callable[[int, bool], float]  # from edges, and whether it is guaranteed, to a radius
+
+
+def _kept(question: Question, design: GraphDesign, reach: Reach) -> Alternative:
+    cost = question.expense(design, question.prospect.source.observations)
+    m = max(1, round(design.pairs(question.n)))
+    radius = None if question.prospect.mean_d_max is None else question.relative(reach(m, True))
+    met = reach(m, question.guaranteed) <= question.width
+    return Alternative(str(design), design, radius, question.relative(reach(m, False)), cost, met, "")
+
+
+def _fewest(edges: Sequence[int], reach: Reach, question: Question) -> int | None:
+    """The first of ascending numbers of edges whose radius is small enough."""
+    at = bisect_left(edges, True, key=lambda m: reach(m, question.guaranteed) <= question.width)
+    return edges[at] if at < len(edges) else None
+
+
+def _simple(question: Question) -> Reach:
+    """Radii of a simple random sample of pairs, as :func:`graphsnd.measure` reports them."""
+    p, delta = question.prospect, 1 - question.confidence
+
+    def reach(m: int, guaranteed: bool) -> float:
+        if not guaranteed or p.mean_d_max is None:
+            return quantile(delta, LARGE) * p.lasting_spread * math.sqrt((1 - m / question.pairs) / m)
+        return min(
+            bounds.serfling(p.mean_d_max, m, question.pairs, delta / 2),
+            bounds.empirical_bernstein(p.lasting_spread, p.mean_d_max, m, question.pairs, delta / 2),
+        )
+
+    return reach
+
+
+def _regular(question: Question) -> Reach:
+    """Radii of a random regular graph, in which effects of single agents cancel."""
+    p, n, delta = question.prospect, question.n, 1 - question.confidence
+
+    def reach(m: int, guaranteed: bool) -> float:
+        degree = 2 * m // n
+        if not guaranteed or p.mean_d_max is None:
+            error = math.sqrt(variance(p.lasting, n, m, n * math.comb(degree, 2)))
+            return quantile(delta, LARGE) * error
+        return bounds.random_regular_bound(p.mean_d_max, n, degree, delta)
+
+    return reach

@@ -1,0 +1,175 @@
+"""All-pairs SND without pairs: project on random directions, and sort."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from graphsnd import kernels
+from graphsnd.behavior import Norm, Points
+from graphsnd.designs import Projections
+from graphsnd.errors import InputError, check_integer
+from graphsnd.estimation.directions import STRATA, design, length_constant, turned, worst_spread
+from graphsnd.estimation.estimate import Estimate, Interval
+from graphsnd.estimation.on_graph import Error, answer, population
+from graphsnd.estimation.source import Source
+from graphsnd.graphs.draws import source
+from graphsnd.kernels.projections import projected_totals
+
+COUNTED = 2048  # agents from which places may be counted instead of sorted
+GRID = 1e-4  # of the estimate
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedSnd:
+    """SND from random directions.
+
+    ``error_bound`` is the standard deviation over draws that no team with these values exceeds. ``standard_error`` is
+    estimated from independent replicates where there are at least two, and the bound where there is one.
+    """
+
+    per_observation: Tensor  # [observations], float64; its mean estimates SND
+    standard_error: float  # of the mean over observations, by the choice of directions
+    error_bound: float
+    directions: int  # for each observation, in all replicates together
+    replicates: int
+    exact: bool  # one feature: the line itself is the only direction
+
+    @property
+    def value(self) -> Tensor:
+        """The estimate of SND, a float64 scalar."""
+        return self.per_observation.mean()
+
+
+def projected_snd(
+    points: Points, directions: int = 8, *, replicates: int = 1, seed: int | torch.Generator = 0
+) -> ProjectedSnd:
+    r"""Estimate the mean distance over *all* pairs in O(directions · n log n), or less, for each observation.
+
+    .. math:: |x| = c_F\, \mathbb{E}_u |u \cdot x|, \qquad
+        \sum_{i<j} |y_i - y_j| = \sum_k (2k - n - 1)\, y_{(k)}
+
+    The estimate is unbiased. For a direction u uniform on the sphere and any vector x, the law of :math:`u \cdot x`
+    depends on the length of x alone, so :math:`c_F |u \cdot x|` has mean :math:`|x|`, with :math:`c_F` the inverse of
+    the mean absolute first coordinate of u. Expectation is linear: it passes through the sums over pairs, over
+    directions and over observations, however the directions depend on each other. So they may be spread evenly within
+    an observation (polygons, icosahedra, 24-cells, frames) and between neighbouring ones, as long as each is uniform
+    by itself; even spreading only removes variance. Equal agents give exactly 0.
+
+    In the plane, consecutive fours of observations are stratified: given the shared shift, their offsets are a random
+    order of four, whose covariances are at most a third of the variances, and the shift itself moves all four only as a
+    polygon of four times the corners does. With :math:`\kappa_K` from
+    :func:`~graphsnd.estimation.directions.worst_spread`, the variance for each observation is therefore at most
+    :math:`\frac{4}{3}\kappa_K^2 + \frac{8}{3}\kappa_{4K}^2` times its squared SND.
+
+    Args:
+        points: Embedded team, Euclidean norm.
+        directions: Directions for each observation; rounded up to whole designs, 6 in three dimensions and 12 in four
+            once there are so many, ``features`` otherwise.
+        replicates: Independent parts into which the directions are split, to estimate the error from. More than one
+            costs accuracy in the plane, where a polygon of twice the corners is about four times better.
+        seed: An int, or a generator to advance.
+
+    Returns:
+        The estimate for each observation and its error; differentiable in the points.
+
+    Raises:
+        InputError: For a norm that is not Euclidean, or fewer directions than replicates.
+
+    Example:
+        >>> corners = Points(torch.tensor([[[0.0, 0.0], [3.0, 4.0]]]), Norm.EUCLIDEAN)
+        >>> abs(float(projected_snd(corners, 64).value) - 5) < 0.01
+        True
+    """
+    _check(points, directions, replicates)
+    pairs = points.agents * (points.agents - 1) / 2
+    features = points.values.shape[2]
+    if features == 1:
+        return ProjectedSnd(kernels.pair_totals(points) / pairs, 0.0, 0.0, 1, 1, True)
+    # Drawn on the CPU for an int, so that every device gets the same directions.
+    generator, _ = source(seed, "cpu", host=True)
+    vectors = design(features, -(-directions // replicates))
+    count = max(replicates, -(-directions // vectors.shape[0]))
+    drawn = turned(vectors, points.observations, count, generator).to(points.values.device)
+    totals = projected_totals(points.values, drawn.flatten(1, 2), generator)
+    each = totals.unflatten(1, (count, -1)).mean(dim=2) * (length_constant(features) / pairs)
+    bound = _bound(each.detach().mean(dim=1), vectors, count)
+    error = bound if count == 1 else min(bound, _spread(each.detach()))
+    return ProjectedSnd(each.mean(dim=1), error, bound, count * vectors.shape[0], count, False)
+
+
+def _check(points: Points, directions: int, replicates: int) -> None:
+    if points.norm is Norm.HALF_L1:
+        fix = "Half-L1 distances are sums over features: graphsnd.snd has them exactly, by sorting."
+        raise InputError("points", "with the Euclidean norm", points.norm.value, fix)
+    if points.norm is not Norm.EUCLIDEAN:
+        fix = "Its lengths are no averages over directions: use graphsnd.snd, or a sampled graph."
+        raise InputError("points", "with the Euclidean norm", points.norm.value, fix)
+    if points.agents < 2:
+        raise InputError("points", "of at least 2 agents", points.agents, "Diversity needs a pair.")
+    check_integer("directions", directions, "to be a positive integer", low=1)
+    check_integer("replicates", replicates, f"to be in 1 .. directions = {directions}", low=1, high=directions)
+
+
+def _bound(values: Tensor, vectors: Tensor, count: int) -> float:
+    """Standard deviation of the mean that no team with these values for its observations exceeds."""
+    variance = worst_spread(vectors) ** 2
+    if vectors.shape[1] == 2:
+        finer = worst_spread(design(2, STRATA * vectors.shape[0])) ** 2
+        variance = variance * STRATA / (STRATA - 1) + finer * (STRATA - STRATA / (STRATA - 1))
+    return math.sqrt(variance / count) * float(values.norm()) / values.shape[0]
+
+
+def _spread(each: Tensor) -> float:
+    """Standard error of the mean from ``[observations, replicates]``.
+
+    Sums over the fours that are drawn together are independent of each other, so their variances add up.
+    """
+    fours = torch.stack([block.sum(dim=0) for block in each.split(STRATA)])
+    return math.sqrt(float(fours.var(dim=1).sum()) / each.shape[1]) / each.shape[0]
+
+
+def measure_by_projections(
+    source: Source, design: Projections, confidence: float, *, clusters: Tensor | None, seed: int
+) -> Estimate:
+    """All agents at all observations, block by block."""
+    generator = torch.Generator().manual_seed(seed)
+    parts = [projected_snd(source.block(a, b), design.directions, seed=generator) for a, b in source.blocks()]
+    values = torch.cat([part.per_observation for part in parts]).cpu()
+    value = float(values.mean())
+    around = population(values, torch.arange(source.observations), clusters, source.observations, confidence)
+    pairs = source.agents * (source.agents - 1) // 2
+    found = _error(parts, value, source, 1 - confidence)
+    return replace(answer(source, value, "SND", found, around, confidence, pairs, str(design)), distances=0)
+
+
+def _error(parts: list[ProjectedSnd], value: float, source: Source, delta: float) -> Error:
+    """Exact on a line, certain in the plane, Chebyshev's inequality beyond.
+
+    In the plane K evenly spaced lines see every length between (pi/2K) cot(pi/2K) and (pi/2K) / sin(pi/2K) of itself,
+    whatever the offset; so SND lies between the estimate divided by one and by the other. The largest variance is a
+    multiple of the *true* squared values: with at least as many directions as features, these are at most a known
+    multiple of the estimated ones (an orthonormal frame sees at least 1/F of a length on average). With fewer
+    directions nothing is certain, and the interval is not called guaranteed.
+    """
+    if all(part.exact for part in parts):
+        return Error(0.0, (value, value), "exact: one feature, sorted")
+    shares = [len(part.per_observation) / source.observations for part in parts]
+    error = math.hypot(*(share * part.standard_error for share, part in zip(shares, parts, strict=True)))
+    most = math.hypot(*(share * part.error_bound for share, part in zip(shares, parts, strict=True)))
+    directions, features = parts[0].directions, source.features
+    half = math.pi / (2 * directions)
+    spans = directions >= features
+    upper = math.tan(half) / half if features == 2 else features / length_constant(features)
+    radius = most * (upper if spans else 1.0) / math.sqrt(delta)
+    # Counting on a grid, as large teams do on a CPU, adds an error of its own, far below this.
+    grid = GRID * value if source.agents >= COUNTED else 0.0
+    low, high = max(0.0, value - radius - grid), value + radius + grid
+    if features != 2 or not spans:
+        return Error(error, (low, high), "Chebyshev, largest variance over all teams", guaranteed=spans)
+    certain: Interval = (value * math.sin(half) / half - grid, value * math.tan(half) / half + grid)
+    method = "Chebyshev, and certain for evenly spaced directions in the plane"
+    return Error(error, (max(low, certain[0]), min(high, certain[1])), method)

@@ -1,1 +1,0 @@
-"""All pairs by sorting along directions."""

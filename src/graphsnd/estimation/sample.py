@@ -1,0 +1,147 @@
+"""Distances measured so far with pairs redrawn for each observation, and the variances that follow from them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphsnd.designs import Template
+from graphsnd.designs.subsets import ordered_subsets
+from graphsnd.estimation.source import Source
+
+CHUNK = 1 << 21  # numbers measured at once
+LOOKED_AT = 2048  # draws from which the variance of pairs is estimated
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Draws of a design: one observation and one random set of agents each."""
+
+    means: Tensor  # float64 [draws], mean distance over the edges
+    spreads: Tensor  # float64 [draws], variance of the distances over the edges; NaN for a single one
+    moments: Tensor  # float64 [at most LOOKED_AT, 3], mean products of distances; empty where the design gives none
+    index: Tensor  # int64 [draws], the observations
+
+    @property
+    def draws(self) -> int:
+        """Number of draws."""
+        return len(self.means)
+
+    def value(self) -> float:
+        """The estimate: every draw counts the same, and so does every observation."""
+        return float(self.means.mean())
+
+    def total_variance(self) -> float:
+        """Of one draw, from the choice of its observation and of its agents."""
+        return float(self.means.var(correction=1)) if self.draws > 1 else math.inf
+
+    def pair_variance(self, template: Template, n: int) -> float:
+        """Of one draw, from the choice of its agents alone, averaged over observations.
+
+        Unbiased where the template allows it; otherwise an upper bound, from the factor that holds for every team.
+        A single pair tells nothing about it and has the total instead.
+        """
+        if template.m == n * (n - 1) // 2:
+            return 0.0
+        if len(self.moments):
+            return variance(self.moments.mean(dim=0), n, template.m, template.meeting())
+        ceiling = self.pair_variance_ceiling(template, n)
+        return self.total_variance() if ceiling is None else ceiling * float(self.spreads.mean())
+
+    @staticmethod
+    def pair_variance_ceiling(template: Template, n: int) -> float | None:
+        """The most that the variance of a mean can be, in units of the expected spread; None where none holds.
+
+        The spread of m distances has mean (S^2 - Var) m / (m - 1), with S^2 the variance over all pairs, and Var is
+        at most c S^2. Solved for Var.
+        """
+        c = template.factor(n)
+        if c == 0:
+            return 0.0
+        if template.m < 2 or c >= 1:
+            return None
+        return c / (1 - c) * (template.m - 1) / template.m
+
+
+def draw(source: Source, template: Template, index: Tensor, generator: torch.Generator) -> Sample:
+    """Measure the template at observations ``index``, with other random agents at each."""
+    rows = max(1, CHUNK // max(template.m, template.size * source.features))
+    parts = [_measure(source, template, part, generator, first=i == 0) for i, part in enumerate(index.split(rows))]
+    return join(parts)
+
+
+def _measure(source: Source, template: Template, index: Tensor, generator: torch.Generator, *, first: bool) -> Sample:
+    agents = ordered_subsets(source.agents, template.size, len(index), generator, source.device)
+    distances = source.distances(index.to(source.device), agents, template)
+    moments = products(distances[:LOOKED_AT], template) if first else None
+    return Sample(
+        distances.mean(dim=1, dtype=torch.float64).cpu(),
+        spread(distances).cpu(),
+        torch.empty(0, 3, dtype=torch.float64) if moments is None else moments.cpu(),
+        index.cpu(),
+    )
+
+
+def join(parts: list[Sample]) -> Sample:
+    """Several samples as one."""
+    return Sample(
+        torch.cat([p.means for p in parts]),
+        torch.cat([p.spreads for p in parts]),
+        torch.cat([p.moments for p in parts])[:LOOKED_AT],
+        torch.cat([p.index for p in parts]),
+    )
+
+
+def spread(distances: Tensor) -> Tensor:
+    """Sample variance of the distances ``[t, m]`` of each observation, float64 ``[t]``; NaN for a single pair."""
+    if distances.shape[1] < 2:
+        return torch.full(distances.shape[:1], math.nan, dtype=torch.float64, device=distances.device)
+    return distances.double().var(dim=1, correction=1)
+
+
+def products(distances: Tensor, template: Template) -> Tensor | None:
+    r"""Means of :math:`d_e d_f` over the edges e = f, over those that share an agent and over disjoint ones.
+
+    Unbiased, each, for the same mean over all pairs of agents, because the agents are drawn at random. None for
+    templates that lack a kind: a matching has no two edges that share an agent.
+
+    Args:
+        distances: ``[t, m]``. A constant is subtracted, which changes no variance below; without that, products
+            would cancel in the last digits.
+        template: The template they were measured on.
+
+    Returns:
+        float64 ``[t, 3]``.
+    """
+    adjacent = template.meeting()
+    disjoint = math.comb(template.m, 2) - adjacent
+    if adjacent == 0 or disjoint == 0:
+        return None
+    x = distances.double() - distances.double().mean()
+    ends = template.edges.to(x.device)
+    at = x.new_zeros(x.shape[0], template.size)
+    at.index_add_(1, ends[:, 0], x).index_add_(1, ends[:, 1], x)
+    squares, sums = (x * x).sum(dim=1), x.sum(dim=1)
+    touching = ((at * at).sum(dim=1) - 2 * squares) / 2
+    apart = (sums * sums - squares) / 2 - touching
+    return torch.stack([squares / template.m, touching / adjacent, apart / disjoint], dim=1)
+
+
+def variance(moments: Tensor, n: int, edges: int, meeting: int) -> float:
+    r"""Variance of the mean over a template's edges, from :func:`products` ``[3]`` that may come from another one.
+
+    .. math:: \mathrm{Var} = \frac{m q + 2 A a + 2 B b}{m^2} - \frac{N q + 2 A_N a + 2 B_N b}{N^2}
+
+    The first term is the mean of the squared mean, with A pairs of edges that meet and B that do not; the second is
+    the squared SND, which is the same expression for the complete graph.
+    """
+    q, a, b = (float(moment) for moment in moments)
+    pairs = math.comb(n, 2)
+
+    def square(m: int, touching: int) -> float:
+        return (m * q + 2 * touching * a + 2 * (math.comb(m, 2) - touching) * b) / m**2
+
+    return max(0.0, square(edges, meeting) - square(pairs, n * math.comb(n - 1, 2)))

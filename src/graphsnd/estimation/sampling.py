@@ -1,0 +1,251 @@
+"""Draw observations and agents until the estimate is good enough, or the budget is spent."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import torch
+from torch import Tensor
+
+from graphsnd.designs import Agents, Design, RelabelledDesign, Template
+from graphsnd.designs.subsets import device_generator
+from graphsnd.errors import InputError
+from graphsnd.estimation.costs import Budget, complete_seconds, counts, work
+from graphsnd.estimation.estimate import Estimate
+from graphsnd.estimation.forecast import LATER, NOW, PASSES, PILOT, Tolerance, best_size, forecast, later_looks
+from graphsnd.estimation.intervals import errors, guaranteed_radius, quantile
+from graphsnd.estimation.on_graph import population
+from graphsnd.estimation.sample import Sample, draw, join
+from graphsnd.estimation.source import Source
+
+Callback = Callable[[Estimate], None]
+FEWEST = 8  # draws that a budget must allow for a pilot beside the answer
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What has been spent."""
+
+    distances: int = 0
+    evaluations: int = 0
+
+    @classmethod
+    def of(cls, design: Design, source: Source, draws: int) -> Cost:
+        """Of so many draws of a design."""
+        return cls(int(draws * design.pairs(source.agents)), draws * source.evaluations(design))
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.distances + other.distances, self.evaluations + other.evaluations)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A design on a source, and everything that was asked about the result."""
+
+    source: Source
+    design: RelabelledDesign
+    confidence: float
+    d_max: float | None  # certified bound on every distance, None when there is none
+    clusters: Tensor | None
+    seed: int
+    budget: Budget | None
+    callback: Callback | None
+    why: str
+    began: float  # seconds, of perf_counter
+    most: int | None = None  # observations to draw, at most
+    resize: bool = False  # whether a pilot may change the number of agents per observation
+
+    def template(self) -> Template:
+        """The design's template for this team."""
+        return self.design.template(self.source.agents)
+
+    def limit(self, spent: Cost | None = None) -> int | None:
+        """Draws that the budget and the design allow; None for as many as needed."""
+        spent = spent or Cost()
+        limits = [] if self.most is None else [self.most]
+        if self.budget is not None:
+            counted = self.budget.draws(self.source, self.design, spent.distances, spent.evaluations)
+            limits += [] if counted is None else [counted]
+        if limits and min(limits) < 2 and spent == Cost():
+            two = Cost.of(self.design, self.source, 2)
+            need = f"for two observations: {two.distances} distances and {two.evaluations} policy evaluations"
+            raise InputError("budget", need, self.budget)
+        return min(limits) if limits else None
+
+    def seconds_left(self) -> float:
+        """Until the budget's time is over."""
+        if self.budget is None or self.budget.seconds is None:
+            return math.inf
+        return self.budget.seconds - (perf_counter() - self.began)
+
+
+class Stream:
+    """Every observation once in random order, with other random agents at each; then all of them again."""
+
+    def __init__(self, task: Task, generator: torch.Generator) -> None:
+        self.task, self.template, self.choice = task, task.template(), generator
+        self.agents = device_generator(generator, task.source.device)
+        self.order = self._passes()
+        self.pending = torch.empty(0, dtype=torch.int64)
+        self.sample: Sample | None = None
+        self.seconds = 0.0
+
+    def _passes(self) -> Iterator[Tensor]:
+        while True:
+            yield torch.randperm(self.task.source.observations, generator=self.choice)
+
+    @property
+    def draws(self) -> int:
+        """So far."""
+        return 0 if self.sample is None else self.sample.draws
+
+    @property
+    def pace(self) -> float:
+        """Seconds a draw."""
+        return self.seconds / max(1, self.draws)
+
+    def extend(self, count: int) -> Sample:
+        """Draw ``count`` more, at least one; returns all."""
+        while len(self.pending) < count:
+            self.pending = torch.cat([self.pending, next(self.order)])
+        index, self.pending = self.pending[:count], self.pending[count:]
+        begin = perf_counter()
+        new = draw(self.task.source, self.template, index, self.agents)
+        self.sample = new if self.sample is None else join([self.sample, new])
+        self.seconds += perf_counter() - begin
+        return self.sample
+
+
+def sample_once(task: Task) -> Estimate:
+    """One look: all observations, or as many draws as the budget allows.
+
+    The clock may decide when to stop, but not the values, so the interval needs no correction.
+    """
+    stream, observations = Stream(task, torch.Generator().manual_seed(task.seed)), task.source.observations
+    timed = not math.isinf(task.seconds_left())
+    limit = task.limit()
+    count = limit if limit is not None else (PASSES if timed else 1) * observations
+    # Beyond as many distances as there are pairs, all pairs would have been the better choice.
+    count = min(count, observations * max(1, math.comb(task.source.agents, 2) // task.template().m))
+    # Whole passes, so that every observation counts the same.
+    count = min(count, observations) if task.budget is None or count < observations else count - count % observations
+    sample = stream.extend(min(PILOT, count) if timed else count)
+    while (more := min(count - sample.draws, _fitting(stream, stream.pace, share=0.5))) > 0:
+        sample = stream.extend(more)
+    estimate = report(task, sample, 1 - task.confidence, Cost())
+    if task.callback is not None:
+        task.callback(estimate)
+    return estimate
+
+
+def _fitting(stream: Stream, pace: float, *, share: float = 1.0) -> int:
+    """Draws that a share of the time left allows; once all observations have been seen, whole passes of them.
+
+    A pass that ends early would count some observations once more than others.
+    """
+    task, observations = stream.task, stream.task.source.observations
+    left = task.seconds_left()
+    if math.isinf(left):
+        return sys.maxsize
+    fits = max(0, int(share * left / pace))
+    total = stream.draws + fits
+    return fits if total < observations else total - total % observations - stream.draws
+
+
+def sample_until(task: Task, tolerance: Tolerance) -> Estimate | None:
+    """Look at growing samples until the tolerance is met.
+
+    When to look, and at how many agents, is decided by a pilot of its own draws. The looks are therefore fixed before
+    the data they look at, and the intervals of all looks hold together, with failure probabilities that sum to
+    1 - confidence. Stopping at any of them is safe.
+
+    Returns:
+        The estimate at the look where it stopped; None when measuring everything is cheaper than going on.
+    """
+    generator = torch.Generator().manual_seed(task.seed)
+    observations, limit = task.source.observations, task.limit()
+    if limit is not None and limit < FEWEST:  # too little for a pilot: all of it goes into the answer
+        estimate = sample_once(task)
+        return replace(estimate, met=tolerance.met(estimate))
+    pilot, measured = Stream(task, generator), task.design
+    seen = pilot.extend(min(PILOT, max(2, observations // 4), observations if limit is None else max(2, limit // 4)))
+    delta = NOW * (1 - task.confidence)
+    if task.resize and isinstance(measured, Agents):
+        chosen = best_size(task.source, seen, measured, tolerance, task.d_max, delta)
+        why = f"{task.why}; a pilot of {seen.draws} observations found {chosen.count} cheapest"
+        task = replace(task, design=chosen, why=why)
+    price = work if task.resize else counts
+    first = forecast(task.source, task.design, seen, tolerance, task.d_max, delta, measured=measured, price=price)
+    if first is None and limit is None and complete_seconds(task.source) <= task.seconds_left():
+        return None
+    spent = Cost.of(measured, task.source, seen.draws)
+    left = None if limit is None else max(2, task.limit(spent) or 0)
+    looks = later_looks(first, left, observations)
+    return _look(task, Stream(task, generator), looks, tolerance, spent, pilot.pace)
+
+
+def _look(
+    task: Task, stream: Stream, looks: Iterator[int], tolerance: Tolerance, spent: Cost, pace: float
+) -> Estimate | None:
+    delta, answer = 1 - task.confidence, None
+    for number, target in enumerate(looks, start=1):
+        missing = target - stream.draws
+        fits = min(missing, _fitting(stream, stream.pace or pace))
+        if fits <= 0 and answer is not None:
+            return answer
+        late = fits < missing
+        sample = stream.extend(max(fits, 2 - stream.draws))
+        answer = replace(report(task, sample, delta if late else NOW * delta, spent), looks=number)
+        answer = replace(answer, met=tolerance.met(answer))
+        if task.callback is not None:
+            task.callback(answer)
+        if answer.met or late:
+            return answer
+        delta *= LATER
+    return answer
+
+
+def report(task: Task, sample: Sample, delta: float, spent: Cost) -> Estimate:
+    """What a sample says, with an interval that fails with probability ``delta``."""
+    source, template = task.source, task.template()
+    n, value = source.agents, sample.value()
+    if task.d_max is not None and float(sample.means.max()) > task.d_max * (1 + 1e-6):
+        fix = f"A distance of {float(sample.means.max()):.4g} was measured."
+        raise InputError("d_max", "to bound every distance", task.d_max, fix)
+    error, pair_error = errors(sample, template, n, source.observations, task.d_max)
+    reach = quantile(delta, sample.draws - 1) * error if error else 0.0
+    if task.d_max is None:
+        radius, method = reach, "asymptotic: no bound on the distances is known, pass d_max for a guarantee"
+    else:
+        radius, method = guaranteed_radius(sample, template, n, source.observations, task.d_max, delta)
+    highest = math.inf if task.d_max is None else max(task.d_max, value)
+    cost = spent + Cost.of(task.design, source, sample.draws)
+    around = population(sample.means, sample.index, task.clusters, source.observations, 1 - delta)
+    return Estimate(
+        value=value,
+        target="SND",
+        standard_error=error,
+        interval=(max(0.0, value - radius), min(highest, value + radius)),
+        asymptotic_interval=(max(0.0, value - reach), value + reach),
+        confidence=task.confidence,
+        method=method,
+        observation_error=around.error,
+        agents=n,
+        observations=min(sample.draws, source.observations),
+        pairs_total=n * (n - 1) // 2,
+        pairs_used=template.m,
+        policy_evaluations=cost.evaluations if source.policy_cost else source.observations * n,
+        distance=source.distance.name,
+        design=str(task.design),
+        pair_error=pair_error,
+        population_interval=around.interval,
+        observations_total=source.observations,
+        distances=cost.distances,
+        why=task.why,
+        seconds=perf_counter() - task.began,
+        guaranteed=task.d_max is not None,
+    )

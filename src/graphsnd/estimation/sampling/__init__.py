@@ -1,1 +1,0 @@
-"""Draw agents and observations, and say how far the mean can be off."""

@@ -1,0 +1,162 @@
+"""Where distances come from: a behaviour that has been evaluated, or a team that is evaluated as far as needed."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graphsnd import kernels
+from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
+from graphsnd.designs import Design, Template
+from graphsnd.errors import InputError, check_rank
+from graphsnd.teams import Team, as_team
+
+BLOCK = 1 << 24  # numbers in one block of points
+
+
+class Source(ABC):
+    """Shared observations, ``n`` agents, and a distance."""
+
+    agents: int
+    observations: int
+    distance: Distance
+    device: torch.device
+    features: int  # of the embedded points
+    policy_cost: float  # multiply-adds of one policy on one observation; 0 when all have been evaluated
+    proportional: bool = True  # whether asking few agents costs less than asking all
+
+    @abstractmethod
+    def block(self, start: int, stop: int) -> Points:
+        """All agents on observations ``start`` to ``stop``."""
+
+    @abstractmethod
+    def distances(self, index: Tensor, agents: Tensor, template: Template) -> Tensor:
+        """Along the edges of the template, at observations ``index [t]``, with ``agents [t, size]``: ``[t, m]``."""
+
+    @abstractmethod
+    def bound(self) -> float | None:
+        """A certified upper bound on every distance at every observation, or None."""
+
+    def evaluations(self, design: Design) -> int:
+        """Policies that a design evaluates at an observation of this source."""
+        return design.evaluations(self.agents) if self.proportional else self.agents
+
+    def blocks(self) -> Iterator[tuple[int, int]]:
+        """Contiguous ranges of observations whose points fit in memory together."""
+        rows = max(1, BLOCK // (self.agents * self.features))
+        return ((i, min(i + rows, self.observations)) for i in range(0, self.observations, rows))
+
+
+class BehaviorSource(Source):
+    """Points of all agents at all observations, in memory."""
+
+    policy_cost = 0.0
+
+    def __init__(self, behavior: Behavior, distance: Distance | None, backend: str = "auto") -> None:
+        self.distance = distance or default_distance(behavior)
+        points = embed(behavior, self.distance)
+        self.points = Points(points.values.detach(), points.norm, points.dtype)
+        self.agents, self.observations, self.features = points.agents, points.observations, points.values.shape[2]
+        self.device = points.values.device
+        self.backend = backend
+        self._bound: float | None = None
+
+    def block(self, start: int, stop: int) -> Points:  # noqa: D102
+        return self.points.slice(start, stop)
+
+    def blocks(self) -> Iterator[tuple[int, int]]:  # noqa: D102
+        return iter([(0, self.observations)])
+
+    def distances(self, index: Tensor, agents: Tensor, template: Template) -> Tensor:  # noqa: D102
+        values, edges = self.points.values, template.edges.to(self.device)
+        if 2 * template.size > self.agents:
+            rows = Points(values[index], self.points.norm, self.points.dtype)
+            return kernels.observation_edges(rows, agents[:, edges], backend=self.backend)
+        rows = Points(values[index.unsqueeze(1), agents], self.points.norm, self.points.dtype)
+        return kernels.observation_edges(rows, edges.expand(len(index), -1, -1), backend=self.backend)
+
+    def bound(self) -> float | None:  # noqa: D102
+        if self._bound is None:
+            self._bound = min(largest_distance(self.points), self.distance.maximum or math.inf)
+        return self._bound
+
+
+class TeamSource(Source):
+    """Policies and observations; nothing is evaluated before somebody asks."""
+
+    def __init__(self, team: Team, observations: Tensor, distance: Distance | None, backend: str = "auto") -> None:
+        check_rank("observations", observations, 2, "(..., features)")
+        self.team, self.inputs, self.backend = team, observations.detach().flatten(0, -2), backend
+        if not len(self.inputs):
+            raise InputError("observations", "to be at least one", "none")
+        if not team.proportional:
+            with torch.no_grad():
+                team.evaluate(self.inputs[:1])  # a joint module tells its size only when it is asked
+        self.proportional = team.proportional
+        if team.agents < 2:
+            raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
+        self.agents, self.observations, self.device = team.agents, len(self.inputs), self.inputs.device
+        with torch.no_grad():
+            first = team.partial(self.inputs[:1], torch.arange(2, device=self.device).view(1, 2))
+        self.distance = distance or default_distance(first)
+        self.features = embed(first, self.distance).values.shape[2]
+        self.policy_cost = float(team.cost or 1e4)  # an unknown policy is taken for a small network
+
+    def block(self, start: int, stop: int) -> Points:  # noqa: D102
+        with torch.no_grad():
+            return embed(self.team.evaluate(self.inputs[start:stop]), self.distance)
+
+    def distances(self, index: Tensor, agents: Tensor, template: Template) -> Tensor:  # noqa: D102
+        with torch.no_grad():
+            inputs, edges = self.inputs[index], template.edges.to(self.device)
+            if template.size == self.agents:
+                points = embed(self.team.evaluate(inputs), self.distance)
+                return kernels.observation_edges(points, agents[:, edges], backend=self.backend)
+            points = embed(self.team.partial(inputs, agents), self.distance)
+            return kernels.observation_edges(points, edges.expand(len(index), -1, -1), backend=self.backend)
+
+    def bound(self) -> float | None:  # noqa: D102
+        return self.team.bound(self.distance)
+
+
+def as_source(
+    team: Any,
+    observations: Tensor | None,
+    distance: Distance | None,
+    backend: str,
+) -> Source:
+    """A behaviour without observations, or a team (or what :func:`~graphsnd.teams.as_team` accepts) with them."""
+    if isinstance(team, Behavior):
+        if observations is not None:
+            raise InputError("observations", "only beside a team", "a behaviour, which has been evaluated")
+        return BehaviorSource(team, distance, backend)
+    if observations is None and not isinstance(team, Team | Sequence) and not callable(team):
+        embed(team, distance)  # raises: it is neither policies nor a behaviour, and the error says how to wrap it
+    if observations is None:
+        raise InputError("observations", "beside a team of policies", None, "Pass a tensor (..., features).")
+    return TeamSource(as_team(team), observations, distance, backend)
+
+
+def largest_distance(points: Points) -> float:
+    """An upper bound on the distance of any two agents at any observation.
+
+    From the box around the agents of each observation where the norm is one of a difference; otherwise, by the
+    triangle inequality, from the two largest distances to the mean agent.
+    """
+    values = points.values.detach()
+    # Rounded up by more than the rounding of the distances, so that "certified" survives float32.
+    slack = 1 + 16 * torch.finfo(points.result_dtype).eps
+    if points.norm in (Norm.EUCLIDEAN, Norm.HALF_L1):
+        sides = (values.amax(dim=1) - values.amin(dim=1)).double()
+        sizes = sides.norm(dim=1) if points.norm is Norm.EUCLIDEAN else sides.sum(dim=1) / 2
+        return float(sizes.max()) * slack
+    with_center = Points(torch.cat([values, points.center().values], dim=1), points.norm, points.dtype)
+    others = torch.arange(points.agents, device=values.device)
+    star = torch.stack([others, torch.full_like(others, points.agents)], dim=1)
+    radii = kernels.observation_edges(with_center, star.expand(points.observations, -1, -1))
+    return float(radii.topk(2, dim=1).values.sum(dim=1).max()) * slack

@@ -1,1 +1,0 @@
-"""Accumulate what never fits in memory, to the bit."""

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+
+import graphsnd as gs
+from graphsnd import InputError
+from graphsnd.behavior import Norm
+from graphsnd.control import measure_points, measurement
+from graphsnd.designs import Agents, Bernoulli, Complete, Nearest, Radius, Selection, Uniform, parse
+from tests.control import plain
+
+
+@pytest.fixture
+def values(generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(30, 6, 2, generator=generator)
+
+
+def test_complete_is_snd(values: torch.Tensor) -> None:
+    found = measure_points(Complete(), values)
+    assert float(found.value) == pytest.approx(plain.raw(values.numpy(), combinations(range(6), 2)), rel=1e-6)
+    assert float(found.value) == pytest.approx(float(gs.snd(gs.Deterministic(values))), rel=1e-6)
+    assert (int(found.pairs), bool(found.empty)) == (15, False)
+
+
+@pytest.mark.parametrize("text", ["bernoulli:0.4", "uniform:4", "regular:3", "matching", "ring:2", "agents:3"])
+def test_sampled_estimates_are_unbiased(text: str, values: torch.Tensor) -> None:
+    design, generator = parse(text), torch.Generator().manual_seed(3)
+    found = np.asarray([float(measure_points(design, values, generator).value) for _ in range(600)])
+    exact = float(measure_points(Complete(), values).value)
+    assert abs(found.mean() - exact) < 4 * found.std() / np.sqrt(len(found))
+    assert found.std() > 0
+
+
+@pytest.mark.parametrize("text", ["complete", "bernoulli:0.4", "regular:3", "matching", "agents:3"])
+def test_stacked_runs_are_measured_as_alone(text: str, values: torch.Tensor) -> None:
+    design = parse(text)
+    stacked = torch.stack([values, 3 * values.flip(1)])
+    together = measure_points(design, stacked, [torch.Generator().manual_seed(s) for s in (1, 2)])
+    alone = [measure_points(design, v, torch.Generator().manual_seed(s)) for v, s in zip(stacked, (1, 2), strict=True)]
+    assert together.value.tolist() == pytest.approx([float(one.value) for one in alone], rel=1e-12)
+    assert together.pairs.tolist() == [int(one.pairs) for one in alone]
+
+
+def test_an_empty_draw_measures_everything(values: torch.Tensor) -> None:
+    never = Bernoulli(1e-12)
+    found = measure_points(never, values, torch.Generator().manual_seed(0))
+    assert (bool(found.empty), int(found.pairs)) == (True, 15)
+    assert float(found.value) == float(measure_points(Complete(), values).value)
+
+
+def test_subsets_ask_only_the_agents_they_need(values: torch.Tensor) -> None:
+    selection = Agents(2).select(30, 6, torch.Generator().manual_seed(0), device=torch.device("cpu"))
+    assert selection.agents is not None
+    assert selection.agents.shape == (30, 2)
+    hidden = torch.full_like(values, torch.nan)
+    rows = torch.arange(30).unsqueeze(1)
+    hidden[rows, selection.agents] = values[rows, selection.agents]
+    found = measure_points(Agents(2), hidden, torch.Generator().manual_seed(0))
+    apart = values[rows, selection.agents].double()
+    assert float(found.value) == pytest.approx(float((apart[:, 0] - apart[:, 1]).norm(dim=1).mean()), rel=1e-6)
+
+
+def test_nearest_is_graph_snd_of_each_frames_graph(values: torch.Tensor) -> None:
+    places = torch.randn(30, 6, 2, generator=torch.Generator().manual_seed(8))
+    found = measure_points(Nearest(2), values, positions=places)
+    means = []
+    for point, where in zip(values.numpy(), places, strict=True):
+        apart = torch.cdist(where.double(), where.double()).fill_diagonal_(torch.inf)
+        arrows = [(i, int(j)) for i in range(6) for j in apart[i].argsort()[:2]]
+        pairs = list(nx.Graph(arrows).edges)
+        means.append(plain.raw(point[None], pairs))
+    assert float(found.value) == pytest.approx(np.mean(means), rel=1e-6)
+
+
+def test_nearest_in_one_place_takes_the_lowest_indices() -> None:
+    values = torch.tensor([0.0, 1.0, 10.0, 100.0]).view(1, 4, 1)
+    found = measure_points(Nearest(1), values, positions=torch.zeros(1, 4, 2))
+    assert float(found.value) == pytest.approx((1 + 10 + 100) / 3)
+
+
+def test_estimates_are_differentiable(values: torch.Tensor) -> None:
+    points = values[:4].double().requires_grad_()
+    for text in ("complete", "bernoulli:0.5", "matching", "agents:3"):
+
+        def value(points: torch.Tensor, text: str = text) -> torch.Tensor:
+            return measure_points(parse(text), points, torch.Generator().manual_seed(2)).value
+
+        assert torch.autograd.gradcheck(value, (points,))
+
+
+def test_what_is_missing_is_said(values: torch.Tensor) -> None:
+    with pytest.raises(InputError, match="generator"):
+        measure_points(Uniform(5), values)
+    with pytest.raises(InputError, match="positions"):
+        measure_points(Nearest(2), values)
+    with pytest.raises(InputError, match="below the 6 agents"):
+        measure_points(Nearest(6), values, positions=values)
+    with pytest.raises(InputError, match="values"):
+        measure_points(Complete(), values[0])
+    with pytest.raises(InputError, match="one for each run"):
+        measure_points(Complete(), torch.stack([values, values]), [torch.Generator()])
+
+
+def test_radius_is_graph_snd_of_each_observations_graph(values: torch.Tensor) -> None:
+    places = torch.rand(30, 6, 2, generator=torch.Generator().manual_seed(8))
+    found = measure_points(Radius(0.1), values, positions=places)
+    graphs = [gs.graphs.radius(place, 0.1) for place in places]
+    means = [float(gs.graph_snd(gs.Deterministic(v[None]), g)) for v, g in zip(values, graphs, strict=True)]
+    assert min(means) == 0 < max(means)  # an observation at which no two agents are in range has no diversity
+    assert float(found.value) == pytest.approx(np.mean(means), rel=1e-6)
+
+
+def test_graphs_of_all_runs_together_and_one_by_one() -> None:
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(3, 20, 6, 2, generator=generator, requires_grad=True)
+    selections = [Selection(gs.graphs.bernoulli(6, p, seed=1).edges) for p in (0.2, 0.5)] + [
+        Selection(None, empty=True)
+    ]
+    assert len({each.pairs(6) for each in selections}) == 3
+    together = measurement._together(selections, values, Norm.EUCLIDEAN)
+    alone = torch.stack(
+        [measurement._one(each, part, Norm.EUCLIDEAN) for each, part in zip(selections, values, strict=True)]
+    )
+    torch.testing.assert_close(together, alone, rtol=1e-6, atol=0)
+    slopes = [torch.autograd.grad(each.sum(), values)[0] for each in (together, alone)]
+    torch.testing.assert_close(*slopes, rtol=1e-4, atol=1e-7)

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+import graphsnd as gs
+
+
+@pytest.mark.parametrize(
+    ("design", "pairs", "evaluations"),
+    [
+        (gs.designs.Complete(), 45, 10),
+        (gs.designs.Matching(), 5, 10),
+        (gs.designs.Pairs(3), 3, 6),
+        (gs.designs.Pairs(30), 5, 10),
+        (gs.designs.Ring(4), 20, 10),
+        (gs.designs.Ring(10), 45, 10),
+        (gs.designs.Agents(4), 6, 4),
+        (gs.designs.Agents(99), 45, 10),
+        (gs.designs.Uniform(12), 12, 10),
+        (gs.designs.Bernoulli(0.2), 9, 10),
+        (gs.designs.Regular(3), 15, 10),
+        (gs.designs.Nearest(2), 20, 10),
+        (gs.designs.Nearest(9), 45, 10),
+        (gs.designs.Radius(0.5), 45, 10),
+        (gs.designs.Projections(4), 45, 10),
+    ],
+    ids=str,
+)
+def test_knows_its_cost(design: gs.designs.Design, pairs: float, evaluations: int) -> None:
+    assert design.pairs(10) == pytest.approx(pairs)
+    assert design.evaluations(10) == evaluations
+    assert design.inclusion(10) == pytest.approx(pairs / 45)
+
+
+def test_odd_teams_leave_one_agent_out_of_a_matching() -> None:
+    template = gs.designs.Matching().template(7)
+    assert (template.size, template.m) == (6, 3)
+
+
+def test_a_circulant_is_regular_and_simple() -> None:
+    for n in (5, 6, 9, 30):
+        for degree in (2, 4):
+            template = gs.designs.Ring(degree).template(n)
+            assert set(template.degrees().tolist()) == {min(degree, n - 1)}
+            assert len({frozenset(edge) for edge in template.edges.tolist()}) == template.m
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: gs.designs.Ring(3),
+        lambda: gs.designs.Ring(0),
+        lambda: gs.designs.Agents(1),
+        lambda: gs.designs.Pairs(0),
+        lambda: gs.designs.Bernoulli(1.5),
+        lambda: gs.designs.Uniform(0),
+        lambda: gs.designs.Regular(2.5),
+        lambda: gs.designs.Nearest(0),
+        lambda: gs.designs.Radius(-1.0),
+        lambda: gs.designs.Projections(0),
+    ],
+)
+def test_impossible_designs_are_refused(make) -> None:
+    with pytest.raises(gs.InputError):
+        make()
+
+
+UNBIASED = {
+    "bernoulli:0.3": {},
+    "bernoulli:0.3, horvitz-thompson": {"weighting": "horvitz-thompson"},
+    "uniform:9": {},
+    "regular:3": {},
+    "matching": {},
+    "ring:2": {},
+    "agents:3": {},
+    "agents:3, 5 observations": {"max_observations": 5},
+    "complete, 4 observations": {"max_observations": 4},
+}
+
+
+@pytest.mark.parametrize("case", UNBIASED)
+def test_every_design_is_unbiased(case: str) -> None:
+    design, options = gs.designs.parse(case.partition(",")[0]), UNBIASED[case]
+    assert design.unbiased
+    generator = torch.Generator().manual_seed(5)
+    team = gs.Deterministic(torch.randn(12, 8, 2, generator=generator) * torch.arange(1.0, 13).view(-1, 1, 1))
+    truth, values = float(gs.snd(team)), []
+    for seed in range(500):
+        try:
+            values.append(gs.measure(team, design=design, seed=seed, **options).value)
+        except gs.InputError:  # an empty Bernoulli draw: the normalised mean is unbiased given that there are edges
+            assert case == "bernoulli:0.3"
+    found = torch.tensor(values, dtype=torch.float64)
+    error = float(found.std()) / len(values) ** 0.5
+    assert abs(float(found.mean()) - truth) < 4 * error
+    assert error > 0

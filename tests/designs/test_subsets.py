@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from scipy import stats
+
+from graphsnd.designs.subsets import _on_device, integer_seed, ordered_subsets
+
+CPU = torch.device("cpu")
+
+
+def compiled(n: int, size: int, count: int, generator: torch.Generator) -> torch.Tensor:
+    return ordered_subsets(n, size, count, generator, CPU)
+
+
+def plain(n: int, size: int, count: int, generator: torch.Generator) -> torch.Tensor:
+    """What a GPU runs."""
+    return _on_device(n, size, count, generator, CPU)
+
+
+@pytest.mark.parametrize("draw", [compiled, plain])
+@pytest.mark.parametrize(("n", "size"), [(5, 5), (5, 3), (9, 2), (4, 1)])
+def test_every_ordered_subset_is_equally_likely(draw, n: int, size: int) -> None:
+    count = 40_000
+    rows = draw(n, size, count, torch.Generator().manual_seed(1)).tolist()
+    seen = dict.fromkeys(itertools.permutations(range(n), size), 0)
+    for row in rows:
+        seen[tuple(row)] += 1
+    assert stats.chisquare(list(seen.values())).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("draw", [compiled, plain])
+def test_rows_hold_distinct_agents_of_a_large_team(draw) -> None:
+    rows = draw(100_000, 8, 2000, torch.Generator().manual_seed(0))
+    assert rows.shape == (2000, 8)
+    assert int(rows.min()) >= 0
+    assert int(rows.max()) < 100_000
+    assert all(len(set(row)) == 8 for row in rows.tolist())
+    assert stats.kstest(rows.flatten().double() / 100_000, "uniform").pvalue > 1e-3
+
+
+def test_a_row_does_not_depend_on_the_rows_before_it_being_undone() -> None:
+    """The deck is put back after each row: otherwise late rows would favour some agents."""
+    rows = compiled(6, 3, 60_000, torch.Generator().manual_seed(3))[-20_000:]
+    counts = torch.bincount(rows.flatten(), minlength=6)
+    assert stats.chisquare(counts.numpy()).pvalue > 1e-4
+
+
+def test_follows_the_generator() -> None:
+    first, second = (compiled(50, 7, 20, torch.Generator().manual_seed(s)) for s in (4, 4))
+    assert torch.equal(first, second)
+    generator = torch.Generator().manual_seed(4)
+    assert not torch.equal(compiled(50, 7, 20, generator), compiled(50, 7, 20, generator))
+    assert integer_seed(7) == 7
+    assert integer_seed(generator) != integer_seed(generator)

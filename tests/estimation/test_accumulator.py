@@ -1,0 +1,175 @@
+"""Streams: the same bits for every split and every order, and the numbers that one pass gives."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+import graphsnd as gs
+from graphsnd.estimation.accumulator import SndAccumulator
+from graphsnd.estimation.exactsum import ExactSum
+from tests.cases import Case, each
+
+AGENTS, OBSERVATIONS = 8, 41
+GRAPHS = {
+    "all": None,
+    "bernoulli": gs.graphs.bernoulli(AGENTS, 0.4, seed=1),
+    "uniform": gs.graphs.uniform(AGENTS, 9),
+    "regular": gs.graphs.random_regular(AGENTS, 3),
+    "cliques": gs.graphs.cliques([0, 0, 0, 1, 1, 1, 2, 2]),
+    "weighted": gs.Graph(AGENTS, torch.tensor([[0, 1], [1, 3], [2, 7]]), torch.tensor([1.0, 3.0, 0.1])),
+    "empty": gs.Graph(AGENTS, torch.zeros(0, 2, dtype=torch.int64)),
+}
+
+
+def collect(case: Case, graph: gs.Graph | None, splits: list[torch.Tensor], clusters: torch.Tensor) -> SndAccumulator:
+    parameters = case.parameters(torch.float32, observations=OBSERVATIONS, agents=AGENTS)
+    total = SndAccumulator(AGENTS, graph=graph, distance=case.distance, clusters=True)
+    for index in splits:
+        part = SndAccumulator(AGENTS, graph=graph, distance=case.distance, clusters=True)
+        for half in index.split(max(1, len(index) // 2)):
+            part.update(case.build(*(p[half] for p in parameters)), clusters[half])
+        total = SndAccumulator.merge(total, part)
+    return total
+
+
+@each
+def test_every_split_and_order_gives_the_same_bits(case: Case, generator: torch.Generator) -> None:
+    clusters = torch.randint(5, (OBSERVATIONS,), generator=generator)
+    for graph in (None, GRAPHS["uniform"], GRAPHS["weighted"]):
+        whole = collect(case, graph, [torch.arange(OBSERVATIONS)], clusters)
+        for size in (1, 6, 30):
+            order = torch.randperm(OBSERVATIONS, generator=generator)
+            other = collect(case, graph, list(order.split(size)), clusters)
+            assert other.compute() == whole.compute()
+            assert torch.equal(other.state()["sums"], whole.state()["sums"])
+
+
+@pytest.mark.parametrize("agents", [40, 130])
+def test_the_compiled_kernel_gives_the_same_bits(agents: int, generator: torch.Generator) -> None:
+    # Large enough that the plain kernels choose by the size of the batch.
+    x = torch.randn(90, agents, 3, generator=generator)
+    graph = gs.graphs.uniform(agents, 60, seed=generator)
+    for drawn in (None, graph):
+        found = set()
+        for size in (1, 7, 16, 33, 90):
+            accumulator = SndAccumulator(agents, graph=drawn)
+            for part in x[torch.randperm(90, generator=generator)].split(size):
+                accumulator.update(gs.Deterministic(part))
+            found.add(accumulator.compute())
+        assert len(found) == 1
+
+
+def test_plain_float_sums_would_not(generator: torch.Generator) -> None:
+    values = torch.rand(1000, generator=generator, dtype=torch.float64).exp()
+    assert len({float(sum(values[torch.randperm(1000, generator=generator)])) for _ in range(20)}) > 1
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_agrees_with_one_pass(name: str, generator: torch.Generator) -> None:
+    graph = GRAPHS[name]
+    x = torch.randn(OBSERVATIONS, AGENTS, 3, generator=generator, dtype=torch.float64)
+    clusters = torch.randint(6, (OBSERVATIONS,), generator=generator)
+    expected = gs.measure(gs.Deterministic(x), design=graph, clusters=clusters).to_dict()
+    accumulator = SndAccumulator(AGENTS, graph=graph, clusters=True)
+    for part, ids in zip(x.split(7), clusters.split(7), strict=True):
+        accumulator.update(gs.Deterministic(part), ids)
+    found = accumulator.compute().to_dict()
+    assert found.keys() == expected.keys()
+    for key, value in found.items():
+        if key in ("why", "seconds"):  # of a single call only
+            continue
+        if isinstance(value, float | tuple):
+            np.testing.assert_allclose(value, expected[key], rtol=1e-5, err_msg=key)
+        else:
+            assert value == expected[key], key
+
+
+def test_errors_without_clusters_are_unknown() -> None:
+    accumulator = SndAccumulator(3)
+    accumulator.update(gs.Deterministic(torch.rand(50, 3, 2)))
+    found = accumulator.compute()
+    assert found.observation_error is None
+    assert found.population_interval is None
+
+
+def test_merging_changes_neither() -> None:
+    one, two = SndAccumulator(3), SndAccumulator(3)
+    one.update(gs.Deterministic(torch.rand(5, 3, 2)))
+    two.update(gs.Deterministic(torch.rand(4, 3, 2)))
+    before = one.compute(), two.compute()
+    both = SndAccumulator.merge(one, two)
+    assert (one.compute(), two.compute()) == before
+    assert both.compute().observations == 9
+    assert SndAccumulator.merge(both, SndAccumulator(3)).compute() == both.compute()
+
+
+@pytest.mark.parametrize("name", ["all", "uniform", "cliques"])
+def test_state_goes_round(name: str) -> None:
+    accumulator = SndAccumulator(AGENTS, graph=GRAPHS[name], clusters=True)
+    accumulator.update(gs.Deterministic(torch.rand(5, AGENTS, 2)), torch.arange(5) % 2)
+    plain = {k: v.tolist() if isinstance(v, torch.Tensor) else v for k, v in accumulator.state().items()}
+    text = json.loads(json.dumps(plain))
+    state = {k: torch.tensor(v, dtype=torch.int64) if isinstance(v, list) else v for k, v in text.items()}
+    back = SndAccumulator.from_state(state, graph=GRAPHS[name], distance=gs.Wasserstein())
+    assert back.compute() == accumulator.compute()
+    back.update(gs.Deterministic(torch.rand(5, AGENTS, 2)), torch.arange(5))
+    assert back.observations == 10
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-300, 1e290])
+def test_exact_sums_are_exact(scale: float, generator: torch.Generator) -> None:
+    values = torch.rand(200, 2, generator=generator, dtype=torch.float64) * scale
+    values[3] = scale * 1e-12
+    found = ExactSum.zeros(2)
+    for part in values.split(13):
+        found = found.plus(part)
+    expected = [float(sum(Fraction(v) for v in column)) for column in values.T.tolist()]
+    np.testing.assert_allclose(found.value(), expected, rtol=3e-16)
+
+
+def test_a_larger_term_pushes_the_same_bits_out_in_every_order() -> None:
+    values = torch.tensor([[1e-200], [3e-7], [1.0], [2e40], [7e39], [5e-324], [0.0]], dtype=torch.float64)
+    found = []
+    for shift in range(len(values)):
+        total = ExactSum.zeros(1)
+        for value in values.roll(shift, 0):
+            total = total.plus(value[None])
+        found.append((total.limbs.tolist(), total.top))
+    assert all(f == found[0] for f in found)
+
+
+def test_overflowing_distances_are_refused() -> None:
+    with pytest.raises(gs.InputError, match="finite"):
+        ExactSum.zeros(1).plus(torch.tensor([[math.inf]]))
+
+
+def _merge(one: SndAccumulator, two: SndAccumulator) -> SndAccumulator:
+    return SndAccumulator.merge(one, two)
+
+
+TEAM = gs.Deterministic(torch.rand(2, 4, 2))
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: SndAccumulator(1), "`n`.*at least 2"),
+    (lambda: SndAccumulator(4, graph=gs.graphs.complete(5)), "`graph`.*4 agents"),
+    (lambda: SndAccumulator(4, graph=gs.Graph(4, torch.zeros(0, 2).long(), inclusion=0.1)), "empty draw"),
+    (lambda: SndAccumulator(3).update(TEAM), "`behavior`.*3 agents"),
+    (lambda: SndAccumulator(4).update(TEAM, torch.zeros(2).long()), "`clusters`.*None"),
+    (lambda: SndAccumulator(4, clusters=True).update(TEAM), "`clusters`.*given"),
+    (lambda: SndAccumulator(4, clusters=True).update(TEAM, torch.zeros(3).long()), "`clusters`.*2 integers"),
+    (lambda: SndAccumulator(4).compute(), "at least one observation"),
+    (lambda: _merge(SndAccumulator(4), SndAccumulator(5)), "`two`.*made like"),
+    (lambda: _merge(*(SndAccumulator(4, graph=gs.graphs.uniform(4, 2, seed=s)) for s in (0, 1))), "same graph"),
+    (lambda: _merge(*(SndAccumulator(4, distance=d) for d in (gs.Hellinger(), gs.Wasserstein()))), "hellinger"),
+    (lambda: SndAccumulator.from_state(SndAccumulator(4).state(), graph=gs.graphs.uniform(4, 2)), "`state`.*2 sums"),
+])  # fmt: skip
+def test_bad_input_is_named(call, message: str) -> None:
+    with pytest.raises(gs.InputError, match=message):
+        call()

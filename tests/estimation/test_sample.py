@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+
+from graphsnd.bounds import relabelling_variance
+from graphsnd.designs import Agents, Matching, Pairs, RelabelledDesign, Ring, Template
+from graphsnd.estimation.sample import products, spread, variance
+
+DESIGNS: dict[str, RelabelledDesign] = {
+    "matching": Matching(),
+    "two pairs": Pairs(2),
+    "ring": Ring(2),
+    "double ring": Ring(4),
+    "clique of 4": Agents(4),
+    "clique of 3": Agents(3),
+    "pair": Agents(2),
+}
+
+
+def matrix(n: int, seed: int = 0) -> torch.Tensor:
+    points = torch.randn(n, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    points[0] *= 5  # an outlier: strong effects of single agents
+    return torch.cdist(points, points)
+
+
+def every_draw(distances: torch.Tensor, template: Template) -> torch.Tensor:
+    """Distances along the template for all ordered subsets of the agents, ``[subsets, m]``."""
+    n = len(distances)
+    agents = torch.tensor(list(itertools.permutations(range(n), template.size)))
+    i, j = agents[:, template.edges].unbind(-1)
+    return distances[i, j]
+
+
+@pytest.mark.parametrize("n", [5, 6, 7])
+@pytest.mark.parametrize("name", DESIGNS)
+def test_the_mean_over_all_draws_is_snd(name: str, n: int) -> None:
+    d, design = matrix(n), DESIGNS[name]
+    template = design.template(n)
+    truth = float(d.sum()) / (n * (n - 1))
+    assert float(every_draw(d, template).mean()) == pytest.approx(truth, rel=1e-12)
+    assert design.inclusion(n) == pytest.approx(template.m / math.comb(n, 2))
+
+
+@pytest.mark.parametrize("n", [5, 6, 7])
+@pytest.mark.parametrize("name", DESIGNS)
+def test_a_pair_is_measured_with_the_inclusion_probability(name: str, n: int) -> None:
+    template = DESIGNS[name].template(n)
+    for pair in [(0, 1), (1, n - 1)]:
+        one = torch.zeros(n, n)
+        one[pair] = one[pair[::-1]] = 1
+        measured = every_draw(one, template).sum(dim=1)
+        assert float(measured.max()) <= 1
+        assert float(measured.mean()) == pytest.approx(DESIGNS[name].inclusion(n), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [5, 6, 7])
+@pytest.mark.parametrize("name", DESIGNS)
+def test_variance_from_products_is_the_variance_over_all_draws(name: str, n: int) -> None:
+    d, template = matrix(n), DESIGNS[name].template(n)
+    draws = every_draw(d, template)
+    truth = float(draws.mean(dim=1).var(correction=0))
+    degrees = torch.cat([template.degrees(), torch.zeros(n - template.size, dtype=torch.int64)])
+    assert truth == pytest.approx(float(relabelling_variance(d, degrees)), rel=1e-9, abs=1e-12)
+    assert truth <= template.factor(n) * float(d[torch.ones(n, n).triu(1).bool()].var(correction=0)) + 1e-12
+    # Products measured on another template predict it as well.
+    others = products(every_draw(d, Agents(4).template(n)), Agents(4).template(n))
+    assert others is not None
+    assert variance(others.mean(dim=0), n, template.m, template.meeting()) == pytest.approx(truth, rel=1e-9, abs=1e-12)
+    own = products(draws, template)
+    if own is not None:
+        assert variance(own.mean(dim=0), n, template.m, template.meeting()) == pytest.approx(truth, rel=1e-9, abs=1e-12)
+
+
+def test_templates_without_neighbouring_or_disjoint_edges_give_no_products() -> None:
+    for name in ("matching", "two pairs", "pair", "clique of 3"):
+        template = DESIGNS[name].template(8)
+        assert products(torch.rand(3, template.m), template) is None
+
+
+def test_spread_of_a_single_pair_is_unknown() -> None:
+    assert spread(torch.rand(4, 1)).isnan().all()
+    assert torch.allclose(spread(torch.tensor([[1.0, 3.0]])), torch.tensor([2.0], dtype=torch.float64))
