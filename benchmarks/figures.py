@@ -24,6 +24,7 @@ CONTESTANTS = (
     ("sparse_fresh", "graphsnd, 10% of pairs, new graph", GREEN, "v"),
     ("sparse", "graphsnd, 10% of pairs, same graph", BLUE, "^"),
 )
+ONE_GRAPH = ("bernoulli", "uniform", "regular")
 # Whether a design's name is of the family, label, colour and marker; the first that fits.
 FAMILIES: tuple[tuple[Callable[[str], bool], str, str, str], ...] = (
     (
