@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, shape_of
 from graphsnd.teams.heads import HEADS, Head
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.stacked import StackedTeam
@@ -54,8 +54,7 @@ def save(team: StackedTeam, path: str | os.PathLike[str]) -> None:
         text = json.dumps(_describe(team), indent=2, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError("about", "to hold only what JSON can say", str(error)) from None
-    states = {"network": team.network.state_dict(), "head": team.head.state_dict()}
-    tensors = {f"{part}.{name}": value.contiguous() for part, state in states.items() for name, value in state.items()}
+    tensors = {name: value.contiguous() for name, value in _modules(team.network, team.head).state_dict().items()}
     write_whole(folder / TENSORS, lambda file: save_file(tensors, file, metadata={"team": text}))
     write_whole(folder / DESCRIPTION, lambda file: file.write_text(text + "\n", encoding="utf-8"))
 
@@ -75,13 +74,11 @@ def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu") ->
     tensors = _read_tensors(folder / TENSORS, description, device)
     try:
         sizes, agents = tuple(map(int, description["sizes"])), int(description["agents"])
+        network = _blank_network(sizes, agents, description["activation"])
         head = _build_head(description["head"], agents)
-        _check_shapes(folder / TENSORS, tensors, _expected_shapes(sizes, agents, head))
-        count = len(sizes) - 1
-        weights, biases = ([tensors[f"network.{kind}.{i}"] for i in range(count)] for kind in ("weights", "biases"))
-        network = StackedMLP(weights, biases, activation=description["activation"])
-        head.to(device, weights[0].dtype)
-        head.load_state_dict({k.removeprefix("head."): v for k, v in tensors.items() if k.startswith("head.")})
+        modules = _modules(network, head)
+        _check_shapes(folder / TENSORS, tensors, modules.state_dict())
+        modules.load_state_dict(tensors, assign=True)
         return StackedTeam(network, head, about=description["about"])
     except (KeyError, TypeError) as error:
         raise InputError("path", f"with a complete {folder / DESCRIPTION}", f"trouble with {error}") from None
@@ -158,17 +155,20 @@ def _build_head(entry: dict[str, Any], agents: int) -> Head:
     return head if head.batch is None else HEADS[name](actions, batch=(agents,), **options)  # type: ignore[call-arg]
 
 
-def _expected_shapes(sizes: tuple[int, ...], agents: int, head: Head) -> dict[str, tuple[int, ...]]:
-    shapes: dict[str, tuple[int, ...]] = {f"head.{k}": tuple(v.shape) for k, v in head.state_dict().items()}
-    for i, (fan_in, fan_out) in enumerate(pairwise(sizes)):
-        shapes[f"network.weights.{i}"] = (agents, fan_in, fan_out)
-        shapes[f"network.biases.{i}"] = (agents, 1, fan_out)
-    return shapes
+def _blank_network(sizes: tuple[int, ...], agents: int, activation: str) -> StackedMLP:
+    """Return a network without memory for its weights."""
+    weights = [torch.empty(agents, *fans, device="meta") for fans in pairwise(sizes)]
+    return StackedMLP(weights, [weight[:, :1] for weight in weights], activation=activation)
 
 
-def _check_shapes(file: Path, tensors: dict[str, Tensor], shapes: dict[str, tuple[int, ...]]) -> None:
-    for name in sorted(shapes.keys() | tensors.keys()):
-        got = f"shape {tuple(tensors[name].shape)}" if name in tensors else "no such tensor"
-        expected = f"with shape {shapes[name]}" if name in shapes else "absent"
-        if name not in shapes or name not in tensors or tuple(tensors[name].shape) != shapes[name]:
-            raise InputError("path", f"with {name} {expected} in {file}", got)
+def _modules(network: StackedMLP, head: Head) -> nn.ModuleDict:
+    """Join network and head, so that the names of their tensors are those in the file."""
+    return nn.ModuleDict({"network": network, "head": head})
+
+
+def _check_shapes(file: Path, tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    for name in sorted(expected.keys() | tensors.keys()):
+        wanted = f"with {shape_of(expected[name])}" if name in expected else "absent"
+        got = shape_of(tensors[name]) if name in tensors else "no such tensor"
+        if wanted != f"with {got}":
+            raise InputError("path", f"with {name} {wanted} in {file}", got)
