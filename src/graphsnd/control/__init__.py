@@ -1,12 +1,12 @@
 """10 STEER IT: hold the diversity of a team at a level while it learns, whatever trains it (DiCo).
 
-A policy is what all agents share plus what is an agent's own, times one number (:class:`ControlledPolicy`). A
-:class:`Controller` chooses that number from measurements of the pairs that a design selects
-(:mod:`graphsnd.designs`): ``scale, state, status = controller.step(measured, state)``. :func:`audit` measures what came
-of it, over all pairs, and is never fed back.
+A policy is a shared network plus one number times the deviation of each agent (:class:`ControlledPolicy`). A
+:class:`Controller` chooses that number from the diversity of the pairs that a :mod:`design <graphsnd.designs>`
+selects: ``scale, state, status = controller.step(measured, state)``. :func:`audit` measures the result over all pairs
+and is never fed back.
 """
 
-from graphsnd.control.audit import audit, audit_error, error_of_mean, mean_error, tracking_error
+from graphsnd.control.audits import audit, audit_error, error_of_mean, mean_error, tracking_error
 from graphsnd.control.controllers import Controller, Homogeneous, Unconstrained
 from graphsnd.control.dico import Bootstrap, DiCo
 from graphsnd.control.groups import PerGroup

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Points
-from graphsnd.control.measurement import Measurement, measure_points
+from graphsnd.control.measurement import Measurement, as_design, measure_points
 from graphsnd.control.state import State, Status
 from graphsnd.designs import Complete, Design
 from graphsnd.errors import InputError, shape_of
@@ -20,7 +20,12 @@ Generators = torch.Generator | Sequence[torch.Generator] | None
 
 
 class Controller(Protocol):
-    """Chooses the scale of agents' deviations. It never changes; what it remembers goes in and comes out."""
+    """Chooses the scale of the agents' deviations. It is immutable; its state goes in and comes out."""
+
+    @property
+    def design(self) -> Design | str:
+        """The pairs to measure, where ``step`` is given points."""
+        ...
 
     @property
     def applied(self) -> bool:
@@ -33,11 +38,11 @@ class Controller(Protocol):
         ...
 
     def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
-        """Before the first measurement; that of the targets when ``shape`` is None."""
+        """Return the state before the first measurement; of the target's shape when ``shape`` is None."""
         ...
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
-        """Take in one measurement.
+        """Update the state with one measurement.
 
         Args:
             measured: A diversity ``[]`` or ``[runs]``, a :class:`~graphsnd.control.Measurement`, or points
@@ -51,62 +56,65 @@ class Controller(Protocol):
         ...
 
     def scale(self, state: State) -> Tensor:
-        """The scale without a new measurement, as for rollouts."""
+        """Return the scale without a new measurement, as for rollouts."""
         ...
 
 
-def read(measured: Measured, state: State, design: Design, generator: Generators, *, through: bool) -> Measurement:
-    """A measurement from whatever was given.
+def read_measurement(controller: Controller, measured: Measured, state: State, generator: Generators) -> Measurement:
+    """Return the measurement that a controller was given, or that of its design on the points it was given.
 
     Raises:
         InputError: For a tensor that is neither a number for each run nor points, and for several runs where the state
-            is one's: observations in two axes would be taken for runs.
+            is that of one: observations in two axes would be taken for runs.
     """
     if isinstance(measured, Measurement):
-        found = measured
+        measurement = measured
     elif isinstance(measured, Points):
-        found = measure_points(design, measured.values, generator, norm=measured.norm)
+        measurement = measure_points(controller.design, measured.values, generator, norm=measured.norm)
     elif not isinstance(measured, Tensor) or measured.dim() == 2:
         expected = "to be [], [runs], or points [observations, agents, features]"
         got = shape_of(measured) if isinstance(measured, Tensor) else type(measured).__name__
         raise InputError("measured", expected, got)
     elif measured.dim() > 2:
-        found = measure_points(design, measured, generator)
+        measurement = measure_points(controller.design, measured, generator)
     else:
-        found = Measurement.given(measured)
-    if found.value.dim() > state.estimate.dim():
-        shape = tuple(found.value.shape)
+        measurement = Measurement.given(measured)
+    value = measurement.value
+    if value.dim() > state.estimate.dim():
+        shape = tuple(value.shape)
         fix = f"Flatten observations into one axis, or begin with initial({shape}) for stacked runs."
         raise InputError("measured", f"for a state of shape {tuple(state.estimate.shape)}", f"values {shape}", fix)
-    return found if through else Measurement(found.value.detach(), found.pairs, found.empty)
+    return measurement if controller.through else Measurement(value.detach(), measurement.pairs, measurement.empty)
 
 
 @dataclass(frozen=True)
 class Constant:
     """A scale that no measurement changes; they are reported all the same."""
 
-    design: Design = Complete()  # noqa: RUF009
+    design: Design | str = Complete()  # noqa: RUF009
 
     applied: ClassVar[bool] = False
     through: ClassVar[bool] = False
     value: ClassVar[float]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "design", as_design(self.design))
+
     def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
-        """Nothing measured."""
+        """Return the state before the first measurement."""
         return State.start(shape or (), device)
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
-        """Report the measurement."""
-        found = read(measured, state, self.design, generator, through=False)
-        raw, valid = found.value, torch.isfinite(found.value)
-        after = State(
-            torch.where(valid, raw, state.estimate), state.begun | valid, state.integral, state.steps + 1
-        )  # fmt: skip
+        """Report the measurement, see :meth:`Controller.step`."""
+        measurement = read_measurement(self, measured, state, generator)
+        raw, valid = measurement.value, torch.isfinite(measurement.value)
+        estimate = torch.where(valid, raw, state.estimate)
+        after = State(estimate, state.begun | valid, state.integral, state.steps + 1)
         scale, no = torch.full_like(raw, self.value), torch.zeros_like(valid)
-        return scale, after, Status(None, raw, after.estimate, scale, no, raw == 0, found.empty, ~valid)
+        return scale, after, Status(None, raw, estimate, scale, no, raw == 0, measurement.empty, ~valid)
 
     def scale(self, state: State) -> Tensor:
-        """Always the same."""
+        """Return the same scale for every state."""
         return torch.full_like(state.estimate, self.value)
 
 

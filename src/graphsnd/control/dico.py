@@ -1,4 +1,4 @@
-"""DiCo: divide by what was measured, multiply by what is wanted."""
+"""DiCo: the target divided by the measured diversity; and the base of all controllers with a target."""
 
 from __future__ import annotations
 
@@ -6,17 +6,61 @@ import copy
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor
 
-from graphsnd.control.controllers import Generators, Measured, read
+from graphsnd.control.controllers import Generators, Measured, read_measurement
+from graphsnd.control.measurement import as_design
 from graphsnd.control.state import State, Status
 from graphsnd.designs import Complete, Design
 from graphsnd.errors import InputError, number
 
-BOUNDS = (1e-3, 1e3)
+BOUNDS = (1e-3, 1e3)  # of the scale, unless told otherwise
+T = TypeVar("T", bound="Targeted")
+
+
+@dataclass(frozen=True, eq=False)
+class Targeted:
+    """Base of controllers with a target: the fields, their checks, and the smoothed measurement."""
+
+    target: float | Tensor
+    _: KW_ONLY
+    tau: float = 0.01
+    bounds: tuple[float, float] = BOUNDS
+    design: Design | str = Complete()  # noqa: RUF009
+
+    lowest: ClassVar[float] = 0.0  # that the lower bound may be
+
+    def __post_init__(self) -> None:
+        check_target(self.target)
+        check_bounds(self.bounds, lowest=self.lowest)
+        if not 0 < number(self.tau) <= 1:
+            raise InputError("tau", "in (0, 1]", self.tau)
+        object.__setattr__(self, "design", as_design(self.design))
+
+    def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
+        """Return the state before the first measurement; of the target's shape and device unless told."""
+        if isinstance(self.target, Tensor):
+            device = self.target.device if device is None else device
+            return State.start(self.target.shape if shape is None else shape, device)
+        return State.start(shape or (), device)
+
+    def retarget(self: T, target: float | Tensor) -> T:
+        """Return the same controller with another target, which is not checked: that would wait for the device."""
+        other = copy.copy(self)
+        object.__setattr__(other, "target", target)
+        return other
+
+    def _smooth(self, value: Tensor, state: State, first: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return which values are finite, the values with the estimate in place of others, and the next estimate."""
+        valid = torch.isfinite(value)
+        # A measurement that is not finite must not stay in the estimate for ever.
+        raw = torch.where(valid, value, state.estimate)
+        moved = (1 - self.tau) * state.estimate + self.tau * raw
+        moved = torch.where(state.begun, moved, raw if first is None else first)
+        return valid, raw, torch.where(valid, moved, state.estimate)
 
 
 class Bootstrap(Enum):
@@ -27,7 +71,7 @@ class Bootstrap(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class DiCo:
+class DiCo(Targeted):
     r"""Hold the diversity of ``shared + scale * deviation`` at a target.
 
     .. math:: \hat d_t = (1 - \tau) \hat d_{t-1} + \tau d_t, \qquad
@@ -40,9 +84,9 @@ class DiCo:
         target: Wanted diversity, above 0; a tensor ``[runs]`` for stacked runs. For none at all take
             :class:`~graphsnd.control.Homogeneous`, for any :class:`~graphsnd.control.Unconstrained`.
         tau: Weight of a new measurement, in (0, 1].
+        bounds: Smallest and largest scale. Where they clip it, the status says ``saturated``.
+        design: The pairs to measure where ``step`` is given points, as a design or as text: ``"bernoulli:0.1"``.
         bootstrap: What the first estimate is.
-        bounds: Least and largest scale. Where they cut, the status says ``saturated``.
-        design: Used where ``step`` is given points.
         through: Whether gradients flow through the measurement into the scale, as in the original DiCo. The runs
             behind the paper stopped them, which is the default.
 
@@ -56,60 +100,36 @@ class DiCo:
         (0.5, 0.202)
     """
 
-    target: float | Tensor
     _: KW_ONLY
-    tau: float = 0.01
     bootstrap: Bootstrap = Bootstrap.MEASURED
-    bounds: tuple[float, float] = BOUNDS
-    design: Design = Complete()  # noqa: RUF009
     through: bool = False
 
     applied: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        check_target(self.target)
-        check_bounds(self.bounds, lowest=0.0)
-        if not 0 < number(self.tau) <= 1:
-            raise InputError("tau", "in (0, 1]", self.tau)
-
-    def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
-        """Nothing measured; of the target's shape unless told."""
-        return initial(self.target, shape, device)
-
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
-        """Take in the diversity of the unscaled deviations, see :meth:`Controller.step`."""
-        found = read(measured, state, self.design, generator, through=self.through)
-        valid = torch.isfinite(found.value)
-        # A measurement that is not finite must not stay in the estimate for ever.
-        raw = torch.where(valid, found.value, state.estimate)
-        target = torch.zeros_like(raw.detach()) + self.target
-        first = raw if self.bootstrap is Bootstrap.MEASURED else target
-        moved = torch.where(state.begun, (1 - self.tau) * state.estimate + self.tau * raw, first)
-        estimate = torch.where(valid, moved, state.estimate)
+        """Update with the diversity of the unscaled deviations, see :meth:`Controller.step`."""
+        measurement = read_measurement(self, measured, state, generator)
+        target = torch.zeros_like(measurement.value.detach()) + self.target
+        first = target if self.bootstrap is Bootstrap.TARGET else None
+        valid, raw, estimate = self._smooth(measurement.value, state, first)
         begun = state.begun | valid
         scale, saturated = self._scale(estimate, begun)
         after = State(estimate.detach(), begun, state.integral, state.steps + 1)
-        flags = (saturated, valid & (raw.detach() == 0), found.empty, ~valid)
-        return scale, after, Status(target, found.value.detach(), after.estimate, scale.detach(), *flags)
+        flags = (saturated, valid & (raw.detach() == 0), measurement.empty, ~valid)
+        return scale, after, Status(target, measurement.value.detach(), after.estimate, scale.detach(), *flags)
 
     def scale(self, state: State) -> Tensor:
-        """Target over estimate within the bounds; 1 before anything was measured."""
+        """Return the target over the estimate within the bounds; 1 before anything was measured."""
         return self._scale(state.estimate, state.begun)[0]
 
-    def retarget(self, target: float | Tensor) -> DiCo:
-        """The same controller with another target, which is not looked at: that would wait for the device."""
-        other = copy.copy(self)
-        object.__setattr__(other, "target", target)
-        return other
-
     def _scale(self, estimate: Tensor, begun: Tensor) -> tuple[Tensor, Tensor]:
-        """Also whether the bounds cut."""
+        """Return the scale, and whether the bounds clipped it."""
         low, high = self.bounds
-        some = estimate > 0
+        positive = estimate > 0
         # The inner where keeps the gradient of a division by 0 out of the sum.
-        wanted = torch.where(some, self.target / torch.where(some, estimate, 1.0), torch.inf)
-        cut = begun & ((wanted < low) | (wanted > high))
-        return torch.where(begun, wanted.clamp(low, high), 1.0), cut
+        wanted = torch.where(positive, self.target / torch.where(positive, estimate, 1.0), torch.inf)
+        clipped = begun & ((wanted < low) | (wanted > high))
+        return torch.where(begun, wanted.clamp(low, high), 1.0), clipped
 
 
 def check_target(target: float | Tensor) -> None:
@@ -122,14 +142,7 @@ def check_target(target: float | Tensor) -> None:
 
 
 def check_bounds(bounds: tuple[float, float], *, lowest: float) -> None:
-    """Raise unless ``bounds`` is an interval of scales that holds 1, with which everything begins."""
+    """Raise unless ``bounds`` is an interval of scales that holds 1, the scale before any measurement."""
     low, high = bounds
     if not lowest <= number(low) <= 1 <= number(high) < float("inf"):
         raise InputError("bounds", "to be (low, high), finite, with 1 between them", bounds)
-
-
-def initial(target: float | Tensor, shape: Sequence[int] | None, device: torch.device | str | None) -> State:
-    """Of the target's shape and device unless told."""
-    if isinstance(target, Tensor):
-        return State.start(target.shape if shape is None else shape, target.device if device is None else device)
-    return State.start(shape or (), device)

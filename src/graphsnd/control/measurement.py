@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphsnd import kernels
+from graphsnd import designs, kernels
 from graphsnd.behavior import Norm, Points
 from graphsnd.designs import Design, Selection
 from graphsnd.errors import InputError, shape_of
@@ -29,9 +29,18 @@ class Measurement:
         wide = value.double()
         return cls(wide, torch.zeros_like(wide, dtype=torch.int64), torch.zeros_like(wide, dtype=torch.bool))
 
+    def select_run(self, run: int) -> Measurement:
+        """Return the measurement of one of several runs."""
+        return Measurement(self.value[run], self.pairs[run], self.empty[run])
+
+
+def as_design(design: Design | str) -> Design:
+    """Return the design that a text such as ``bernoulli:0.1`` names; a design is returned as it is."""
+    return designs.parse(design) if isinstance(design, str) else design
+
 
 def measure_points(
-    design: Design,
+    design: Design | str,
     values: Tensor,
     generator: torch.Generator | Sequence[torch.Generator] | None = None,
     *,
@@ -43,7 +52,7 @@ def measure_points(
     A draw without edges measures all pairs instead, the paper's rule, and says so.
 
     Args:
-        design: Which pairs are measured.
+        design: The pairs to measure, as a design or as text.
         values: ``[observations, agents, features]``, or ``[runs, ...]`` of the same.
         generator: For the draws; one for each run where runs are stacked.
         positions: ``[observations, agents, d]``, or ``[runs, ...]`` of the same.
@@ -69,15 +78,13 @@ def measure_points(
     sources = list(generator) if isinstance(generator, Sequence) else [generator] * len(every)
     if len(sources) != len(every):
         raise InputError("generator", f"to be {len(every)}, one for each run", len(sources))
-    selections = []
+    design, selections = as_design(design), []
     for run, source in enumerate(sources):
         place = None if where is None else where[run]
         selections.append(design.select(every.shape[1], every.shape[2], source, device=values.device, positions=place))
     taken = torch.stack([selection.take(part) for selection, part in zip(selections, every, strict=True)])
     measured = measure_selected(selections, taken, norm)
-    if stacked:
-        return measured
-    return Measurement(measured.value[0], measured.pairs[0], measured.empty[0])
+    return measured if stacked else measured.select_run(0)
 
 
 def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm = Norm.EUCLIDEAN) -> Measurement:

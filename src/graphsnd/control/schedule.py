@@ -1,37 +1,29 @@
-"""Targets that change on the way."""
+"""Targets that change during training."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from graphsnd.control.controllers import Controller, Generators, Measured
+from graphsnd.control.controllers import Generators, Measured
+from graphsnd.control.dico import DiCo
+from graphsnd.control.pi import PI
 from graphsnd.control.state import State, Status
+from graphsnd.designs import Design
 from graphsnd.errors import check_integer
-
-Schedule = Callable[[Tensor], Tensor]  # from the number of measurements so far, int64, to the target
-
-
-class Aimed(Controller, Protocol):
-    """A controller that has a target."""
-
-    def retarget(self, target: float | Tensor) -> Controller:
-        """The same controller with another target."""
-        ...
 
 
 @dataclass(frozen=True)
 class Ramp:
-    """From one target to another in equal steps, and then no further.
+    """A target that moves from one value to another in equal steps, and stays there.
 
     Args:
-        start: At first.
-        end: From step ``steps`` on.
-        steps: Of the controller.
+        start: The target at step 0.
+        end: The target from step ``steps`` on.
+        steps: Steps of the controller in between.
 
     Example:
         >>> Ramp(0.0, 1.0, 4)(torch.tensor([0, 1, 9]))
@@ -46,7 +38,7 @@ class Ramp:
         check_integer("steps", self.steps, "to be an integer, at least 1", low=1)
 
     def __call__(self, steps: Tensor) -> Tensor:
-        """The target after so many steps."""
+        """Return the target after a number of steps."""
         return self.start + (self.end - self.start) * (steps.double() / self.steps).clamp(max=1.0)
 
 
@@ -56,7 +48,7 @@ class Scheduled:
 
     Args:
         controller: :class:`~graphsnd.control.DiCo` or :class:`~graphsnd.control.PI`; its own target is not read.
-        schedule: From the number of measurements before a step to the target of that step.
+        schedule: From the number of measurements before a step, int64, to the target of that step.
 
     Example:
         >>> from graphsnd.control import DiCo
@@ -65,8 +57,13 @@ class Scheduled:
         tensor(0.5000, dtype=torch.float64)
     """
 
-    controller: Aimed
-    schedule: Schedule
+    controller: DiCo | PI
+    schedule: Callable[[Tensor], Tensor]
+
+    @property
+    def design(self) -> Design | str:
+        """As the controller."""
+        return self.controller.design
 
     @property
     def applied(self) -> bool:
@@ -79,14 +76,14 @@ class Scheduled:
         return self.controller.through
 
     def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
-        """Nothing measured."""
+        """Return the state before the first measurement."""
         return self.controller.initial(shape, device)
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
-        """A step towards the target of this moment."""
-        aimed = self.controller.retarget(self.schedule(state.steps))
-        return aimed.step(measured, state, generator=generator)
+        """Update towards the current target, see :meth:`Controller.step`."""
+        controller = self.controller.retarget(self.schedule(state.steps))
+        return controller.step(measured, state, generator=generator)
 
     def scale(self, state: State) -> Tensor:
-        """For the target of the last step."""
+        """Return the scale for the target of the last step."""
         return self.controller.retarget(self.schedule((state.steps - 1).clamp(min=0))).scale(state)

@@ -1,4 +1,4 @@
-"""What a controller remembers, and what it says about a step."""
+"""The state of a controller between two steps, and its report on one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Between two steps of a controller; all tensors of one shape, ``[]``, or ``[runs]`` for stacked runs.
+    """The state between two steps of a controller; all tensors of one shape, ``[]``, or ``[runs]`` for stacked runs.
 
-    Whether anything was measured yet is a flag of its own: no value of the estimate means "none".
+    Whether anything was measured yet is a separate flag: no value of the estimate means "none".
     """
 
     estimate: Tensor  # float64, smoothed diversity; read only where begun
@@ -24,7 +24,7 @@ class State:
 
     @classmethod
     def start(cls, shape: Sequence[int] = (), device: torch.device | str | None = None) -> State:
-        """Nothing measured.
+        """Return the state before the first measurement.
 
         Example:
             >>> State.start((3,)).begun
@@ -34,33 +34,33 @@ class State:
         return cls(zero, zero.bool(), zero.clone(), zero.long())
 
     def tensors(self) -> dict[str, Tensor]:
-        """By name, for a checkpoint."""
+        """Return the tensors by name, for a checkpoint."""
         return {part.name: getattr(self, part.name) for part in dataclasses.fields(self)}
 
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor]) -> State:
-        """What :meth:`tensors` gave."""
+        """Return the state from what :meth:`tensors` returned."""
         return cls(**{part.name: tensors[part.name] for part in dataclasses.fields(cls)})
 
 
 @dataclass(frozen=True, eq=False)
 class Status:
-    """One step of a controller, as tensors of the state's shape; nothing is read from the device before someone asks.
+    """The report on one step, as tensors of the state's shape; nothing is read from the device before it is printed.
 
     A scale for every agent (:class:`~graphsnd.control.PerGroup`) has an axis more than the rest.
     """
 
-    target: Tensor | None  # what diversity should be; None where nothing is asked of it
+    target: Tensor | None  # what diversity should be; None for controllers without one
     measured: Tensor  # raw, of this step
     estimate: Tensor  # after smoothing
     scale: Tensor
-    saturated: Tensor  # bool: the scale that was asked for is outside the bounds
+    saturated: Tensor  # bool: the wanted scale is outside the bounds
     zero: Tensor  # bool: no diversity was measured at all
     empty: Tensor  # bool: the draw had no pairs, all were measured instead
     invalid: Tensor  # bool: the measurement was not finite and was left out
 
     def describe(self) -> str:
-        """For people, a line for each run; waits for the device.
+        """Return one line of text for each run; waits for the device.
 
         Example:
             >>> from graphsnd.control import DiCo
@@ -81,10 +81,10 @@ class Status:
         return "\n".join(lines)
 
     def _notes(self, run: int) -> list[str]:
-        said = {
+        flags = {
             "saturated: the target is out of reach within the bounds": self.saturated,
             "zero: all agents behave alike": self.zero,
             "empty draw: all pairs were measured instead": self.empty,
             "invalid: not finite, left out": self.invalid,
         }
-        return [note for note, flag in said.items() if bool(flag.reshape(-1)[run])]
+        return [note for note, flag in flags.items() if bool(flag.reshape(-1)[run])]

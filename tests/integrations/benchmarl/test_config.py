@@ -11,7 +11,6 @@ from benchmarl.models import Mlp, model_config_registry
 from graphsnd.control import DiCo, Homogeneous, Unconstrained
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl import DiCoModelConfig
-from graphsnd.integrations.benchmarl.controllers import pack, unpack
 from tests.integrations.benchmarl.conftest import specs
 
 
@@ -39,17 +38,6 @@ def test_critics_are_plain() -> None:
 def test_bad_values_are_named(options) -> None:
     with pytest.raises(InputError, match=next(iter(options))):
         DiCoModelConfig(**{"target": 0.2, **options}).make_controller()
-
-
-def test_memory_goes_round(generator) -> None:
-    controller = DiCo(0.3, tau=0.5)
-    state = controller.initial()
-    for _ in range(3):
-        _, state, _ = controller.step(torch.randn(20, 5, 2, generator=generator), state)
-    again = unpack(pack(state))
-    for name, part in state.tensors().items():
-        assert again.tensors()[name].dtype == part.dtype
-        assert torch.equal(again.tensors()[name], part)
 
 
 def test_benchmarl_is_imported_late_and_its_absence_explained() -> None:

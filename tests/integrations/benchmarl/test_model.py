@@ -11,6 +11,7 @@ from graphsnd.control import PI, DiCo, PerGroup, measure_points
 from graphsnd.designs import Bernoulli, Complete
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl import DiCoModel
+from graphsnd.integrations.benchmarl.model import pack, unpack
 from tests.integrations.benchmarl.conftest import build
 
 
@@ -164,7 +165,7 @@ class Recorder:
 
 
 def test_groups_have_scales_of_their_own(generator) -> None:
-    model = build(controller=PerGroup([[0, 2], [1, 3]], [0.1, 0.5], tau=1.0))
+    model = build(controller=PerGroup([[0, 2], [1, 3]], DiCo(torch.tensor([0.1, 0.5]), tau=1.0)))
     data = batch(generator)
     model(data)
     rows = data["agents", "observation"].flatten(0, 1)
@@ -281,3 +282,14 @@ def test_what_is_refused() -> None:
         build(outputs=3)
     with pytest.raises(InputError, match="design"):
         build(design="bernouli:0.1")
+
+
+def test_memory_goes_round(generator) -> None:
+    controller = DiCo(0.3, tau=0.5)
+    state = controller.initial()
+    for _ in range(3):
+        _, state, _ = controller.step(torch.randn(20, 5, 2, generator=generator), state)
+    again = unpack(pack(state))
+    for name, part in state.tensors().items():
+        assert again.tensors()[name].dtype == part.dtype
+        assert torch.equal(again.tensors()[name], part)

@@ -1,4 +1,4 @@
-"""How a BenchMARL experiment asks for controlled diversity."""
+"""The configuration of controlled diversity in a BenchMARL experiment."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphsnd.control import Bootstrap, Controller
+from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstrained
 from graphsnd.control.dico import BOUNDS
-from graphsnd.errors import require
-from graphsnd.integrations.benchmarl.controllers import make_controller
+from graphsnd.errors import check_choice, require
 from graphsnd.integrations.benchmarl.model import DiCoModel
 
 require("benchmarl", "benchmarl")
@@ -38,8 +37,8 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
         num_cells: Sizes of the hidden layers.
         activation: ``"tanh"`` or ``"relu"``.
         squash_shared: Whether the shared mean passes a tanh into the actions' range, as in DiCo.
-        observations: Measure on at most so many observations of a minibatch, drawn at random; all when None.
-        positions: How many features, the first of an observation, say where the agent is; only for ``knn:3``.
+        observations: Largest number of observations of a minibatch to measure on, drawn at random; None for all.
+        positions: Number of features, the first of an observation, that are the agent's position; only for ``knn:3``.
         seed: Of the random pairs; drawn from the experiment's seed when None.
         controller: Any :class:`~graphsnd.control.Controller`, in place of everything from ``target`` to ``highest``.
             BenchMARL pickles it.
@@ -64,15 +63,19 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
     controller: Any = None
 
     def make_controller(self) -> Controller:
-        """The controller that the fields describe."""
+        """Return the controller that the fields describe."""
         if self.controller is not None:
             return self.controller
-        return make_controller(
-            self.target, self.design, tau=self.tau, bootstrap=self.bootstrap, bounds=(self.lowest, self.highest)
-        )
+        check_choice("bootstrap", self.bootstrap, [each.value for each in Bootstrap])
+        if self.target is None:
+            return Unconstrained(self.design)
+        if self.target == 0:
+            return Homogeneous(self.design)
+        bounds, bootstrap = (self.lowest, self.highest), Bootstrap(self.bootstrap)
+        return DiCo(self.target, tau=self.tau, bootstrap=bootstrap, bounds=bounds, design=self.design)
 
     def get_model(self, **kwargs: Any) -> Model:
-        """The model of one group of agents; an MLP for critics."""
+        """Return the model of one group of agents; an MLP for critics."""
         if self.is_critic:
             activation = MODULES[self.activation]
             critic = MlpConfig(num_cells=list(self.num_cells), layer_class=nn.Linear, activation_class=activation)
@@ -92,10 +95,10 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
 
     @staticmethod
     def associated_class() -> type[DiCoModel]:
-        """The model."""
+        """Return the class of the model."""
         return DiCoModel
 
 
 def register() -> None:
-    """Make ``model=dico`` known to BenchMARL's own Hydra loaders. Idempotent; done when the package is imported."""
+    """Add ``model=dico`` to what BenchMARL's Hydra loaders know. Idempotent; importing the package calls it."""
     model_config_registry["dico"] = DiCoModelConfig

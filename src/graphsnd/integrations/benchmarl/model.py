@@ -1,4 +1,4 @@
-"""A BenchMARL model whose diversity is held at a set point."""
+"""A BenchMARL model whose diversity is held at a target."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from graphsnd import Deterministic, snd
-from graphsnd.control import Controller, Homogeneous, State, Status, Unconstrained
+from graphsnd.control import Controller, Homogeneous, Measurement, PerGroup, State, Status, Unconstrained
+from graphsnd.control.measurement import as_design, measure_selected
 from graphsnd.errors import InputError, require
-from graphsnd.integrations.benchmarl.controllers import measure, pack, unpack
 from graphsnd.integrations.benchmarl.policy import Deviating
 
 require("benchmarl", "benchmarl")
@@ -28,8 +28,8 @@ class DiCoModel(Model):  # type: ignore[misc]
 
     A *training forward* is one with gradients enabled for the model's own parameters: the forward of a loss. It
     measures the unscaled deviations of agents on the observations of all agents in the batch, updates the estimate and
-    scales by the result. Every other forward (rollouts, evaluation, targets) uses the scale as it stands. What the
-    controller remembers lies in buffers, so that checkpoints hold it, copies on other devices receive it, and TorchRL's
+    scales by the result. Every other forward (rollouts, evaluation, targets) uses the scale as it stands. The state of
+    the controller lies in buffers, so that checkpoints hold it, copies on other devices receive it, and TorchRL's
     functional losses write to the same place that rollouts read. Controllers that control nothing measure nothing.
 
     Made by :class:`~graphsnd.integrations.benchmarl.DiCoModelConfig`.
@@ -86,7 +86,7 @@ class DiCoModel(Model):  # type: ignore[misc]
 
     @property
     def state(self) -> State:
-        """What the controller remembers."""
+        """The state of the controller."""
         return unpack(self.memory)
 
     @property
@@ -101,7 +101,7 @@ class DiCoModel(Model):  # type: ignore[misc]
 
     @torch.no_grad()
     def audit(self, observations: Tensor, *, most: int = 4096) -> Tensor:
-        r"""SND over all pairs of the scaled policies: what the controller should have reached.
+        r"""Return the SND over all pairs of the scaled policies, which should be the target.
 
         All agents answer the same observations, those of ``most`` evenly spaced frames. Scales of Gaussians are
         shared, so this is their 2-Wasserstein distance; for discrete actions it is Aitchison's.
@@ -117,11 +117,11 @@ class DiCoModel(Model):  # type: ignore[misc]
         return snd(Deterministic(self.network.actions_at(rows, self.scale)))
 
     def gather(self, tensordict: TensorDictBase) -> Tensor:
-        """Everything the agents observe, ``[..., agents, inputs]``."""
+        """Return everything the agents observe, ``[..., agents, inputs]``."""
         return torch.cat([tensordict.get(key) for key in self.in_keys], -1)
 
     def reset_tally(self) -> None:
-        """Forget what was counted."""
+        """Set the tally to zero."""
         self.tally.zero_()
 
     def _forward(self, tensordict: TensorDictBase) -> TensorDictBase:
@@ -133,7 +133,7 @@ class DiCoModel(Model):  # type: ignore[misc]
         return tensordict
 
     def _step(self, observations: Tensor) -> Tensor:
-        """Measure, and let the controller move."""
+        """Measure, update the controller and return the scale."""
         if isinstance(self.controller, (Homogeneous, Unconstrained)):
             scale = self.scale
             self.tally[:2] += torch.stack([torch.ones_like(scale), scale])
@@ -141,12 +141,21 @@ class DiCoModel(Model):  # type: ignore[misc]
         generator = self._generator()
         rows, positions = self._sample(observations.reshape(-1, *observations.shape[-2:]), generator)
         with torch.set_grad_enabled(self.controller.through):
-            found = measure(
-                self.controller, self.network, rows, generator, scale=self.scale, positions=positions
-            )  # fmt: skip
-        scale, state, status = self.controller.step(found, self.state)
+            measurement = self._measure(rows, positions, generator)
+        scale, state, status = self.controller.step(measurement, self.state)
         self._store(state, status)
         return scale
+
+    def _measure(self, rows: Tensor, positions: Tensor | None, generator: torch.Generator) -> Measurement:
+        """Return the diversity that the controller wants; only agents that its design selects are evaluated."""
+        scale = self.scale if self.controller.applied else None
+        if isinstance(self.controller, PerGroup):
+            return self.controller.measure(self.network.deviations_at(rows, scale=scale), generator)
+        selection = as_design(self.controller.design).select(
+            len(rows), self.n_agents, generator, device=rows.device, positions=positions
+        )
+        values = self.network.deviations_at(rows, selection.agents, scale)
+        return measure_selected([selection], values.unsqueeze(0)).select_run(0)
 
     @torch.no_grad()
     def _store(self, state: State, status: Status) -> None:
@@ -157,7 +166,7 @@ class DiCoModel(Model):  # type: ignore[misc]
         self.tally += torch.stack([part.double().mean() for part in parts])
 
     def _sample(self, frames: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """Observations ``[O, inputs]`` of all agents, and where everybody is at each, ``[O, agents, d]``."""
+        """Return observations ``[O, inputs]`` of all agents, and the positions of all at each, ``[O, agents, d]``."""
         rows = frames.flatten(0, 1)
         chosen = torch.arange(len(rows))
         if self.observations is not None and len(rows) > self.observations:
@@ -168,7 +177,7 @@ class DiCoModel(Model):  # type: ignore[misc]
         return rows, frames[(chosen // self.n_agents).to(frames.device), :, : self.positions]
 
     def _generator(self) -> torch.Generator:
-        """Another one for every measurement, a function of what checkpoints hold."""
+        """Return another generator for every measurement, a function of what checkpoints hold."""
         words = [int(word) for word in self.draws.tolist()]
         return torch.Generator().manual_seed(int(np.random.SeedSequence(words).generate_state(1)[0]))
 
@@ -201,3 +210,20 @@ class DiCoModel(Model):  # type: ignore[misc]
             if spec.shape[:-1] != (self.n_agents,):
                 expected = f"with shape ({self.n_agents}, features)"
                 raise InputError(f"input_spec[{key!r}]", expected, tuple(spec.shape), "Images need another model.")
+
+
+def pack(state: State) -> Tensor:
+    """Return a state as one float64 tensor ``[fields, ...]``, the only kind that target networks average.
+
+    Example:
+        >>> pack(State.start()).shape, unpack(pack(State.start())).begun
+        (torch.Size([4]), tensor(False))
+    """
+    return torch.stack([part.double() for part in state.tensors().values()])
+
+
+def unpack(memory: Tensor) -> State:
+    """Return the state that :func:`pack` wrote."""
+    start = State.start(memory.shape[1:]).tensors()
+    rows = zip(start.items(), memory, strict=True)
+    return State.of({name: row.to(part.dtype) for (name, part), row in rows})

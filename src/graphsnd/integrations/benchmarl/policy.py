@@ -16,8 +16,8 @@ class Deviating(nn.Module):
 
     .. math:: y_i(o) = \mathrm{squash}(h(o)) + \rho\, b_i(o)
 
-    The squashing acts on the shared part alone, as in DiCo; the deviation has as many features as are controlled,
-    and outputs beyond them (a Gaussian's scale) are shared. So the distance between two agents is
+    The squashing acts on the shared part alone, as in DiCo; only the first ``controlled`` outputs deviate, the
+    others (a Gaussian's scale) are shared. So the distance between two agents is
     :math:`\rho \lVert b_i(o) - b_j(o) \rVert`, which is what a controller needs.
 
     For actions in a box, ``middle`` and ``reach`` map a squashed output into it. For discrete actions both are None,
@@ -28,7 +28,7 @@ class Deviating(nn.Module):
         agents: Number of agents.
         inputs: Features of an observation.
         outputs: Features of the shared network's output.
-        controlled: How many of them, from the first on, deviate.
+        controlled: Number of them, from the first on, that deviate.
         hidden: Sizes of the hidden layers, of both networks.
         activation: ``"tanh"`` or ``"relu"``.
         middle: Middle of the actions' box, shape ``[controlled]``; None for no squashing.
@@ -71,7 +71,7 @@ class Deviating(nn.Module):
         self.register_buffer("reach", reach, persistent=False)
 
     def forward(self, observations: Tensor, scale: Tensor) -> Tensor:
-        """Every agent on its own observation.
+        """Return the outputs of every agent on its own observation.
 
         Args:
             observations: Shape ``[..., agents, inputs]``.
@@ -81,30 +81,35 @@ class Deviating(nn.Module):
             Shape ``[..., agents, outputs]``.
         """
         rows = observations.reshape(-1, *observations.shape[-2:])
-        own = self._centred(self.deviations(rows.transpose(0, 1)).transpose(0, 1))
-        return self._together(rows, own, scale).reshape(*observations.shape[:-1], -1)
+        own = self._centre(self.deviations(rows.transpose(0, 1)).transpose(0, 1))
+        return self._combine(rows, own, scale).reshape(*observations.shape[:-1], -1)
 
-    def deviations_at(self, observations: Tensor, agents: Tensor | None = None) -> Tensor:
-        """Agents' deviations on the same observations, unscaled.
+    def deviations_at(self, observations: Tensor, agents: Tensor | None = None, scale: Tensor | None = None) -> Tensor:
+        """Return the agents' deviations on the same observations.
 
         Args:
             observations: Shape ``[observations, inputs]``.
-            agents: Who answers which, int64 ``[observations, k]``; nobody else is evaluated. Everybody when None.
+            agents: Agents to evaluate on each, int64 ``[observations, k]``; all agents when None.
+            scale: The factor on deviations, ``[]`` or ``[agents]``; None for unscaled ones.
 
         Returns:
             Shape ``[observations, agents or k, controlled]``.
         """
         team = StackedTeam(self.deviations, DeterministicHead(self.controlled))
-        found = team.evaluate(observations) if agents is None else team.partial(observations, agents)
-        assert isinstance(found, Deterministic)
-        return self._centred(found.actions)
+        behavior = team.evaluate(observations) if agents is None else team.partial(observations, agents)
+        assert isinstance(behavior, Deterministic)
+        own = self._centre(behavior.actions)
+        if scale is None:
+            return own
+        factors = scale.to(own).expand(self.agents)
+        return own * (factors if agents is None else factors[agents.to(factors.device)]).unsqueeze(-1)
 
     def actions_at(self, observations: Tensor, scale: Tensor) -> Tensor:
-        """The controlled outputs of every agent on every observation: ``[observations, agents, controlled]``."""
+        """Return the controlled outputs of every agent on every observation: ``[observations, agents, controlled]``."""
         own = self.deviations_at(observations)
-        return self._together(observations.unsqueeze(1), own, scale)[..., : self.controlled]
+        return self._combine(observations.unsqueeze(1), own, scale)[..., : self.controlled]
 
-    def _together(self, observations: Tensor, own: Tensor, scale: Tensor) -> Tensor:
+    def _combine(self, observations: Tensor, own: Tensor, scale: Tensor) -> Tensor:
         shared = self.shared(observations.reshape(1, -1, observations.shape[-1]))
         shared = shared.reshape(*observations.shape[:-1], -1)
         controlled, rest = shared[..., : self.controlled], shared[..., self.controlled :]
@@ -113,5 +118,5 @@ class Deviating(nn.Module):
         controlled = controlled + scale.to(own).unsqueeze(-1) * own
         return torch.cat([controlled, rest.expand(*controlled.shape[:-1], -1)], -1)
 
-    def _centred(self, own: Tensor) -> Tensor:
+    def _centre(self, own: Tensor) -> Tensor:
         return own - own.mean(-1, keepdim=True) if self.discrete else own

@@ -18,8 +18,8 @@ from graphsnd.integrations.benchmarl.config import register
 CONF = Path(__file__).parent / "conf"
 
 
-def load(config: Any, task: str) -> Any:
-    """The experiment that a composed configuration describes, with its callbacks.
+def load_experiment(config: Any, task: str) -> Any:
+    """Return the experiment that a composed configuration describes, with its callbacks.
 
     Args:
         config: As ``conf/config.yaml`` lays it out.
@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> None:
         from hydra.core.hydra_config import HydraConfig
 
         try:
-            load(config, HydraConfig.get().runtime.choices.task).run()
+            load_experiment(config, HydraConfig.get().runtime.choices.task).run()
         except InputError as error:  # Hydra would print a traceback and exit
             refused.append(error)
 

@@ -1,4 +1,4 @@
-"""What control achieved, measured over all pairs and never fed back."""
+"""The diversity that control achieved, measured over all pairs and never fed back."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from graphsnd.errors import InputError
 from graphsnd.metric import snd
 from graphsnd.teams import Team
 
-LATE = 50  # iterations at the end that the paper's summaries look at (10 in its study of ten agents)
+LAST = 50  # iterations at the end that the paper's summaries use (10 in its study of ten agents)
 
 
 @torch.no_grad()
 def audit(team: Team, observations: Tensor, *, distance: Distance | None = None) -> Tensor:
-    """SND over all pairs of the scaled policies, on given observations.
+    """Return the SND over all pairs of the scaled policies, on given observations.
 
     For DiCo's policies the points are mean and standard deviation before the tanh; the standard deviations are equal,
     so only means count. This, on observations that were not used to choose the scale, is the test of control.
@@ -41,7 +41,7 @@ def audit(team: Team, observations: Tensor, *, distance: Distance | None = None)
 
 
 def mean_error(values: Sequence[float], target: float) -> float:
-    r"""Mean of the relative errors, :math:`\tfrac1T \sum_t |x_t - x^\ast| / x^\ast`.
+    r"""Return the mean of the relative errors, :math:`\tfrac1T \sum_t |x_t - x^\ast| / x^\ast`.
 
     Example:
         >>> mean_error([0.5, 1.5], 1.0)
@@ -52,7 +52,7 @@ def mean_error(values: Sequence[float], target: float) -> float:
 
 
 def error_of_mean(values: Sequence[float], target: float) -> float:
-    r"""Relative error of the mean, :math:`|\tfrac1T \sum_t x_t - x^\ast| / x^\ast`: errors of both signs cancel.
+    r"""Return the relative error of the mean, :math:`|\tfrac1T \sum_t x_t - x^\ast| / x^\ast`; signed errors cancel.
 
     Example:
         >>> error_of_mean([0.5, 1.5], 1.0)
@@ -62,13 +62,13 @@ def error_of_mean(values: Sequence[float], target: float) -> float:
     return abs(sum(values) / len(values) - target) / target
 
 
-def tracking_error(applied: Sequence[float], target: float, *, last: int = LATE) -> float:
-    """The paper's tracking error: :func:`mean_error` of the applied signal over the last iterations.
+def tracking_error(applied: Sequence[float], target: float, *, last: int = LAST) -> float:
+    """Return the paper's tracking error: :func:`mean_error` of the applied signal over the last iterations.
 
     The applied signal of an iteration is the last estimate times the mean scale. As every scale is the target over the
     estimate of its moment, this is the target times (last estimate x mean of 1 / estimate): near the target whenever
-    the estimate moved little within the iteration, *right or wrong*. It measures drift, not diversity. For control
-    look at :func:`audit_error`.
+    the estimate moved little within the iteration, *right or wrong*. It measures drift, not diversity. To
+    judge control use :func:`audit_error`.
 
     Args:
         applied: One for each iteration.
@@ -78,8 +78,8 @@ def tracking_error(applied: Sequence[float], target: float, *, last: int = LATE)
     return mean_error(applied[-last:], target)
 
 
-def audit_error(audits: Sequence[float], target: float, *, last: int = LATE, signed: bool = True) -> float:
-    """Relative error of the audit over the last iterations.
+def audit_error(audits: Sequence[float], target: float, *, last: int = LAST, signed: bool = True) -> float:
+    """Return the relative error of the audit over the last iterations.
 
     Args:
         audits: One for each iteration.
