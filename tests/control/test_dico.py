@@ -150,13 +150,6 @@ def test_values_out_of_range_are_refused(options: dict[str, object]) -> None:
         DiCo(**options)  # type: ignore[arg-type]
 
 
-def test_a_state_goes_through_a_checkpoint() -> None:
-    dico = DiCo(0.1)
-    _, state, _ = dico.step(torch.tensor(0.2), dico.initial())
-    again = State.of({name: part.clone() for name, part in state.tensors().items()})
-    assert float(dico.step(torch.tensor(0.3), again)[0]) == float(dico.step(torch.tensor(0.3), state)[0])
-
-
 @pytest.mark.parametrize("controller", [DiCo(TARGET), PI(TARGET), Unconstrained()])
 def test_observations_are_not_taken_for_runs(controller: DiCo | PI | Unconstrained) -> None:
     points = torch.randn(3, 5, 4, 2, generator=torch.Generator().manual_seed(0))

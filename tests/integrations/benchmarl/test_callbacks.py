@@ -25,13 +25,13 @@ def test_overflow_is_the_farthest_agents(generator) -> None:
     loss = action_overflow(model, observations)
     assert expected > 0
     assert float(loss.detach()) == pytest.approx(expected, rel=1e-5)
-    before = model.memory.clone()
+    before = model.controller_state.clone()
     loss.backward()
     with torch.no_grad():
         for each in model.parameters():
             each -= 0.01 * (0 if each.grad is None else each.grad)
     assert float(action_overflow(model, observations).detach()) < expected
-    assert torch.equal(model.memory, before)
+    assert torch.equal(model.controller_state, before)
 
 
 def test_nothing_to_gain_inside_the_range(generator) -> None:

@@ -88,13 +88,13 @@ def test_only_training_forwards_move_the_estimate(generator) -> None:
     assert model.estimate.isnan()
     assert float(model.scale) == 1.0
     model(data)
-    before = model.memory.clone()
+    before = model.controller_state.clone()
     with torch.no_grad():
         model(batch(generator))
     target = copy.deepcopy(model).requires_grad_(False)
     target(batch(generator))  # as a loss runs its target networks
-    assert torch.equal(model.memory, before)
-    assert torch.equal(target.memory, before)
+    assert torch.equal(model.controller_state, before)
+    assert torch.equal(target.controller_state, before)
     assert model.tally.tolist()[0] == 1
 
 
@@ -126,8 +126,8 @@ def test_state_dict_goes_round(generator) -> None:
     other.load_state_dict(model.state_dict())
     for each in data[3:]:  # the next graphs too
         assert torch.equal(model(each)["agents", "logits"], other(each)["agents", "logits"])
-    assert torch.equal(model.memory, other.memory)
-    assert torch.equal(copy.deepcopy(model).memory, model.memory)
+    assert torch.equal(model.controller_state, other.controller_state)
+    assert torch.equal(copy.deepcopy(model).controller_state, model.controller_state)
 
 
 def test_neighbours_need_positions(generator) -> None:

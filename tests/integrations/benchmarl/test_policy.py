@@ -22,9 +22,9 @@ def mlp(network, agent: int, row: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("boxed", [True, False])
 def test_forward_is_shared_plus_scaled_deviation(boxed: bool, generator) -> None:
     middle, reach = torch.tensor([0.5, -1.0]).double(), torch.tensor([2.0, 0.25]).double()
-    network = make(**({"middle": middle, "reach": reach} if boxed else {}))
+    network = make(box=torch.stack([middle, reach]) if boxed else None)
     observations = torch.randn(2, 7, 3, 5, generator=generator, dtype=torch.float64)
-    found = network(observations, torch.tensor(0.3))
+    outputs = network(observations, torch.tensor(0.3))
     for batch in range(2):
         for frame in range(7):
             for agent in range(3):
@@ -32,10 +32,10 @@ def test_forward_is_shared_plus_scaled_deviation(boxed: bool, generator) -> None
                 shared = mlp(network.shared, 0, row)
                 loc = torch.tanh(shared[:2]) * reach + middle if boxed else shared[:2]
                 expected = torch.cat([loc + 0.3 * mlp(network.deviations, agent, row), shared[2:]])
-                torch.testing.assert_close(found[batch, frame, agent], expected)
+                torch.testing.assert_close(outputs[batch, frame, agent], expected)
 
 
-def test_everybody_on_every_observation(generator) -> None:
+def test_all_agents_on_every_observation(generator) -> None:
     network = make()
     rows = torch.randn(6, 5, generator=generator, dtype=torch.float64)
     deviations, actions = network.deviations_at(rows), network.actions_at(rows, torch.tensor(0.3))
@@ -58,5 +58,5 @@ def test_logits_deviate_without_their_mean(generator) -> None:
 
 def test_scale_zero_makes_all_agents_the_same(generator) -> None:
     row = torch.randn(5, generator=generator, dtype=torch.float64)
-    found = make()(row.expand(4, 3, 5), torch.tensor(0.0))
-    assert torch.equal(found, found[:, :1].expand_as(found))
+    outputs = make()(row.expand(4, 3, 5), torch.tensor(0.0))
+    assert torch.equal(outputs, outputs[:, :1].expand_as(outputs))

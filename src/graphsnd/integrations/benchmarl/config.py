@@ -16,6 +16,7 @@ from benchmarl.models import MlpConfig, model_config_registry  # noqa: E402
 from benchmarl.models.common import Model, ModelConfig  # noqa: E402
 from torch import nn  # noqa: E402
 
+MODEL_OPTIONS = ("num_cells", "activation", "squash_shared", "observations", "positions", "seed")
 MODULES = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 
@@ -81,17 +82,9 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
             critic = MlpConfig(num_cells=list(self.num_cells), layer_class=nn.Linear, activation_class=activation)
             critic.is_critic = True
             return critic.get_model(**kwargs)
-        return DiCoModel(
-            controller=self.make_controller(),
-            num_cells=self.num_cells,
-            activation=self.activation,
-            squash_shared=self.squash_shared,
-            observations=self.observations,
-            positions=self.positions,
-            seed=self.seed,
-            is_critic=False,
-            **{"model_index": 0, **kwargs},
-        )
+        options = {name: getattr(self, name) for name in MODEL_OPTIONS}
+        kwargs = {"model_index": 0, "is_critic": False, **kwargs}
+        return DiCoModel(controller=self.make_controller(), **options, **kwargs)
 
     @staticmethod
     def associated_class() -> type[DiCoModel]:

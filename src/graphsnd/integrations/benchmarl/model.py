@@ -36,12 +36,12 @@ class DiCoModel(Model):  # type: ignore[misc]
 
     Attributes:
         network: :class:`~graphsnd.integrations.benchmarl.policy.Deviating`.
-        memory: The controller's state, float64 ``[fields, ...]``.
+        controller_state: The controller's state, float64 ``[fields, ...]``.
         draws: Seed and number of measurements so far, float64; together they seed the next random pairs.
         tally: Sums of :data:`COUNTED` over training forwards since the last :meth:`reset_tally`.
     """
 
-    memory: Tensor
+    controller_state: Tensor
     draws: Tensor
     tally: Tensor
 
@@ -61,20 +61,18 @@ class DiCoModel(Model):  # type: ignore[misc]
         self.controller, self.observations, self.positions = controller, observations, positions
         # As every model of BenchMARL does, this one draws from the global state that the experiment has seeded.
         drawn = int(torch.randint(2**31, ()))
-        box = self._box() if squash_shared else None
         self.network = Deviating(
             self.n_agents,
             sum(spec.shape[-1] for spec in self.input_spec.values(True, True)),
             self.output_leaf_spec.shape[-1],
-            self._controlled(),
+            self._controlled_outputs(),
             tuple(num_cells),
             activation=activation,
-            middle=box[0] if box else None,
-            reach=box[1] if box else None,
+            box=self._box() if squash_shared else None,
             discrete=self.discrete,
             generator=torch.Generator().manual_seed(drawn),
         ).to(self.device)
-        self.register_buffer("memory", pack(controller.initial(device=self.device)))
+        self.register_buffer("controller_state", pack(controller.initial(device=self.device)))
         start = [float(drawn if seed is None else seed), 0.0]
         self.register_buffer("draws", torch.tensor(start, dtype=torch.float64, device=self.device))
         self.register_buffer("tally", torch.zeros(len(COUNTED), dtype=torch.float64, device=self.device))
@@ -87,7 +85,7 @@ class DiCoModel(Model):  # type: ignore[misc]
     @property
     def state(self) -> State:
         """The state of the controller."""
-        return unpack(self.memory)
+        return unpack(self.controller_state)
 
     @property
     def scale(self) -> Tensor:
@@ -113,7 +111,7 @@ class DiCoModel(Model):  # type: ignore[misc]
         frames = observations.reshape(-1, *observations.shape[-2:])
         if len(frames) > most:
             frames = frames[torch.linspace(0, len(frames) - 1, most, device=frames.device).round().long()]
-        rows = frames.flatten(0, 1).to(self.memory.device)
+        rows = frames.flatten(0, 1).to(self.controller_state.device)
         return snd(Deterministic(self.network.actions_at(rows, self.scale)))
 
     def gather(self, tensordict: TensorDictBase) -> Tensor:
@@ -160,7 +158,7 @@ class DiCoModel(Model):  # type: ignore[misc]
     @torch.no_grad()
     def _store(self, state: State, status: Status) -> None:
         # In place: within a loss the buffers are lent to this module, and what replaces them is dropped afterwards.
-        self.memory.copy_(pack(state))
+        self.controller_state.copy_(pack(state))
         self.draws[1] += 1
         parts = (torch.ones_like(status.scale), status.scale, status.saturated, status.empty, status.invalid)
         self.tally += torch.stack([part.double().mean() for part in parts])
@@ -181,7 +179,7 @@ class DiCoModel(Model):  # type: ignore[misc]
         words = [int(word) for word in self.draws.tolist()]
         return torch.Generator().manual_seed(int(np.random.SeedSequence(words).generate_state(1)[0]))
 
-    def _controlled(self) -> int:
+    def _controlled_outputs(self) -> int:
         outputs = self.output_leaf_spec.shape[-1]
         if self.discrete:
             return outputs
@@ -190,7 +188,7 @@ class DiCoModel(Model):  # type: ignore[misc]
             raise InputError("output_spec", f"with {actions} or {2 * actions} features", outputs)
         return actions
 
-    def _box(self) -> tuple[Tensor, Tensor] | None:
+    def _box(self) -> Tensor | None:
         if self.discrete:
             return None
         space = self.action_spec[self.agent_group, "action"].space
@@ -198,7 +196,7 @@ class DiCoModel(Model):  # type: ignore[misc]
         if not (torch.equal(low, low[:1].expand_as(low)) and torch.equal(high, high[:1].expand_as(high))):
             fix = "Set squash_shared=False, or give the agents groups of their own."
             raise InputError("action_spec", "with one range of actions for all agents", f"from {low} to {high}", fix)
-        return (low[0] + high[0]) / 2, (high[0] - low[0]) / 2
+        return torch.stack([(low[0] + high[0]) / 2, (high[0] - low[0]) / 2])
 
     def _perform_checks(self) -> None:
         super()._perform_checks()
@@ -222,8 +220,8 @@ def pack(state: State) -> Tensor:
     return torch.stack([part.double() for part in state.tensors().values()])
 
 
-def unpack(memory: Tensor) -> State:
+def unpack(packed: Tensor) -> State:
     """Return the state that :func:`pack` wrote."""
-    start = State.start(memory.shape[1:]).tensors()
-    rows = zip(start.items(), memory, strict=True)
+    start = State.start(packed.shape[1:]).tensors()
+    rows = zip(start.items(), packed, strict=True)
     return State.of({name: row.to(part.dtype) for (name, part), row in rows})

@@ -20,9 +20,9 @@ class Deviating(nn.Module):
     others (a Gaussian's scale) are shared. So the distance between two agents is
     :math:`\rho \lVert b_i(o) - b_j(o) \rVert`, which is what a controller needs.
 
-    For actions in a box, ``middle`` and ``reach`` map a squashed output into it. For discrete actions both are None,
-    outputs are logits, and deviations are centred over the actions: adding a number to all logits changes no policy, so
-    it must not count as diversity either. (Centred logits under the Euclidean norm are Aitchison's distance.)
+    For actions in a ``box`` a squashed output is mapped into it. Discrete actions have no box: outputs are logits, and
+    deviations are centred over the actions. Adding a number to all logits changes no policy, so it must not count as
+    diversity either. (Centred logits under the Euclidean norm are Aitchison's distance.)
 
     Args:
         agents: Number of agents.
@@ -31,8 +31,7 @@ class Deviating(nn.Module):
         controlled: Number of them, from the first on, that deviate.
         hidden: Sizes of the hidden layers, of both networks.
         activation: ``"tanh"`` or ``"relu"``.
-        middle: Middle of the actions' box, shape ``[controlled]``; None for no squashing.
-        reach: Half of its width, shape ``[controlled]``.
+        box: Middle and half width of the actions' range, ``[2, controlled]``; None for no squashing.
         discrete: Whether outputs are logits.
         generator: Draws the weights, uniform in ±1/sqrt(fan in) as ``torch.nn.Linear`` does.
 
@@ -42,8 +41,7 @@ class Deviating(nn.Module):
         (torch.Size([7, 3, 4]), torch.Size([6, 3, 2]))
     """
 
-    middle: Tensor | None
-    reach: Tensor | None
+    box: Tensor | None
 
     def __init__(
         self,
@@ -55,8 +53,7 @@ class Deviating(nn.Module):
         *,
         generator: torch.Generator,
         activation: str = "tanh",
-        middle: Tensor | None = None,
-        reach: Tensor | None = None,
+        box: Tensor | None = None,
         discrete: bool = False,
     ) -> None:
         super().__init__()
@@ -67,8 +64,7 @@ class Deviating(nn.Module):
             return StackedMLP.create((count,), sizes, generator=generator, activation=activation, init="linear")
 
         self.shared, self.deviations = network(1, outputs), network(agents, controlled)
-        self.register_buffer("middle", middle, persistent=False)
-        self.register_buffer("reach", reach, persistent=False)
+        self.register_buffer("box", box, persistent=False)
 
     def forward(self, observations: Tensor, scale: Tensor) -> Tensor:
         """Return the outputs of every agent on its own observation.
@@ -113,8 +109,8 @@ class Deviating(nn.Module):
         shared = self.shared(observations.reshape(1, -1, observations.shape[-1]))
         shared = shared.reshape(*observations.shape[:-1], -1)
         controlled, rest = shared[..., : self.controlled], shared[..., self.controlled :]
-        if self.middle is not None and self.reach is not None:
-            controlled = controlled.tanh() * self.reach + self.middle
+        if self.box is not None:
+            controlled = controlled.tanh() * self.box[1] + self.box[0]
         controlled = controlled + scale.to(own).unsqueeze(-1) * own
         return torch.cat([controlled, rest.expand(*controlled.shape[:-1], -1)], -1)
 
