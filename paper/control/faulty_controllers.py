@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.control import DiCo, State, Status
-from graphsnd.control.controllers import Generators, Measured, read
+from graphsnd.control.controllers import Generators, Measured, read_measurement
 from graphsnd.training.dico import ControlSettings, ControlTask, ControlTrainer
 from graphsnd.training.dico.task import Group
 from paper.control.logs import split_runs
@@ -74,7 +74,7 @@ class FaultyController(DiCo):
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """React to a measurement, wrongly."""
-        measurement = read(measured, state, self.design, generator, through=self.through)
+        measurement = read_measurement(self, measured, state, generator)
         return super().step(dataclasses.replace(measurement, value=self.reading(measurement.value)), state)
 
 
