@@ -72,7 +72,8 @@ def compare(case: Case, options: Options) -> dict[str, Any]:
     """Time a step of one world and of the simulator it follows."""
     device, generator = options.device, torch.Generator().manual_seed(options.seed)
     world = parse_world(case.world, case.agents, case.environments, device=device, horizon=None, **case.options)
-    contestants = [_ours(world, generator)]
+    moments = itertools.cycle(_moments(world, generator))
+    contestants = [Contestant(OURS, lambda: world.step(*next(moments)))]
     if device.type == "cuda":
         contestants.append(_captured(world, generator))
     if case.simulator is not None and find_spec(case.simulator) is not None:
@@ -89,11 +90,6 @@ def compare(case: Case, options: Options) -> dict[str, Any]:
         "environment_steps_per_second": case.environments / best,
         "ratio": None if other is None else other["median_s"] / best,
     }
-
-
-def _ours(world: World, generator: torch.Generator) -> Contestant:
-    moments = itertools.cycle(_moments(world, generator))
-    return Contestant(OURS, lambda: world.step(*next(moments)))
 
 
 def _captured(world: World, generator: torch.Generator) -> Contestant:
@@ -138,12 +134,10 @@ def _simulator(case: Case, device: torch.device, generator: torch.Generator) -> 
     timed = min(SAMPLE, case.environments)
     other = parse_world(f"mpe2:{case.world}_v3", case.agents, timed, max_cycles=10**9)
     envs = other.spawn(generator).open()
-    chosen = [
-        dict(zip(env.agents, row, strict=True))
-        for env, row in zip(envs, _random_actions(other, timed, generator).tolist(), strict=True)
-    ]
+    rows = _random_actions(other, timed, generator).tolist()
+    chosen = [dict(zip(env.agents, row, strict=True)) for env, row in zip(envs, rows, strict=True)]
     calls = list(zip(envs, chosen, strict=True))
-    return Contestant("mpe2", lambda: [env.step(dict(row)) for env, row in calls], share=timed / case.environments)
+    return Contestant("mpe2", lambda: [env.step(dict(move)) for env, move in calls], share=timed / case.environments)
 
 
 def tables(result: dict[str, Any]) -> dict[str, Table]:

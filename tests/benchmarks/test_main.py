@@ -46,12 +46,6 @@ def test_plot_draws_two_machines_without_measuring(files: tuple[Path, Path], tmp
     assert "[ms]" in figure.axes[0].get_ylabel()
 
 
-@pytest.mark.parametrize(("name", "word"), [("sorting", "per n log2 n"), ("graphs", "random regular")])
-def test_small_questions_are_answered(name: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    main([name, "--device", "cpu", "--quick"])
-    assert word in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("file", "name"),
     [

@@ -39,29 +39,6 @@ def test_the_kept_graph_stays_and_the_fresh_one_changes() -> None:
     assert kept.notes["edges"] > 0
 
 
-def test_the_cpu_limit_sums_the_distances_it_counts() -> None:
-    pytest.importorskip("numba")
-    from benchmarks.limit_cpu import LANES, Limit
-
-    limit = Limit(steps=50)
-    assert limit.pairs == 50 * LANES * limit.threads
-    moved = torch.arange(50).float() * 0.001
-    away = torch.from_numpy(limit._lanes).unsqueeze(0) - moved.reshape(-1, 1, 1)
-    torch.testing.assert_close(limit()[0], away.square().sum(dim=1).sqrt().sum(dim=0), rtol=1e-5, atol=0)
-
-
-@pytest.mark.gpu
-def test_the_gpu_limit_sums_the_distances_it_counts() -> None:
-    from benchmarks.limit_gpu import LANES, Limit
-
-    limit = Limit(torch.device("cuda"), steps=50, programs=3)
-    assert limit.pairs == 50 * LANES * 3
-    lanes = torch.arange(LANES).double() * 0.001 + torch.tensor([[0.0], [0.25], [0.5], [0.75]])
-    away = lanes.unsqueeze(0) - torch.arange(50).double().reshape(-1, 1, 1) * 0.001
-    truth = away.square().sum(dim=1).sqrt().sum().float()
-    torch.testing.assert_close(limit().cpu(), truth.expand(3), rtol=1e-4, atol=0)
-
-
 def _rows(**fresh: float) -> list[dict[str, Any]]:
     """Rows in which exact SND takes 1 s, for example n4=2.0."""
     return [

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+import torch
+
+from benchmarks.limit_cpu import LANES, Limit
+
+
+def test_the_cpu_limit_sums_the_distances_it_counts() -> None:
+    limit = Limit(steps=50)
+    assert limit.pairs == 50 * LANES * limit.threads
+    moved = torch.arange(50).float() * 0.001
+    away = torch.from_numpy(limit._lanes).unsqueeze(0) - moved.reshape(-1, 1, 1)
+    torch.testing.assert_close(limit()[0], away.square().sum(dim=1).sqrt().sum(dim=0), rtol=1e-5, atol=0)
