@@ -5,6 +5,7 @@ Times are seconds, after one iteration that warms up. iteration: rollout and upd
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,11 +14,10 @@ from rich.table import Table
 from benchmarks.timing import Clock, Options, summarise_times
 from graphsnd.plots.formatting import format_duration
 from graphsnd.plots.tables import table
-from graphsnd.training import Preset, Settings, Trainer
-from graphsnd.worlds import parse_world
+from graphsnd.training import Settings, Task
 
-QUICK = Preset("navigation", 4, {}, Settings(steps=8, environments=4, minibatch=16))
-PAPER = Preset("navigation", 100, {"world_spawning_x": 4.0, "world_spawning_y": 4.0, "agent_radius": 0.03})
+QUICK = Task("navigation", 4, settings=Settings(steps=8, environments=4, minibatch=16))
+PAPER = Task("navigation", 100, {"world_spawning_x": 4.0, "world_spawning_y": 4.0, "agent_radius": 0.03})
 
 
 def measure(options: Options) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def measure(options: Options) -> dict[str, Any]:
 
 
 def time_training(
-    preset: Preset, clock: Clock, *, seeds: Sequence[int] = (0,), rounds: int = 3, capture: bool = True
+    preset: Task, clock: Clock, *, seeds: Sequence[int] = (0,), rounds: int = 3, capture: bool = True
 ) -> dict[str, Any]:
     """Time rollout and update of a preset.
 
@@ -42,8 +42,7 @@ def time_training(
         What was run, and median, min and quartiles of the seconds of its parts and of the whole iteration.
     """
     settings, device = preset.settings, clock.device.type
-    world = parse_world(preset.world, preset.agents, settings.environments, device=device, **preset.options)
-    trainer = Trainer(world, settings, seeds=seeds, capture=capture)
+    trainer = dataclasses.replace(preset, seeds=tuple(seeds)).make_trainer(device, capture=capture)
     trainer.step(measure=False)
     iterations, rows = [], []
     for _ in range(rounds):
@@ -51,7 +50,7 @@ def time_training(
     whole = summarise_times(iterations)
     return {
         "world": preset.world,
-        "agents": world.agents,
+        "agents": trainer.world.agents,
         "runs": len(seeds),
         "samples": settings.samples,
         "gradient_steps": settings.epochs * -(-settings.samples // settings.minibatch),

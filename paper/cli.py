@@ -11,7 +11,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from graphsnd.cli.app import Commands
-from graphsnd.cli.watch import watch
 from graphsnd.errors import InputError, MissingExtraError
 from paper.experiment import Scale
 from paper.judging.claims import Claim, MissingYamlError, load_claims
@@ -19,6 +18,7 @@ from paper.judging.formatting import took
 from paper.judging.page import verdicts_page
 from paper.judging.tables import list_table, summary, verdicts_table
 from paper.judging.verdicts import Judged, judge_all
+from paper.progress import watch_experiments
 from paper.registry import check_names, find
 from paper.runner import WORK, run
 from paper.store import RESULTS, read_results, result_path
@@ -97,7 +97,7 @@ def list_experiments(names: Names = None, out: Out = RESULTS) -> None:
 def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, *, again: bool) -> dict[str, str]:
     """Run the experiments one after the other; return the errors of those that failed."""
     failed: dict[str, str] = {}
-    with watch(len(names)) as report:
+    with watch_experiments(len(names)) as report:
         if len(names) > 1:
             all_of_them = f"; all take {DURATION[scale]}" * (names == check_names([]))
             report.say(f"{len(names)} experiments at {scale.value} scale{all_of_them}")

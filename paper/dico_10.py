@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from graphsnd.training.dico import ControlSettings, ControlTask
+from graphsnd.training import ControlSettings, ControlTask
 from paper.cells import Cells
 from paper.control.calls import MetricTimes, compute_speedups, time_calls
 from paper.control.figure import draw_study
@@ -34,11 +34,11 @@ FUSED = 2048  # observations of an estimate in our runs
 
 # Two cores have room for a small team, few frames and narrow networks; steps are as long as in the preset for CPUs.
 SMALL = ControlSettings(
-    environments=8, minibatch=200, passes=10, hidden=(32, 32), learning_rate=1e-4, observations=256,
+    environments=8, minibatch=200, epochs=10, hidden=(32, 32), learning_rate=1e-4, observations=256,
     audit_observations=1024, iterations=30,
 )  # fmt: skip
 TINY = SMALL.replace(
-    environments=2, steps=25, minibatch=25, passes=2, hidden=(8,), observations=25, audit_observations=50, iterations=4
+    environments=2, steps=25, minibatch=25, epochs=2, hidden=(8,), observations=25, audit_observations=50, iterations=4
 )
 
 

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from graphsnd.training.dico import ControlSettings, ControlTask
+from graphsnd.training import ControlSettings, ControlTask
 from paper.cells import Cells
 from paper.control.actions import ActionDiversity, read_actions, write_actions
 from paper.control.calls import (
@@ -57,7 +57,7 @@ NAMES = {REFERENCE: "full", BERNOULLI: "bernoulli", THIRD: "agents"}  # in the n
 TARGETS, ARMS = (0.12, 0.14, 0.15), tuple(NAMES)
 PUBLISHED = ControlSettings(environments=120)
 # Observations of many episodes differ little from one iteration to the next, as in the published runs.
-FAULTY = SMALL.replace(iterations=20, environments=16, minibatch=400, passes=5, learning_rate=5e-5)
+FAULTY = SMALL.replace(iterations=20, environments=16, minibatch=400, epochs=5, learning_rate=5e-5)
 FAULTY_AGENTS, FAULTY_TARGET = 4, 0.12
 
 

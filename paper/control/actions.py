@@ -14,7 +14,8 @@ from pathlib import Path
 import torch
 
 from graphsnd.control import audit
-from graphsnd.training.dico import ControlTrainer, load_control
+from graphsnd.training import Trainer, load_checkpoint
+from graphsnd.training.control import DiversityControl
 from paper.rows import decode, encode
 from paper.shared.rollouts import pooled
 
@@ -43,9 +44,9 @@ def write_actions(folder: Path, *, device: str = "cpu") -> list[ActionDiversity]
         folder: Of a controlled training.
         device: Where to act and measure.
     """
-    kept = load_control(folder)
-    trainer = ControlTrainer(kept.task, device)
-    trainer.load(kept.tensors, kept.iteration)
+    kept = load_checkpoint(folder)
+    trainer = kept.task.make_trainer(device)
+    kept.restore(trainer)
     trainer.step()
     actions = measure_actions(trainer)
     (folder / ACTIONS).write_text(json.dumps(encode(actions), indent=1) + "\n", encoding="utf-8")
@@ -53,12 +54,13 @@ def write_actions(folder: Path, *, device: str = "cpu") -> list[ActionDiversity]
 
 
 @torch.no_grad()
-def measure_actions(trainer: ControlTrainer) -> list[ActionDiversity]:
+def measure_actions(trainer: Trainer) -> list[ActionDiversity]:
     """Measure a trainer's present teams on observations of its last rollout."""
-    actions, scale = [], trainer.learner.scale()
-    for place, run in enumerate(trainer.runs):
-        observations = pooled(trainer.memory.observations[place], OBSERVATIONS, seed=run.seed)
-        teams = [trainer.learner.policy.team(place, scale[place], squashed=squashed) for squashed in (False, True)]
+    actions, control = [], trainer.companion
+    assert isinstance(control, DiversityControl)
+    for place, run in enumerate(control.runs):
+        observations = pooled(trainer.buffer.observations[place], OBSERVATIONS, seed=run.seed)
+        teams = [control.team(place, squashed=squashed) for squashed in (False, True)]
         controlled, squashed = (float(audit(team, observations)) for team in teams)
         actions.append(ActionDiversity(run.arm, run.target, run.seed, controlled, squashed, squashed / controlled))
     return actions

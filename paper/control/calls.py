@@ -17,8 +17,8 @@ from torch import Tensor
 from graphsnd.control import measure_points
 from graphsnd.designs import Bernoulli, GraphDesign, parse
 from graphsnd.errors import InputError
-from graphsnd.training.dico import ControlSettings, ControlTask, ControlTrainer
-from graphsnd.training.dico.trainer import GRAPHS
+from graphsnd.training import ControlSettings, ControlTask
+from graphsnd.training.control import GRAPHS
 from graphsnd.training.streams import hashed
 from paper.control.study import REFERENCE
 from paper.experiment import Number
@@ -142,11 +142,11 @@ def measure_step(agents: int, frames: int, *, steps: int) -> StepShare:
         steps: Over which times are added up, after as many to warm up.
     """
     settings = ControlSettings(
-        environments=frames // 2, steps=2, minibatch=frames, passes=steps, observations=frames * agents,
+        environments=frames // 2, steps=2, minibatch=frames, epochs=steps, observations=frames * agents,
         audit_observations=agents,
     )  # fmt: skip
     with one_thread():
-        trainer = ControlTrainer(ControlTask(agents, (0.12,), (REFERENCE,), settings=settings))
+        trainer = ControlTask(agents, (0.12,), (REFERENCE,), settings=settings).make_trainer()
         trainer.step()
         row = trainer.step()[0]
     networks, distances, learning = row.policy_seconds / steps, row.distance_seconds / steps, row.update_seconds / steps

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from graphsnd.control import DiCo, State, Status
 from graphsnd.control.controllers import Generators, Measured, read_measurement
-from graphsnd.training.dico import ControlSettings, ControlTask, ControlTrainer
-from graphsnd.training.dico.task import Group
+from graphsnd.training import ControlSettings, ControlTask
+from graphsnd.training.control import Group
 from paper.control.logs import split_runs
 from paper.control.study import REFERENCE, RunSummary, summarise_run
 from paper.shared.rollouts import one_thread
@@ -105,7 +105,7 @@ def run_faulty_study(agents: int, target: float, settings: ControlSettings, *, w
     # Three words for all pairs, because a task takes every estimator once.
     estimators = (REFERENCE, "bernoulli:1", f"uniform:{agents * (agents - 1) // 2}")
     with one_thread():
-        trainer = ControlTrainer(FaultyTask(agents, (target,), estimators, settings=settings))
+        trainer = FaultyTask(agents, (target,), estimators, settings=settings).make_trainer()
         rows = [row for _ in range(settings.iterations) for row in trainer.step()]
     arms = []
     for name, history in zip(READINGS, split_runs(rows), strict=True):

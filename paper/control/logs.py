@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from graphsnd.errors import InputError
+from graphsnd.training import ControlRow, ControlTask, Run, read_rows, train
 from graphsnd.training.checkpoint import CHECKPOINT
-from graphsnd.training.dico import ControlRow, ControlTask, control, read_control_rows
-from graphsnd.training.dico.task import Run
 from graphsnd.training.log import METRICS
 from paper.cells import Cells
 
@@ -81,7 +80,7 @@ def read_committed(results: Path, place: str) -> tuple[list[History], tuple[Path
     if not folders:
         fix = "Run another scale, or fetch the results/ of the repository."
         raise InputError("results", f"with logs of controlled training below {root.name}/", f"none in {root}", fix)
-    return [history for folder in folders for history in split_runs(read_control_rows(folder))], folders
+    return [history for folder in folders for history in split_runs(read_rows(folder, ControlRow))], folders
 
 
 def train_study(task: ControlTask, cells: Cells, name: str) -> tuple[list[History], Path]:
@@ -93,13 +92,13 @@ def train_study(task: ControlTask, cells: Cells, name: str) -> tuple[list[Histor
     """
     folder = cells.folder(name)
     cells.step(name)
-    outcome = control(
-        task, folder, resume=(folder / CHECKPOINT).exists(),
+    outcome = train(
+        task, folder, resume=(folder / CHECKPOINT).exists(), checkpoint_every=10,
         report=lambda rows, _: cells.step(f"{name}, iteration {rows[0].iteration} of {task.settings.iterations}"),
     )  # fmt: skip
     if not outcome.finished:
         raise KeyboardInterrupt
-    return split_runs(read_control_rows(folder)), folder
+    return split_runs(read_rows(folder, ControlRow)), folder
 
 
 def select_study(histories: Sequence[History]) -> list[History]:

@@ -24,7 +24,7 @@ from scipy.stats import binomtest, t
 
 from graphsnd.control import error_of_mean, mean_error
 from graphsnd.errors import InputError
-from graphsnd.training.dico import ControlTask
+from graphsnd.training import ControlTask
 from paper.control.logs import PARTS, History, group_by, list_missing, select_study
 from paper.experiment import Number
 

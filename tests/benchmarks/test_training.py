@@ -7,13 +7,13 @@ import torch
 
 from benchmarks.timing import Clock
 from benchmarks.training import PAPER, time_training
-from graphsnd.training import PRESETS, Preset, Settings
+from graphsnd.training import PRESETS, Settings, Task
 
 CLOCK = Clock(torch.device("cpu"))
 
 
 def test_times_are_json_and_add_up() -> None:
-    tiny = Preset("simple_spread", 3, {}, Settings(steps=5, environments=2, minibatch=4, epochs=3, hidden=(4,)))
+    tiny = Task("simple_spread", 3, settings=Settings(steps=5, environments=2, minibatch=4, epochs=3, hidden=(4,)))
     found = json.loads(json.dumps(time_training(tiny, CLOCK, seeds=(0, 1), rounds=3)))
     assert (found["agents"], found["runs"], found["samples"], found["gradient_steps"]) == (3, 2, 10, 9)
     assert not found["captured"]

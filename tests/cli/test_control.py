@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 
 from graphsnd.cli.app import Commands, join_lines
 from graphsnd.cli.control import control
-from graphsnd.training.dico import load_control
+from graphsnd.training import load_checkpoint
 
 SMALL = (
-    "--set", "steps=5", "--set", "hidden=[8]", "--set", "minibatch=8", "--set", "passes=1", "--envs", "3",
+    "--set", "steps=5", "--set", "hidden=[8]", "--set", "minibatch=8", "--set", "epochs=1", "--envs", "3",
     "--device", "cpu",
 )  # fmt: skip
 
@@ -60,14 +60,14 @@ def test_a_small_study_tells_and_writes(run: Any, tmp_path: Path) -> None:
     )
     assert [row["target"] for row in rows[:6]] == ["0.1"] * 4 + [""] * 2
     assert (out / "control.png").stat().st_size > 10_000
-    task = load_control(out).task
+    task = load_checkpoint(out).task
     assert task.options == {"food_radius": 0.08, "share_reward": True, "horizon": 100}
     about = json.loads((out / "about.json").read_text())
     assert (about["seeds"], about["device"], about["task"]["agents"]) == ([0, 2], "cpu", 3)
     assert about["took_s"] > 0
     again = run("--resume", "--iterations", 3, "--out", out, "--device", "cpu")
     assert again.exit_code == 0, again.output
-    assert load_control(out).iteration == 3
+    assert load_checkpoint(out).iteration == 3
     assert json.loads((out / "about.json").read_text())["task"]["settings"]["iterations"] == 3
 
 
@@ -80,7 +80,7 @@ def test_the_command_in_about_repeats_the_task(run: Any, tmp_path: Path) -> None
     assert words[:2] == ["graphsnd", "control"]
     result = run(*words[2:], "--device", "cpu", "--out", second)
     assert result.exit_code == 0, result.output
-    assert load_control(first).task == load_control(second).task
+    assert load_checkpoint(first).task == load_checkpoint(second).task
 
 
 def test_tensorboard_has_a_folder_for_each_run(run: Any, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
         said = child.stderr.read()
     assert child.returncode == 130, said
     assert f"graphsnd control --resume --out '{out}'" in said
-    assert load_control(out).iteration >= 1
+    assert load_checkpoint(out).iteration >= 1
 
 
 def _begun(out: Path) -> bool:
@@ -170,7 +170,7 @@ def test_resuming_with_fewer_iterations_is_refused(run: Any, tmp_path: Path) -> 
     fewer = run("--resume", "--out", tmp_path, "--iterations", 1)
     assert fewer.exit_code == 2
     assert "at least 2" in fewer.stderr
-    assert load_control(tmp_path).iteration == 2
+    assert load_checkpoint(tmp_path).iteration == 2
 
 
 def test_settings_for_a_gpu_are_called_so_on_a_cpu(monkeypatch: pytest.MonkeyPatch, run: Any, tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from graphsnd.training.dico import ControlRow, ControlTask
-from graphsnd.training.dico.log import ControlLog
-from graphsnd.training.dico.task import Run
+from graphsnd.training import ControlRow, ControlTask, Run
+from graphsnd.training.log import CsvLog
 
 
 def row(iteration: int, run: Run, **changes: Any) -> ControlRow:
@@ -40,7 +39,7 @@ def noisy(run: Run, iterations: int, *, level: float = 1.0, noise: float = 0.01,
 def write_training(folder: Path, rows: Iterable[ControlRow]) -> None:
     """``metrics.csv`` as training writes it."""
     folder.mkdir(parents=True)
-    log = ControlLog(folder)
+    log = CsvLog(folder, ControlRow)
     log.write(list(rows))
     log.close()
 

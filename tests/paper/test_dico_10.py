@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from graphsnd import InputError
-from graphsnd.training.dico.task import Run
+from graphsnd.training import Run
 from paper.cells import Cells
 from paper.control.calls import MetricTimes
 from paper.dico_10 import EXPERIMENT, SIZES, Data, compute_numbers

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from graphsnd.training.dico import ControlTask, control, read_control_rows
-from graphsnd.training.dico.task import Run
+from graphsnd.training import ControlRow, ControlTask, Run, read_rows, train
 from paper.cells import Cells
 from paper.control.calls import Edges, MetricTimes, StepShare
 from paper.control.faulty_controllers import BLIND, DOUBLED, SOUND, FaultyRun, FaultyStudy
@@ -151,16 +150,16 @@ def test_a_stopped_study_goes_on(cells: Cells) -> None:
     size = SIZES[Scale.SMOKE]
     folder = cells.folder("study")
     half = replace(size.task, settings=size.task.settings.replace(iterations=2))
-    control(half, folder)
+    train(half, folder)
     EXPERIMENT.run(Scale.SMOKE, cells)
-    rows = read_control_rows(folder)
+    rows = read_rows(folder, ControlRow)
     assert [row.iteration for row in rows[:: len(size.task.runs())]] == [1, 2, 3, 4]
 
 
 def test_smaller_scales_have_the_third_arm() -> None:
     tasks: list[ControlTask] = [SIZES[scale].task for scale in (Scale.SMOKE, Scale.LAPTOP)]
     assert all(task.estimators == ("complete", "bernoulli:0.1", "agents:4") for task in [*tasks, PAPER])
-    assert (len(PAPER.runs()), PAPER.settings.optimiser_steps, PAPER.settings.frames) == (27, 135, 12_000)
+    assert (len(PAPER.runs()), PAPER.settings.optimiser_steps, PAPER.settings.samples) == (27, 135, 12_000)
 
 
 @pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.PAPER])

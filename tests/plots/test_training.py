@@ -9,8 +9,7 @@ from rich.console import Console
 
 from graphsnd.plots import save_png
 from graphsnd.plots.training import control_figure, control_table, curves_figure, training_table
-from graphsnd.training import Row
-from graphsnd.training.dico import ControlRow
+from graphsnd.training import ControlRow, Row
 
 
 def _rows(solved: float | None = 0.5) -> list[Row]:

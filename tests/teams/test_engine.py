@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from graphsnd.teams.engine import PLAIN, by_network
+from graphsnd.teams.engine import PLAIN, group_by_network
 
 
 def _networks(count: int, sizes: tuple[int, ...]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -25,7 +25,7 @@ def _one(row: torch.Tensor, network: int, weights: list[torch.Tensor], biases: l
 def test_groups_of_networks_read_the_same_inputs() -> None:
     weights, biases = _networks(6, (3, 5, 2))
     inputs = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(1))
-    found = PLAIN.every(inputs, weights, biases, "tanh")
+    found = PLAIN.run_all(inputs, weights, biases, "tanh")
     for network in range(6):
         expected = torch.stack([_one(row, network, weights, biases) for row in inputs[network // 3]])
         torch.testing.assert_close(found[network], expected)
@@ -39,7 +39,7 @@ def test_requests_are_answered_one_by_one(requests: int) -> None:
     networks = torch.randint(0, 5, (requests,), generator=generator)  # 4 is left out
     rows = torch.randint(0, 7, (requests,), generator=generator)
     networks[0] = 4
-    found = PLAIN.some(inputs, networks, rows, weights, biases, "tanh")
+    found = PLAIN.run_requests(inputs, networks, rows, weights, biases, "tanh")
     zero = torch.zeros(2)
     pairs = zip(networks.tolist(), rows.tolist(), strict=True)
     expected = torch.stack([zero if n == 4 else _one(inputs[r], n, weights, biases) for n, r in pairs])
@@ -51,19 +51,19 @@ def test_requests_are_answered_one_by_one(requests: int) -> None:
 
 def test_without_requests_there_is_nothing() -> None:
     weights, biases = _networks(4, (3, 5, 2))
-    found = PLAIN.some(
+    found = PLAIN.run_requests(
         torch.randn(7, 3), torch.full((6,), 4), torch.zeros(6, dtype=torch.int64), weights, biases, "tanh"
     )
     assert torch.equal(found, torch.zeros(6, 2))
 
 
 def test_table_of_requests() -> None:
-    table, slots = by_network(torch.tensor([2, 0, 2, 2]), 3)
+    table, slots = group_by_network(torch.tensor([2, 0, 2, 2]), 3)
     assert table[2].tolist() == [0, 2, 3]
     assert table.flatten()[slots].tolist() == [0, 1, 2, 3]
 
 
-def test_rows_of_every_agent() -> None:
+def test_rows_of_all_agents() -> None:
     inputs = torch.arange(2 * 3 * 5 * 2).view(2, 3, 5, 2)
-    found = PLAIN.take(inputs, torch.tensor([[4, 0], [1, 1]]))
+    found = PLAIN.take_rows(inputs, torch.tensor([[4, 0], [1, 1]]))
     assert torch.equal(found, torch.stack([inputs[0][:, [4, 0]], inputs[1][:, [1, 1]]]))

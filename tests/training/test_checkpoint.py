@@ -99,7 +99,7 @@ def test_other_shapes_are_named() -> None:
 def test_teams_are_files_that_others_can_read(tmp_path: Path) -> None:
     trainer = Trainer(TASK.make_world("cpu"), TASK.settings, seeds=TASK.seeds)
     trainer.step()
-    observations = trainer.memory.observations[1].reshape(-1, 18)
+    observations = trainer.buffer.observations[1].reshape(-1, 18)
     for path, seed in zip(save_teams(tmp_path, trainer), TASK.seeds, strict=True):
         assert path == tmp_path / f"seed-{seed}" / "team.safetensors"
         found, team = Team.load(path), trainer.team(seed)

@@ -5,14 +5,14 @@ import torch
 
 import graphsnd as gs
 from graphsnd.teams import CategoricalHead, GaussianHead, StackedMLP, StackedTeam
-from graphsnd.training.diversity import diversity, evenly
+from graphsnd.training.diversity import measure_diversity, pool_observations
 
 
 @pytest.mark.parametrize("head", [GaussianHead(2, batch=(6,)), CategoricalHead(4)], ids=lambda h: h.name)
 def test_both_measures_on_the_same_answers(head, generator: torch.Generator) -> None:  # type: ignore[no-untyped-def]
     team = StackedTeam(StackedMLP.create((6,), (3, 8, head.outputs), generator=generator), head)
     observations = torch.randn(5, 4, 3, generator=generator)
-    found = diversity(team, observations, most=100, probability=0.5, generator=torch.Generator().manual_seed(3))
+    found = measure_diversity(team, observations, most=100, probability=0.5, generator=torch.Generator().manual_seed(3))
     with torch.no_grad():
         behavior = gs.evaluate(team, observations)
     graph = gs.graphs.bernoulli(6, 0.5, seed=torch.Generator().manual_seed(3))
@@ -25,7 +25,7 @@ def test_both_measures_on_the_same_answers(head, generator: torch.Generator) -> 
 @pytest.mark.parametrize(("frames", "agents", "most"), [(4096, 100, 4096), (50, 7, 300), (6, 5, 4), (9, 4, 18)])
 def test_observations_are_spread_over_time_and_agents(frames: int, agents: int, most: int) -> None:
     seen = torch.stack(torch.meshgrid(torch.arange(frames), torch.arange(agents), indexing="ij"), -1)
-    some = evenly(seen, most)
+    some = pool_observations(seen, most)
     assert len(torch.unique(some, dim=0)) == most
     counts = [torch.bincount(some[:, column], minlength=size) for column, size in ((0, frames), (1, agents))]
     assert all(int(count.max() - count.min()) <= 1 for count in counts)
@@ -33,4 +33,4 @@ def test_observations_are_spread_over_time_and_agents(frames: int, agents: int, 
 
 def test_few_observations_are_all_taken() -> None:
     seen = torch.randn(3, 2, 4)
-    assert torch.equal(evenly(seen, 6), seen.view(6, 4))
+    assert torch.equal(pool_observations(seen, 6), seen.view(6, 4))

@@ -17,11 +17,11 @@ def test_stacked_runs_are_what_they_are_alone(world) -> None:  # type: ignore[no
         rows = both.step()
         for run, single in enumerate(alone):
             (row,) = single.step()
-            torch.testing.assert_close(both.policies.flat[run], single.policies.flat[0], rtol=1e-4, atol=1e-5)
+            torch.testing.assert_close(both.policy.flat[run], single.policy.flat[0], rtol=1e-4, atol=1e-5)
             assert row.seed == rows[run].seed
             for name in ("reward", "entropy", "snd", "graph_snd"):
                 assert getattr(rows[run], name) == pytest.approx(getattr(row, name), rel=1e-3, abs=1e-5), name
-    assert not torch.equal(both.policies.flat[0], both.policies.flat[1])
+    assert not torch.equal(both.policy.flat[0], both.policy.flat[1])
 
 
 def test_same_seed_same_bits(line, tiny: Settings) -> None:  # type: ignore[no-untyped-def]
@@ -29,8 +29,8 @@ def test_same_seed_same_bits(line, tiny: Settings) -> None:  # type: ignore[no-u
     for trainer in (one, two, other):
         for _ in range(2):
             trainer.step()
-    assert torch.equal(one.policies.flat, two.policies.flat)
-    assert not torch.equal(one.policies.flat, other.policies.flat)
+    assert torch.equal(one.policy.flat, two.policy.flat)
+    assert not torch.equal(one.policy.flat, other.policy.flat)
 
 
 def test_diversity_is_equation_1_on_pooled_observations() -> None:
@@ -38,7 +38,7 @@ def test_diversity_is_equation_1_on_pooled_observations() -> None:
     settings = Settings(steps=6, environments=4, hidden=(8,), diversity_observations=50, diversity_probability=0.5)
     trainer = Trainer(Navigation(5, 4), settings, seeds=(0, 1))
     (_, row) = trainer.step()
-    pooled = trainer.memory.observations[1].reshape(-1, 18)
+    pooled = trainer.buffer.observations[1].reshape(-1, 18)
     places = [k * 120 // 50 // 5 * 5 + k % 5 for k in range(50)]  # agents take turns
     with torch.no_grad():
         behavior = trainer.team(1).evaluate(pooled[places])
@@ -59,13 +59,12 @@ def test_diversity_is_measured_when_due(line, tiny: Settings) -> None:  # type: 
 def test_team_acts_like_the_actors() -> None:
     trainer = Trainer(SimpleSpread(3, 4), Settings(steps=4, environments=4, activation="relu"), seeds=(5, 6))
     trainer.step()
-    observations = trainer.memory.observations[1, 2]  # [environments, agents, features]
-    from graphsnd.training.columns import columns
-
-    logits = trainer.policies.whole.distribution(columns(trainer.memory.observations[:, 2])).logits  # type: ignore[attr-defined]
+    observations = trainer.buffer.observations[1, 2]  # [environments, agents, features]
+    inputs = trainer.policy.prepare(trainer.buffer.observations[:, 2].transpose(1, 2))
+    logits = trainer.policy.distribution(inputs).logits  # type: ignore[attr-defined]
     answers = trainer.team(6).evaluate(observations).probs  # type: ignore[attr-defined]
     for agent in range(3):
-        mine = torch.softmax(logits[3 + agent], -1)
+        mine = torch.softmax(logits[1, agent], -1)
         torch.testing.assert_close(answers[:, agent, agent], mine, rtol=1e-4, atol=1e-5)
 
 
@@ -73,12 +72,12 @@ def test_row_counts_episodes_and_solved_agents(line, tiny: Settings) -> None:  #
     trainer = Trainer(line, tiny, seeds=(0, 1))
     rows = trainer.step()
     for run, row in enumerate(rows):
-        done = trainer.memory.done[run].clone()
+        done = trainer.buffer.done[run].clone()
         assert row.episodes == int(done.sum()) > 0
         done[-1] = True
-        after = trainer.memory.observations[run, ..., 0] + trainer.memory.rewards[run]
+        after = trainer.buffer.observations[run, ..., 0] + trainer.buffer.rewards[run]
         assert row.solved == pytest.approx(float((after > 0)[done].float().mean()))
-        assert row.reward == pytest.approx(float(trainer.memory.rewards[run].mean()), abs=1e-6)
+        assert row.reward == pytest.approx(float(trainer.buffer.rewards[run].mean()), abs=1e-6)
 
 
 def test_simulators_train_too() -> None:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-import shlex
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import check_resumed, merged, parse_changes, parse_device, parse_seeds, say_finished
-from graphsnd.cli.repeat import write_origin
-from graphsnd.errors import InputError
+from graphsnd.cli.options import merged, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.training import resume_task, run_task
+from graphsnd.errors import InputError, check_choice
 
 if TYPE_CHECKING:
-    from graphsnd.training.dico import Controlled, ControlRow, ControlTask, ControlTrainer
+    from graphsnd.training import ControlTask, Trained
 
-PATIENCE = 10.0  # seconds between two lines where there is no terminal
-LONG = 10**9  # observations to learn from, counted as often as they are; hours on a CPU
+LONG = 10**9  # observations to learn from, over all epochs; hours on a CPU
 
 
 def control(
@@ -69,149 +64,84 @@ def control(
         raise InputError("--engine", "stacked or benchmarl", repr(engine))
     if context.args:
         raise InputError("OPTIONS", "that graphsnd control knows", " ".join(context.args), "See --help.")
-    from graphsnd.training.dico import control as run
+    from graphsnd.training import ControlTask
 
     on = parse_device(device)
     said = {"--targets": targets, "--estimators": estimators, "--seeds": seeds, "--envs": envs, "--preset": preset}
     if resume:
-        task = _resumed(out, said | {"--set": change or None}, world, agents, iterations)
+        task = resume_task(out, ControlTask, said | {"--set": change or None}, world, agents, iterations)
     else:
-        task = _task(world, agents, targets, estimators, seeds, iterations, envs, preset, change or ())
-    _begin(task, on)
-    with _watch(task) as (report, progress):
-        result = run(
-            task, out, device=on, resume=resume, checkpoint_every=checkpoint_every, tensorboard=tensorboard,
-            report=report, progress=progress,
-        )  # fmt: skip
-    _show(result, out)
-    if not result.finished:
-        done = f"stopped after iteration {result.trainer.iteration} of {task.settings.iterations}"
-        typer.echo(f"{done}; go on with: graphsnd control --resume --out {shlex.quote(str(out))}", err=True)
-        raise typer.Exit(130)
-    write_origin(task, out, device=on, seconds=result.seconds)
+        settings, options = parse_changes(change or ())
+        settings = merged({"environments": envs, "iterations": iterations}, settings)
+        task = _make_task(world, agents, targets, estimators, parse_seeds(seeds), preset or "paper", settings, options)
+    _announce(task, on)
+
+    def show(rows: list[Any], result: Trained) -> list[Path]:
+        return _show(rows, out)
+
+    run_task(
+        task, out, describe, device=on, resume=resume, checkpoint_every=checkpoint_every, tensorboard=tensorboard,
+        show=show,
+    )  # fmt: skip
 
 
-def _task(
+def _make_task(
     world: str | None,
     agents: int | None,
     targets: str | None,
     estimators: str | None,
-    seeds: str | None,
-    iterations: int | None,
-    envs: int | None,
-    preset: str | None,
-    change: Sequence[str],
+    seeds: tuple[int, ...],
+    preset: str,
+    settings: dict[str, Any],
+    options: dict[str, Any],
 ) -> ControlTask:
-    from graphsnd.errors import check_choice
-    from graphsnd.training.dico import PRESETS, ControlTask
-    from graphsnd.training.dico.task import DISPERSION
+    from graphsnd.training import CONTROL_PRESETS, ControlTask
+    from graphsnd.training.task import DISPERSION
 
     if world is None:
         fix = "For example: graphsnd control dispersion --targets 0.1"
         raise InputError("WORLD", "or --resume", "neither", fix)
-    check_choice("--preset", preset or "paper", PRESETS)
-    settings, options = parse_changes(change)
-    named = {"environments": envs, "iterations": iterations}
-    settings = merged(named, settings)
+    check_choice("--preset", preset, CONTROL_PRESETS)
     task = ControlTask(
         agents=10 if agents is None else agents,
-        targets=_targets(targets or "0.1"),
+        targets=tuple(_parse_target(part.strip()) for part in (targets or "0.1").split(",")),
         estimators=tuple(part.strip() for part in (estimators or "complete").split(",")),
-        seeds=parse_seeds(seeds),
+        seeds=seeds,
         world=world,
         options=(dict(DISPERSION) if world == "dispersion" else {}) | options,
-        settings=PRESETS[preset or "paper"].replace(**settings),
+        settings=CONTROL_PRESETS[preset].replace(**settings),
     )
-    task.make_world("cpu")  # so that an unknown world or option is said before anything begins
+    task.make_world("cpu")  # so that an unknown world or option is refused before anything begins
     return task
 
 
-def _targets(text: str) -> tuple[float | str, ...]:
-    found: list[float | str] = []
-    for part in (each.strip() for each in text.split(",")):
-        try:
-            found.append(float(part))
-        except ValueError:
-            found.append(part)
-    return tuple(found)
+def _parse_target(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
-def _resumed(
-    out: Path, said: dict[str, Any], world: str | None, agents: int | None, iterations: int | None
-) -> ControlTask:
-    """The task of the checkpoint, perhaps with more iterations."""
-    from graphsnd.training.dico import load_control
-
-    kept = load_control(out)
-    check_resumed(kept.task, said, world, agents)
-    more = kept.task.settings.iterations if iterations is None else iterations
-    say_finished(more, kept.iteration)
-    return dataclasses.replace(kept.task, settings=kept.task.settings.replace(iterations=more))
-
-
-def _begin(task: ControlTask, device: str) -> None:
+def _announce(task: ControlTask, device: str) -> None:
     settings, runs = task.settings, len(task.runs())
-    seen = min(settings.observations, task.agents * min(settings.minibatch, settings.frames))
+    seen = min(settings.observations, task.agents * min(settings.minibatch, settings.samples))
     frames = f"{settings.environments} environments x {settings.steps} steps"
     work = f"{settings.optimiser_steps} optimiser steps, each with an estimate on {seen} observations"
     several = "1 run" if runs == 1 else f"{runs} runs"
     typer.echo(f"{several} of {task.agents} agents on {device}: {frames}, {work}", err=True)
-    rows = runs * task.agents * settings.frames * settings.passes * settings.iterations
+    rows = runs * task.agents * settings.samples * settings.epochs * settings.iterations
     if device == "cpu" and rows > LONG:
         typer.echo("these settings are made for a GPU; --preset small suits a CPU", err=True)
 
 
-Report = Callable[[Sequence["ControlRow"], "ControlTrainer"], None]
-
-
-@contextmanager
-def _watch(task: ControlTask) -> Iterator[tuple[Report, Callable[[int], None]]]:
-    """A bar on a terminal, which moves with every optimiser step; a line now and then elsewhere; both on stderr."""
-    from rich.console import Console
-
-    settings = task.settings
-    if not Console(stderr=True).is_terminal:
-        yield _lines(settings.iterations), lambda done: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(bar_width=12), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        bar = shown.add_task("", total=settings.iterations)
-        before = 0
-
-        def report(rows: Sequence[ControlRow], trainer: ControlTrainer) -> None:
-            nonlocal before
-            before = trainer.iteration
-            shown.update(bar, completed=before, description=says(rows))
-
-        def progress(done: int) -> None:
-            shown.update(bar, completed=round(before + done / settings.optimiser_steps, 2))
-
-        yield report, progress
-
-
-def _lines(total: int) -> Report:
-    begin = last = perf_counter()
-
-    def report(rows: Sequence[ControlRow], trainer: ControlTrainer) -> None:
-        nonlocal last
-        now, iteration = perf_counter(), rows[0].iteration
-        if iteration in (1, total) or now - last > PATIENCE:
-            last = now
-            typer.echo(f"{now - begin:7.1f} s  {iteration:>{len(str(total))}}/{total}  {says(rows)}", err=True)
-
-    return report
-
-
-def says(rows: Sequence[ControlRow]) -> str:
-    """Mean reward, and how far audits and the paper's applied signal are off, over the controlled runs."""
-    reward = sum(row.reward for row in rows) / len(rows)
-    held = [row for row in rows if row.audit_error is not None and row.tracking_error is not None]
-    parts = [f"reward {reward:.4f}"]
+def describe(rows: Sequence[Any]) -> str:
+    """Return mean reward, and how far audits and the paper's applied signal are off, over the controlled runs."""
+    parts = [f"reward {sum(row.reward for row in rows) / len(rows):.4f}"]
+    held = [row for row in rows if row.target is not None]
     if held:
-        audit = sum(row.audit_error or 0.0 for row in held) / len(held)
-        tracking = sum(row.tracking_error or 0.0 for row in held) / len(held)
+        audit, tracking = (
+            sum(getattr(row, name) for row in held) / len(held) for name in ("audit_error", "tracking_error")
+        )
         parts.append(f"audit error {audit:.1%}  tracking error {tracking:.1%}")
     for name in ("saturated", "zero", "empty", "invalid"):
         count = sum(getattr(row, name) for row in rows)
@@ -220,23 +150,11 @@ def says(rows: Sequence[ControlRow]) -> str:
     return "  ".join(parts)
 
 
-def _show(result: Controlled, out: Path) -> None:
+def _show(rows: list[Any], out: Path) -> list[Path]:
     from rich.console import Console
-    from rich.markup import escape
 
     from graphsnd.plots import save_png
     from graphsnd.plots.training import control_figure, control_table
-    from graphsnd.training.dico import read_control_rows
 
-    rows = read_control_rows(out)
-    if not rows:
-        return
-    written = [save_png(control_figure(rows), out / "control.png"), out / "metrics.csv"]
-    console = Console(highlight=False)
-    console.print(control_table(rows))
-    device, eager = result.trainer.device.type, result.trainer.rollout.eager
-    console.print(f"took {result.seconds:,.0f} s on {device}", style="dim")
-    if device == "cuda" and eager is not None:
-        console.print(f"rollout without a CUDA graph: {escape(eager)}", style="dim", soft_wrap=True)
-    for path in written:
-        console.print(f"wrote {escape(str(path))}", soft_wrap=True)
+    Console(highlight=False).print(control_table(rows))
+    return [save_png(control_figure(rows), out / "control.png")]

@@ -1,4 +1,4 @@
-"""Policies whose diversity has a knob: what all agents share, plus what is an agent's own, times one number."""
+"""Policies with a scale for their diversity: shared network + scale x each agent's deviation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ControlledPolicy(nn.Module):
     .. math:: \mu_i(o) = \tanh h_\mu(o) + s\, b_i(o), \qquad \sigma(o) = \mathrm{softplus}(h_\sigma(o) + c) + 0.01
 
     and for discrete actions :math:`\mathrm{logits}_i(o) = h(o) + s\, b_i(o)`. The mean that all share is squashed, the
-    deviation is not, and :math:`\sigma` is everybody's: in the space of :math:`\mu`, before the tanh that squashes
+    deviation is not, and all agents share :math:`\sigma`: in the space of :math:`\mu`, before the tanh that squashes
     actions, diversity is exactly s times that of the deviations.
 
     Args:
@@ -67,7 +67,7 @@ class ControlledPolicy(nn.Module):
             agents: Of each run.
             features: Of an observation.
             actions: Dimensions of an action, or number of actions.
-            generators: One for each run, so that it begins alike whoever is stacked beside it.
+            generators: One for each run, so that it starts the same whichever runs are stacked beside it.
             hidden: Widths of hidden layers, of both networks.
             activation: ``"tanh"`` or ``"relu"``.
             kind: See the class.
@@ -78,9 +78,9 @@ class ControlledPolicy(nn.Module):
         if agents < 2:
             raise InputError("agents", "to be at least 2", agents)
         networks = {
-            count: [stacked((count,), each, g, activation) for g in generators] for count, each in sizes.items()
+            count: [draw_networks((count,), each, g, activation) for g in generators] for count, each in sizes.items()
         }
-        return cls(joined(networks[1], device), joined(networks[agents], device), kind=kind)
+        return cls(stack_runs(networks[1], device), stack_runs(networks[agents], device), kind=kind)
 
     @property
     def batch(self) -> tuple[int, int]:
@@ -88,7 +88,7 @@ class ControlledPolicy(nn.Module):
         return self.deviations.batch[0], self.deviations.batch[1]
 
     def deviation(self, observations: Tensor, runs: slice = slice(None)) -> Tensor:
-        """Every agent's deviation on the same observations: what a controller measures.
+        """Return every agent's deviation on the same observations: what a controller measures.
 
         Args:
             observations: ``[runs, observations, features]``.
@@ -97,11 +97,11 @@ class ControlledPolicy(nn.Module):
         Returns:
             ``[runs, observations, agents, actions]``.
         """
-        found = self.deviations.engine.every(observations, *self.deviations.flat(runs), self.deviations.activation)
-        return self._centred(found.unflatten(0, (-1, self.batch[1])).transpose(1, 2))
+        outputs = self.deviations.engine.run_all(observations, *self.deviations.flat(runs), self.deviations.activation)
+        return self._centre(outputs.unflatten(0, (-1, self.batch[1])).transpose(1, 2))
 
     def deviation_of(self, observations: Tensor, agents: Tensor, runs: slice = slice(None)) -> Tensor:
-        """Deviations of some agents only, others for each observation; nothing else is evaluated.
+        """Return deviations of chosen agents, other ones for each observation; nothing else is evaluated.
 
         Args:
             observations: ``[runs, observations, features]``.
@@ -115,15 +115,15 @@ class ControlledPolicy(nn.Module):
         first = torch.arange(len(agents), device=agents.device).view(-1, 1, 1) * self.batch[1]
         shown = torch.arange(rows, device=agents.device).repeat_interleave(agents.shape[2])
         engine, networks = self.deviations.engine, (agents + first).flatten()
-        found = engine.some(flat, networks, shown, *self.deviations.flat(runs), self.deviations.activation)
-        return self._centred(found.unflatten(0, agents.shape))
+        outputs = engine.run_requests(flat, networks, shown, *self.deviations.flat(runs), self.deviations.activation)
+        return self._centre(outputs.unflatten(0, agents.shape))
 
-    def _centred(self, deviation: Tensor) -> Tensor:
-        """Logits less their mean: a constant for all actions changes no policy, so it must not count as diversity."""
+    def _centre(self, deviation: Tensor) -> Tensor:
+        """Return logits less their mean: a constant for all actions changes no policy, so it is no diversity."""
         return deviation - deviation.mean(dim=-1, keepdim=True) if self.kind == "categorical" else deviation
 
     def distribution(self, seen: Tensor, scale: Tensor) -> ActionDistribution:
-        """What every agent would do on its own observations.
+        """Return the action distribution of every agent on its own observations.
 
         Args:
             seen: ``[runs, agents, rows, features]``.
@@ -138,20 +138,20 @@ class ControlledPolicy(nn.Module):
         return TanhNormalActions(*parts) if self.kind == "tanh-normal" else NormalActions(*parts)
 
     def parameters_of(self, seen: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
-        """Mean before any squashing and standard deviation, or logits: each ``[runs, agents, rows, actions]``."""
+        """Return mean before squashing and standard deviation, or logits: each ``[runs, agents, rows, actions]``."""
         common, deviation = self.outputs_of(seen)
-        return combine(self.kind, common, spread(scale, deviation) * deviation)
+        return combine(self.kind, common, broadcast_scale(scale, deviation) * deviation)
 
     def outputs_of(self, seen: Tensor) -> tuple[Tensor, Tensor]:
-        """Of the shared network and of the deviations, which no scale has met: ``[runs, agents, rows, ...]`` each."""
+        """Return outputs of the shared network and unscaled deviations: ``[runs, agents, rows, ...]`` each."""
         common = self.shared(seen.flatten(1, 2).unsqueeze(1)).squeeze(1).unflatten(1, seen.shape[1:3])
         return common, self.deviations(seen)
 
     def means_of(self, seen: Tensor, agents: Tensor, wanted: Tensor, scale: Tensor) -> Tensor:
-        """Mean of one agent in every frame; only where it is wanted is anything evaluated.
+        """Return the mean of one agent in every frame; evaluated only where it is wanted.
 
         Args:
-            seen: ``[runs, agents, frames, features]``, observations of all.
+            seen: ``[runs, agents, frames, features]``, observations of all agents.
             agents: int64 ``[runs, frames]``, whose.
             wanted: bool ``[runs, frames]``.
             scale: ``[]``, ``[runs]`` or ``[runs, agents]``.
@@ -166,13 +166,13 @@ class ControlledPolicy(nn.Module):
         flat, parts = seen.flatten(0, 2), []
         for network, whose in ((self.shared, run.expand_as(agents)), (self.deviations, networks)):
             asked = torch.where(wanted, whose, math.prod(network.batch)).flatten()
-            found = network.engine.some(flat, asked, rows, *network.flat(), network.activation)
-            parts.append(found.unflatten(0, agents.shape))
-        own = of_agents(scale, runs, count).gather(1, agents).unsqueeze(-1).to(parts[1].dtype)
+            outputs = network.engine.run_requests(flat, asked, rows, *network.flat(), network.activation)
+            parts.append(outputs.unflatten(0, agents.shape))
+        own = expand_scale(scale, runs, count).gather(1, agents).unsqueeze(-1).to(parts[1].dtype)
         return combine(self.kind, parts[0], own * parts[1])[0]
 
     def team(self, run: int, scale: Tensor | float, *, squashed: bool = False) -> ControlledTeam:
-        """A copy of one run at one scale, to measure with :func:`graphsnd.measure` and the rest.
+        """Return a copy of one run at one scale, to measure with :func:`graphsnd.measure` and the rest.
 
         Args:
             run: Which.
@@ -184,13 +184,13 @@ class ControlledPolicy(nn.Module):
         return ControlledTeam(*networks, scale, kind=self.kind, squashed=squashed)
 
 
-def spread(scale: Tensor, seen: Tensor) -> Tensor:
-    """A scale in the shape and precision of ``[runs, agents, rows, features]``."""
-    return of_agents(scale, *seen.shape[:2]).to(seen.dtype).unsqueeze(-1).unsqueeze(-1)
+def broadcast_scale(scale: Tensor, seen: Tensor) -> Tensor:
+    """Return a scale in the shape and precision of ``[runs, agents, rows, features]``."""
+    return expand_scale(scale, *seen.shape[:2]).to(seen.dtype).unsqueeze(-1).unsqueeze(-1)
 
 
-def of_agents(scale: Tensor, runs: int, agents: int) -> Tensor:
-    """Everybody's scale, ``[runs, agents]``.
+def expand_scale(scale: Tensor, runs: int, agents: int) -> Tensor:
+    """Return the scale of every agent, ``[runs, agents]``.
 
     Raises:
         InputError: For a shape that is none of ``[]``, ``[runs]``, ``[runs, agents]``.
@@ -200,13 +200,15 @@ def of_agents(scale: Tensor, runs: int, agents: int) -> Tensor:
     return scale.view(*scale.shape, *[1] * (2 - scale.dim())).expand(runs, agents)
 
 
-def stacked(batch: Sequence[int], sizes: Sequence[int], generator: torch.Generator, activation: str) -> StackedMLP:
-    """Networks with the default weights of ``torch.nn.Linear``."""
+def draw_networks(
+    batch: Sequence[int], sizes: Sequence[int], generator: torch.Generator, activation: str
+) -> StackedMLP:
+    """Return networks with the default weights of ``torch.nn.Linear``."""
     return StackedMLP.create(batch, sizes, generator=generator, activation=activation, init="linear")
 
 
-def joined(networks: Sequence[StackedMLP], device: torch.device | str | None = None) -> StackedMLP:
-    """Networks of runs, one after the other in a new first batch dimension."""
+def stack_runs(networks: Sequence[StackedMLP], device: torch.device | str | None = None) -> StackedMLP:
+    """Return the networks of several runs, stacked along a new first batch dimension."""
     depth = range(len(networks[0].weights))
     weights = [torch.stack([one.weights[layer].detach() for one in networks]).to(device) for layer in depth]
     biases = [torch.stack([one.biases[layer].detach() for one in networks]).to(device) for layer in depth]

@@ -8,7 +8,7 @@ from torch import distributions as D
 
 from graphsnd.behavior import Behavior, Categorical, Distance, Gaussian, Wasserstein, from_distribution
 from graphsnd.teams import StackedMLP, Team, requests
-from graphsnd.teams.engine import layers
+from graphsnd.teams.engine import run_layers
 from graphsnd.teams.heads import biased_softplus
 
 KINDS = ("tanh-normal", "gaussian", "categorical")
@@ -16,7 +16,7 @@ MAX_ACTIVATIONS = 2**26  # floats of the widest layer held at once
 
 
 def combine(kind: str, common: Tensor, deviation: Tensor) -> tuple[Tensor, ...]:
-    """What all share and an agent's scaled deviation as mean and standard deviation, or as logits.
+    """Return mean and standard deviation, or logits, from shared outputs and scaled deviations.
 
     Example:
         >>> combine("gaussian", torch.zeros(3, 2), torch.full((3, 1), 0.5))[0].flatten()
@@ -57,13 +57,13 @@ class ControlledTeam(Team):
         self.cost = shared.cost + deviations.cost
 
     def bound(self, distance: Distance) -> float | None:
-        """Of the means before the tanh, where the shared parts cancel, from the last layer's weights."""
+        """Return a bound on the distance of means before the tanh, from the last layer's weights."""
         if self.kind == "categorical" or self.squashed or not isinstance(distance, Wasserstein):
             return distance.maximum
         scale = self.scale.double().expand(self.agents).unsqueeze(1)
         ends = torch.stack([scale * end for end in self.deviations.output_range()])
         diagonal = float((ends.amax((0, 1)) - ends.amin((0, 1))).norm())
-        # float32 rounds the mean that all share as well, which may be up to 1.
+        # float32 rounds the shared mean as well, which may be up to 1.
         return diagonal * (1 + 1e-5) + 1e-5 if diagonal < float("inf") else None
 
     def _evaluate(self, observations: Tensor) -> Behavior:
@@ -85,7 +85,9 @@ class ControlledTeam(Team):
         rows = torch.cat([answer.flatten(0, 1) for answer in answers])
         deviation = rows.index_select(0, plan.slots).unflatten(0, agents.shape)
         scale = self.scale.expand(self.agents)[agents].unsqueeze(-1)
-        common = layers(flat.unsqueeze(0), list(self.shared.weights), list(self.shared.biases), self.shared.activation)
+        common = run_layers(
+            flat.unsqueeze(0), list(self.shared.weights), list(self.shared.biases), self.shared.activation
+        )
         return self._behavior(*combine(self.kind, common.transpose(0, 1), scale * deviation))
 
     def _behavior(self, *parts: Tensor) -> Behavior:

@@ -14,7 +14,7 @@ from graphsnd.errors import InputError
 from graphsnd.metric import pairwise
 from graphsnd.plots.style import FAINT, INK, MUTED, group_look, new_figure, style
 from graphsnd.teams import StackedTeam
-from graphsnd.training.diversity import evenly
+from graphsnd.training.diversity import pool_observations
 from graphsnd.training.sampling import likeliest, to_world
 from graphsnd.worlds import World
 
@@ -101,7 +101,7 @@ def play_episode(team: StackedTeam, world: World, *, steps: int, seed: int) -> S
         paths.append(start if here is None else here)
         if bool((step.terminated | step.truncated)[0]):
             break
-    matrix = pairwise(team.evaluate(evenly(torch.stack(visited), OBSERVATIONS))).cpu()
+    matrix = pairwise(team.evaluate(pool_observations(torch.stack(visited), OBSERVATIONS))).cpu()
     return Scene(
         paths=torch.cat(paths).cpu().double().numpy(),
         goals=None if goals is None else goals[0].cpu().double().numpy(),

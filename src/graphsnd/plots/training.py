@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from graphsnd.control import audit_error, tracking_error
 from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, group_look, styled_figure
 from graphsnd.plots.tables import table
-from graphsnd.training import Row
-from graphsnd.training.dico import ControlRow
+from graphsnd.training import ControlRow, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,7 +74,7 @@ def control_figure(rows: Sequence[ControlRow]) -> Figure:
     :func:`~graphsnd.control.tracking_error`); the audit is over all pairs and was not fed back.
 
     Args:
-        rows: Of one training, as :func:`~graphsnd.training.dico.read_control_rows` gives them.
+        rows: Of one training, as :func:`~graphsnd.training.read_rows` gives them.
     """
     held = any(row.target is not None for row in rows)
     with styled_figure(13.6 if held else 9.2, 3.9) as figure:

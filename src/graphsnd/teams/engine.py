@@ -1,4 +1,4 @@
-"""How stacked networks are run: here with plain torch, elsewhere by kernels that do the same."""
+"""How stacked networks are run: the plain-torch reference. A faster engine does the same with other programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 # In place: the backward of both reads the result, and no layer needs what stood there before.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh_, "relu": torch.relu_}
-DENSE = 8  # requests for each network, on average, above which all networks run, each on as many rows
+DENSE = 8  # requests per network, on average, above which all networks run, each on the same number of rows
 
 
 class Engine:
@@ -18,33 +18,34 @@ class Engine:
 
     Example:
         >>> weights, biases = [torch.eye(2).expand(3, 2, 2)], [torch.zeros(3, 1, 2)]
-        >>> Engine().every(torch.ones(1, 4, 2), weights, biases, "tanh").shape
+        >>> Engine().run_all(torch.ones(1, 4, 2), weights, biases, "tanh").shape
         torch.Size([3, 4, 2])
     """
 
-    fused: ClassVar[bool] = False  # whether it is made of Triton programs, so that others may join in
+    fused: ClassVar[bool] = False  # whether it is made of Triton programs, so that fused losses may follow
 
     def prepare(self, inputs: Tensor) -> Tensor:
-        """Inputs in the form that is read fastest; worth it for those that are read several times."""
+        """Return inputs in the form that is read fastest; worth it for those that are read several times."""
         return inputs
 
-    def take(self, inputs: Tensor, index: Tensor) -> Tensor:
-        """Some rows of prepared inputs.
+    def take_rows(self, inputs: Tensor, index: Tensor) -> Tensor:
+        """Return the same rows of all agents, from prepared inputs.
 
         Args:
             inputs: ``[runs, agents, rows, in]``.
-            index: int64 ``[runs, taken]``, which rows; of all agents the same.
+            index: int64 ``[runs, taken]``.
 
         Returns:
             ``[runs, agents, taken, in]``.
         """
-        return rows_of(inputs, index)
+        return take_rows(inputs, index)
 
-    def every(self, inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str) -> Tensor:
+    def run_all(self, inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str) -> Tensor:
         """Run all networks.
 
         Args:
-            inputs: ``[g, rows, in]``; g divides the number of networks, and so many after each other read the same.
+            inputs: ``[g, rows, in]``; g divides the number of networks, and ``networks / g`` consecutive networks read
+                the same rows.
             weights: One for each layer.
             biases: One for each layer.
             activation: After every layer but the last.
@@ -55,9 +56,9 @@ class Engine:
         networks = len(weights[0])
         if len(inputs) < networks:
             inputs = inputs.unsqueeze(1).expand(-1, networks // len(inputs), -1, -1).reshape(-1, *inputs.shape[1:])
-        return layers(inputs, weights, biases, activation)
+        return run_layers(inputs, weights, biases, activation)
 
-    def some(
+    def run_requests(
         self,
         inputs: Tensor,
         networks: Tensor,
@@ -66,7 +67,7 @@ class Engine:
         biases: Sequence[Tensor],
         activation: str,
     ) -> Tensor:
-        """Answer requests; no other network is evaluated on anything.
+        """Run one network on one row per request; nothing else is evaluated.
 
         Args:
             inputs: ``[rows, in]``.
@@ -89,8 +90,8 @@ class Engine:
         if not len(kept):
             return out
         if len(asked) >= DENSE * count:
-            table, slots = by_network(asked, count)
-            answers = layers(inputs[wanted[table].to(device)], weights, biases, activation).flatten(0, 1)
+            table, slots = group_by_network(asked, count)
+            answers = run_layers(inputs[wanted[table].to(device)], weights, biases, activation).flatten(0, 1)
         else:
             plan = requests.batches(asked.unsqueeze(1))
             slots, parts = plan.slots.flatten(), []
@@ -98,30 +99,30 @@ class Engine:
                 chosen = bucket.agents.to(device)
                 own = [[part.index_select(0, chosen) for part in all_] for all_ in (weights, biases)]
                 shown = inputs[wanted[bucket.requests].to(device)]
-                parts.append(layers(shown, own[0], own[1], activation).flatten(0, 1))
+                parts.append(run_layers(shown, own[0], own[1], activation).flatten(0, 1))
             answers = torch.cat(parts)
-        found = answers.index_select(0, slots.to(device))
-        return found if len(kept) == len(networks) else out.index_copy(0, kept.to(device), found)
+        outputs = answers.index_select(0, slots.to(device))
+        return outputs if len(kept) == len(networks) else out.index_copy(0, kept.to(device), outputs)
 
 
-def rows_of(part: Tensor, index: Tensor) -> Tensor:
-    """Of ``[runs, agents, rows, ...]`` the rows int64 ``[runs, taken]`` of all agents."""
+def take_rows(part: Tensor, index: Tensor) -> Tensor:
+    """Return rows int64 ``[runs, taken]`` of ``[runs, agents, rows, ...]``, the same rows of all agents."""
     runs, agents, rows = part.shape[:3]
     first = torch.arange(runs * agents, device=index.device).view(runs, agents, 1) * rows
     chosen = (first + index.unsqueeze(1)).view(-1)
     return part.flatten(0, 2).index_select(0, chosen).unflatten(0, (runs, agents, index.shape[1]))
 
 
-def layers(inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str) -> Tensor:
-    """``[m, rows, in]`` through ``[m, in, out]`` weights and ``[m, 1, out]`` biases, layer by layer."""
+def run_layers(inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str) -> Tensor:
+    """Run ``[m, rows, in]`` through ``[m, in, out]`` weights and ``[m, 1, out]`` biases, layer by layer."""
     hidden = inputs
     for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
         hidden = ACTIVATIONS[activation](torch.baddbmm(bias, hidden, weight))
     return torch.baddbmm(biases[-1], hidden, weights[-1])
 
 
-def by_network(networks: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Requests in a table with a row for every network, as long as the longest; no weights need be gathered then.
+def group_by_network(networks: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Return requests as a table with a row for every network, so that no weights need be gathered.
 
     Args:
         networks: int64, any shape, which network each request is for.
@@ -132,7 +133,7 @@ def by_network(networks: Tensor, count: int) -> tuple[Tensor, Tensor]:
         by row, each request is.
 
     Example:
-        >>> by_network(torch.tensor([1, 0, 1]), 2)
+        >>> group_by_network(torch.tensor([1, 0, 1]), 2)
         (tensor([[1, 0],
                 [0, 2]]), tensor([2, 0, 3]))
     """

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.errors import InputError, check_choice, shape_of
-from graphsnd.teams.engine import ACTIVATIONS, PLAIN, Engine, layers
+from graphsnd.teams.engine import ACTIVATIONS, PLAIN, Engine, run_layers
 
 
 class StackedMLP(nn.Module):
@@ -114,7 +114,7 @@ class StackedMLP(nn.Module):
             Shape ``[*batch, rows, out]``.
         """
         flat = inputs.reshape(math.prod(self.batch), *inputs.shape[-2:])
-        outputs = self.engine.every(flat, *self.flat(), self.activation)
+        outputs = self.engine.run_all(flat, *self.flat(), self.activation)
         return outputs.reshape(*self.batch, inputs.shape[-2], self.sizes[-1])
 
     def flat(self, part: slice = slice(None)) -> tuple[list[Tensor], list[Tensor]]:
@@ -136,7 +136,7 @@ class StackedMLP(nn.Module):
             Shape ``[m, rows, out]`` each.
         """
         stacks = self._gathered(networks)
-        return [layers(rows, *stack, self.activation) for rows, stack in zip(inputs, stacks, strict=True)]
+        return [run_layers(rows, *stack, self.activation) for rows, stack in zip(inputs, stacks, strict=True)]
 
     def _gathered(self, networks: Sequence[Tensor]) -> Iterator[tuple[Sequence[Tensor], Sequence[Tensor]]]:
         depth = len(self.weights)

@@ -1,34 +1,41 @@
-"""Independent PPO with unshared actors and critics, stacked as runs x agents, with SND measured on the way.
+"""One stacked PPO trainer, for independent policies or for policies whose diversity is controlled (DiCo).
 
-:class:`Trainer` does one iteration at a time. :func:`train` adds files: a log, checkpoints that training resumes from
-bit for bit, and a saved team for each seed. :class:`Settings` default to the paper's table, ``PRESETS`` hold tasks.
+:class:`Trainer` does one iteration at a time; what it trains is a :class:`~graphsnd.training.trainer.Method`: policies,
+critics, a learner, and a companion that measures or controls diversity. :func:`train` adds files: a log, checkpoints
+that training resumes from bit for bit, and a saved team for each seed. :class:`Settings` default to the paper's table,
+:class:`ControlSettings` to its study of control.
 """
 
-from graphsnd.training.advantages import advantages
-from graphsnd.training.checkpoint import Checkpoint, Task, load_checkpoint, save_checkpoint, save_teams
-from graphsnd.training.diversity import Diversity, diversity
+from graphsnd.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint, save_teams
+from graphsnd.training.control import Run
+from graphsnd.training.diversity import Diversity, measure_diversity
 from graphsnd.training.evaluation import Evaluation, evaluate_team
-from graphsnd.training.log import Row, read_rows
+from graphsnd.training.log import ControlRow, Row, read_rows
 from graphsnd.training.loop import Trained, train
-from graphsnd.training.presets import PRESETS, Preset, preset
-from graphsnd.training.settings import Settings
+from graphsnd.training.ppo import compute_gae
+from graphsnd.training.settings import ControlSettings, Settings
+from graphsnd.training.task import CONTROL_PRESETS, PRESETS, ControlTask, Task, preset
 from graphsnd.training.trainer import Trainer
 
 __all__ = [
+    "CONTROL_PRESETS",
     "PRESETS",
     "Checkpoint",
+    "ControlRow",
+    "ControlSettings",
+    "ControlTask",
     "Diversity",
     "Evaluation",
-    "Preset",
     "Row",
+    "Run",
     "Settings",
     "Task",
     "Trained",
     "Trainer",
-    "advantages",
-    "diversity",
+    "compute_gae",
     "evaluate_team",
     "load_checkpoint",
+    "measure_diversity",
     "preset",
     "read_rows",
     "save_checkpoint",

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -14,53 +13,19 @@ from torch import Tensor
 
 from graphsnd.errors import InputError
 from graphsnd.teams.files import OBSERVATIONS, write_whole
+from graphsnd.training.diversity import pool_observations
 from graphsnd.training.settings import Settings
+from graphsnd.training.task import ControlTask, Task
 from graphsnd.training.trainer import Trainer
-from graphsnd.worlds import World, parse_world
 
 CHECKPOINT, DESCRIPTION = "checkpoint.safetensors", "settings.json"
-FORMAT, VERSION = "graphsnd-training", 1
-
-
-@dataclass(frozen=True)
-class Task:
-    """Everything that a training is made from, as JSON can say it."""
-
-    world: str  # what parse_world reads
-    agents: int | None
-    options: dict[str, Any]  # of the world
-    seeds: tuple[int, ...]
-    settings: Settings
-
-    def make_world(self, device: str) -> World:
-        """The world, on ``device``."""
-        environments = self.settings.environments
-        return parse_world(self.world, self.agents, environments, device=device, **self.options)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        settings = json.loads(self.settings.to_json())
-        parts = {"world": self.world, "agents": self.agents, "options": self.options, "seeds": list(self.seeds)}
-        return {"format": FORMAT, "version": VERSION, **parts, "settings": settings}
-
-    @classmethod
-    def from_dict(cls, found: Any, where: Path) -> Task:
-        """What :meth:`to_dict` gave.
-
-        Raises:
-            InputError: When it is something else, or of another version.
-        """
-        if not isinstance(found, dict) or found.get("format") != FORMAT or found.get("version") != VERSION:
-            raise InputError("checkpoint", f"of format {FORMAT!r}, version {VERSION}", f"another in {where}")
-        settings = Settings.from_json(json.dumps(found["settings"]))
-        return cls(found["world"], found["agents"], found["options"], tuple(found["seeds"]), settings)
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
     """A trainer between two iterations."""
 
-    task: Task
+    task: Task | ControlTask
     iteration: int
     seconds: float  # of training so far
     tensors: dict[str, Tensor]
@@ -70,7 +35,7 @@ class Checkpoint:
         trainer.load(self.tensors, self.iteration)
 
 
-def save_checkpoint(folder: Path, task: Task, trainer: Trainer, *, seconds: float = 0.0) -> Path:
+def save_checkpoint(folder: Path, task: Task | ControlTask, trainer: Trainer, *, seconds: float = 0.0) -> Path:
     """Write ``checkpoint.safetensors``, and ``settings.json`` for people.
 
     The file is written under another name, flushed to the disk and renamed. Until then the previous one stands.
@@ -85,36 +50,21 @@ def save_checkpoint(folder: Path, task: Task, trainer: Trainer, *, seconds: floa
         The file.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    about = {**task.to_dict(), "iteration": trainer.iteration, "seconds": seconds}
-    tensors = {name: part.detach().cpu().contiguous() for name, part in trainer.tensors().items()}
-    return write_tensors(folder, tensors, about, task.to_dict())
-
-
-def load_checkpoint(folder: Path) -> Checkpoint:
-    """Read a folder's checkpoint; nothing is unpickled.
-
-    Raises:
-        InputError: When there is none, or it is damaged or of another version.
-    """
-    about, tensors = read_tensors(folder)
-    task = Task.from_dict(about, folder / CHECKPOINT)
-    return Checkpoint(task, about["iteration"], about["seconds"], tensors)
-
-
-def write_tensors(folder: Path, tensors: dict[str, Tensor], about: object, description: object) -> Path:
-    """Write a checkpoint and a description for people, each whole or not at all."""
+    about = {"task": task.to_dict(), "iteration": trainer.iteration, "seconds": seconds}
     metadata = {"training": json.dumps(about)}
+    # Cloned because arms may share memory, which the format does not allow.
+    tensors = {name: part.detach().cpu().contiguous().clone() for name, part in trainer.tensors().items()}
     write_whole(folder / CHECKPOINT, lambda path: save_file(tensors, path, metadata=metadata))
-    text = json.dumps(description, indent=2) + "\n"
+    text = json.dumps(task.to_dict(), indent=2) + "\n"
     write_whole(folder / DESCRIPTION, lambda path: path.write_text(text, encoding="utf-8"))
     return folder / CHECKPOINT
 
 
-def read_tensors(folder: Path) -> tuple[Any, dict[str, Tensor]]:
-    """What :func:`write_tensors` said about a checkpoint, and its tensors.
+def load_checkpoint(folder: Path) -> Checkpoint:
+    """Read a folder's checkpoint, of either kind of training; nothing is unpickled.
 
     Raises:
-        InputError: When there is none, or it is damaged.
+        InputError: When there is none, or it is damaged or of another version.
     """
     path = folder / CHECKPOINT
     if not path.is_file():
@@ -125,25 +75,31 @@ def read_tensors(folder: Path) -> tuple[Any, dict[str, Tensor]]:
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, ValueError) as error:
         raise InputError("checkpoint", f"to be whole in {path}", str(error)) from None
-    return about, tensors
+    about = about if isinstance(about, dict) else {}
+    saved = about.get("task")
+    controlled = isinstance(saved, dict) and saved.get("format") == ControlTask.format
+    task = (ControlTask if controlled else Task).from_dict(saved, path)
+    return Checkpoint(task, about["iteration"], about["seconds"], tensors)
 
 
 def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> list[Path]:
-    """Write each run's actors into ``seed-<seed>/``, for :meth:`Team.load <graphsnd.teams.Team.load>`.
+    """Write each run's independent actors into ``seed-<seed>/``, for :meth:`Team.load <graphsnd.teams.Team.load>`.
 
     Beside each lie the observations on which its diversity was measured last, under the key ``observations``, so that
     ``graphsnd measure seed-0`` works without the world.
 
     Args:
         folder: Where.
-        trainer: Whose.
-        observations: Whether to write those; a trainer that was loaded and not stepped has seen none.
+        trainer: Of independent policies.
+        observations: Whether to write those; a trainer that was loaded and not stepped has none.
     """
+    assert isinstance(trainer.settings, Settings)
     written = []
     for run, seed in enumerate(trainer.seeds):
         trainer.team(seed).save(folder / f"seed-{seed}")
         if observations:
-            seen = {"observations": trainer.observations(run).cpu().contiguous()}
-            write_whole(folder / f"seed-{seed}" / OBSERVATIONS, partial(save_file, seen))
+            pooled = pool_observations(trainer.buffer.observations[run], trainer.settings.diversity_observations)
+            save = partial(save_file, {"observations": pooled.cpu().contiguous()})
+            write_whole(folder / f"seed-{seed}" / OBSERVATIONS, save)
         written.append(folder / f"seed-{seed}" / "team.safetensors")
     return written

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +13,14 @@ from torch import Tensor
 from graphsnd import graphs
 from graphsnd.metric import graph_snd, snd
 from graphsnd.teams import StackedTeam
+from graphsnd.training.independent import IndependentPolicy
+from graphsnd.training.log import Outcome, Row
+from graphsnd.training.rollout import Minibatch, RolloutBuffer
+from graphsnd.training.settings import Settings
+from graphsnd.training.stopwatch import Stopwatch
+from graphsnd.training.streams import hashed
+
+GRAPHS = 100  # separates the seeds of sampled graphs from those of the streams
 
 
 @dataclass(frozen=True)
@@ -26,19 +36,106 @@ class Diversity:
     edges: int
 
 
+class DiversityLog:
+    """What happens beside independent learning: SND is measured now and then, on the observations of the rollout.
+
+    Args:
+        policy: The actors of all runs.
+        seeds: One for each run.
+        settings: When, and on how much, diversity is measured.
+    """
+
+    def __init__(self, policy: IndependentPolicy, seeds: Sequence[int], settings: Settings) -> None:
+        self.policy, self.seeds, self.settings = policy, seeds, settings
+        self.warm = False
+
+    def before_rollout(self) -> None:
+        """Do nothing."""
+
+    def after_rollout(self, buffer: RolloutBuffer, iteration: int) -> None:
+        """Do nothing."""
+
+    def before_step(self, samples: Minibatch, buffer: RolloutBuffer, index: Tensor, watch: Stopwatch) -> None:
+        """Do nothing: policies have no scale."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return nothing: measurements have no state."""
+        return {}
+
+    def rows(self, outcome: Outcome, measure: bool | None = None) -> list[Row]:
+        """Return a row for each run, with the diversity of the updated policies where it is due.
+
+        Args:
+            outcome: Of the iteration.
+            measure: Whether to measure diversity; by the settings when None.
+        """
+        due = self._is_due(outcome.iteration) if measure is None else measure
+        measured = self.measure(outcome) if due else [None] * len(self.seeds)
+        numbers = torch.cat([outcome.rewards.unsqueeze(1), outcome.statistics.T, outcome.buffer.solved], 1).tolist()
+        episodes = outcome.buffer.done.sum((1, 2)).tolist()
+        rows = []
+        for seed, values, ended, diversity in zip(self.seeds, numbers, episodes, measured, strict=True):
+            reward, policy_loss, value_loss, entropy, kl, solved, counted = values
+            rows.append(
+                Row(
+                    iteration=outcome.iteration,
+                    seed=seed,
+                    reward=reward,
+                    episodes=ended,
+                    solved=solved / counted if counted else None,
+                    policy_loss=policy_loss,
+                    value_loss=value_loss,
+                    entropy=entropy,
+                    kl=kl,
+                    rollout_seconds=outcome.seconds["rollout"],
+                    update_seconds=outcome.seconds["update"],
+                    **_columns(diversity),
+                )
+            )
+        return rows
+
+    def measure(self, outcome: Outcome) -> list[Diversity | None]:
+        """Return the diversity of every run on the observations of the last rollout."""
+        if not self.warm:
+            # Kernels are compiled by their first call, which is no part of what they cost.
+            self.warm = True
+            self._measure(0, outcome)
+        return [self._measure(run, outcome) for run in range(len(self.seeds))]
+
+    def _measure(self, run: int, outcome: Outcome) -> Diversity:
+        return measure_diversity(
+            self.policy.team(run),
+            outcome.buffer.observations[run],
+            most=self.settings.diversity_observations,
+            probability=self.settings.diversity_probability,
+            # Of the iteration, not of a stream: one measurement more must not change the next.
+            generator=hashed(self.seeds[run], GRAPHS, outcome.iteration),
+        )
+
+    def _is_due(self, iteration: int) -> bool:
+        every = self.settings.diversity_every
+        return every > 0 and (iteration in (1, self.settings.iterations) or iteration % every == 0)
+
+
+def _columns(diversity: Diversity | None) -> dict[str, Any]:
+    names = ("snd", "graph_snd", "snd_seconds", "graph_snd_seconds", "behavior_seconds")
+    columns = {name: None if diversity is None else getattr(diversity, name) for name in names}
+    return columns | {"snd_observations": None if diversity is None else diversity.observations}
+
+
 @torch.no_grad()
-def diversity(
+def measure_diversity(
     team: StackedTeam, observations: Tensor, *, most: int, probability: float, generator: torch.Generator
 ) -> Diversity:
     """Measure a team on observations that all agents made together.
 
-    Every policy answers every observation, whoever made it. (The paper's log compared policies on different
+    Every policy answers every observation, whichever agent made it. (The paper's log compared policies on different
     observations, each on its own.)
 
     Args:
         team: The policies.
         observations: ``[..., features]``, pooled.
-        most: Use at most so many, evenly spaced.
+        most: Largest number of observations, evenly spaced.
         probability: Of a pair in the Bernoulli graph.
         generator: For the graph, on the CPU.
 
@@ -49,11 +146,12 @@ def diversity(
         >>> from graphsnd.teams import GaussianHead, StackedMLP
         >>> seeded = torch.Generator().manual_seed(0)
         >>> team = StackedTeam(StackedMLP.create((4,), (3, 2), generator=seeded), GaussianHead(2, batch=(4,)))
-        >>> found = diversity(team, torch.randn(50, 3, generator=seeded), most=40, probability=1.0, generator=seeded)
-        >>> found.observations, found.snd == found.graph_snd
+        >>> seen = torch.randn(50, 3, generator=seeded)
+        >>> diversity = measure_diversity(team, seen, most=40, probability=1.0, generator=seeded)
+        >>> diversity.observations, diversity.snd == diversity.graph_snd
         (40, True)
     """
-    pooled = evenly(observations, most)
+    pooled = pool_observations(observations, most)
     start = _now(team.device)
     behavior = team.evaluate(pooled)
     answered = _now(team.device)
@@ -73,15 +171,15 @@ def diversity(
     )
 
 
-def evenly(seen: Tensor, most: int) -> Tensor:
-    """At most ``most`` observations of all agents, evenly over time and over agents: ``[rows, features]``.
+def pool_observations(seen: Tensor, most: int) -> Tensor:
+    """Return at most ``most`` observations of all agents, evenly over time and over agents: ``[rows, features]``.
 
     Args:
         seen: ``[..., agents, features]``, in the order of time.
         most: How many. Agents take turns: equal steps through all rows could meet the same agent every time.
 
     Example:
-        >>> evenly(torch.arange(12).view(4, 3, 1), 4).flatten()
+        >>> pool_observations(torch.arange(12).view(4, 3, 1), 4).flatten()
         tensor([0, 4, 8, 9])
     """
     rows, agents = seen.reshape(-1, seen.shape[-1]), seen.shape[-2]

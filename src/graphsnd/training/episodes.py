@@ -21,18 +21,18 @@ LENGTH = 16  # steps of an episode below which a bank may run dry within one rol
 
 
 class Episodes(Protocol):
-    """Environments of all runs, and how they begin anew."""
+    """Environments of all runs, and how they are reset."""
 
     capturable: bool
     state: Any  # [runs * environments] between two rollouts
     observations: Tensor  # [runs * environments, agents, features], of that state
 
     def restart(self) -> tuple[Any, Tensor]:
-        """New episodes everywhere: states and observations."""
+        """Start new episodes everywhere; return states and observations."""
         ...
 
     def replace(self, state: Any, observations: Tensor, done: Tensor) -> tuple[Any, Tensor]:
-        """New episodes where ``done`` (bool ``[runs * environments]``), the others as they are."""
+        """Start new episodes where ``done``, bool ``[runs * environments]``; return states and observations."""
         ...
 
     def keep(self, state: Any, observations: Tensor) -> None:
@@ -40,11 +40,11 @@ class Episodes(Protocol):
         ...
 
     def refill(self) -> None:
-        """Make up for the fresh states that were used; waits for the device."""
+        """Replace the fresh states that were used; waits for the device."""
         ...
 
     def tensors(self) -> dict[str, Tensor]:
-        """All of it that can be saved, by reference: copying into these tensors restores it."""
+        """Return all of it that can be saved, by reference: copying into these tensors restores it."""
         ...
 
 
@@ -71,12 +71,12 @@ class Bank:
         self.state = _map(torch.clone, self.state)
 
     def restart(self) -> tuple[Any, Tensor]:
-        """New episodes everywhere."""
+        """Start new episodes everywhere."""
         rows = self._next(torch.ones(len(self.streams), self.environments, dtype=torch.bool, device=self.world.device))
         return _map(lambda part: part.index_select(0, rows), self.fresh), self.seen.index_select(0, rows)
 
     def replace(self, state: Any, observations: Tensor, done: Tensor) -> tuple[Any, Tensor]:
-        """New episodes where ``done``."""
+        """Start new episodes where ``done``."""
         rows = self._next(done.view(len(self.streams), self.environments))
         fresh = _map(lambda part: part.index_select(0, rows), self.fresh)
         seen = torch.where(done.view(-1, 1, 1), self.seen.index_select(0, rows), observations)
@@ -88,7 +88,7 @@ class Bank:
         self.observations.copy_(observations)
 
     def refill(self) -> None:
-        """Spawn as many states as were taken, for each run from its own stream."""
+        """Spawn a state for each that was taken, for each run from its own stream."""
         taken = self.taken.tolist()
         for run, each in enumerate(self.streams):
             first = int(self.refilled[run])
@@ -101,15 +101,15 @@ class Bank:
             self.refilled[run] = taken[run]
 
     def tensors(self) -> dict[str, Tensor]:
-        """States, observations and counters."""
-        found = {"observations": self.observations, "seen": self.seen, "taken": self.taken, "refilled": self.refilled}
+        """Return states, observations and counters."""
+        parts = {"observations": self.observations, "seen": self.seen, "taken": self.taken, "refilled": self.refilled}
         for part in dataclasses.fields(self.state):
-            found[f"state.{part.name}"] = getattr(self.state, part.name)
-            found[f"fresh.{part.name}"] = getattr(self.fresh, part.name)
-        return found
+            parts[f"state.{part.name}"] = getattr(self.state, part.name)
+            parts[f"fresh.{part.name}"] = getattr(self.fresh, part.name)
+        return parts
 
     def _next(self, wanted: Tensor) -> Tensor:
-        """Rows of the bank for all environments, a new one for each that is ``wanted``; ``[runs * environments]``."""
+        """Return a row of the bank for each environment, a new one where ``wanted``; ``[runs * environments]``."""
         order = wanted.cumsum(1) - 1 + self.taken.unsqueeze(1)
         first = torch.arange(len(self.streams), device=wanted.device).unsqueeze(1) * self.size
         self.taken += wanted.sum(1)
@@ -139,12 +139,12 @@ class Simulated:
         self.observations = world.observe(self.state)
 
     def restart(self) -> tuple[Any, Tensor]:
-        """New episodes everywhere."""
+        """Start new episodes everywhere."""
         every = torch.ones(len(self.observations), dtype=torch.bool, device=self.world.device)
         return self.replace(self.state, self.observations, every)
 
     def replace(self, state: Any, observations: Tensor, done: Tensor) -> tuple[Any, Tensor]:
-        """New episodes where ``done``."""
+        """Start new episodes where ``done``."""
         state = self.world.reset_done(state, done, self.stream)
         return state, self.world.observe(state)
 
@@ -156,12 +156,12 @@ class Simulated:
         """Nothing was used up."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """None: after a resumption episodes begin anew."""
+        """Return nothing: after a resumption episodes start again."""
         return {}
 
 
 def make_episodes(world: World, environments: int, steps: int, streams: Sequence[Streams]) -> Episodes:
-    """A bank where states are tensors, the simulator itself elsewhere."""
+    """Return a bank where states are tensors, the simulator itself elsewhere."""
     probe = world.spawn(0, 1)
     if dataclasses.is_dataclass(probe) and all(isinstance(part, Tensor) for part in _parts(probe).values()):
         return Bank(world, environments, steps, streams)
@@ -173,9 +173,9 @@ def _parts(state: Any) -> dict[str, Any]:
 
 
 def _map(function: Any, state: Any, *others: Any) -> Any:
-    """The state whose tensors are ``function`` of those of the given ones."""
-    found = {name: function(part, *(getattr(o, name) for o in others)) for name, part in _parts(state).items()}
-    return dataclasses.replace(state, **found)
+    """Return the state whose tensors are ``function`` of those of the given ones."""
+    mapped = {name: function(part, *(getattr(o, name) for o in others)) for name, part in _parts(state).items()}
+    return dataclasses.replace(state, **mapped)
 
 
 def _join(states: Sequence[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""How well a team does when nothing is learnt."""
+"""How well a team does when it does not learn."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def evaluate_team(
     Args:
         team: The policies; agent i of the world acts by policy i.
         world: Where.
-        steps: At most so many.
+        steps: Largest number of steps.
         seed: Of the episodes, and of the actions where they are drawn.
         deterministic: Whether agents take their likeliest action instead of drawing one.
 

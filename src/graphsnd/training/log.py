@@ -1,21 +1,35 @@
-"""What is written down about every iteration: always a CSV file, event files for TensorBoard on request."""
+"""What is logged about every iteration: always a CSV file, event files for TensorBoard on request."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+from torch import Tensor
 
 from graphsnd.errors import InputError, require
+from graphsnd.training.rollout import RolloutBuffer
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 METRICS = "metrics.csv"
 T = TypeVar("T", bound="DataclassInstance")
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of one iteration, from which rows are made."""
+
+    iteration: int  # from 1
+    buffer: RolloutBuffer
+    rewards: Tensor  # [runs], of a step, mean over agents, environments and steps
+    statistics: Tensor  # [statistics, runs], of the learner, means over gradient steps
+    seconds: Mapping[str, float]  # of rollout, audit, update, and what the companion counted
 
 
 @dataclass(frozen=True)
@@ -33,7 +47,7 @@ class Row:
     kl: float
     snd: float | None  # of the updated policies, over all pairs
     graph_snd: float | None  # of the same, over a sampled graph
-    snd_observations: int | None  # pooled observations that both looked at
+    snd_observations: int | None  # pooled observations that both were measured on
     snd_seconds: float | None
     graph_snd_seconds: float | None
     behavior_seconds: float | None  # all policies on all of those observations, which both need
@@ -41,13 +55,39 @@ class Row:
     update_seconds: float
 
 
-COLUMNS = [field.name for field in dataclasses.fields(Row)]
+@dataclass(frozen=True)
+class ControlRow:
+    """One iteration of one run. None where there is no target."""
+
+    iteration: int  # from 1
+    arm: str
+    target: float | None
+    seed: int
+    reward: float  # of a step, mean over agents, environments and steps
+    estimate: float  # the controller's, after the last step
+    scale: float  # mean over the steps
+    applied: float  # estimate times scale: the paper's signal, see graphsnd.control.tracking_error
+    audit: float  # SND over all pairs of the policies that acted, before they learnt from it
+    tracking_error: float | None  # of applied, relative
+    audit_error: float | None  # of the audit, relative
+    saturated: int  # steps whose scale was clipped by the bounds
+    zero: int  # steps that measured no diversity
+    empty: int  # steps whose draw had no pairs
+    invalid: int  # steps whose measurement was not finite
+    value_loss: float
+    overflow: float  # largest distance of a mean from the box in a sample, mean over samples
+    observations: int  # that each estimate was made on
+    rollout_seconds: float  # of all stacked runs together
+    policy_seconds: float  # of this arm's runs together: deviations evaluated for the estimates
+    distance_seconds: float  # of this arm's runs together: drawing pairs and adding up their distances
+    update_seconds: float  # of all runs together: the rest of learning
+    audit_seconds: float  # of all runs together
 
 
 class Log(Protocol):
     """Something that rows are written to."""
 
-    def write(self, rows: Sequence[Row]) -> None:
+    def write(self, rows: Sequence[Any]) -> None:
         """Add the rows of one iteration."""
         ...
 
@@ -61,20 +101,22 @@ class CsvLog:
 
     Args:
         folder: Where it is.
-        after: Keep the rows up to this iteration, as when training resumes from an older checkpoint; 0 begins anew.
+        kind: The dataclass of its rows.
+        after: Keep the rows up to this iteration, as when training resumes; 0 starts a new log.
     """
 
-    def __init__(self, folder: Path, *, after: int = 0) -> None:
+    def __init__(self, folder: Path, kind: type[Row] | type[ControlRow] = Row, *, after: int = 0) -> None:
         path = folder / METRICS
-        kept = [row for row in read_rows(folder) if row.iteration <= after] if after and path.exists() else []
+        kept = [row for row in read_rows(folder, kind) if row.iteration <= after] if after and path.exists() else []
         self.file = path.open("w", newline="", encoding="utf-8")
         self.writer = csv.writer(self.file, lineterminator="\n")
-        self.writer.writerow(COLUMNS)
+        self.writer.writerow([field.name for field in dataclasses.fields(kind)])
         self.write(kept)
 
-    def write(self, rows: Sequence[Row]) -> None:
+    def write(self, rows: Sequence[DataclassInstance]) -> None:
         """Add rows."""
-        self.writer.writerows(cells(row) for row in rows)
+        for row in rows:
+            self.writer.writerow([_to_cell(getattr(row, field.name)) for field in dataclasses.fields(row)])
         self.file.flush()
 
     def close(self) -> None:
@@ -88,28 +130,25 @@ class TensorBoardLog:
     Args:
         folder: Where they go.
         after: Later steps of an interrupted run are hidden from TensorBoard.
-        place: From a row to the name of its run's folder.
     """
 
-    def __init__(
-        self, folder: Path, *, after: int = 0, place: Callable[[Any], str] = lambda row: f"seed-{row.seed}"
-    ) -> None:
+    def __init__(self, folder: Path, *, after: int = 0) -> None:
         require("tensorboard", "tensorboard")
         from torch.utils.tensorboard.writer import SummaryWriter
 
-        self.folder, self.after, self.place, self.make = folder, after, place, SummaryWriter
+        self.folder, self.after, self.make = folder, after, SummaryWriter
         self.writers: dict[str, Any] = {}
 
-    def write(self, rows: Iterable[Any]) -> None:
+    def write(self, rows: Sequence[Row | ControlRow]) -> None:
         """Add every number as a scalar."""
         for row in rows:
-            place = self.place(row)
-            if place not in self.writers:
+            name = run_folder(row)
+            if name not in self.writers:
                 purged = self.after + 1 if self.after else None
-                self.writers[place] = self.make(str(self.folder / place), purge_step=purged)
-            for name, value in dataclasses.asdict(row).items():
-                if name not in ("iteration", "seed") and isinstance(value, int | float):
-                    self.writers[place].add_scalar(name, value, row.iteration)
+                self.writers[name] = self.make(str(self.folder / name), purge_step=purged)
+            for column, value in dataclasses.asdict(row).items():
+                if column not in ("iteration", "seed") and isinstance(value, int | float):
+                    self.writers[name].add_scalar(column, value, row.iteration)
 
     def close(self) -> None:
         """Flush and close."""
@@ -117,17 +156,29 @@ class TensorBoardLog:
             writer.close()
 
 
-def read_rows(folder: Path) -> list[Row]:
-    """The rows of a folder's ``metrics.csv``; a last line that was cut off is left out.
+def run_folder(row: Any) -> str:
+    """Return a name for the files of a row's run; without colons, which some systems do not allow there.
 
-    Raises:
-        InputError: When there is no such file, or it is another one.
+    Example:
+        >>> from types import SimpleNamespace as Row
+        >>> run_folder(Row(arm="bernoulli:0.1", target=0.12, seed=0)), run_folder(Row(seed=1))
+        ('bernoulli-0.1-target-0.12-seed-0', 'seed-1')
     """
-    return read_table(folder, Row)
+    arm, target = getattr(row, "arm", None), getattr(row, "target", None)
+    parts = [arm.replace(":", "-")] if arm else []
+    return "-".join([*parts, *([] if target is None else [f"target-{target:g}"]), f"seed-{row.seed}"])
 
 
-def read_table(folder: Path, kind: type[T]) -> list[T]:
-    """The rows of ``metrics.csv`` as dataclasses of numbers and strings; a last line that was cut off is left out.
+@overload
+def read_rows(folder: Path) -> list[Row]: ...
+@overload
+def read_rows(folder: Path, kind: type[T]) -> list[T]: ...
+def read_rows(folder: Path, kind: type[Any] = Row) -> list[Any]:
+    """Return the rows of a folder's ``metrics.csv``; an incomplete last line is left out.
+
+    Args:
+        folder: Of a training.
+        kind: The dataclass of its rows: :class:`Row`, or :class:`ControlRow` for a controlled training.
 
     Raises:
         InputError: When there is no such file, or it has other columns.
@@ -140,19 +191,14 @@ def read_table(folder: Path, kind: type[T]) -> list[T]:
     if not lines or lines[0] != [field.name for field in fields]:
         raise InputError("folder", f"with a {METRICS} of this version and kind", f"other columns in {path}")
     whole = [cells for cells in lines[1:] if len(cells) == len(fields)]
-    return [kind(*(_value(cell, str(f.type)) for cell, f in zip(cells, fields, strict=True))) for cells in whole]
+    return [kind(*(_from_cell(cell, str(f.type)) for cell, f in zip(cells, fields, strict=True))) for cells in whole]
 
 
-def cells(row: DataclassInstance) -> list[str]:
-    """A row as it is written, so that :func:`read_table` gives the same numbers back."""
-    return [_cell(getattr(row, field.name)) for field in dataclasses.fields(row)]
-
-
-def _cell(value: object) -> str:
+def _to_cell(value: object) -> str:
     return "" if value is None else value if isinstance(value, str) else repr(value)
 
 
-def _value(cell: str, kind: str) -> Any:
+def _from_cell(cell: str, kind: str) -> Any:
     if kind == "str":
         return cell
     if not cell:

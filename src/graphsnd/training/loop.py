@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import signal
 import threading
@@ -14,16 +15,9 @@ from types import FrameType
 from typing import Any
 
 from graphsnd.errors import InputError, check_integer
-from graphsnd.training.checkpoint import (
-    CHECKPOINT,
-    DESCRIPTION,
-    FORMAT,
-    Task,
-    load_checkpoint,
-    save_checkpoint,
-    save_teams,
-)
-from graphsnd.training.log import CsvLog, Log, Row, TensorBoardLog
+from graphsnd.training.checkpoint import CHECKPOINT, DESCRIPTION, load_checkpoint, save_checkpoint, save_teams
+from graphsnd.training.log import CsvLog, Log, TensorBoardLog
+from graphsnd.training.task import ControlTask, Task
 from graphsnd.training.trainer import Trainer
 
 
@@ -37,7 +31,7 @@ class Trained:
 
 
 def train(
-    task: Task,
+    task: Task | ControlTask,
     folder: Path,
     *,
     device: str = "cpu",
@@ -45,9 +39,10 @@ def train(
     checkpoint_every: int = 25,
     tensorboard: bool = False,
     capture: bool = True,
-    report: Callable[[Sequence[Row], Trainer], None] = lambda rows, trainer: None,
+    report: Callable[[Sequence[Any], Trainer], None] = lambda rows, trainer: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> Trained:
-    """Train a task and write ``metrics.csv``, checkpoints and teams into a folder.
+    """Train a task and write ``metrics.csv`` and checkpoints into a folder, and teams of independent policies.
 
     Args:
         task: What to train.
@@ -59,6 +54,7 @@ def train(
         tensorboard: Whether to write event files too.
         capture: Passed to :class:`~graphsnd.training.Trainer`.
         report: Called after every iteration.
+        progress: Called with the number of gradient steps done in an iteration.
 
     Returns:
         The trainer, and whether it got to the end. Ctrl-C lets the iteration finish and saves a checkpoint.
@@ -68,74 +64,70 @@ def train(
 
     Example:
         >>> import tempfile
-        >>> from graphsnd.training import Settings
+        >>> from graphsnd.training import ControlSettings, Settings
         >>> settings = Settings(steps=4, environments=2, iterations=2)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     train(Task("navigation", 2, {}, (0,), settings), Path(folder)).finished
+        ...     train(Task("navigation", 2, settings=settings), Path(folder)).finished
+        True
+        >>> settings = ControlSettings(environments=2, steps=4, epochs=1, hidden=(8,), iterations=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     train(ControlTask(3, (0.1,), settings=settings), Path(folder)).finished
         True
     """
     check_integer("checkpoint_every", checkpoint_every, "to be an integer, at least 1", low=1)
-    trainer = Trainer(task.make_world(device), task.settings, seeds=task.seeds, capture=capture)
-    before = 0.0
-    if resume:
-        before = _resume(task, folder, trainer)
-    elif (folder / CHECKPOINT).exists():
-        raise taken(folder, FORMAT, "control")
+    if not resume and (folder / CHECKPOINT).exists():
+        raise _occupied(folder, task)
+    trainer = task.make_trainer(device, capture=capture)
+    before = _resume(task, folder, trainer) if resume else 0.0
     folder.mkdir(parents=True, exist_ok=True)
-    start, begun = perf_counter(), trainer.iteration
+    start, begun, last = perf_counter(), trainer.iteration, task.settings.iterations
     with ExitStack() as stack:
-        logs: list[Log] = [CsvLog(folder, after=trainer.iteration)]
+        logs: list[Log] = [CsvLog(folder, task.row, after=trainer.iteration)]
         if tensorboard:
             logs.append(TensorBoardLog(folder / "tensorboard", after=trainer.iteration))
         for log in logs:
             stack.callback(log.close)
         stop = stack.enter_context(interruptible())
-        while trainer.iteration < task.settings.iterations and not stop():
-            rows = trainer.step()
+        while trainer.iteration < last and not stop():
+            rows = trainer.step(progress=progress)
             for log in logs:
                 log.write(rows)
             report(rows, trainer)
-            if trainer.iteration % checkpoint_every == 0 and trainer.iteration < task.settings.iterations:
+            if trainer.iteration % checkpoint_every == 0 and trainer.iteration < last:
                 save_checkpoint(folder, task, trainer, seconds=before + perf_counter() - start)
         seconds = before + perf_counter() - start
-        # Teams first: they are there where the checkpoint says that all is done. Without an iteration nothing was seen.
-        save_teams(folder, trainer, observations=trainer.iteration > begun)
+        if isinstance(task, Task):
+            # Before the checkpoint, which says that all is done. Without an iteration there are no observations.
+            save_teams(folder, trainer, observations=trainer.iteration > begun)
         save_checkpoint(folder, task, trainer, seconds=seconds)
-    return Trained(trainer, trainer.iteration >= task.settings.iterations, seconds)
+    return Trained(trainer, trainer.iteration >= last, seconds)
 
 
-def _resume(task: Task, folder: Path, trainer: Trainer) -> float:
-    """Bring the trainer to where the folder's checkpoint is; the seconds it took to get there."""
-    found = load_checkpoint(folder)
+def _resume(task: Task | ControlTask, folder: Path, trainer: Trainer) -> float:
+    """Bring the trainer to the folder's checkpoint and return the seconds it took to get there."""
+    saved = load_checkpoint(folder)
+    if type(saved.task) is not type(task):
+        raise InputError("task", f"to be the one of the checkpoint in {folder}", "another format")
     # More iterations are what a resumption is for; anything else would be another training.
-    same = found.task.settings.replace(iterations=task.settings.iterations)
-    old, new = found.task.to_dict() | {"settings": same}, task.to_dict() | {"settings": task.settings}
-    different = [name for name in old if old[name] != new[name]]
-    if different:
-        raise InputError("task", f"to be the one of the checkpoint in {folder}", f"another {different[0]}")
-    check_more(task.settings.iterations, found.iteration)
-    found.restore(trainer)
-    return found.seconds
+    same = saved.task.with_iterations(task.settings.iterations)
+    for part in dataclasses.fields(task):
+        if getattr(same, part.name) != getattr(task, part.name):
+            raise InputError("task", f"to be the one of the checkpoint in {folder}", f"another {part.name}")
+    if task.settings.iterations < saved.iteration:
+        expected = f"to be at least {saved.iteration}, which are done"
+        raise InputError("iterations", expected, task.settings.iterations)
+    saved.restore(trainer)
+    return saved.seconds
 
 
-def check_more(iterations: int, done: int) -> None:
-    """A training cannot be taken back: no fewer iterations than are done."""
-    if iterations < done:
-        raise InputError("iterations", f"to be at least {done}, which are done", iterations)
-
-
-def taken(folder: Path, own: str, other: str) -> InputError:
-    """What to say of a folder that holds a training already.
-
-    Args:
-        folder: Which.
-        own: The format of those that could be resumed.
-        other: The command that writes the other kind.
-    """
+def _occupied(folder: Path, task: Task | ControlTask) -> InputError:
+    """Return what to say of a folder that holds a training already."""
     about = folder / DESCRIPTION
-    alike = not about.is_file() or json.loads(about.read_text(encoding="utf-8")).get("format") == own
-    resume = "Resume it (--resume), or choose another folder."
-    fix = resume if alike else f"It holds a run of graphsnd {other}; choose another folder."
+    saved = json.loads(about.read_text(encoding="utf-8")).get("format") if about.is_file() else task.format
+    other = Task.command if task.command == ControlTask.command else ControlTask.command
+    fix = "Resume it (--resume), or choose another folder."
+    if saved != task.format:
+        fix = f"It holds a run of graphsnd {other}; choose another folder."
     return InputError("folder", "without a checkpoint of another training", repr(str(folder)), fix)
 
 

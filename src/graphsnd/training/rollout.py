@@ -1,131 +1,223 @@
-"""Acting: fill the memory with what all agents of all runs saw, did and earned."""
+"""Acting: fill the rollout buffer with what all agents of all runs observed, did and earned."""
 
 from __future__ import annotations
 
+import dataclasses
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from graphsnd.training.columns import columns
+from graphsnd.teams import ActionDistribution, Head
+from graphsnd.teams.engine import Engine, take_rows
 from graphsnd.training.episodes import Episodes
-from graphsnd.training.policies import Policies
+from graphsnd.training.ppo import compute_gae, normalise
 from graphsnd.training.sampling import act, noise_shape, to_world
-from graphsnd.training.settings import Settings
-from graphsnd.worlds import Discrete, Step, World
+from graphsnd.training.settings import PPOSettings
+from graphsnd.worlds import World
+
+
+class Policy(Protocol):
+    """Which policies act: one for every agent of R runs."""
+
+    @property
+    def head(self) -> Head:
+        """How outputs are read; says which noise actions need."""
+        ...
+
+    @property
+    def engine(self) -> Engine:
+        """Prepares and gathers observations."""
+        ...
+
+    def prepare(self, observations: Tensor) -> Tensor:
+        """Return observations ``[runs, agents, rows, features]`` as the networks read them, critics too."""
+        ...
+
+    def distribution(self, inputs: Tensor) -> ActionDistribution:
+        """Return the action distribution for prepared inputs, batch ``[runs, agents, rows]``."""
+        ...
+
+    def frozen(self) -> AbstractContextManager[None]:
+        """Within it parameters do not change, and are prepared only once."""
+        ...
+
+
+class Critic(Protocol):
+    """Which critics judge: a value for every agent. One that sees all agents' observations reads the same inputs."""
+
+    def values(self, inputs: Tensor) -> Tensor:
+        """Return values for prepared inputs, ``[runs, agents, rows]``."""
+        ...
+
+    def frozen(self) -> AbstractContextManager[None]:
+        """Within it parameters do not change, and are prepared only once."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
-class Memory:
+class RolloutBuffer:
     """One rollout: R runs, T steps, E environments, N agents. Allocated once, written in every iteration."""
 
     observations: Tensor  # [R, T, E, N, f], before the step
     actions: Tensor  # [R, T, E, N, k] as drawn, not clipped; int64 [R, T, E, N] when discrete
     log_probs: Tensor  # [R, T, E, N], of those actions
     values: Tensor  # [R, T + 1, E, N], of the observations; the last are those after the rollout
-    final_values: Tensor  # [R, T, E, N], after the step but before a reset; only read where the episode ended
+    final_values: Tensor | None  # [R, T, E, N], after the step, before a reset; None where time limits end returns
     rewards: Tensor  # [R, T, E, N]
     terminated: Tensor  # [R, T, E] bool
     done: Tensor  # [R, T, E] bool, terminated or truncated
     solved: Tensor  # [R, 2], agents that had done their part where an episode or the rollout ended, and agents there
     noise: Tensor  # [R, T, E, N, k], or [R, T, E, N] when discrete
+    advantages: Tensor  # [R, T, E, N], not normalised
 
     @classmethod
-    def empty(cls, world: World, settings: Settings, policies: Policies) -> Memory:
-        """Room for one rollout."""
-        runs, steps, count = policies.batch[0], settings.steps, settings.environments
-        lead = (runs, steps, count, world.agents)
+    def empty(cls, world: World, settings: PPOSettings, runs: int, head: Head) -> RolloutBuffer:
+        """Allocate room for one rollout."""
+        lead = (runs, settings.steps, settings.environments, world.agents)
+        shape = noise_shape(head)
 
-        def room(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
             return torch.zeros(shape, dtype=dtype, device=world.device)
 
-        discrete = isinstance(world.actions, Discrete)
-        actions = room(*lead, dtype=torch.long) if discrete else room(*lead, policies.head.actions)
         return cls(
-            observations=room(*lead, world.observation_features),
-            actions=actions,
-            log_probs=room(*lead),
-            values=room(runs, steps + 1, count, world.agents),
-            final_values=room(*lead),
-            rewards=room(*lead),
-            terminated=room(runs, steps, count, dtype=torch.bool),
-            done=room(runs, steps, count, dtype=torch.bool),
-            solved=room(runs, 2),
-            noise=room(*lead, *noise_shape(policies.head)),
+            observations=zeros(*lead, world.observation_features),
+            actions=zeros(*lead, *shape, dtype=torch.float32 if shape else torch.int64),
+            log_probs=zeros(*lead),
+            values=zeros(runs, settings.steps + 1, *lead[2:]),
+            final_values=zeros(*lead) if settings.bootstrap_time_limits else None,
+            rewards=zeros(*lead),
+            terminated=zeros(*lead[:3], dtype=torch.bool),
+            done=zeros(*lead[:3], dtype=torch.bool),
+            solved=zeros(runs, 2),
+            noise=zeros(*lead, *shape),
+            advantages=zeros(*lead),
         )
+
+    def estimate_advantages(self, settings: PPOSettings) -> None:
+        """Write ``advantages``. Where time limits are not bootstrapped, every end of an episode ends the return."""
+        limited = self.final_values is None
+        advantages = compute_gae(
+            self.rewards,
+            self.values,
+            self.values[:, 1:] if self.final_values is None else self.final_values,
+            self.done if limited else self.terminated,
+            self.done,
+            gamma=settings.gamma,
+            gae_lambda=settings.gae_lambda,
+        )
+        self.advantages.copy_(advantages)
+
+    def by_run(self, part: Tensor) -> Tensor:
+        """Return ``[R * E, ...]``, as worlds have it, as ``[R, E, ...]``."""
+        return part.unflatten(0, (self.done.shape[0], self.done.shape[2]))
+
+
+@dataclass(frozen=True, eq=False)
+class Minibatch:
+    """S samples of R runs and N agents, agents first, as networks read them. A whole rollout is the largest one."""
+
+    observations: Tensor  # [R, N, S, f], prepared by the networks' engine
+    actions: Tensor  # [R, N, S, k], or int64 [R, N, S]
+    log_probs: Tensor  # [R, N, S], when the actions were drawn
+    advantages: Tensor  # [R, N, S]
+    returns: Tensor  # [R, N, S]
+
+    @classmethod
+    def from_rollout(cls, buffer: RolloutBuffer, settings: PPOSettings, engine: Engine) -> Minibatch:
+        """Return all samples of a rollout: steps and environments in one axis."""
+        advantages = normalise(buffer.advantages) if settings.normalise_advantages else buffer.advantages
+        returns = buffer.advantages + buffer.values[:, :-1]
+        rest = (buffer.actions, buffer.log_probs, advantages, returns)
+        seen = engine.prepare(_by_agent(buffer.observations)).contiguous()
+        return cls(seen, *(_by_agent(part).contiguous() for part in rest))
+
+    def copy_(self, other: Minibatch) -> None:
+        """Copy other samples into the same memory."""
+        for part in dataclasses.fields(self):
+            getattr(self, part.name).copy_(getattr(other, part.name))
+
+    def take(self, index: Tensor, engine: Engine) -> Minibatch:
+        """Return samples int64 ``[R, m]`` of every run, the same for all its agents."""
+        rest = (self.actions, self.log_probs, self.advantages, self.returns)
+        return Minibatch(engine.take_rows(self.observations, index), *(take_rows(part, index) for part in rest))
+
+
+def _by_agent(part: Tensor) -> Tensor:
+    """Return ``[R, T, E, N, ...]`` as ``[R, N, T * E, ...]``."""
+    return part.flatten(1, 2).transpose(1, 2)
 
 
 @torch.no_grad()
-def collect(world: World, policies: Policies, episodes: Episodes, memory: Memory, *, restart: bool, wait: bool) -> None:
-    """Act for as many steps as ``memory`` has room for.
+def collect(
+    world: World,
+    policy: Policy,
+    critic: Critic,
+    episodes: Episodes,
+    buffer: RolloutBuffer,
+    *,
+    restart: bool,
+    wait: bool,
+) -> None:
+    """Act until the buffer is full.
 
     Runs are folded into the world's environments. Actions are stored as they were drawn together with their own
-    probability; the world clips what it is given. Where an episode ends, the value of what was seen last is stored
-    before the environment begins anew.
+    probability; the world clips what it is given. Where an episode ends, the value of its last observation is stored
+    before the environment is reset, unless time limits end returns.
 
     Args:
         world: Where to act.
-        policies: Who acts.
+        policy: Who acts.
+        critic: Whose values are stored.
         episodes: Where environments stand, and fresh ones.
-        memory: Written, apart from ``noise``, which is read.
-        restart: Whether all episodes begin anew.
-        wait: Whether the host may look at whether an episode ended, to spare work. Not inside a captured program.
+        buffer: Written, apart from ``noise``, which is read.
+        restart: Whether all episodes start again.
+        wait: Whether the host may check if an episode ended, to save work. Not inside captured work.
     """
-    steps = memory.done.shape[1]
-    memory.solved.zero_()
+    steps = buffer.done.shape[1]
+    buffer.solved.zero_()
     state, seen = episodes.restart() if restart else (episodes.state, episodes.observations)
-    with policies.whole.frozen():
+
+    def values() -> Tensor:
+        return critic.values(policy.prepare(buffer.by_run(seen).transpose(1, 2))).transpose(1, 2)
+
+    with policy.frozen(), critic.frozen():
         for t in range(steps):
-            actions = _decide(policies, seen, memory, t)
+            actions = _act(policy, critic, seen, buffer, t)
             state, step = world.step(state, to_world(actions, world.actions))
             done = step.terminated | step.truncated
-            _note(step, done, memory, t)
+            buffer.rewards[:, t] = buffer.by_run(step.rewards)
+            buffer.terminated[:, t] = buffer.by_run(step.terminated)
+            buffer.done[:, t] = buffer.by_run(done)
             seen, last = step.observations, t == steps - 1
             if last or not wait or bool(done.any()):
-                _count_solved(world, state, memory, done | last)
-                memory.final_values[:, t] = _values(policies, _by_run(seen, memory))
+                _count_solved(world, state, buffer, done | last)
+                if buffer.final_values is not None:
+                    buffer.final_values[:, t] = values()
                 state, seen = episodes.replace(state, seen, done)
-        memory.values[:, steps] = _values(policies, _by_run(seen, memory))
+        buffer.values[:, steps] = values()
     episodes.keep(state, seen)
 
 
-def _decide(policies: Policies, seen: Tensor, memory: Memory, t: int) -> Tensor:
-    """Store what was seen and what is done about it; the actions, ``[R * E, N, ...]``."""
-    rows = _by_run(seen, memory)
-    inputs = columns(rows)
-    distribution = policies.whole.distribution(inputs)
-    drawn = act(distribution, memory.noise[:, t].transpose(1, 2).flatten(0, 1))
-    actions = _by_row(drawn, policies)
-    memory.observations[:, t] = rows
-    memory.actions[:, t] = actions
-    memory.log_probs[:, t] = _by_row(distribution.log_prob(drawn), policies)
-    memory.values[:, t] = _by_row(policies.whole.values(inputs), policies)
+def _act(policy: Policy, critic: Critic, seen: Tensor, buffer: RolloutBuffer, t: int) -> Tensor:
+    """Store observations, actions and values of one step; return the actions, ``[R * E, N, ...]``."""
+    rows = buffer.by_run(seen)
+    inputs = policy.prepare(rows.transpose(1, 2))
+    distribution = policy.distribution(inputs)
+    drawn = act(distribution, buffer.noise[:, t].transpose(1, 2))
+    actions = drawn.transpose(1, 2)
+    buffer.observations[:, t] = rows
+    buffer.actions[:, t] = actions
+    buffer.log_probs[:, t] = distribution.log_prob(drawn).transpose(1, 2)
+    buffer.values[:, t] = critic.values(inputs).transpose(1, 2)
     return actions.flatten(0, 1)
 
 
-def _note(step: Step, done: Tensor, memory: Memory, t: int) -> None:
-    memory.rewards[:, t] = _by_run(step.rewards, memory)
-    memory.terminated[:, t] = _by_run(step.terminated, memory)
-    memory.done[:, t] = _by_run(done, memory)
-
-
-def _count_solved(world: World, state: object, memory: Memory, ended: Tensor) -> None:
+def _count_solved(world: World, state: object, buffer: RolloutBuffer, ended: Tensor) -> None:
     solved = world.solved(state)
     if solved is not None:
-        flags = ended.view(memory.solved.shape[0], -1)
-        memory.solved[:, 0] += (solved.sum(-1) * ended).view_as(flags).sum(-1)
-        memory.solved[:, 1] += flags.sum(-1) * world.agents
-
-
-def _by_run(part: Tensor, memory: Memory) -> Tensor:
-    """``[R * E, ...]`` as ``[R, E, ...]``."""
-    return part.unflatten(0, (memory.done.shape[0], memory.done.shape[2]))
-
-
-def _by_row(part: Tensor, policies: Policies) -> Tensor:
-    """``[runs * agents, rows, ...]`` as ``[runs, rows, agents, ...]``."""
-    return part.unflatten(0, policies.batch).transpose(1, 2)
-
-
-def _values(policies: Policies, rows: Tensor) -> Tensor:
-    return _by_row(policies.whole.values(columns(rows)), policies)
+        flags = buffer.by_run(ended)
+        buffer.solved[:, 0] += (solved.sum(-1) * ended).view_as(flags).sum(-1)
+        buffer.solved[:, 1] += flags.sum(-1) * world.agents

@@ -16,7 +16,7 @@ from graphsnd.worlds import Continuous, Discrete
 
 
 def noise_shape(head: Head) -> tuple[int, ...]:
-    """Numbers that one action needs: one for each dimension, a single one when actions are discrete."""
+    """Return the shape of the noise of one action: one number per dimension, a single one when actions are discrete."""
     return () if isinstance(head, CategoricalHead) else (head.actions,)
 
 
@@ -29,7 +29,7 @@ def fill_noise(noise: Tensor, head: Head, generator: torch.Generator) -> None:
 
 
 def act(distribution: ActionDistribution, noise: Tensor) -> Tensor:
-    """The action that ``noise`` stands for.
+    """Return the action that ``noise`` stands for.
 
     Args:
         distribution: Of the actions.
@@ -55,7 +55,7 @@ def act(distribution: ActionDistribution, noise: Tensor) -> Tensor:
 
 
 def likeliest(distribution: ActionDistribution) -> Tensor:
-    """What an agent does when it does not explore: the mean, or the most probable action.
+    """Return what an agent does when it does not explore: the mean, or the most probable action.
 
     Example:
         >>> likeliest(CategoricalActions(torch.tensor([[0.0, 2.0, 1.0]])))
@@ -71,7 +71,7 @@ def likeliest(distribution: ActionDistribution) -> Tensor:
 
 
 def to_world(actions: Tensor, space: Continuous | Discrete) -> Tensor:
-    """Actions of a policy, within [-1, 1], in the units of the world."""
+    """Return actions of a policy, within [-1, 1], in the units of the world."""
     if isinstance(space, Discrete) or (space.low, space.high) == (-1.0, 1.0):
         return actions
     return actions * ((space.high - space.low) / 2) + (space.high + space.low) / 2

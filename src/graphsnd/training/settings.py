@@ -1,54 +1,142 @@
-"""What PPO is told, as a value."""
+"""Settings of PPO as frozen values: what all training shares, and the two kinds of it."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self
 
+from graphsnd.control import Bootstrap
+from graphsnd.control.dico import BOUNDS, check_bounds
 from graphsnd.errors import InputError, check_choice, check_inclusion, check_integer, number
 
-COUNTS = ("steps", "environments", "epochs", "minibatch", "iterations", "diversity_observations")
-POSITIVE = ("learning_rate", "clip", "max_gradient_norm")
-SHARES = ("gamma", "gae_lambda")
 POLICIES = ("gaussian", "tanh-normal")
+BOOTSTRAPS = tuple(each.value for each in Bootstrap)
 
 
 @dataclass(frozen=True)
-class Settings:
+class PPOSettings:
+    """What every training is told.
+
+    Args:
+        iterations: Rollouts, each followed by an update.
+        environments: Environments of each run.
+        steps: Steps of a rollout.
+        epochs: Passes over a rollout.
+        minibatch: Samples of a gradient step for each agent; a sample is one step of one environment.
+        learning_rate: Of Adam.
+        max_gradient_norm: Length to which gradients are clipped.
+        gamma: Discount.
+        gae_lambda: Weight of longer advantage estimates.
+        clip: Largest change of the probability ratio that counts.
+        normalise_advantages: Whether advantages have mean 0 and standard deviation 1 for each run and agent.
+        bootstrap_time_limits: Whether the critic's value stands in for what follows a time limit. If not, time limits
+            end returns as terminations do.
+        restart: Whether every rollout starts new episodes. If not, episodes run on and the world's horizon ends them.
+        hidden: Width of every hidden layer.
+        activation: ``"tanh"`` or ``"relu"``.
+        tf32: Whether a GPU may round matrix products of training to TF32. Diversity is always measured without.
+
+    Raises:
+        InputError: For values out of range.
+    """
+
+    iterations: int = 500
+    environments: int = 32
+    steps: int = 128
+    epochs: int = 4
+    minibatch: int = 512
+    learning_rate: float = 3e-4
+    max_gradient_norm: float = 0.5
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    clip: float = 0.2
+    normalise_advantages: bool = True
+    bootstrap_time_limits: bool = True
+    restart: bool = True
+    hidden: tuple[int, ...] = (64, 64)
+    activation: str = "tanh"
+    tf32: bool = True
+
+    counts: ClassVar[tuple[str, ...]] = ("steps", "environments", "epochs", "minibatch", "iterations")
+    positive: ClassVar[tuple[str, ...]] = ("learning_rate", "clip", "max_gradient_norm")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+        for name in self.counts:
+            check_integer(name, getattr(self, name), "to be an integer, at least 1", low=1)
+        for width in self.hidden:
+            check_integer("hidden", width, "to hold integers, at least 1", low=1)
+        for name in self.positive:
+            if not number(getattr(self, name)) > 0:
+                raise InputError(name, "to be above 0", getattr(self, name))
+        for name in ("gamma", "gae_lambda"):
+            if not 0 <= number(getattr(self, name)) <= 1:
+                raise InputError(name, "in [0, 1]", getattr(self, name))
+
+    @property
+    def samples(self) -> int:
+        """Samples of every agent in a rollout."""
+        return self.steps * self.environments
+
+    @property
+    def optimiser_steps(self) -> int:
+        """Gradient steps of an iteration."""
+        return self.epochs * -(-self.samples // self.minibatch)
+
+    def to_json(self) -> str:
+        """Return one JSON object."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return settings from what :meth:`to_json` wrote.
+
+        Raises:
+            InputError: For something else than an object, and for unknown names.
+        """
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise InputError("settings", "in JSON", str(error)) from None
+        if not isinstance(values, dict):
+            raise InputError("settings", "to be a JSON object", type(values).__name__)
+        return cls().replace(**values)
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some values changed.
+
+        Raises:
+            InputError: For unknown names, with those there are.
+        """
+        known = [field.name for field in dataclasses.fields(self)]
+        for name in changes:
+            if name not in known:
+                raise InputError("settings", f"to be among {', '.join(known)}", repr(name))
+        return dataclasses.replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class Settings(PPOSettings):
     """Independent PPO; the defaults are the paper's table for 100 agents.
 
     The paper's run averaged losses over agents and clipped one gradient norm for all of them, so that an agent with
     a large gradient slowed the others down. Here every agent's update is its own unless ``joint``.
 
     Args:
-        steps: Steps of a rollout.
-        environments: Environments of each run.
-        gamma: Discount.
-        gae_lambda: Weight of longer advantage estimates.
-        clip: How far the probability ratio may count.
-        learning_rate: Of Adam.
-        epochs: Passes over a rollout.
-        minibatch: Samples of a gradient step, for each agent.
         value_coefficient: Weight of the value loss, half a mean squared error.
         entropy_coefficient: Weight of the entropy bonus.
-        max_gradient_norm: Length to which a gradient is cut, over an agent's actor and critic together.
-        joint: Average losses over agents and cut one gradient norm over the whole team, as the paper's run did.
-        hidden: Width of every hidden layer.
-        activation: ``"tanh"`` or ``"relu"``.
+        joint: Average losses over agents and clip one gradient norm over the whole team, as the paper's run did. If
+            not, the norm is over each agent's actor and critic together.
         init: ``"orthogonal"`` or ``"linear"``, see :meth:`StackedMLP.create <graphsnd.teams.StackedMLP.create>`.
         actor_gain: Factor on the actor's last layer at the start.
         critic_gain: Factor on the critic's last layer at the start.
         policy: ``"gaussian"`` or ``"tanh-normal"``, where actions are continuous.
         log_std: Of a Gaussian policy at the start.
-        restart: Whether every rollout begins with new episodes. If not, episodes run on and the world's horizon ends
-            them.
-        iterations: Rollouts, each followed by an update.
         diversity_every: Iterations between two measurements of SND, with the first and the last; 0 for never.
-        diversity_observations: At most so many of the rollout's pooled observations are shown to all policies.
+        diversity_observations: Largest number of the rollout's pooled observations that are shown to all policies.
         diversity_probability: Of a pair, in the sampled graph.
-        tf32: Whether a GPU may round matrix products of training to TF32. Diversity is always measured without.
 
     Raises:
         InputError: For values out of range.
@@ -58,95 +146,87 @@ class Settings:
         True
     """
 
-    steps: int = 128
-    environments: int = 32
-    gamma: float = 0.99
-    gae_lambda: float = 0.95
-    clip: float = 0.2
-    learning_rate: float = 3e-4
-    epochs: int = 4
-    minibatch: int = 512
     value_coefficient: float = 0.5
     entropy_coefficient: float = 0.01
-    max_gradient_norm: float = 0.5
     joint: bool = False
-    hidden: tuple[int, ...] = (64, 64)
-    activation: str = "tanh"
     init: str = "orthogonal"
     actor_gain: float = 0.01
     critic_gain: float = 1.0
     policy: str = "gaussian"
     log_std: float = -0.5
-    restart: bool = True
-    iterations: int = 500
     diversity_every: int = 25
     diversity_observations: int = 4096
     diversity_probability: float = 0.1
-    tf32: bool = True
+
+    counts: ClassVar[tuple[str, ...]] = (*PPOSettings.counts, "diversity_observations")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))
-        for name in COUNTS:
-            check_integer(name, getattr(self, name), "to be an integer, at least 1", low=1)
+        super().__post_init__()
         check_integer("diversity_every", self.diversity_every, "to be an integer, at least 0", low=0)
-        for width in self.hidden:
-            check_integer("hidden", width, "to hold integers, at least 1", low=1)
-        for name in POSITIVE:
-            if not number(getattr(self, name)) > 0:
-                raise InputError(name, "to be above 0", getattr(self, name))
-        for name in SHARES:
-            if not 0 <= number(getattr(self, name)) <= 1:
-                raise InputError(name, "in [0, 1]", getattr(self, name))
         for name in ("value_coefficient", "entropy_coefficient"):
             if not number(getattr(self, name)) >= 0:
                 raise InputError(name, "to be at least 0", getattr(self, name))
         check_inclusion("diversity_probability", self.diversity_probability)
         check_choice("policy", self.policy, POLICIES)
 
-    @property
-    def samples(self) -> int:
-        """Samples of every agent in a rollout."""
-        return self.steps * self.environments
 
-    def to_json(self) -> str:
-        """One JSON object."""
-        return json.dumps(dataclasses.asdict(self))
+@dataclass(frozen=True)
+class ControlSettings(PPOSettings):
+    """DiCo's own PPO settings; the defaults are the paper's study with 10 agents (with 50 it has 120 environments).
 
-    @classmethod
-    def from_json(cls, text: str) -> Settings:
-        """Settings from what :meth:`to_json` wrote.
+    Each of three gradients (policy, critics, means outside the box) is clipped by its norm over all agents of a run.
 
-        Raises:
-            InputError: For something else than an object, and for unknown names.
-        """
-        try:
-            found = json.loads(text)
-        except ValueError as error:
-            raise InputError("settings", "in JSON", str(error)) from None
-        if not isinstance(found, dict):
-            raise InputError("settings", "to be a JSON object", type(found).__name__)
-        return cls().replace(**found)
-
-    def replace(self, **changes: Any) -> Settings:
-        """A copy with some values changed.
-
-        Raises:
-            InputError: For unknown names, with those there are.
-        """
-        return with_changes(self, changes)
-
-
-Told = TypeVar("Told")
-
-
-def with_changes(settings: Told, changes: dict[str, Any]) -> Told:
-    """A copy of settings with some values changed.
+    Args:
+        epsilon: Of the two Adams of policy and critics, which both have ``learning_rate``.
+        action_learning_rate: Of the third Adam, which pulls means back into [-1, 1].
+        tau: Weight of a new measurement in the estimate.
+        bootstrap: First estimate of a controller, ``"measured"`` or ``"target"``.
+        bounds: Least and largest scale.
+        through: Whether gradients flow through the estimate.
+        observations: Observations of each minibatch on which diversity is estimated. The reference showed every
+            observation of the minibatch to every network, which was 87% of its arithmetic with 50 agents.
+        audit_observations: Observations of each rollout on which it is audited.
+        bfloat16: Whether a GPU may round features and weights to bfloat16 for the products of training, where the
+            networks fit its programs (two hidden layers of 64, 128 or 256). Weights, sums and audits stay float32.
 
     Raises:
-        InputError: For unknown names, with those there are.
+        InputError: For values out of range.
+
+    Example:
+        >>> ControlSettings(environments=8).replace(epochs=3).samples
+        800
     """
-    known = [field.name for field in dataclasses.fields(settings)]  # type: ignore[arg-type]
-    for name in changes:
-        if name not in known:
-            raise InputError("settings", f"to be among {', '.join(known)}", repr(name))
-    return dataclasses.replace(settings, **changes)  # type: ignore[type-var]
+
+    iterations: int = 167
+    environments: int = 600
+    steps: int = 100
+    epochs: int = 45
+    minibatch: int = 4096
+    learning_rate: float = 5e-5
+    max_gradient_norm: float = 5.0
+    gamma: float = 0.9
+    gae_lambda: float = 0.9
+    normalise_advantages: bool = False
+    bootstrap_time_limits: bool = False
+    restart: bool = False
+    hidden: tuple[int, ...] = (256, 256)
+    epsilon: float = 1e-5
+    action_learning_rate: float = 3e-5
+    tau: float = 0.01
+    bootstrap: str = "measured"
+    bounds: tuple[float, float] = BOUNDS
+    through: bool = False
+    observations: int = 2048
+    audit_observations: int = 4096
+    bfloat16: bool = True
+
+    counts: ClassVar[tuple[str, ...]] = (*PPOSettings.counts, "observations", "audit_observations")
+    positive: ClassVar[tuple[str, ...]] = (*PPOSettings.positive, "action_learning_rate", "epsilon")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "bounds", tuple(self.bounds))
+        if not 0 < number(self.tau) <= 1:
+            raise InputError("tau", "in (0, 1]", self.tau)
+        check_choice("bootstrap", self.bootstrap, BOOTSTRAPS)
+        check_bounds(self.bounds, lowest=0.0)

@@ -1,4 +1,4 @@
-"""Random streams that belong to one run, so that runs do not notice who is stacked beside them."""
+"""Random streams that belong to one run, so that it does not depend on the runs stacked beside it."""
 
 from __future__ import annotations
 
@@ -23,20 +23,18 @@ class Streams:
 
     @classmethod
     def make(cls, seed: int, device: torch.device) -> Streams:
-        """The streams of ``seed``.
+        """Return the streams of ``seed``.
 
         Example:
             >>> a, b = (Streams.make(7, torch.device("cpu")) for _ in range(2))
             >>> bool(torch.rand(1, generator=a.actions) == torch.rand(1, generator=b.actions))
             True
         """
-        found = {}
-        for place, name in enumerate(NAMES):
-            found[name] = hashed(seed, place, device=device if name in ON_DEVICE else None)
-        return cls(**found)
+        places = enumerate(NAMES)
+        return cls(**{name: hashed(seed, at, device=device if name in ON_DEVICE else None) for at, name in places})
 
     def state(self) -> dict[str, Tensor]:
-        """Where every stream stands, as bytes."""
+        """Return where every stream stands, as bytes."""
         return {name: getattr(self, name).get_state() for name in NAMES}
 
     def load(self, state: dict[str, Tensor]) -> None:
@@ -46,7 +44,7 @@ class Streams:
 
 
 def hashed(*words: int, device: torch.device | None = None) -> torch.Generator:
-    """A generator seeded with a hash, because neighbouring seeds are no guarantee of unrelated streams.
+    """Return a generator seeded with a hash, because neighbouring seeds are no guarantee of unrelated streams.
 
     Example:
         >>> hashed(0, 1).initial_seed() != hashed(1, 0).initial_seed()

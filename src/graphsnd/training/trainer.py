@@ -2,43 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from time import perf_counter
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import StackedTeam
-from graphsnd.training.capture import Program
-from graphsnd.training.diversity import Diversity, diversity, evenly
+from graphsnd.training.cuda_graph import CudaGraph, matmul_precision
+from graphsnd.training.diversity import DiversityLog
 from graphsnd.training.episodes import make_episodes
-from graphsnd.training.log import Row
-from graphsnd.training.policies import Policies
-from graphsnd.training.rollout import Memory, collect
+from graphsnd.training.independent import IndependentCritic, IndependentLearner, IndependentPolicy
+from graphsnd.training.log import Outcome
+from graphsnd.training.rollout import Critic, Minibatch, Policy, RolloutBuffer, collect
 from graphsnd.training.sampling import fill_noise
-from graphsnd.training.settings import Settings
-from graphsnd.training.state import below, copy_into
-from graphsnd.training.streams import Streams, hashed
-from graphsnd.training.update import Adam, update
+from graphsnd.training.settings import PPOSettings, Settings
+from graphsnd.training.stopwatch import Stopwatch
+from graphsnd.training.streams import Streams
 from graphsnd.worlds import World
 
-GRAPHS = 100  # tells the seeds of sampled graphs from those of the streams
+
+class Learner(Protocol):
+    """How policies and critics learn from a minibatch."""
+
+    capturable: bool  # whether :meth:`learn` may be captured as a CUDA graph
+    sums: Tensor  # [statistics, runs], added up over gradient steps
+
+    def learn(self, minibatch: Minibatch, scale: Tensor | None = None) -> None:
+        """Take one gradient step, at the scale that the companion chose."""
+        ...
+
+    def restored(self) -> None:
+        """Follow a change of :meth:`tensors` from outside."""
+        ...
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return everything that learning goes on from, by reference."""
+        ...
+
+
+class Companion(Protocol):
+    """What happens beside learning: diversity is controlled, or measured now and then."""
+
+    def before_rollout(self) -> None:
+        """Set what policies act with."""
+        ...
+
+    def after_rollout(self, buffer: RolloutBuffer, iteration: int) -> None:
+        """Look at the policies that acted, before they learn."""
+        ...
+
+    def before_step(self, samples: Minibatch, buffer: RolloutBuffer, index: Tensor, watch: Stopwatch) -> Tensor | None:
+        """Return the scale at which a minibatch is learnt from; None where there is none."""
+        ...
+
+    def rows(self, outcome: Outcome, measure: bool | None = None) -> Sequence[Any]:
+        """Return what is logged, a row for each run."""
+        ...
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return its state, by reference."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """The objects that make a training what it is. MAPPO would be another critic, and a learner that trains it."""
+
+    policy: Policy
+    critic: Critic
+    learner: Learner
+    companion: Companion
+
+
+MakeMethod = Callable[[World, PPOSettings, Sequence[Streams], Sequence[int]], Method]
+
+
+def independent(world: World, settings: PPOSettings, streams: Sequence[Streams], seeds: Sequence[int]) -> Method:
+    """Return independent PPO, with diversity measured every ``diversity_every`` iterations.
+
+    Raises:
+        InputError: For equal seeds: runs with the same seed would be the same.
+    """
+    assert isinstance(settings, Settings)
+    if len(set(seeds)) < len(seeds):
+        raise InputError("seeds", "to be different, at least one", seeds)
+    policy, critic = IndependentPolicy(world, settings, streams), IndependentCritic(world, settings, streams)
+    learner = IndependentLearner(policy, critic, settings)
+    return Method(policy, critic, learner, DiversityLog(policy, seeds, settings))
+
+
+@dataclass(frozen=True, eq=False)
+class CapturedStep:
+    """A gradient step on a minibatch of one size, and the tensors it reads."""
+
+    index: Tensor  # int64 [runs, samples]
+    scale: Tensor | None  # [runs]
+    graph: CudaGraph
 
 
 class Trainer:
-    """Independent PPO: every agent of every run has an actor and a critic of its own and learns by itself.
+    """PPO on stacked runs: act, learn, and do what the companion does.
 
-    Runs with different seeds are stacked into the same tensors. Each has its own random streams, so a run comes out as
-    it would alone, up to the rounding of products that are batched differently.
+    Each run has its own random streams, so it comes out as it would alone, up to the rounding of products that are
+    batched differently. Runs with the same seed start with the same networks and the same episodes.
 
     Args:
         world: Where agents act. Its device is where everything is; its number of environments is not read.
-        settings: What PPO is told.
-        seeds: One for each run, all different.
-        capture: Whether to record rollout and update as CUDA graphs; by default wherever the world allows it.
+        settings: Settings of PPO.
+        seeds: One for each run.
+        method: Makes policies, critics, learner and companion; independent PPO by default.
+        capture: Whether to capture rollout and gradient steps as CUDA graphs; by default wherever the world allows it.
 
     Attributes:
         iteration: Iterations that are done.
@@ -55,99 +131,135 @@ class Trainer:
     """
 
     def __init__(
-        self, world: World, settings: Settings | None = None, *, seeds: Sequence[int] = (0,), capture: bool = True
+        self,
+        world: World,
+        settings: PPOSettings | None = None,
+        *,
+        seeds: Sequence[int] = (0,),
+        method: MakeMethod = independent,
+        capture: bool = True,
     ) -> None:
         self.world, self.settings = world, settings or Settings()
         self.seeds = tuple(check_integer("seeds", seed, "to hold integers, at least 0", low=0) for seed in seeds)
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+        if not self.seeds:
             raise InputError("seeds", "to be different, at least one", seeds)
         if world.agents < 2:
             raise InputError("world", "with at least 2 agents, as diversity is between agents", world.agents)
         self.streams = [Streams.make(seed, world.device) for seed in self.seeds]
-        self.policies = Policies(world, self.settings, self.streams)
-        self.adam = Adam(self.policies.flat)
+        made = method(world, self.settings, self.streams, self.seeds)
+        self.policy, self.critic, self.learner, self.companion = made.policy, made.critic, made.learner, made.companion
+        self.buffer = RolloutBuffer.empty(world, self.settings, len(self.seeds), self.policy.head)
         self.episodes = make_episodes(world, self.settings.environments, self.settings.steps, self.streams)
-        self.memory = Memory.empty(world, self.settings, self.policies)
-        runs = len(self.seeds)
-        self.shuffles = torch.zeros(runs, self.settings.epochs, self.settings.samples, dtype=torch.long)
-        self.shuffles = self.shuffles.to(world.device)
-        self.stats = torch.zeros(runs, 4, device=world.device)
         self.iteration = 0
-        self._warm = False
-        self._make_programs(capture and self.episodes.capturable)
+        self._make_graphs(capture)
 
-    def _make_programs(self, capture: bool) -> None:
-        device, settings = self.world.device, self.settings
-        wait = not capture or device.type != "cuda"
+    def _make_graphs(self, capture: bool) -> None:
+        device, capture = self.world.device, capture and self.world.device.type == "cuda"
+        wait = not (capture and self.episodes.capturable)
 
         def rollout() -> None:
-            collect(self.world, self.policies, self.episodes, self.memory, restart=settings.restart, wait=wait)
-
-        def learn() -> None:
-            update(self.policies, self.adam, self.memory, self.shuffles, self.stats, settings)
+            collect(
+                self.world, self.policy, self.critic, self.episodes, self.buffer,
+                restart=self.settings.restart, wait=wait,
+            )  # fmt: skip
 
         moving = list(self.episodes.tensors().values())
-        self.rollout = Program(rollout, moving, device, capture=capture)
-        self.learn = Program(learn, [self.policies.flat, *self.adam.tensors().values()], device, capture=capture)
+        self.rollout = CudaGraph(rollout, moving, device, capture=not wait)
+        self.estimate_advantages = CudaGraph(
+            lambda: self.buffer.estimate_advantages(self.settings), [], device, capture=capture
+        )
+        self.samples: Minibatch | None = None
+        self.captures_steps = capture and self.learner.capturable
+        self.captured: dict[int, CapturedStep] = {}
 
-    def step(self, *, measure: bool | None = None) -> list[Row]:
-        """One iteration: act, learn, and measure diversity where it is due.
+    def step(
+        self, *, measure: bool | None = None, progress: Callable[[int], None] = lambda done: None
+    ) -> Sequence[Any]:
+        """Do one iteration: act, and learn from it.
 
         Args:
-            measure: Whether to measure diversity; by the settings when None.
+            measure: Whether to measure diversity, where it is not controlled; by the settings when None.
+            progress: Called with the number of gradient steps done.
 
         Returns:
-            A row for each run.
+            A row for each run: :class:`Row`, or :class:`ControlRow` where diversity is controlled.
         """
-        self._draw()
-        start = self._now()
-        with rounded_products(self.world.device, self.settings.tf32):
+        watch, device = Stopwatch(self.world.device), self.world.device
+        for run, streams in enumerate(self.streams):
+            fill_noise(self.buffer.noise[run], self.policy.head, streams.actions)
+        self.companion.before_rollout()
+        with matmul_precision(device, tf32=self.settings.tf32), watch("rollout"):
             self.rollout()
-            acted = self._now()
-            self.learn()
-            learnt = self._now()
-        self.episodes.refill()
         self.iteration += 1
-        due = self._due() if measure is None else measure
-        found: Sequence[Diversity | None] = self.measure() if due else [None] * len(self.seeds)
-        return self._rows(found, acted - start, learnt - acted)
+        with watch("audit"):
+            self.companion.after_rollout(self.buffer, self.iteration)
+        with matmul_precision(device, tf32=self.settings.tf32), watch("update"):
+            self.update(watch, progress)
+        self.episodes.refill()
+        statistics = self.learner.sums / self.settings.optimiser_steps
+        rewards = self.buffer.rewards.mean((1, 2, 3))
+        outcome = Outcome(self.iteration, self.buffer, rewards, statistics, watch.read())
+        return self.companion.rows(outcome, measure)
 
-    def measure(self) -> Sequence[Diversity]:
-        """Diversity of every run on the observations of the last rollout."""
-        if not self._warm:
-            # Kernels are compiled by their first call, which is no part of what they cost.
-            self._warm = True
-            self._measure(0)
-        return [self._measure(run) for run in range(len(self.seeds))]
+    def update(self, watch: Stopwatch, progress: Callable[[int], None] = lambda done: None) -> None:
+        """Learn from the rollout in the buffer: some epochs of gradient steps on minibatches.
 
-    def observations(self, run: int) -> Tensor:
-        """Pooled observations of a run's last rollout, as many as diversity is measured on: ``[rows, features]``."""
-        seen = self.memory.observations[run]
-        return evenly(seen, self.settings.diversity_observations)
+        Args:
+            watch: Counts what the companion does.
+            progress: Called with the number of gradient steps done.
+        """
+        self.learner.sums.zero_()
+        self.estimate_advantages()
+        samples = Minibatch.from_rollout(self.buffer, self.settings, self.policy.engine)
+        if self.samples is None or not self.captures_steps:
+            self.samples = samples
+        else:
+            self.samples.copy_(samples)  # a captured step reads the same memory in every iteration
+        done = 0
+        for _ in range(self.settings.epochs):
+            for index in self.draw_permutations().split(self.settings.minibatch, 1):
+                scale = self.companion.before_step(self.samples, self.buffer, index, watch)
+                self._learn(self.samples, index, scale)
+                done += 1
+                progress(done)
 
-    def _measure(self, run: int) -> Diversity:
-        return diversity(
-            self.policies.team(run),
-            self.memory.observations[run],
-            most=self.settings.diversity_observations,
-            probability=self.settings.diversity_probability,
-            # Of the iteration, not of a stream: one measurement more must not change the next.
-            generator=hashed(self.seeds[run], GRAPHS, self.iteration),
-        )
+    def draw_permutations(self) -> Tensor:
+        """Draw an order of the samples for every run from its own stream, int64 ``[runs, samples]``."""
+        count, device = self.settings.samples, self.world.device
+        return torch.stack([torch.randperm(count, generator=each.shuffles, device=device) for each in self.streams])
+
+    def _learn(self, samples: Minibatch, index: Tensor, scale: Tensor | None) -> None:
+        engine = self.policy.engine
+        if not self.captures_steps:
+            self.learner.learn(samples.take(index, engine), scale)
+            return
+        size = index.shape[1]
+        if size not in self.captured:
+            own, at = torch.zeros_like(index), None if scale is None else torch.zeros_like(scale)
+            changes = [*self.learner.tensors().values(), self.learner.sums]
+            graph = CudaGraph(
+                lambda: self.learner.learn(samples.take(own, engine), at), changes, index.device, capture=True
+            )
+            self.captured[size] = CapturedStep(own, at, graph)
+        step = self.captured[size]
+        step.index.copy_(index)
+        if step.scale is not None and scale is not None:
+            step.scale.copy_(scale)
+        step.graph()
 
     def team(self, seed: int) -> StackedTeam:
-        """A copy of the actors that learnt with ``seed``, with its origin in ``about``."""
-        about: dict[str, Any] = {"world": self.world.name, "seed": seed, "iteration": self.iteration}
-        return self.policies.team(self.seeds.index(seed), about)
+        """Return a copy of the independent actors that learnt with ``seed``, with its origin in ``about``."""
+        assert isinstance(self.policy, IndependentPolicy)
+        about = {"world": self.world.name, "seed": seed, "iteration": self.iteration}
+        return self.policy.team(self.seeds.index(seed), about)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that training goes on from, by reference, and where the random streams stand."""
-        found = {"parameters": self.policies.flat}
-        found |= {f"adam.{name}": part for name, part in self.adam.tensors().items()}
-        found |= {f"episodes.{name}": part for name, part in self.episodes.tensors().items()}
-        for seed, streams in zip(self.seeds, self.streams, strict=True):
-            found |= {f"streams.{seed}.{name}": part for name, part in streams.state().items()}
-        return found
+        """Return everything that training goes on from, by reference, and where the random streams stand."""
+        state = self.learner.tensors() | self.companion.tensors()
+        state |= {f"episodes.{name}": part for name, part in self.episodes.tensors().items()}
+        for run, streams in enumerate(self.streams):
+            state |= {f"streams.{run}.{name}": part for name, part in streams.state().items()}
+        return state
 
     @torch.no_grad()
     def load(self, tensors: dict[str, Tensor], iteration: int) -> None:
@@ -156,73 +268,31 @@ class Trainer:
         Raises:
             InputError: When names or shapes are not those of this trainer.
         """
-        copy_into(self.tensors(), tensors)
-        for seed, streams in zip(self.seeds, self.streams, strict=True):
-            streams.load(below(f"streams.{seed}.", tensors))
+        copy_tensors(tensors, self.tensors())
+        for run, streams in enumerate(self.streams):
+            prefix = f"streams.{run}."
+            streams.load({name.removeprefix(prefix): part for name, part in tensors.items() if name.startswith(prefix)})
+        self.learner.restored()
         self.iteration = iteration
 
     @property
     def eager(self) -> str | None:
-        """Why the programs are not captured; None when they are."""
-        return self.rollout.eager or self.learn.eager
+        """Why rollout or gradient steps are not captured; None when they are."""
+        return next((each.eager for each in (self.rollout, *self._step_graphs()) if each.eager is not None), None)
 
-    def _due(self) -> bool:
-        every = self.settings.diversity_every
-        first_or_last = self.iteration in (1, self.settings.iterations)
-        return every > 0 and (first_or_last or self.iteration % every == 0)
-
-    def _draw(self) -> None:
-        """Noise and permutations of one iteration, each run's from its own streams."""
-        for run, streams in enumerate(self.streams):
-            fill_noise(self.memory.noise[run], self.policies.head, streams.actions)
-            for epoch in self.shuffles[run]:
-                torch.randperm(len(epoch), generator=streams.shuffles, out=epoch)
-
-    def _rows(self, found: Sequence[Diversity | None], acting: float, learning: float) -> list[Row]:
-        numbers = torch.cat([self.memory.rewards.mean((1, 2, 3)).unsqueeze(1), self.stats, self.memory.solved], 1)
-        ended = self.memory.done.sum((1, 2)).tolist()
-        rows = []
-        for seed, each, episodes, one in zip(self.seeds, numbers.tolist(), ended, found, strict=True):
-            reward, policy, value, entropy, kl, solved, counted = each
-            rows.append(
-                Row(
-                    iteration=self.iteration,
-                    seed=seed,
-                    reward=reward,
-                    episodes=episodes,
-                    solved=solved / counted if counted else None,
-                    policy_loss=policy,
-                    value_loss=value,
-                    entropy=entropy,
-                    kl=kl,
-                    rollout_seconds=acting,
-                    update_seconds=learning,
-                    **_measured(one),
-                )
-            )
-        return rows
-
-    def _now(self) -> float:
-        if self.world.device.type == "cuda":
-            torch.cuda.synchronize(self.world.device)
-        return perf_counter()
+    def _step_graphs(self) -> list[CudaGraph]:
+        return [step.graph for step in self.captured.values()]
 
 
-def _measured(one: Diversity | None) -> dict[str, Any]:
-    names = ("snd", "graph_snd", "snd_seconds", "graph_snd_seconds", "behavior_seconds")
-    found = {name: None if one is None else getattr(one, name) for name in names}
-    return found | {"snd_observations": None if one is None else one.observations}
+def copy_tensors(source: dict[str, Tensor], target: dict[str, Tensor]) -> None:
+    """Copy every tensor over the one of the same name.
 
-
-@contextmanager
-def rounded_products(device: torch.device, tf32: bool) -> Iterator[None]:
-    """Let a GPU round matrix products inside, or not, and set things back afterwards. A CPU is left as it is."""
-    if device.type != "cuda":
-        yield
-        return
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if tf32 else "highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+    Raises:
+        InputError: When names or shapes differ.
+    """
+    for name in sorted(target.keys() | source.keys()):
+        if name not in target or name not in source or target[name].shape != source[name].shape:
+            got = f"shape {tuple(source[name].shape)}" if name in source else "nothing"
+            expected = f"with {name} of shape {tuple(target[name].shape)}" if name in target else f"without {name}"
+            raise InputError("checkpoint", expected, got)
+        target[name].copy_(source[name])

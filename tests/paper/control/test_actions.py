@@ -6,18 +6,19 @@ import pytest
 import torch
 
 from graphsnd.control import audit
+from graphsnd.training import ControlSettings, ControlTask, train
 from graphsnd.training.checkpoint import CHECKPOINT
-from graphsnd.training.dico import ControlSettings, ControlTask, ControlTrainer, control
+from graphsnd.training.control import DiversityControl
 from paper.control.actions import measure_actions, read_actions, write_actions
 
 TINY = ControlSettings(
-    environments=2, steps=10, passes=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=3
+    environments=2, steps=10, epochs=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=3
 )
 
 
 def test_actions_are_less_diverse_than_their_means(tmp_path: Path) -> None:
     task = ControlTask(4, (0.1, "unconstrained"), ("complete",), settings=TINY)
-    control(task, tmp_path)
+    train(task, tmp_path)
     before = (tmp_path / CHECKPOINT).read_bytes()
     assert read_actions(tmp_path) == []
     actions = write_actions(tmp_path)
@@ -29,16 +30,18 @@ def test_actions_are_less_diverse_than_their_means(tmp_path: Path) -> None:
 
 def test_actions_agree_with_samples() -> None:
     """On the line, quantiles of the squashed actions are squashed quantiles, so W2 needs no more than sorted noise."""
-    trainer = ControlTrainer(ControlTask(3, (0.5,), settings=TINY))
+    trainer = ControlTask(3, (0.5,), settings=TINY).make_trainer()
     trainer.step()
+    control = trainer.companion
+    assert isinstance(control, DiversityControl)
     entry = measure_actions(trainer)[0]
-    seen = trainer.memory.observations[0].flatten(0, 2)
+    seen = trainer.buffer.observations[0].flatten(0, 2)
     with torch.no_grad():
-        behavior = trainer.team(0).evaluate(seen)
+        behavior = control.team(0).evaluate(seen)
     levels = (torch.arange(2000, dtype=torch.float64) + 0.5) / 2000
     noise = torch.distributions.Normal(0.0, 1.0).icdf(levels)
     actions = torch.tanh(behavior.loc[..., None].double() + behavior.scale[..., None].double() * noise)
     i, j = torch.triu_indices(3, 3, offset=1)
     apart = (actions[:, i] - actions[:, j]).square().mean(-1).sum(-1).sqrt()
     assert entry.squashed == pytest.approx(float(apart.mean()), rel=0.01)
-    assert entry.controlled == pytest.approx(float(audit(trainer.team(0), seen)), rel=1e-5)
+    assert entry.controlled == pytest.approx(float(audit(control.team(0), seen)), rel=1e-5)

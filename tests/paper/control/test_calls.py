@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from graphsnd import graphs
-from graphsnd.training.dico import ControlSettings, ControlTask, ControlTrainer
+from graphsnd.training import ControlSettings, ControlTask
 from paper.control.calls import (
     arithmetic_share,
     compute_speedups,
@@ -17,7 +17,7 @@ from paper.control.calls import (
 )
 
 TINY = ControlSettings(
-    environments=2, steps=10, passes=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=3
+    environments=2, steps=10, epochs=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=3
 )
 
 
@@ -30,7 +30,7 @@ def test_the_same_graphs_are_drawn_as_in_training(monkeypatch: pytest.MonkeyPatc
         return graph
 
     monkeypatch.setattr("graphsnd.designs.drawn.graphs.bernoulli", spy)
-    trainer = ControlTrainer(ControlTask(12, (0.1,), ("bernoulli:0.1",), (5,), settings=TINY))
+    trainer = ControlTask(12, (0.1,), ("bernoulli:0.1",), (5,), settings=TINY).make_trainer()
     for _ in range(2):
         trainer.step()
     monkeypatch.undo()

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from graphsnd.training.dico import ControlSettings
+from graphsnd.training import ControlSettings
 from paper.control.faulty_controllers import BLIND, DOUBLED, SOUND, run_faulty_study
 
 
 def test_tracking_does_not_see_a_wrong_estimator_and_the_audit_does() -> None:
     settings = ControlSettings(
-        environments=4, steps=25, passes=4, minibatch=25, hidden=(16,), observations=100, audit_observations=30,
+        environments=4, steps=25, epochs=4, minibatch=25, hidden=(16,), observations=100, audit_observations=30,
         iterations=5,
     )  # fmt: skip
     study = run_faulty_study(4, 0.1, settings, window=3)

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from graphsnd import InputError
-from graphsnd.training.dico import ControlSettings, ControlTask
-from graphsnd.training.dico.task import Run
+from graphsnd.training import ControlSettings, ControlTask, Run
 from paper.control.logs import list_missing, read_committed, select_study, split_runs
 from tests.paper.control_rows import noisy, row, write_training
 

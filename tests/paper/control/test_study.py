@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 
 from graphsnd import InputError
-from graphsnd.training.dico import ControlSettings, ControlTask
-from graphsnd.training.dico.task import Run
+from graphsnd.training import ControlSettings, ControlTask, Run
 from paper.control.logs import History, split_runs
 from paper.control.study import (
     PARTS,

@@ -1,0 +1,187 @@
+"""What ``graphsnd train`` and ``graphsnd control`` share: resuming, progress, results, and how to repeat a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from graphsnd.cli.options import check_resumed, say_finished
+from graphsnd.errors import InputError
+
+if TYPE_CHECKING:
+    from graphsnd.training import ControlTask, Task, Trained, Trainer
+
+PATIENCE = 10.0  # seconds between two lines where there is no terminal
+Describe = Callable[[Sequence[Any]], str]  # from the rows of an iteration to a line about it
+
+
+def resume_task(
+    out: Path,
+    kind: type[Task] | type[ControlTask],
+    said: dict[str, Any],
+    world: str | None,
+    agents: int | None,
+    iterations: int | None,
+) -> Any:
+    """Return the task of a folder's checkpoint, perhaps with more iterations.
+
+    Raises:
+        InputError: When it is of the other command, or the command line contradicts it.
+    """
+    from graphsnd.training import load_checkpoint
+
+    saved = load_checkpoint(out)
+    if not isinstance(saved.task, kind):
+        fix = f"Use graphsnd {saved.task.command} --resume."
+        raise InputError("checkpoint", f"of graphsnd {kind.command}", f"another in {out}", fix)
+    check_resumed(saved.task, said, world, agents)
+    more = saved.task.settings.iterations if iterations is None else iterations
+    say_finished(more, saved.iteration)
+    return saved.task.with_iterations(more)
+
+
+def run_task(
+    task: Task | ControlTask,
+    out: Path,
+    describe: Describe,
+    *,
+    device: str,
+    resume: bool,
+    checkpoint_every: int,
+    tensorboard: bool,
+    show: Callable[[list[Any], Trained], list[Path]],
+) -> None:
+    """Train a task with progress on stderr, and show what came of it.
+
+    Args:
+        task: What to train.
+        out: Folder of its files.
+        describe: What to say about an iteration.
+        device: Where to train.
+        resume: Whether to go on from the folder's checkpoint.
+        checkpoint_every: Iterations between two checkpoints.
+        tensorboard: Whether to write event files.
+        show: Prints a table from the rows of the log, and returns the files it wrote.
+
+    Raises:
+        Exit: With 130 when it was interrupted.
+    """
+    from rich.console import Console
+    from rich.markup import escape
+
+    from graphsnd.training import read_rows, train
+
+    with watch(task.settings.iterations, task.settings.optimiser_steps, describe) as (report, progress):
+        result = train(
+            task, out, device=device, resume=resume, checkpoint_every=checkpoint_every, tensorboard=tensorboard,
+            report=report, progress=progress,
+        )  # fmt: skip
+    rows: list[Any] = read_rows(out, task.row)
+    if rows:
+        written = show(rows, result)
+        console = Console(highlight=False)
+        console.print(f"took {result.seconds:,.0f} s on {device}", style="dim")
+        if device == "cuda" and result.trainer.eager is not None:
+            console.print(f"without CUDA graphs: {escape(result.trainer.eager)}", style="dim", soft_wrap=True)
+        for path in [*written, out / "metrics.csv"]:
+            console.print(f"wrote {escape(str(path))}", soft_wrap=True)
+    if not result.finished:
+        done = f"stopped after iteration {result.trainer.iteration} of {task.settings.iterations}"
+        again = f"graphsnd {task.command} --resume --out {shlex.quote(str(out))}"
+        typer.echo(f"{done}; go on with: {again}", err=True)
+        raise typer.Exit(130)
+    write_origin(task, out, device=device, seconds=result.seconds)
+
+
+@contextmanager
+def watch(
+    total: int, steps: int, describe: Describe
+) -> Iterator[tuple[Callable[[Sequence[Any], Trainer], None], Callable[[int], None]]]:
+    """Show a bar on a terminal, which moves with every gradient step, and lines now and then elsewhere; on stderr.
+
+    Args:
+        total: Number of iterations.
+        steps: Gradient steps of each.
+        describe: What to say about an iteration.
+    """
+    from rich.console import Console
+
+    if not Console(stderr=True).is_terminal:
+        yield _report_lines(total, describe), lambda done: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(bar_width=12), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        bar, before = shown.add_task("", total=total), 0
+
+        def report(rows: Sequence[Any], trainer: Trainer) -> None:
+            nonlocal before
+            before = trainer.iteration
+            shown.update(bar, completed=before, description=describe(rows))
+
+        yield report, lambda done: shown.update(bar, completed=round(before + done / steps, 2))
+
+
+def _report_lines(total: int, describe: Describe) -> Callable[[Sequence[Any], Trainer], None]:
+    begin = last = perf_counter()
+
+    def report(rows: Sequence[Any], trainer: Trainer) -> None:
+        nonlocal last
+        now, iteration, text = perf_counter(), rows[0].iteration, describe(rows)
+        measured = getattr(rows[0], "snd", None) is not None
+        if measured or iteration in (1, total) or now - last > PATIENCE:
+            last = now
+            typer.echo(f"{now - begin:7.1f} s  {iteration:>{len(str(total))}}/{total}  {text}", err=True)
+
+    return report
+
+
+def write_origin(task: Task | ControlTask, out: Path, *, device: str, seconds: float) -> None:
+    """Write machine, versions, commit, command and all settings to ``about.json``."""
+    from graphsnd.plots import collect_provenance
+
+    about = {"seeds": list(task.seeds), "device": device, "took_s": round(seconds, 2), "task": task.to_dict()}
+    text = json.dumps(collect_provenance(command(task)) | about, indent=1)
+    (out / "about.json").write_text(text + "\n", encoding="utf-8")
+
+
+def command(task: Task | ControlTask) -> str:
+    """Return a command that repeats a task, with every setting that is not the default, and its world's options.
+
+    Example:
+        >>> from graphsnd.training import ControlTask, Settings, Task
+        >>> command(Task("navigation", 4, {"collisions": False}, (0, 1), Settings(iterations=9)))
+        'graphsnd train navigation --preset none --agents 4 --seeds 0,1 --set iterations=9 --set world.collisions=false'
+        >>> command(ControlTask(4, (0.1, "unconstrained"), ("complete", "matching"), options={"food_radius": 0.1}))
+        'graphsnd control dispersion --agents 4 --targets 0.1,unconstrained --estimators complete,matching --seeds 0 \
+--set world.food_radius=0.1'
+    """
+    from graphsnd.training import PRESETS, ControlTask
+    from graphsnd.training.task import NO_PRESET
+
+    words = ["graphsnd", task.command, task.world]
+    # A preset of the world's name would put in what this task leaves at the default.
+    if not isinstance(task, ControlTask) and task.world in PRESETS:
+        words += ["--preset", NO_PRESET]
+    words += [] if task.agents is None else ["--agents", str(task.agents)]
+    if isinstance(task, ControlTask):
+        words += ["--targets", _join(task.targets), "--estimators", _join(task.estimators)]
+    words += ["--seeds", _join(task.seeds)]
+    defaults = dataclasses.asdict(type(task.settings)())
+    changed = {name: value for name, value in dataclasses.asdict(task.settings).items() if value != defaults[name]}
+    for name, value in {**changed, **{f"world.{key}": option for key, option in task.options.items()}}.items():
+        words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    return shlex.join(words)
+
+
+def _join(values: tuple[Any, ...]) -> str:
+    return ",".join(str(value) for value in values)

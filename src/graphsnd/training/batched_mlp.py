@@ -1,0 +1,68 @@
+"""Many small networks at once with observations along the last axis: the fast path of the CPU.
+
+A layer is ``W x + b`` for columns x, so the products of narrow heads have a long contiguous side. On a CPU that makes
+them four times as fast as the rows of :func:`graphsnd.teams.engine.run_layers`, the reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+Layers = Sequence[tuple[Tensor, Tensor]]
+
+
+def run_columns(inputs: Tensor, layers: Layers, activation: str) -> Tensor:
+    """Return the outputs of stacked networks.
+
+    Args:
+        inputs: ``[networks, in, rows]``.
+        layers: Weights ``[networks, out, in]`` and biases ``[networks, out, 1]`` of every layer.
+        activation: ``"tanh"`` or ``"relu"``, after every layer but the last.
+
+    Returns:
+        ``[networks, out, rows]``.
+
+    Example:
+        >>> run_columns(torch.ones(1, 2, 5), [(torch.ones(1, 3, 2), torch.zeros(1, 3, 1))], "tanh").shape
+        torch.Size([1, 3, 5])
+    """
+    return run_folded(inputs, fold_tanh(layers, activation), activation)
+
+
+def run_folded(inputs: Tensor, folded: Layers, activation: str) -> Tensor:
+    """Do as :func:`run_columns`, with layers from :func:`fold_tanh`."""
+    function = torch.relu_ if activation == "relu" else torch.sigmoid_ if _folds(inputs, activation) else torch.tanh_
+    hidden = inputs
+    for weight, bias in folded[:-1]:
+        hidden = function(torch.baddbmm(bias, weight, hidden))
+    return torch.baddbmm(folded[-1][1], folded[-1][0], hidden)
+
+
+def fold_tanh(layers: Layers, activation: str) -> Layers:
+    """Return, on a CPU, the same network with tanh(x) = 2 sigmoid(2x) - 1 and both affine maps folded into the weights.
+
+    There torch's sigmoid takes a third of the time of its tanh, which is a third of a training step. The fold costs
+    digits of hidden features near 0, at the level of 1e-7; gradients flow through it as it stands.
+    """
+    if not _folds(layers[0][0], activation):
+        return layers
+    folded = []
+    for place, (weight, bias) in enumerate(layers):
+        outer = 1.0 if place == len(layers) - 1 else 2.0
+        if place:
+            folded.append((weight * (2 * outer), (bias - weight.sum(-1, keepdim=True)) * outer))
+        else:
+            folded.append((weight * outer, bias * outer))
+    return folded
+
+
+def _folds(tensor: Tensor, activation: str) -> bool:
+    return activation == "tanh" and tensor.device.type == "cpu"
+
+
+def to_columns(rows: Tensor) -> Tensor:
+    """Return ``[runs, agents, rows, features]`` as ``[runs * agents, features, rows]``, contiguous."""
+    return rows.mT.contiguous().flatten(0, 1)

@@ -1,0 +1,237 @@
+"""Control of diversity beside learning: one measurement per gradient step, and an audit of every rollout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from graphsnd.control import ControlledTeam, Controller, Measurement, audit, measure_selected
+from graphsnd.designs import Design
+from graphsnd.training.controlled import ScaledPolicy
+from graphsnd.training.log import ControlRow, Outcome
+from graphsnd.training.rollout import Minibatch, RolloutBuffer
+from graphsnd.training.settings import ControlSettings
+from graphsnd.training.stopwatch import Stopwatch
+from graphsnd.training.streams import hashed
+
+GRAPHS = 200  # separates the seeds of designs' draws from those of the streams
+SUMS = ("scale", "saturated", "zero", "empty", "invalid")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One team that is trained."""
+
+    arm: str  # the design of its controller, or "unconstrained" or "homogeneous"
+    target: float | None  # None where nothing is controlled
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Consecutive runs that share a design, and so one controller with a target for each."""
+
+    controller: Controller
+    design: Design
+    rows: slice  # of the stacked runs
+    arm: str
+
+
+class DiversityControl:
+    """Controllers of all arms.
+
+    Args:
+        policy: All runs.
+        runs: Their arms, targets and seeds.
+        groups: Arms of the runs, with their controllers.
+        settings: How many observations are measured.
+
+    Attributes:
+        states: Of the controllers, one for each group.
+        sums: ``[len(SUMS), runs]``, added up over the gradient steps of an iteration.
+        audits: ``[runs]``, of the last rollout.
+    """
+
+    def __init__(
+        self, policy: ScaledPolicy, runs: Sequence[Run], groups: Sequence[Group], settings: ControlSettings
+    ) -> None:
+        self.policy, self.runs, self.groups, self.settings = policy, runs, groups, settings
+        device = policy.scale.device
+        counts = [group.rows.stop - group.rows.start for group in groups]
+        self.states = [group.controller.initial((count,), device) for group, count in zip(groups, counts, strict=True)]
+        self.sums = torch.zeros(len(SUMS), len(runs), dtype=torch.float64, device=device)
+        self.audits = torch.zeros(len(runs), device=device)
+        self.generators: list[torch.Generator] = []
+
+    def scale(self) -> Tensor:
+        """Return the scale of all runs without a new measurement: ``[runs]``, float64."""
+        return torch.cat([g.controller.scale(s) for g, s in zip(self.groups, self.states, strict=True)])
+
+    def team(self, run: int, *, squashed: bool = False) -> ControlledTeam:
+        """Return a copy of one run's policies at their present scale, see :meth:`ControlledPolicy.team`."""
+        return self.policy.controlled.team(run, self.scale()[run], squashed=squashed)
+
+    def before_rollout(self) -> None:
+        """Let the policies act at the present scale."""
+        self.policy.scale.copy_(self.scale())
+
+    def after_rollout(self, buffer: RolloutBuffer, iteration: int) -> None:
+        """Audit the policies that acted, and begin an update."""
+        self.audits = self.audit(buffer)
+        self.sums.zero_()
+        self.generators = [hashed(run.seed, GRAPHS, iteration) for run in self.runs]
+
+    def audit(self, buffer: RolloutBuffer) -> Tensor:
+        """Return SND over all pairs at the scale of the last rollout, on its observations; nothing else reads it."""
+        seen = buffer.observations.flatten(1, 2)
+        samples, agents = seen.shape[1:3]
+        count = min(self.settings.audit_observations, samples * agents)
+        sample, agent = choose_observations(min(count, samples), agents, count)
+        sample = sample * samples // min(count, samples)  # evenly over the rollout, which is not in random order
+        chosen = seen[:, sample.to(seen.device), agent.to(seen.device)]
+        policy, scale = self.policy.controlled, self.policy.scale
+        return torch.stack([audit(policy.team(run, scale[run]), chosen[run]) for run in range(len(self.runs))])
+
+    def before_step(self, samples: Minibatch, buffer: RolloutBuffer, index: Tensor, watch: Stopwatch) -> Tensor:
+        """Measure every arm on observations of a minibatch, and step its controller.
+
+        Args:
+            samples: The whole rollout, as networks read it.
+            buffer: The same as it was collected; positions of agents are read from it.
+            index: int64 ``[runs, m]``, the minibatch.
+            watch: Counts ``policies:<arm>`` and ``distances:<arm>``.
+
+        Returns:
+            The scale of all runs, ``[runs]``.
+        """
+        runs, agents, count = samples.log_probs.shape
+        sample, agent = _choose_on_device(index.shape[1], agents, self.settings.observations, index.device)
+        first = torch.arange(runs, device=index.device).unsqueeze(1) * agents
+        chosen = index[:, sample]
+        rows = samples.observations.flatten(0, 2)[(first + agent) * count + chosen]
+        scales = []
+        for place, group in enumerate(self.groups):
+            where = None
+            if group.design.needs_positions:
+                where = _take_positions(buffer.observations[group.rows], chosen[group.rows])
+            measured = self._measure(group, rows[group.rows], where, watch)
+            state = self.states[place]
+            if group.controller.applied:
+                value = measured.value * group.controller.scale(state)
+                measured = Measurement(value, measured.pairs, measured.empty)
+            scale, self.states[place], status = group.controller.step(measured, state)
+            self.sums[1:, group.rows] += torch.stack([status.saturated, status.zero, status.empty, status.invalid])
+            scales.append(scale)
+        scale = torch.cat(scales)
+        self.sums[0] += scale.detach()
+        return scale
+
+    def _measure(self, group: Group, rows: Tensor, where: Tensor | None, watch: Stopwatch) -> Measurement:
+        """Measure one arm on rows ``[g, K, f]``; all agents' positions in those samples are ``[g, K, agents, 2]``."""
+        policy, generators = self.policy.controlled, self.generators[group.rows]
+        with torch.set_grad_enabled(group.controller.through):
+            with watch(f"distances:{group.arm}"):
+                places = [None] * len(generators) if where is None else list(where)
+                selections = [
+                    group.design.select(rows.shape[1], policy.batch[1], each, device=rows.device, positions=place)
+                    for each, place in zip(generators, places, strict=True)
+                ]
+            with watch(f"policies:{group.arm}"):
+                asked = [each.agents for each in selections if each.agents is not None]
+                if asked:
+                    values = policy.deviation_of(rows, torch.stack(asked), group.rows)
+                else:
+                    values = policy.deviation(rows, group.rows)
+            with watch(f"distances:{group.arm}"):
+                return measure_selected(selections, values)
+
+    def rows(self, outcome: Outcome, measure: bool | None = None) -> list[ControlRow]:
+        """Return a row for each run."""
+        head = torch.stack([outcome.rewards.double(), self.audits.double(), self._estimates()])
+        numbers = torch.cat([head, self.sums, outcome.statistics]).T.tolist()
+        steps, seconds = self.settings.optimiser_steps, outcome.seconds
+        measuring = sum(each for name, each in seconds.items() if ":" in name)
+        shown = self.policy.controlled.batch[1] * min(self.settings.minibatch, self.settings.samples)
+        rows = []
+        for run, (reward, audited, estimate, scale, *flags, value_loss, overflow) in zip(
+            self.runs, numbers, strict=True
+        ):
+            saturated, zero, empty, invalid = map(int, flags)
+            applied = estimate * (scale / steps)
+            rows.append(
+                ControlRow(
+                    iteration=outcome.iteration,
+                    arm=run.arm,
+                    target=run.target,
+                    seed=run.seed,
+                    reward=reward,
+                    estimate=estimate,
+                    scale=scale / steps,
+                    applied=applied,
+                    audit=audited,
+                    tracking_error=_relative_error(applied, run.target),
+                    audit_error=_relative_error(audited, run.target),
+                    saturated=saturated,
+                    zero=zero,
+                    empty=empty,
+                    invalid=invalid,
+                    value_loss=value_loss,
+                    overflow=overflow,
+                    observations=min(self.settings.observations, shown),
+                    rollout_seconds=seconds["rollout"],
+                    policy_seconds=seconds[f"policies:{run.arm}"],
+                    distance_seconds=seconds[f"distances:{run.arm}"],
+                    update_seconds=seconds["update"] - measuring,
+                    audit_seconds=seconds["audit"],
+                )
+            )
+        return rows
+
+    def _estimates(self) -> Tensor:
+        return torch.cat([state.estimate for state in self.states])
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the controllers' states, by reference."""
+        return {
+            f"control.{place}.{key}": part
+            for place, state in enumerate(self.states)
+            for key, part in state.tensors().items()
+        }
+
+
+def choose_observations(samples: int, agents: int, count: int) -> tuple[Tensor, Tensor]:
+    """Choose (sample, agent) pairs to take ``count`` observations from, evenly over samples and agents.
+
+    Samples of a minibatch are in random order, so the first ones are a random choice of them.
+
+    Returns:
+        Samples and agents, int64, at most samples * agents of them.
+
+    Example:
+        >>> [part.tolist() for part in choose_observations(3, 2, 4)]
+        [[0, 1, 2, 0], [0, 1, 0, 1]]
+    """
+    place = torch.arange(min(count, samples * agents))
+    sample = place % samples
+    return sample, (place // samples + sample) % agents
+
+
+@lru_cache(maxsize=8)
+def _choose_on_device(samples: int, agents: int, count: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    sample, agent = choose_observations(samples, agents, count)
+    return sample.to(device), agent.to(device)
+
+
+def _take_positions(observations: Tensor, chosen: Tensor) -> Tensor:
+    """Return the first two features of ``[g, T, E, agents, f]`` in samples int64 ``[g, K]``: ``[g, K, agents, 2]``."""
+    places = observations[..., :2].flatten(1, 2)
+    index = chosen[..., None, None].expand(-1, -1, *places.shape[2:])
+    return places.gather(1, index)
+
+
+def _relative_error(value: float, target: float | None) -> float | None:
+    return None if target is None else abs(value - target) / target

@@ -1,0 +1,74 @@
+"""Work on tensors that is captured once as a CUDA graph and replayed, and how a GPU rounds inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+
+class CudaGraph:
+    """A function without arguments that reads and writes the same tensors in every call.
+
+    On a GPU it is run once to warm up, then captured in a CUDA graph and replayed: one launch in place of thousands.
+    Where that is impossible it is simply called, and ``eager`` says why.
+
+    Args:
+        function: Waits for nothing, and leaves its results in tensors that exist before the call.
+        changes: The tensors among them that it reads before it writes. They are restored after the warm-up.
+        device: Where the tensors are.
+        capture: False to call it always.
+    """
+
+    def __init__(
+        self, function: Callable[[], None], changes: Sequence[Tensor], device: torch.device, *, capture: bool
+    ) -> None:
+        self.function, self.changes, self.device = function, changes, device
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.eager: str | None = None if capture and device.type == "cuda" else "not asked for"
+
+    def __call__(self) -> None:
+        """Run it once."""
+        if self.eager is None and self.graph is None:
+            self._capture()
+        if self.graph is None:
+            self.function()
+        else:
+            self.graph.replay()
+
+    def _capture(self) -> None:
+        before = [tensor.clone() for tensor in self.changes]
+        side = torch.cuda.Stream(self.device)
+        side.wait_stream(torch.cuda.current_stream(self.device))
+        # The first call makes handles and workspaces, which cannot be made during capture.
+        with torch.cuda.stream(side):
+            self.function()
+        torch.cuda.current_stream(self.device).wait_stream(side)
+        with torch.no_grad():
+            for tensor, old in zip(self.changes, before, strict=True):
+                tensor.copy_(old)
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                self.function()
+            self.graph = graph
+        except RuntimeError as error:
+            # A world that reads from the device, or an operation that cannot be captured. Nothing has run yet.
+            self.eager = str(error).splitlines()[0]
+            torch.cuda.synchronize(self.device)
+
+
+@contextmanager
+def matmul_precision(device: torch.device, *, tf32: bool) -> Iterator[None]:
+    """Let a GPU round matrix products to TF32 inside, or not, and restore the setting. A CPU is left as it is."""
+    if device.type != "cuda":
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -1,0 +1,52 @@
+"""GPU programs of training: stacked networks, the PPO loss and Adam, each a drop-in for its plain-torch reference.
+
+Only :func:`choose_engine` is imported here. The other modules need Triton and are imported where they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from graphsnd.kernels.dispatch import available
+from graphsnd.teams.engine import PLAIN, Engine
+
+WIDTHS = (64, 128, 256)
+MAX_OUTPUTS = 8
+SHARED_MEMORY = 104 * 1024  # bytes that a program of the widest networks takes
+
+
+def choose_engine(sizes: Sequence[Sequence[int]], device: torch.device, *, bfloat16: bool) -> Engine:
+    """Return the fused engine where it can run all the given networks, else plain torch.
+
+    It needs two hidden layers of 64, 128 or 256 each, at most 8 outputs, Triton, and a GPU with bfloat16 and the memory
+    of an A100 or H100; smaller cards have too little for a tile of the widest networks.
+
+    Args:
+        sizes: For each kind of network, features of the input, the hidden layers and the output. They share prepared
+            observations, so there is one engine for all.
+        device: Where the weights are.
+        bfloat16: Whether rounding to bfloat16 is allowed.
+
+    Example:
+        >>> choose_engine([(18, 256, 256, 2)], torch.device("cpu"), bfloat16=True) is PLAIN
+        True
+    """
+    if not (bfloat16 and device.type == "cuda" and all(map(_fits, sizes)) and _is_supported(device)):
+        return PLAIN
+    from graphsnd.training.fused.engine import Fused
+
+    return Fused()
+
+
+def _fits(sizes: Sequence[int]) -> bool:
+    return len(sizes) == 4 and sizes[1] == sizes[2] and sizes[1] in WIDTHS and sizes[3] <= MAX_OUTPUTS
+
+
+def _is_supported(device: torch.device) -> bool:
+    release = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    if available()["gpu"] is not None or torch.version.hip is not None or release < (2, 8):
+        return False  # before 2.8 torch has no products of bfloat16 numbers with float32 results
+    card = torch.cuda.get_device_properties(device)
+    return card.major >= 8 and getattr(card, "shared_memory_per_block_optin", 0) >= SHARED_MEMORY

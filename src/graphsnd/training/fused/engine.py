@@ -1,0 +1,72 @@
+"""The engine that takes rows of stacked networks through all layers on the chip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from graphsnd.teams.engine import Engine
+from graphsnd.training.fused.network_programs import RELU, TANH
+from graphsnd.training.fused.networks import ROWS, STEP, run_networks, take_rows
+from graphsnd.training.fused.tiling import Even, Sorted
+
+KINDS = {"tanh": TANH, "relu": RELU}
+
+
+class Fused(Engine):
+    """Products of bfloat16 numbers with float32 sums, all layers in one program; two hidden ones of equal width only.
+
+    Weights stay float32 and are rounded at every call; gradients come back in float32. No gradient flows to inputs.
+    """
+
+    fused = True
+    dtype = torch.bfloat16  # of inputs, hidden features and products
+
+    def prepare(self, inputs: Tensor) -> Tensor:
+        """Rounded to bfloat16, and padded with zeros to a width that is read without waste."""
+        width = -(-inputs.shape[-1] // STEP) * STEP
+        if inputs.dtype == self.dtype and inputs.shape[-1] == width:
+            return inputs
+        out = inputs.new_zeros(*inputs.shape[:-1], width, dtype=self.dtype)
+        out[..., : inputs.shape[-1]] = inputs
+        return out
+
+    def take_rows(self, inputs: Tensor, index: Tensor) -> Tensor:  # noqa: D102
+        return take_rows(inputs, index)
+
+    def run_all(  # noqa: D102
+        self, inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str
+    ) -> Tensor:
+        networks = len(weights[0])
+        tiling = Even(networks, inputs.shape[1], networks // len(inputs))
+        x = self.prepare(inputs).reshape(-1, -(-inputs.shape[-1] // STEP) * STEP)
+        return run_networks(x, tiling, KINDS[activation], *_interleave(weights, biases))
+
+    def run_requests(  # noqa: D102
+        self,
+        inputs: Tensor,
+        networks: Tensor,
+        rows: Tensor,
+        weights: Sequence[Tensor],
+        biases: Sequence[Tensor],
+        activation: str,
+    ) -> Tensor:
+        count, device = len(weights[0]), inputs.device
+        tiling = Sorted.sort(move_to(networks, device), move_to(rows, device), count, size=ROWS)
+        outputs = run_networks(self.prepare(inputs), tiling, KINDS[activation], *_interleave(weights, biases))
+        left_out = move_to(networks, device).unsqueeze(1) >= count
+        return outputs.index_select(0, tiling.slots).masked_fill(left_out, 0.0)
+
+
+def move_to(part: Tensor, device: torch.device) -> Tensor:
+    """Return a tensor on the device. The copy is from pinned memory, so that the host does not wait for it."""
+    if part.device == device:
+        return part
+    return (part.pin_memory() if device.type == "cuda" else part).to(device, non_blocking=True)
+
+
+def _interleave(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> list[Tensor]:
+    """Weight, bias, weight, bias, ...; biases without the axis of rows."""
+    return [part for pair in zip(weights, biases, strict=True) for part in (pair[0].contiguous(), pair[1].squeeze(1))]

@@ -1,0 +1,223 @@
+"""Stacked networks with two hidden layers of one width, in bfloat16 with float32 sums: Triton programs.
+
+A program takes a tile of rows of one network through all layers. Hidden features stay on the chip and are written only
+where a backward pass will read them. ``which`` says whose tile it is, so that rows may be sorted by network and
+padded to whole tiles: how many rows a network has need not be known on the host.
+"""
+
+import triton
+import triton.language as tl
+
+TANH, RELU = 0, 1
+
+
+@triton.jit
+def activate(x, KIND: tl.constexpr, EXACT: tl.constexpr):
+    """Tanh by the GPU's own instruction, good to 2^-11, which is finer than bfloat16; or ReLU."""
+    if KIND == 1:
+        return tl.maximum(x, 0.0)
+    if EXACT:  # where there is no such instruction
+        return 1.0 - 2.0 / (tl.exp(2.0 * x) + 1.0)
+    return tl.inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)
+
+
+@triton.jit
+def slope(h, KIND: tl.constexpr):
+    """Derivative of an activation, from its value."""
+    if KIND == 1:
+        return tl.where(h > 0.0, 1.0, 0.0)
+    return 1.0 - h * h
+
+
+@triton.jit
+def forward(
+    x, index, which, end, w1, b1, w2, b2, w3t, b3, h1, h2, out, rows, group, tiles,
+    K: tl.constexpr, H: tl.constexpr, A: tl.constexpr, GATHER: tl.constexpr, KEEP: tl.constexpr,
+    KIND: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr,
+    COLUMNS: tl.constexpr, OUT: tl.constexpr,
+):  # fmt: skip
+    """The outputs of a tile, and where KEEP both hidden layers.
+
+    Where GATHER, row r of tile t reads row ``index[t, r]`` of ``x`` (none below 0) for network ``which[t]``, and tiles
+    from ``end`` on are empty. Else every network has ``rows`` rows, in ``tiles`` tiles, and ``group`` networks after
+    each other read the same ones.
+    """
+    tile = tl.program_id(0)
+    r = tl.arange(0, ROWS)
+    if GATHER:
+        if tile >= tl.load(end):
+            return
+        network = tl.load(which + tile).to(tl.int64)
+        place = tile.to(tl.int64) * ROWS + r
+        source = tl.load(index + place)
+        mask = source >= 0
+    else:
+        network = (tile // tiles).to(tl.int64)
+        inside = (tile % tiles) * ROWS + r
+        mask = inside < rows
+        source = network // group * rows + inside
+        place = network * rows + inside
+    h = tl.arange(0, H)
+    acc = tl.zeros((ROWS, H), dtype=tl.float32)
+    for k in range(0, K, STEP):
+        f = k + tl.arange(0, STEP)
+        seen = tl.load(x + source[:, None] * K + f[None, :], mask=mask[:, None], other=0.0)
+        acc = tl.dot(seen, tl.load(w1 + network * (K * H) + f[:, None] * H + h[None, :]), acc)
+    acc += tl.load(b1 + network * H + h)[None, :]
+    first = activate(acc, KIND, EXACT).to(x.dtype.element_ty)
+    if KEEP:
+        tl.store(h1 + place[:, None] * H + h[None, :], first, mask=mask[:, None])
+    a = tl.arange(0, OUT)
+    y = tl.zeros((ROWS, OUT), dtype=tl.float32) + tl.load(b3 + network * A + a, mask=a < A, other=0.0)[None, :]
+    for begin in range(0, H, COLUMNS):
+        c = begin + tl.arange(0, COLUMNS)
+        w = tl.load(w2 + network * (H * H) + h[:, None] * H + c[None, :])
+        part = tl.dot(first, w) + tl.load(b2 + network * H + c)[None, :]
+        second = activate(part, KIND, EXACT).to(x.dtype.element_ty)
+        if KEEP:
+            tl.store(h2 + place[:, None] * H + c[None, :], second, mask=mask[:, None])
+        # As sums: a product this narrow comes out wrong (Triton 3.6 on Hopper).
+        for o in tl.static_range(A):
+            last = tl.load(w3t + (network * A + o) * H + c).to(tl.float32)
+            y += tl.where(a == o, 1.0, 0.0)[None, :] * tl.sum(second.to(tl.float32) * last[None, :], axis=1)[:, None]
+    tl.store(out + place[:, None] * A + a[None, :], y, mask=mask[:, None] & (a < A)[None, :])
+
+
+@triton.jit
+def backward_last(
+    w3t, h2, slopes, d2, s2, s3, rows, spans, H: tl.constexpr, A: tl.constexpr, OUT: tl.constexpr,
+    KIND: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """From the outputs' ``slopes`` those of the second layer before its activation, ``d2``, for evenly spread rows.
+
+    Also the sums over a span of rows: ``s2`` for its biases, ``s3[span, a]`` for the last weights. A program is one
+    warp whose threads have whole columns, so that sums need no exchange between them.
+    """
+    span = tl.program_id(0)
+    network, h, a = (span // spans).to(tl.int64), tl.arange(0, H), tl.arange(0, OUT)
+    total, last = tl.zeros((H,), dtype=tl.float32), tl.zeros((OUT, H), dtype=tl.float32)
+    for begin in range(0, SPAN, ROWS):
+        inside = (span % spans) * SPAN + begin + tl.arange(0, ROWS)
+        mask, place = inside < rows, network * rows + inside
+        at = place[:, None] * H + h[None, :]
+        second = tl.load(h2 + at, mask=mask[:, None], other=0.0).to(tl.float32)
+        part = tl.zeros((ROWS, H), dtype=tl.float32)
+        for o in tl.static_range(A):
+            d = tl.load(slopes + place * A + o, mask=mask, other=0.0)[:, None]
+            part += d * tl.load(w3t + (network * A + o) * H + h).to(tl.float32)[None, :]
+            last += tl.where(a == o, 1.0, 0.0)[:, None] * tl.sum(second * d, axis=0)[None, :]
+        part *= slope(second, KIND)
+        total += tl.sum(part, axis=0)
+        tl.store(d2 + at, part.to(h2.dtype.element_ty), mask=mask[:, None])
+    tl.store(s2 + span.to(tl.int64) * H + h, total)
+    tl.store(s3 + (span.to(tl.int64) * A + a[:, None]) * H + h[None, :], last, mask=(a < A)[:, None])
+
+
+@triton.jit
+def backward(
+    index, which, end, w3t, w2, h1, h2, slopes, d1, d2, s1, s2, s3,
+    H: tl.constexpr, A: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Gathered rows: slopes of both hidden layers before their activations, ``d2`` and ``d1``.
+
+    Also a tile's sums over rows: ``s1`` and ``s2`` for their biases, ``s3[t, a]`` for the last weights.
+    """
+    tile = tl.program_id(0)
+    if tile >= tl.load(end):
+        return
+    network = tl.load(which + tile).to(tl.int64)
+    place = tile.to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    mask = tl.load(index + place) >= 0
+    h, sums = tl.arange(0, H), tile.to(tl.int64)
+    for begin in range(0, H, COLUMNS):
+        c = begin + tl.arange(0, COLUMNS)
+        at = place[:, None] * H + c[None, :]
+        second = tl.load(h2 + at, mask=mask[:, None], other=0.0).to(tl.float32)
+        part = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
+        for a in tl.static_range(A):
+            d = tl.load(slopes + place * A + a, mask=mask, other=0.0)
+            part += d[:, None] * tl.load(w3t + (network * A + a) * H + c).to(tl.float32)[None, :]
+            tl.store(s3 + (sums * A + a) * H + c, tl.sum(second * d[:, None], axis=0))
+        part *= slope(second, KIND)
+        tl.store(s2 + sums * H + c, tl.sum(part, axis=0))
+        tl.store(d2 + at, part.to(h2.dtype.element_ty), mask=mask[:, None])
+    tl.debug_barrier()  # what is read next was written by other threads of this program, and is still near
+    after = tl.load(d2 + place[:, None] * H + h[None, :], mask=mask[:, None], other=0.0)
+    for begin in range(0, H, COLUMNS):
+        c = begin + tl.arange(0, COLUMNS)
+        at = place[:, None] * H + c[None, :]
+        w = tl.load(w2 + network * (H * H) + c[None, :] * H + h[:, None])
+        first = tl.load(h1 + at, mask=mask[:, None], other=0.0).to(tl.float32)
+        part = tl.dot(after, w) * slope(first, KIND)
+        tl.store(s1 + sums * H + c, tl.sum(part, axis=0))
+        tl.store(d1 + at, part.to(h1.dtype.element_ty), mask=mask[:, None])
+
+
+@triton.jit
+def through_activation(
+    h, d, sums, rows, tiles, H: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
+):
+    """Multiply ``d`` by the slope of the activation whose values are ``h``, in place; ``sums`` over a tile's rows."""
+    tile = tl.program_id(0)
+    inside = (tile % tiles) * ROWS + tl.arange(0, ROWS)
+    mask = (inside < rows)[:, None]
+    c = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    at = ((tile // tiles).to(tl.int64) * rows + inside)[:, None] * H + c[None, :]
+    part = tl.load(d + at, mask=mask, other=0.0).to(tl.float32)
+    part *= slope(tl.load(h + at, mask=mask, other=0.0).to(tl.float32), KIND)
+    tl.store(sums + tile.to(tl.int64) * H + c, tl.sum(part, axis=0))
+    tl.store(d + at, part.to(d.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def rounded(weights, out, count, width, blocks, BLOCK: tl.constexpr):
+    """Weights of a network, ``count`` numbers, rounded and filled up with zeros to ``width``."""
+    program = tl.program_id(0)
+    network, at = (program // blocks).to(tl.int64), program % blocks * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(weights + network * count + at, mask=at < count, other=0.0)
+    tl.store(out + network * width + at, values.to(out.dtype.element_ty), mask=at < width)
+
+
+@triton.jit
+def take(x, index, out, rows, taken, agents, parts, K: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr):
+    """Of every block of ``rows`` rows those that ``index[block // agents]`` names."""
+    program = tl.program_id(0)
+    block, r = (program // parts).to(tl.int64), program % parts * ROWS + tl.arange(0, ROWS)
+    k = tl.arange(0, WIDE)
+    source = block * rows + tl.load(index + block // agents * taken + r, mask=r < taken, other=0)
+    mask = (r < taken)[:, None] & (k < K)[None, :]
+    values = tl.load(x + source[:, None] * K + k[None, :], mask=mask)
+    tl.store(out + (block * taken + r)[:, None] * K + k[None, :], values, mask=mask)
+
+
+@triton.jit
+def products(
+    x, index, d, starts, out, K: tl.constexpr, H: tl.constexpr, GATHER: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """``out[g] = sum x^T d`` over the tiles of network g, however many: gradients of weights."""
+    network = tl.program_id(0)
+    k = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    h, r = tl.arange(0, H), tl.arange(0, ROWS)
+    acc = tl.zeros((BLOCK, H), dtype=tl.float32)
+    for tile in range(tl.load(starts + network), tl.load(starts + network + 1)):
+        place = tile * ROWS + r
+        source = tl.load(index + place)
+        mask = source >= 0
+        at = source if GATHER else place
+        a = tl.load(x + at[None, :] * K + k[:, None], mask=mask[None, :] & (k < K)[:, None], other=0.0)
+        b = tl.load(d + place[:, None] * H + h[None, :], mask=mask[:, None], other=0.0)
+        acc = tl.dot(a, b, acc)
+    tl.store(out + (network.to(tl.int64) * K + k[:, None]) * H + h[None, :], acc, mask=(k < K)[:, None])
+
+
+@triton.jit
+def fold(parts, starts, out, WIDTH: tl.constexpr):
+    """``out[g]``, the sum over the tiles of network g of ``parts[t]``, in their order."""
+    network = tl.program_id(0)
+    w = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)
+    width = tl.num_programs(1) * WIDTH
+    acc = tl.zeros((WIDTH,), dtype=tl.float32)
+    for tile in range(tl.load(starts + network), tl.load(starts + network + 1)):
+        acc += tl.load(parts + tile * width + w)
+    tl.store(out + network.to(tl.int64) * width + w, acc)

@@ -1,0 +1,348 @@
+"""Independent PPO: every agent of every run has an actor and a critic of its own, and learns by itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from graphsnd.teams import (
+    ActionDistribution,
+    CategoricalHead,
+    GaussianHead,
+    Head,
+    NormalActions,
+    StackedMLP,
+    StackedTeam,
+    TanhNormalHead,
+)
+from graphsnd.teams.engine import PLAIN
+from graphsnd.training.adam import Adam
+from graphsnd.training.batched_mlp import Layers, fold_tanh, run_columns, run_folded, to_columns
+from graphsnd.training.ppo import clipped_loss
+from graphsnd.training.rollout import Minibatch
+from graphsnd.training.settings import Settings
+from graphsnd.training.streams import Streams
+from graphsnd.worlds import Discrete, World
+
+ALIGNED = 4  # floats; a GPU multiplies matrices faster that begin at multiples of 16 bytes
+CACHED = 2**19  # floats of a hidden layer that a block may hold on a CPU, so that what it computes stays in the cache
+STATISTICS = ("policy_loss", "value_loss", "entropy", "kl")
+
+
+class Block:
+    """Consecutive networks with layers that are views of their parameters.
+
+    Args:
+        flat: ``[networks, parameters]``.
+        batch: The shape of ``networks``, e.g. ``(runs, agents)``.
+        sizes: Layer sizes.
+        activation: Of the hidden layers.
+        head: How outputs are read, where it has parameters; they become views too.
+    """
+
+    def __init__(
+        self, flat: Tensor, batch: Sequence[int], sizes: Sequence[int], activation: str, head: Head | None = None
+    ) -> None:
+        self.flat, self.batch, self.activation, self.head = flat, tuple(batch), activation, head
+        self.leaves: list[Tensor] = []
+        self.folded: Layers | None = None
+        self.layers = [
+            (self._view((len(flat), b, a)).requires_grad_(), self._view((len(flat), b, 1)).requires_grad_())
+            for a, b in pairwise(sizes)
+        ]
+        for name, old in [] if head is None else list(head.named_parameters()):
+            setattr(head, name, nn.Parameter(self._view(old.shape)))
+            self.leaves[-1] = getattr(head, name)
+
+    def run(self, inputs: Tensor) -> Tensor:
+        """Return outputs ``[*batch, rows, out]`` for columns ``[networks, features, rows]``."""
+        if self.folded is not None:
+            outputs = run_folded(inputs, self.folded, self.activation)
+        else:
+            outputs = run_columns(inputs, self.layers, self.activation)
+        return outputs.mT.unflatten(0, self.batch)
+
+    def gradient(self, loss: Tensor) -> Tensor:
+        """Return the derivative of ``loss`` in the layout of ``flat``."""
+        parts = torch.autograd.grad(loss, self.leaves)
+        return torch.cat([_pad(part.reshape(len(self.flat), -1)) for part in parts], -1)
+
+    def _view(self, shape: Sequence[int]) -> Tensor:
+        """Return the next piece of the parameters, which becomes a leaf."""
+        start = sum(_padded_size(leaf.numel() // len(self.flat)) for leaf in self.leaves)
+        view = self.flat.detach()[:, start : start + math.prod(shape) // len(self.flat)].view(*shape)
+        self.leaves.append(view)
+        return view
+
+
+class IndependentNetworks:
+    """One network for every agent of every run: ``flat[run, agent]`` holds everything that it learns.
+
+    An optimiser thus works on a single tensor, and an agent's gradient norm is the norm of a row.
+
+    Args:
+        flat: ``[runs, agents, parameters]``.
+        sizes: Layer sizes.
+        settings: Activation, and the size of a minibatch.
+        head: Makes the head of a batch of networks, where it has parameters.
+
+    Attributes:
+        whole: All networks, to act with.
+        blocks: The same networks in pieces that fit a CPU's cache, to learn with; on a GPU a single one.
+    """
+
+    def __init__(
+        self,
+        flat: Tensor,
+        sizes: Sequence[int],
+        settings: Settings,
+        head: Callable[[Sequence[int]], Head] | None = None,
+    ) -> None:
+        self.flat, self.batch, networks = flat, tuple(flat.shape[:2]), flat.flatten(0, 1)
+        count = len(networks)
+
+        def block(first: int, last: int, batch: Sequence[int]) -> Block:
+            own = None if head is None else head(batch).to(flat.device)
+            return Block(networks[first:last], batch, sizes, settings.activation, own)
+
+        self.whole = block(0, count, self.batch)
+        widest = max(*settings.hidden, 1) * settings.minibatch
+        size = count if flat.device.type != "cpu" else max(1, CACHED // widest)
+        ends = [(first, min(first + size, count)) for first in range(0, count, size)]
+        self.blocks = [block(first, last, (last - first,)) for first, last in ends]
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Within it parameters do not change, and are folded only once."""
+        self.whole.folded = fold_tanh(self.whole.layers, self.whole.activation)
+        try:
+            yield
+        finally:
+            self.whole.folded = None
+
+    def gradient(self, losses: Callable[..., tuple[Tensor, Tensor]], *parts: Tensor) -> tuple[Tensor, Tensor]:
+        """Differentiate a loss, block by block.
+
+        Args:
+            losses: From a block and its share of ``parts`` to a loss, a sum over networks, and statistics of each
+                network, ``[networks, count]``.
+            parts: Each ``[networks, ...]``.
+
+        Returns:
+            The gradient, ``[runs, agents, parameters]``, and the statistics, ``[runs, agents, count]``.
+        """
+        gradients, statistics = [], []
+        sizes = [len(block.flat) for block in self.blocks]
+        for block, *own in zip(self.blocks, *(part.split(sizes) for part in parts), strict=True):
+            with torch.enable_grad():
+                loss, numbers = losses(block, *own)
+                gradients.append(block.gradient(loss))
+            statistics.append(numbers.detach())
+        return torch.cat(gradients).view_as(self.flat), torch.cat(statistics).unflatten(0, self.batch)
+
+
+class IndependentPolicy(IndependentNetworks):
+    """The actors.
+
+    Args:
+        world: Says what agents see and do.
+        settings: Sizes and initial values.
+        streams: One for each run; weights are drawn from them.
+
+    Example:
+        >>> from graphsnd.worlds import Navigation
+        >>> streams = [Streams.make(0, torch.device("cpu"))]
+        >>> IndependentPolicy(Navigation(3, 2), Settings(), streams).flat.shape
+        torch.Size([1, 3, 5512])
+    """
+
+    engine = PLAIN
+
+    def __init__(self, world: World, settings: Settings, streams: Sequence[Streams]) -> None:
+        sizes = (world.observation_features, *settings.hidden, make_head(world, settings, ()).outputs)
+        own = make_head(world, settings, (world.agents,)).parameters()
+        extra = [torch.full((world.agents, part[0].numel()), settings.log_std) for part in own]
+        drawn = [_draw(each, sizes, world.agents, settings, settings.actor_gain, extra) for each in streams]
+        flat = torch.stack(drawn).to(world.device)
+        super().__init__(flat, sizes, settings, lambda batch: make_head(world, settings, batch))
+
+    @property
+    def head(self) -> Head:
+        """How actors' outputs are read."""
+        return _head(self.whole)
+
+    def prepare(self, observations: Tensor) -> Tensor:
+        """Return observations ``[runs, agents, rows, features]`` as columns ``[networks, features, rows]``."""
+        return to_columns(observations)
+
+    def distribution(self, inputs: Tensor) -> ActionDistribution:
+        """Return the action distribution for columns, batch ``[runs, agents, rows]``."""
+        return _distribution(self.whole, inputs)
+
+    def team(self, run: int, about: dict[str, Any] | None = None) -> StackedTeam:
+        """Return a copy of the actors of one run."""
+        agents = self.batch[1]
+        mine = slice(run * agents, (run + 1) * agents)
+        # Teams multiply rows, so weights are transposed.
+        parts = [[part.detach()[mine].mT.contiguous().clone() for part in layer] for layer in self.whole.layers]
+        network = StackedMLP([p[0] for p in parts], [p[1] for p in parts], activation=self.whole.activation)
+        options = self.head.options()
+        if self.head.batch is None:
+            return StackedTeam(network, type(self.head)(self.head.actions, **options), about=about)
+        head = GaussianHead(self.head.actions, batch=(agents,), **options).to(self.flat.device)
+        head.load_state_dict({name: part[run] for name, part in self.head.state_dict().items()})
+        return StackedTeam(network, head, about=about)
+
+
+class IndependentCritic(IndependentNetworks):
+    """The critics: each judges its own agent by what that agent observes.
+
+    Args:
+        world: Says what agents see.
+        settings: Sizes and initial values.
+        streams: One for each run; weights are drawn from them, after the actors'.
+    """
+
+    def __init__(self, world: World, settings: Settings, streams: Sequence[Streams]) -> None:
+        sizes = (world.observation_features, *settings.hidden, 1)
+        drawn = [_draw(each, sizes, world.agents, settings, settings.critic_gain) for each in streams]
+        super().__init__(torch.stack(drawn).to(world.device), sizes, settings)
+
+    def values(self, inputs: Tensor) -> Tensor:
+        """Return values for columns, ``[runs, agents, rows]``."""
+        return self.whole.run(inputs).squeeze(-1)
+
+
+class IndependentLearner:
+    """One Adam over actors and critics, with a gradient norm for each agent, or for each run with ``joint``.
+
+    Args:
+        policy: The actors.
+        critic: The critics.
+        settings: Coefficients of the loss.
+
+    Attributes:
+        sums: ``[len(STATISTICS), runs]``, means over agents, added up over gradient steps.
+    """
+
+    capturable = True
+
+    def __init__(self, policy: IndependentPolicy, critic: IndependentCritic, settings: Settings) -> None:
+        self.policy, self.critic, self.settings = policy, critic, settings
+        self.adam = Adam(
+            [policy.flat, critic.flat],
+            learning_rate=settings.learning_rate,
+            max_norm=settings.max_gradient_norm,
+            per_agent=not settings.joint,
+        )
+        self.sums = torch.zeros(len(STATISTICS), policy.batch[0], device=policy.flat.device)
+
+    def learn(self, minibatch: Minibatch, scale: Tensor | None = None) -> None:
+        """Take one gradient step; nothing is scaled."""
+        actor, critic, statistics = self.gradients(minibatch)
+        self.adam.step([actor, critic])
+        self.sums += statistics.mean(1).T
+
+    def gradients(self, minibatch: Minibatch) -> tuple[Tensor, Tensor, Tensor]:
+        r"""Differentiate the losses, summed over runs and agents so that no agent affects another.
+
+        .. math:: L = L_\pi + c_V \tfrac1{2m} \sum (V - R)^2 - c_H H
+
+        With ``settings.joint`` the mean over agents, as in the paper's run. Runs are summed in any case.
+
+        Returns:
+            Gradients of actors and critics, ``[runs, agents, parameters]``, and ``[runs, agents, len(STATISTICS)]``.
+        """
+        settings, share = self.settings, 1 / self.policy.batch[1] if self.settings.joint else 1.0
+        inputs = self.policy.prepare(minibatch.observations)
+        # Continuous actions lie in memory as the policies' outputs do; elementwise work on both is then one stream.
+        actions = minibatch.actions.flatten(0, 1)
+        actions = to_columns(minibatch.actions).mT if actions.dim() == 3 else actions
+        before, advantages, returns = (
+            part.flatten(0, 1) for part in (minibatch.log_probs, minibatch.advantages, minibatch.returns)
+        )
+
+        def policy_losses(block: Block, inputs: Tensor, *own: Tensor) -> tuple[Tensor, Tensor]:
+            actions, before, advantages = own
+            distribution = _distribution(block, inputs)
+            change = distribution.log_prob(actions) - before
+            loss, entropy = clipped_loss(change, advantages, settings.clip).mean(-1), distribution.entropy().mean(-1)
+            # The divergence of the old policy from the new one by an estimator that is never negative.
+            kl = (change.detach().exp() - 1 - change.detach()).mean(-1)
+            total = (loss - settings.entropy_coefficient * entropy).sum() * share
+            return total, torch.stack([loss, entropy, kl], -1)
+
+        def value_losses(block: Block, inputs: Tensor, returns: Tensor) -> tuple[Tensor, Tensor]:
+            loss = 0.5 * (block.run(inputs).squeeze(-1) - returns).square().mean(-1)
+            return settings.value_coefficient * loss.sum() * share, loss.unsqueeze(-1)
+
+        actor, (loss, entropy, kl) = _unbind(self.policy.gradient(policy_losses, inputs, actions, before, advantages))
+        critic, (value,) = _unbind(self.critic.gradient(value_losses, inputs, returns))
+        return actor, critic, torch.stack([loss, value, entropy, kl], -1)
+
+    def restored(self) -> None:
+        """Do nothing: all state is tensors."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return everything that learning goes on from, by reference."""
+        state = {"policy": self.policy.flat, "critic": self.critic.flat}
+        return state | {f"adam.{name}": part for name, part in self.adam.tensors().items()}
+
+
+def make_head(world: World, settings: Settings, batch: Sequence[int]) -> Head:
+    """Return the head that the world's actions need."""
+    if isinstance(world.actions, Discrete):
+        return CategoricalHead(world.actions.count)
+    if settings.policy == "tanh-normal":
+        return TanhNormalHead(world.actions.features)
+    return GaussianHead(world.actions.features, batch=batch)
+
+
+def _head(block: Block) -> Head:
+    assert block.head is not None
+    return block.head
+
+
+def _distribution(block: Block, inputs: Tensor) -> ActionDistribution:
+    head = _head(block)
+    distribution = head.distribution(block.run(inputs))
+    if isinstance(distribution, NormalActions) and head.batch is not None:
+        # One scale for all rows: its logarithm need not be taken for each.
+        return dataclasses.replace(distribution, scale=distribution.scale[..., :1, :])
+    return distribution
+
+
+def _unbind(gradient: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    return gradient[0], gradient[1].unbind(-1)
+
+
+def _draw(
+    streams: Streams, sizes: Sequence[int], agents: int, settings: Settings, gain: float, extra: Sequence[Tensor] = ()
+) -> Tensor:
+    """Return initial parameters of one run, ``[agents, parameters]``; ``extra`` come after the network's."""
+    network = StackedMLP.create(
+        (agents,), sizes, generator=streams.weights, activation=settings.activation, init=settings.init,
+        head_gain=gain,
+    )  # fmt: skip
+    parts = []
+    for weight, bias in zip(network.weights, network.biases, strict=True):
+        parts += [weight.detach().mT.reshape(agents, -1), bias.detach().reshape(agents, -1)]
+    return torch.cat([_pad(part) for part in [*parts, *extra]], -1)
+
+
+def _padded_size(count: int) -> int:
+    return -(-count // ALIGNED) * ALIGNED
+
+
+def _pad(part: Tensor) -> Tensor:
+    """Add zeros up to the next aligned place. Their gradient is zero, so they stay."""
+    missing = _padded_size(part.shape[-1]) - part.shape[-1]
+    return F.pad(part, (0, missing)) if missing else part

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+import torch
+
+import graphsnd as gs
+from graphsnd import InputError
+from graphsnd.control import State, audit_error, measure_points
+from graphsnd.designs import Complete
+from graphsnd.teams.engine import PLAIN
+from graphsnd.training import (
+    ControlRow,
+    ControlSettings,
+    ControlTask,
+    Trainer,
+    load_checkpoint,
+    read_rows,
+    save_checkpoint,
+    train,
+)
+from graphsnd.training.control import DiversityControl, choose_observations
+from graphsnd.training.rollout import Minibatch
+from graphsnd.training.stopwatch import Stopwatch
+from graphsnd.training.task import DISPERSION
+
+TINY = ControlSettings(
+    environments=3, steps=6, epochs=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=4,
+    learning_rate=1e-3,
+)  # fmt: skip
+TASK = ControlTask(4, (0.1, "unconstrained", "homogeneous"), ("complete", "matching"), (0, 3), settings=TINY)
+
+
+def _control(trainer: Trainer) -> DiversityControl:
+    assert isinstance(trainer.companion, DiversityControl)
+    return trainer.companion
+
+
+def test_one_estimate_for_each_step_and_it_sees_the_right_observations() -> None:
+    trainer = ControlTask(4, (0.1,), settings=TINY).make_trainer()
+    trainer.step()
+    batch = Minibatch.from_rollout(trainer.buffer, trainer.settings, PLAIN)
+    control = _control(trainer)
+    before, calls = control.states[0], int(control.states[0].steps)
+    assert calls == trainer.settings.optimiser_steps == 4
+    sample, agent = choose_observations(10, 4, 20)
+    rows = batch.observations[:, agent, sample]
+    measured = measure_points(Complete(), control.policy.controlled.deviation(rows)).value
+    expected = 0.99 * before.estimate + 0.01 * measured
+    control.generators = [torch.Generator()]
+    index, watch = torch.arange(10).unsqueeze(0), Stopwatch(torch.device("cpu"))
+    scale = control.before_step(batch, trainer.buffer, index, watch)
+    assert scale.tolist() == pytest.approx((0.1 / expected).tolist(), rel=1e-9)
+    assert int(control.states[0].steps) == calls + 1
+
+
+def test_chosen_observations_are_distinct_and_spread() -> None:
+    for samples, agents, count in ((7, 3, 5), (7, 3, 14), (4, 5, 99)):
+        sample, agent = choose_observations(samples, agents, count)
+        pairs = set(zip(sample.tolist(), agent.tolist(), strict=True))
+        assert len(pairs) == len(sample) == min(count, samples * agents)
+        assert agent.bincount(minlength=agents).max() - agent.bincount(minlength=agents).min() <= 2
+
+
+def test_states_are_kept_by_arm() -> None:
+    trainer = ControlTask(4, (0.1,), ("complete", "bernoulli:0.5", "agents:2", "knn:2"), settings=TINY).make_trainer()
+    rows = trainer.step()
+    assert [row.arm for row in rows] == ["complete", "bernoulli:0.5", "agents:2", "knn:2"]
+    assert all(isinstance(state, State) and bool(state.begun.all()) for state in _control(trainer).states)
+    assert len({round(row.estimate, 9) for row in rows}) == 4
+
+
+def test_rows_say_what_happened() -> None:
+    trainer = TASK.make_trainer()
+    first, second = trainer.step(), trainer.step()
+    assert [(row.arm, row.target, row.seed) for row in first] == [
+        ("complete", 0.1, 0), ("complete", 0.1, 3), ("matching", 0.1, 0), ("matching", 0.1, 3),
+        ("unconstrained", None, 0), ("unconstrained", None, 3), ("homogeneous", None, 0), ("homogeneous", None, 3),
+    ]  # fmt: skip
+    for row in first[:4]:
+        assert row.applied == pytest.approx(row.estimate * row.scale)
+        assert row.tracking_error == pytest.approx(abs(row.applied - 0.1) / 0.1)
+        assert row.audit_error == pytest.approx(abs(row.audit - 0.1) / 0.1)
+        assert row.audit > 0.15  # before anything was measured the scale is 1
+    assert all(row.audit == 0 and row.scale == 0 for row in second[6:])
+    assert all(row.scale == 1 and row.audit_error is None for row in second[4:6])
+    assert all(row.observations == 20 and row.update_seconds > 0 and row.rollout_seconds > 0 for row in second)
+    assert all(0.05 < row.audit < 0.2 for row in second[:4])
+
+
+def test_arms_are_paired_by_seed() -> None:
+    trainer = TASK.make_trainer()
+    weights = _control(trainer).policy.controlled.deviations.weights[0]
+    assert torch.equal(weights[0], weights[2])
+    assert not torch.equal(weights[0], weights[1])
+    rows = trainer.step()
+    # The first rollout is before the first measurement, so arms that scale by 1 have the same one.
+    assert rows[0].reward == rows[2].reward == rows[4].reward
+    assert torch.equal(trainer.buffer.observations[0], trainer.buffer.observations[4])
+
+
+def test_a_run_comes_out_as_it_would_alone() -> None:
+    together = TASK.make_trainer()
+    alone = dataclasses.replace(TASK, targets=(0.1,), estimators=("matching",), seeds=(3,)).make_trainer()
+    for _ in range(3):
+        many, one = together.step(), alone.step()
+    assert many[3].arm == "matching"
+    assert one[0].audit == pytest.approx(many[3].audit, rel=1e-4)
+    assert one[0].estimate == pytest.approx(many[3].estimate, rel=1e-4)
+
+
+def test_the_audit_is_snd_of_the_team_that_acts() -> None:
+    trainer = TASK.make_trainer()
+    trainer.step()
+    row = trainer.step()[0]
+    scale = _control(trainer).policy.scale[0]
+    again = TASK.make_trainer()
+    again.step()
+    assert float(_control(again).scale()[0]) == pytest.approx(float(scale), rel=1e-6)
+    rows = trainer.buffer.observations[0].flatten(0, 2)
+    team = _control(again).team(0)
+    full = float(gs.snd(team.evaluate(rows)).detach())
+    assert row.audit == pytest.approx(full, rel=0.1)  # of 30 of 72 observations
+    assert team.agents == 4
+
+
+def test_resumed_training_gives_the_same_bits(tmp_path: Path) -> None:
+    straight = TASK.make_trainer()
+    for _ in range(4):
+        expected = straight.step()
+    half = train(dataclasses.replace(TASK, settings=TINY.replace(iterations=2)), tmp_path)
+    assert half.finished
+    with pytest.raises(InputError, match="without a checkpoint"):
+        train(TASK, tmp_path)
+    whole = train(TASK, tmp_path, resume=True)
+    rows = read_rows(tmp_path, ControlRow)
+    assert [row.iteration for row in rows] == [i for i in range(1, 5) for _ in range(8)]
+    for found, one in zip(rows[-8:], expected, strict=True):
+        for name in ("reward", "estimate", "scale", "audit", "value_loss"):
+            assert getattr(found, name) == getattr(one, name)
+    mine = straight.tensors()
+    assert all(torch.equal(part, mine[name]) for name, part in whole.trainer.tensors().items())
+
+
+def test_a_checkpoint_of_another_task_is_refused(tmp_path: Path) -> None:
+    trainer = TASK.make_trainer()
+    save_checkpoint(tmp_path, TASK, trainer)
+    assert load_checkpoint(tmp_path).task == TASK
+    other = dataclasses.replace(TASK, seeds=(0, 4))
+    with pytest.raises(InputError, match="another seeds"):
+        train(other, tmp_path, resume=True)
+    with pytest.raises(InputError, match="checkpoint"):
+        dataclasses.replace(TASK, agents=5).make_trainer().load(load_checkpoint(tmp_path).tensors, 0)
+    (tmp_path / "checkpoint.safetensors").write_bytes(b"no")
+    with pytest.raises(InputError, match="whole"):
+        load_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("changes", [
+    {"targets": ()}, {"targets": (0.0,)}, {"targets": ("free",)}, {"targets": (0.1, 0.1)}, {"estimators": ("x",)},
+    {"seeds": (0, 0)}, {"seeds": (-1,)}, {"agents": 1},
+])  # fmt: skip
+def test_tasks_that_make_no_sense(changes: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        dataclasses.replace(TASK, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("changes", [
+    {"epochs": 0}, {"gamma": 2.0}, {"tau": 0.0}, {"bootstrap": "guess"}, {"bounds": (2.0, 3.0)}, {"nothing": 1},
+    {"learning_rate": -1.0}, {"hidden": (0,)},
+])  # fmt: skip
+def test_settings_out_of_range(changes: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        TINY.replace(**changes)
+
+
+def test_discrete_actions_are_controlled_in_logits() -> None:
+    task = ControlTask(3, (0.2,), ("complete",), world="simple_spread", options={"horizon": 6}, settings=TINY)
+    trainer = task.make_trainer()
+    assert _control(trainer).policy.controlled.kind == "categorical"
+    trainer.step()
+    rows = trainer.step()
+    assert 0.1 < rows[0].applied < 0.3
+
+
+@pytest.mark.slow
+def test_diversity_is_held_where_it_should_be() -> None:
+    settings = ControlSettings(
+        environments=32, steps=50, epochs=30, minibatch=400, hidden=(32, 32), observations=256, iterations=12,
+    )  # fmt: skip
+    # Rollouts of whole episodes: what agents see in the first half of one differs from the second.
+    options = DISPERSION | {"horizon": 50}
+    task = ControlTask(4, (0.1,), ("complete", "bernoulli:0.5", "matching"), options=options, settings=settings)
+    trainer = task.make_trainer()
+    found = [trainer.step() for _ in range(settings.iterations)]
+    for run in range(3):
+        audits = [rows[run].audit for rows in found]
+        assert audit_error(audits[:1], 0.1) > 1
+        assert audit_error(audits, 0.1, last=6) < 0.05
+        # Single rollouts of 32 environments differ by some percent whatever the scale.
+        assert audit_error(audits, 0.1, last=6, signed=False) < 0.1
+
+
+def test_a_training_saved_before_bfloat16_goes_on_without_it() -> None:
+    saved = TASK.to_dict()
+    assert ControlTask.from_dict(saved, Path("x")).settings.bfloat16
+    del saved["settings"]["bfloat16"]
+    assert not ControlTask.from_dict(saved, Path("x")).settings.bfloat16

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from graphsnd.training import Settings, Trainer
+from graphsnd.training.independent import IndependentLearner
+from graphsnd.training.rollout import Minibatch
+from graphsnd.training.sampling import fill_noise
+from graphsnd.training.stopwatch import Stopwatch
+from graphsnd.worlds import Navigation, SimpleSpread
+
+
+def _trainer(world, **changes) -> Trainer:  # type: ignore[no-untyped-def]
+    settings = Settings(steps=10, environments=4, minibatch=16, hidden=(8, 8), actor_gain=1.0, **changes)
+    trainer = Trainer(world, settings, seeds=(0, 1))
+    for run, streams in enumerate(trainer.streams):
+        fill_noise(trainer.buffer.noise[run], trainer.policy.head, streams.actions)
+    trainer.rollout()
+    # Away from where they acted, or every ratio would be 1 and nothing clipped.
+    generator = torch.Generator().manual_seed(1)
+    for networks in (_learner(trainer).policy, _learner(trainer).critic):
+        networks.flat += 0.1 * torch.randn(networks.flat.shape, generator=generator)
+    return trainer
+
+
+def _learner(trainer: Trainer) -> IndependentLearner:
+    assert isinstance(trainer.learner, IndependentLearner)
+    return trainer.learner
+
+
+def _update(trainer: Trainer) -> None:
+    trainer.update(Stopwatch(torch.device("cpu")))
+
+
+def _parameters(trainer: Trainer) -> torch.Tensor:
+    return torch.cat([_learner(trainer).policy.flat, _learner(trainer).critic.flat], -1)
+
+
+@pytest.mark.parametrize("world", [Navigation(3, 4), SimpleSpread(3, 4)], ids=lambda w: w.name)
+@pytest.mark.parametrize("joint", [False, True])
+def test_gradient_is_that_of_plain_modules(world, joint: bool) -> None:  # type: ignore[no-untyped-def]
+    """Single agents as torch.nn modules with torch.distributions, in float64, one after the other."""
+    trainer = _trainer(world, joint=joint)
+    trainer.estimate_advantages()
+    rollouts = Minibatch.from_rollout(trainer.buffer, trainer.settings, trainer.policy.engine)
+    index = torch.stack([torch.arange(5, 21), torch.arange(20, 36)])
+    learner = _learner(trainer)
+    *gradients, numbers = learner.gradients(rollouts.take(index, trainer.policy.engine))
+    names = ("observations", "actions", "log_probs", "advantages", "returns")
+    for run in range(2):
+        for agent in range(3):
+            flats = [each.flat[run, agent].double().requires_grad_() for each in (learner.policy, learner.critic)]
+            part = [getattr(rollouts, name)[run, agent, index[run]] for name in names]
+            loss, policy = _alone(*flats, world, *part)
+            expected = torch.autograd.grad(loss / 3 if joint else loss, flats)
+            for found, one in zip(gradients, expected, strict=True):
+                torch.testing.assert_close(found[run, agent], one.float(), rtol=2e-3, atol=2e-5)
+            assert float(numbers[run, agent, 0]) == pytest.approx(policy.item(), rel=1e-3, abs=1e-5)
+
+
+def _four(count: int) -> int:
+    return count + -count % 4
+
+
+def _alone(actor, critic, world, seen, actions, old, advantage, returns):  # type: ignore[no-untyped-def]
+    def network(flat: torch.Tensor, out: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Outputs, and the parameters that are left."""
+        at, hidden = 0, seen.double()  # every piece begins at a multiple of 4
+        for last, (a, b) in ((False, (world.observation_features, 8)), (False, (8, 8)), (True, (8, out))):
+            weight, bias = flat[at : at + a * b].view(b, a), flat[at + _four(a * b) :][:b]
+            hidden = torch.nn.functional.linear(hidden, weight, bias)
+            hidden = hidden if last else hidden.tanh()
+            at += _four(a * b) + _four(b)
+        return hidden, flat[at:]
+
+    if world.name == "navigation":
+        output, log_std = network(actor, 2)
+        distribution = torch.distributions.Normal(output.tanh(), log_std[:2].exp())
+        log_prob, entropy = distribution.log_prob(actions.double()).sum(-1), distribution.entropy().sum(-1)
+    else:
+        discrete = torch.distributions.Categorical(logits=network(actor, 5)[0])
+        log_prob, entropy = discrete.log_prob(actions), discrete.entropy()
+    value = network(critic, 1)[0].squeeze(-1)
+    ratio = (log_prob - old.double()).exp()
+    assert bool(((ratio - 1).abs() > 0.2).any())
+    gained = torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
+    return -gained + 0.5 * 0.5 * (value - returns).square().mean() - 0.01 * entropy.mean(), -gained
+
+
+def test_no_agent_affects_another() -> None:
+    """An agent's rewards change its own parameters and no other agent's, to the bit."""
+    one, two = (_trainer(Navigation(3, 4)) for _ in range(2))
+    two.buffer.rewards[0, :, :, 1] *= 50
+    _update(one)
+    _update(two)
+    same = (_parameters(one) == _parameters(two)).all(-1)
+    assert same.tolist() == [[True, False, True], [True, True, True]]
+
+
+def test_a_joint_norm_does() -> None:
+    one, two = (_trainer(Navigation(3, 4), joint=True) for _ in range(2))
+    two.buffer.rewards[0, :, :, 1] *= 50
+    _update(one)
+    _update(two)
+    same = (_parameters(one) == _parameters(two)).all(-1)
+    assert not same[0].any()
+    assert bool(same[1].all())
+
+
+def test_blocks_do_not_change_the_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = _trainer(Navigation(3, 4))
+    monkeypatch.setattr("graphsnd.training.independent.CACHED", 8 * 16 * 2)
+    two = _trainer(Navigation(3, 4))
+    assert (len(_learner(one).policy.blocks), len(_learner(two).critic.blocks)) == (1, 3)
+    _update(one)
+    _update(two)
+    torch.testing.assert_close(_parameters(one), _parameters(two), rtol=1e-4, atol=1e-6)
+
+
+def test_tanh_normal_policies_learn_too() -> None:
+    trainer = _trainer(Navigation(3, 4), policy="tanh-normal")
+    before = _parameters(trainer)
+    _update(trainer)
+    assert bool(torch.isfinite(_parameters(trainer)).all())
+    assert bool((_parameters(trainer) != before).any(-1).all())
