@@ -46,7 +46,7 @@ class Cells:
         self.root, self.results, self.step = folder, results, step
         self.commits: set[str] = set()
 
-    def get(self, name: str, settings: dict[str, Any], make: Callable[[], T], kind: type[T] | Any = Any) -> T:
+    def get(self, name: str, settings: dict[str, Any], make: Callable[[], T], kind: type[T]) -> T:
         """Return a cell's value, from its file where it was made with the same settings, else made now.
 
         Args:

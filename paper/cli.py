@@ -14,7 +14,7 @@ from graphsnd.cli.app import Commands
 from graphsnd.errors import InputError, MissingExtraError
 from paper.experiment import Scale
 from paper.judging.claims import Claim, MissingYamlError, load_claims
-from paper.judging.formatting import took
+from paper.judging.formatting import format_duration
 from paper.judging.page import verdicts_page
 from paper.judging.tables import list_table, summary, verdicts_table
 from paper.judging.verdicts import Judged, judge_all
@@ -113,7 +113,7 @@ def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, *, again
                 report.say(f"stopped in {name}; the same command resumes")
                 raise typer.Exit(130) from None
             else:
-                seconds = took(result.provenance["took_s"])
+                seconds = format_duration(result.provenance["took_s"])
                 report.end(f"{name}: {'already there, took' if there else 'took'} {seconds}")
     return failed
 

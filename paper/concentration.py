@@ -15,16 +15,17 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import stats
 from torch import Tensor
 
 from graphsnd import bounds, graphs
-from graphsnd.metric import edge_distances, graph_snd, pairwise, snd
+from graphsnd.metric import edge_distances, pairwise, snd
 from graphsnd.plots.style import ESTIMATE, GREEN, INK, MUTED, ORANGE, TRUTH, new_figure, style
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
@@ -32,10 +33,6 @@ from paper.expanders import initial_team
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.shared.draws import indicators, many_bernoulli
 from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Checkpoint, Snapshot, at_checkpoints
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 AGENTS = 16
 SIZES = (6, 12, 24, 48, 72, 96)
@@ -45,7 +42,6 @@ DRAWS = {Scale.SMOKE: 200, Scale.LAPTOP: 2000, Scale.PAPER: 2000}
 LARGE = {Scale.SMOKE: 0, Scale.LAPTOP: 500, Scale.PAPER: 500}  # agents for which the theorem's edges are counted
 LARGE_OBSERVATIONS = 1024
 DRAW_SEED = 33
-DIRECT = 8  # graphs of every cell whose mean is also computed by the kernel, not from the matrix
 LEVEL = 0.95  # of the errors, the curve of the paper's figure
 CHERNOFF_AGENTS = (4, 8, 16, 50, 100, 500)
 CHERNOFF_PROBABILITIES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
@@ -66,7 +62,6 @@ class Cell:
     exact_sd: float
     hoeffding_violations: int
     serfling_violations: int
-    direct_difference: float = 0.0  # between means from the matrix and by the kernel
 
 
 @dataclass(frozen=True)
@@ -108,7 +103,6 @@ class Data:
     agents: int
     pairs: int
     draws: int
-    delta: float
     teams: list[Team]
     chernoff_ratio: float
     enough: EnoughEdges | None = None  # None at smoke scale
@@ -140,7 +134,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
         settings = {"agents": large, "observations": LARGE_OBSERVATIONS, "delta": DELTA}
         make = partial(count_enough_edges, large, LARGE_OBSERVATIONS)
         enough = cells.get(f"enough,n={large}", settings, make, EnoughEdges)
-    data = Data(AGENTS, math.comb(AGENTS, 2), draws, DELTA, teams, chernoff_ratio(), enough)
+    data = Data(AGENTS, math.comb(AGENTS, 2), draws, teams, chernoff_ratio(), enough)
     return Outcome(data, summarise(data), (TRAINING_SEED, ROLLOUT_SEED, DRAW_SEED))
 
 
@@ -152,21 +146,18 @@ def _measure_team(snapshot: Snapshot, draws: int) -> Team:
         generator = hashed(DRAW_SEED, snapshot.iteration, place)
         drawn = [graphs.uniform(AGENTS, m, seed=generator) for _ in range(draws)]
         means = indicators(drawn) @ distances / m
-        direct = torch.stack([graph_snd(behavior, graph) for graph in drawn[:DIRECT]])
-        difference = float((means[:DIRECT] - direct).abs().max())
-        cells.append(describe_errors(means - exact, distances, m, difference))
+        cells.append(describe_errors(means - exact, distances, m))
         bernoulli.append(describe_bernoulli(distances, p, draws, generator))
     return Team(*snapshot.about, exact, distances.tolist(), cells, bernoulli)
 
 
-def describe_errors(errors: Tensor, distances: Tensor, m: int, direct_difference: float = 0.0) -> Cell:
+def describe_errors(errors: Tensor, distances: Tensor, m: int) -> Cell:
     """Return the errors of one size beside their bounds and their exact standard deviation.
 
     Args:
         errors: float64 ``[draws]``, of the means over m pairs.
         distances: float64 ``[pairs]``; the largest is the D_max of the bounds.
         m: Pairs of a draw.
-        direct_difference: Kept as it is.
     """
     total, d_max = len(distances), float(distances.max())
     hoeffding, serfling = bounds.hoeffding(d_max, m, DELTA), bounds.serfling(d_max, m, total, DELTA)
@@ -176,7 +167,7 @@ def describe_errors(errors: Tensor, distances: Tensor, m: int, direct_difference
     exact_sd = float(distances.std(correction=1)) * math.sqrt((1 - m / total) / m)
     beyond_hoeffding, beyond_serfling = (int((sizes >= radius).sum()) for radius in (hoeffding, serfling))
     radii, spread = (hoeffding, serfling), (middle, low, high, float(sizes[-1]), rms, exact_sd)
-    return Cell(m, *radii, *spread, beyond_hoeffding, beyond_serfling, direct_difference)
+    return Cell(m, *radii, *spread, beyond_hoeffding, beyond_serfling)
 
 
 def _quantile(ordered: NDArray[np.float64], level: float) -> tuple[float, float, float]:

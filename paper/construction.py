@@ -14,9 +14,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from graphsnd import graphs
 from graphsnd.behavior import Gaussian
@@ -29,10 +31,6 @@ from paper.shared.drawing import error_bars, make_log
 from paper.shared.pairloop import Answers, all_pairs, loop_mean
 from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import CPU, Conditions, Timing, take_turns
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SEED, ACTIONS, OBSERVATIONS = 0, 2, 4096
 LOOP_AGENTS, LOOP_PAIRS, WARM_CALLS = 20, 100, 3

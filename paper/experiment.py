@@ -102,5 +102,5 @@ class Experiment(Generic[D, N]):
     title: str
     run: Callable[[Scale, Cells], Outcome[D, N]]
     figure: Callable[[D], Figure]
-    data: type[D] | Any = Any
-    numbers: type[N] | Any = None
+    data: type[D]
+    numbers: type[N]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy import stats
 
 from graphsnd import graphs
@@ -23,10 +24,6 @@ from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.propositions import Propositions, backends, check_propositions, clusters
 from paper.shared.draws import many_bernoulli
 from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Checkpoint, Snapshot, at_checkpoints
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 AGENTS = 4
 CLUSTER = 10  # agents of each of the two clusters

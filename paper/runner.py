@@ -125,8 +125,7 @@ def _result(
     about |= {"seeds": [int(seed) for seed in outcome.seeds], "took_s": round(seconds, 1)}
     about["sources"] = {source: _origin_of(committed.parent / source) for source in outcome.sources}
     data = json.loads(json.dumps(encode(outcome.data)))  # the figure sees what a later reader of the file sees
-    named = outcome.numbers if isinstance(outcome.numbers, dict) else vars(outcome.numbers)
-    numbers = {name: number for name, number in named.items() if number is not None}
+    numbers = {name: number for name, number in vars(outcome.numbers).items() if number is not None}
     return Result(experiment.name, experiment.title, scale, about, tuple(outcome.sources), numbers, data)
 
 

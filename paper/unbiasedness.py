@@ -14,10 +14,12 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from graphsnd import graphs
@@ -31,16 +33,12 @@ from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.shared.draws import indicators, many_bernoulli
 from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Checkpoint, Snapshot, at_checkpoints
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 AGENTS = 8
 PROBABILITIES = (0.1, 0.25, 0.5, 0.75)
 DRAWS = {Scale.SMOKE: 200, Scale.LAPTOP: 2000, Scale.PAPER: 2000}
 LONG = {Scale.SMOKE: 4000, Scale.LAPTOP: 200_000, Scale.PAPER: 200_000}  # graphs of a test ten times as sharp
 DRAW_SEED = 11
-DIRECT = 8  # graphs of every cell whose estimate is also computed by the kernel, not from the matrix
+WEIGHTED = 8  # graphs of every cell that are also weighted by 1/p
 SMALL = 4  # agents whose graphs are all enumerated
 
 
@@ -65,7 +63,6 @@ class Cell(Estimates):
     """One probability at one checkpoint."""
 
     long: Estimates  # with a hundred times as many graphs
-    direct_difference: float  # between estimates from the matrix and by the kernel
     cancellation_error: float
 
 
@@ -84,7 +81,6 @@ class Data:
     """Both teams."""
 
     agents: int
-    pairs: int
     draws: int
     long: int
     teams: list[Team]
@@ -106,7 +102,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     draws, long = DRAWS[scale], LONG[scale]
     settings = {"draws": draws, "long": long, "probabilities": PROBABILITIES, "draw_seed": DRAW_SEED}
     teams = at_checkpoints(scale, cells, AGENTS, settings, lambda found: _measure_team(found, draws, long), Team)
-    data = Data(AGENTS, math.comb(AGENTS, 2), draws, long, teams)
+    data = Data(AGENTS, draws, long, teams)
     return Outcome(data, summarise(data), (TRAINING_SEED, ROLLOUT_SEED, DRAW_SEED))
 
 
@@ -118,12 +114,10 @@ def _measure_team(snapshot: Snapshot, draws: int, long: int) -> Team:
         generator = hashed(DRAW_SEED, snapshot.iteration, place)
         drawn = [graphs.bernoulli(AGENTS, p, seed=generator) for _ in range(draws)]
         chosen = indicators(drawn)
-        direct = torch.stack([horvitz_thompson(behavior, graph) for graph in drawn[:DIRECT]])
         cell = Cell(
             **vars(describe_estimates(exact, distances, chosen, p)),
             long=describe_estimates(exact, distances, many_bernoulli(AGENTS, p, long, generator), p),
-            direct_difference=float((estimate(chosen[:DIRECT], distances, p) - direct).abs().max()),
-            cancellation_error=max(cancellation_error(behavior, graph) for graph in drawn[:DIRECT]),
+            cancellation_error=max(cancellation_error(behavior, graph) for graph in drawn[:WEIGHTED]),
         )
         cells.append(cell)
     return Team(*snapshot.about, exact, distances.tolist(), enumerate_bias(behavior), cells)

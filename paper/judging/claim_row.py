@@ -6,7 +6,7 @@ import re
 from html import escape
 
 from paper.experiment import Scale
-from paper.judging.formatting import SIGNS, interval, machine, measured
+from paper.judging.formatting import SIGNS, describe_machine, format_interval, format_value
 from paper.judging.verdicts import Judged, Verdict
 
 POWER = re.compile(r"\b(\d+(?:\.\d+)?)e([+-]?)0*(\d+)\b")
@@ -14,18 +14,18 @@ RAISED = re.compile(r"\^(-?\d+|[a-z]\b)")
 INDEX = re.compile(r"\b([A-Z]|lambda|SND)_([0-9a-z])\b")
 
 
-def words_of(verdict: Verdict) -> str:
-    """The verdict as a class of the style sheet.
+def css_class(verdict: Verdict) -> str:
+    """Return the verdict as a class of the style sheet.
 
     Example:
-        >>> words_of(Verdict.IN_DIRECTION)
+        >>> css_class(Verdict.IN_DIRECTION)
         'confirmed-in-direction'
     """
     return verdict.value.replace(" ", "-")
 
 
 def claim_row(one: Judged, *, drawn: bool) -> str:
-    """A row of the table, which a narrow screen shows as a card.
+    """Return a row of the table, which a narrow screen shows as a card.
 
     Args:
         one: The claim.
@@ -33,20 +33,20 @@ def claim_row(one: Judged, *, drawn: bool) -> str:
     """
     claim, verdict = one.claim, one.verdict
     return (
-        f'<tr id="{claim.id}" class="{words_of(verdict)}"><th scope="row"><p class="says">{typeset(claim.says)}</p>'
+        f'<tr id="{claim.id}" class="{css_class(verdict)}"><th scope="row"><p class="says">{typeset(claim.says)}</p>'
         f'<p class="place">{escape(claim.place)} · <a href="#{claim.id}">{claim.id}</a></p>'
         f'<p class="told">{typeset(_told(one))}</p>'
         f'<div class="foot">{_where(one, drawn=drawn)}{_how(one)}</div></th>'
         f'<td data-label="Paper" class="paper"><div>{typeset(claim.paper)}</div></td>'
         f'<td data-label="Measured" class="measured"><div>{_measured(one)}'
         f'<span class="kind how">{typeset(claim.measured)}</span></div></td>'
-        f'<td data-label="Verdict" class="verdict"><div><span class="badge {words_of(verdict)}">'
+        f'<td data-label="Verdict" class="verdict"><div><span class="badge {css_class(verdict)}">'
         f"<i>{SIGNS[verdict]}</i>{verdict.value}</span>{_decided(one)}</div></td></tr>\n"
     )
 
 
 def _told(one: Judged) -> str:
-    """What was found, which is about the paper's scale; elsewhere what the comparison means."""
+    """Return the finding, which is about the paper's scale; elsewhere what the comparison means."""
     return one.claim.finding or one.claim.note if one.scale in (None, Scale.PAPER) else one.claim.note
 
 
@@ -61,21 +61,21 @@ def typeset(text: str) -> str:
     return INDEX.sub(_index, text)
 
 
-def _power(found: re.Match[str]) -> str:
-    digits, minus, power = found.groups()
+def _power(match: re.Match[str]) -> str:
+    digits, minus, power = match.groups()
     start = "" if digits == "1" else f"{digits}&nbsp;&times;&nbsp;"
     return f"{start}10<sup>{'&minus;' * (minus == '-')}{power}</sup>"
 
 
-def _index(found: re.Match[str]) -> str:
-    return f"{found[1].replace('lambda', 'λ')}<sub>{found[2]}</sub>"
+def _index(match: re.Match[str]) -> str:
+    return f"{match[1].replace('lambda', 'λ')}<sub>{match[2]}</sub>"
 
 
 def _measured(one: Judged) -> str:
     if one.number is None:
         return '<span class="none">&ndash;</span>'
-    ends, kind = interval(one.number).replace(" ", "\u00a0"), one.number.kind
-    parts = [f'<span class="number">{typeset(measured(one.number))}</span>']
+    ends, kind = format_interval(one.number).replace(" ", "\u00a0"), one.number.kind
+    parts = [f'<span class="number">{typeset(format_value(one.number))}</span>']
     if ends:
         parts.append(f'<span class="ends">{typeset(ends)}</span>')
     if kind:
@@ -87,7 +87,7 @@ def _decided(one: Judged) -> str:
     """The rule behind the verdict."""
     claim = one.claim
     rule = claim.correction if one.verdict is Verdict.CORRECTED else claim.rule
-    text = f"{'mended' if one.verdict is Verdict.CORRECTED else 'rule'}: {rule}"
+    text = f"{'corrected' if one.verdict is Verdict.CORRECTED else 'rule'}: {rule}"
     if one.verdict is Verdict.IN_DIRECTION:
         text += f"; weaker: {claim.direction}"
     return f'<span class="kind">{typeset(text)}</span>'
@@ -96,7 +96,7 @@ def _decided(one: Judged) -> str:
 def _where(one: Judged, *, drawn: bool) -> str:
     if one.result is None:
         return ""
-    parts = [f"{one.result.scale.value} scale", escape(machine(one.result))]
+    parts = [f"{one.result.scale.value} scale", escape(describe_machine(one.result))]
     if drawn:
         parts.append(f'<a href="#figure-{one.claim.experiment}-{one.result.scale.value}">figure</a>')
     return f"<span>{' · '.join(parts)}</span>"

@@ -105,7 +105,7 @@ def _claim(entry: Any, at: int) -> Claim:
 
 def _check_number(texts: dict[str, str]) -> None:
     numbers = find(texts["experiment"]).numbers
-    known = [field.name for field in fields(numbers)] if numbers else [texts["number"]]
+    known = [field.name for field in fields(numbers)]
     if texts["number"] not in known:
         expected = f"to be a field of {numbers.__module__}.{numbers.__name__}: {', '.join(known)}"
         raise InputError(f"{texts['id']}.number", expected, repr(texts["number"]))

@@ -1,4 +1,4 @@
-"""Numbers, machines and verdicts in a few words, the same for the terminal and for the page."""
+"""Numbers, machines and durations as text, the same for the terminal and for the page."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SIGNS = {
 }
 
 
-def figure(value: float) -> str:
-    """Four significant digits, whole numbers in full.
+def format_number(value: float) -> str:
+    """Return four significant digits, whole numbers in full.
 
     Example:
-        >>> [figure(v) for v in (0.0, 1.00412, 24000.0, 2.22e-16, 0.0004567, 123456.7, 3.5e9)]
+        >>> [format_number(v) for v in (0.0, 1.00412, 24000.0, 2.22e-16, 0.0004567, 123456.7, 3.5e9)]
         ['0', '1.004', '24,000', '2.22e-16', '0.0004567', '123,457', '3.5e+09']
     """
     size = abs(value)
@@ -32,42 +32,42 @@ def figure(value: float) -> str:
     return f"{value:.4g}"
 
 
-def measured(number: Number) -> str:
-    """The value with its unit.
+def format_value(number: Number) -> str:
+    """Return the value with its unit.
 
     Example:
-        >>> measured(Number(9.4127, unit="x")), measured(Number(3.0, unit="%")), measured(Number(0.2, unit="s"))
-        ('9.413x', '3%', '0.2 s')
+        >>> [format_value(Number(0.2, unit=unit)) for unit in ("x", "%", "s")]
+        ['0.2x', '0.2%', '0.2 s']
     """
     unit = number.unit if number.unit in ("%", "x", "") else f" {number.unit}"
-    return figure(number.value) + unit
+    return format_number(number.value) + unit
 
 
-def interval(number: Number) -> str:
-    """Both ends, or nothing.
+def format_interval(number: Number) -> str:
+    """Return both ends, or nothing.
 
     Example:
-        >>> interval(Number(9.4, 9.21, 9.6)), interval(Number(9.4)), interval(Number(1.0, high=2.0))
-        ('[9.21, 9.6]', '', '[, 2]')
+        >>> [format_interval(number) for number in (Number(9.4, 9.21, 9.6), Number(9.4), Number(1.0, high=2.0))]
+        ['[9.21, 9.6]', '', '[, 2]']
     """
     if number.low is None and number.high is None:
         return ""
-    low, high = ("" if end is None else figure(end) for end in (number.low, number.high))
+    low, high = ("" if end is None else format_number(end) for end in (number.low, number.high))
     return f"[{low}, {high}]"
 
 
-def machine(result: Result) -> str:
-    """Where a result was measured, and where the logs come from that it was computed from.
+def describe_machine(result: Result) -> str:
+    """Return where a result was measured, and where the logs come from that it was computed from.
 
     Example:
         >>> from paper.experiment import Scale
         >>> ours = {"hardware": {"cpu": "Intel(R) Xeon(R) Processor @ 2.60GHz", "gpu": None, "cores": 2}}
         >>> logs = {"results/control/n50": {"hardware": {"cpu": "Xeon", "gpu": "NVIDIA H200", "cores": 16}}}
-        >>> machine(Result("mpe", "MPE", Scale.PAPER, {**ours, "sources": logs}, (), {}, {}))
+        >>> describe_machine(Result("mpe", "MPE", Scale.PAPER, {**ours, "sources": logs}, (), {}, {}))
         'Intel Xeon, 2 cores; logs from NVIDIA H200'
     """
     here = _machine(result.provenance.get("hardware"))
-    logs = [_machine(found["hardware"]) for found in result.provenance.get("sources", {}).values() if found]
+    logs = [_machine(about["hardware"]) for about in result.provenance.get("sources", {}).values() if about]
     logs = [name.partition(",")[0] if "," in name and "core" in name else name for name in dict.fromkeys(logs)]
     return "; logs from ".join([here, " and ".join(logs)] if logs else [here])
 
@@ -82,11 +82,11 @@ def _machine(hardware: dict[str, Any] | None) -> str:
     return " ".join(cpu.split()) + (f", {cores} core{'s' * (cores != 1)}" if cores else "")
 
 
-def took(seconds: float) -> str:
-    """A duration for people.
+def format_duration(seconds: float) -> str:
+    """Return a duration for people.
 
     Example:
-        >>> [took(s) for s in (0.42, 41.2, 754, 9000)]
+        >>> [format_duration(s) for s in (0.42, 41.2, 754, 9000)]
         ['0.4 s', '41 s', '13 min', '2.5 h']
     """
     if seconds < 10:

@@ -12,8 +12,8 @@ from pathlib import Path
 from graphsnd.plots.provenance import footer_lines
 from graphsnd.plots.style import DPI
 from paper.experiment import Scale
-from paper.judging.claim_row import claim_row, typeset, words_of
-from paper.judging.formatting import SIGNS, machine, took
+from paper.judging.claim_row import claim_row, css_class, typeset
+from paper.judging.formatting import SIGNS, describe_machine, format_duration
 from paper.judging.verdicts import Judged, Verdict, counts
 from paper.store import Result, read_results, result_path
 
@@ -21,14 +21,14 @@ TITLE = "Paper against measurement"
 MEANS = {
     Verdict.CONFIRMED: "the rule is met",
     Verdict.IN_DIRECTION: "a weaker rule is met",
-    Verdict.CORRECTED: "the statement had to be mended",
+    Verdict.CORRECTED: "the statement had to be corrected",
     Verdict.NOT_CONFIRMED: "no rule is met",
     Verdict.NOT_MEASURED: "no run that can decide",
 }
 
 
 def verdicts_page(judged: Sequence[Judged], folder: Path, *, command: str, scale: Scale | None = None) -> str:
-    """The page as a string.
+    """Return the page as a string.
 
     Claims are grouped by experiment, in the order in which these first appear. The filter is a group of radio buttons
     and a style sheet, so it needs no script.
@@ -37,18 +37,18 @@ def verdicts_page(judged: Sequence[Judged], folder: Path, *, command: str, scale
         judged: Claims with their verdicts.
         folder: Of the results, where the figures are.
         command: What made the page, for the footer.
-        scale: The only scale that was looked at; None when the largest that was run decided.
+        scale: The only scale that counts; None when the largest that was run decided.
     """
     names = dict.fromkeys(one.claim.experiment for one in judged)
     groups = {name: [one for one in judged if one.claim.experiment == name] for name in names}
     results = {name: _results(name, group, folder, scale) for name, group in groups.items()}
-    titles = {name: found[0].title if found else name.capitalize() for name, found in results.items()}
+    titles = {name: mine[0].title if mine else name.capitalize() for name, mine in results.items()}
     parts = [
         f"<header><h1>{TITLE}</h1>{_lead(judged, scale)}</header>",
         _filter(judged),
         _glance(groups, titles),
         *(_experiment(titles[name], group, results[name], folder) for name, group in groups.items()),
-        _runs([result for found in results.values() for result in found]),
+        _runs([result for mine in results.values() for result in mine]),
     ]
     footer = "".join(f"<li>{escape(item)}</li>" for item in footer_lines(command))
     sheets = (resources.files(package).joinpath("page.css") for package in ("graphsnd.plots", "paper.judging"))
@@ -67,8 +67,8 @@ def verdicts_page(judged: Sequence[Judged], folder: Path, *, command: str, scale
 def _results(name: str, group: Sequence[Judged], folder: Path, scale: Scale | None) -> list[Result]:
     """The results that decided claims; where none did, the largest there is, for its figure."""
     used = {one.result.scale: one.result for one in group if one.result}
-    found = [result for at, result in read_results(folder, name).items() if scale in (None, at)]
-    return list(used.values()) or found[-1:]
+    there = [result for at, result in read_results(folder, name).items() if scale in (None, at)]
+    return list(used.values()) or there[-1:]
 
 
 def _lead(judged: Sequence[Judged], scale: Scale | None) -> str:
@@ -76,7 +76,7 @@ def _lead(judged: Sequence[Judged], scale: Scale | None) -> str:
         "The largest scale that was run decides" if scale is None else f"Everything here was run at {scale.value} scale"
     )
     return (
-        f'<p class="lead">{len(judged)} claims of the Graph-SND paper, each held against runs of this project\'s own '
+        f'<p class="lead">{len(judged)} claims of the Graph-SND paper, each compared with runs of this project\'s own '
         f"code. The rules were written down before these experiments were run; claims.yaml says what was known by "
         f"then. {at}.</p>"
     )
@@ -84,11 +84,11 @@ def _lead(judged: Sequence[Judged], scale: Scale | None) -> str:
 
 def _filter(judged: Sequence[Judged]) -> str:
     """Radio buttons in front of everything they hide, and a card for each that shows its count."""
-    found = counts(judged)
+    decided = counts(judged)
     choices = [("all", "", "All claims", len(judged), "show every one")]
     choices += [
-        (words_of(verdict), SIGNS[verdict], verdict.value.capitalize(), count, MEANS[verdict])
-        for verdict, count in found.items()
+        (css_class(verdict), SIGNS[verdict], verdict.value.capitalize(), count, MEANS[verdict])
+        for verdict, count in decided.items()
     ]
     inputs = "".join(
         f'<input type="radio" name="show" id="show-{key}" class="show"{" checked" * (key == "all")}>'
@@ -100,8 +100,8 @@ def _filter(judged: Sequence[Judged]) -> str:
         for key, sign, name, count, note in choices
     )
     bar = "".join(
-        f'<span class="{words_of(verdict)}" style="flex-grow:{count}" title="{count} {verdict.value}"></span>'
-        for verdict, count in found.items()
+        f'<span class="{css_class(verdict)}" style="flex-grow:{count}" title="{count} {verdict.value}"></span>'
+        for verdict, count in decided.items()
         if count
     )
     return f'{inputs}\n<div class="bar" aria-hidden="true">{bar}</div>\n<div class="cards choice">{cards}</div>'
@@ -109,7 +109,7 @@ def _filter(judged: Sequence[Judged]) -> str:
 
 def _hiding(verdict: Verdict) -> str:
     """What the radio button of a verdict does to the page."""
-    key = words_of(verdict)
+    key = css_class(verdict)
     chosen = f"#show-{key}:checked ~"
     return (
         f"{chosen} .experiment:not(.has-{key}), {chosen} .experiment tbody tr:not(.{key}) {{ display: none; }}\n"
@@ -122,7 +122,7 @@ def _glance(groups: dict[str, list[Judged]], titles: dict[str, str]) -> str:
     rows = []
     for name, group in groups.items():
         chips = "".join(
-            f'<a class="chip {words_of(one.verdict)}" href="#{one.claim.id}" '
+            f'<a class="chip {css_class(one.verdict)}" href="#{one.claim.id}" '
             f'title="{escape(one.claim.id)}: {one.verdict.value}" '
             f'aria-label="{escape(one.claim.id)}: {one.verdict.value}">{SIGNS[one.verdict]}</a>'
             for one in group
@@ -135,7 +135,7 @@ def _experiment(title: str, group: Sequence[Judged], results: Sequence[Result], 
     name = group[0].claim.experiment
     figures = {result.scale: _figure(result, folder) for result in results}
     rows = "".join(claim_row(one, drawn=bool(one.scale and figures.get(one.scale))) for one in group)
-    has = " ".join(f"has-{words_of(verdict)}" for verdict in dict.fromkeys(one.verdict for one in group))
+    has = " ".join(f"has-{css_class(verdict)}" for verdict in dict.fromkeys(one.verdict for one in group))
     commands = "".join(f"<code>{escape(result.provenance['command'])}</code>" for result in results)
     repeat = f'<p class="repeat">{commands}</p>\n' if commands else ""
     head = "".join(f'<th scope="col">{word}</th>' for word in ("Claim", "Paper", "Measured", "Verdict"))
@@ -159,7 +159,7 @@ def _figure(result: Result, folder: Path) -> str:
         f'<figure id="figure-{result.experiment}-{result.scale.value}"><div class="scroll" tabindex="0">'
         f'<img src="data:image/png;base64,{base64.b64encode(content).decode("ascii")}" alt="Figure: {words}" '
         f'width="{width}" height="{height}" style="--drawn:{width}px"></div>'
-        f"<figcaption>{typeset(result.title)}, {result.scale.value} scale. {escape(machine(result))}.{hint}"
+        f"<figcaption>{typeset(result.title)}, {result.scale.value} scale. {escape(describe_machine(result))}.{hint}"
         "</figcaption></figure>\n"
     )
 
@@ -171,7 +171,8 @@ def _runs(results: Sequence[Result]) -> str:
     for result in results:
         about = result.provenance
         commit = (about["commit"] or "unknown")[:7] + (" + changes" if about["dirty"] else "")
-        cells = (result.scale.value, machine(result), commit, about["date"][:10], took(about["took_s"]))
+        date, duration = about["date"][:10], format_duration(about["took_s"])
+        cells = (result.scale.value, describe_machine(result), commit, date, duration)
         shown = "".join(
             f'<td data-label="{name}">{escape(cell)}</td>' for name, cell in zip(columns[1:], cells, strict=True)
         )

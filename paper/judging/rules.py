@@ -87,15 +87,15 @@ class Rule:
         """
         if not isinstance(entry, dict) or not entry:
             raise InputError(name, "to map a test to its limit", repr(entry), "For example: {at_most: 0.01}")
-        found = []
+        conditions = []
         for test, limit in entry.items():
             if test != "interval":
-                found.append(_condition(name, False, test, limit))
+                conditions.append(_condition(name, False, test, limit))
                 continue
             if not isinstance(limit, dict) or not limit:
                 raise InputError(f"{name}.interval", f"to hold one of {', '.join(INTERVAL)}", repr(limit))
-            found += [_condition(f"{name}.interval", True, inner, ends) for inner, ends in limit.items()]
-        return cls(tuple(found))
+            conditions += [_condition(f"{name}.interval", True, inner, ends) for inner, ends in limit.items()]
+        return cls(tuple(conditions))
 
     def holds(self, number: Number) -> bool:
         """Whether all conditions hold."""

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from graphsnd.plots.tables import table
 from paper.experiment import Scale
-from paper.judging.formatting import SIGNS, interval, measured, took
+from paper.judging.formatting import SIGNS, format_duration, format_interval, format_value
 from paper.judging.verdicts import Judged, Verdict, counts
 from paper.store import Result
 
@@ -49,7 +49,7 @@ def list_table(titles: Mapping[str, str], results: Mapping[str, Mapping[Scale, R
     """Return a row for each experiment: its title, and how long it took at each scale."""
     rows = []
     for name, title in titles.items():
-        times = {scale: took(result.provenance["took_s"]) for scale, result in results[name].items()}
+        times = {scale: format_duration(result.provenance["took_s"]) for scale, result in results[name].items()}
         rows.append((name, title, *(times.get(scale, "-") for scale in Scale)))
     return table(("experiment", "", *(scale.value for scale in Scale)), rows, align="<<>")
 
@@ -69,6 +69,6 @@ def summary(judged: Sequence[Judged]) -> Text:
 def _measured(one: Judged, *, wide: bool) -> Text:
     if one.number is None:
         return Text("-", style="dim")
-    value, ends = measured(one.number), interval(one.number)
+    value, ends = format_value(one.number), format_interval(one.number)
     between = " " if len(value) + len(ends) < (24 if wide else 17) else "\n"  # the two ends stay together
     return Text(value, style="bold") + (Text(between + ends, style="not bold dim") if ends else Text(""))

@@ -1,4 +1,4 @@
-"""Claims against results: a verdict for each."""
+"""Claims compared with results: a verdict for each."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Judged:
 
 
 def judge(claim: Claim, results: Mapping[Scale, Result]) -> Judged:
-    """Hold one claim against the results of its experiment.
+    """Compare one claim with the results of its experiment.
 
     The largest scale at which the rule may be applied and the number was measured decides. A correction is asked
     first, because where a statement is about the wrong thing it does not matter that its number is met.
@@ -59,28 +59,29 @@ def judge(claim: Claim, results: Mapping[Scale, Result]) -> Judged:
 
 
 def judge_all(claims: Iterable[Claim], folder: Path, *, scales: Sequence[Scale] = tuple(Scale)) -> list[Judged]:
-    """Hold claims against a folder of results.
+    """Compare claims with a folder of results.
 
     Args:
         claims: See :func:`~paper.judging.claims.load_claims`.
         folder: Of results.
-        scales: That are looked at; all of them unless told, and then the largest that was run decides.
+        scales: That count; by default all of them, and the largest that was run decides.
     """
     claims = list(claims)
-    found = {name: read_results(folder, name) for name in dict.fromkeys(claim.experiment for claim in claims)}
-    seen = {name: {s: result for s, result in results.items() if s in scales} for name, results in found.items()}
-    return [judge(claim, seen[claim.experiment]) for claim in claims]
+    results: dict[str, dict[Scale, Result]] = {}
+    for name in {claim.experiment for claim in claims}:
+        results[name] = {scale: one for scale, one in read_results(folder, name).items() if scale in scales}
+    return [judge(claim, results[claim.experiment]) for claim in claims]
 
 
 def counts(judged: Iterable[Judged]) -> dict[Verdict, int]:
-    """How many claims have each verdict.
+    """Count the claims with each verdict.
 
     Example:
         >>> counts([])[Verdict.CONFIRMED]
         0
     """
-    found = [one.verdict for one in judged]
-    return {verdict: found.count(verdict) for verdict in Verdict}
+    verdicts = [one.verdict for one in judged]
+    return {verdict: verdicts.count(verdict) for verdict in Verdict}
 
 
 def _verdict(claim: Claim, number: Number) -> Verdict:

@@ -13,22 +13,22 @@ def test_a_cell_is_made_once_and_again_with_other_settings(tmp_path: Path) -> No
     begun: list[str] = []
     cells = Cells(tmp_path / "new", step=begun.append)
     for settings, value in (({"n": (4,)}, 1), ({"n": [4]}, 2), ({"n": [5]}, 3), ({"n": [4]}, 4)):
-        found = cells.get("n=4,p=0.1", settings, lambda value=value: {"value": value})
+        found = cells.get("n=4,p=0.1", settings, lambda value=value: {"value": value}, dict)
         assert found["value"] == {1: 1, 2: 1, 3: 3, 4: 4}[value]
     assert begun == ["n=4,p=0.1"] * 3
 
 
 def test_new_and_stored_values_are_alike(tmp_path: Path) -> None:
     make = lambda: {1: (0.1, None)}  # noqa: E731
-    first, second = (Cells(tmp_path).get("a", {}, make) for _ in range(2))
+    first, second = (Cells(tmp_path).get("a", {}, make, dict) for _ in range(2))
     assert first == second == {"1": [0.1, None]}
 
 
 def test_a_cell_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
-        Cells(tmp_path).get("a", {}, lambda: 1 / 0)
+        Cells(tmp_path).get("a", {}, lambda: 1 / 0, int)
     with pytest.raises(TypeError):
-        Cells(tmp_path).get("b", {}, lambda: object())
+        Cells(tmp_path).get("b", {}, lambda: object(), int)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -38,17 +38,17 @@ def test_folders_and_names(tmp_path: Path) -> None:
     assert cells.results == tmp_path / "results"
     for name in ("../up", "a b", "", "a/b"):
         with pytest.raises(InputError, match="`name`"):
-            cells.get(name, {}, lambda: 1)
-    cells.get("x", {"a": 1}, lambda: 2)
+            cells.get(name, {}, lambda: 1, int)
+    cells.get("x", {"a": 1}, lambda: 2, int)
     found = json.loads((tmp_path / "x.json").read_text())
     assert (found["settings"], found["value"]) == ({"a": 1}, 2)
 
 
 def test_cells_say_which_code_made_them(tmp_path: Path) -> None:
     first = Cells(tmp_path)
-    first.get("a", {}, lambda: 1)
+    first.get("a", {}, lambda: 1, int)
     assert len(first.commits) == 1
     (tmp_path / "b.json").write_text('{"settings": {}, "value": 2}')  # from before cells said so
     again = Cells(tmp_path)
-    assert (again.get("a", {}, lambda: 3), again.get("b", {}, lambda: 4)) == (1, 2)
+    assert (again.get("a", {}, lambda: 3, int), again.get("b", {}, lambda: 4, int)) == (1, 2)
     assert again.commits == first.commits | {"unknown"}

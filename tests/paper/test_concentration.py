@@ -132,7 +132,6 @@ def test_the_smoke_run_holds_together(outcome: Outcome[Data, Numbers]) -> None:
     for team in outcome.data.teams:
         assert team.snd == pytest.approx(np.mean(team.distances))
         for cell in team.cells:
-            assert cell.direct_difference < 1e-14
             assert cell.rms == pytest.approx(cell.exact_sd, rel=0.25)
 
 

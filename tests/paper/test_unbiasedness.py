@@ -16,7 +16,7 @@ from paper.cells import Cells
 from paper.experiment import Outcome, Scale
 from paper.propositions import random_team
 from paper.rows import decode, encode
-from paper.shared.draws import indicators, many_bernoulli
+from paper.shared.draws import indicators
 from paper.unbiasedness import (
     EXPERIMENT,
     PROBABILITIES,
@@ -46,17 +46,6 @@ def test_estimates_of_many_graphs_are_those_of_the_metric() -> None:
     distances = gs.edge_distances(team, gs.graphs.complete(5))
     values = estimate(indicators(drawn), distances, 0.3)
     assert values.tolist() == pytest.approx([float(gs.horvitz_thompson(team, graph)) for graph in drawn], abs=1e-14)
-
-
-@pytest.mark.parametrize("p", PROBABILITIES)
-def test_many_graphs_at_once_are_bernoulli(p: float) -> None:
-    chosen = many_bernoulli(5, p, 20_000, generator(6)).numpy()
-    assert set(np.unique(chosen)) == {0.0, 1.0}
-    assert stats.chisquare(chosen.sum(0), axis=None).pvalue > 1e-4  # no pair is preferred
-    edges = np.bincount(chosen.sum(1).astype(int), minlength=11)
-    expected = 20_000 * stats.binom.pmf(range(11), 10, p)
-    often = expected > 5
-    assert ((edges - expected)[often] ** 2 / expected[often]).sum() < stats.chi2.ppf(0.9999, often.sum())
 
 
 def test_a_cell_against_a_loop() -> None:
@@ -92,7 +81,6 @@ def joint_p(cells: list[Estimates]) -> float:
 def test_the_smoke_run_holds_together(outcome: Outcome[Data, Numbers]) -> None:
     numbers, teams = outcome.numbers, outcome.data.teams
     cells = [cell for team in teams for cell in team.cells]
-    assert max(cell.direct_difference for cell in cells) < 1e-14
     assert numbers.enumerated_bias.value < 1e-12
     assert numbers.cancellation_error.value < 1e-12
     assert min(joint_p([*cells]), joint_p([cell.long for cell in cells])) > 1e-4
