@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphsnd import bounds, graphs
-from graphsnd.graphs import Graph, pairs
+from graphsnd import bounds
+from graphsnd.designs import Bernoulli, GraphDesign, Regular
+from graphsnd.graphs import pairs
 from graphsnd.training.streams import hashed
 from paper.shared.draws import indicators
 from paper.shared.expected import bernoulli_error, regular_error
@@ -25,36 +26,9 @@ D_MAX = 1.0  # of total variation
 DRAW_SEED = 55
 
 
-@dataclass(frozen=True)
-class Bernoulli:
-    """Every pair with a probability."""
-
-    p: float
-
-    def draw(self, n: int, generator: torch.Generator) -> Graph:
-        """Draw one graph."""
-        return graphs.bernoulli(n, self.p, seed=generator)
-
-    def __str__(self) -> str:
-        return f"bernoulli:{self.p:g}"
-
-
-@dataclass(frozen=True)
-class Regular:
-    """Every agent with a degree. The paper calls a random graph of degree 2 an expander; it is a union of rings."""
-
-    degree: int
-
-    def draw(self, n: int, generator: torch.Generator) -> Graph:
-        """Draw one graph."""
-        return graphs.random_regular(n, self.degree, seed=generator)
-
-    def __str__(self) -> str:
-        return f"regular:{self.degree}"
-
-
+# The paper calls a random graph of degree 2 an expander; it is a union of rings.
 TENTH, QUARTER, RINGS = Bernoulli(0.1), Bernoulli(0.25), Regular(2)
-DESIGNS: tuple[Bernoulli | Regular, ...] = (TENTH, QUARTER, RINGS)
+DESIGNS: tuple[GraphDesign, ...] = (TENTH, QUARTER, RINGS)
 
 
 @dataclass(frozen=True)
@@ -92,7 +66,7 @@ class PanelRow:
     radius: float  # Hoeffding's, with the largest distance and the mean number of edges
 
 
-def draw_pairs(design: Bernoulli | Regular, n: int, draws: int, seed: int) -> Tensor:
+def draw_pairs(design: GraphDesign, n: int, draws: int, seed: int) -> Tensor:
     """Return the pairs of many graphs: float64 ``[draws, pairs]`` of 0 and 1, pairs in lexicographic order.
 
     The same graphs for every team of a seed, so that teams are compared on the same draws.
@@ -117,7 +91,7 @@ def measure_seed(teams: Sequence[TeamRow], seed: int, draws: int) -> list[PanelR
     return rows
 
 
-def measure_design(design: Bernoulli | Regular, chosen: Tensor, disconnected: float, team: TeamRow) -> PanelRow:
+def measure_design(design: GraphDesign, chosen: Tensor, disconnected: float, team: TeamRow) -> PanelRow:
     """Compare the estimates of many graphs with the SND of one team.
 
     Args:
@@ -149,11 +123,11 @@ def measure_design(design: Bernoulli | Regular, chosen: Tensor, disconnected: fl
     )
 
 
-def exact_error(design: Bernoulli | Regular, distances: Tensor) -> float:
+def exact_error(design: GraphDesign, distances: Tensor) -> float:
     """Return the exact standard deviation of a design's mean, given an edge, from the distances ``[n, n]``."""
     if isinstance(design, Bernoulli):
         return bernoulli_error(distances, design.p)
-    return regular_error(distances, design.degree)
+    return regular_error(distances, RINGS.degree)
 
 
 def disconnected_share(chosen: Tensor) -> float:
