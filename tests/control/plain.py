@@ -15,13 +15,13 @@ Values = NDArray[np.floating]  # [O, n, F]
 
 def raw(values: Values, pairs: Pairs) -> float:
     """Mean over pairs and observations of |b_i(o) - b_j(o)|, values ``[O, n, F]``."""
-    found = []
+    distances = []
     for i, j in pairs:
         for point in values:
-            found.append(
+            distances.append(
                 math.sqrt(math.fsum((float(a) - float(b)) ** 2 for a, b in zip(point[i], point[j], strict=True)))
             )
-    return math.fsum(found) / len(found)
+    return math.fsum(distances) / len(distances)
 
 
 def run(
@@ -33,10 +33,10 @@ def run(
     desired: bool,
 ) -> list[tuple[float, float]]:
     """(scale, estimate) after every step; an empty draw takes all pairs."""
-    found, held = [], math.nan
+    rows, estimate = [], math.nan
     for values, pairs in zip(batches, draws, strict=True):
         measured = raw(values, pairs or list(combinations(range(values.shape[1]), 2)))
         first = target if desired else measured
-        held = first if math.isnan(held) else (1 - tau) * held + tau * measured
-        found.append((target / held, held))
-    return found
+        estimate = first if math.isnan(estimate) else (1 - tau) * estimate + tau * measured
+        rows.append((target / estimate, estimate))
+    return rows

@@ -14,8 +14,8 @@ from graphsnd.designs import Bernoulli
 def test_the_two_that_control_nothing(controller: Controller, scale: float) -> None:
     state = controller.initial((2,))
     assert controller.scale(state).tolist() == [scale, scale]
-    found, state, status = controller.step(torch.tensor([0.3, 0.0]), state)
-    assert found.tolist() == [scale, scale]
+    scales, state, status = controller.step(torch.tensor([0.3, 0.0]), state)
+    assert scales.tolist() == [scale, scale]
     assert state.estimate.tolist() == pytest.approx([0.3, 0.0])
     assert status.zero.tolist() == [False, True]
     assert "no target" in status.describe()

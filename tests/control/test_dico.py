@@ -38,10 +38,10 @@ def test_scale_and_estimate_are_those_of_the_plain_controller(p: float | None, b
     dico = DiCo(TARGET, bootstrap=bootstrap, design=design)
     state, generator, empty = dico.initial(), torch.Generator().manual_seed(11), 0
     for values, (scale, held) in zip(batches, expected, strict=True):
-        found, state, status = dico.step(values, state, generator=generator)
-        assert float(found) == pytest.approx(scale, rel=1e-6)
+        applied, state, status = dico.step(values, state, generator=generator)
+        assert float(applied) == pytest.approx(scale, rel=1e-6)
         assert float(state.estimate) == pytest.approx(held, rel=1e-6)
-        assert float(dico.scale(state)) == float(found)
+        assert float(dico.scale(state)) == float(applied)
         empty += int(status.empty)
     assert empty == sum(not draw for draw in draws)
     assert int(state.steps) == STEPS
@@ -66,8 +66,8 @@ def test_scaled_policies_have_the_target_diversity(generator: torch.Generator) -
 @pytest.mark.parametrize(("measured", "scale"), [(1e-6, 5.0), (1e6, 0.2)])
 def test_saturation_is_bounded_and_said(measured: float, scale: float) -> None:
     dico = DiCo(0.1, bounds=(0.2, 5.0))
-    found, _, status = dico.step(torch.tensor(measured), dico.initial())
-    assert float(found) == scale
+    applied, _, status = dico.step(torch.tensor(measured), dico.initial())
+    assert float(applied) == scale
     assert bool(status.saturated)
     assert "saturated" in status.describe()
     inside = dico.step(torch.tensor(0.1), dico.initial())[2]

@@ -21,19 +21,19 @@ def values(generator: torch.Generator) -> torch.Tensor:
 
 
 def test_complete_is_snd(values: torch.Tensor) -> None:
-    found = measure_points(Complete(), values)
-    assert float(found.value) == pytest.approx(plain.raw(values.numpy(), combinations(range(6), 2)), rel=1e-6)
-    assert float(found.value) == pytest.approx(float(gs.snd(gs.Deterministic(values))), rel=1e-6)
-    assert (int(found.pairs), bool(found.empty)) == (15, False)
+    measured = measure_points(Complete(), values)
+    assert float(measured.value) == pytest.approx(plain.raw(values.numpy(), combinations(range(6), 2)), rel=1e-6)
+    assert float(measured.value) == pytest.approx(float(gs.snd(gs.Deterministic(values))), rel=1e-6)
+    assert (int(measured.pairs), bool(measured.empty)) == (15, False)
 
 
 @pytest.mark.parametrize("text", ["bernoulli:0.4", "uniform:4", "regular:3", "matching", "ring:2", "agents:3"])
 def test_sampled_estimates_are_unbiased(text: str, values: torch.Tensor) -> None:
     design, generator = parse(text), torch.Generator().manual_seed(3)
-    found = np.asarray([float(measure_points(design, values, generator).value) for _ in range(600)])
+    measured = np.asarray([float(measure_points(design, values, generator).value) for _ in range(600)])
     exact = float(measure_points(Complete(), values).value)
-    assert abs(found.mean() - exact) < 4 * found.std() / np.sqrt(len(found))
-    assert found.std() > 0
+    assert abs(measured.mean() - exact) < 4 * measured.std() / np.sqrt(len(measured))
+    assert measured.std() > 0
 
 
 @pytest.mark.parametrize("text", ["complete", "bernoulli:0.4", "regular:3", "matching", "agents:3"])
@@ -48,9 +48,9 @@ def test_stacked_runs_are_measured_as_alone(text: str, values: torch.Tensor) -> 
 
 def test_an_empty_draw_measures_everything(values: torch.Tensor) -> None:
     never = Bernoulli(1e-12)
-    found = measure_points(never, values, torch.Generator().manual_seed(0))
-    assert (bool(found.empty), int(found.pairs)) == (True, 15)
-    assert float(found.value) == float(measure_points(Complete(), values).value)
+    measured = measure_points(never, values, torch.Generator().manual_seed(0))
+    assert (bool(measured.empty), int(measured.pairs)) == (True, 15)
+    assert float(measured.value) == float(measure_points(Complete(), values).value)
 
 
 def test_subsets_ask_only_the_agents_they_need(values: torch.Tensor) -> None:
@@ -60,27 +60,27 @@ def test_subsets_ask_only_the_agents_they_need(values: torch.Tensor) -> None:
     hidden = torch.full_like(values, torch.nan)
     rows = torch.arange(30).unsqueeze(1)
     hidden[rows, selection.agents] = values[rows, selection.agents]
-    found = measure_points(Agents(2), hidden, torch.Generator().manual_seed(0))
+    measured = measure_points(Agents(2), hidden, torch.Generator().manual_seed(0))
     apart = values[rows, selection.agents].double()
-    assert float(found.value) == pytest.approx(float((apart[:, 0] - apart[:, 1]).norm(dim=1).mean()), rel=1e-6)
+    assert float(measured.value) == pytest.approx(float((apart[:, 0] - apart[:, 1]).norm(dim=1).mean()), rel=1e-6)
 
 
 def test_nearest_is_graph_snd_of_each_frames_graph(values: torch.Tensor) -> None:
     places = torch.randn(30, 6, 2, generator=torch.Generator().manual_seed(8))
-    found = measure_points(Nearest(2), values, positions=places)
+    measured = measure_points(Nearest(2), values, positions=places)
     means = []
     for point, where in zip(values.numpy(), places, strict=True):
         apart = torch.cdist(where.double(), where.double()).fill_diagonal_(torch.inf)
         arrows = [(i, int(j)) for i in range(6) for j in apart[i].argsort()[:2]]
         pairs = list(nx.Graph(arrows).edges)
         means.append(plain.raw(point[None], pairs))
-    assert float(found.value) == pytest.approx(np.mean(means), rel=1e-6)
+    assert float(measured.value) == pytest.approx(np.mean(means), rel=1e-6)
 
 
 def test_nearest_in_one_place_takes_the_lowest_indices() -> None:
     values = torch.tensor([0.0, 1.0, 10.0, 100.0]).view(1, 4, 1)
-    found = measure_points(Nearest(1), values, positions=torch.zeros(1, 4, 2))
-    assert float(found.value) == pytest.approx((1 + 10 + 100) / 3)
+    measured = measure_points(Nearest(1), values, positions=torch.zeros(1, 4, 2))
+    assert float(measured.value) == pytest.approx((1 + 10 + 100) / 3)
 
 
 def test_estimates_are_differentiable(values: torch.Tensor) -> None:
@@ -108,11 +108,11 @@ def test_what_is_missing_is_said(values: torch.Tensor) -> None:
 
 def test_radius_is_graph_snd_of_each_observations_graph(values: torch.Tensor) -> None:
     places = torch.rand(30, 6, 2, generator=torch.Generator().manual_seed(8))
-    found = measure_points(Radius(0.1), values, positions=places)
+    measured = measure_points(Radius(0.1), values, positions=places)
     graphs = [gs.graphs.radius(place, 0.1) for place in places]
     means = [float(gs.graph_snd(gs.Deterministic(v[None]), g)) for v, g in zip(values, graphs, strict=True)]
     assert min(means) == 0 < max(means)  # an observation at which no two agents are in range has no diversity
-    assert float(found.value) == pytest.approx(np.mean(means), rel=1e-6)
+    assert float(measured.value) == pytest.approx(np.mean(means), rel=1e-6)
 
 
 def test_graphs_of_all_runs_together_and_one_by_one() -> None:

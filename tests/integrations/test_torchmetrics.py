@@ -57,9 +57,9 @@ def test_distance_is_used() -> None:
 
 def test_forward_is_differentiable() -> None:
     x = actions(4).requires_grad_()
-    (found,) = torch.autograd.grad(SystemNeuralDiversity()(gs.Deterministic(x)), x)
+    (gradient,) = torch.autograd.grad(SystemNeuralDiversity()(gs.Deterministic(x)), x)
     (expected,) = torch.autograd.grad(gs.snd(gs.Deterministic(x)), x)
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(gradient, expected)
 
 
 def test_reset_and_empty() -> None:

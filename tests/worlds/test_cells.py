@@ -25,9 +25,9 @@ def test_it_finds_every_pair_of_a_group(seed: int, count: int, reach: float, spr
     points = torch.randn(count, 2, generator=generator) * spread
     group = torch.randint(3, (count,), generator=generator)
     low, high = near_pairs(points, group, reach)
-    found = list(zip(low.tolist(), high.tolist(), strict=True))
-    assert len(set(found)) == len(found)
-    assert set(found) == loop(points, group, reach)
+    pairs = list(zip(low.tolist(), high.tolist(), strict=True))
+    assert len(set(pairs)) == len(pairs)
+    assert set(pairs) == loop(points, group, reach)
 
 
 def test_points_on_the_lattice_of_cells() -> None:

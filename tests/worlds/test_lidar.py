@@ -17,7 +17,7 @@ CPU = torch.device("cpu")
 def nearest_roots(positions: np.ndarray, rays: int, reach: float, radius: float) -> np.ndarray:
     """Smaller root of |o + t u - c|^2 = r^2 for every ray, by the quadratic formula."""
     n = len(positions)
-    found = np.full((n, rays), reach)
+    readings = np.full((n, rays), reach)
     for i in range(n):
         for q in range(rays):
             u = np.array([math.cos(2 * math.pi * q / rays), math.sin(2 * math.pi * q / rays)])
@@ -25,8 +25,8 @@ def nearest_roots(positions: np.ndarray, rays: int, reach: float, radius: float)
                 w = positions[j] - positions[i]
                 b, c = w @ u, w @ w - radius**2
                 if b > 0 and b * b - c > 0:
-                    found[i, q] = min(found[i, q], b - math.sqrt(b * b - c))
-    return found
+                    readings[i, q] = min(readings[i, q], b - math.sqrt(b * b - c))
+    return readings
 
 
 @pytest.mark.parametrize(("rays", "radius", "spread"), [(12, 0.1, 0.4), (7, 0.04, 0.3), (1, 0.1, 0.05)])
@@ -42,7 +42,7 @@ def test_readings_are_the_first_intersections(rays: int, radius: float, spread: 
     assert (truth < 0.35).any()
 
 
-def test_nobody_is_seen_beyond_the_range_or_behind() -> None:
+def test_no_agent_is_seen_beyond_the_range_or_behind() -> None:
     positions = torch.tensor([[[0.0, 0.0], [0.44, 0.0], [0.0, 0.46]]])
     readings = Lidar.make(4, 0.35, 0.1, CPU).dense(positions)
     torch.testing.assert_close(readings[0, 0], torch.tensor([0.34, 0.35, 0.35, 0.35]))

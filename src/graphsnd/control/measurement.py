@@ -72,19 +72,20 @@ def measure_points(
     if values.dim() not in (3, 4) or values.shape[-2] < 2:
         expected = "with shape (observations, agents, features), at least 2 agents"
         raise InputError("values", expected, shape_of(values))
-    stacked = values.dim() == 4
-    every = values if stacked else values.unsqueeze(0)
-    where = None if positions is None else positions if stacked else positions.unsqueeze(0)
-    sources = list(generator) if isinstance(generator, Sequence) else [generator] * len(every)
-    if len(sources) != len(every):
-        raise InputError("generator", f"to be {len(every)}, one for each run", len(sources))
-    design, selections = as_design(design), []
-    for run, source in enumerate(sources):
-        place = None if where is None else where[run]
-        selections.append(design.select(every.shape[1], every.shape[2], source, device=values.device, positions=place))
-    taken = torch.stack([selection.take(part) for selection, part in zip(selections, every, strict=True)])
-    measured = measure_selected(selections, taken, norm)
-    return measured if stacked else measured.select_run(0)
+    if values.dim() == 3:
+        places = None if positions is None else positions.unsqueeze(0)
+        return measure_points(design, values.unsqueeze(0), generator, positions=places, norm=norm).select_run(0)
+    runs, observations, agents = values.shape[:3]
+    generators = list(generator) if isinstance(generator, Sequence) else [generator] * runs
+    if len(generators) != runs:
+        raise InputError("generator", f"to be {runs}, one for each run", len(generators))
+    design = as_design(design)
+    selections = [
+        design.select(observations, agents, each, device=values.device, positions=place)
+        for each, place in zip(generators, [None] * runs if positions is None else positions, strict=True)
+    ]
+    selected = torch.stack([selection.take(part) for selection, part in zip(selections, values, strict=True)])
+    return measure_selected(selections, selected, norm)
 
 
 def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm = Norm.EUCLIDEAN) -> Measurement:

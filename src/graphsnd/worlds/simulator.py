@@ -59,7 +59,7 @@ class SimulatorWorld(World):
 
         Args:
             argument: The constructor's argument to name in errors.
-            agents: The number that was asked for; None for any.
+            agents: The number that the caller wants; None for any.
             observations: The observation space of each agent.
             actions: The action space of each agent.
 

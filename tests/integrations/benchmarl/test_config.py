@@ -51,5 +51,5 @@ try:
 except graphsnd.errors.MissingExtraError as error:
     print(error)
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "graphsnd[benchmarl]" in found.stdout
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "graphsnd[benchmarl]" in result.stdout

@@ -43,11 +43,11 @@ def test_numbers_are_those_of_the_free_controller(generator) -> None:
         observations = data["agents", "observation"]
         values = model.network.deviations_at(observations.flatten(0, 1)).detach()
         scale, state, _ = controller.step(measure_points(controller.design, values, generator), state)
-        found = model(data)["agents", "logits"]
+        logits = model(data)["agents", "logits"]
         assert float(model.scale) == pytest.approx(float(scale), rel=1e-6)
         assert float(model.estimate) == pytest.approx(float(state.estimate), rel=1e-6)
         expected = model.network(observations, torch.tensor(float(scale)))
-        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close(logits, expected, rtol=1e-6, atol=1e-6)
         with torch.no_grad():  # an optimiser would move them
             for each in model.parameters():
                 each += 0.05 * torch.randn(each.shape, generator=generator)
@@ -148,8 +148,8 @@ def test_agents_that_no_pair_needs_are_not_evaluated(generator, monkeypatch) -> 
     model = build(agents=8, design="agents:2", tau=0.01)
     monkeypatch.setattr(type(model.network.deviations), "of", record := Recorder(model.network.deviations.of))
     model(batch(generator, frames=50, agents=8))
-    asked, everybody = 50 * 8 * 2, 50 * 8 * 8
-    assert asked <= record.answers < 0.5 * everybody  # batches of unequal networks are padded
+    asked, all_agents = 50 * 8 * 2, 50 * 8 * 8
+    assert asked <= record.answers < 0.5 * all_agents  # batches of unequal networks are padded
 
 
 class Recorder:
@@ -159,9 +159,9 @@ class Recorder:
         self.inner, self.answers = inner, 0
 
     def __call__(self, networks, inputs):
-        found = self.inner(networks, inputs)
-        self.answers += sum(part.shape[0] * part.shape[1] for part in found)
-        return found
+        answers = self.inner(networks, inputs)
+        self.answers += sum(part.shape[0] * part.shape[1] for part in answers)
+        return answers
 
 
 def test_groups_have_scales_of_their_own(generator) -> None:
@@ -187,22 +187,22 @@ def test_gradients_through_the_measurement(generator) -> None:
     pairs = torch.combinations(torch.arange(4))
     rows = data["agents", "observation"].flatten(0, 1)
     model(data)["agents", "logits"].square().sum().backward()
-    found = [each.grad.clone() for each in model.network.deviations.parameters()]
+    gradients = [each.grad.clone() for each in model.network.deviations.parameters()]
     model.zero_grad()
     values = model.network.deviations_at(rows)
     scale = 0.1 / (values[:, pairs[:, 0]] - values[:, pairs[:, 1]]).norm(dim=-1).mean()
     model.network(data["agents", "observation"], scale).square().sum().backward()
-    for one, other in zip(found, model.network.deviations.parameters(), strict=True):
+    for one, other in zip(gradients, model.network.deviations.parameters(), strict=True):
         torch.testing.assert_close(one, other.grad, rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize(("target", "scale"), [(None, 1.0), (0.0, 0.0)])
 def test_without_control_and_without_deviations(target, scale, generator) -> None:
     model, data = build(target=target), batch(generator)
-    found = model(data)["agents", "logits"]
+    logits = model(data)["agents", "logits"]
     assert float(model.scale) == scale
     expected = model.network(data["agents", "observation"], torch.tensor(scale))
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(logits, expected)
     assert model.estimate.isnan()  # nothing to control, so nothing was measured
 
 
@@ -223,11 +223,11 @@ def test_a_controller_object_replaces_the_fields(generator) -> None:
 def test_cheaper_measurements_agree_on_average(options, generator) -> None:
     model, data = build(**options, tau=1.0), batch(generator, frames=20)
     exact = by_hand(model, data["agents", "observation"], [(i, j) for i in range(4) for j in range(i)])
-    found = []
+    estimates = []
     for _ in range(40):
         model(data)
-        found.append(float(model.estimate))
-    values = torch.tensor(found)
+        estimates.append(float(model.estimate))
+    values = torch.tensor(estimates)
     assert values.std() > 0
     assert abs(float(values.mean()) - exact) < 5 * float(values.std()) / 40**0.5
 
