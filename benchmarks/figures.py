@@ -24,18 +24,12 @@ CONTESTANTS = (
     ("sparse_fresh", "graphsnd, 10% of pairs, new graph", GREEN, "v"),
     ("sparse", "graphsnd, 10% of pairs, same graph", BLUE, "^"),
 )
-ONE_GRAPH = ("bernoulli", "uniform", "regular")
-# Whether a design's name is of the family, label, colour and marker; the first that fits.
-FAMILIES: tuple[tuple[Callable[[str], bool], str, str, str], ...] = (
-    (
-        lambda name: name.startswith(("bernoulli", "uniform", "regular")),
-        "one graph for all observations (the paper)",
-        VERMILLION,
-        "s",
-    ),
-    (lambda name: name.startswith(("matching", "ring")), "redrawn pairs of all agents, every observation", BLUE, "o"),
-    (lambda name: "observations" in name, "random agents at some of the observations", ORANGE, "D"),
-    (lambda name: True, "random agents, every observation", GREEN, "^"),
+# Label, colour and marker of the families of designs.
+FAMILIES = (
+    ("one graph for all observations (the paper)", VERMILLION, "s"),
+    ("redrawn pairs of all agents, every observation", BLUE, "o"),
+    ("random agents at some of the observations", ORANGE, "D"),
+    ("random agents, every observation", GREEN, "^"),
 )
 OURS = {"graphsnd": BLUE, "graphsnd, CUDA graph": SKY}
 HOLLOW: dict[str, Any] = {"color": MUTED, "marker": "o", "markerfacecolor": "white", "linestyle": ""}
@@ -112,7 +106,7 @@ def designs_figure(results: Results) -> Figure:
             upper.set_title(f"{n:,} agents, {mine[0]['observations']:,} observations")
         for ax in axes[:, 0]:
             ax.set_ylabel("relative error, RMS over draws  [%]")
-        handles = [Line2D([], [], color=c, marker=m, linestyle="", label=label) for _, label, c, m in FAMILIES]
+        handles = [Line2D([], [], color=c, marker=m, linestyle="", label=label) for label, c, m in FAMILIES]
         handles.append(Line2D([], [], color=MUTED, linestyle="--", label="time of exact SND"))
         if any(row["team"] == "trained" for row in rows):
             handles.append(Line2D([], [], label="open: trained team", **HOLLOW))
@@ -120,11 +114,20 @@ def designs_figure(results: Results) -> Figure:
         return figure
 
 
+def _family(design: str) -> int:
+    """Return the place of a design in ``FAMILIES``."""
+    if design.startswith(("bernoulli", "uniform", "regular")):
+        return 0
+    if design.startswith(("matching", "ring")):
+        return 1
+    return 2 if "observations" in design else 3
+
+
 def _draw_designs(ax: Axes, rows: Results, *, against_time: bool) -> None:
     for row in rows:
         trained = row["team"] == "trained"
         for one in row["designs"]:
-            colour, marker = next((c, m) for fits, _, c, m in FAMILIES if fits(one["name"]))
+            _, colour, marker = FAMILIES[_family(one["name"])]
             x = 1000 * one["time"]["median_s"] if against_time else one["distances"]
             y, (low, high) = 100 * one["rmse"], one["rmse_interval"]
             ax.errorbar(x, y, [[y - 100 * low], [100 * high - y]], color=colour, elinewidth=1, zorder=2)

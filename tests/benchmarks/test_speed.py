@@ -7,7 +7,7 @@ import torch
 
 from benchmarks import speed
 from benchmarks.speed import compare_with_sampling, crossover
-from benchmarks.timing import Clock
+from benchmarks.timing import Clock, Options
 from graphsnd.kernels import reference
 
 CPU = torch.device("cpu")
@@ -64,3 +64,10 @@ def test_a_lucky_win_moves_nothing() -> None:
     assert crossover(rows, "sparse_fresh") == 500
     assert "below n = 500 (measured up to n = 50)" in compare_with_sampling(rows)
     assert crossover(_rows(n4=0.9, n50=1.5), "sparse") is None
+
+
+@pytest.mark.gpu
+def test_a_small_team_on_a_gpu_reaches_part_of_the_limit() -> None:
+    row = speed.compare(16, Options(torch.device("cuda", 0), quick=True))
+    assert 0 < row["fraction_of_limit"] < 1
+    assert row["contestants"].keys() >= {"pair_loop", "cdist", "fused", "fused_backward", "sparse", "sparse_fresh"}

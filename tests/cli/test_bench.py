@@ -45,3 +45,8 @@ def test_an_unknown_device_is_one_line(run: Any) -> None:
     result = run("bench", "--device", "abacus")
     assert result.exit_code == 2
     assert "`--device` auto, cpu or cuda" in result.stderr
+
+
+@pytest.mark.gpu
+def test_a_gpu_is_timed(run: Any) -> None:
+    assert json.loads(run("bench", "--device", "cuda", "--json").stdout)["hardware"]["gpu"]

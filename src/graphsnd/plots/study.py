@@ -9,6 +9,7 @@ from time import perf_counter
 import torch
 
 from graphsnd import graphs
+from graphsnd.designs import Bernoulli, GraphDesign, Nearest, Radius, Regular, Uniform
 from graphsnd.estimation import Estimate, measure
 from graphsnd.graphs import Graph
 from graphsnd.metric import pairwise
@@ -59,34 +60,33 @@ def run_study(team: ExampleTeam, *, seed: int = 0, step: Callable[[str], None] =
         step: Called with the name of each stage as it begins.
     """
     n = team.behavior.agents
+    step("distance matrix")
+    matrix = pairwise(team.behavior)
+    tree = cluster(matrix)
 
-    def run(spec: str, build: Callable[[int], Graph], redraw: bool = False) -> GraphResult:
-        step(spec)
+    def run(name: str, build: Callable[[int], Graph], redraws: int = 0) -> GraphResult:
+        step(name)
         begin = perf_counter()
         graph = build(seed)
         estimate = measure(team.behavior, design=graph, confidence=CONFIDENCE)
         seconds = perf_counter() - begin
-        again = [_mean(matrix, build(seed + 1 + draw)) for draw in range(REDRAWS if redraw else 0)]
-        return GraphResult(spec, graph, estimate, seconds, torch.tensor(again))
+        again = [_mean(matrix, build(seed + 1 + draw)) for draw in range(redraws)]
+        return GraphResult(name, graph, estimate, seconds, torch.tensor(again))
 
-    step("distance matrix")
-    matrix = pairwise(team.behavior)
-    tree = cluster(matrix)
-    m = max(1, round(n * (n - 1) / 20))
-    degree = max(2, 2 * round((n - 1) / 20))
-    k = min(5, n - 1)
-    reach = 1.5
+    def run_design(design: GraphDesign) -> GraphResult:
+        def build(seed: int) -> Graph:
+            return design.draw(n, torch.Generator().manual_seed(seed), team.positions)
+
+        return run(str(design), build, REDRAWS if design.unbiased else 0)
+
+    tenth = max(1, round(n * (n - 1) / 20))  # of the pairs
+    sampled = (Bernoulli(0.1), Uniform(tenth), Regular(max(2, 2 * round((n - 1) / 20))))
     return Study(
         team=team,
         exact=run("complete", lambda _: graphs.complete(n)),
-        sampled=(
-            run("bernoulli:0.1", lambda s: graphs.bernoulli(n, 0.1, seed=s), redraw=True),
-            run(f"uniform:{m}", lambda s: graphs.uniform(n, m, seed=s), redraw=True),
-            run(f"regular:{degree}", lambda s: graphs.random_regular(n, degree, seed=s), redraw=True),
-        ),
+        sampled=tuple(run_design(design) for design in sampled),
         local=(
-            run(f"knn:{k}", lambda _: graphs.knn(team.positions, k)),
-            run(f"radius:{reach:g}", lambda _: graphs.radius(team.positions, reach)),
+            *(run_design(design) for design in (Nearest(min(5, n - 1)), Radius(1.5))),
             run("cliques by role", lambda _: graphs.cliques(team.roles)),
         ),
         matrix=matrix,
