@@ -187,7 +187,7 @@ class Distances:
         effects, rest = (float(part) for part in split_squares(values))
         share = effects / (effects + rest) if effects + rest else 0.0
         variance = (effects + rest) / max(1, math.comb(n, 2) - 1)
-        return cls(values, float(values.sum()) / (n * (n - 1)), bounds.nuclear_norm(values).value, share, variance)
+        return cls(values, float(values.sum()) / (n * (n - 1)), bounds.nuclear_norm(values), share, variance)
 
     def uniform_error(self, edges: int) -> float:
         """Return the standard deviation of the mean over a simple random sample of ``edges`` pairs."""

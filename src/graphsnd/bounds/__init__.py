@@ -10,7 +10,6 @@ from graphsnd.bounds.concentration import (
     serfling,
 )
 from graphsnd.bounds.discrepancy import (
-    NuclearNorm,
     SpectralBound,
     SpectralRatio,
     nuclear_norm,
@@ -34,7 +33,6 @@ __all__ = [
     "BernoulliBound",
     "Distortion",
     "ForwardingIndex",
-    "NuclearNorm",
     "SpectralBound",
     "SpectralRatio",
     "Spectrum",

@@ -21,11 +21,6 @@ from graphsnd.bounds.spectral import DENSE, TOLERANCE, Spectrum, adjacency, lanc
 from graphsnd.errors import InputError, check_finite, check_rank, shape_of
 from graphsnd.graphs import Graph
 
-# Agents up to which all eigenvalues of a matrix are computed, a few seconds on one core; the cost grows with the cube.
-EXACT = 2048
-# Directions kept above that, and rounds of subspace iteration towards the largest eigenvalues.
-DIRECTIONS, ROUNDS = 64, 4
-
 
 @dataclass(frozen=True)
 class SpectralRatio:
@@ -33,15 +28,6 @@ class SpectralRatio:
 
     low: float
     high: float
-
-
-@dataclass(frozen=True)
-class NuclearNorm:
-    """The sum of the absolute eigenvalues of a symmetric matrix."""
-
-    value: float  # the norm when exact, else a lower bound, tight when the directions left out share one sign
-    upper: float  # the norm is at most this, whatever the matrix
-    exact: bool  # whether all eigenvalues were computed
 
 
 @dataclass(frozen=True)
@@ -53,7 +39,7 @@ class SpectralBound:
     rho: float  # normalised nuclear norm |D|_* / (n SND), never below 2 (n-1)/n
     low: float  # Graph-SND / SND is at least this ...
     high: float  # ... and at most this, from the centred matrix: never worse than 1 +- relative
-    nuclear: NuclearNorm  # of D
+    nuclear: float  # |D|_*
     spectrum: Spectrum  # of the graph
 
 
@@ -75,8 +61,8 @@ def spectral_bound(graph: Graph, distances: Tensor) -> SpectralBound:
 
     Args:
         graph: Regular, without weights.
-        distances: ``[n, n]``, symmetric, from :func:`graphsnd.pairwise`. Above 2048 agents certified upper bounds on
-            the two nuclear norms stand in for the norms; use :func:`spectral_ratio` where it applies.
+        distances: ``[n, n]``, symmetric, from :func:`graphsnd.pairwise`. The time grows with n cubed, a few seconds
+            for 2000 agents; :func:`spectral_ratio` needs the graph alone and takes larger ones.
 
     Raises:
         InputError: For a graph that is not regular or has weights, or distances of another size.
@@ -96,10 +82,10 @@ def spectral_bound(graph: Graph, distances: Tensor) -> SpectralBound:
     if len(matrix) != n:
         raise InputError("distances", f"with shape (n, n) = ({n}, {n})", tuple(distances.shape))
     snd = float(matrix.sum()) / (n * (n - 1))
-    nuclear = _norm_of(matrix, exact=n <= EXACT)
+    nuclear = _sum_eigenvalues(matrix)
     if snd == 0:
         return SpectralBound(0.0, 0.0, 0.0, 1.0, 1.0, nuclear, values)
-    rho = nuclear.upper / (n * snd)
+    rho = nuclear / (n * snd)
     relative = (values.second + values.degree / (n - 1)) / values.degree * rho
     low, high = _centred_bounds(matrix, snd, values)
     return SpectralBound(
@@ -138,34 +124,23 @@ def spectral_ratio(graph: Graph) -> SpectralRatio:
     return SpectralRatio(max(0.0, (graph.n - 1) / weight * second), (graph.n - 1) / weight * last)
 
 
-def nuclear_norm(distances: Tensor, *, exact: bool | None = None) -> NuclearNorm:
-    r"""Return the nuclear norm of a symmetric matrix with a zero diagonal, exactly or between certain bounds.
+def nuclear_norm(distances: Tensor) -> float:
+    r"""Return the nuclear norm of a symmetric matrix with a zero diagonal, the sum of its absolute eigenvalues.
 
-    Above 2048 agents only the k directions V of the largest eigenvalues are found. With :math:`T = V^\top D V`,
-    R = DV - VT and Q the projection away from V, the four blocks of D give, for *any* V with orthonormal columns,
-
-    .. math:: \|T\|_* + |\mathrm{tr}(QDQ)| \;\le\; \|D\|_* \;\le\;
-        \|T\|_* + 2 \sqrt{k} \|R\|_F + \sqrt{n-k} \sqrt{\|D\|_F^2 - \|T\|_F^2 - 2\|R\|_F^2},
-
-    so neither side depends on how far the iteration got; the right one is taken at the best k. The left one is the
-    norm itself when what is left out has eigenvalues of one sign. A distance of negative type (Euclidean, total
-    variation, and sums of those) has a single positive eigenvalue, so there ``value`` is exact up to rounding.
+    A distance of negative type (Euclidean, total variation, and sums of those) has a single positive eigenvalue, so
+    there the norm is twice that one.
 
     Args:
         distances: ``[n, n]``, symmetric, as from :func:`graphsnd.pairwise`.
-        exact: Compute all eigenvalues; decided by size when None.
 
     Raises:
         InputError: For a matrix that is not square, symmetric and finite, or whose diagonal is not 0.
 
     Example:
-        >>> nuclear_norm(1 - torch.eye(4)).value
+        >>> round(nuclear_norm(1 - torch.eye(4)), 9)
         6.0
     """
-    matrix = check_symmetric(distances)
-    if exact is None:
-        exact = len(matrix) <= EXACT
-    return _norm_of(matrix, exact=exact)
+    return _sum_eigenvalues(check_symmetric(distances))
 
 
 def _centred_bounds(matrix: Tensor, snd: float, values: Spectrum) -> tuple[float, float]:
@@ -174,7 +149,7 @@ def _centred_bounds(matrix: Tensor, snd: float, values: Spectrum) -> tuple[float
     means = matrix.mean(0)
     centred = matrix - means - means[:, None] + means.mean()
     trace = (n - 1) * snd
-    positive = max(0.0, (_norm_of(centred, exact=n <= EXACT).upper - trace) / 2)
+    positive = max(0.0, (_sum_eigenvalues(centred) - trace) / 2)
     shift = values.degree / (n - 1)
     top, bottom = values.signed_second + shift, values.smallest + shift
     scale = n * values.degree * snd
@@ -200,21 +175,9 @@ def _laplacian_ends(matrix: Any) -> tuple[float, float]:
     return max(0.0, largest - float(lanczos(turned, 2, "LA")[0]) - TOLERANCE * largest), largest
 
 
-def _norm_of(matrix: Tensor, *, exact: bool) -> NuclearNorm:
-    """Return the nuclear norm of a float64 matrix known to be symmetric, whatever its trace."""
-    if exact or len(matrix) <= DIRECTIONS:
-        value = float(torch.linalg.eigvalsh(matrix).abs().sum())
-        return NuclearNorm(value, value, True)
-    ritz, residuals = _leading(matrix, DIRECTIONS)
-    order = ritz.abs().argsort(descending=True)
-    ritz, residuals = ritz[order], residuals[order].square().cumsum(0)
-    n, k = len(matrix), torch.arange(1, len(ritz) + 1, device=matrix.device)
-    inside = ritz.abs().cumsum(0)
-    left = (matrix.square().sum() - ritz.square().cumsum(0) - 2 * residuals).clamp(min=0)
-    upper = float((inside + 2 * (k * residuals).sqrt() + ((n - k) * left).sqrt()).min())
-    value = float((inside + (matrix.diagonal().sum() - ritz.cumsum(0)).abs()).max())
-    # Rounding of n^2 sums in float64 is far below this, so that the bound stays one.
-    return NuclearNorm(min(value, upper), upper * (1 + 1e-9), False)
+def _sum_eigenvalues(matrix: Tensor) -> float:
+    """Return the sum of the absolute eigenvalues of a symmetric float64 matrix."""
+    return float(torch.linalg.eigvalsh(matrix).abs().sum())
 
 
 def check_symmetric(distances: Tensor) -> Tensor:
@@ -232,17 +195,3 @@ def check_symmetric(distances: Tensor) -> Tensor:
         fix = "An agent is at distance 0 of itself."
         raise InputError("distances", "to have a zero diagonal", f"{float(matrix.diagonal().abs().max()):.3g}", fix)
     return (matrix + matrix.T) / 2
-
-
-def _leading(matrix: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Rayleigh quotients of ``count`` orthonormal directions, and the norms of their residuals."""
-    generator = torch.Generator().manual_seed(count)
-    start = torch.randn(len(matrix), count, dtype=torch.float64, generator=generator)
-    basis = torch.linalg.qr(start.to(matrix.device)).Q
-    for _ in range(ROUNDS):
-        basis = torch.linalg.qr(matrix @ basis).Q
-    image = matrix @ basis
-    values, rotation = torch.linalg.eigh(basis.T @ image)
-    # With Ritz vectors the block T is diagonal, so every leading part of it is one as well.
-    residuals = (image - basis @ (basis.T @ image)) @ rotation
-    return values, residuals.norm(dim=0)
