@@ -103,9 +103,9 @@ def run_faulty_study(agents: int, target: float, settings: ControlSettings, *, w
         window: Last iterations that count.
     """
     # Three words for all pairs, because a task takes every estimator once.
-    estimators = (REFERENCE, "bernoulli:1", f"uniform:{agents * (agents - 1) // 2}")
+    designs = (REFERENCE, "bernoulli:1", f"uniform:{agents * (agents - 1) // 2}")
     with one_thread():
-        trainer = FaultyTask(agents, (target,), estimators, settings=settings).make_trainer()
+        trainer = FaultyTask(agents, (target,), designs, settings=settings).make_trainer()
         rows = [row for _ in range(settings.iterations) for row in trainer.step()]
     arms = []
     for name, history in zip(READINGS, split_runs(rows), strict=True):

@@ -38,7 +38,7 @@ def run() -> Callable[..., Any]:
 def test_a_small_study_tells_and_writes(run: Any, tmp_path: Path) -> None:
     out = tmp_path / "dico"
     result = run(
-        "dispersion", "--agents", 3, "--targets", "0.1,unconstrained", "--seeds", "0,2", "--estimators",
+        "dispersion", "--agents", 3, "--targets", "0.1,unconstrained", "--seeds", "0,2", "--designs",
         "complete,matching", "--iterations", 2, "--out", out, "--set", "bounds=[0.01, 50]", *SMALL,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -73,7 +73,7 @@ def test_a_small_study_tells_and_writes(run: Any, tmp_path: Path) -> None:
 
 def test_the_command_in_about_repeats_the_task(run: Any, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    said = ("--targets", "0.12,homogeneous", "--estimators", "bernoulli:0.5,matching", "--seeds", "1,4")
+    said = ("--targets", "0.12,homogeneous", "--designs", "bernoulli:0.5,matching", "--seeds", "1,4")
     kept = ("--preset", "small", "--iterations", 1, *SMALL, "--set", "world.food_radius=0.05")
     assert run("dispersion", "--agents", 3, *said, *kept, "--out", first).exit_code == 0
     words = shlex.split(json.loads((first / "about.json").read_text())["command"])
@@ -87,7 +87,7 @@ def test_tensorboard_has_a_folder_for_each_run(run: Any, tmp_path: Path) -> None
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    said = ("--agents", 3, "--targets", "0.1,unconstrained", "--estimators", "bernoulli:0.5", "--iterations", 2)
+    said = ("--agents", 3, "--targets", "0.1,unconstrained", "--designs", "bernoulli:0.5", "--iterations", 2)
     result = run("dispersion", *said, "--tensorboard", "--out", tmp_path, *SMALL)
     assert result.exit_code == 0, result.output
     folders = sorted(path.name for path in (tmp_path / "tensorboard").iterdir())
@@ -107,7 +107,7 @@ def test_tensorboard_has_a_folder_for_each_run(run: Any, tmp_path: Path) -> None
     (("chess",), "`world` to be one of"),
     (("dispersion", "--targets", "0"), "`target` to be finite and above 0"),
     (("dispersion", "--targets", "some"), "`targets` to be numbers"),
-    (("dispersion", "--estimators", "half"), "`estimators` to be one of complete"),
+    (("dispersion", "--designs", "half"), "`designs` to be one of complete"),
     (("dispersion", "--preset", "large"), "`--preset` to be one of paper, small"),
     (("dispersion", "--set", "world.colour=red"), "`option of dispersion`"),
     (("dispersion", "--set", "lr=1"), "`settings` to be among"),

@@ -27,7 +27,7 @@ from tests.paper.committed import assert_same_numbers
 from tests.paper.control_rows import noisy, row, write_study, write_training
 
 PAPER = SIZES[Scale.PAPER].task
-TASK = replace(PAPER, estimators=(*PAPER.estimators, "matching"))
+TASK = replace(PAPER, designs=(*PAPER.designs, "matching"))
 RUN = summarise_run(split_runs([row(1, Run("complete", 0.12, 0))])[0], 1)
 SERIES = {"audit": [0.2, 0.06], "applied": [0.12, 0.12]}
 FAULTY = FaultyStudy(
@@ -158,7 +158,7 @@ def test_a_stopped_study_goes_on(cells: Cells) -> None:
 
 def test_smaller_scales_have_the_third_arm() -> None:
     tasks: list[ControlTask] = [SIZES[scale].task for scale in (Scale.SMOKE, Scale.LAPTOP)]
-    assert all(task.estimators == ("complete", "bernoulli:0.1", "agents:4") for task in [*tasks, PAPER])
+    assert all(task.designs == ("complete", "bernoulli:0.1", "agents:4") for task in [*tasks, PAPER])
     assert (len(PAPER.runs()), PAPER.settings.optimiser_steps, PAPER.settings.samples) == (27, 135, 12_000)
 
 

@@ -109,7 +109,8 @@ def _renamed(key: str) -> str:
 def test_controlled_update(name: str) -> None:
     data, about = _load(name)
     saved = json.loads(about["task"])
-    saved["settings"]["epochs"] = saved["settings"].pop("passes")
+    saved["settings"]["epochs"] = saved["settings"].pop("passes")  # as they were called before
+    saved["designs"] = saved.pop("estimators")
     task = ControlTask.from_dict(saved, BASELINES)
     trainer = task.make_trainer()
     learner, control = trainer.learner, trainer.companion

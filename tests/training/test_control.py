@@ -103,7 +103,7 @@ def test_arms_are_paired_by_seed() -> None:
 
 def test_a_run_comes_out_as_it_would_alone() -> None:
     together = TASK.make_trainer()
-    alone = dataclasses.replace(TASK, targets=(0.1,), estimators=("matching",), seeds=(3,)).make_trainer()
+    alone = dataclasses.replace(TASK, targets=(0.1,), designs=("matching",), seeds=(3,)).make_trainer()
     for _ in range(3):
         many, one = together.step(), alone.step()
     assert many[3].arm == "matching"
@@ -159,7 +159,7 @@ def test_a_checkpoint_of_another_task_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("changes", [
-    {"targets": ()}, {"targets": (0.0,)}, {"targets": ("free",)}, {"targets": (0.1, 0.1)}, {"estimators": ("x",)},
+    {"targets": ()}, {"targets": (0.0,)}, {"targets": ("free",)}, {"targets": (0.1, 0.1)}, {"designs": ("x",)},
     {"seeds": (0, 0)}, {"seeds": (-1,)}, {"agents": 1},
 ])  # fmt: skip
 def test_tasks_that_make_no_sense(changes: dict[str, object]) -> None:

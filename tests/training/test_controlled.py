@@ -19,8 +19,8 @@ TINY = ControlSettings(
 )  # fmt: skip
 
 
-def _trainer(*estimators: str, settings: ControlSettings = TINY, **options: object) -> Trainer:
-    task = ControlTask(4, (0.1,), estimators or ("complete",), settings=settings)
+def _trainer(*designs: str, settings: ControlSettings = TINY, **options: object) -> Trainer:
+    task = ControlTask(4, (0.1,), designs or ("complete",), settings=settings)
     return dataclasses.replace(task, **options).make_trainer()  # type: ignore[arg-type]
 
 

@@ -29,7 +29,7 @@ def control(
     targets: Annotated[
         str | None, typer.Option(metavar="0.1,...", help="Diversities to hold, and: unconstrained, homogeneous.")
     ] = None,
-    estimators: Annotated[
+    designs: Annotated[
         str | None,
         typer.Option(metavar="complete,...", help="Also bernoulli:0.1, regular:4, knn:3, matching, agents:4."),
     ] = None,
@@ -48,7 +48,7 @@ def control(
 ) -> None:
     """Train teams whose diversity is held at a target (DiCo), and audit what came of it.
 
-    Every target is run with every estimator and every seed, all stacked. FOLDER receives metrics.csv, control.png,
+    Every target is run with every design and every seed, all stacked. FOLDER receives metrics.csv, control.png,
     about.json and a checkpoint. Ctrl-C stops after the iteration that is running and saves; --resume goes on from
     there.
 
@@ -67,13 +67,13 @@ def control(
     from graphsnd.training import ControlTask
 
     on = parse_device(device)
-    said = {"--targets": targets, "--estimators": estimators, "--seeds": seeds, "--envs": envs, "--preset": preset}
+    said = {"--targets": targets, "--designs": designs, "--seeds": seeds, "--envs": envs, "--preset": preset}
     if resume:
         task = resume_task(out, ControlTask, said | {"--set": change or None}, world, agents, iterations)
     else:
         settings, options = parse_changes(change or ())
         settings = merged({"environments": envs, "iterations": iterations}, settings)
-        task = _make_task(world, agents, targets, estimators, parse_seeds(seeds), preset or "paper", settings, options)
+        task = _make_task(world, agents, targets, designs, parse_seeds(seeds), preset or "paper", settings, options)
     _announce(task, on)
 
     def show(rows: list[Any], result: Trained) -> list[Path]:
@@ -89,7 +89,7 @@ def _make_task(
     world: str | None,
     agents: int | None,
     targets: str | None,
-    estimators: str | None,
+    designs: str | None,
     seeds: tuple[int, ...],
     preset: str,
     settings: dict[str, Any],
@@ -105,7 +105,7 @@ def _make_task(
     task = ControlTask(
         agents=10 if agents is None else agents,
         targets=tuple(_parse_target(part.strip()) for part in (targets or "0.1").split(",")),
-        estimators=tuple(part.strip() for part in (estimators or "complete").split(",")),
+        designs=tuple(part.strip() for part in (designs or "complete").split(",")),
         seeds=seeds,
         world=world,
         options=(dict(DISPERSION) if world == "dispersion" else {}) | options,

@@ -162,7 +162,7 @@ def command(task: Task | ControlTask) -> str:
         >>> command(Task("navigation", 4, {"collisions": False}, (0, 1), Settings(iterations=9)))
         'graphsnd train navigation --preset none --agents 4 --seeds 0,1 --set iterations=9 --set world.collisions=false'
         >>> command(ControlTask(4, (0.1, "unconstrained"), ("complete", "matching"), options={"food_radius": 0.1}))
-        'graphsnd control dispersion --agents 4 --targets 0.1,unconstrained --estimators complete,matching --seeds 0 \
+        'graphsnd control dispersion --agents 4 --targets 0.1,unconstrained --designs complete,matching --seeds 0 \
 --set world.food_radius=0.1'
     """
     from graphsnd.training import PRESETS, ControlTask
@@ -174,7 +174,7 @@ def command(task: Task | ControlTask) -> str:
         words += ["--preset", NO_PRESET]
     words += [] if task.agents is None else ["--agents", str(task.agents)]
     if isinstance(task, ControlTask):
-        words += ["--targets", _join(task.targets), "--estimators", _join(task.estimators)]
+        words += ["--targets", _join(task.targets), "--designs", _join(task.designs)]
     words += ["--seeds", _join(task.seeds)]
     defaults = dataclasses.asdict(type(task.settings)())
     changed = {name: value for name, value in dataclasses.asdict(task.settings).items() if value != defaults[name]}

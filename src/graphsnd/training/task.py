@@ -112,7 +112,7 @@ class ControlTask(AnyTask):
     Args:
         agents: Size of the team.
         targets: Wanted diversities above 0, and the words ``"unconstrained"`` and ``"homogeneous"``.
-        estimators: As :func:`graphsnd.designs.parse` reads them; every target is run with each.
+        designs: As :func:`graphsnd.designs.parse` reads them; every target is run with each.
         seeds: One run for each, with the same networks and episodes in all arms.
         world: What :func:`~graphsnd.worlds.parse_world` reads.
         options: Of the world.
@@ -128,7 +128,7 @@ class ControlTask(AnyTask):
 
     agents: int
     targets: tuple[float | str, ...]
-    estimators: tuple[str, ...] = ("complete",)
+    designs: tuple[str, ...] = ("complete",)
     seeds: tuple[int, ...] = (0,)
     world: str = "dispersion"
     options: dict[str, Any] = field(default_factory=lambda: dict(DISPERSION))
@@ -149,9 +149,9 @@ class ControlTask(AnyTask):
                 raise InputError("targets", f"to be numbers above 0, {' or '.join(FREE)}", repr(target))
             if not isinstance(target, str):
                 DiCo(target)
-        for text in self.estimators:
-            designs.parse(text, "estimators")
-        for name in ("targets", "estimators", "seeds"):
+        for text in self.designs:
+            designs.parse(text, "designs")
+        for name in ("targets", "designs", "seeds"):
             given = getattr(self, name)
             if not given or len(set(given)) < len(given):
                 raise InputError(name, "to be different, at least one", given)
@@ -160,7 +160,7 @@ class ControlTask(AnyTask):
         """Return the runs in the order in which they are stacked: arm by arm, target by target, seed by seed."""
         numbers = [target for target in self.targets if not isinstance(target, str)]
         words = [target for target in self.targets if isinstance(target, str)]
-        controlled = [Run(arm, float(t), seed) for arm in self.estimators for t in numbers for seed in self.seeds]
+        controlled = [Run(arm, float(t), seed) for arm in self.designs for t in numbers for seed in self.seeds]
         return controlled + [Run(word, None, seed) for word in words for seed in self.seeds]
 
     def groups(self, device: torch.device) -> list[Group]:
