@@ -10,10 +10,9 @@ observations of a rollout of its own. Measured errors stand beside the exact one
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +29,7 @@ from graphsnd.teams import StackedTeam, Team
 from graphsnd.training import Settings, Task, Trainer, preset
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
-from paper.designs_figure import Benchmark, Data, Evaluations, Role, Row, TeamRows, draw_designs
+from paper.designs_figure import Data, Evaluations, Role, Row, TeamRows, draw_designs
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.shared.expected import Redrawn, bernoulli_error, regular_error
 from paper.shared.rollouts import observe, one_thread, pooled
@@ -40,8 +39,6 @@ from paper.training import COMMITTED, committed_task, fingerprint
 P = 0.1
 STEPS, ENVIRONMENTS = 64, 16
 ROLLOUT_SEED, DRAW_SEED, GRAPH_SEED = 42, 1000, 99
-# Benchmarks of machines that this experiment reads, and the name of the paper's estimator in them.
-BENCHMARKS, PAPER = ("designs/h200.json", "designs/cpu-2-cores.json"), "bernoulli:0.1"
 
 
 @dataclass(frozen=True)
@@ -68,17 +65,11 @@ class Numbers:
 
     fresh_over_graph_rmse: Number
     distances_needed: Number
-    distances_needed_rmse: Number
     evaluations_needed: Number
-    evaluations_needed_rmse: Number
     largest_design_z: Number
-    rmse_over_exact: Number
-    bernoulli_rmse: Number
     evaluations_of_graph: Number
     evaluation_share: Number | None  # of 100 agents
-    whole_speedup: Number | None  # of 100 agents, in the benchmarks
-    regular_over_bernoulli_rmse: Number | None = None  # of trained teams
-    regular_over_bernoulli_exact: Number | None = None
+    regular_over_bernoulli_rmse: Number | None  # of trained teams
 
 
 @dataclass(frozen=True)
@@ -104,20 +95,17 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     subjects = list(make_subjects(size, folder))
     settings: dict[str, Any] = {"observations": size.observations, "steps": STEPS, "environments": ENVIRONMENTS}
     settings["seeds"] = [ROLLOUT_SEED, DRAW_SEED, GRAPH_SEED]
-    sources = []
+    sources: tuple[str, ...] = ()
     if any(subject.trained_seed is not None for subject in subjects):
-        sources.append(f"results/{COMMITTED}")
+        sources = (f"results/{COMMITTED}",)
         settings["teams"] = [fingerprint(folder, seed) for seed in size.trained]
     with one_thread():
         drawn = {**settings, "draws": size.draws}
         teams = [cells.get(one.cell, drawn, partial(measure_team, one, size.draws), TeamRows) for one in subjects]
         timed, first = {**settings, "trials": size.trials}, subjects[0]
         times = cells.get("evaluations", timed, partial(measure_evaluations, first, size.trials), Evaluations)
-    read = [name for name in BENCHMARKS if scale is Scale.PAPER and (cells.results / name).is_file()]
-    benchmarks = [row for name in read for row in read_benchmark(cells.results / name)]
-    data = Data(tuple(teams), times, tuple(benchmarks))
-    seeds = (*size.trained, ROLLOUT_SEED, DRAW_SEED, GRAPH_SEED)
-    return Outcome(data, compute_numbers(data), seeds, (*sources, *(f"results/{name}" for name in read)))
+    data = Data(tuple(teams), times)
+    return Outcome(data, compute_numbers(data), (*size.trained, ROLLOUT_SEED, DRAW_SEED, GRAPH_SEED), sources)
 
 
 def make_subjects(size: Size, folder: Path) -> Iterator[Subject]:
@@ -236,54 +224,23 @@ def measure_evaluations(subject: Subject, trials: int) -> Evaluations:
     return Evaluations(behavior.agents, len(observations), Conditions.now(torch.device("cpu")), seconds, touched)
 
 
-def read_benchmark(path: Path) -> list[Benchmark]:
-    """Return the times of all pairs and of Bernoulli-0.1 in a committed benchmark of designs."""
-    report = json.loads(path.read_text(encoding="utf-8"))
-    machine = report["hardware"]["gpu" if report["device"].startswith("cuda") else "cpu"]
-    rows = []
-    for one in report["designs"]:
-        graph = next(design for design in one["designs"] if design["name"] == PAPER)
-        about = machine, one["team"], one["n"], one["observations"]
-        rows.append(Benchmark(*about, one["exact_time"]["median_s"], graph["time"]["median_s"]))
-    return rows
-
-
 def compute_numbers(data: Data) -> Numbers:
     """Return the numbers of all teams; those that need 100 agents, or trained ones, are None without them."""
     teams, times, mean = data.teams, data.evaluations, statistics.fmean
-    trained = [team for team in teams if team.trained_seed is not None]
-    rows = [row for team in teams for row in team.designs]
-    scores = [abs(row.bias) / row.bias_error for row in rows if row.bias_error]
+    scores = [abs(row.bias) / row.bias_error for team in teams for row in team.designs if row.bias_error]
     shares = [a / (a + b) for a, b in zip(times.seconds["answers"], times.seconds["pairs"], strict=True)]
-    speedups = [row.all_pairs_s / row.graph_s for row in data.benchmarks if row.n == 100]
-
-    def largest(value: Callable[[TeamRows], float]) -> Number:
-        return Number.range([value(team) for team in teams], "teams")
-
+    regular = [team.error_ratio(Role.REGULAR) for team in teams if team.trained_seed is not None]
+    distances = [team.share(Role.FEWEST_DISTANCES, "distances") for team in teams]
+    evaluations = [team.share(Role.FEWEST_EVALUATIONS, "evaluations") for team in teams]
     return Numbers(
-        fresh_over_graph_rmse=largest(lambda team: team.error_ratio(Role.RING)),
-        distances_needed=largest(lambda team: team.share(Role.FEWEST_DISTANCES, "distances")),
-        distances_needed_rmse=largest(lambda team: team.error_ratio(Role.FEWEST_DISTANCES)),
-        evaluations_needed=largest(lambda team: team.share(Role.FEWEST_EVALUATIONS, "evaluations")),
-        evaluations_needed_rmse=largest(lambda team: team.error_ratio(Role.FEWEST_EVALUATIONS)),
+        fresh_over_graph_rmse=Number.range([team.error_ratio(Role.RING) for team in teams], "teams"),
+        distances_needed=Number.range(distances, "teams"),
+        evaluations_needed=Number.range(evaluations, "teams"),
         largest_design_z=Number(max(scores), kind=f"largest of {len(scores)}"),
-        rmse_over_exact=Number.range([row.rmse / row.exact for row in rows if row.exact], pick=mean),
-        bernoulli_rmse=largest(lambda team: team.row(Role.BERNOULLI).rmse),
         evaluations_of_graph=Number.range(times.touched, "graphs", pick=mean),
         evaluation_share=Number.range(shares, "trials", pick=statistics.median) if times.n == 100 else None,
-        whole_speedup=Number.range(speedups, "benchmarks", unit="x") if speedups else None,
-        **_compare_regular(trained) if trained else {},
+        regular_over_bernoulli_rmse=Number.range(regular, "teams", pick=mean) if regular else None,
     )
-
-
-def _compare_regular(teams: Sequence[TeamRows]) -> dict[str, Number]:
-    """Random regular graphs over Bernoulli graphs: measured errors, and exact ones."""
-    exact = [(team.row(Role.REGULAR).exact, team.row(Role.BERNOULLI).exact) for team in teams]
-    ratios = {
-        "regular_over_bernoulli_rmse": [team.error_ratio(Role.REGULAR) for team in teams],
-        "regular_over_bernoulli_exact": [regular / bernoulli for regular, bernoulli in exact],
-    }
-    return {name: Number.range(values, "teams", pick=statistics.fmean) for name, values in ratios.items()}
 
 
 EXPERIMENT = Experiment(

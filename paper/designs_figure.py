@@ -93,24 +93,11 @@ class Evaluations:
 
 
 @dataclass(frozen=True)
-class Benchmark:
-    """Time from policies to the number on a machine where that was measured."""
-
-    machine: str
-    team: str
-    n: int
-    observations: int
-    all_pairs_s: float
-    graph_s: float  # of the paper's estimator
-
-
-@dataclass(frozen=True)
 class Data:
     """What the figure draws."""
 
     teams: tuple[TeamRows, ...]
     evaluations: Evaluations
-    benchmarks: tuple[Benchmark, ...]
 
 
 def draw_designs(data: Data) -> Figure:

@@ -73,11 +73,9 @@ class Numbers:
     largest_tracking_error: Number | None = None  # of the sparse arms
     largest_audit_error: Number | None = None  # of Bernoulli and regular graphs
     knn_audit_error: Number | None = None
-    full_audit_error: Number | None = None
     reward_difference_knn: Number | None = None  # from all pairs
     reward_difference_bernoulli: Number | None = None
     reward_difference_regular: Number | None = None
-    reward_difference_unconstrained: Number | None = None
     loop_metric_speedup: Number | None = None  # smallest over arms
     fused_metric_speedup: Number | None = None  # in training at paper scale, of calls by themselves elsewhere
 
@@ -112,14 +110,12 @@ def compute_numbers(data: Data, scale: Scale) -> Numbers:
     numbers = {
         "largest_tracking_error": Number.range([arms[arm].tracking_error_of_mean for arm in SPARSE], what),
         "largest_audit_error": Number.range([arms[arm].audit_error for arm in (BERNOULLI, REGULAR)], what),
+        "knn_audit_error": Number.range([arms[KNN].audit_error], what),
     }
-    for name, arm in (("knn", KNN), ("full", REFERENCE)):
-        error = arms[arm].audit_error
-        numbers[f"{name}_audit_error"] = Number(error, error, error, kind=f"mean of {arms[arm].seeds} seeds")
-    for name, arm in (("knn", KNN), ("bernoulli", BERNOULLI), ("regular", REGULAR), ("unconstrained",) * 2):
+    for name, arm in (("knn", KNN), ("bernoulli", BERNOULLI), ("regular", REGULAR)):
         pair = compare_rewards(study.runs, arm)
-        if pair and (difference := pair.number("seeds")):
-            numbers[f"reward_difference_{name}"] = difference
+        if pair and pair.interval:
+            numbers[f"reward_difference_{name}"] = pair.interval
     return Numbers(**mention_agents(numbers, study, AGENTS), **speedups)
 
 

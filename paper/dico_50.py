@@ -30,7 +30,7 @@ from paper.control.calls import (
     published_share,
     time_calls,
 )
-from paper.control.faulty_controllers import BLIND, DOUBLED, FACTOR, FaultyStudy, run_faulty_study
+from paper.control.faulty_controllers import DOUBLED, FACTOR, FaultyStudy, run_faulty_study
 from paper.control.figure import draw_study
 from paper.control.logs import group_by, read_committed, train_study
 from paper.control.study import (
@@ -39,6 +39,7 @@ from paper.control.study import (
     RunSummary,
     Study,
     compare_rewards,
+    find_settling,
     mention_agents,
     summarise_arms,
     summarise_study,
@@ -52,9 +53,8 @@ if TYPE_CHECKING:
 
 COMMITTED, AGENTS, P = "control/n50", 50, 0.1
 BERNOULLI, THIRD = "bernoulli:0.1", "agents:4"
-BOTH = (BERNOULLI, REFERENCE)  # the paper's arms
-NAMES = {REFERENCE: "full", BERNOULLI: "bernoulli", THIRD: "agents"}  # in the names of numbers
-TARGETS, ARMS = (0.12, 0.14, 0.15), tuple(NAMES)
+NAMES = {REFERENCE: "full", BERNOULLI: "bernoulli"}  # the paper's arms in the names of numbers
+TARGETS, ARMS = (0.12, 0.14, 0.15), (REFERENCE, BERNOULLI, THIRD)
 PUBLISHED = ControlSettings(environments=120)
 # Observations of many episodes differ little from one iteration to the next, as in the published runs.
 FAULTY = SMALL.replace(iterations=20, environments=16, minibatch=400, epochs=5, learning_rate=5e-5)
@@ -111,13 +111,9 @@ class Numbers:
     # Errors of an arm: means over seeds, largest of the targets.
     largest_tracking_error_full: Number | None = None
     largest_tracking_error_bernoulli: Number | None = None
-    largest_tracking_error_agents: Number | None = None
     largest_audit_error_full: Number | None = None
     largest_audit_error_bernoulli: Number | None = None
-    largest_audit_error_agents: Number | None = None
-    largest_absolute_audit_error_full: Number | None = None
     largest_absolute_audit_error_bernoulli: Number | None = None
-    largest_absolute_audit_error_agents: Number | None = None
     # Both of the paper's arms together.
     smallest_tracking_gap: Number | None = None
     largest_audit_minus_applied: Number | None = None
@@ -130,27 +126,19 @@ class Numbers:
     reward_bernoulli_012: Number | None = None
     reward_bernoulli_014: Number | None = None
     reward_bernoulli_015: Number | None = None
-    reward_agents_012: Number | None = None
-    reward_agents_014: Number | None = None
-    reward_agents_015: Number | None = None
     largest_reward_gap: Number | None = None
     smallest_reward_step: Number | None = None
     late_reward_growth: Number | None = None
-    # Pairs of runs with the same target and seed: Bernoulli less full, and four agents less full.
+    # Pairs of runs with the same target and seed: Bernoulli less full.
     paired_reward_difference: Number | None = None
     paired_reward_sem: Number | None = None
     sign_test_p: Number | None = None
-    paired_reward_difference_agents: Number | None = None
-    paired_reward_sem_agents: Number | None = None
-    sign_test_p_agents: Number | None = None
     difference_over_seed_sd: Number | None = None
     rollout_difference: Number | None = None
     environment_over_controlled: Number | None = None
-    # Controllers that are wrong on purpose.
+    # A controller that reads double.
     wrong_estimator_tracking_error: Number | None = None
     wrong_estimator_audit_error: Number | None = None
-    blind_estimator_tracking_error: Number | None = None
-    blind_estimator_audit_error: Number | None = None
     # Costs.
     published_metric_share: Number | None = None
     mean_edges: Number | None = None
@@ -199,35 +187,35 @@ def _measure_beside(scale: Scale, size: Size, cells: Cells) -> tuple[Any, ...]:
 
 def compute_numbers(data: Data, scale: Scale) -> Numbers:
     """Return the numbers of a study and of what was measured beside it."""
+    study, wrong = data.study, data.faulty.run(DOUBLED)
+    both = [run for run in study.runs if run.arm in NAMES]
     grid = {}
-    if not data.study.missing:
-        cells = summarise_arms(data.study.runs)
-        grid = {**_errors(cells), **_settling(data.study), **_rewards(cells), **_pairs(data.study.runs)}
-        grid |= _actions(data.actions)
-    wrong = {"wrong": (DOUBLED, f"reads {data.faulty.factor:g} times what is there, {data.faulty.agents} agents")}
-    faulty = {}
-    for name, (arm, kind) in (wrong | {"blind": (BLIND, "does not look at the team")}).items():
-        for key in ("tracking_error", "audit_error"):
-            faulty[f"{name}_estimator_{key}"] = Number(getattr(data.faulty.run(arm), key), kind=kind)
+    if not study.missing:
+        cells = summarise_arms(both)
+        grid = {**_errors(cells), **_settling(study), **_rewards(cells), **_pairs(both), **_actions(data.actions)}
+    kind = f"reads {data.faulty.factor:g} times what is there, {data.faulty.agents} agents"
     return Numbers(
-        **mention_agents(grid, data.study, AGENTS),
-        **faulty,
+        **mention_agents(grid, study, AGENTS),
         **_costs(data, in_training=scale is Scale.PAPER),
-        rollout_difference=_compare_starts(data.study.runs),
+        rollout_difference=_compare_starts(both),
+        wrong_estimator_tracking_error=Number(wrong.tracking_error, kind=kind),
+        wrong_estimator_audit_error=Number(wrong.audit_error, kind=kind),
         published_metric_share=Number(published_share(), kind="from the paper's times"),
     )
 
 
 def _errors(cells: Sequence[ArmSummary]) -> dict[str, Number]:
+    what = f"targets, {cells[0].seeds} seeds"
     numbers = {}
     for arm, name in NAMES.items():
         mine = [cell for cell in cells if cell.arm == arm]
-        for key in ("tracking_error", "audit_error", "absolute_audit_error"):
-            what = f"targets, {mine[0].seeds} seeds"
-            numbers[f"largest_{key}_{name}"] = Number.range([getattr(cell, key) for cell in mine], what)
-    gaps = [sparse.tracking_error - full.tracking_error for sparse, full in _both(cells)]
-    apart = [cell.audit_minus_applied for cell in cells if cell.arm in BOTH]
+        numbers[f"largest_tracking_error_{name}"] = Number.range([cell.tracking_error for cell in mine], what)
+        numbers[f"largest_audit_error_{name}"] = Number.range([cell.audit_error for cell in mine], what)
+    absolute = [cell.absolute_audit_error for cell in cells if cell.arm == BERNOULLI]
+    apart = [cell.audit_minus_applied for cell in cells]
+    gaps = [sparse.tracking_error - full.tracking_error for sparse, full in _match(cells)]
     return numbers | {
+        "largest_absolute_audit_error_bernoulli": Number.range(absolute, what),
         "smallest_tracking_gap": Number.range(gaps, "targets", pick=min),
         "largest_audit_minus_applied": Number.range([abs(value) for value in apart]),
         "smallest_audit_minus_applied": Number.range(apart, pick=min),
@@ -237,56 +225,49 @@ def _errors(cells: Sequence[ArmSummary]) -> dict[str, Number]:
 def _settling(study: Study) -> dict[str, Number]:
     """A cell that is outside at the end counts as one that settles after it."""
     after = study.iterations + 1
-    settled = [entry.iteration or after for entry in study.settling if entry.arm in BOTH]
+    settled = [find_settling(curve) or after for curve in study.curves if curve.arm in NAMES]
     slowest = Number.range(settled)
     kind = f"{slowest.kind}{'; not within the run' * (max(settled) == after)}"
     return {"settling_iteration": replace(slowest, kind=kind)}
 
 
 def _rewards(cells: Sequence[ArmSummary]) -> dict[str, Number]:
-    numbers = {}
-    for cell in [cell for cell in cells if cell.arm in NAMES]:
+    numbers, steps = {}, []
+    for cell in cells:
         name, error = f"reward_{NAMES[cell.arm]}_{round(100 * cell.target):03}", cell.reward_sem
         kind = f"one standard error either way, {cell.seeds} seeds"
         numbers[name] = Number(cell.reward) if error is None else Number.around(cell.reward, error, kind)
-    # Rewards of a tiny run may be 0.
-    gaps = [abs(sparse.reward / full.reward - 1) for sparse, full in _both(cells) if sparse.reward and full.reward]
-    if gaps:
-        numbers["largest_reward_gap"] = Number.range(gaps, "targets")
-    steps = []
-    for arm in BOTH:
+    for arm in NAMES:
         ordered = sorted((cell for cell in cells if cell.arm == arm), key=lambda cell: cell.target)
         steps += [after.reward - before.reward for before, after in itertools.pairwise(ordered)]
     numbers["smallest_reward_step"] = Number.range(steps, "steps", pick=min)
-    full = [cell for cell in cells if cell.arm == REFERENCE and cell.reward]
-    grown = [abs(cell.reward_growth) for cell in full if cell.reward_growth is not None]
-    return numbers | ({"late_reward_growth": Number.range(grown, "targets")} if grown else {})
+    # Rewards of a tiny run may be 0.
+    gaps = [abs(sparse.reward / full.reward - 1) for sparse, full in _match(cells) if sparse.reward and full.reward]
+    grown = [abs(full.reward_growth) for _, full in _match(cells) if full.reward_growth is not None and full.reward]
+    for name, values in (("largest_reward_gap", gaps), ("late_reward_growth", grown)):
+        if values:
+            numbers[name] = Number.range(values, "targets")
+    return numbers
 
 
-def _both(cells: Sequence[ArmSummary]) -> list[tuple[ArmSummary, ArmSummary]]:
+def _match(cells: Sequence[ArmSummary]) -> list[tuple[ArmSummary, ArmSummary]]:
     """Bernoulli and full at every target."""
     full = {cell.target: cell for cell in cells if cell.arm == REFERENCE}
     return [(cell, full[cell.target]) for cell in cells if cell.arm == BERNOULLI]
 
 
 def _pairs(runs: Sequence[RunSummary]) -> dict[str, Number]:
-    """Bernoulli less full has the plain names."""
-    numbers: dict[str, Number] = {}
-    for arm, end in ((BERNOULLI, ""), (THIRD, "_agents")):
-        pair = compare_rewards(runs, arm)
-        difference = pair.number() if pair else None
-        if pair is None or pair.sem is None or difference is None:
-            continue
-        kind = f"{len(pair.differences)} pairs"
-        numbers[f"paired_reward_difference{end}"] = difference
-        numbers[f"paired_reward_sem{end}"] = Number(pair.sem, kind=kind)
-        # Fewer than six pairs could not reject at 5% if they all agreed, so that they say nothing is no finding.
-        if pair.sign_p is not None and sum(map(bool, pair.differences)) >= 6:
-            numbers[f"sign_test_p{end}"] = Number(pair.sign_p, kind=f"exact, two-sided, {kind}")
-    spread = _spread_between_seeds([run for run in runs if run.arm in BOTH])
-    if spread and "paired_reward_difference" in numbers:
-        ratio = abs(numbers["paired_reward_difference"].value) / spread
-        numbers["difference_over_seed_sd"] = Number(ratio, kind="pooled over arms and targets")
+    pair = compare_rewards(runs, BERNOULLI)
+    if pair is None or pair.interval is None or pair.sem is None:
+        return {}
+    kind = f"{len(pair.differences)} pairs"
+    numbers = {"paired_reward_difference": pair.interval, "paired_reward_sem": Number(pair.sem, kind=kind)}
+    # Fewer than six pairs could not reject at 5% if they all agreed, so that they say nothing is no finding.
+    if pair.sign_p is not None and sum(map(bool, pair.differences)) >= 6:
+        numbers["sign_test_p"] = Number(pair.sign_p, kind=f"exact, two-sided, {kind}")
+    spread = _spread_between_seeds(runs)
+    if spread:
+        numbers["difference_over_seed_sd"] = Number(abs(pair.mean) / spread, kind="pooled over arms and targets")
     return numbers
 
 

@@ -16,12 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.control import DiCo, State, Status
+from graphsnd.control import DiCo, State, Status, error_of_mean, mean_error
 from graphsnd.control.controllers import Generators, Measured, read_measurement
 from graphsnd.training import ControlSettings, ControlTask
 from graphsnd.training.control import Group
 from paper.control.logs import split_runs
-from paper.control.study import REFERENCE, RunSummary, summarise_run
+from paper.control.study import REFERENCE
 from paper.shared.rollouts import one_thread
 
 SOUND, DOUBLED, BLIND = "sound", "reads double", "does not look"
@@ -34,9 +34,12 @@ READINGS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @dataclass(frozen=True)
-class FaultyRun(RunSummary):
-    """A run with one of the controllers, whose name is its arm."""
+class FaultyRun:
+    """A run with one of the controllers; errors are those of its last iterations."""
 
+    arm: str  # name of the controller
+    tracking_error: float
+    audit_error: float
     series: dict[str, list[float]]  # "applied" and "audit" of all iterations
 
 
@@ -110,5 +113,6 @@ def run_faulty_study(agents: int, target: float, settings: ControlSettings, *, w
     arms = []
     for name, history in zip(READINGS, split_runs(rows), strict=True):
         series = {key: [getattr(row, key) for row in history.rows] for key in ("applied", "audit")}
-        arms.append(FaultyRun(**vars(summarise_run(history, window)) | {"arm": name}, series=series))
+        tracking = mean_error(series["applied"][-window:], target)
+        arms.append(FaultyRun(name, tracking, error_of_mean(series["audit"][-window:], target), series))
     return FaultyStudy(agents, target, FACTOR, window, tuple(arms))

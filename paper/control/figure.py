@@ -138,8 +138,9 @@ def _draw_pairs(ax: Axes, study: Study, colours: dict[str, str]) -> None:
         colour, values = colours[arm], pair.differences
         shifted = place + np.linspace(-0.16, 0.16, len(values)) if len(values) > 1 else [place]
         ax.plot(values, shifted, linestyle="none", marker="o", color=colour, alpha=0.45, markersize=4.5)
-        if pair.low is not None and pair.high is not None:
-            ax.plot([pair.low, pair.high], [place + 0.3] * 2, color=colour, linewidth=2)
+        if pair.interval is not None:
+            ends = np.array([pair.interval.low, pair.interval.high], dtype=float)
+            ax.plot(ends, [place + 0.3] * 2, color=colour, linewidth=2)
         ax.plot(pair.mean, place + 0.3, marker="D", color=colour, markersize=6)
     labels = [arm if pair.sign_p is None else f"{arm}\nsigns: p = {pair.sign_p:.2g}" for arm, pair in pairs.items()]
     ax.set_yticks(range(len(pairs)), labels)

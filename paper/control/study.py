@@ -46,10 +46,6 @@ class RunSummary:
     audit_minus_applied: float
     first_rewards: tuple[float, ...]  # of the first two iterations
     first_audits: tuple[float, ...]
-    saturated: int  # optimiser steps of the whole run, as are the next three
-    zero: int
-    empty: int
-    invalid: int
     tracking_error: float | None
     tracking_error_of_mean: float | None
     audit_error: float | None
@@ -80,23 +76,8 @@ class Paired:
     differences: tuple[float, ...]
     mean: float
     sem: float | None  # None for one pair
-    low: float | None  # of the 95% t interval
-    high: float | None
+    interval: Number | None  # the mean with its 95% t interval; None for one pair
     sign_p: float | None  # of the exact two-sided sign test; None when all differences are 0
-
-    def number(self, what: str = "pairs") -> Number | None:
-        """Return the mean with its interval; None for one pair."""
-        kind = f"95% t interval, {len(self.differences)} {what}"
-        return None if self.low is None else Number(self.mean, self.low, self.high, kind=kind)
-
-
-@dataclass(frozen=True)
-class Settling:
-    """When one arm reached its target for good."""
-
-    arm: str
-    target: float | None
-    iteration: int | None  # None when it is outside at the end
 
 
 @dataclass(frozen=True)
@@ -140,7 +121,6 @@ class Study:
     wanted: int  # runs of the whole study
     missing: tuple[str, ...]  # runs that are not there, or not to their end
     runs: tuple[RunSummary, ...]
-    settling: tuple[Settling, ...]
     costs: tuple[Costs, ...]
     metric_speedups: dict[str, dict[str, float]]  # by arm and target, see :func:`metric_speedups`
     curves: tuple[Curve, ...]
@@ -171,7 +151,6 @@ def summarise_study(task: ControlTask, window: int, histories: Sequence[History]
     """
     main = select_study(histories)
     done = [history for history in main if history.iterations >= task.settings.iterations]
-    cells = _by_arm_and_target(done)
     arms = dict.fromkeys(history.run.arm for history in done)
     return Study(
         agents=task.agents,
@@ -180,7 +159,6 @@ def summarise_study(task: ControlTask, window: int, histories: Sequence[History]
         wanted=len(task.runs()),
         missing=tuple(list_missing(main, task)),
         runs=tuple(summarise_run(history, window) for history in done),
-        settling=tuple(Settling(*cell, find_settling(mine)) for cell, mine in cells.items() if cell[1] is not None),
         costs=tuple(summarise_costs(done)),
         metric_speedups={arm: metric_speedups(done, arm) for arm in arms if arm != REFERENCE},
         curves=tuple(make_curves(done)),
@@ -203,7 +181,6 @@ def summarise_run(history: History, window: int) -> RunSummary:
         audit_minus_applied=statistics.fmean(audits) - statistics.fmean(applied),
         first_rewards=tuple(row.reward for row in history.rows[:2]),
         first_audits=tuple(row.audit for row in history.rows[:2]),
-        **{name: sum(getattr(row, name) for row in history.rows) for name in ("saturated", "zero", "empty", "invalid")},
         tracking_error=None if run.target is None else mean_error(applied, run.target),
         tracking_error_of_mean=None if run.target is None else error_of_mean(applied, run.target),
         audit_error=None if run.target is None else error_of_mean(audits, run.target),
@@ -266,7 +243,7 @@ def pair(differences: Sequence[float], *, delta: float = 0.05) -> Paired:
 
     Example:
         >>> three = pair([1.0, 2.0, 3.0])
-        >>> three.mean, round(three.low, 3), three.sign_p
+        >>> three.mean, round(three.interval.low, 3), three.sign_p
         (2.0, -0.484, 0.25)
     """
     if not differences:
@@ -274,10 +251,11 @@ def pair(differences: Sequence[float], *, delta: float = 0.05) -> Paired:
     mean, error = statistics.fmean(differences), standard_error(differences)
     signs = [value > 0 for value in differences if value]
     p = float(binomtest(sum(signs), len(signs)).pvalue) if signs else None
-    if error is None:
-        return Paired(tuple(differences), mean, None, None, None, p)
-    reach = float(t.ppf(1 - delta / 2, len(differences) - 1)) * error
-    return Paired(tuple(differences), mean, error, mean - reach, mean + reach, p)
+    interval = None
+    if error is not None:
+        reach = float(t.ppf(1 - delta / 2, len(differences) - 1)) * error
+        interval = Number.around(mean, reach, f"{1 - delta:.0%} t interval, {len(differences)} pairs")
+    return Paired(tuple(differences), mean, error, interval, p)
 
 
 def mention_agents(numbers: dict[str, Number], study: Study, agents: int) -> dict[str, Number]:
@@ -287,29 +265,28 @@ def mention_agents(numbers: dict[str, Number], study: Study, agents: int) -> dic
     return {name: replace(number, kind=f"{number.kind}; {study.agents} agents") for name, number in numbers.items()}
 
 
-def find_settling(histories: Sequence[History], within: float = SETTLED) -> int | None:
+def find_settling(curve: Curve, within: float = SETTLED) -> int | None:
     """Return the first iteration from which the applied signal, mean over seeds, stays near the target.
 
     Args:
-        histories: Runs of one arm and target.
+        curve: Of one arm and target.
         within: How near, relative to the target.
 
     Returns:
         None when it is outside at the end.
     """
-    target = histories[0].run.target
+    target = curve.target
     if target is None:
-        raise InputError("histories", "with a target", histories[0].run.arm)
-    rows = list(zip(*(history.rows for history in histories), strict=False))
-    means = [statistics.fmean(row.applied for row in seeds) for seeds in rows]
-    last = max((place for place, value in enumerate(means) if abs(value - target) > within * target), default=-1)
-    return rows[last + 1][0].iteration if last + 1 < len(rows) else None
+        raise InputError("curve", "with a target", curve.arm)
+    outside = [abs(value - target) > within * target for value in curve.applied.mean]
+    last = max((place for place, is_outside in enumerate(outside) if is_outside), default=-1)
+    return curve.iteration[last + 1] if last + 1 < len(outside) else None
 
 
 def make_curves(histories: Sequence[History]) -> list[Curve]:
     """Return applied signal, audit and reward over iterations for each arm and target, to five digits."""
     curves = []
-    for (arm, target), mine in _by_arm_and_target(histories).items():
+    for (arm, target), mine in group_by(histories, lambda history: (history.run.arm, history.run.target)).items():
         common = min(len(history.rows) for history in mine)
         bands = []
         for name in ("applied", "audit", "reward"):
@@ -344,7 +321,3 @@ def metric_speedups(histories: Sequence[History], arm: str) -> dict[str, float]:
         if target is not None and min(full, mine) > 0:
             ratios[f"{target:g}"] = full / mine
     return ratios
-
-
-def _by_arm_and_target(histories: Iterable[History]) -> dict[tuple[str, float | None], list[History]]:
-    return group_by(histories, lambda history: (history.run.arm, history.run.target))

@@ -3,8 +3,7 @@ r"""What holds on a graph for any team, and how close Graph-SND on it is to SND 
 A row holds the measured ratio and, for the same graph and the same team,
 
 *for every metric*: the forwarding index of the graph and the distortion theorem;
-*for every distance of negative type*: the eigenvalues of its Laplacian;
-*for this matrix of distances*: the paper's spectral bound, and the sharper one from the same proof;
+*for this matrix of distances*: the paper's spectral bound;
 *for its largest entry, over random regular graphs*: the paper's probabilistic bound, and one that holds for every n;
 *for this matrix, the agents numbered at random*: the exact standard deviation of the ratio.
 """
@@ -44,14 +43,8 @@ class GraphSummary:
     seed: int | None  # None where the graph is not drawn
     edges: int
     connected: bool
-    lambda_2: float  # largest absolute eigenvalue after the first
-    gap: float
-    ramanujan: bool
-    ratio_low: float  # Graph-SND / SND, for every distance of negative type, from the Laplacian ...
-    ratio_high: float
-    forwarding_lower: float | None = None  # of the fractional index, certified; None when disconnected or not computed
-    forwarding_upper: float | None = None
-    integral_lower: float | None = None  # of the index with one path per pair
+    gap: float  # between the largest eigenvalue and the next in absolute value, relative to the largest degree
+    integral_lower: float | None = None  # of the forwarding index with one path per pair; None when not computed
     integral_upper: float | None = None
     betweenness: float | None = None  # largest load when pairs are split equally over all shortest paths
     distortion_low: float | None = None  # SND / Graph-SND is at least this for every metric ...
@@ -89,15 +82,13 @@ def summarise_graph(
     """
     if graph.m == 0 or graph.weights is not None:
         raise InputError("graph", "with edges and without weights", repr(graph))
-    spectrum, laplacian = bounds.spectrum(graph), bounds.spectral_ratio(graph)
+    spectrum = bounds.spectrum(graph)
     routes: dict[str, float | None] = {}
     if forwarding and spectrum.connected:
         factors = bounds.distortion(graph, seconds=seconds)
         integral = integral_index(graph, factors.index.lower, seconds=seconds)
         low, high = factors.interval(1.0)
         routes = {
-            "forwarding_lower": factors.index.lower,
-            "forwarding_upper": min(factors.index.upper, integral),
             "integral_lower": float(math.ceil(factors.index.lower)),
             "integral_upper": integral,
             "betweenness": equal_split(graph),
@@ -112,11 +103,7 @@ def summarise_graph(
         seed=seed,
         edges=graph.m,
         connected=spectrum.connected,
-        lambda_2=spectrum.second,
         gap=spectrum.gap,
-        ramanujan=spectrum.ramanujan,
-        ratio_low=laplacian.low,
-        ratio_high=laplacian.high,
         **routes,
     )
 
@@ -175,8 +162,6 @@ class Distances:
 
     matrix: Tensor  # float64 [n, n]
     snd: float
-    nuclear_norm: float
-    effect_share: float  # of the variance of the distances that is due to single agents
     variance: float  # of the distances of all pairs
 
     @classmethod
@@ -184,10 +169,8 @@ class Distances:
         """From :func:`graphsnd.pairwise`."""
         values = check_symmetric(matrix)
         n = len(values)
-        effects, rest = (float(part) for part in split_squares(values))
-        share = effects / (effects + rest) if effects + rest else 0.0
-        variance = (effects + rest) / max(1, math.comb(n, 2) - 1)
-        return cls(values, float(values.sum()) / (n * (n - 1)), bounds.nuclear_norm(values), share, variance)
+        squares = sum(float(part) for part in split_squares(values))
+        return cls(values, float(values.sum()) / (n * (n - 1)), squares / max(1, math.comb(n, 2) - 1))
 
     def uniform_error(self, edges: int) -> float:
         """Return the standard deviation of the mean over a simple random sample of ``edges`` pairs."""
@@ -204,14 +187,9 @@ class Row(GraphSummary):
     reciprocal: float | None  # SND / Graph-SND, the theorem's ratio; None where Graph-SND is 0
     difference: float  # |Graph-SND - SND|
     spectral: float | None  # the paper's bound on |Graph-SND / SND - 1|; regular graphs only, as below
-    spectral_low: float | None  # Graph-SND / SND, for this matrix, from the centred form of the paper's proof
-    spectral_high: float | None
     rho: float | None  # normalised nuclear norm
     probabilistic: float | None  # the paper's bound on the same, all but DELTA of random regular graphs
     probabilistic_finite: float | None  # the one that needs no limit of n
-    nuclear_norm: float  # of the matrix of distances
-    largest: float  # of its entries
-    effect_share: float  # of the variance of the distances that is due to single agents
     predicted: float | None  # standard deviation of the ratio over random numberings; None for graphs not drawn
     sampled: float | None  # the same for a uniform sample of as many pairs; None for identical agents
 
@@ -231,7 +209,7 @@ def compare(distances: Distances, graph: Graph, summary: GraphSummary) -> Row:
         >>> import torch
         >>> line, graph = torch.arange(6.0), graphs.complete(6)
         >>> row = compare(Distances.of((line[:, None] - line).abs()), graph, summarise_graph(graph, "complete", 5))
-        >>> round(row.ratio, 9), round(row.forwarding_upper, 6), row.predicted
+        >>> round(row.ratio, 9), row.integral_upper, row.predicted
         (1.0, 1.0, None)
     """
     n, snd = len(distances.matrix), distances.snd
@@ -249,9 +227,6 @@ def compare(distances: Distances, graph: Graph, summary: GraphSummary) -> Row:
         reciprocal=snd / value if value else None,
         difference=abs(value - snd),
         **_regular_bounds(graph, distances),
-        nuclear_norm=distances.nuclear_norm,
-        largest=float(distances.matrix.max()),
-        effect_share=distances.effect_share,
         predicted=error / snd if drawn else None,
         sampled=distances.uniform_error(graph.m) / snd if snd else None,
     )
@@ -259,7 +234,7 @@ def compare(distances: Distances, graph: Graph, summary: GraphSummary) -> Row:
 
 def _regular_bounds(graph: Graph, distances: Distances) -> dict[str, Any]:
     """Return the bounds that need a regular graph, each None on others."""
-    names = ("spectral", "spectral_low", "spectral_high", "rho", "probabilistic", "probabilistic_finite")
+    names = ("spectral", "rho", "probabilistic", "probabilistic_finite")
     counts = graph.degrees()
     degree = int(counts[0])
     if not bool((counts == degree).all()):
@@ -269,7 +244,7 @@ def _regular_bounds(graph: Graph, distances: Distances) -> dict[str, Any]:
     if graph.inclusion is not None and degree >= 3 and distances.snd > 0:
         size = float(distances.matrix.max()) / distances.snd, graph.n, degree, DELTA
         chances = [bounds.paper_random_regular_bound(*size), bounds.random_regular_bound(*size)]
-    return dict(zip(names, (bound.relative, bound.low, bound.high, bound.rho, *chances), strict=True))
+    return dict(zip(names, (bound.relative, bound.rho, *chances), strict=True))
 
 
 @dataclass(frozen=True)

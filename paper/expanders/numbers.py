@@ -28,8 +28,6 @@ class Numbers:
     distortion_violations: Number | None = None
     spectral_violations: Number | None = None
     probabilistic_violations: Number | None = None
-    finite_probabilistic_violations: Number | None = None
-    disconnected_graphs: Number | None = None
     # Fresh teams on shared observations.
     knn_edges_over_matched: Number | None = None
     regular_over_uniform_sd: Number | None = None
@@ -43,17 +41,12 @@ class Numbers:
     forwarding_scaled_spread: Number | None = None
     baseline_over_regular_smallest_n500: Number | None = None
     baseline_over_regular_largest_n500: Number | None = None
-    equal_split_over_regular_largest_n500: Number | None = None
     # Each policy on observations of its own.
     own_observation_ratio_deviation: Number | None = None
-    own_observation_over_uniform_sd: Number | None = None
-    own_observation_tightest_share: Number | None = None
     # Trained teams.
     trained_ratio_deviation: Number | None = None
     trained_tightest_degrees: Number | None = None
     trained_over_synthetic_difference: Number | None = None
-    trained_over_uniform_sd: Number | None = None
-    trained_own_noise_ratio_deviation: Number | None = None
 
 
 def compute_numbers(measured: Sequence[TeamRows], small: SmallGraphs) -> Numbers:
@@ -65,8 +58,6 @@ def compute_numbers(measured: Sequence[TeamRows], small: SmallGraphs) -> Numbers
     if {row.n for row in initial} >= set(SIZES):
         whole = {**_closeness(initial), **_spectral(initial), **scaling(initial), **baselines(initial)}
         whole["own_observation_ratio_deviation"] = _deviation(select(own, Family.REGULAR))
-        whole["own_observation_over_uniform_sd"] = _exact_advantage(own)
-        whole["own_observation_tightest_share"] = _tightest_share(own)
         whole |= _trained_numbers(measured, initial)
     return Numbers(
         forwarding_complete=Number(small.complete),
@@ -84,21 +75,17 @@ def _rows(measured: Sequence[TeamRows], *, trained: bool, own: bool) -> list[Row
 
 
 def violations(rows: Rows) -> dict[str, Number]:
-    """Return how often a bound does not hold, and how many graphs the theorem says nothing about."""
+    """Return how often a bound does not hold."""
     regular = select(rows, Family.REGULAR)
     checks = {
         "distortion_violations": ([_distorted(row) for row in rows], "connected graphs with a certified index"),
         "spectral_violations": ([_exceeds(row, row.spectral) for row in rows], "regular graphs"),
         "probabilistic_violations": ([_exceeds(row, row.probabilistic) for row in regular], "graphs"),
-        "finite_probabilistic_violations": ([_exceeds(row, row.probabilistic_finite) for row in regular], "graphs"),
     }
     counts = {}
     for name, (outcomes, what) in checks.items():
         decided = [outcome for outcome in outcomes if outcome is not None]
         counts[name] = Number(sum(decided), kind=f"of {len(decided)} {what}")
-    apart = [row for row in rows if not row.connected]
-    kinds = ", ".join(f"{len(mine)} {family.value}" for family in Family if (mine := select(apart, family)))
-    counts["disconnected_graphs"] = Number(len(apart), kind=f"of {len(rows)}" + (f": {kinds}" if kinds else ""))
     return counts
 
 
@@ -184,28 +171,22 @@ def scaling(rows: Rows) -> dict[str, Number]:
 
 
 def baselines(rows: Rows, n: int = 500) -> dict[str, Number]:
-    """Return the index of other families over that of regular graphs, medians over connected graphs.
-
-    And the same ratio of loads split equally over shortest paths, which the paper's code takes for the index: there
-    the crowding of a badly connected graph is not spread over its longer paths.
-    """
-    index, split = [], []
+    """Return the index of other families over that of regular graphs, medians over connected graphs."""
+    index = []
     for degree in sorted({row.degree for row in rows if row.n == n}):
         regular = _routed(rows, Family.REGULAR, n, degree)
         for family in BASELINES if regular else ():
-            mine, name = _routed(rows, family, n, degree), f"{family.value}, d = {degree}"
+            mine = _routed(rows, family, n, degree)
             if mine:
                 upper, lower = (_median(regular, key) for key in ("integral_upper", "integral_lower"))
                 low, high = _median(mine, "integral_lower") / upper, _median(mine, "integral_upper") / lower
-                index.append(Number(_median(mine, "integral_upper") / upper, low, high, "x", f"certified; {name}"))
-                crowding = _median(mine, "betweenness") / _median(regular, "betweenness")
-                split.append(Number(crowding, unit="x", kind=name))
+                kind = f"certified; {family.value}, d = {degree}"
+                index.append(Number(_median(mine, "integral_upper") / upper, low, high, "x", kind))
     if not index:
         return {}
     return {
         f"baseline_over_regular_smallest_n{n}": min(index, key=lambda one: one.value),
         f"baseline_over_regular_largest_n{n}": max(index, key=lambda one: one.value),
-        f"equal_split_over_regular_largest_n{n}": max(split, key=lambda one: one.value),
     }
 
 
@@ -213,7 +194,7 @@ def _trained_numbers(measured: Sequence[TeamRows], initial: Rows) -> dict[str, N
     shared = [select(team.rows, Family.REGULAR) for team in measured if team.trained and not team.own]
     if not shared:
         return {}
-    rows, noise = (_rows(measured, trained=True, own=own) for own in (False, True))
+    rows = _rows(measured, trained=True, own=False)
     degrees = sorted({row.degree for row in rows})
     wins = sum(is_tightest(select(rows, degree=degree)) for degree in degrees)
     before = _rms_difference(select(initial, Family.REGULAR, n=rows[0].n))
@@ -224,8 +205,6 @@ def _trained_numbers(measured: Sequence[TeamRows], initial: Rows) -> dict[str, N
         "trained_ratio_deviation": _deviation(select(rows, Family.REGULAR)),
         "trained_tightest_degrees": Number(wins, kind=f"of {len(degrees)} degrees, {many} together"),
         "trained_over_synthetic_difference": Number(pooled, min(growth), max(growth), "x", f"range of {many}"),
-        "trained_over_uniform_sd": _exact_advantage(rows),
-        "trained_own_noise_ratio_deviation": _deviation(select(noise, Family.REGULAR)),
     }
 
 

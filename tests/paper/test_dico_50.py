@@ -30,9 +30,7 @@ PAPER = SIZES[Scale.PAPER].task
 TASK = replace(PAPER, designs=(*PAPER.designs, "matching"))
 RUN = summarise_run(split_runs([row(1, Run("complete", 0.12, 0))])[0], 1)
 SERIES = {"audit": [0.2, 0.06], "applied": [0.12, 0.12]}
-FAULTY = FaultyStudy(
-    4, 0.12, 2.0, 1, tuple(FaultyRun(**vars(RUN) | {"arm": arm}, series=SERIES) for arm in (SOUND, DOUBLED, BLIND))
-)
+FAULTY = FaultyStudy(4, 0.12, 2.0, 1, tuple(FaultyRun(arm, 0.001, 0.5, SERIES) for arm in (SOUND, DOUBLED, BLIND)))
 TIMES = {arm: Timing(s, s, s, s, [s, s], [1, 1]) for arm, s in (("complete", 9.5), ("bernoulli:0.1", 1.0))}
 TIMED = MetricTimes(50, {"loop": 204_800, "fused": 2048}, Conditions(1), TIMES, TIMES)
 STEP = StepShare(networks=1.0, distances=0.1, learning=0.3, share=0.88, arithmetic=0.87)
@@ -76,7 +74,7 @@ def test_the_committed_study(cells: Cells) -> None:
     def mean(arm: str, key: str, value: Any) -> list[float]:
         return [float(np.mean([value(window(Run(arm, t, s), key), t) for s in range(3)])) for t in (0.12, 0.14, 0.15)]
 
-    for arm, name in (("complete", "full"), ("bernoulli:0.1", "bernoulli"), ("agents:4", "agents")):
+    for arm, name in (("complete", "full"), ("bernoulli:0.1", "bernoulli")):
         tracking = mean(arm, "applied", lambda values, t: np.abs(values / t - 1).mean())
         audits = mean(arm, "audit", lambda values, t: abs(values.mean() / t - 1))
         assert found[f"largest_tracking_error_{name}"].value == pytest.approx(max(tracking))
@@ -104,7 +102,6 @@ def test_the_committed_study(cells: Cells) -> None:
     assert found["largest_reward_gap"].value == pytest.approx(max(gaps))
     assert found["fused_metric_speedup"].value == pytest.approx(3)
     assert found["environment_over_controlled"].value == pytest.approx(2 / 3)
-    assert {"paired_reward_difference_agents", "sign_test_p_agents"} <= set(found)
     EXPERIMENT.figure(decode(Data, json.loads(json.dumps(encode(outcome.data))))).canvas.draw()
 
 
@@ -135,7 +132,7 @@ def start(audit: float) -> Data:
     """Matched runs of both arms with the same rewards in the second iteration, and audits that differ by ``audit``."""
     runs = (RUN, replace(RUN, arm="bernoulli:0.1", first_audits=(0.1, 0.1 + audit)))
     runs = tuple(replace(run, first_rewards=(0.3, 0.3), first_audits=(0.1, run.first_audits[-1])) for run in runs)
-    study = Study(50, 4, 1, 2, ("another",), runs, (), (), {}, ())
+    study = Study(50, 4, 1, 2, ("another",), runs, (), {}, ())
     return Data(study, (), FAULTY)
 
 

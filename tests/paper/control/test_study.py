@@ -9,9 +9,10 @@ from scipy import stats
 
 from graphsnd import InputError
 from graphsnd.training import ControlSettings, ControlTask, Run
-from paper.control.logs import History, split_runs
+from paper.control.logs import split_runs
 from paper.control.study import (
     PARTS,
+    Curve,
     compare_rewards,
     find_settling,
     make_curves,
@@ -68,7 +69,8 @@ def test_pairs_against_scipy_and_against_all_signs(count: int) -> None:
     values = np.random.default_rng(count).normal(0.3, 1, count)
     paired = pair(values.tolist())
     other = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    assert (paired.low, paired.high) == pytest.approx((other.low, other.high))
+    assert paired.interval is not None
+    assert (paired.interval.low, paired.interval.high) == pytest.approx((other.low, other.high))
     assert paired.sem == pytest.approx(stats.sem(values))
     # Under no difference every pattern of signs is as likely as any other.
     ahead = (values > 0).sum()
@@ -79,7 +81,7 @@ def test_pairs_against_scipy_and_against_all_signs(count: int) -> None:
 
 
 def test_pairs_without_room_for_an_answer() -> None:
-    assert pair([0.1]).low is None
+    assert pair([0.1]).interval is None
     assert pair([0.0, 0.0]).sign_p is None
     assert pair([0.0, 1.0, 2.0, 3.0]).sign_p == 0.25  # ties do not count
     with pytest.raises(InputError, match="at least one"):
@@ -101,16 +103,16 @@ def test_only_matched_runs_are_compared() -> None:
 
 
 def test_settling_is_after_the_last_time_outside() -> None:
-    def runs(*applied: tuple[float, ...]) -> list[History]:
-        rows = [row(i + 1, replace(FULL, seed=s), applied=v) for s, vs in enumerate(applied) for i, v in enumerate(vs)]
-        return split_runs(rows)
+    def curve(*applied: tuple[float, ...], run: Run = FULL) -> Curve:
+        rows = [row(i + 1, replace(run, seed=s), applied=v) for s, vs in enumerate(applied) for i, v in enumerate(vs)]
+        return make_curves(split_runs(rows))[0]
 
-    assert find_settling(runs((0.2, 0.12, 0.13, 0.12, 0.121))) == 4
-    assert find_settling(runs((0.12, 0.12))) == 1
-    assert find_settling(runs((0.12, 0.2))) is None
-    assert find_settling(runs((0.11, 0.12), (0.13, 0.12))) == 1  # it is the mean over seeds that counts
+    assert find_settling(curve((0.2, 0.12, 0.13, 0.12, 0.121))) == 4
+    assert find_settling(curve((0.12, 0.12))) == 1
+    assert find_settling(curve((0.12, 0.2))) is None
+    assert find_settling(curve((0.11, 0.12), (0.13, 0.12))) == 1  # it is the mean over seeds that counts
     with pytest.raises(InputError, match="target"):
-        find_settling(split_runs([row(1, Run("unconstrained", None, 0))]))
+        find_settling(curve((0.12,), run=Run("unconstrained", None, 0)))
 
 
 def test_curves_are_means_and_ranges() -> None:

@@ -25,13 +25,13 @@ def row(
     pi = n * math.log2(n) / degree * (0.5 if regular else 1.0)
     return Row(
         n=n, asked_degree=degree, degree=degree, family=family.value, seed=seed, edges=n * degree // 2, connected=True,
-        lambda_2=2.0, gap=0.5, ramanujan=regular, forwarding_lower=0.9 * pi, forwarding_upper=pi,
+        gap=0.5,
         integral_lower=0.9 * pi, integral_upper=pi, betweenness=3 * pi if regular else 30 * pi,
         distortion_low=0.5, distortion_high=3.0,
-        ratio_low=0.5, ratio_high=2.0, snd=snd, graph_snd=ratio * snd, ratio=ratio, reciprocal=1 / ratio,
-        difference=abs(ratio - 1) * snd, spectral=1.0 if regular else None, spectral_low=None, spectral_high=None,
+        snd=snd, graph_snd=ratio * snd, ratio=ratio, reciprocal=1 / ratio,
+        difference=abs(ratio - 1) * snd, spectral=1.0 if regular else None,
         rho=2.0 if regular else None, probabilistic=0.5 if regular else None,
-        probabilistic_finite=0.2 if regular else None, nuclear_norm=1.0, largest=3.0, effect_share=0.5,
+        probabilistic_finite=0.2 if regular else None,
         predicted=1 / n if regular else None, sampled=2 / n,
     )  # fmt: skip
 
@@ -77,7 +77,6 @@ def test_known_values(teams: list[TeamRows]) -> None:
     assert both.value == pytest.approx(math.sqrt((2**2 + 2.5**2) / 2))
     known = values(numbers)
     assert known["own_observation_ratio_deviation"] == pytest.approx(0.001)
-    assert known["trained_own_noise_ratio_deviation"] == pytest.approx(0.002)
     assert known["regular_tightest_share"] == 1
     assert known["trained_tightest_degrees"] == 3
     assert known["regular_over_uniform_sd"] == pytest.approx(0.5)
@@ -94,7 +93,6 @@ def test_indices_and_their_certified_ends(teams: list[TeamRows]) -> None:
     indices = baselines(teams[0].rows)
     for name in ("baseline_over_regular_smallest_n500", "baseline_over_regular_largest_n500"):
         assert (indices[name].value, indices[name].low, indices[name].high) == pytest.approx((2, 1.8, 2 / 0.9))
-    assert indices["equal_split_over_regular_largest_n500"].value == pytest.approx(20)
 
 
 def test_what_was_not_measured_is_left_out(teams: list[TeamRows]) -> None:
@@ -116,10 +114,8 @@ def test_violations_are_found() -> None:
     counts = {name: number.value for name, number in numbers.items()}
     assert counts == {
         "distortion_violations": 1, "spectral_violations": 0, "probabilistic_violations": 2,
-        "finite_probabilistic_violations": 2, "disconnected_graphs": 1,
     }  # fmt: skip
     assert numbers["distortion_violations"].kind.startswith("of 3 ")
-    assert "1 bernoulli" in numbers["disconnected_graphs"].kind
 
 
 def test_tightest_can_be_another_family() -> None:
