@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from graphsnd.control.team import KINDS, ControlledTeam, combine
+from graphsnd.control.team import KINDS, ControlledTeam, centre_logits, combine
 from graphsnd.errors import InputError, check_choice, shape_of
 from graphsnd.teams import ActionDistribution, StackedMLP
 from graphsnd.teams.actions import CategoricalActions, NormalActions, TanhNormalActions
@@ -119,8 +119,7 @@ class ControlledPolicy(nn.Module):
         return self._centre(outputs.unflatten(0, agents.shape))
 
     def _centre(self, deviation: Tensor) -> Tensor:
-        """Return logits less their mean: a constant for all actions changes no policy, so it is no diversity."""
-        return deviation - deviation.mean(dim=-1, keepdim=True) if self.kind == "categorical" else deviation
+        return centre_logits(deviation) if self.kind == "categorical" else deviation
 
     def distribution(self, seen: Tensor, scale: Tensor) -> ActionDistribution:
         """Return the action distribution of every agent on its own observations.

@@ -15,6 +15,32 @@ KINDS = ("tanh-normal", "gaussian", "categorical")
 MAX_ACTIVATIONS = 2**26  # floats of the widest layer held at once
 
 
+def add_deviation(shared: Tensor, deviation: Tensor, *, squash: bool, box: Tensor | None = None) -> Tensor:
+    """Return the mean of an agent's actions, or its logits: what all agents share plus its own scaled deviation.
+
+    Only the shared part is squashed, so the distance of two agents is that of their deviations.
+
+    Args:
+        shared: ``[..., actions]``.
+        deviation: ``[..., actions]``, scaled.
+        squash: Whether the shared part passes a tanh; not for logits.
+        box: Middle and half width of the range that it is squashed into, ``[2, actions]``; from -1 to 1 when None.
+
+    Example:
+        >>> add_deviation(torch.zeros(2), torch.tensor([0.1, 0.2]), squash=True, box=torch.tensor([[1.0], [3.0]]))
+        tensor([1.1000, 1.2000])
+    """
+    if squash:
+        shared = torch.tanh(shared)
+        shared = shared if box is None else shared * box[1] + box[0]
+    return shared + deviation
+
+
+def centre_logits(deviation: Tensor) -> Tensor:
+    """Return logits less their mean: a constant for all actions changes no policy, so it is no diversity."""
+    return deviation - deviation.mean(dim=-1, keepdim=True)
+
+
 def combine(kind: str, common: Tensor, deviation: Tensor) -> tuple[Tensor, ...]:
     """Return mean and standard deviation, or logits, from shared outputs and scaled deviations.
 
@@ -23,9 +49,9 @@ def combine(kind: str, common: Tensor, deviation: Tensor) -> tuple[Tensor, ...]:
         tensor([0.5000, 0.5000, 0.5000])
     """
     if kind == "categorical":
-        return (common + deviation,)
+        return (add_deviation(common, deviation, squash=False),)
     loc, raw = common.chunk(2, -1)
-    loc = torch.tanh(loc) + deviation
+    loc = add_deviation(loc, deviation, squash=True)
     return loc, biased_softplus(raw).expand_as(loc)
 
 

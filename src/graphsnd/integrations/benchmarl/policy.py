@@ -8,7 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.behavior import Deterministic
-from graphsnd.teams import DeterministicHead, StackedMLP, StackedTeam
+from graphsnd.control.policy import draw_networks
+from graphsnd.control.team import add_deviation, centre_logits
+from graphsnd.teams import DeterministicHead, StackedTeam
 
 
 class Deviating(nn.Module):
@@ -59,11 +61,8 @@ class Deviating(nn.Module):
         super().__init__()
         self.agents, self.controlled, self.discrete = agents, controlled, discrete
 
-        def network(count: int, last: int) -> StackedMLP:
-            sizes = (inputs, *hidden, last)
-            return StackedMLP.create((count,), sizes, generator=generator, activation=activation, init="linear")
-
-        self.shared, self.deviations = network(1, outputs), network(agents, controlled)
+        self.shared = draw_networks((1,), (inputs, *hidden, outputs), generator, activation)
+        self.deviations = draw_networks((agents,), (inputs, *hidden, controlled), generator, activation)
         self.register_buffer("box", box, persistent=False)
 
     def forward(self, observations: Tensor, scale: Tensor) -> Tensor:
@@ -109,10 +108,9 @@ class Deviating(nn.Module):
         shared = self.shared(observations.reshape(1, -1, observations.shape[-1]))
         shared = shared.reshape(*observations.shape[:-1], -1)
         controlled, rest = shared[..., : self.controlled], shared[..., self.controlled :]
-        if self.box is not None:
-            controlled = controlled.tanh() * self.box[1] + self.box[0]
-        controlled = controlled + scale.to(own).unsqueeze(-1) * own
+        own = scale.to(own).unsqueeze(-1) * own
+        controlled = add_deviation(controlled, own, squash=self.box is not None, box=self.box)
         return torch.cat([controlled, rest.expand(*controlled.shape[:-1], -1)], -1)
 
     def _centre(self, own: Tensor) -> Tensor:
-        return own - own.mean(-1, keepdim=True) if self.discrete else own
+        return centre_logits(own) if self.discrete else own
