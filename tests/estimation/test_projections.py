@@ -11,8 +11,7 @@ from scipy.spatial.distance import pdist
 
 import graphsnd as gs
 from graphsnd.behavior import Norm, Points
-from graphsnd.estimation.directions import design, length_constant, turned, worst_spread
-from graphsnd.estimation.projections import projected_snd
+from graphsnd.estimation.projections import design, length_constant, projected_snd, turned, worst_spread
 from graphsnd.kernels import projections
 
 SEEDS = 150

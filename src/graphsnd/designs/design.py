@@ -35,6 +35,17 @@ class Selection:
         return values[rows, self.agents.to(values.device)]
 
 
+@dataclass(frozen=True, eq=False)
+class Call:
+    """What a design is told when it selects pairs, see :meth:`Design.select`."""
+
+    observations: int
+    agents: int
+    generator: torch.Generator | None
+    device: torch.device
+    positions: Tensor | None
+
+
 class Design(ABC):
     """Which pairs of agents are measured: an immutable value, equal to every other that is written alike.
 
@@ -66,7 +77,6 @@ class Design(ABC):
         """Return the probability that a given pair is measured at a given observation, the same for every pair."""
         return self.pairs(n) / math.comb(n, 2)
 
-    @abstractmethod
     def select(
         self,
         observations: int,
@@ -89,6 +99,10 @@ class Design(ABC):
         Raises:
             InputError: When a generator or positions are missing.
         """
+        return self._select(Call(observations, agents, generator, device, positions))
+
+    @abstractmethod
+    def _select(self, call: Call) -> Selection: ...
 
     def __str__(self) -> str:
         """Return what :func:`~graphsnd.designs.parse` reads."""
@@ -116,15 +130,7 @@ class Complete(Design):
     def pairs(self, n: int) -> int:  # noqa: D102
         return math.comb(n, 2)
 
-    def select(  # noqa: D102
-        self,
-        observations: int,
-        agents: int,
-        generator: torch.Generator | None,
-        *,
-        device: torch.device,
-        positions: Tensor | None = None,
-    ) -> Selection:
+    def _select(self, call: Call) -> Selection:
         return Selection(None)
 
 
@@ -155,15 +161,7 @@ class Projections(Design):
     def pairs(self, n: int) -> int:  # noqa: D102
         return math.comb(n, 2)
 
-    def select(  # noqa: D102
-        self,
-        observations: int,
-        agents: int,
-        generator: torch.Generator | None,
-        *,
-        device: torch.device,
-        positions: Tensor | None = None,
-    ) -> Selection:
+    def _select(self, call: Call) -> Selection:
         raise InputError("design", "that chooses pairs", f"{self}, which sorts", "Use complete, or matching.")
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphsnd import graphs
-from graphsnd.designs.design import Design, Selection, require_generator, require_positions
+from graphsnd.designs.design import Call, Design, Selection, require_generator, require_positions
 from graphsnd.errors import InputError, check_inclusion, check_integer
 from graphsnd.graphs import Graph
 
@@ -31,16 +31,8 @@ class GraphDesign(Design):
             InputError: For a parameter that ``n`` agents do not allow, and when a generator or positions are missing.
         """
 
-    def select(  # noqa: D102
-        self,
-        observations: int,
-        agents: int,
-        generator: torch.Generator | None,
-        *,
-        device: torch.device,
-        positions: Tensor | None = None,
-    ) -> Selection:
-        graph = self.draw(agents, generator)
+    def _select(self, call: Call) -> Selection:
+        graph = self.draw(call.agents, call.generator)
         # The paper's rule. Given that it is not empty a Bernoulli graph's mean is unbiased for SND, so the whole is.
         return Selection(graph.edges) if graph.m else Selection(None, empty=True)
 
@@ -146,23 +138,14 @@ class Nearest(GraphDesign):
     def draw(self, n: int, generator: torch.Generator | None, positions: Tensor | None = None) -> Graph:  # noqa: D102
         return graphs.knn(require_positions(positions, (n,), self), self.k)
 
-    def select(  # noqa: D102
-        self,
-        observations: int,
-        agents: int,
-        generator: torch.Generator | None,
-        *,
-        device: torch.device,
-        positions: Tensor | None = None,
-    ) -> Selection:
-        positions = require_positions(positions, (observations, agents), self)
-        if self.k >= agents:
-            raise InputError("k", f"below the {agents} agents", self.k)
-        apart = _squared_distances(positions)
+    def _select(self, call: Call) -> Selection:
+        apart = _squared_distances(call, self)
+        if self.k >= call.agents:
+            raise InputError("k", f"below the {call.agents} agents", self.k)
         apart.diagonal(dim1=1, dim2=2).fill_(torch.inf)
         # A stable sort, because agents may stand in one place.
         near = apart.sort(dim=2, stable=True).indices[..., : self.k]
-        mine = torch.arange(agents, device=near.device).repeat_interleave(self.k).expand(observations, -1)
+        mine = torch.arange(call.agents, device=near.device).repeat_interleave(self.k).expand(call.observations, -1)
         return Selection(torch.stack([mine, near.flatten(1)], -1), weights=_count_mutual_pairs_once(near))
 
 
@@ -192,24 +175,17 @@ class Radius(GraphDesign):
     def draw(self, n: int, generator: torch.Generator | None, positions: Tensor | None = None) -> Graph:  # noqa: D102
         return graphs.radius(require_positions(positions, (n,), self), self.r)
 
-    def select(  # noqa: D102
-        self,
-        observations: int,
-        agents: int,
-        generator: torch.Generator | None,
-        *,
-        device: torch.device,
-        positions: Tensor | None = None,
-    ) -> Selection:
-        apart = _squared_distances(require_positions(positions, (observations, agents), self))
-        edges = torch.combinations(torch.arange(agents, device=apart.device))
+    def _select(self, call: Call) -> Selection:
+        apart = _squared_distances(call, self)
+        edges = torch.combinations(torch.arange(call.agents, device=apart.device))
         # Observations differ in their number of neighbours; pairs out of range stay, with weight 0.
         within = apart[:, edges[:, 0], edges[:, 1]] <= self.r**2
-        return Selection(edges.expand(observations, -1, -1), weights=within.to(apart.dtype))
+        return Selection(edges.expand(call.observations, -1, -1), weights=within.to(apart.dtype))
 
 
-def _squared_distances(positions: Tensor) -> Tensor:
+def _squared_distances(call: Call, design: Design) -> Tensor:
     """Return squared distances of all agents at each observation, ``[O, n, n]``."""
+    positions = require_positions(call.positions, (call.observations, call.agents), design)
     return (positions.unsqueeze(1) - positions.unsqueeze(2)).square().sum(-1)
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.bounds.relabelling import factor_from_counts
-from graphsnd.designs.design import Design, Selection, require_generator
+from graphsnd.designs.design import Call, Design, Selection, require_generator
 from graphsnd.designs.subsets import device_generator, ordered_subsets
 from graphsnd.errors import InputError, check_integer
 
@@ -66,22 +66,15 @@ class RelabelledDesign(Design):
     def evaluations(self, n: int) -> int:  # noqa: D102
         return self.template(n).size
 
-    def select(  # noqa: D102
-        self,
-        observations: int,
-        agents: int,
-        generator: torch.Generator | None,
-        *,
-        device: torch.device,
-        positions: Tensor | None = None,
-    ) -> Selection:
-        template, source = _template(self, agents, device), require_generator(generator, self)
-        if 2 * template.size > agents:
-            own = device_generator(source, device)
-            return Selection(ordered_subsets(agents, template.size, observations, own, device)[:, template.edges])
+    def _select(self, call: Call) -> Selection:
+        template, source = _template(self, call.agents, call.device), require_generator(call.generator, self)
+        size, count = template.size, call.observations
+        if 2 * size > call.agents:
+            own = device_generator(source, call.device)
+            return Selection(ordered_subsets(call.agents, size, count, own, call.device)[:, template.edges])
         # Plain engines sort requests by agent, which on a GPU would have to be waited for.
-        drawn = ordered_subsets(agents, template.size, observations, source, torch.device("cpu"))
-        return Selection(template.edges.expand(observations, -1, -1), agents=drawn)
+        drawn = ordered_subsets(call.agents, size, count, source, torch.device("cpu"))
+        return Selection(template.edges.expand(count, -1, -1), agents=drawn)
 
 
 @lru_cache(maxsize=64)

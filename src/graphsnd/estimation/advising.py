@@ -13,11 +13,12 @@ from graphsnd.designs import Complete, GraphDesign, Nearest, Regular
 from graphsnd.errors import InputError, check_choice, check_integer
 from graphsnd.estimation import options
 from graphsnd.estimation.advice import Advice, Alternative, percent
-from graphsnd.estimation.assumptions import Outline, imagined, seen
+from graphsnd.estimation.assumptions import imagined, seen
 from graphsnd.estimation.costs import CHEAP
 from graphsnd.estimation.forecast import Tolerance
 from graphsnd.estimation.intervals import check_confidence
 from graphsnd.estimation.options import Question
+from graphsnd.estimation.source import Workload
 
 GOALS = ("global", "local", "proxy")  # the rows of the paper's table on choosing a graph
 OFTEN = 0.01  # of the work that is cheap once: what is cheap when it is done again and again
@@ -80,10 +81,11 @@ def advise(
     check_integer("features", features, "to be a positive integer", low=1)
     check_confidence(confidence)
     _check_numbers(policy_cost, distance_spread, observation_spread, effect_share, d_max_ratio)
+    check_choice("device", str(device).partition(":")[0], CHEAP)
     check_choice("goal", goal, GOALS)
     if same_pairs and goal != "proxy":
         raise InputError("same_pairs", "only for the goal proxy", goal, "A single measurement has no later call.")
-    source = Outline(n, observations, features, policy_cost, _device(device))
+    source = Workload(n, observations, features, policy_cost, torch.device(device))
     if pilot is None:
         spreads = {"distance_spread": distance_spread, "observation_spread": observation_spread}
         prospect = imagined(source, **spreads, effect_share=effect_share, d_max_ratio=d_max_ratio)
@@ -237,9 +239,3 @@ def _check_numbers(cost: float, distance: float, observation: float, share: floa
     if ratio is not None and not 1 <= ratio < math.inf:
         fix = "The largest distance is at least the mean; None where no bound is known."
         raise InputError("d_max_ratio", "to be finite and at least 1", ratio, fix)
-
-
-def _device(device: str) -> str:
-    if str(device).partition(":")[0] not in CHEAP:
-        raise InputError("device", f"to be one of {', '.join(CHEAP)}", repr(device))
-    return str(device)

@@ -21,39 +21,18 @@ from torch import Tensor
 
 from graphsnd import bounds, graphs
 from graphsnd.behavior import Behavior, Points, default_distance
-from graphsnd.designs import Agents, Template
-from graphsnd.errors import InputError
+from graphsnd.designs import Agents
 from graphsnd.estimation.forecast import PILOT
 from graphsnd.estimation.sample import Sample, draw, variance
-from graphsnd.estimation.source import BehaviorSource, Source
+from graphsnd.estimation.source import BehaviorSource, Workload
 from graphsnd.metric.pairwise import edge_means
-
-
-class Outline(Source):
-    """A team of which only the size is known: enough to count work, nothing to measure."""
-
-    def __init__(self, agents: int, observations: int, features: int, policy_cost: float, device: str) -> None:
-        self.agents, self.observations, self.features = agents, observations, features
-        self.policy_cost, self.device = policy_cost, torch.device(device)
-
-    def block(self, start: int, stop: int) -> Points:
-        """Refused."""
-        raise InputError("team", "to measure", "its size only")
-
-    def distances(self, index: Tensor, agents: Tensor, template: Template) -> Tensor:
-        """Refused."""
-        raise InputError("team", "to measure", "its size only")
-
-    def bound(self) -> None:
-        """None is known."""
-        return
 
 
 @dataclass(frozen=True, eq=False)
 class Prospect:
     """What forecasts for a team start from."""
 
-    source: Source  # sizes and costs
+    source: Workload  # sizes and costs
     pilot: Sample  # draws of ``measured``, seen or imagined
     measured: Agents
     d_max: float | None  # bound on every distance at every observation; None for asymptotic radii only
@@ -78,7 +57,12 @@ def trial(observations: int) -> int:
 
 
 def imagined(
-    source: Source, *, distance_spread: float, observation_spread: float, effect_share: float, d_max_ratio: float | None
+    source: Workload,
+    *,
+    distance_spread: float,
+    observation_spread: float,
+    effect_share: float,
+    d_max_ratio: float | None,
 ) -> Prospect:
     """A team with SND 1 and these spreads, as if a pilot had found them.
 
@@ -109,7 +93,7 @@ def imagined(
     return Prospect(source, pilot, measured, d_max_ratio, products, d_max_ratio, said)
 
 
-def seen(source: Source, behavior: Behavior, *, bounded: bool) -> Prospect:
+def seen(source: Workload, behavior: Behavior, *, bounded: bool) -> Prospect:
     """What a pilot shows of a team: random agents at random observations, and a few pairs over many of them.
 
     Args:

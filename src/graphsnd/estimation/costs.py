@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graphsnd.designs import Agents, Complete, Design, Matching, Pairs, RelabelledDesign, Ring
 from graphsnd.errors import InputError
-from graphsnd.estimation.source import Source
+from graphsnd.estimation.source import Workload
 from graphsnd.graphs import Graph
 
 # About a second of work, in multiply-adds of policies and feature differences of pairs.
@@ -33,7 +33,7 @@ class Rate:
 RATES = {"cpu": Rate(1e7, 60.0, 3000.0, 180.0, 80.0, 4.0), "cuda": Rate(1e10, 50.0, 1000.0, 2500.0, 500.0, 4.0)}
 
 
-def work(source: Source, design: Design, draws: float, *, bounded: bool = False) -> float:
+def work(source: Workload, design: Design, draws: float, *, bounded: bool = False) -> float:
     """Return the multiply-adds of the sweep over all pairs that take as long as a design.
 
     Args:
@@ -54,17 +54,17 @@ def work(source: Source, design: Design, draws: float, *, bounded: bool = False)
     return units * source.features * 2 + draws * agents * source.policy_cost * share
 
 
-def to_seconds(work: float, source: Source) -> float:
+def to_seconds(work: float, source: Workload) -> float:
     """Return roughly how long that much work takes where the points are."""
     return work / CHEAP.get(source.device.type, CHEAP["cpu"])
 
 
-def complete_seconds(source: Source) -> float:
+def complete_seconds(source: Workload) -> float:
     """Return roughly how long all pairs at all observations take."""
     return to_seconds(work(source, Complete(), source.observations), source)
 
 
-def counts(source: Source, design: Design, draws: float) -> float:
+def counts(source: Workload, design: Design, draws: float) -> float:
     """Return the same as :func:`work` without prices: distances and policy evaluations as they are counted."""
     n = source.agents
     return draws * (design.pairs(n) * source.features * 2 + source.evaluations(design) * source.policy_cost)
@@ -115,7 +115,7 @@ class Budget:
             raise InputError(argument, "to be a positive number, alone or with s or e", repr(text), fix) from None
         return cls(seconds=amount) if kind == "seconds" else cls(**{kind: int(amount)})
 
-    def draws(self, source: Source, design: Design, distances: int = 0, evaluations: int = 0) -> int | None:
+    def draws(self, source: Workload, design: Design, distances: int = 0, evaluations: int = 0) -> int | None:
         """Return how many observations a design can visit, after what was spent; None without a limit on counts."""
         limits = []
         if self.distances is not None:
@@ -124,7 +124,7 @@ class Budget:
             limits.append(int((self.evaluations - evaluations) // source.evaluations(design)))
         return max(0, min(limits)) if limits else None
 
-    def affords_all(self, source: Source) -> bool:
+    def affords_all(self, source: Workload) -> bool:
         """Return whether the counts allow all pairs at all observations."""
         draws = self.draws(source, Complete())
         return draws is None or draws >= source.observations
@@ -138,7 +138,7 @@ class Choice:
     why: str
 
 
-def choose(source: Source, budget: Budget | None, *, tolerance: bool) -> Choice:
+def choose(source: Workload, budget: Budget | None, *, tolerance: bool) -> Choice:
     """Choose the design for these agents, observations and policies."""
     affordable = budget is None or budget.affords_all(source)
     time = math.inf if budget is None or budget.seconds is None else budget.seconds
@@ -155,7 +155,7 @@ def choose(source: Source, budget: Budget | None, *, tolerance: bool) -> Choice:
     return _spend(budget.distances, source)
 
 
-def _subset_size(source: Source, budget: Budget | None) -> int:
+def _subset_size(source: Workload, budget: Budget | None) -> int:
     """Return eight agents, or more where the budget allows more at every observation."""
     size = 8
     if budget is not None and budget.evaluations is not None:
@@ -166,7 +166,7 @@ def _subset_size(source: Source, budget: Budget | None) -> int:
     return min(size, source.agents)
 
 
-def _spend(distances: int, source: Source) -> Choice:
+def _spend(distances: int, source: Workload) -> Choice:
     """Spend a number of distances on agents that have been evaluated, evenly over the observations."""
     n, each = source.agents, distances // source.observations
     if each >= n:

@@ -1,4 +1,4 @@
-"""How many draws a tolerance will take, from a pilot."""
+"""How many draws a tolerance will take, forecast from a pilot."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from graphsnd.estimation.costs import counts, work
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import observation_radius, pair_radius, quantile
 from graphsnd.estimation.sample import Sample, variance
-from graphsnd.estimation.source import Source
+from graphsnd.estimation.source import Workload
 
 STEP = 1.1  # between sample sizes that are considered
 MARGIN = 0.93  # of the tolerance, since the pilot's variance is itself an estimate
 GROWTH = 1.35  # from one look to the next
 PILOT = 256  # draws that decide when to look; they are not used for the estimate
 NOW, LATER = 0.7, 0.3  # of the failure probability left: for this look, and for all later ones
+SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # of random subsets of agents
 PASSES = 1024  # over all observations, at most
-Price = Callable[[Source, Design, float], float]
+Price = Callable[[Workload, Design, float], float]
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Tolerance:
                 raise InputError(name, "to be positive and finite", value)
 
     def width(self, value: float) -> float:
-        """The half-width to reach when the answer is ``value``."""
+        """Return the half-width to reach when the value is ``value``."""
         limits = []
         if self.absolute is not None:
             limits.append(self.absolute)
@@ -49,7 +50,7 @@ class Tolerance:
         return min(limits)
 
     def met(self, estimate: Estimate) -> bool:
-        """Whether an estimate is good enough."""
+        """Return whether an estimate is good enough."""
         low, high = estimate.interval
         reach = max(estimate.value - low, high - estimate.value)
         if reach == 0 and not estimate.guaranteed and estimate.observations < estimate.observations_total:
@@ -58,38 +59,47 @@ class Tolerance:
         return narrow and (self.relative is None or reach <= self.relative * low)
 
 
-def forecast(
-    source: Source,
-    design: RelabelledDesign,
-    pilot: Sample,
-    tolerance: Tolerance,
-    d_max: float | None,
-    delta: float,
-    *,
-    measured: RelabelledDesign | None = None,
-    price: Price = counts,
-) -> int | None:
-    """The smallest number of draws whose radius will be within the tolerance; None if all pairs cost no more.
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """What a pilot says about the draws of a design, its own or another."""
 
-    Args:
-        source: Team and observations.
-        design: The design to forecast.
-        pilot: Draws of a design.
-        tolerance: What is asked for.
-        d_max: Bound on every distance, or None for the asymptotic radius.
-        delta: Failure probability of the first look.
-        measured: The pilot's design, where it is another one.
-        price: What draws cost: as they are counted, where the design was asked for, or by the time they take.
-    """
-    seen = spreads(pilot, measured or design, design, source.agents)
-    width = MARGIN * tolerance.width(pilot.value())
-    everything = price(source, Complete(), source.observations)
-    for draws in _sizes(pilot.draws, source.observations):
-        if price(source, design, draws) >= everything:
-            return None
-        if radius(source, design, seen, draws, d_max, delta) <= width:
-            return draws
-    return None
+    source: Workload
+    design: RelabelledDesign
+    pilot: Sample
+    pairs: float  # variance of a draw from the choice of agents
+    total: float  # with the choice of the observation
+    inside: float  # expected spread of the distances of a draw
+
+    def radius(self, draws: int, d_max: float | None, delta: float) -> float:
+        """Return the half-width after that many draws, guaranteed where there is a bound on the distances."""
+        n, observations = self.source.agents, self.source.observations
+        template = self.design.template(n)
+        if d_max is None:
+            share = min(1.0, draws / observations)
+            both = max(self.pairs, (1 - share) * self.total + share * self.pairs)
+            return quantile(delta, draws - 1) * math.sqrt(both / draws)
+        ceiling = Sample.pair_variance_ceiling(template, n)
+        if draws < observations or ceiling is None:
+            return observation_radius(draws, self.total, d_max, delta)[0]
+        return pair_radius(draws, self.inside, ceiling, template.m, d_max, delta)[0]
+
+    def draws(self, tolerance: Tolerance, d_max: float | None, delta: float, price: Price = counts) -> int | None:
+        """Return the fewest draws whose radius will be within the tolerance; None if all pairs cost no more.
+
+        Args:
+            tolerance: What is asked for.
+            d_max: Bound on every distance, or None for the asymptotic radius.
+            delta: Failure probability of the first look.
+            price: What draws cost: as they are counted, where the design was asked for, or by the time they take.
+        """
+        width = MARGIN * tolerance.width(self.pilot.value())
+        everything = price(self.source, Complete(), self.source.observations)
+        for draws in _sizes(self.pilot.draws, self.source.observations):
+            if price(self.source, self.design, draws) >= everything:
+                return None
+            if self.radius(draws, d_max, delta) <= width:
+                return draws
+        return None
 
 
 def _sizes(start: int, observations: int) -> Iterator[int]:
@@ -100,71 +110,38 @@ def _sizes(start: int, observations: int) -> Iterator[int]:
     yield from (k * observations for k in range(1, PASSES))
 
 
-@dataclass(frozen=True)
-class Spreads:
-    """What a pilot says about the draws of a design, its own or another."""
+def forecast(source: Workload, pilot: Sample, measured: RelabelledDesign, design: RelabelledDesign) -> Forecast:
+    """Forecast the draws of ``design`` from a pilot of ``measured``.
 
-    pairs: float  # variance of a draw from the choice of agents
-    total: float  # with the choice of the observation
-    inside: float  # expected spread of the distances of a draw
-
-
-def spreads(pilot: Sample, measured: RelabelledDesign, design: RelabelledDesign, n: int) -> Spreads:
-    """The same design has shown it; for another one, the products of distances tell."""
-    template = design.template(n)
+    The same design has shown its variances; those of another follow from the products of distances.
+    """
+    n = source.agents
+    template, total = design.template(n), pilot.total_variance()
     if design == measured:
-        return Spreads(pilot.pair_variance(template, n), pilot.total_variance(), float(pilot.spreads.mean()))
+        return Forecast(source, design, pilot, pilot.pair_variance(template, n), total, float(pilot.spreads.mean()))
     moments = pilot.moments.mean(dim=0)
-    between = max(0.0, pilot.total_variance() - pilot.pair_variance(measured.template(n), n))
+    between = max(0.0, total - pilot.pair_variance(measured.template(n), n))
     pairs = variance(moments, n, template.m, template.meeting())
     whole = variance(moments, n, 1, 0)  # one random pair has the variance of all distances
     inside = max(0.0, whole - pairs) * template.m / (template.m - 1) if template.m > 1 else math.nan
-    return Spreads(pairs, between + pairs, inside)
-
-
-def radius(
-    source: Source, design: RelabelledDesign, seen: Spreads, draws: int, d_max: float | None, delta: float
-) -> float:
-    """The half-width that so many draws will have, guaranteed where there is a bound on the distances."""
-    template, n = design.template(source.agents), source.agents
-    if d_max is None:
-        share = min(1.0, draws / source.observations)
-        both = max(seen.pairs, (1 - share) * seen.total + share * seen.pairs)
-        return quantile(delta, draws - 1) * math.sqrt(both / draws)
-    ceiling = Sample.pair_variance_ceiling(template, n)
-    if draws < source.observations or ceiling is None:
-        return observation_radius(draws, seen.total, d_max, delta)[0]
-    return pair_radius(draws, seen.inside, ceiling, template.m, d_max, delta)[0]
+    return Forecast(source, design, pilot, pairs, between + pairs, inside)
 
 
 def best_size(
-    source: Source, pilot: Sample, measured: Agents, tolerance: Tolerance, d_max: float | None, delta: float
+    source: Workload, pilot: Sample, measured: Agents, tolerance: Tolerance, d_max: float | None, delta: float
 ) -> Agents:
-    """How many agents an observation reach the tolerance with the least work, going by a pilot of another number.
+    """Return the number of agents per observation that reaches the tolerance with the least work, going by a pilot.
 
     Few agents need more observations, many agents more evaluations; where the guarantee's range term decides, few win.
     """
     if not len(pilot.moments):
         return measured
-    found = {measured: _work(source, measured, pilot, measured, tolerance, d_max, delta)}
-    for size in (2, 3, 4, 6, 8, 12, 16, 24, 32):
-        if size <= source.agents:
-            design = Agents(size)
-            found[design] = _work(source, design, pilot, measured, tolerance, d_max, delta)
-    return min(found, key=lambda design: found[design])
 
+    def forecast_work(design: Agents) -> float:
+        draws = forecast(source, pilot, measured, design).draws(tolerance, d_max, delta, work)
+        return math.inf if draws is None else work(source, design, draws)
 
-def _work(
-    source: Source,
-    design: RelabelledDesign,
-    pilot: Sample,
-    measured: RelabelledDesign,
-    tolerance: Tolerance,
-    d_max: float | None,
-    delta: float,
-) -> float:
-    draws = forecast(source, design, pilot, tolerance, d_max, delta, measured=measured, price=work)
-    return math.inf if draws is None else work(source, design, draws)
+    return min([measured, *(Agents(size) for size in SIZES if size <= source.agents)], key=forecast_work)
 
 
 def later_looks(first: int | None, limit: int | None, observations: int) -> Iterator[int]:

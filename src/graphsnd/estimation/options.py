@@ -23,12 +23,11 @@ from graphsnd.designs import (
 from graphsnd.estimation.advice import Alternative, Expense
 from graphsnd.estimation.assumptions import Prospect, trial
 from graphsnd.estimation.costs import work
-from graphsnd.estimation.forecast import NOW, Tolerance, forecast, radius, spreads
+from graphsnd.estimation.forecast import NOW, SIZES, Tolerance, forecast
 from graphsnd.estimation.intervals import quantile
 from graphsnd.estimation.on_graph import LARGE
 from graphsnd.estimation.sample import variance
 
-SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # of random subsets of agents
 LARGEST = 2000  # agents beyond which templates on the whole team are not considered: a few agents always do better
 SMALLEST = 8  # agents below which a graph leaves out too little to be worth drawing
 TENTH = 0.1  # of the pairs: what is shown of a graph that cannot reach the tolerance, and the paper's own choice
@@ -88,14 +87,14 @@ def sampled(question: Question) -> list[Alternative]:
 
 def redrawn(question: Question, design: RelabelledDesign) -> Alternative:
     """Pairs redrawn per observation: at the observations that the tolerance takes, or at all if it takes too many."""
-    p, n = question.prospect, question.n
+    p = question.prospect
     observations, delta = p.source.observations, NOW * (1 - question.confidence)
     bound = p.d_max if question.guaranteed else None
-    draws = forecast(p.source, design, p.pilot, question.tolerance, bound, delta, measured=p.measured)
-    met, draws = draws is not None, draws or observations
-    seen = spreads(p.pilot, p.measured, design, n)
-    sure = None if p.d_max is None else radius(p.source, design, seen, draws, p.d_max, delta)
-    typical = radius(p.source, design, seen, draws, None, delta)
+    ahead = forecast(p.source, p.pilot, p.measured, design)
+    enough = ahead.draws(question.tolerance, bound, delta)
+    met, draws = enough is not None, enough or observations
+    sure = None if p.d_max is None else ahead.radius(draws, p.d_max, delta)
+    typical = ahead.radius(draws, None, delta)
     cost = question.expense(design, draws + trial(observations))
     guarantee = None if sure is None else question.relative(sure)
     return Alternative(str(design), design, guarantee, question.relative(typical), cost, met, "")

@@ -18,7 +18,7 @@ from graphsnd.estimation.costs import Budget, complete_seconds, counts, work
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.forecast import LATER, NOW, PASSES, PILOT, Tolerance, best_size, forecast, later_looks
 from graphsnd.estimation.intervals import errors, guaranteed_radius, quantile
-from graphsnd.estimation.on_graph import population
+from graphsnd.estimation.on_graph import Error, answer, population
 from graphsnd.estimation.sample import Sample, draw, join
 from graphsnd.estimation.source import Source
 
@@ -179,7 +179,7 @@ def sample_until(task: Task, tolerance: Tolerance) -> Estimate | None:
         why = f"{task.why}; a pilot of {seen.draws} observations found {chosen.count} cheapest"
         task = replace(task, design=chosen, why=why)
     price = work if task.resize else counts
-    first = forecast(task.source, task.design, seen, tolerance, task.d_max, delta, measured=measured, price=price)
+    first = forecast(task.source, seen, measured, task.design).draws(tolerance, task.d_max, delta, price)
     if first is None and limit is None and complete_seconds(task.source) <= task.seconds_left():
         return None
     spent = Cost.of(measured, task.source, seen.draws)
@@ -225,27 +225,16 @@ def report(task: Task, sample: Sample, delta: float, spent: Cost) -> Estimate:
     highest = math.inf if task.d_max is None else max(task.d_max, value)
     cost = spent + Cost.of(task.design, source, sample.draws)
     around = population(sample.means, sample.index, task.clusters, source.observations, 1 - delta)
-    return Estimate(
-        value=value,
-        target="SND",
-        standard_error=error,
-        interval=(max(0.0, value - radius), min(highest, value + radius)),
+    interval = max(0.0, value - radius), min(highest, value + radius)
+    found = Error(error, interval, method, guaranteed=task.d_max is not None)
+    estimate = answer(source, value, "SND", found, around, task.confidence, template.m, str(task.design))
+    return replace(
+        estimate,
         asymptotic_interval=(max(0.0, value - reach), value + reach),
-        confidence=task.confidence,
-        method=method,
-        observation_error=around.error,
-        agents=n,
         observations=min(sample.draws, source.observations),
-        pairs_total=n * (n - 1) // 2,
-        pairs_used=template.m,
         policy_evaluations=cost.evaluations if source.policy_cost else source.observations * n,
-        distance=source.distance.name,
-        design=str(task.design),
         pair_error=pair_error,
-        population_interval=around.interval,
-        observations_total=source.observations,
         distances=cost.distances,
         why=task.why,
         seconds=perf_counter() - task.began,
-        guaranteed=task.d_max is not None,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,16 +20,26 @@ from graphsnd.teams import Team, as_team
 BLOCK = 1 << 24  # numbers in one block of points
 
 
-class Source(ABC):
-    """Shared observations, ``n`` agents, and a distance."""
+@dataclass(eq=False)
+class Workload:
+    """The size of a measurement: all that the model of its cost looks at."""
 
     agents: int
     observations: int
-    distance: Distance
-    device: torch.device
     features: int  # of the embedded points
     policy_cost: float  # multiply-adds of one policy on one observation; 0 when all have been evaluated
+    device: torch.device
     proportional: bool = True  # whether asking few agents costs less than asking all
+
+    def evaluations(self, design: Design) -> int:
+        """Return the number of policies that a design evaluates per observation."""
+        return design.evaluations(self.agents) if self.proportional else self.agents
+
+
+class Source(Workload, ABC):
+    """Shared observations, ``n`` agents, and a distance."""
+
+    distance: Distance
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Points:
@@ -42,10 +53,6 @@ class Source(ABC):
     def bound(self) -> float | None:
         """A certified upper bound on every distance at every observation, or None."""
 
-    def evaluations(self, design: Design) -> int:
-        """Policies that a design evaluates at an observation of this source."""
-        return design.evaluations(self.agents) if self.proportional else self.agents
-
     def blocks(self) -> Iterator[tuple[int, int]]:
         """Contiguous ranges of observations whose points fit in memory together."""
         rows = max(1, BLOCK // (self.agents * self.features))
@@ -55,14 +62,11 @@ class Source(ABC):
 class BehaviorSource(Source):
     """Points of all agents at all observations, in memory."""
 
-    policy_cost = 0.0
-
     def __init__(self, behavior: Behavior, distance: Distance | None, backend: str = "auto") -> None:
         self.distance = distance or default_distance(behavior)
         points = embed(behavior, self.distance)
         self.points = Points(points.values.detach(), points.norm, points.dtype)
-        self.agents, self.observations, self.features = points.agents, points.observations, points.values.shape[2]
-        self.device = points.values.device
+        super().__init__(points.agents, points.observations, points.values.shape[2], 0.0, points.values.device)
         self.backend = backend
         self._bound: float | None = None
 
@@ -87,25 +91,24 @@ class BehaviorSource(Source):
 
 
 class TeamSource(Source):
-    """Policies and observations; nothing is evaluated before somebody asks."""
+    """Policies and observations; nothing is evaluated before it is needed."""
 
     def __init__(self, team: Team, observations: Tensor, distance: Distance | None, backend: str = "auto") -> None:
         check_rank("observations", observations, 2, "(..., features)")
         self.team, self.inputs, self.backend = team, observations.detach().flatten(0, -2), backend
         if not len(self.inputs):
             raise InputError("observations", "to be at least one", "none")
-        if not team.proportional:
-            with torch.no_grad():
-                team.evaluate(self.inputs[:1])  # a joint module tells its size only when it is asked
-        self.proportional = team.proportional
-        if team.agents < 2:
-            raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
-        self.agents, self.observations, self.device = team.agents, len(self.inputs), self.inputs.device
+        device = self.inputs.device
         with torch.no_grad():
-            first = team.partial(self.inputs[:1], torch.arange(2, device=self.device).view(1, 2))
+            if not team.proportional:
+                team.evaluate(self.inputs[:1])  # a joint module tells its size only when it is evaluated
+            if team.agents < 2:
+                raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
+            first = team.partial(self.inputs[:1], torch.arange(2, device=device).view(1, 2))
         self.distance = distance or default_distance(first)
-        self.features = embed(first, self.distance).values.shape[2]
-        self.policy_cost = float(team.cost or 1e4)  # an unknown policy is taken for a small network
+        features = embed(first, self.distance).values.shape[2]
+        cost = float(team.cost or 1e4)  # an unknown policy is taken for a small network
+        super().__init__(team.agents, len(self.inputs), features, cost, device, team.proportional)
 
     def block(self, start: int, stop: int) -> Points:  # noqa: D102
         with torch.no_grad():
