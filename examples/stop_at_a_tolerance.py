@@ -3,11 +3,11 @@
 import torch
 
 import graphsnd as gs
-from graphsnd.teams import GaussianHead
+from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 
 # Two thousand small networks, stacked so that a layer of all of them is one product.
-network = gs.StackedMLP.create((2000,), (18, 64, 64, 4), init="linear", generator=torch.Generator().manual_seed(0))
-team = gs.StackedTeam(network, GaussianHead(2, mean="tanh", scale="network"))
+network = StackedMLP.create((2000,), (18, 64, 64, 4), init="linear", generator=torch.Generator().manual_seed(0))
+team = StackedTeam(network, GaussianHead(2, mean="tanh", scale="network"))
 observations = 2 * torch.rand(50_000, 18, generator=torch.Generator().manual_seed(1)) - 1
 
 estimate = gs.measure(

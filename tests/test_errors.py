@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.errors import check_finite, check_rank, require
+from graphsnd.errors import MissingExtraError, check_finite, check_rank, require
 
 
 def test_message_has_all_its_parts() -> None:
@@ -15,7 +15,7 @@ def test_message_has_all_its_parts() -> None:
 
 
 def test_missing_extra_is_named() -> None:
-    with pytest.raises(gs.MissingExtraError, match=r"`no_such_package`.*pip install 'graphsnd\[gpu\]'") as error:
+    with pytest.raises(MissingExtraError, match=r"`no_such_package`.*pip install 'graphsnd\[gpu\]'") as error:
         require("no_such_package", "gpu")
     assert isinstance(error.value, ImportError)
 

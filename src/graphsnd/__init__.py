@@ -1,6 +1,6 @@
 """How differently do the agents of a team behave, how sure is that number, and what does it cost?
 
-The package is the paper's pipeline, one stage a folder, each using only the stages above it:
+The package is the paper's pipeline, one folder per stage, each using only the stages above it:
 
     behavior     what every agent would do on every observation, and the distances between two answers
     teams        policies evaluated on shared observations
@@ -8,18 +8,22 @@ The package is the paper's pipeline, one stage a folder, each using only the sta
     kernels      sums of pair distances, fast
     metric       SND, Graph-SND, the Horvitz-Thompson estimator
     bounds       how far a sampled graph can be off
-    designs      the one language for which pairs: `bernoulli:0.1`
-    estimation   measure(): with intervals, at a tolerance or a budget
+    designs      the one language for which pairs: ``bernoulli:0.1``
+    estimation   measure(): intervals, tolerances, budgets, advice
     control      hold diversity at a level (DiCo)
     worlds       batched environments
     training     teams that learn, stacked
-    report, cli  tables, figures and the command line
+    integrations adapters to BenchMARL, TorchRL, torchmetrics, ...
+    plots        figures, tables and pages; loaded when it is first used
+    cli          the command line
 
 >>> import torch, graphsnd as gs
 >>> team = gs.Gaussian(torch.randn(256, 10, 2), torch.ones(2))
 >>> torch.allclose(gs.graph_snd(team, gs.graphs.complete(10)), gs.snd(team))
 True
 """
+
+from typing import Any
 
 from graphsnd import bounds, control, designs, graphs
 from graphsnd.behavior import (
@@ -36,11 +40,11 @@ from graphsnd.behavior import (
     Wasserstein,
     from_distribution,
 )
-from graphsnd.errors import InputError, MissingExtraError
+from graphsnd.errors import InputError
 from graphsnd.estimation import Advice, Budget, Estimate, SndAccumulator, advise, measure
 from graphsnd.graphs import Graph
 from graphsnd.metric import contributions, edge_distances, graph_snd, horvitz_thompson, pairwise, snd
-from graphsnd.teams import StackedMLP, StackedTeam, Team, as_team, evaluate
+from graphsnd.teams import Team, evaluate
 
 __version__ = "0.1.0"
 
@@ -57,17 +61,13 @@ __all__ = [
     "Hellinger",
     "InputError",
     "JensenShannon",
-    "MissingExtraError",
     "MultivariateGaussian",
     "Quantiles",
     "SndAccumulator",
-    "StackedMLP",
-    "StackedTeam",
     "Team",
     "TotalVariation",
     "Wasserstein",
     "advise",
-    "as_team",
     "bounds",
     "contributions",
     "control",
@@ -80,5 +80,15 @@ __all__ = [
     "horvitz_thompson",
     "measure",
     "pairwise",
+    "plots",
     "snd",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # matplotlib takes longer to load than everything else, and most measurements draw nothing.
+    if name == "plots":
+        import importlib
+
+        return importlib.import_module("graphsnd.plots")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,7 @@ import pytest
 
 import graphsnd as gs
 from graphsnd.designs import FORMS
+from graphsnd.errors import MissingExtraError
 
 
 def test_version(run: Any) -> None:
@@ -47,7 +48,7 @@ def test_errors_that_are_bugs_are_not_hidden(run: Any, monkeypatch: pytest.Monke
 
 def test_a_missing_extra_is_one_line(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
-        raise gs.MissingExtraError("triton", "gpu")
+        raise MissingExtraError("triton", "gpu")
 
     monkeypatch.setattr("graphsnd.cli.doctor.describe_machine", missing)
     result = run("doctor")

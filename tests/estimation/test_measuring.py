@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
+from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, as_team
 
 REPETITIONS = 300
 
@@ -418,7 +418,7 @@ def test_joint_modules_count_everybody() -> None:
     def joint(observations: torch.Tensor) -> torch.Tensor:
         return observations[..., :1].unsqueeze(-2) * torch.arange(20.0).view(20, 1)
 
-    e = gs.measure(gs.as_team(joint), torch.randn(300, 2), design=gs.designs.Agents(2))
+    e = gs.measure(as_team(joint), torch.randn(300, 2), design=gs.designs.Agents(2))
     assert e.policy_evaluations == 20 * 300
     assert e.agents == 20
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import graphsnd as gs
+from graphsnd.errors import MissingExtraError
 
 pytest.importorskip("torchmetrics")
 from graphsnd.integrations.torchmetrics import GraphSnd, SystemNeuralDiversity
@@ -74,5 +75,5 @@ def test_reset_and_empty() -> None:
 def test_absent_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torchmetrics", None)
     monkeypatch.delitem(sys.modules, "graphsnd.integrations.torchmetrics")
-    with pytest.raises(gs.MissingExtraError, match=r"graphsnd\[torchmetrics\]"):
+    with pytest.raises(MissingExtraError, match=r"graphsnd\[torchmetrics\]"):
         __import__("graphsnd.integrations.torchmetrics")
