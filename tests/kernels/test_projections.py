@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from graphsnd.estimation.directions import design, turned
+from graphsnd.estimation.projections import design, turned
 from graphsnd.kernels import projections
 
 
