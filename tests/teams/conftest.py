@@ -70,12 +70,18 @@ def _mixed(generator: torch.Generator) -> Team:
     return as_team(made)
 
 
+def _joint(generator: torch.Generator) -> Team:
+    team = as_team(Joint(generator))
+    team.evaluate(torch.zeros(1, FEATURES).double())  # after which the number of agents is known
+    return team
+
+
 TEAMS: dict[str, Callable[[torch.Generator], Team]] = {
     **{f"stacked {kind}": (lambda g, kind=kind: stacked(kind, g)) for kind in HEADS},
     "modules": lambda g: as_team(modules(g)),
     "modules of two architectures": _mixed,
     "callables": lambda g: as_team([lambda o, m=m: (m(o), m(o).exp()) for m in modules(g)]),
-    "joint": lambda g: as_team(Joint(g), observation_features=FEATURES),
+    "joint": _joint,
 }
 
 

@@ -29,20 +29,16 @@ class CallablesTeam(Team):
     Args:
         policies: Each maps ``[..., 1, features]`` to one agent's answer.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
-        observation_features: Length of one observation, where known.
 
     Example:
         >>> CallablesTeam([torch.sin, torch.cos]).evaluate(torch.zeros(16, 2))
         Deterministic(agents=2, observations=16)
     """
 
-    def __init__(
-        self, policies: Sequence[Policy], *, squashed: bool = True, observation_features: int | None = None
-    ) -> None:
+    def __init__(self, policies: Sequence[Policy], *, squashed: bool = True) -> None:
         self.policies = list(policies)
         self.squashed = squashed
         self.agents = len(self.policies)
-        self.observation_features = observation_features
         self.device = device_of(self.policies[0])
 
     def _evaluate(self, observations: Tensor) -> Behavior:
@@ -78,7 +74,6 @@ class ModulesTeam(CallablesTeam):
     Args:
         policies: Each maps ``[..., 1, features]`` to one agent's answer.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
-        observation_features: Length of one observation, where known.
 
     Example:
         >>> team = ModulesTeam([torch.nn.Linear(4, 2) for _ in range(3)])
@@ -86,10 +81,8 @@ class ModulesTeam(CallablesTeam):
         (True, Deterministic(agents=3, observations=16))
     """
 
-    def __init__(
-        self, policies: Sequence[nn.Module], *, squashed: bool = True, observation_features: int | None = None
-    ) -> None:
-        super().__init__(policies, squashed=squashed, observation_features=observation_features)
+    def __init__(self, policies: Sequence[nn.Module], *, squashed: bool = True) -> None:
+        super().__init__(policies, squashed=squashed)
         self.modules = list(policies)
         same = all(_same_code(self.modules[0], module) for module in self.modules[1:])
         self.batched = same and bool(_tensors(self.modules[0]))
@@ -187,13 +180,8 @@ def _same(a: object, b: object) -> bool:
 
 def device_of(policy: object) -> torch.device:
     """Return the device of a module's first floating parameter or buffer; the CPU for anything that has none."""
-    return example_tensor(policy).device
-
-
-def example_tensor(policy: object) -> Tensor:
-    """Return a tensor with the device and floating dtype that a policy works in, as far as one can tell."""
     if isinstance(policy, nn.Module):
         for tensor in (*policy.parameters(), *policy.buffers()):
             if tensor.is_floating_point():
-                return tensor
-    return torch.empty(0)
+                return tensor.device
+    return torch.device("cpu")

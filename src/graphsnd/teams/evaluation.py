@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import torch
 from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
 from graphsnd.teams.answers import read_answer, take_agents
-from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy, device_of, example_tensor
+from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy, device_of
 from graphsnd.teams.team import Team
 
 _EXPECTED = "to be a list of modules or callables, or one stacked module"
@@ -51,20 +50,13 @@ def evaluate(
     return as_team(team, agents=agents, squashed=squashed).evaluate(observations)
 
 
-def as_team(
-    policies: Team | Sequence[Policy] | Policy,
-    *,
-    agents: int | None = None,
-    squashed: bool = True,
-    observation_features: int | None = None,
-) -> Team:
+def as_team(policies: Team | Sequence[Policy] | Policy, *, agents: int | None = None, squashed: bool = True) -> Team:
     """Return a team made of the given policies.
 
     Args:
         policies: As in :func:`evaluate`. A team is returned as it is.
         agents: As in :func:`evaluate`, for stacked modules; elsewhere it must agree with the policies.
         squashed: Passed to :func:`~graphsnd.from_distribution`; a team has settled this already.
-        observation_features: Length of one observation, where known.
 
     Raises:
         InputError: For an empty list, for something that holds no policies, and for another number of ``agents``.
@@ -76,14 +68,14 @@ def as_team(
     """
     if not isinstance(policies, Team) and callable(policies) and not isinstance(policies, nn.ModuleList):
         # A ModuleList can be called too; its call only says that it has none.
-        return JointTeam(policies, agents=agents, squashed=squashed, observation_features=observation_features)
-    team = policies if isinstance(policies, Team) else _listed(policies, squashed, observation_features)
+        return JointTeam(policies, agents=agents, squashed=squashed)
+    team = policies if isinstance(policies, Team) else _from_list(policies, squashed)
     if agents is not None and agents != team.agents:
         raise InputError("agents", f"to be {team.agents}, the number of policies", agents)
     return team
 
 
-def _listed(policies: object, squashed: bool, features: int | None) -> Team:
+def _from_list(policies: object, squashed: bool) -> Team:
     if not isinstance(policies, Iterable):
         raise InputError("team", _EXPECTED, type(policies).__name__)
     listed = list(policies)
@@ -92,7 +84,7 @@ def _listed(policies: object, squashed: bool, features: int | None) -> Team:
     if not listed:
         raise InputError("team", "to hold at least one policy", "an empty list")
     kind = ModulesTeam if all(isinstance(policy, nn.Module) for policy in listed) else CallablesTeam
-    return kind(listed, squashed=squashed, observation_features=features)
+    return kind(listed, squashed=squashed)
 
 
 class JointTeam(Team):
@@ -106,31 +98,23 @@ class JointTeam(Team):
         agents: For modules that take one observation per agent, their number; each observation is then shown to all.
             None for modules that add the agents axis themselves.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
-        observation_features: Length of one observation, where known.
     """
 
     proportional = False
 
-    def __init__(
-        self, policy: Policy, *, agents: int | None, squashed: bool = True, observation_features: int | None = None
-    ) -> None:
+    def __init__(self, policy: Policy, *, agents: int | None, squashed: bool = True) -> None:
         self.policy = policy
         self._promised_agents = agents
         self.squashed = squashed
-        self.observation_features = observation_features
         self.device = device_of(policy)
         self._agents = agents
 
     @property
     def agents(self) -> int:  # type: ignore[override]
-        """Known when given, after the first evaluation, and from a trial when the observation's length is known."""
+        """Number of policies, known when it was given and after the first evaluation."""
         if self._agents is None:
-            if self.observation_features is None:
-                fix = "Pass agents= or observation_features=, or evaluate the team once."
-                raise InputError("agents", "to be known for a stacked module", "None", fix)
-            with torch.no_grad():
-                self._evaluate(example_tensor(self.policy).new_zeros(1, self.observation_features))
-        assert self._agents is not None
+            fix = "Pass agents=, or evaluate the team once."
+            raise InputError("agents", "to be known for a stacked module", "None", fix)
         return self._agents
 
     def partial(self, observations: Tensor, agents: Tensor) -> Behavior:
@@ -140,7 +124,7 @@ class JointTeam(Team):
         return super().partial(observations, agents)
 
     def __repr__(self) -> str:
-        return f"JointTeam(agents={self._agents}, observation_features={self.observation_features})"
+        return f"JointTeam(agents={self._agents}, observation_features=None)"
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         shown = observations
