@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import torch
+from rich.console import Console
 
 from benchmarks.figures import FIGURES, machine
-from benchmarks.timing import Options
+from benchmarks.timing import Options, Tables
 from graphsnd.cli.options import parse_device
 from graphsnd.errors import InputError
 from graphsnd.plots import collect_provenance, save_png
+from graphsnd.plots.formatting import format_duration
+from graphsnd.plots.tables import table
 
 NAMES = ("speed", "sorting", "graphs", "designs", "projections", "coverage", "worlds", "training")
 
@@ -96,20 +100,40 @@ def _draw(name: str, results: list[dict[str, Any]], png: Path) -> None:
     print(f"wrote {save_png(FIGURES[name](results), png)}")
 
 
-def _show(tables: dict[str, Any], result: dict[str, Any]) -> None:
-    from rich.console import Console
-
+def _show(tables: Tables, result: dict[str, Any]) -> None:
     console, hardware = Console(highlight=False), result["hardware"]
     console.print(f"{machine(result)} ({hardware['cpu']})", markup=False)
-    for title, table in tables.items():
+    for title, (rows, columns) in tables.items():
+        heads = [re.sub("[_ ]", "\n", column.split(".")[-1]).replace("observations", "obs.") for column in columns]
+        cells = [[_cell(row, column) for column in columns] for row in rows]
+        align = "<>" if isinstance(rows[0][columns[0]], str) else ">"
+        scaled = "* scaled up from a part of the work" if "*" in str(cells) else None
         console.print(f"\n[bold]{title}[/bold]")
-        console.print(table)
+        console.print(table(heads, cells, align=align, caption=scaled))
     console.print(result.get("verdict", ""), style="bold", markup=False)
     if (hardware["load"] or 0) > 0.25 * (hardware["cores"] or 1):
         # Torch's threads wait for each other at every operation, so a busy neighbour costs it most.
         busy = "This machine was busy before the run began. That slows what torch does more than compiled kernels:"
         console.print(f"[yellow]{busy} run again when it is idle before quoting ratios.[/yellow]")
     console.print(f"took {result['took_s']:.0f} s", style="dim")
+
+
+def _cell(row: dict[str, Any], path: str) -> str:
+    """Return a value as text; times as their median, and lists of three trials as the one in the middle."""
+    value: Any = row
+    for part in path.split("."):
+        value = value.get(part)
+        if value is None:
+            return "-"
+    if isinstance(value, list):
+        value = all(value) if isinstance(value[0], bool) else sorted(value)[len(value) // 2]
+    if isinstance(value, dict):
+        return format_duration(value["median_s"]) + "*" * (value.get("share_timed", 1) < 1)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 if __name__ == "__main__":

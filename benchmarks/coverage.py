@@ -8,15 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from rich.table import Table
 
 from benchmarks.design_errors import SamplingPlan
-from benchmarks.timing import Options
+from benchmarks.timing import Options, Tables
 from graphsnd.behavior import Deterministic
 from graphsnd.designs import Agents, Matching, Ring
 from graphsnd.estimation import measure as measure_team
 from graphsnd.metric import snd
-from graphsnd.plots.tables import table
 
 CONFIDENCE = 0.95
 
@@ -90,10 +88,7 @@ def _row(design: str, kind: str, intervals: list[tuple[float, float]], truth: fl
     }
 
 
-def tables(result: dict[str, Any]) -> dict[str, Table]:
+def tables(result: dict[str, Any]) -> Tables:
     """Return how often intervals held the truth."""
-    rows = []
-    for row in result["coverage"]:
-        covered = f"{row['covered']:.1%} ± {row['covered_error']:.1%}"
-        rows.append((f"{row['design']}: {row['kind']}", covered, f"{row['relative_half_width']:.2%}"))
-    return {f"Coverage of {CONFIDENCE:.0%} intervals": table(("design and interval", "covered", "half-width"), rows)}
+    columns = ("design", "kind", "covered", "covered_error", "relative_half_width")
+    return {f"Coverage of {CONFIDENCE:.0%} intervals": (result["coverage"], columns)}

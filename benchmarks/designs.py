@@ -18,16 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict
-from statistics import median
 from typing import Any
 
 import torch
-from rich.table import Table
 from safetensors.torch import load_file
 from torch import Tensor
 
 from benchmarks.design_errors import SamplingPlan, measure_errors
-from benchmarks.timing import Clock, Contestant, Options, take_turns
+from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
 from graphsnd.behavior import Behavior
 from graphsnd.designs import Agents, Bernoulli, Complete, Matching, Pairs, Regular, Ring, Uniform
 from graphsnd.designs.subsets import device_generator
@@ -35,8 +33,6 @@ from graphsnd.errors import EmptyDrawError, InputError
 from graphsnd.estimation import measure as measure_team
 from graphsnd.estimation.sample import draw, variance
 from graphsnd.estimation.source import BehaviorSource
-from graphsnd.plots.formatting import format_duration, format_ratio
-from graphsnd.plots.tables import table
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
 from graphsnd.teams.files import OBSERVATIONS
 
@@ -180,28 +176,12 @@ def measure_tolerance(n: int, observations: int, options: Options, *, rel_tol: f
     }
 
 
-def tables(result: dict[str, Any]) -> dict[str, Table]:
+def tables(result: dict[str, Any]) -> Tables:
     """Return each team's designs with their errors, costs and times, and what a tolerance takes."""
-    made = {}
+    columns = ("name", "rmse", "rmse_gain", "distances", "evaluations", "time")
+    reach = ("n", "observations", "rel_tol", "met", "evaluations", "seconds")
+    shown: Tables = {}
     for row in result["designs"]:
         title = f"{row['n']:,} agents, {row['team']} team, {row['observations']:,} observations"
-        made[title] = _designs_table(row)
-    rows = []
-    for row in result["tolerance"]:
-        count, met = row["evaluations"][0], "yes" if all(row["met"]) else "NO"
-        share, time = count / (row["n"] * row["observations"]), format_duration(median(row["seconds"]))
-        size = (f"{row['n']:,}", f"{row['observations']:,}", f"{row['rel_tol']:.1%}")
-        rows.append((*size, met, f"{count:,}", f"{share:.2g}", time))
-    heads = ("agents", "observations", "tolerance", "met", "evaluations", "of all", "time")
-    return made | {"A guaranteed interval within a tolerance, from policies to the number": table(heads, rows)}
-
-
-def _designs_table(row: dict[str, Any]) -> Table:
-    note = "* random agents that reach the error of the first design with few evaluations and distances"
-    made = table(("design", "RMSE", "x better", "distances", "evaluations", "time"), caption=note)
-    made.add_row("all pairs", "exact", "", "", "", format_duration(row["exact_time"]["median_s"]), style="bold")
-    for one in row["designs"]:
-        gain = "-" if one["rmse_gain"] is None else format_ratio(one["rmse_gain"])
-        costs = (f"{one['distances']:,.0f}", f"{one['evaluations']:,}", format_duration(one["time"]["median_s"]))
-        made.add_row(one["name"] + " *" * bool(one.get("matched")), f"{one['rmse']:.2%}", gain, *costs)
-    return made
+        shown[title] = ([{"name": "complete", "time": row["exact_time"]}, *row["designs"]], columns)
+    return shown | {"A guaranteed interval within a tolerance, from policies on": (result["tolerance"], reach)}

@@ -9,13 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from rich.table import Table
 
-from benchmarks.timing import Clock, Contestant, Options, take_turns
+from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
 from graphsnd import graphs
 from graphsnd.graphs import Graph
-from graphsnd.plots.formatting import format_duration
-from graphsnd.plots.tables import table
 
 SPARSE_FROM, SPARSE_DEGREE = 10_000, 10  # team size from which graphs get this degree instead of a tenth of the pairs
 
@@ -46,11 +43,7 @@ def time_builders(n: int, options: Options) -> dict[str, Any]:
     return {"n": n, "degree": degree, "edges": m, "builders": times}
 
 
-def tables(result: dict[str, Any]) -> dict[str, Table]:
+def tables(result: dict[str, Any]) -> Tables:
     """Return the time of each builder and team size."""
-    names = list(result["graphs"][0]["builders"])
-    rows = []
-    for row in result["graphs"]:
-        times = (format_duration(row["builders"][name]["median_s"]) for name in names)
-        rows.append((f"{row['n']:,}", str(row["degree"]), *times))
-    return {"Graphs": table(("n", "degree", *(name.replace("_", " ") for name in names)), rows, align=">")}
+    builders = (f"builders.{name}" for name in result["graphs"][0]["builders"])
+    return {"Time to draw or find a graph": (result["graphs"], ("n", "degree", *builders))}

@@ -11,15 +11,12 @@ import math
 from typing import Any
 
 import torch
-from rich.table import Table
 
 from benchmarks.speed import CDIST_CALL, cdist
-from benchmarks.timing import Clock, Contestant, Options, take_turns
+from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
 from graphsnd import kernels
 from graphsnd.behavior import Norm, Points, embed
 from graphsnd.estimation.projections import projected_snd
-from graphsnd.plots.formatting import format_duration, format_ratio
-from graphsnd.plots.tables import table
 from graphsnd.plots.team import example_team
 
 RIVALS = ("exact", "cdist")
@@ -40,7 +37,7 @@ def measure(options: Options) -> dict[str, Any]:
     draws, rows = 5 if options.quick else 60, []
     for n, observations, features, choices in ((50, 64, 2, (2,)),) if options.quick else SIZES:
         options.step(f"sorted projections, n = {n:,}, {features} features")
-        rows.append(time_directions(n, observations, features, choices, options, draws=draws))
+        rows += time_directions(n, observations, features, choices, options, draws=draws)
     options.step("sorted projections, shapes of teams")
     shapes = {name: [measure_errors(cloud, k, draws) for k in DIRECTIONS] for name, cloud in example_clouds().items()}
     return {"projections": rows, "shapes": shapes}
@@ -80,8 +77,8 @@ def measure_errors(points: Points, directions: int, draws: int) -> dict[str, flo
 
 def time_directions(
     n: int, observations: int, features: int, choices: tuple[int, ...], options: Options, *, draws: int
-) -> dict[str, Any]:
-    """Time exact SND, torch.cdist in chunks, and directions on a normal team."""
+) -> list[dict[str, Any]]:
+    """Time directions on a normal team, next to exact SND and torch.cdist in chunks."""
     x = torch.randn(observations, n, features, generator=torch.Generator().manual_seed(0)).to(options.device)
     points = Points(x, Norm.EUCLIDEAN)
     contestants = [
@@ -90,22 +87,17 @@ def time_directions(
         *(Contestant(f"{k}", lambda k=k: projected_snd(points, k)) for k in choices),  # type: ignore[misc]
     ]
     times = take_turns(contestants, Clock(options.device), **options.patience)
-    by: dict[str, Any] = {}
+    rows = []
     for k in choices:
         time = times[f"{k}"]
         faster = {f"times_faster_than_{rival}": times[rival]["median_s"] / time["median_s"] for rival in RIVALS}
-        by[f"{k}"] = measure_errors(points, k, draws) | {"time": time} | faster
-    rivals = {name: times[name] for name in RIVALS}
-    return {"n": n, "observations": observations, "features": features, "rivals": rivals, "by": by}
+        size = {"n": n, "observations": observations, "features": features}
+        rows.append(size | measure_errors(points, k, draws) | {"time": time} | faster)
+    return rows
 
 
-def tables(result: dict[str, Any]) -> dict[str, Table]:
+def tables(result: dict[str, Any]) -> Tables:
     """Return errors and times of directions against pairs."""
-    rows = []
-    for row in result["projections"]:
-        size = (f"{row['n']:,} x {row['observations']:,}", f"{row['features']}")
-        for name, one in row["by"].items():
-            gains = (format_ratio(one[f"times_faster_than_{rival}"]) for rival in RIVALS)
-            rows.append((*size, name, f"{one['rmse']:.1e}", format_duration(one["time"]["median_s"]), *gains))
-    heads = ("agents x obs.", "features", "directions", "RMSE", "time", "vs exact", "vs cdist")
-    return {"All pairs by sorted projections, normal teams": table(heads, rows)}
+    size, gains = ("n", "observations", "features"), ("times_faster_than_exact", "times_faster_than_cdist")
+    columns = (*size, "directions", "rmse", "time", *gains)
+    return {"All pairs by sorted projections, normal teams": (result["projections"], columns)}

@@ -2,7 +2,7 @@
 
 Times are seconds of one call, checks of the input included.
 
-s_per_n_log2_n: per observation.
+ns_per_n_log2_n: nanoseconds, per observation.
 """
 
 from __future__ import annotations
@@ -11,13 +11,10 @@ import math
 from typing import Any
 
 import torch
-from rich.table import Table
 
-from benchmarks.timing import Clock, Contestant, Options, take_turns
+from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
 from graphsnd.behavior import Categorical
 from graphsnd.metric import snd
-from graphsnd.plots.formatting import format_duration
-from graphsnd.plots.tables import table
 
 CATEGORIES = 5
 
@@ -36,15 +33,11 @@ def time_sorting(n: int, options: Options) -> dict[str, Any]:
     team = Categorical(probs / probs.sum(dim=-1, keepdim=True))
     contestant = Contestant("sorted", lambda: snd(team), pairs=n * (n - 1) / 2 * observations)
     times = take_turns([contestant], Clock(device), **options.patience)["sorted"]
-    unit = times["median_s"] / (n * math.log2(n) * observations)
-    return {"n": n, "observations": observations, "categories": CATEGORIES, "s_per_n_log2_n": unit, **times}
+    unit = 1e9 * times["median_s"] / (n * math.log2(n) * observations)
+    return {"n": n, "observations": observations, "categories": CATEGORIES, "ns_per_n_log2_n": unit, "time": times}
 
 
-def tables(result: dict[str, Any]) -> dict[str, Table]:
+def tables(result: dict[str, Any]) -> Tables:
     """Return the time of each team size."""
-    rows = []
-    for row in result["sorted"]:
-        unit = f"{1e9 * row['s_per_n_log2_n']:.2f} ns"
-        rows.append((f"{row['n']:,}", f"{row['observations']:,}", format_duration(row["median_s"]), unit))
-    title = f"Exact total-variation SND by sorting, {CATEGORIES} categories"
-    return {title: table(("n", "obs.", "exact TVD-SND", "per n log2 n"), rows, align=">")}
+    columns = ("n", "observations", "categories", "time", "ns_per_n_log2_n")
+    return {"Exact total-variation SND by sorting": (result["sorted"], columns)}

@@ -22,13 +22,10 @@ from importlib import import_module
 from typing import Any
 
 import torch
-from rich.table import Table
 
-from benchmarks.timing import Clock, Contestant, Options, take_turns
+from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
 from graphsnd import graphs, kernels
 from graphsnd.behavior import Norm, Points
-from graphsnd.plots.formatting import format_count, format_duration, format_ratio
-from graphsnd.plots.tables import table
 
 AGENTS, QUICK_AGENTS, FULL_AGENTS = (4, 16, 50, 100, 500, 2000), (4, 16, 50), (4, 16, 50, 100, 500, 2000, 10_000)
 EQUATION_1 = (500, 2_048_000)  # agents and observations of the paper's eq. (1)
@@ -90,6 +87,7 @@ def _time(points: Points, contestants: Sequence[Contestant], options: Options) -
         "features": points.values.shape[2],
         "input_bytes": points.values.numel() * points.values.element_size(),
         "fraction_of_limit": fraction,
+        "over_fused": {name: one["median_s"] / times["fused"]["median_s"] for name, one in times.items()},
         "contestants": times,
     }
 
@@ -217,26 +215,10 @@ def _where(rows: Sequence[dict[str, Any]], rival: str) -> str:
     return f"below n = {at:,} (measured up to n = {max(n for n in sizes if n < at):,})"
 
 
-def tables(result: dict[str, Any]) -> dict[str, Table]:
+def tables(result: dict[str, Any]) -> Tables:
     """Return the time of each contestant, and what exact SND gains over the others."""
     names = ("pair_loop", "cdist", "fused", "fused_backward", "sparse_fresh", "sparse")
-    rate, times, ratios = result["limit_pairs_per_second"], [], []
-    for row in result["exact"]:
-        every = row["contestants"]
-        cells = (format_duration(every[name]["median_s"]) + "*" * (every[name]["share_timed"] < 1) for name in names)
-        times.append((f"{row['n']:,}", f"{row['observations']:,}", *cells))
-        exact, fraction = every["fused"], row["fraction_of_limit"]
-        others = ("pair_loop", "cdist", "sparse_fresh", "sparse", "fused_backward")
-        gains = (format_ratio(every[name]["median_s"] / exact["median_s"]) for name in others)
-        share = "-" if fraction is None else f"{fraction:.0%}"
-        ratios.append((f"{row['n']:,}", *gains, format_count(exact["pairs_per_second"]), share))
-    heads = ("n", "obs.", "pair loop", "cdist", "exact", "exact + grad", "10% new", "10% kept")
-    star = "* scaled up from a part of the pairs or observations"
-    more = ("n", "vs loop", "vs cdist", "vs 10% new", "vs 10% kept", "grad", "pairs/s", "of limit")
-    limit = None if rate is None else f"limit, the arithmetic of a pair and nothing else: {format_count(rate)} pairs/s"
-    if result.get("equation_1"):
-        limit = f"{limit}\neq. (1) in full: {format_duration(result['equation_1']['contestants']['fused']['median_s'])}"
-    return {
-        "Time of one call, median; Euclidean, 4 features, float32": table(heads, times, align=">", caption=star),
-        "Time of the others over that of exact SND": table(more, ratios, align=">", caption=limit),
-    }
+    times = ("n", "observations", *(f"contestants.{name}" for name in names))
+    ratios = ("n", *(f"over_fused.{name}" for name in names if name != "fused"), "fraction_of_limit")
+    rows = result["exact"] + [row for row in [result.get("equation_1")] if row]
+    return {"Time of one call; Euclidean, 4 features": (rows, times), "Time of others over exact SND": (rows, ratios)}

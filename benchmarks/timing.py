@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+# By title: rows of a result, and the columns to show, each the path of a value such as "contestants.cdist".
+Tables = dict[str, tuple[Sequence[dict[str, Any]], Sequence[str]]]
 REPEATED = 0.01  # seconds that the repeats of one measurement should last at least
 
 

@@ -9,11 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from rich.table import Table
-
-from benchmarks.timing import Clock, Options, summarise_times
-from graphsnd.plots.formatting import format_duration
-from graphsnd.plots.tables import table
+from benchmarks.timing import Clock, Options, Tables, summarise_times
 from graphsnd.training import Settings, Task
 
 QUICK = Task("navigation", 4, settings=Settings(steps=8, environments=4, minibatch=16))
@@ -62,8 +58,7 @@ def time_training(
     }
 
 
-def tables(result: dict[str, Any]) -> dict[str, Table]:
+def tables(result: dict[str, Any]) -> Tables:
     """Return the parts of one iteration."""
-    counts, parts = ("agents", "runs", "samples", "gradient_steps"), ("rollout", "update", "iteration")
-    row = (*(f"{result[key]:,}" for key in counts), *(format_duration(result[key]["median_s"]) for key in parts))
-    return {"One iteration of PPO": table([key.replace("_", " ") for key in (*counts, *parts)], [row], align=">")}
+    columns = ("agents", "runs", "samples", "gradient_steps", "rollout", "update", "iteration")
+    return {"One iteration of PPO": ([result], columns)}

@@ -18,12 +18,9 @@ from importlib.util import find_spec
 from typing import Any
 
 import torch
-from rich.table import Table
 from torch import Tensor
 
-from benchmarks.timing import Clock, Contestant, Options, take_turns
-from graphsnd.plots.formatting import format_duration, format_ratio
-from graphsnd.plots.tables import table
+from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
 from graphsnd.worlds import Continuous, VmasWorld, World, parse_world
 
 OURS, CAPTURED = "graphsnd", "graphsnd, CUDA graph"
@@ -140,16 +137,8 @@ def _simulator(case: Case, device: torch.device, generator: torch.Generator) -> 
     return Contestant("mpe2", lambda: [env.step(dict(move)) for env, move in calls], share=timed / case.environments)
 
 
-def tables(result: dict[str, Any]) -> dict[str, Table]:
+def tables(result: dict[str, Any]) -> Tables:
     """Return a step of each world, and of the simulator where it was timed."""
-    rows = []
-    for row in result["worlds"]:
-        times = {name: one["median_s"] for name, one in row["contestants"].items()}
-        ours = min(times.pop(name) for name in (OURS, CAPTURED) if name in times)
-        theirs = ("-", "-", format_duration(ours), "-")
-        if times:
-            [(simulator, seconds)] = times.items()
-            theirs = (simulator, format_duration(seconds), format_duration(ours), format_ratio(row["ratio"]))
-        rows.append((row["world"], f"{row['agents']:,}", f"{row['environments']:,}", *theirs))
-    heads = ("world", "agents", "environments", "simulator", "its step", "our step", "ratio")
-    return {"Time of one step of all environments, median": table(heads, rows)}
+    ways = dict.fromkeys(f"contestants.{name}" for row in result["worlds"] for name in row["contestants"])
+    columns = ("world", "agents", "environments", *ways, "ratio")
+    return {"Time of one step of all environments": (result["worlds"], columns)}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from benchmarks import training, worlds
+from benchmarks.__main__ import _cell
 from benchmarks.figures import training_figure, worlds_figure
 
 TIME = {"median_s": 0.002, "min_s": 0.001, "q1_s": 0.001, "q3_s": 0.003}
@@ -18,9 +19,10 @@ TRAINING = {"device": "cpu", "hardware": {"threads": 2}, "agents": 4, "runs": 1,
 
 
 def test_tables_have_a_row_for_each_case() -> None:
-    [steps], [iteration] = worlds.tables(RESULT).values(), training.tables(TRAINING).values()
-    assert steps.row_count == 2
-    assert iteration.row_count == 1
+    [(steps, columns)], [(iterations, _)] = worlds.tables(RESULT).values(), training.tables(TRAINING).values()
+    assert [_cell(row, "contestants.vmas") for row in steps] == ["100 ms", "-"]
+    assert "contestants.vmas" in columns
+    assert _cell(iterations[0], "rollout") == "2.00 ms"
 
 
 def test_figures_are_labelled() -> None:

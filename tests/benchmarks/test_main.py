@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import speed
-from benchmarks.__main__ import NAMES, main
+from benchmarks.__main__ import NAMES, _cell, main
 from benchmarks.figures import speed_figure
 
 
@@ -24,7 +24,7 @@ def test_a_tiny_run_tells_and_writes(
     out, png = files
     shown = capsys.readouterr()
     assert "On this machine exact SND is cheaper than sampling a tenth of the pairs" in " ".join(shown.out.split())
-    for word in ("pair loop", "cdist", "10% new", "of limit"):
+    for word in ("pair", "cdist", "backward", "sparse", "limit"):
         assert word in shown.out
     assert "exact and sparse SND, n = 20" in shown.err
     result = json.loads(out.read_text())
@@ -86,3 +86,13 @@ def test_help_lists_every_question(capsys: pytest.CaptureFixture[str]) -> None:
     for name in NAMES:
         assert f"  {name} " in text
     assert "How fast is exact SND" in text
+
+
+def test_values_are_shown_by_their_kind() -> None:
+    row = {"n": 12_000, "share": 0.12345, "time": {"median_s": 0.002, "share_timed": 0.5}, "met": [True, False, True]}
+    row |= {"seconds": [3.0, 1.0, 2.0], "none": None, "name": "knn:5", "by": {"cdist": {"median_s": 2.0}}}
+    shown = {path: _cell(row, path) for path in (*row, "by.cdist", "by.missing") if path != "by"}
+    assert shown == {
+        "n": "12,000", "share": "0.123", "time": "2.00 ms*", "met": "no", "seconds": "2", "none": "-", "name": "knn:5",
+        "by.cdist": "2.00 s", "by.missing": "-",
+    }  # fmt: skip

@@ -11,8 +11,8 @@ def test_two_directions_in_the_plane_are_timed_and_judged(monkeypatch: pytest.Mo
     monkeypatch.setattr(projections, "DIRECTIONS", (2,))
     result = projections.measure(Options(torch.device("cpu"), quick=True))
     [row] = result["projections"]
-    assert row["by"]["2"]["times_faster_than_exact"] > 0
-    assert row["by"]["2"]["rmse"] < row["by"]["2"]["bound"]
+    assert row["times_faster_than_exact"] > 0
+    assert row["rmse"] < row["bound"]
     assert result["shapes"].keys() == projections.example_clouds(8, 2).keys()
-    [table] = projections.tables(result).values()
-    assert table.row_count == 1
+    [(rows, columns)] = projections.tables(result).values()
+    assert all(column in row for row in rows for column in columns)
