@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from graphsnd.cli.app import Commands
+from graphsnd.cli.app import Commands, join_lines
 from graphsnd.errors import InputError, MissingExtraError
 from paper.experiment import Scale
 from paper.judging.claims import Claim, MissingYamlError, load_claims
@@ -23,23 +23,10 @@ from paper.registry import check_names, find
 from paper.runner import WORK, run
 from paper.store import RESULTS, read_results, result_path
 
-DURATION = {
-    Scale.SMOKE: "a minute or two on two cores, too little for most claims",
-    Scale.LAPTOP: "half an hour on two cores",
-    Scale.PAPER: "hours on two cores; GPU results are read from committed logs",
-}
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Experiments. [default: all]")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Experiments (default: all).")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Results and pages.")]
 
-app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
-
-@app.callback()
-def describe() -> None:
-    """The experiments of the Graph-SND paper, and a verdict on each of its claims."""
-
-
-@app.command("run")
 def run_experiments(
     names: Names = None,
     scale: Annotated[Scale, typer.Option(help="How much is run.")] = Scale.LAPTOP,
@@ -52,6 +39,9 @@ def run_experiments(
     Every claim has a rule that was fixed before measuring, and gets a verdict: confirmed, confirmed in direction,
     corrected, or not confirmed. Results go to FOLDER as JSON with a figure, and all claims to a page. What is finished
     is not repeated. Ctrl-C stops, and the same command resumes.
+
+    On two cores all experiments take a minute or two at smoke scale, which is too little for most claims, half an hour
+    at laptop scale, and hours at paper scale, where GPU results are read from committed logs.
 
     [cyan]python -m paper run recovery --scale smoke[/cyan]
       One experiment in seconds.
@@ -72,10 +62,9 @@ def run_experiments(
         raise typer.Exit(2)
 
 
-@app.command("verdicts")
 def show_verdicts(
     names: Names = None,
-    scale: Annotated[Scale | None, typer.Option(help="The only scale that counts. [default: the largest]")] = None,
+    scale: Annotated[Scale | None, typer.Option(help="The only scale that counts (default: the largest).")] = None,
     out: Out = RESULTS,
 ) -> None:
     """Show the verdict on every claim, from results that are there."""
@@ -85,7 +74,6 @@ def show_verdicts(
     _print_verdicts(_judge([claim for claim in load_claims() if claim.experiment in chosen], out, scale))
 
 
-@app.command("list")
 def list_experiments(names: Names = None, out: Out = RESULTS) -> None:
     """List the experiments, and how long the results that are there took."""
     console = Console(highlight=False)
@@ -99,8 +87,7 @@ def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, *, again
     failed: dict[str, str] = {}
     with watch_experiments(len(names)) as report:
         if len(names) > 1:
-            all_of_them = f"; all take {DURATION[scale]}" * (names == check_names([]))
-            report.say(f"{len(names)} experiments at {scale.value} scale{all_of_them}")
+            report.say(f"{len(names)} experiments at {scale.value} scale")
         for name in names:
             there = result_path(out, name, scale).is_file() and not again
             report.begin(name)
@@ -145,3 +132,14 @@ def _print_verdicts(judged: Sequence[Judged], *, larger: int = 0, written: Seque
         console.print(f"{larger} {'more' if judged else 'claims'} can only be decided at another scale", style="dim")
     for path in written:
         console.print(f"wrote {escape(str(path))}", soft_wrap=True)
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="The experiments of the Graph-SND paper, and a verdict on each of its claims.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+)
+for name, command in (("run", run_experiments), ("verdicts", show_verdicts), ("list", list_experiments)):
+    app.command(name, help=join_lines(command.__doc__))(command)

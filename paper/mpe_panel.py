@@ -19,7 +19,6 @@ from graphsnd.designs import Bernoulli, GraphDesign, Regular
 from graphsnd.graphs import pairs
 from graphsnd.training.streams import hashed
 from paper.shared.draws import indicators
-from paper.shared.expected import bernoulli_error, regular_error
 
 THRESHOLD, DELTA = 0.05, 0.1
 D_MAX = 1.0  # of total variation
@@ -58,8 +57,6 @@ class PanelRow:
     bias: float
     bias_error: float  # its standard error
     bias_empty_as_zero: float
-    rmse: float
-    exact_rmse: float
     violations: float  # share of draws off by more than 0.05
     hoeffding_violations: float  # share off by Hoeffding's radius or more, with D_max = 1
     hoeffding_violations_largest: float  # and with the largest distance as D_max
@@ -114,20 +111,11 @@ def measure_design(design: GraphDesign, chosen: Tensor, disconnected: float, tea
         bias=float(errors.mean()),
         bias_error=float(errors.std(correction=1)) / math.sqrt(len(errors)),
         bias_empty_as_zero=float(convention.mean()),
-        rmse=float(errors.square().mean().sqrt()),
-        exact_rmse=exact_error(design, to_matrix(distances)),
         violations=float((errors.abs() > THRESHOLD).double().mean()),
         hoeffding_violations=float((errors.abs() >= D_MAX * radius).double().mean()),
         hoeffding_violations_largest=float((errors.abs() >= largest * radius).double().mean()),
         radius=largest * bounds.hoeffding(1.0, 1, DELTA) / math.sqrt(float(counts.mean())),
     )
-
-
-def exact_error(design: GraphDesign, distances: Tensor) -> float:
-    """Return the exact standard deviation of a design's mean, given an edge, from the distances ``[n, n]``."""
-    if isinstance(design, Bernoulli):
-        return bernoulli_error(distances, design.p)
-    return regular_error(distances, RINGS.degree)
 
 
 def disconnected_share(chosen: Tensor) -> float:

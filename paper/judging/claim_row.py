@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import lru_cache
 from html import escape
+from pathlib import Path
+from string import Template
 
 from paper.experiment import Scale
 from paper.judging.formatting import SIGNS, describe_machine, format_interval, format_value
 from paper.judging.verdicts import Judged, Verdict
 
+HTML = Path(__file__).with_name("html")
 POWER = re.compile(r"\b(\d+(?:\.\d+)?)e([+-]?)0*(\d+)\b")
 RAISED = re.compile(r"\^(-?\d+|[a-z]\b)")
 INDEX = re.compile(r"\b([A-Z]|lambda|SND)_([0-9a-z])\b")
@@ -31,23 +36,35 @@ def claim_row(one: Judged, *, drawn: bool) -> str:
         one: The claim.
         drawn: Whether the page has the figure of its result.
     """
-    claim, verdict = one.claim, one.verdict
-    return (
-        f'<tr id="{claim.id}" class="{css_class(verdict)}"><th scope="row"><p class="says">{typeset(claim.says)}</p>'
-        f'<p class="place">{escape(claim.place)} · <a href="#{claim.id}">{claim.id}</a></p>'
-        f'<p class="told">{typeset(_told(one))}</p>'
-        f'<div class="foot">{_where(one, drawn=drawn)}{_how(one)}</div></th>'
-        f'<td data-label="Paper" class="paper"><div>{typeset(claim.paper)}</div></td>'
-        f'<td data-label="Measured" class="measured"><div>{_measured(one)}'
-        f'<span class="kind how">{typeset(claim.measured)}</span></div></td>'
-        f'<td data-label="Verdict" class="verdict"><div><span class="badge {css_class(verdict)}">'
-        f"<i>{SIGNS[verdict]}</i>{verdict.value}</span>{_decided(one)}</div></td></tr>\n"
+    claim, verdict, scale = one.claim, one.verdict, one.scale or one.claim.scales[-1]
+    return fill_template(
+        "claim.html",
+        id=claim.id,
+        verdict_class=css_class(verdict),
+        says=typeset(claim.says),
+        place=escape(claim.place),
+        # The finding is about the paper's scale; elsewhere stands what the comparison means.
+        told=typeset(claim.finding or claim.note if one.scale in (None, Scale.PAPER) else claim.note),
+        where=_where(one, drawn=drawn),
+        details="".join(f"<dt>{name}</dt><dd>{typeset(text)}</dd>" for name, text in _details(one, scale)),
+        command=f"python -m paper run {claim.experiment} --scale {scale.value}",
+        paper=typeset(claim.paper),
+        measured=_measured(one),
+        how=typeset(claim.measured),
+        sign=SIGNS[verdict],
+        verdict=verdict.value,
+        decided=typeset(_decided(one)),
     )
 
 
-def _told(one: Judged) -> str:
-    """Return the finding, which is about the paper's scale; elsewhere what the comparison means."""
-    return one.claim.finding or one.claim.note if one.scale in (None, Scale.PAPER) else one.claim.note
+@lru_cache
+def _template(name: str) -> Template:
+    return Template((HTML / name).read_text(encoding="utf-8"))
+
+
+def fill_template(name: str, /, **values: str | int) -> str:
+    """Return a template of ``html/`` with values, which are HTML already, in place of its names."""
+    return _template(name).substitute(values)
 
 
 def typeset(text: str) -> str:
@@ -84,13 +101,11 @@ def _measured(one: Judged) -> str:
 
 
 def _decided(one: Judged) -> str:
-    """The rule behind the verdict."""
-    claim = one.claim
-    rule = claim.correction if one.verdict is Verdict.CORRECTED else claim.rule
-    text = f"{'corrected' if one.verdict is Verdict.CORRECTED else 'rule'}: {rule}"
-    if one.verdict is Verdict.IN_DIRECTION:
-        text += f"; weaker: {claim.direction}"
-    return f'<span class="kind">{typeset(text)}</span>'
+    """Return the rule behind the verdict."""
+    if one.verdict is Verdict.CORRECTED:
+        return f"corrected: {one.claim.correction}"
+    weaker = f"; weaker: {one.claim.direction}" if one.verdict is Verdict.IN_DIRECTION else ""
+    return f"rule: {one.claim.rule}{weaker}"
 
 
 def _where(one: Judged, *, drawn: bool) -> str:
@@ -102,21 +117,18 @@ def _where(one: Judged, *, drawn: bool) -> str:
     return f"<span>{' · '.join(parts)}</span>"
 
 
-def _how(one: Judged) -> str:
-    claim, scale = one.claim, one.scale or one.claim.scales[-1]
-    lines = [("Confirmed when", str(claim.rule))]
+def _details(one: Judged, scale: Scale) -> Iterator[tuple[str, str]]:
+    claim = one.claim
+    yield "Confirmed when", str(claim.rule)
     if claim.direction:
-        lines.append(("In direction when", str(claim.direction)))
+        yield "In direction when", str(claim.direction)
     if claim.correction:
-        lines.append(("Corrected when", str(claim.correction)))
+        yield "Corrected when", str(claim.correction)
     if claim.finding:
-        lines.append(("Note", claim.note))
-    if one.result:
-        lines.append(("Number", f"{claim.number} in results/{claim.experiment}/{scale.value}.json"))
-        if one.result.sources:
-            lines.append(("Computed from", ", ".join(one.result.sources)))
-    else:
-        lines.append(("Can be decided at", ", ".join(one.value for one in reversed(claim.scales)) + " scale"))
-    body = "".join(f"<dt>{name}</dt><dd>{typeset(text)}</dd>" for name, text in lines)
-    command = f"<dt>Repeat it</dt><dd><code>python -m paper run {claim.experiment} --scale {scale.value}</code></dd>"
-    return f"<details><summary>rules and command</summary><dl>{body}{command}</dl></details>"
+        yield "Note", claim.note
+    if one.result is None:
+        yield "Can be decided at", ", ".join(scale.value for scale in reversed(claim.scales)) + " scale"
+        return
+    yield "Number", f"{claim.number} in results/{claim.experiment}/{scale.value}.json"
+    if one.result.sources:
+        yield "Computed from", ", ".join(one.result.sources)

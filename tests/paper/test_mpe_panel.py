@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.designs import GraphDesign
+from graphsnd.designs import Bernoulli, GraphDesign
 from paper.mpe_panel import (
     DESIGNS,
     RINGS,
@@ -20,6 +20,7 @@ from paper.mpe_panel import (
     measure_design,
     to_matrix,
 )
+from paper.shared.expected import bernoulli_error, regular_error
 
 PAIRS = list(itertools.combinations(range(10), 2))
 
@@ -50,8 +51,11 @@ def test_a_design_against_a_plain_loop() -> None:
 
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
 def test_errors_are_the_exact_ones(design: GraphDesign) -> None:
-    row = measure_design(design, draw_pairs(design, 10, 1200, 0), 0.0, team(1))
-    assert row.rmse == pytest.approx(row.exact_rmse, rel=0.09)
+    some = team(1)
+    row = measure_design(design, draw_pairs(design, 10, 1200, 0), 0.0, some)
+    matrix = to_matrix(torch.tensor(some.distances, dtype=torch.float64))
+    exact = bernoulli_error(matrix, design.p) if isinstance(design, Bernoulli) else regular_error(matrix, 2)
+    assert row.bias_error * (1200 - row.empty) ** 0.5 == pytest.approx(exact, rel=0.09)
     assert abs(row.bias) < 4 * row.bias_error
 
 
