@@ -22,9 +22,9 @@ def largest_relative_error(case: Case, dtype: torch.dtype) -> float:
     for seed in range(3):
         parameters = case.parameters(dtype, seed=seed)
         expected = case.oracle(*parameters)
-        found = gs.pairwise(case.build(*parameters), case.distance).double().numpy()
+        measured = gs.pairwise(case.build(*parameters), case.distance).double().numpy()
         off = ~np.eye(len(expected), dtype=bool)
-        worst = max(worst, float(np.abs(found[off] / expected[off] - 1).max()))
+        worst = max(worst, float(np.abs(measured[off] / expected[off] - 1).max()))
     return worst
 
 

@@ -82,8 +82,8 @@ def tanh_oracle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 def test_tanh_normal(rl, low: list[float], high: list[float], event_dims: int) -> None:  # type: ignore[no-untyped-def]
     bounds = torch.tensor(low, dtype=torch.float64), torch.tensor(high, dtype=torch.float64)
     d = rl.TanhNormal(LOC, SCALE, low=bounds[0], high=bounds[1], event_dims=event_dims)
-    found = gs.pairwise(gs.from_distribution(d))
-    np.testing.assert_allclose(found.numpy(), tanh_oracle(np.array(low), np.array(high)), rtol=1e-6)
+    measured = gs.pairwise(gs.from_distribution(d))
+    np.testing.assert_allclose(measured.numpy(), tanh_oracle(np.array(low), np.array(high)), rtol=1e-6)
     same(gs.from_distribution(d, squashed=False), gs.Gaussian(LOC, SCALE))
 
 
@@ -112,12 +112,12 @@ def test_delta(rl) -> None:  # type: ignore[no-untyped-def]
 def test_independent_normal_and_truncated_normal(rl) -> None:  # type: ignore[no-untyped-def]
     same(gs.from_distribution(rl.IndependentNormal(LOC, SCALE)), gs.Gaussian(LOC, SCALE))
     d = rl.TruncatedNormal(LOC, SCALE, low=-1.0, high=1.0)
-    found = float(gs.snd(gs.from_distribution(d)))
+    measured = float(gs.snd(gs.from_distribution(d)))
     loc, scale = d.base_dist.loc.numpy()[..., None], d.base_dist.scale.numpy()[..., None]
     u = stats.norm.cdf(oracles.GRID)
     quantiles = stats.truncnorm.ppf(u, (-1 - loc) / scale, (1 - loc) / scale, loc=loc, scale=scale)
     matrix = oracles.distances(3, 5, lambda o, i, j: oracles.wasserstein_product(quantiles[o, i], quantiles[o, j]))
-    assert found == pytest.approx(oracles.snd(matrix), rel=1e-4)  # TorchRL's own icdf is no better
+    assert measured == pytest.approx(oracles.snd(matrix), rel=1e-4)  # TorchRL's own icdf is no better
 
 
 SCIPY = {
@@ -145,11 +145,11 @@ SCIPY = {
 @pytest.mark.parametrize("name", SCIPY)
 def test_families_with_quantile_functions(name: str) -> None:
     build, quantile = SCIPY[name]
-    found = gs.pairwise(gs.from_distribution(D.Independent(build(), 1)))
+    measured = gs.pairwise(gs.from_distribution(D.Independent(build(), 1)))
     grid = np.clip(stats.norm.cdf(oracles.GRID), 1e-16, 1 - 1e-15)
     values = np.asarray(quantile(grid))
     expected = oracles.distances(3, 5, lambda o, i, j: oracles.wasserstein_product(values[o, i], values[o, j]))
-    np.testing.assert_allclose(found.numpy(), expected, rtol=2e-6)
+    np.testing.assert_allclose(measured.numpy(), expected, rtol=2e-6)
 
 
 def test_a_mirror_image_of_itself_is_no_difference() -> None:
@@ -186,11 +186,11 @@ def test_beta_gradcheck(scale: float) -> None:
 @pytest.mark.parametrize("family", [D.Laplace, D.LogNormal, D.Gumbel])
 def test_low_precision_parameters(family, dtype: torch.dtype) -> None:  # type: ignore[no-untyped-def]
     loc, scale = LOC.to(dtype), SCALE.to(dtype)
-    found = gs.snd(gs.from_distribution(family(loc, scale)))
+    measured = gs.snd(gs.from_distribution(family(loc, scale)))
     exact = gs.snd(gs.from_distribution(family(loc.double(), scale.double())))
-    assert found.dtype == torch.float32
+    assert measured.dtype == torch.float32
     tolerance = 1e-5 if dtype == torch.float32 or family is D.Laplace else 2e-2
-    assert float(found) == pytest.approx(float(exact), rel=tolerance)
+    assert float(measured) == pytest.approx(float(exact), rel=tolerance)
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ def test_against_pot(actions: int) -> None:
     ot = pytest.importorskip("ot")
     rng = np.random.default_rng(actions)
     loc, covariance = rng.normal(size=(1, 5, actions)), random_covariances(rng, 1, 5, actions)
-    found = gs.pairwise(gs.MultivariateGaussian(torch.from_numpy(loc), torch.from_numpy(covariance)))
+    measured = gs.pairwise(gs.MultivariateGaussian(torch.from_numpy(loc), torch.from_numpy(covariance)))
     for i in range(5):
         for j in range(i):
             expected = ot.gaussian.bures_wasserstein_distance(loc[0, i], loc[0, j], covariance[0, i], covariance[0, j])
-            assert float(found[i, j]) == pytest.approx(float(expected), rel=1e-6)
+            assert float(measured[i, j]) == pytest.approx(float(expected), rel=1e-6)
 
 
 def test_diagonal_and_full_gaussians_agree() -> None:

@@ -55,8 +55,8 @@ def test_tanh_normal(loc: list[float], scale: list[float], tolerance: float) -> 
     weights = np.exp(-(grid**2) / 2)
     one, two = (np.tanh(m + s * grid) for m, s in zip(loc, scale, strict=True))
     expected = np.sqrt((weights * (one - two) ** 2).sum() / weights.sum())
-    found = float(gs.snd(gs.from_distribution(squashed(loc, scale))))
-    assert found == pytest.approx(expected, rel=tolerance)
+    measured = float(gs.snd(gs.from_distribution(squashed(loc, scale))))
+    assert measured == pytest.approx(expected, rel=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_beta(one: tuple[float, float], two: tuple[float, float], tolerance: flo
     a, b = torch.tensor([one, two], dtype=torch.float64).T.reshape(2, 1, 2, 1)
     quantiles = oracles.beta_quantiles(a[0, :, 0].numpy(), b[0, :, 0].numpy())
     expected = oracles.wasserstein_1d(*quantiles)
-    found = float(gs.snd(gs.from_distribution(D.Beta(a, b))))
-    assert found == pytest.approx(expected, rel=tolerance)
+    measured = float(gs.snd(gs.from_distribution(D.Beta(a, b))))
+    assert measured == pytest.approx(expected, rel=tolerance)
 
 
 # Closed forms of W2 between two members of a scale family: |s - t| sqrt(E X^2).
@@ -98,8 +98,8 @@ def test_beta(one: tuple[float, float], two: tuple[float, float], tolerance: flo
 )
 def test_scale_families(family, second_moment: float, tolerance: float) -> None:  # type: ignore[no-untyped-def]
     scale = torch.tensor([[[1.0], [2.5]]], dtype=torch.float64)
-    found = float(gs.snd(gs.from_distribution(family(scale))))
-    assert found == pytest.approx(1.5 * second_moment**0.5, rel=tolerance)
+    measured = float(gs.snd(gs.from_distribution(family(scale))))
+    assert measured == pytest.approx(1.5 * second_moment**0.5, rel=tolerance)
 
 
 def test_more_nodes_are_more_accurate() -> None:

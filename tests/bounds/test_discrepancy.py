@@ -24,9 +24,9 @@ def test_both_bounds_hold_for_any_matrix(kind: str, n: int, degree: int) -> None
     for seed in range(5):
         values = matrix(kind, n, seed).abs()  # low rank and noise become no distances, and of no type
         graph = gs.graphs.random_regular(n, degree, seed=seed)
-        bound, found = spectral_bound(graph, values), ratio(graph, values)
-        assert abs(found - 1) <= bound.relative + 1e-12
-        assert bound.low - 1e-9 <= found <= bound.high + 1e-9
+        bound, measured = spectral_bound(graph, values), ratio(graph, values)
+        assert abs(measured - 1) <= bound.relative + 1e-12
+        assert bound.low - 1e-9 <= measured <= bound.high + 1e-9
         assert bound.low >= 1 - bound.relative
         assert bound.high <= 1 + bound.relative
 

@@ -30,16 +30,16 @@ def test_fit_is_least_squares(graph: gs.Graph) -> None:
     design = np.zeros((graph.m, graph.n))
     design[np.arange(graph.m)[:, None], graph.edges.numpy()] = 1
     fit, _, rank, _ = np.linalg.lstsq(design, values - values.mean(), rcond=None)
-    found = agent_effects(torch.from_numpy(values), graph)
-    assert found.freedom == graph.m - rank
-    assert np.allclose(found.effects.numpy(), fit - fit.mean(), atol=1e-8)
-    assert found.level == pytest.approx(values.mean() + 2 * fit.mean())
+    split = agent_effects(torch.from_numpy(values), graph)
+    assert split.freedom == graph.m - rank
+    assert np.allclose(split.effects.numpy(), fit - fit.mean(), atol=1e-8)
+    assert split.level == pytest.approx(values.mean() + 2 * fit.mean())
     residual = values - values.mean() - design @ fit
-    if found.freedom:
-        assert found.residual_variance == pytest.approx((residual**2).sum() / found.freedom, abs=1e-12)
-        assert found.explained == pytest.approx(1 - found.residual_variance / values.var(ddof=1))
+    if split.freedom:
+        assert split.residual_variance == pytest.approx((residual**2).sum() / split.freedom, abs=1e-12)
+        assert split.explained == pytest.approx(1 - split.residual_variance / values.var(ddof=1))
     else:
-        assert math.isnan(found.residual_variance)
+        assert math.isnan(split.residual_variance)
 
 
 @pytest.mark.parametrize("oracle", [
@@ -92,10 +92,10 @@ def test_effects_are_found() -> None:
     rng = np.random.default_rng(0)
     effects = torch.from_numpy(rng.normal(size=200))
     noise = torch.from_numpy(0.1 * rng.normal(size=graph.m))
-    found = agent_effects(10 + effects[graph.edges].sum(1) + noise, graph)
-    assert float((found.effects - (effects - effects.mean())).abs().max()) < 0.2
-    assert found.residual_variance == pytest.approx(0.01, rel=0.15)
-    assert found.explained > 0.97
+    split = agent_effects(10 + effects[graph.edges].sum(1) + noise, graph)
+    assert float((split.effects - (effects - effects.mean())).abs().max()) < 0.2
+    assert split.residual_variance == pytest.approx(0.01, rel=0.15)
+    assert split.explained > 0.97
 
 
 def test_offset_does_not_drown_the_spread() -> None:

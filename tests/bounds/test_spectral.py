@@ -29,11 +29,11 @@ def cycle(n: int) -> gs.Graph:
     ("two triangles", gs.graphs.cliques([0, 0, 0, 1, 1, 1]), 2, -1),
 ])  # fmt: skip
 def test_closed_forms(name: str, graph: gs.Graph, signed_second: float, smallest: float) -> None:
-    found = spectrum(graph)
-    assert found.signed_second == pytest.approx(signed_second, abs=1e-9), name
-    assert found.smallest == pytest.approx(smallest, abs=1e-9), name
-    assert found.second == pytest.approx(max(abs(signed_second), abs(smallest)), abs=1e-9)
-    assert found.gap == pytest.approx(1 - found.second / found.degree)
+    ends = spectrum(graph)
+    assert ends.signed_second == pytest.approx(signed_second, abs=1e-9), name
+    assert ends.smallest == pytest.approx(smallest, abs=1e-9), name
+    assert ends.second == pytest.approx(max(abs(signed_second), abs(smallest)), abs=1e-9)
+    assert ends.gap == pytest.approx(1 - ends.second / ends.degree)
 
 
 def random_graph(seed: int) -> networkx.Graph:
@@ -49,15 +49,15 @@ def random_graph(seed: int) -> networkx.Graph:
 @pytest.mark.parametrize("seed", range(25))
 def test_against_networkx(seed: int) -> None:
     oracle = random_graph(seed)
-    found = spectrum(from_networkx(oracle))
+    ends = spectrum(from_networkx(oracle))
     matrix = networkx.to_numpy_array(oracle, nodelist=range(len(oracle)))
     values = np.linalg.eigvalsh(matrix)
-    assert (found.smallest, found.signed_second, found.largest) == pytest.approx(tuple(values[[0, -2, -1]]), abs=1e-6)
-    assert found.second == pytest.approx(np.abs(values[:-1]).max(), abs=1e-6)
-    assert found.degree == pytest.approx(matrix.sum(0).max(), rel=1e-6)
-    assert found.connected == networkx.is_connected(oracle)
-    assert found.bipartite == networkx.is_bipartite(oracle)
-    assert found.regular == (np.ptp(matrix.sum(0)) < 1e-9)
+    assert (ends.smallest, ends.signed_second, ends.largest) == pytest.approx(tuple(values[[0, -2, -1]]), abs=1e-6)
+    assert ends.second == pytest.approx(np.abs(values[:-1]).max(), abs=1e-6)
+    assert ends.degree == pytest.approx(matrix.sum(0).max(), rel=1e-6)
+    assert ends.connected == networkx.is_connected(oracle)
+    assert ends.bipartite == networkx.is_bipartite(oracle)
+    assert ends.regular == (np.ptp(matrix.sum(0)) < 1e-9)
 
 
 @pytest.mark.parametrize("graph", [
@@ -87,14 +87,14 @@ def test_ramanujan() -> None:
 
 def test_edges_of_weight_zero_are_absent() -> None:
     graph = gs.Graph(3, torch.tensor([[0, 1], [1, 2]]), torch.tensor([1.0, 0.0]))
-    found = spectrum(graph)
-    assert not found.connected
-    assert (found.largest, found.signed_second) == pytest.approx((1, 0))
+    ends = spectrum(graph)
+    assert not ends.connected
+    assert (ends.largest, ends.signed_second) == pytest.approx((1, 0))
 
 
 def test_no_edges() -> None:
-    found = spectrum(gs.Graph(3, torch.empty(0, 2, dtype=torch.int64)))
-    assert (found.second, found.gap, found.connected, found.bipartite) == (0, 0, False, True)
+    ends = spectrum(gs.Graph(3, torch.empty(0, 2, dtype=torch.int64)))
+    assert (ends.second, ends.gap, ends.connected, ends.bipartite) == (0, 0, False, True)
 
 
 def test_bad_input_is_named() -> None:

@@ -84,18 +84,18 @@ def run(operation: str, values: torch.Tensor, norm: Norm, backend: str) -> torch
 def differentiate(operation: str, values: torch.Tensor, norm: Norm, backend: str) -> tuple[torch.Tensor, torch.Tensor]:
     """The result, and its gradient for a random one upstream; both on the CPU."""
     values = values.detach().requires_grad_()
-    found = run(operation, values, norm, backend)
-    upstream = torch.randn(found.shape, generator=torch.Generator().manual_seed(13), dtype=torch.float64)
-    (slope,) = torch.autograd.grad(found, values, upstream.to(found.device))
-    assert found.dtype == torch.float64
+    sums = run(operation, values, norm, backend)
+    upstream = torch.randn(sums.shape, generator=torch.Generator().manual_seed(13), dtype=torch.float64)
+    (slope,) = torch.autograd.grad(sums, values, upstream.to(sums.device))
+    assert sums.dtype == torch.float64
     assert slope.dtype == values.dtype
-    return found.detach().cpu(), slope.cpu()
+    return sums.detach().cpu(), slope.cpu()
 
 
-def assert_close(found: torch.Tensor, expected: torch.Tensor, rtol: float) -> None:
+def assert_close(sums: torch.Tensor, expected: torch.Tensor, rtol: float) -> None:
     """Relative error of the whole: a small entry may be the difference of large ones."""
-    assert found.shape == expected.shape
-    error = torch.linalg.vector_norm(found.double().cpu() - expected.double().cpu())
+    assert sums.shape == expected.shape
+    error = torch.linalg.vector_norm(sums.double().cpu() - expected.double().cpu())
     size = torch.linalg.vector_norm(expected.double())
     assert error <= rtol * size, f"relative error {float(error / size):.2e} is more than {rtol:.0e}"
 
@@ -105,16 +105,16 @@ def check_agreement(
 ) -> None:
     """Values, with and without a gradient asked for, and gradients as the reference has them in float64."""
     expected, expected_slope = differentiate(operation, values.cpu().double(), norm, "reference")
-    found, slope = differentiate(operation, values, norm, backend)
-    assert_close(found, expected, rtol or VALUE_RTOL[values.dtype])
+    sums, slope = differentiate(operation, values, norm, backend)
+    assert_close(sums, expected, rtol or VALUE_RTOL[values.dtype])
     assert_close(run(operation, values, norm, backend), expected, rtol or VALUE_RTOL[values.dtype])
     assert_close(slope, expected_slope, SLOPE_RTOL[values.dtype])
 
 
 def check_identical_agents(operation: str, values: torch.Tensor, norm: Norm, backend: str) -> None:
     """An exact 0, which the user sees as a team that does not differ at all, and no pull."""
-    found, slope = differentiate(operation, values, norm, backend)
-    assert not found.any()
+    sums, slope = differentiate(operation, values, norm, backend)
+    assert not sums.any()
     assert not run(operation, values, norm, backend).any()
     assert not slope.any()
 
@@ -143,11 +143,11 @@ def check_nan(operation: str, shape: Shape, norm: Norm, dtype: torch.dtype, back
     else:
         touched[0] = True
     for wanted in (False, True):
-        found = run(operation, values.to(device).requires_grad_(wanted), norm, backend).detach().cpu()
-        assert found[touched].isnan().all()
+        sums = run(operation, values.to(device).requires_grad_(wanted), norm, backend).detach().cpu()
+        assert sums[touched].isnan().all()
         if operation == "pair_matrix":  # an agent's distance to itself may be NaN or 0
-            found[3, 3] = expected[3, 3]
-        assert_close(found[~touched], expected[~touched], VALUE_RTOL[dtype])
+            sums[3, 3] = expected[3, 3]
+        assert_close(sums[~touched], expected[~touched], VALUE_RTOL[dtype])
 
 
 def check_strides(operation: str, shape: Shape, norm: Norm, dtype: torch.dtype, backend: str, device: str) -> None:
@@ -182,8 +182,8 @@ def check_expanded_weight(shape: Shape, norm: Norm, dtype: torch.dtype, backend:
         ]
         if name == "reference":
             expected = results
-    for found, wide in zip(results, expected, strict=True):
-        assert_close(found, wide, VALUE_RTOL[dtype])
+    for sums, wide in zip(results, expected, strict=True):
+        assert_close(sums, wide, VALUE_RTOL[dtype])
 
 
 def check_gradients(operation: str, shape: Shape, norm: Norm, backend: str, device: str) -> None:
@@ -204,8 +204,8 @@ def check_gradients(operation: str, shape: Shape, norm: Norm, backend: str, devi
 
 def check_second_derivatives_are_refused(operation: str, shape: Shape, backend: str, device: str) -> None:
     values = draw(shape, Norm.EUCLIDEAN, torch.float64).to(device).requires_grad_()
-    found = run(operation, values, Norm.EUCLIDEAN, backend)
-    (slope,) = torch.autograd.grad(found.square().sum(), values, create_graph=True)
+    sums = run(operation, values, Norm.EUCLIDEAN, backend)
+    (slope,) = torch.autograd.grad(sums.square().sum(), values, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         slope.square().sum().backward()
 
@@ -216,8 +216,8 @@ def check_precision_of_totals(shape: Shape, backend: str, device: str, *, rtol: 
     expected = torch.stack([torch.nn.functional.pdist(one).sum() for one in values.double()])
     for wanted in (False, True):
         points = Points(values.to(device).requires_grad_(wanted), Norm.EUCLIDEAN)
-        found = kernels.pair_totals(points, backend=backend).detach().cpu()
-        torch.testing.assert_close(found, expected, rtol=rtol, atol=0)
+        sums = kernels.pair_totals(points, backend=backend).detach().cpu()
+        torch.testing.assert_close(sums, expected, rtol=rtol, atol=0)
 
 
 def check_precision_of_edges(shape: Shape, edges: int, backend: str, device: str) -> None:
@@ -226,11 +226,11 @@ def check_precision_of_edges(shape: Shape, edges: int, backend: str, device: str
     e = torch.stack([i, (i + 1 + torch.arange(edges) // shape[1]) % shape[1]], dim=-1)
     wide, points = Points(values.double(), Norm.EUCLIDEAN), Points(values.to(device), Norm.EUCLIDEAN)
     expected = reference.edge_totals(wide, e, None)
-    found = kernels.edge_totals(points, e.to(device), backend=backend).cpu()
-    torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
+    sums = kernels.edge_totals(points, e.to(device), backend=backend).cpu()
+    torch.testing.assert_close(sums, expected, rtol=1e-6, atol=0)
     mean = reference.edge_sums(wide, e, torch.full((shape[0],), 1 / shape[0], dtype=torch.float64))
-    found = kernels.edge_sums(points, e.to(device), backend=backend).cpu()
-    torch.testing.assert_close(found, mean, rtol=1e-6, atol=0)
+    sums = kernels.edge_sums(points, e.to(device), backend=backend).cpu()
+    torch.testing.assert_close(sums, mean, rtol=1e-6, atol=0)
 
 
 def check_no_edges(device: str, monkeypatch: pytest.MonkeyPatch) -> None:

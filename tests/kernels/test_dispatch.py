@@ -46,12 +46,12 @@ def cpu_backend() -> dispatch.Backend:
 
 
 def test_available_names_every_backend() -> None:
-    found = kernels.available()
-    assert set(found) == {"gpu", "cpu", "reference"}
-    assert found["reference"] is None
-    assert found["cpu"] is None
+    backends = kernels.available()
+    assert set(backends) == {"gpu", "cpu", "reference"}
+    assert backends["reference"] is None
+    assert backends["cpu"] is None
     if not torch.cuda.is_available():
-        assert "CUDA" in str(found["gpu"])
+        assert "CUDA" in str(backends["gpu"])
 
 
 @each_operation

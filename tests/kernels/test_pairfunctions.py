@@ -53,8 +53,8 @@ def test_small_differences_of_large_numbers_survive() -> None:
 def test_sqrt_js_across_the_threshold_of_its_series(gap: float) -> None:
     p = np.array([0.5 * (1 + gap), 0.5 * (1 - gap)])
     q = p[::-1].copy()
-    found = float(sqrt_js(torch.from_numpy(p), torch.from_numpy(q)))
-    assert found == pytest.approx(exact_js(p, q), rel=1e-9)
+    distance = float(sqrt_js(torch.from_numpy(p), torch.from_numpy(q)))
+    assert distance == pytest.approx(exact_js(p, q), rel=1e-9)
     narrow = float(sqrt_js(torch.from_numpy(p).float(), torch.from_numpy(q).float()))
     wide = exact_js(*(torch.from_numpy(r).float().double().numpy() for r in (p, q)))
     assert narrow == pytest.approx(wide, rel=1e-6)
@@ -69,8 +69,8 @@ def test_sqrt_js_against_relative_entropies(seed: int, actions: int, concentrati
         q[rng.integers(actions)] = 0
     m = (p + q) / 2
     expected = math.sqrt(max(0.0, (special.rel_entr(p, m) + special.rel_entr(q, m)).sum() / 2))
-    found = float(sqrt_js(torch.from_numpy(p), torch.from_numpy(q)))
-    assert found == pytest.approx(expected, rel=1e-6, abs=1e-9)
+    distance = float(sqrt_js(torch.from_numpy(p), torch.from_numpy(q)))
+    assert distance == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 def test_sqrt_js_slopes() -> None:
@@ -104,14 +104,14 @@ def test_bures(actions: int, deficit: int) -> None:
     rng = np.random.default_rng(actions)
     root, loc = roots(rng, 8, actions, rank), rng.normal(size=(8, actions))
     rows = torch.from_numpy(np.concatenate([loc, root.reshape(8, -1)], axis=1))
-    found = bures(rows[:, None], rows[None])
-    assert not found.diagonal().any()
-    torch.testing.assert_close(found, found.T, rtol=1e-12, atol=0)
+    distance = bures(rows[:, None], rows[None])
+    assert not distance.diagonal().any()
+    torch.testing.assert_close(distance, distance.T, rtol=1e-12, atol=0)
     for i in range(8):
         for j in range(i):
             expected = oracles.bures_wasserstein(loc[i], root[i] @ root[i], loc[j], root[j] @ root[j])
             # The oracle's square roots lose half the digits where a covariance is singular.
-            assert float(found[i, j]) == pytest.approx(expected, rel=1e-9 if rank == actions else 1e-6)
+            assert float(distance[i, j]) == pytest.approx(expected, rel=1e-9 if rank == actions else 1e-6)
 
 
 @pytest.mark.parametrize("actions", [1, 2, 3])

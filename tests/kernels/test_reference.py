@@ -33,24 +33,24 @@ def points_and_distances(case: Case) -> tuple[Points, np.ndarray]:
 @each
 def test_pair_totals(case: Case) -> None:
     points, d = points_and_distances(case)
-    found = reference.pair_totals(points)
-    assert found.dtype == torch.float64
-    np.testing.assert_allclose(found.numpy(), np.triu(d).sum((1, 2)), rtol=1e-9)
+    sums = reference.pair_totals(points)
+    assert sums.dtype == torch.float64
+    np.testing.assert_allclose(sums.numpy(), np.triu(d).sum((1, 2)), rtol=1e-9)
 
 
 @each
 def test_pair_matrix(case: Case) -> None:
     points, d = points_and_distances(case)
-    found = reference.pair_matrix(points, WEIGHT)
-    np.testing.assert_allclose(found.numpy(), np.einsum("oij,o->ij", d, WEIGHT.numpy()), rtol=1e-9)
+    sums = reference.pair_matrix(points, WEIGHT)
+    np.testing.assert_allclose(sums.numpy(), np.einsum("oij,o->ij", d, WEIGHT.numpy()), rtol=1e-9)
 
 
 @each
 def test_edge_sums(case: Case) -> None:
     points, d = points_and_distances(case)
-    found = reference.edge_sums(points, EDGES, WEIGHT)
+    sums = reference.edge_sums(points, EDGES, WEIGHT)
     i, j = EDGES.T.numpy()
-    np.testing.assert_allclose(found.numpy(), WEIGHT.numpy() @ d[:, i, j], rtol=1e-9)
+    np.testing.assert_allclose(sums.numpy(), WEIGHT.numpy() @ d[:, i, j], rtol=1e-9)
 
 
 @each
@@ -58,8 +58,8 @@ def test_edge_totals(case: Case) -> None:
     points, d = points_and_distances(case)
     coefficient = torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64)
     i, j = EDGES.T.numpy()
-    found = reference.edge_totals(points, EDGES, coefficient)
-    np.testing.assert_allclose(found.numpy(), d[:, i, j] @ coefficient.numpy(), rtol=1e-9, atol=1e-12)
+    sums = reference.edge_totals(points, EDGES, coefficient)
+    np.testing.assert_allclose(sums.numpy(), d[:, i, j] @ coefficient.numpy(), rtol=1e-9, atol=1e-12)
 
 
 @each
@@ -68,10 +68,10 @@ def test_observation_edges(case: Case) -> None:
     rng = np.random.default_rng(0)
     edges = rng.integers(0, AGENTS, size=(OBSERVATIONS, 3, 2))
     edges[0, 0] = [2, 2]
-    found = reference.observation_edges(points, torch.from_numpy(edges))
+    sums = reference.observation_edges(points, torch.from_numpy(edges))
     expected = np.stack([d[o, edges[o, :, 0], edges[o, :, 1]] for o in range(OBSERVATIONS)])
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9)
-    assert found[0, 0] == 0
+    np.testing.assert_allclose(sums.numpy(), expected, rtol=1e-9)
+    assert sums[0, 0] == 0
 
 
 FEW = torch.tensor([[0, 1], [1, 2]])
@@ -112,5 +112,5 @@ def test_float32_is_summed_in_float64() -> None:
     values = torch.zeros(3, 2, 1)
     values[:, 1, 0] = torch.tensor([2.0**24, 1.0, 1.0])
     ones = torch.ones(3, dtype=torch.float64)
-    found = reference.edge_sums(Points(values, Norm.EUCLIDEAN), torch.tensor([[0, 1]]), ones)
-    assert found.item() == 2**24 + 2
+    sums = reference.edge_sums(Points(values, Norm.EUCLIDEAN), torch.tensor([[0, 1]]), ones)
+    assert sums.item() == 2**24 + 2

@@ -22,9 +22,9 @@ def draw(generator: torch.Generator, *shape: int, dtype: torch.dtype = torch.flo
 
 def with_slopes(values: torch.Tensor, norm: Norm, total: object) -> tuple[torch.Tensor, torch.Tensor]:
     values = values.detach().requires_grad_()
-    found = total(Points(values, norm))  # type: ignore[operator]
+    totals = total(Points(values, norm))  # type: ignore[operator]
     upstream = torch.linspace(-1, 2, len(values), dtype=torch.float64)
-    return found.detach(), torch.autograd.grad(found, values, upstream)[0]
+    return totals.detach(), torch.autograd.grad(totals, values, upstream)[0]
 
 
 @each
@@ -36,9 +36,9 @@ def test_against_the_pairs(
     monkeypatch.setattr(separable, "CHUNK", chunk)
     values = draw(generator, 6, agents, features)
     expected, expected_slope = with_slopes(values, norm, reference.pair_totals)
-    found, slope = with_slopes(values, norm, separable.pair_totals)
-    assert found.dtype == torch.float64
-    torch.testing.assert_close(found, expected, rtol=1e-13, atol=0)
+    totals, slope = with_slopes(values, norm, separable.pair_totals)
+    assert totals.dtype == torch.float64
+    torch.testing.assert_close(totals, expected, rtol=1e-13, atol=0)
     torch.testing.assert_close(slope, expected_slope, rtol=1e-13, atol=1e-13)
 
 
@@ -46,9 +46,9 @@ def test_against_the_pairs(
 def test_float32_is_summed_in_float64(norm: Norm, features: int, generator: torch.Generator) -> None:
     values = draw(generator, 4, 300, features, dtype=torch.float32) + 100
     expected, expected_slope = with_slopes(values.double(), norm, reference.pair_totals)
-    found, slope = with_slopes(values, norm, separable.pair_totals)
+    totals, slope = with_slopes(values, norm, separable.pair_totals)
     assert slope.dtype == torch.float32
-    torch.testing.assert_close(found, expected, rtol=1e-13, atol=0)
+    torch.testing.assert_close(totals, expected, rtol=1e-13, atol=0)
     torch.testing.assert_close(slope.double(), expected_slope, rtol=1e-6, atol=1e-6)
 
 
@@ -63,8 +63,8 @@ def test_gradients(norm: Norm, features: int, generator: torch.Generator) -> Non
 @pytest.mark.parametrize("value", [0.3, 1e-30, 1e30])
 def test_equal_agents_are_an_exact_zero(norm: Norm, features: int, agents: int, value: float) -> None:
     for dtype in (torch.float32, torch.float64):
-        found, slope = with_slopes(torch.full((3, agents, features), value, dtype=dtype), norm, separable.pair_totals)
-        assert found.tolist() == [0.0] * 3
+        totals, slope = with_slopes(torch.full((3, agents, features), value, dtype=dtype), norm, separable.pair_totals)
+        assert totals.tolist() == [0.0] * 3
         assert not slope.any()
 
 
@@ -72,8 +72,8 @@ def test_equal_agents_are_an_exact_zero(norm: Norm, features: int, agents: int, 
 def test_nan_comes_out_as_nan(norm: Norm, features: int, generator: torch.Generator) -> None:
     values = draw(generator, 3, 8, features)
     values[1, 4, 0] = torch.nan
-    found = separable.pair_totals(Points(values, norm))
-    assert found.isnan().tolist() == [False, True, False]
+    totals = separable.pair_totals(Points(values, norm))
+    assert totals.isnan().tolist() == [False, True, False]
 
 
 @each
@@ -81,20 +81,20 @@ def test_strides(norm: Norm, features: int, generator: torch.Generator) -> None:
     values = draw(generator, 6, 10, features)
     turned = values.permute(2, 1, 0).contiguous().permute(2, 1, 0)
     expected = with_slopes(values, norm, separable.pair_totals)
-    for found, wanted in zip(with_slopes(turned, norm, separable.pair_totals), expected, strict=True):
-        assert torch.equal(found, wanted)
+    for totals, wanted in zip(with_slopes(turned, norm, separable.pair_totals), expected, strict=True):
+        assert torch.equal(totals, wanted)
 
 
 def test_a_hundred_thousand_agents(generator: torch.Generator) -> None:
     n = 100_000
     values = torch.rand(2, n, 1, generator=generator, dtype=torch.float64)
-    found, slope = with_slopes(values, Norm.EUCLIDEAN, separable.pair_totals)
+    totals, slope = with_slopes(values, Norm.EUCLIDEAN, separable.pair_totals)
     # Two uniform numbers are 1/3 apart on average; the mean over all pairs is within 5 standard deviations.
-    assert (found / (n * (n - 1) / 2) - 1 / 3).abs().max() < 5 * (4 / 45 / n) ** 0.5
+    assert (totals / (n * (n - 1) / 2) - 1 / 3).abs().max() < 5 * (4 / 45 / n) ** 0.5
     # The gap between neighbours k and k + 1 separates k * (n - k) pairs.
     gaps = values[..., 0].sort().values.diff()
     k = torch.arange(1, n, dtype=torch.float64)
-    torch.testing.assert_close(found, (gaps * (k * (n - k))).sum(dim=1), rtol=1e-12, atol=0)
+    torch.testing.assert_close(totals, (gaps * (k * (n - k))).sum(dim=1), rtol=1e-12, atol=0)
     smallest = values[0, :, 0].argmin()
     assert slope[0, smallest, 0] == n - 1  # upstream is -1 and all the others are larger
 
@@ -130,10 +130,10 @@ def test_auto_sorts_where_it_can_and_a_named_backend_does_not(
     sort = separable.pair_totals
     monkeypatch.setattr(separable, "pair_totals", lambda p: (calls.append(p), sort(p))[1])
     points = Points(torch.rand(3, 6, features, dtype=torch.float64), norm)
-    found = kernels.pair_totals(points)
+    totals = kernels.pair_totals(points)
     assert bool(calls) is expected
     calls.clear()
     for backend in ("reference", "cpu") if norm is not Norm.BURES else ("reference",):
         named = kernels.pair_totals(points, backend=backend)
-        torch.testing.assert_close(named, found, rtol=1e-12, atol=0)
+        torch.testing.assert_close(named, totals, rtol=1e-12, atol=0)
     assert not calls

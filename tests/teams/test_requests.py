@@ -23,10 +23,10 @@ def test_every_request_has_its_own_slot_with_its_own_agent(asked: list[int]) -> 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=200))
 def test_runs_are_the_requests_of_each_agent(asked: list[int]) -> None:
-    found = sort_by_agent(torch.tensor(asked))
-    assert found.agents.tolist() == sorted(set(asked))
-    for agent, start, count in zip(found.agents.tolist(), found.starts.tolist(), found.counts.tolist(), strict=True):
-        assert found.order[start : start + count].tolist() == [i for i, a in enumerate(asked) if a == agent]
+    runs = sort_by_agent(torch.tensor(asked))
+    assert runs.agents.tolist() == sorted(set(asked))
+    for agent, start, count in zip(runs.agents.tolist(), runs.starts.tolist(), runs.counts.tolist(), strict=True):
+        assert runs.order[start : start + count].tolist() == [i for i, a in enumerate(asked) if a == agent]
 
 
 def test_number_of_buckets_does_not_grow(generator: torch.Generator) -> None:

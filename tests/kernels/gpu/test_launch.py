@@ -130,8 +130,8 @@ def test_edges_written_to_in_place_are_sorted_again() -> None:
     edges.copy_(edges.flip(0))
     checks.assert_close(kernels.edge_totals(points, edges, backend="gpu"), before, 1e-6)
     edges[:, 1] = (edges[:, 0] + 1) % LARGE[1]
-    found = kernels.edge_totals(points, edges, backend="gpu")
-    checks.assert_close(found, kernels.edge_totals(points, edges, backend="reference"), 1e-6)
+    totals = kernels.edge_totals(points, edges, backend="gpu")
+    checks.assert_close(totals, kernels.edge_totals(points, edges, backend="reference"), 1e-6)
 
 
 def test_auto_takes_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
