@@ -67,8 +67,8 @@ def test_the_committed_study(cells: Cells) -> None:
     actions = [{"arm": "complete", "target": 0.12, "seed": 0, "controlled": 0.12, "squashed": 0.08, "ratio": 2 / 3}]
     (root / "seed-0" / "actions.json").write_text(json.dumps(actions))
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
-    found = known(outcome.numbers)
-    assert {claim.number for claim in load_claims() if claim.experiment == "dico-50"} <= set(found)
+    numbers = known(outcome.numbers)
+    assert {claim.number for claim in load_claims() if claim.experiment == "dico-50"} <= set(numbers)
     assert outcome.data.study.missing == ()
 
     def mean(arm: str, key: str, value: Any) -> list[float]:
@@ -77,31 +77,31 @@ def test_the_committed_study(cells: Cells) -> None:
     for arm, name in (("complete", "full"), ("bernoulli:0.1", "bernoulli")):
         tracking = mean(arm, "applied", lambda values, t: np.abs(values / t - 1).mean())
         audits = mean(arm, "audit", lambda values, t: abs(values.mean() / t - 1))
-        assert found[f"largest_tracking_error_{name}"].value == pytest.approx(max(tracking))
-        assert found[f"largest_audit_error_{name}"].value == pytest.approx(max(audits))
+        assert numbers[f"largest_tracking_error_{name}"].value == pytest.approx(max(tracking))
+        assert numbers[f"largest_audit_error_{name}"].value == pytest.approx(max(audits))
     rewards = {(arm, t): mean(arm, "reward", lambda v, _: v.mean())[i]
                for arm in ("complete", "bernoulli:0.1") for i, t in enumerate((0.12, 0.14, 0.15))}  # fmt: skip
-    assert found["reward_full_014"].value == pytest.approx(rewards["complete", 0.14])
+    assert numbers["reward_full_014"].value == pytest.approx(rewards["complete", 0.14])
     cells_apart = [
         window(Run("bernoulli:0.1", t, s), "reward").mean() - window(Run("complete", t, s), "reward").mean()
         for t in (0.12, 0.14, 0.15)
         for s in range(3)
     ]
     interval = stats.ttest_1samp(cells_apart, 0).confidence_interval()
-    pair = found["paired_reward_difference"]
+    pair = numbers["paired_reward_difference"]
     assert (pair.value, pair.low, pair.high) == pytest.approx((np.mean(cells_apart), interval.low, interval.high))
     ahead = sum(value > 0 for value in cells_apart)
-    assert found["sign_test_p"].value == pytest.approx(stats.binomtest(ahead, 9).pvalue)
+    assert numbers["sign_test_p"].value == pytest.approx(stats.binomtest(ahead, 9).pvalue)
     spreads = [
         np.var([window(Run(arm, t, s), "reward").mean() for s in range(3)], ddof=1)
         for arm in ("complete", "bernoulli:0.1")
         for t in (0.12, 0.14, 0.15)
     ]
-    assert found["difference_over_seed_sd"].value == pytest.approx(abs(pair.value) / np.sqrt(np.mean(spreads)))
+    assert numbers["difference_over_seed_sd"].value == pytest.approx(abs(pair.value) / np.sqrt(np.mean(spreads)))
     gaps = [abs(rewards["bernoulli:0.1", t] / rewards["complete", t] - 1) for t in (0.12, 0.14, 0.15)]
-    assert found["largest_reward_gap"].value == pytest.approx(max(gaps))
-    assert found["fused_metric_speedup"].value == pytest.approx(3)
-    assert found["environment_over_controlled"].value == pytest.approx(2 / 3)
+    assert numbers["largest_reward_gap"].value == pytest.approx(max(gaps))
+    assert numbers["fused_metric_speedup"].value == pytest.approx(3)
+    assert numbers["environment_over_controlled"].value == pytest.approx(2 / 3)
     EXPERIMENT.figure(decode(Data, json.loads(json.dumps(encode(outcome.data))))).canvas.draw()
 
 
@@ -113,9 +113,9 @@ def test_some_runs_decide_no_claim_about_all(cells: Cells) -> None:
     write_study(cells.results / "control" / "n50", TASK, left_out=left_out, make=log)
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
     assert len(outcome.data.study.missing) == 18  # of the study's arms; further ones are welcome, not wanted
-    found = known(outcome.numbers)
-    assert not set(GRID) & set(found)
-    assert {"rollout_difference", "wrong_estimator_audit_error", "mean_edges", "fused_metric_speedup"} <= set(found)
+    numbers = known(outcome.numbers)
+    assert not set(GRID) & set(numbers)
+    assert {"rollout_difference", "wrong_estimator_audit_error", "mean_edges", "fused_metric_speedup"} <= set(numbers)
 
 
 def test_a_study_of_one_cell_is_judged_and_drawn(cells: Cells) -> None:

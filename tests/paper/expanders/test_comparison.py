@@ -83,8 +83,8 @@ def test_identical_agents_have_no_ratio() -> None:
 def test_effects_alone() -> None:
     a = torch.arange(6, dtype=torch.float64)
     matrix = (a[:, None] + a) * ~torch.eye(6, dtype=torch.bool)
-    found = Distances.of(matrix)
-    row = measure(found, gs.graphs.random_regular(6, 3, seed=0), 3, 0)
+    team = Distances.of(matrix)
+    row = measure(team, gs.graphs.random_regular(6, 3, seed=0), 3, 0)
     assert row.ratio == pytest.approx(1)
     assert row.predicted == pytest.approx(0, abs=1e-9)
 
