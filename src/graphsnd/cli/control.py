@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import merged, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import merge_settings, parse_changes, parse_device, parse_seeds
 from graphsnd.cli.training import resume_task, run_task
 from graphsnd.errors import InputError, check_choice
 
@@ -72,7 +72,7 @@ def control(
         task = resume_task(out, ControlTask, said | {"--set": change or None}, world, agents, iterations)
     else:
         settings, options = parse_changes(change or ())
-        settings = merged({"environments": envs, "iterations": iterations}, settings)
+        settings = merge_settings({"environments": envs, "iterations": iterations}, settings)
         task = _make_task(world, agents, targets, designs, parse_seeds(seeds), preset or "paper", settings, options)
     _announce(task, on)
 

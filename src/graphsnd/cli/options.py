@@ -1,4 +1,4 @@
-"""Options that training and control read alike."""
+"""Options that several commands read alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphsnd.errors import InputError
 
 
 def parse_changes(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Settings, and options of the world."""
+    """Return the settings, and the options of the world, of ``--set KEY=VALUE``."""
     settings: dict[str, Any] = {}
     options: dict[str, Any] = {}
     for pair in pairs:
@@ -30,28 +30,28 @@ def parse_changes(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]
     return settings, options
 
 
-def merged(named: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings that were given as options of their own, beside those of --set; saying one twice is refused.
+def merge_settings(named: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings that have options of their own together with those of --set; none may be given twice.
 
     Example:
-        >>> merged({"iterations": 5, "environments": None}, {"learning_rate": 0.1})
+        >>> merge_settings({"iterations": 5, "environments": None}, {"learning_rate": 0.1})
         {'iterations': 5, 'learning_rate': 0.1}
     """
-    said = {name: value for name, value in named.items() if value is not None}
-    for name in said:
+    given = {name: value for name, value in named.items() if value is not None}
+    for name in given:
         if name in settings:
-            raise InputError("--set", f"without {name}, which another option says already", f"{name}={settings[name]}")
-    return said | settings
+            raise InputError("--set", f"without {name}, which another option sets", f"{name}={settings[name]}")
+    return given | settings
 
 
-def say_finished(iterations: int, done: int) -> None:
-    """Where there is nothing left to resume, that there is not, and how to go on."""
+def report_finished(iterations: int, done: int) -> None:
+    """Print that nothing is left to resume, where that is so, and how to go on."""
     if iterations == done:
         typer.echo(f"already finished: {done} of {iterations} iterations; --iterations {2 * done} goes on", err=True)
 
 
 def parse_seeds(text: str | None) -> tuple[int, ...]:
-    """Integers with commas between; seed 0 for None.
+    """Return integers that are separated by commas; seed 0 for None.
 
     Example:
         >>> parse_seeds("0,1,2")
@@ -60,11 +60,11 @@ def parse_seeds(text: str | None) -> tuple[int, ...]:
     try:
         return (0,) if text is None else tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise InputError("--seeds", "to be integers with commas between", repr(text)) from None
+        raise InputError("--seeds", "to be integers separated by commas", repr(text)) from None
 
 
 def parse_device(name: str) -> str:
-    """The device that ``auto``, ``cpu`` or ``cuda`` stands for on this machine."""
+    """Return the device that ``auto``, ``cpu`` or ``cuda`` stands for on this machine."""
     import torch
 
     if name not in ("auto", "cpu", "cuda"):
@@ -74,18 +74,21 @@ def parse_device(name: str) -> str:
     return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
 
 
-def check_resumed(found: Any, said: dict[str, Any], world: str | None, agents: int | None) -> None:
-    """Nothing may be said beside --resume that the checkpoint says otherwise.
+def check_resumed(task: Any, given: dict[str, Any], world: str | None, agents: int | None) -> None:
+    """Refuse options beside --resume that contradict the checkpoint.
 
     Args:
-        found: The checkpoint's task.
-        said: Options that only a new training takes, by name; None where they were not given.
-        world: What was given for the world.
-        agents: And for the number of agents.
+        task: The checkpoint's task.
+        given: Options that only a new training takes, by name; None where they were not given.
+        world: The world that was given.
+        agents: The number of agents that was given.
+
+    Raises:
+        InputError: For the first that does.
     """
-    for name, value in said.items():
+    for name, value in given.items():
         if value is not None:
             raise InputError(name, "without --resume, which goes on with the settings of the checkpoint", value)
-    for name, value, old in (("WORLD", world, found.world), ("--agents", agents, found.agents)):
+    for name, value, old in (("WORLD", world, task.world), ("--agents", agents, task.agents)):
         if value not in (None, old):
             raise InputError(name, f"to be {old!r}, which the checkpoint holds", repr(value))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import merged, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import merge_settings, parse_changes, parse_device, parse_seeds
 from graphsnd.cli.training import Describe, resume_task, run_task
 from graphsnd.errors import InputError
 
@@ -62,7 +62,7 @@ def train(
             agents=base.agents if agents is None else agents,
             options=base.options | options,
             seeds=parse_seeds(seeds),
-            settings=base.settings.replace(**merged(named, settings)),
+            settings=base.settings.replace(**merge_settings(named, settings)),
         )
 
     def show(rows: list[Any], result: Trained) -> list[Path]:

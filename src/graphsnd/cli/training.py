@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from graphsnd.cli.options import check_resumed, say_finished
+from graphsnd.cli.options import check_resumed, report_finished
 from graphsnd.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def resume_task(
         raise InputError("checkpoint", f"of graphsnd {kind.command}", f"another in {out}", fix)
     check_resumed(saved.task, said, world, agents)
     more = saved.task.settings.iterations if iterations is None else iterations
-    say_finished(more, saved.iteration)
+    report_finished(more, saved.iteration)
     return saved.task.with_iterations(more)
 
 

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from graphsnd import InputError
+from graphsnd.cli.options import check_resumed, merge_settings, parse_changes, parse_device, parse_seeds
+
+
+def test_settings_and_options_of_the_world_are_told_apart() -> None:
+    settings, options = parse_changes(["learning_rate=1e-3", "world.collisions=false", "name=text"])
+    assert settings == {"learning_rate": 1e-3, "name": "text"}
+    assert options == {"collisions": False}
+    with pytest.raises(InputError, match="KEY=VALUE"):
+        parse_changes(["learning_rate"])
+
+
+def test_a_setting_is_given_once() -> None:
+    with pytest.raises(InputError, match="another option sets"):
+        merge_settings({"iterations": 5}, {"iterations": 6})
+
+
+def test_seeds_and_devices() -> None:
+    assert parse_seeds(None) == (0,)
+    with pytest.raises(InputError, match="separated by commas"):
+        parse_seeds("one")
+    assert parse_device("cpu") == "cpu"
+    with pytest.raises(InputError, match="auto, cpu or cuda"):
+        parse_device("abacus")
+
+
+def test_nothing_may_contradict_the_checkpoint() -> None:
+    task = SimpleNamespace(world="navigation", agents=4)
+    check_resumed(task, {"--seeds": None}, "navigation", None)
+    with pytest.raises(InputError, match="without --resume"):
+        check_resumed(task, {"--seeds": "1,2"}, None, None)
+    with pytest.raises(InputError, match="which the checkpoint holds"):
+        check_resumed(task, {}, "dispersion", None)
