@@ -26,9 +26,8 @@ from graphsnd.plots.provenance import processor_name
 from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, VERMILLION, new_figure, style
 from paper.cells import Cells
 from paper.experiment import Experiment, Number, Outcome, Scale
-from paper.shared.calls import Call, fused_call, loop_call
+from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean
 from paper.shared.drawing import error_bars, make_log
-from paper.shared.pairloop import Answers, all_pairs, loop_mean
 from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import CPU, Conditions, Timing, take_turns
 

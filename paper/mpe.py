@@ -49,8 +49,7 @@ from paper.mpe_panel import (
     TeamRow,
     measure_seed,
 )
-from paper.shared.calls import Call, Pairs, fused_call, loop_call
-from paper.shared.pairloop import all_pairs, some_pairs
+from paper.shared.calls import Call, Pairs, all_pairs, fused_call, loop_call, some_pairs
 from paper.shared.rollouts import observe, one_thread, pooled, train_cell
 from paper.shared.stopwatch import CPU, Conditions, speedup, take_turns
 

@@ -33,9 +33,8 @@ from graphsnd.training.checkpoint import DESCRIPTION
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.experiment import Experiment, Number, Outcome, Scale
-from paper.shared.calls import Call, fused_call, loop_call
+from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean, some_pairs
 from paper.shared.expected import bernoulli_error
-from paper.shared.pairloop import Answers, all_pairs, loop_mean, some_pairs
 from paper.shared.rollouts import observe, on_own, one_thread, pooled, train_cell
 from paper.shared.stopwatch import CPU, Conditions, Timing, take_turns
 from paper.training_figure import draw

@@ -22,7 +22,7 @@ from graphsnd.training.control import GRAPHS
 from graphsnd.training.streams import hashed
 from paper.control.study import REFERENCE
 from paper.experiment import Number
-from paper.shared.pairloop import Answers, all_pairs, loop_mean
+from paper.shared.calls import Answers, all_pairs, loop_mean
 from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import CPU, Conditions, Timing, take_turns
 

@@ -10,7 +10,7 @@ from paper import mpe
 from paper.cells import Cells
 from paper.experiment import Outcome, Scale
 from paper.mpe import Data, Numbers
-from paper.shared.pairloop import all_pairs
+from paper.shared.calls import all_pairs
 
 
 @pytest.fixture(scope="module")

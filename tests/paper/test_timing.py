@@ -26,12 +26,12 @@ from paper.timing import (
     Numbers,
     Row,
     Size,
+    draw,
     fused_calls,
     loop_calls,
     measure,
     summarise,
 )
-from paper.timing_figure import draw
 
 
 @pytest.fixture(scope="module")
