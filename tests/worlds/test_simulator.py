@@ -18,7 +18,7 @@ class Counter(SimulatorWorld):
     """A simulator that is a list of counters, one per environment."""
 
     def __init__(self, *spaces: Any, agents: int | None = None) -> None:
-        super().__init__("counter", 3, None, "cpu")
+        super().__init__("counter", agents, 3, None, "cpu")
         self.describe("scenario", agents, [Box(0.0, 1.0)] * len(spaces), list(spaces))
 
     def _start(self, environments: int, generator: Any) -> tuple[list[int], Tensor]:

@@ -117,10 +117,6 @@ class Dispersion(World):
         after = DispersionState(positions, velocities, state.food, eaten, state.steps + 1)
         return after, Step(self._observe(after, x, y), rewards, eaten.all(-1), self.truncated(after.steps))
 
-    def positions(self, state: DispersionState) -> Tensor:
-        """Return the positions of the agents, ``[E, N, 2]``."""
-        return state.positions
-
     def goals(self, state: DispersionState) -> Tensor:
         """Return the positions of the food, eaten or not, ``[E, F, 2]``."""
         return state.food

@@ -185,10 +185,6 @@ class Navigation(World):
         terminated = (distances < self.agent_radius).all(-1)
         return after, Step(self._observe(after, near), rewards, terminated, self.truncated(after.steps))
 
-    def positions(self, state: NavigationState) -> Tensor:
-        """Return the positions of the agents, ``[E, N, 2]``."""
-        return state.positions
-
     def goals(self, state: NavigationState) -> Tensor:
         """Return each agent's goal, ``[E, N, 2]``."""
         return state.targets

@@ -48,7 +48,7 @@ class PettingZooWorld(SimulatorWorld):
         **options: Any,
     ) -> None:
         name = factory if isinstance(factory, str) else getattr(factory, "__name__", "pettingzoo")
-        super().__init__(name, environments, horizon, device)
+        super().__init__(name, agents, environments, horizon, device)
         self._factory = _module(factory).parallel_env if isinstance(factory, str) else factory
         # Each environment has its own word for the number of agents; this is the one that is often resized.
         sized = agents is not None and factory == "mpe2:simple_spread_v3"
@@ -90,8 +90,7 @@ class PettingZooWorld(SimulatorWorld):
 
     def _moves(self, actions: Tensor) -> list[Any]:
         if isinstance(self.actions, Discrete):
-            rows: list[Any] = actions.tolist()
-            return rows
+            return actions.tolist()
         return list(actions.clamp(self.actions.low, self.actions.high).cpu().numpy())
 
     def _step(self, env: Any, moves: Any) -> tuple[Any, Any, bool, bool]:

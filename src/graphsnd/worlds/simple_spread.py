@@ -124,10 +124,6 @@ class SimpleSpread(World):
         terminated = (apart < CAPTURED).all(-1) & self.terminate_on_success
         return after, Step(self.observe(after), rewards, terminated, self.truncated(after.steps))
 
-    def positions(self, state: SpreadState) -> Tensor:
-        """Return the positions of the agents, ``[E, N, 2]``."""
-        return state.positions
-
     def goals(self, state: SpreadState) -> Tensor:
         """Return the positions of the landmarks, ``[E, N, 2]``."""
         return state.landmarks

@@ -50,8 +50,8 @@ class SimulatorWorld(World):
 
     spawns_on_host = True
 
-    def __init__(self, name: str, environments: int, horizon: int | None, device: torch.device | str) -> None:
-        check_counts(1, environments, horizon)
+    def __init__(self, name: str, agents: int | None, environments: int, horizon: int | None, device: Any) -> None:
+        check_counts(1 if agents is None else agents, environments, horizon)
         self.name, self.environments, self.horizon, self.device = name, environments, horizon, torch.device(device)
 
     def describe(self, argument: str, agents: int | None, observations: list[Any], actions: list[Any]) -> None:
@@ -128,8 +128,7 @@ class SimulatorWorld(World):
 def draw_seeds(generator: torch.Generator | int, count: int) -> list[int]:
     """Draw seeds below 2**31, for libraries that keep their own random state."""
     rng, _ = source(generator, None)
-    seeds: list[int] = integers(count, 2**31, rng).tolist()
-    return seeds
+    return integers(count, 2**31, rng).tolist()
 
 
 def _length(space: Any) -> Any:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphsnd.errors import InputError, require
 from graphsnd.worlds.simulator import SimulatorWorld, draw_seeds
-from graphsnd.worlds.world import Step, check_counts
+from graphsnd.worlds.world import Step
 
 
 class VmasWorld(SimulatorWorld):
@@ -46,8 +46,7 @@ class VmasWorld(SimulatorWorld):
         device: torch.device | str = "cpu",
         **options: Any,
     ) -> None:
-        check_counts(1 if agents is None else agents, environments, horizon)
-        super().__init__(f"vmas:{scenario}", environments, horizon, device)
+        super().__init__(f"vmas:{scenario}", agents, environments, horizon, device)
         self._scenario, self._continuous = scenario, continuous
         self._options = options if agents is None else {"n_agents": agents, **options}
         probe = self._make(1, 0)

@@ -112,8 +112,8 @@ class World(ABC):
         return _put_rows(state, rows, self.spawn(generator, len(rows)))
 
     def positions(self, state: Any) -> Tensor | None:
-        """Return the positions of the agents, ``[E, N, 2]``; None where the world has no plane."""
-        return None
+        """Return the positions of the agents, ``[E, N, 2]``; None for states without ``positions``."""
+        return getattr(state, "positions", None)
 
     def goals(self, state: Any) -> Tensor | None:
         """Return the positions of the landmarks, ``[E, L, 2]``, for figures."""
