@@ -12,7 +12,7 @@ import torch
 
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise
-from graphsnd.plots.style import FAINT, INK, MUTED, group_look, new_figure, style
+from graphsnd.plots.style import FAINT, MUTED, group_look, new_figure, style
 from graphsnd.teams import StackedTeam
 from graphsnd.training.diversity import pool_observations
 from graphsnd.training.sampling import likeliest, to_world
@@ -184,7 +184,6 @@ def _frame(ax: Any, scene: Scene) -> None:
     ax.set(xlim=x, ylim=y, aspect="equal", xlabel="x  [world units]", ylabel="y  [world units]")
     ax.grid(color=FAINT)
     ax.spines[["top", "right"]].set_visible(True)
-    ax.tick_params(colors=MUTED, labelcolor=INK)
 
 
 def _marker_size(ax: Any, scene: Scene) -> float:

@@ -54,7 +54,7 @@ def render_page(
         lead: The paragraph below it.
         cards: The main numbers, as (label, value, note).
         sections: The body.
-        footer: Its items of the footer, see :func:`graphsnd.plots.provenance.footer_lines`.
+        footer: Items of the footer, see :func:`graphsnd.plots.provenance.footer_lines`.
     """
     html, css = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.html", "page.css"))
     tiles = "".join(

@@ -44,8 +44,7 @@ def curves_figure(rows: Sequence[Row]) -> Figure:
             _draw_band(axes[-1], rows, "snd", VERMILLION, label="SND, all pairs", **marks[0])
             dashed: dict[str, Any] = {"linestyle": DASHES, **marks[1]}
             _draw_band(axes[-1], rows, "graph_snd", ORANGE, label="Graph-SND, sampled pairs", **dashed)
-            _label(axes[-1], "Diversity", "SND")
-            axes[-1].set_ylim(bottom=0)
+            _label(axes[-1], "Diversity", "SND", ylim=(0, None))
             axes[-1].legend(loc="best")
         if runs > 1:
             figure.supxlabel(f"mean and range over {runs} seeds", fontsize=9, x=0.01, ha="left")
