@@ -11,7 +11,6 @@ SND over all pairs of what acted.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from graphsnd.training import ControlSettings, ControlTask
 from paper.cells import Cells
@@ -21,9 +20,6 @@ from paper.control.logs import read_committed, train_study
 from paper.control.study import REFERENCE, Study, compare_rewards, mention_agents, summarise_arms, summarise_study
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.shared.rollouts import one_thread
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COMMITTED, AGENTS = "control/n10", 10
 KNN, BERNOULLI, REGULAR = "knn:3", "bernoulli:0.1", "regular:3"
@@ -132,9 +128,11 @@ def _speedups(data: Data, *, in_training: bool) -> dict[str, Number]:
     return numbers
 
 
-def draw(data: Data) -> Figure:
-    """Draw the study."""
-    return draw_study(data.study)
-
-
-EXPERIMENT = Experiment("dico-10", "Ten agents held at a diversity of 0.1", run, draw, data=Data, numbers=Numbers)
+EXPERIMENT = Experiment(
+    "dico-10",
+    "Ten agents held at a diversity of 0.1",
+    run,
+    lambda data: draw_study(data.study),
+    data=Data,
+    numbers=Numbers,
+)

@@ -15,7 +15,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphsnd.training import ControlSettings, ControlTask
 from paper.cells import Cells
@@ -47,9 +47,6 @@ from paper.control.study import (
 from paper.dico_10 import SMALL, TINY
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.shared.rollouts import one_thread
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COMMITTED, AGENTS, P = "control/n50", 50, 0.1
 BERNOULLI, THIRD = "bernoulli:0.1", "agents:4"
@@ -318,11 +315,11 @@ def _costs(data: Data, *, in_training: bool) -> dict[str, Number]:
     return numbers
 
 
-def draw(data: Data) -> Figure:
-    """Draw the study, with the faulty controllers beside it."""
-    return draw_study(data.study, data.faulty)
-
-
 EXPERIMENT = Experiment(
-    "dico-50", "Fifty agents at three diversities, full against sampled", run, draw, data=Data, numbers=Numbers
+    "dico-50",
+    "Fifty agents at three diversities, full against sampled",
+    run,
+    lambda data: draw_study(data.study, data.faulty),
+    data=Data,
+    numbers=Numbers,
 )

@@ -45,8 +45,9 @@ from paper.expanders.figure import draw_expanders
 from paper.expanders.numbers import Numbers, compute_numbers
 from paper.experiment import Experiment, Outcome, Scale
 from paper.shared.rollouts import on_own
+from paper.training import COMMITTED
 
-TRAINED, TRAINED_AGENTS = "training/navigation-100", 100
+TRAINED_AGENTS = 100
 DIGITS = 7  # of the values that are published with the result; numbers are computed before
 POLICY_SEED, OBSERVATION_SEED, NOISE_SEED, OBSERVATIONS = 42, 43, 44, 4096
 FEATURES, HIDDEN, ACTIONS = 18, 64, 2
@@ -147,8 +148,8 @@ class Subject:
     @property
     def label(self) -> str:
         """The name of its cells."""
-        parts = ["trained" if self.trained else "initial", *["own"] * self.own]
-        return "-".join([*parts, *([] if self.seed is None else [str(self.seed)])])
+        name = f"{'trained' if self.trained else 'initial'}{'-own' * self.own}"
+        return name if self.seed is None else f"{name}-{self.seed}"
 
     @cached_property
     def measured(self) -> tuple[Distances, Tensor]:
@@ -165,19 +166,19 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     rows: dict[tuple[bool, bool, int | None], list[Row]] = {}
     for subject in subjects(plan, cells.results):
         mine, n = rows.setdefault((subject.trained, subject.own, subject.seed), []), subject.n
-        for asked, degree in degrees(n):
-            settings = _settings(plan, n, asked, degree)
+        for degree in degrees(n):
+            settings = _settings(plan, n, degree)
             drawn = {}
             for family in filter(lambda family: family.drawn, plan.families):
                 name, about = f"graphs,n={n},d={degree},{family.name.lower()}", {"family": family.value, **settings}
-                make = partial(summarise_drawn, plan, family, n, asked, degree)
+                make = partial(summarise_drawn, plan, family, n, degree)
                 drawn[family] = cells.get(name, about, make, list[GraphSummary])
             settings |= {**subject.settings, "families": [family.value for family in plan.families]}
-            compared = partial(compare_team, plan, subject, asked, degree, drawn)
+            compared = partial(compare_team, plan, subject, degree, drawn)
             mine += cells.get(f"team={subject.label},n={n},d={degree}", settings, compared, list[Row])
     measured = [TeamRows(*key, tuple(mine)) for key, mine in rows.items()]
     published = tuple(replace(team, rows=tuple(map(_round, team.rows))) for team in measured)
-    sources = (f"results/{TRAINED}",) if any(team.trained for team in measured) else ()
+    sources = (f"results/{COMMITTED}",) if any(team.trained for team in measured) else ()
     data = Data(published, small, plan.observations)
     return Outcome(data, compute_numbers(measured, small), plan.seeds, sources)
 
@@ -189,24 +190,24 @@ def subjects(plan: Plan, results: Path) -> Iterator[Subject]:
         for n in plan.sizes:
             yield Subject(n, False, own, None, settings, partial(initial_team, n, **settings))
         for seed in plan.trained:
-            folder = results / TRAINED / f"seed-{seed}"
+            folder = results / COMMITTED / f"seed-{seed}"
             if folder.is_dir():
                 make, about = partial(trained_team, folder, **settings), {**settings, "files": _digest(folder)}
                 yield Subject(TRAINED_AGENTS, True, own, seed, about, make)
 
 
-def summarise_drawn(plan: Plan, family: Family, n: int, asked: int, degree: int) -> list[GraphSummary]:
+def summarise_drawn(plan: Plan, family: Family, n: int, degree: int) -> list[GraphSummary]:
     """Return the graphs of one family that do not depend on a team."""
     summaries = []
     for place, seed in enumerate(plan.seeds):
         graph, routed = build(family, n, degree, seed, torch.empty(0)), place < plan.routed.get(n, 0)
         options: dict[str, Any] = {"seed": seed, "forwarding": routed, "seconds": plan.seconds}
-        summaries.append(summarise_graph(graph, family.value, degree, asked_degree=asked, **options))
+        summaries.append(summarise_graph(graph, family.value, degree, **options))
     return summaries
 
 
 def compare_team(
-    plan: Plan, subject: Subject, asked: int, degree: int, drawn: Mapping[Family, Sequence[GraphSummary]]
+    plan: Plan, subject: Subject, degree: int, drawn: Mapping[Family, Sequence[GraphSummary]]
 ) -> list[Row]:
     """Return one team on the graphs of one degree; nearest-neighbour graphs are its own and are routed here."""
     distances, positions = subject.measured
@@ -215,16 +216,14 @@ def compare_team(
     for family in plan.families:
         for known in drawn.get(family, [None]):
             graph = build(family, subject.n, degree, known.seed or 0 if known else 0, positions)
-            summary = known or summarise_graph(
-                graph, family.value, degree, asked_degree=asked, forwarding=forwarding, seconds=plan.seconds
-            )
+            summary = known or summarise_graph(graph, family.value, degree, forwarding=forwarding, seconds=plan.seconds)
             rows.append(compare(distances, graph, summary))
     return rows
 
 
-def _settings(plan: Plan, n: int, asked: int, degree: int) -> dict[str, Any]:
+def _settings(plan: Plan, n: int, degree: int) -> dict[str, Any]:
     routed = plan.routed.get(n, 0)
-    about = {"n": n, "asked": asked, "degree": degree, "seeds": list(plan.seeds), "routed": routed}
+    about = {"n": n, "degree": degree, "seeds": list(plan.seeds), "routed": routed}
     return {**about, "seconds": plan.seconds if routed else None}
 
 

@@ -37,8 +37,7 @@ class GraphSummary:
     """Eigenvalues, forwarding index and guarantees of one graph. What is not defined for it is None."""
 
     n: int
-    asked_degree: int  # of the protocol
-    degree: int  # that was used: one more where n times the protocol's is odd
+    degree: int  # mean degree that the graph was built for
     family: str
     seed: int | None  # None where the graph is not drawn
     edges: int
@@ -56,7 +55,6 @@ def summarise_graph(
     family: str,
     degree: int,
     *,
-    asked_degree: int | None = None,
     seed: int | None = None,
     forwarding: bool = True,
     seconds: float | None = None,
@@ -67,7 +65,6 @@ def summarise_graph(
         graph: Without weights, with an edge.
         family: For people to read.
         degree: Mean degree that the graph was built for.
-        asked_degree: Degree of the protocol; ``degree`` when None.
         seed: Of the draw; None for a graph that was not drawn.
         forwarding: Whether to compute the forwarding index.
         seconds: Time limit of its search, see :func:`~graphsnd.bounds.forwarding.forwarding_index`.
@@ -97,7 +94,6 @@ def summarise_graph(
         }
     return GraphSummary(
         n=graph.n,
-        asked_degree=degree if asked_degree is None else asked_degree,
         degree=degree,
         family=family,
         seed=seed,

@@ -44,18 +44,17 @@ class Family(str, Enum):
 FOUR = (Family.REGULAR, Family.BERNOULLI, Family.UNIFORM, Family.KNN)
 
 
-def degrees(n: int) -> list[tuple[int, int]]:
-    """Return the protocol's degrees, and those that are used: one more where n times the degree is odd.
+def degrees(n: int) -> list[int]:
+    """Return the protocol's degrees, each one more where n times the degree is odd.
 
     Degrees at which the graph would be complete or impossible are left out, which takes fewer than 23 agents.
 
     Example:
         >>> degrees(50), degrees(13)
-        ([(6, 6), (12, 12), (23, 23)], [(4, 4), (8, 8)])
+        ([6, 12, 23], [4, 8])
     """
     protocol = [math.ceil(factor * math.log2(n)) for factor in (1, 2, 4)]
-    used = [(d, d + n * d % 2) for d in protocol]
-    return [(d, use) for d, use in used if use < n - 1]
+    return [degree for d in protocol if (degree := d + n * d % 2) < n - 1]
 
 
 def build(family: Family, n: int, degree: int, seed: int, positions: Tensor) -> Graph:

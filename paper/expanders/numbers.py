@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paper.expanders.comparison import Row, SmallGraphs, TeamRows, select, sizes_and_degrees
-from paper.expanders.families import FOUR, SIZES, Family
+from paper.expanders.families import FOUR, SIZES, Family, degrees
 from paper.experiment import Number
 
 SLACK = 1e-9  # of a bound, for rounding
@@ -102,8 +102,8 @@ def _exceeds(row: Row, bound: float | None) -> bool | None:
 
 
 def _closeness(rows: Rows) -> dict[str, Number]:
-    regular, cells = select(rows, Family.REGULAR), sizes_and_degrees(rows)
-    least = [select(regular, n=n, degree=min(d for m, d in cells if m == n))[0] for n in SIZES]
+    regular = select(rows, Family.REGULAR)
+    least = [select(regular, n=n, degree=degrees(n)[0])[0] for n in SIZES]
     points = [(math.log(row.n), math.log(row.predicted)) for row in least if row.predicted]
     slope = statistics.linear_regression(*zip(*points, strict=True)).slope
     return {
@@ -144,7 +144,7 @@ def _tightest_share(rows: Rows) -> Number:
 def _spectral(rows: Rows) -> dict[str, Number]:
     """How the spectral bound and its factor change from 50 to 500 agents, and how far it is from what happens."""
     regular = select(rows, Family.REGULAR)
-    least = {n: select(regular, n=n, asked_degree=math.ceil(math.log2(n))) for n in (50, 500)}
+    least = {n: select(regular, n=n, degree=degrees(n)[0]) for n in (50, 500)}
     rho, bound = ({n: _median(mine, key) for n, mine in least.items()} for key in ("rho", "spectral"))
     groups = [select(regular, n=n, degree=degree) for n, degree in sizes_and_degrees(rows)]
     over = [_median(mine, "spectral") / _rms_deviation(mine) for mine in groups]
@@ -195,15 +195,15 @@ def _trained_numbers(measured: Sequence[TeamRows], initial: Rows) -> dict[str, N
     if not shared:
         return {}
     rows = _rows(measured, trained=True, own=False)
-    degrees = sorted({row.degree for row in rows})
-    wins = sum(is_tightest(select(rows, degree=degree)) for degree in degrees)
+    cells = sizes_and_degrees(rows)
+    wins = sum(is_tightest(select(rows, degree=degree)) for _, degree in cells)
     before = _rms_difference(select(initial, Family.REGULAR, n=rows[0].n))
     growth = [_rms_difference(team) / before for team in shared]
     pooled = _rms_difference(select(rows, Family.REGULAR)) / before
     many = f"{len(shared)} teams"
     return {
         "trained_ratio_deviation": _deviation(select(rows, Family.REGULAR)),
-        "trained_tightest_degrees": Number(wins, kind=f"of {len(degrees)} degrees, {many} together"),
+        "trained_tightest_degrees": Number(wins, kind=f"of {len(cells)} degrees, {many} together"),
         "trained_over_synthetic_difference": Number(pooled, min(growth), max(growth), "x", f"range of {many}"),
     }
 

@@ -23,7 +23,6 @@ from paper.expanders.ablation import (
     FEATURES,
     PLANS,
     SEEN,
-    TRAINED,
     Plan,
     Subject,
     compare_team,
@@ -39,6 +38,7 @@ from paper.experiment import Outcome, Scale
 from paper.judging.claims import load_claims
 from paper.rows import decode, encode
 from paper.store import RESULTS, read_result
+from paper.training import COMMITTED
 from tests.paper.committed import assert_same_numbers
 from tests.paper.expanders.test_figure import check_figure
 
@@ -58,9 +58,9 @@ def compare_all(
     rows = []
     for n in sizes:
         subject = Subject(n, False, False, None, {}, lambda n=n: teams[n])
-        for asked, degree in degrees(n):
-            drawn = {f: summarise_drawn(plan, f, n, asked, degree) for f in families if f.drawn}
-            rows += compare_team(plan, subject, asked, degree, drawn)
+        for degree in degrees(n):
+            drawn = {f: summarise_drawn(plan, f, n, degree) for f in families if f.drawn}
+            rows += compare_team(plan, subject, degree, drawn)
     return rows
 
 
@@ -152,7 +152,7 @@ def test_the_predicted_spread_is_what_many_seeds_show(teams: dict[int, gs.Behavi
     drawn = (Family.REGULAR, Family.UNIFORM)
     rows = compare_all(teams, (15,), range(80), drawn)
     for family in drawn:
-        for _, degree in degrees(15):
+        for degree in degrees(15):
             mine = select(rows, family, degree=degree)
             spread = np.sqrt(np.mean([(row.ratio - 1) ** 2 for row in mine if row.ratio is not None]))
             predicted = np.sqrt(np.mean([row.predicted**2 for row in mine if row.predicted is not None]))
@@ -255,9 +255,9 @@ def test_rows_are_those_of_the_teams(outcome: Outcome[Data, Numbers]) -> None:
     assert all(row.integral_upper is None for row in rows if row.seed == 1)  # smoke routes one seed
 
 
-@pytest.mark.skipif(not (RESULTS / TRAINED).is_dir(), reason="needs the committed training run")
+@pytest.mark.skipif(not (RESULTS / COMMITTED).is_dir(), reason="needs the committed training run")
 def test_trained_teams_are_read(outcome: Outcome[Data, Numbers]) -> None:
-    assert outcome.sources == (f"results/{TRAINED}",)
+    assert outcome.sources == (f"results/{COMMITTED}",)
     snd = {(team.trained, team.own, team.seed): team.rows[0].snd for team in outcome.data.teams}
     assert snd[True, False, 0] > 10 * snd[False, False, None]
 

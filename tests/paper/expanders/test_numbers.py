@@ -24,7 +24,7 @@ def row(
     ratio = 1 + (OFF.get(family, 0.0) if off is None else off)
     pi = n * math.log2(n) / degree * (0.5 if regular else 1.0)
     return Row(
-        n=n, asked_degree=degree, degree=degree, family=family.value, seed=seed, edges=n * degree // 2, connected=True,
+        n=n, degree=degree, family=family.value, seed=seed, edges=n * degree // 2, connected=True,
         gap=0.5,
         integral_lower=0.9 * pi, integral_upper=pi, betweenness=3 * pi if regular else 30 * pi,
         distortion_low=0.5, distortion_high=3.0,
@@ -40,7 +40,7 @@ def whole(sizes: tuple[int, ...] = SIZES, **options: float) -> list[Row]:
     return [
         row(family, n, degree, seed, **options)
         for n in sizes
-        for _, degree in degrees(n)
+        for degree in degrees(n)
         for family in Family
         for seed in (SEEDS if family.drawn else (None,))
     ]
