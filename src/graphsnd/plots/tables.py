@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
 
 from graphsnd.plots.study import CONFIDENCE, Study
 from graphsnd.plots.summary import Lines
-
-if TYPE_CHECKING:
-    from rich.table import Table
-    from rich.text import Text
 
 BAR = 24  # characters of the longest bar
 ESTIMATE_COLUMNS = ("graph", "pairs", "value", "off by", f"guaranteed {CONFIDENCE:.0%}", f"asymptotic {CONFIDENCE:.0%}")
@@ -27,10 +26,6 @@ def table(
         align: ``<`` for words, which may wrap, or ``>`` for numbers, which may not; the last counts for the rest.
         caption: A line below.
     """
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
     made = Table(box=SIMPLE_HEAD, pad_edge=False, caption=caption, caption_justify="left")
     for name, side in zip(columns, align.ljust(len(columns), align[-1]), strict=True):
         if side == "<":
@@ -44,8 +39,6 @@ def table(
 
 def lines_table(lines: Lines) -> Table:
     """Return names and sentences, the first line in bold."""
-    from rich.text import Text
-
     made = table(("", ""), align="<")
     made.show_header = False
     made.columns[0].style, made.columns[0].no_wrap = "dim", True
