@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -64,55 +65,33 @@ def control(
         raise InputError("--engine", "stacked or benchmarl", repr(engine))
     if context.args:
         raise InputError("OPTIONS", "that graphsnd control knows", " ".join(context.args), "See --help.")
-    from graphsnd.training import ControlTask
-
-    on = parse_device(device)
-    said = {"--targets": targets, "--designs": designs, "--seeds": seeds, "--envs": envs, "--preset": preset}
-    if resume:
-        task = resume_task(out, ControlTask, said | {"--set": change or None}, world, agents, iterations)
-    else:
-        settings, options = parse_changes(change or ())
-        settings = merge_settings({"environments": envs, "iterations": iterations}, settings)
-        task = _make_task(world, agents, targets, designs, parse_seeds(seeds), preset or "paper", settings, options)
-    _announce(task, on)
-
-    def show(rows: list[Any], result: Trained) -> list[Path]:
-        return _show(rows, out)
-
-    run_task(
-        task, out, describe, device=on, resume=resume, checkpoint_every=checkpoint_every, tensorboard=tensorboard,
-        show=show,
-    )  # fmt: skip
-
-
-def _make_task(
-    world: str | None,
-    agents: int | None,
-    targets: str | None,
-    designs: str | None,
-    seeds: tuple[int, ...],
-    preset: str,
-    settings: dict[str, Any],
-    options: dict[str, Any],
-) -> ControlTask:
     from graphsnd.training import CONTROL_PRESETS, ControlTask
     from graphsnd.training.task import DISPERSION
 
-    if world is None:
-        fix = "For example: graphsnd control dispersion --targets 0.1"
-        raise InputError("WORLD", "or --resume", "neither", fix)
-    check_choice("--preset", preset, CONTROL_PRESETS)
-    task = ControlTask(
-        agents=10 if agents is None else agents,
-        targets=tuple(_parse_target(part.strip()) for part in (targets or "0.1").split(",")),
-        designs=tuple(part.strip() for part in (designs or "complete").split(",")),
-        seeds=seeds,
-        world=world,
-        options=(dict(DISPERSION) if world == "dispersion" else {}) | options,
-        settings=CONTROL_PRESETS[preset].replace(**settings),
-    )
-    task.make_world("cpu")  # so that an unknown world or option is refused before anything begins
-    return task
+    on = parse_device(device)
+    if resume:
+        said = {"--targets": targets, "--designs": designs, "--seeds": seeds, "--envs": envs, "--preset": preset}
+        task = resume_task(out, ControlTask, said | {"--set": change or None}, world, agents, iterations)
+    else:
+        if world is None:
+            fix = "For example: graphsnd control dispersion --targets 0.1"
+            raise InputError("WORLD", "or --resume", "neither", fix)
+        check_choice("--preset", preset or "paper", CONTROL_PRESETS)
+        settings, of_world = parse_changes(change or ())
+        settings = merge_settings({"environments": envs, "iterations": iterations}, settings)
+        task = ControlTask(
+            agents=10 if agents is None else agents,
+            targets=tuple(_parse_target(part.strip()) for part in (targets or "0.1").split(",")),
+            designs=tuple(part.strip() for part in (designs or "complete").split(",")),
+            seeds=parse_seeds(seeds),
+            world=world,
+            options=(dict(DISPERSION) if world == "dispersion" else {}) | of_world,
+            settings=CONTROL_PRESETS[preset or "paper"].replace(**settings),
+        )
+        task.make_world("cpu")  # so that an unknown world or option is refused before anything begins
+    _announce(task, on)
+    options = {"resume": resume, "checkpoint_every": checkpoint_every, "tensorboard": tensorboard}
+    run_task(task, out, describe, partial(_show, out=out), device=on, **options)
 
 
 def _parse_target(text: str) -> float | str:
@@ -150,7 +129,7 @@ def describe(rows: Sequence[Any]) -> str:
     return "  ".join(parts)
 
 
-def _show(rows: list[Any], out: Path) -> list[Path]:
+def _show(rows: list[Any], result: Trained, out: Path) -> list[Path]:
     from rich.console import Console
 
     from graphsnd.plots import save_png

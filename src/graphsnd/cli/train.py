@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,25 +54,21 @@ def train(
         said = {"--preset": preset, "--envs": envs, "--seeds": seeds, "--set": change or None}
         task = resume_task(out, Task, said | {"--diversity-every": diversity_every}, world, agents, iterations)
     else:
-        settings, options = parse_changes(change or ())
+        settings, of_world = parse_changes(change or ())
         named = {"environments": envs, "iterations": iterations, "diversity_every": diversity_every}
         base = _base_task(world, preset)
         task = dataclasses.replace(
             base,
             world=base.world if world is None or world == preset or preset is None else world,
             agents=base.agents if agents is None else agents,
-            options=base.options | options,
+            options=base.options | of_world,
             seeds=parse_seeds(seeds),
             settings=base.settings.replace(**merge_settings(named, settings)),
         )
 
-    def show(rows: list[Any], result: Trained) -> list[Path]:
-        return _show(rows, result, out, render)
-
-    run_task(
-        task, out, _describe(task.settings.samples * len(task.seeds)), device=on, resume=resume,
-        checkpoint_every=checkpoint_every, tensorboard=tensorboard, show=show,
-    )  # fmt: skip
+    describe, show = _describe(task.settings.samples * len(task.seeds)), partial(_show, out=out, render=render)
+    options = {"resume": resume, "checkpoint_every": checkpoint_every, "tensorboard": tensorboard}
+    run_task(task, out, describe, show, device=on, **options)
 
 
 def _base_task(world: str | None, preset: str | None) -> Task:

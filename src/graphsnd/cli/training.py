@@ -52,12 +52,10 @@ def run_task(
     task: Task | ControlTask,
     out: Path,
     describe: Describe,
+    show: Callable[[list[Any], Trained], list[Path]],
     *,
     device: str,
-    resume: bool,
-    checkpoint_every: int,
-    tensorboard: bool,
-    show: Callable[[list[Any], Trained], list[Path]],
+    **options: Any,
 ) -> None:
     """Train a task with progress on stderr, and show what came of it.
 
@@ -65,11 +63,9 @@ def run_task(
         task: What to train.
         out: Folder of its files.
         describe: What to say about an iteration.
-        device: Where to train.
-        resume: Whether to go on from the folder's checkpoint.
-        checkpoint_every: Iterations between two checkpoints.
-        tensorboard: Whether to write event files.
         show: Prints a table from the rows of the log, and returns the files it wrote.
+        device: Where to train.
+        options: Others of :func:`graphsnd.training.train`.
 
     Raises:
         Exit: With 130 when it was interrupted.
@@ -80,10 +76,7 @@ def run_task(
     from graphsnd.training import read_rows, train
 
     with watch(task.settings.iterations, task.settings.optimiser_steps, describe) as (report, progress):
-        result = train(
-            task, out, device=device, resume=resume, checkpoint_every=checkpoint_every, tensorboard=tensorboard,
-            report=report, progress=progress,
-        )  # fmt: skip
+        result = train(task, out, device=device, report=report, progress=progress, **options)
     rows: list[Any] = read_rows(out, task.row)
     if rows:
         written = show(rows, result)

@@ -151,48 +151,37 @@ class DiversityControl:
 
     def rows(self, outcome: Outcome, measure: bool | None = None) -> list[ControlRow]:
         """Return a row for each run."""
-        head = torch.stack([outcome.rewards.double(), self.audits.double(), self._estimates()])
-        numbers = torch.cat([head, self.sums, outcome.statistics]).T.tolist()
         steps, seconds = self.settings.optimiser_steps, outcome.seconds
         measuring = sum(each for name, each in seconds.items() if ":" in name)
         shown = self.policy.controlled.batch[1] * min(self.settings.minibatch, self.settings.samples)
+        estimates = torch.cat([state.estimate for state in self.states])
+        own = torch.cat([torch.stack([self.audits.double(), estimates]), self.sums]).T.tolist()
         rows = []
-        for run, (reward, audited, estimate, scale, *flags, value_loss, overflow) in zip(
-            self.runs, numbers, strict=True
-        ):
-            saturated, zero, empty, invalid = map(int, flags)
-            applied = estimate * (scale / steps)
+        for run, numbers, (audited, estimate, total, *counts) in zip(self.runs, outcome.numbers, own, strict=True):
+            scale = total / steps
             rows.append(
                 ControlRow(
                     iteration=outcome.iteration,
                     arm=run.arm,
                     target=run.target,
                     seed=run.seed,
-                    reward=reward,
                     estimate=estimate,
-                    scale=scale / steps,
-                    applied=applied,
+                    scale=scale,
+                    applied=estimate * scale,
                     audit=audited,
-                    tracking_error=_relative_error(applied, run.target),
+                    tracking_error=_relative_error(estimate * scale, run.target),
                     audit_error=_relative_error(audited, run.target),
-                    saturated=saturated,
-                    zero=zero,
-                    empty=empty,
-                    invalid=invalid,
-                    value_loss=value_loss,
-                    overflow=overflow,
                     observations=min(self.settings.observations, shown),
                     rollout_seconds=seconds["rollout"],
                     policy_seconds=seconds[f"policies:{run.arm}"],
                     distance_seconds=seconds[f"distances:{run.arm}"],
                     update_seconds=seconds["update"] - measuring,
                     audit_seconds=seconds["audit"],
+                    **numbers,
+                    **{name: int(count) for name, count in zip(SUMS[1:], counts, strict=True)},
                 )
             )
         return rows
-
-    def _estimates(self) -> Tensor:
-        return torch.cat([state.estimate for state in self.states])
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the controllers' states, by reference."""

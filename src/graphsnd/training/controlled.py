@@ -21,7 +21,7 @@ from graphsnd.training.settings import ControlSettings
 from graphsnd.training.streams import Streams
 from graphsnd.worlds import Discrete, World
 
-STATISTICS = ("value_loss", "overflow")
+STATISTICS: tuple[str, ...] = ("value_loss", "overflow")
 
 
 class ScaledPolicy:
@@ -134,6 +134,7 @@ class ControlledLearner:
         self.capturable = not settings.through
         self.fused = can_fuse(self.policy, through=settings.through)
         self.box_at_rest = True
+        self.statistics = STATISTICS
 
     def learn(self, minibatch: Minibatch, scale: Tensor | None = None) -> None:
         """Take one step of each optimiser: policies, critics, and means that left the box."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -29,11 +30,10 @@ class Diversity:
 
     snd: float
     graph_snd: float
-    behavior_seconds: float  # all policies on all observations
+    snd_observations: int  # that both were measured on
     snd_seconds: float  # all pairs
     graph_snd_seconds: float  # drawing the graph, and its pairs
-    observations: int
-    edges: int
+    behavior_seconds: float  # all policies on all observations
 
 
 class DiversityLog:
@@ -70,37 +70,31 @@ class DiversityLog:
             measure: Whether to measure diversity; by the settings when None.
         """
         due = self._is_due(outcome.iteration) if measure is None else measure
-        measured = self.measure(outcome) if due else [None] * len(self.seeds)
-        numbers = torch.cat([outcome.rewards.unsqueeze(1), outcome.statistics.T, outcome.buffer.solved], 1).tolist()
-        episodes = outcome.buffer.done.sum((1, 2)).tolist()
-        rows = []
-        for seed, values, ended, diversity in zip(self.seeds, numbers, episodes, measured, strict=True):
-            reward, policy_loss, value_loss, entropy, kl, solved, counted = values
-            rows.append(
-                Row(
-                    iteration=outcome.iteration,
-                    seed=seed,
-                    reward=reward,
-                    episodes=ended,
-                    solved=solved / counted if counted else None,
-                    policy_loss=policy_loss,
-                    value_loss=value_loss,
-                    entropy=entropy,
-                    kl=kl,
-                    rollout_seconds=outcome.seconds["rollout"],
-                    update_seconds=outcome.seconds["update"],
-                    **_columns(diversity),
-                )
+        measured = self.measure(outcome) if due else [{}] * len(self.seeds)
+        counts = zip(outcome.buffer.done.sum((1, 2)).tolist(), outcome.buffer.solved.tolist(), strict=True)
+        return [
+            Row(
+                iteration=outcome.iteration,
+                seed=seed,
+                episodes=episodes,
+                solved=solved / agents if agents else None,
+                rollout_seconds=outcome.seconds["rollout"],
+                update_seconds=outcome.seconds["update"],
+                **numbers,
+                **diversity,
             )
-        return rows
+            for seed, numbers, diversity, (episodes, (solved, agents)) in zip(
+                self.seeds, outcome.numbers, measured, counts, strict=True
+            )
+        ]
 
-    def measure(self, outcome: Outcome) -> list[Diversity | None]:
-        """Return the diversity of every run on the observations of the last rollout."""
+    def measure(self, outcome: Outcome) -> list[dict[str, Any]]:
+        """Return the diversity of every run on the observations of the last rollout, by the names of columns."""
         if not self.warm:
             # Kernels are compiled by their first call, which is no part of what they cost.
             self.warm = True
             self._measure(0, outcome)
-        return [self._measure(run, outcome) for run in range(len(self.seeds))]
+        return [dataclasses.asdict(self._measure(run, outcome)) for run in range(len(self.seeds))]
 
     def _measure(self, run: int, outcome: Outcome) -> Diversity:
         return measure_diversity(
@@ -115,12 +109,6 @@ class DiversityLog:
     def _is_due(self, iteration: int) -> bool:
         every = self.settings.diversity_every
         return every > 0 and (iteration in (1, self.settings.iterations) or iteration % every == 0)
-
-
-def _columns(diversity: Diversity | None) -> dict[str, Any]:
-    names = ("snd", "graph_snd", "snd_seconds", "graph_snd_seconds", "behavior_seconds")
-    columns = {name: None if diversity is None else getattr(diversity, name) for name in names}
-    return columns | {"snd_observations": None if diversity is None else diversity.observations}
 
 
 @torch.no_grad()
@@ -148,7 +136,7 @@ def measure_diversity(
         >>> team = StackedTeam(StackedMLP.create((4,), (3, 2), generator=seeded), GaussianHead(2, batch=(4,)))
         >>> seen = torch.randn(50, 3, generator=seeded)
         >>> diversity = measure_diversity(team, seen, most=40, probability=1.0, generator=seeded)
-        >>> diversity.observations, diversity.snd == diversity.graph_snd
+        >>> diversity.snd_observations, diversity.snd == diversity.graph_snd
         (40, True)
     """
     pooled = pool_observations(observations, most)
@@ -163,11 +151,10 @@ def measure_diversity(
     return Diversity(
         snd=float(exact),
         graph_snd=float(sparse),
-        behavior_seconds=answered - start,
+        snd_observations=len(pooled),
         snd_seconds=counted - answered,
         graph_snd_seconds=end - counted,
-        observations=len(pooled),
-        edges=graph.m,
+        behavior_seconds=answered - start,
     )
 
 

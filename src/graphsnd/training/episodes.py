@@ -29,23 +29,18 @@ class Episodes(Protocol):
 
     def restart(self) -> tuple[Any, Tensor]:
         """Start new episodes everywhere; return states and observations."""
-        ...
 
     def replace(self, state: Any, observations: Tensor, done: Tensor) -> tuple[Any, Tensor]:
         """Start new episodes where ``done``, bool ``[runs * environments]``; return states and observations."""
-        ...
 
     def keep(self, state: Any, observations: Tensor) -> None:
         """Remember where a rollout ended."""
-        ...
 
     def refill(self) -> None:
         """Replace the fresh states that were used; waits for the device."""
-        ...
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all of it that can be saved, by reference: copying into these tensors restores it."""
-        ...
 
 
 class Bank:

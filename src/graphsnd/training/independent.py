@@ -34,7 +34,7 @@ from graphsnd.worlds import Discrete, World
 
 ALIGNED = 4  # floats; a GPU multiplies matrices faster that begin at multiples of 16 bytes
 CACHED = 2**19  # floats of a hidden layer that a block may hold on a CPU, so that what it computes stays in the cache
-STATISTICS = ("policy_loss", "value_loss", "entropy", "kl")
+STATISTICS: tuple[str, ...] = ("policy_loss", "value_loss", "entropy", "kl")
 
 
 class Block:
@@ -128,7 +128,9 @@ class IndependentNetworks:
         finally:
             self.whole.folded = None
 
-    def gradient(self, losses: Callable[..., tuple[Tensor, Tensor]], *parts: Tensor) -> tuple[Tensor, Tensor]:
+    def gradient(
+        self, losses: Callable[..., tuple[Tensor, Tensor]], *parts: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Differentiate a loss, block by block.
 
         Args:
@@ -137,7 +139,7 @@ class IndependentNetworks:
             parts: Each ``[networks, ...]``.
 
         Returns:
-            The gradient, ``[runs, agents, parameters]``, and the statistics, ``[runs, agents, count]``.
+            The gradient, ``[runs, agents, parameters]``, and each of the statistics, ``[runs, agents]``.
         """
         gradients, statistics = [], []
         sizes = [len(block.flat) for block in self.blocks]
@@ -146,7 +148,7 @@ class IndependentNetworks:
                 loss, numbers = losses(block, *own)
                 gradients.append(block.gradient(loss))
             statistics.append(numbers.detach())
-        return torch.cat(gradients).view_as(self.flat), torch.cat(statistics).unflatten(0, self.batch)
+        return torch.cat(gradients).view_as(self.flat), torch.cat(statistics).unflatten(0, self.batch).unbind(-1)
 
 
 class IndependentPolicy(IndependentNetworks):
@@ -233,7 +235,7 @@ class IndependentLearner:
         sums: ``[len(STATISTICS), runs]``, means over agents, added up over gradient steps.
     """
 
-    capturable = True
+    capturable, statistics = True, STATISTICS
 
     def __init__(self, policy: IndependentPolicy, critic: IndependentCritic, settings: Settings) -> None:
         self.policy, self.critic, self.settings = policy, critic, settings
@@ -284,8 +286,8 @@ class IndependentLearner:
             loss = 0.5 * (block.run(inputs).squeeze(-1) - returns).square().mean(-1)
             return settings.value_coefficient * loss.sum() * share, loss.unsqueeze(-1)
 
-        actor, (loss, entropy, kl) = _unbind(self.policy.gradient(policy_losses, inputs, actions, before, advantages))
-        critic, (value,) = _unbind(self.critic.gradient(value_losses, inputs, returns))
+        actor, (loss, entropy, kl) = self.policy.gradient(policy_losses, inputs, actions, before, advantages)
+        critic, (value,) = self.critic.gradient(value_losses, inputs, returns)
         return actor, critic, torch.stack([loss, value, entropy, kl], -1)
 
     def restored(self) -> None:
@@ -318,10 +320,6 @@ def _distribution(block: Block, inputs: Tensor) -> ActionDistribution:
         # One scale for all rows: its logarithm need not be taken for each.
         return dataclasses.replace(distribution, scale=distribution.scale[..., :1, :])
     return distribution
-
-
-def _unbind(gradient: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
-    return gradient[0], gradient[1].unbind(-1)
 
 
 def _draw(

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
 
-from torch import Tensor
-
 from graphsnd.errors import InputError, require
 from graphsnd.training.rollout import RolloutBuffer
 
@@ -27,12 +25,11 @@ class Outcome:
 
     iteration: int  # from 1
     buffer: RolloutBuffer
-    rewards: Tensor  # [runs], of a step, mean over agents, environments and steps
-    statistics: Tensor  # [statistics, runs], of the learner, means over gradient steps
+    numbers: Sequence[dict[str, Any]]  # reward and the learner's statistics of each run, by the names of columns
     seconds: Mapping[str, float]  # of rollout, audit, update, and what the companion counted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """One iteration of one run. None where nothing was measured."""
 
@@ -45,17 +42,17 @@ class Row:
     value_loss: float
     entropy: float
     kl: float
-    snd: float | None  # of the updated policies, over all pairs
-    graph_snd: float | None  # of the same, over a sampled graph
-    snd_observations: int | None  # pooled observations that both were measured on
-    snd_seconds: float | None
-    graph_snd_seconds: float | None
-    behavior_seconds: float | None  # all policies on all of those observations, which both need
+    snd: float | None = None  # of the updated policies, over all pairs
+    graph_snd: float | None = None  # of the same, over a sampled graph
+    snd_observations: int | None = None  # pooled observations that both were measured on
+    snd_seconds: float | None = None
+    graph_snd_seconds: float | None = None
+    behavior_seconds: float | None = None  # all policies on all of those observations, which both need
     rollout_seconds: float  # of all stacked runs together
     update_seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ControlRow:
     """One iteration of one run. None where there is no target."""
 
@@ -89,11 +86,9 @@ class Log(Protocol):
 
     def write(self, rows: Sequence[Any]) -> None:
         """Add the rows of one iteration."""
-        ...
 
     def close(self) -> None:
         """Finish."""
-        ...
 
 
 class CsvLog:
@@ -190,8 +185,8 @@ def read_rows(folder: Path, kind: type[Any] = Row) -> list[Any]:
         raise InputError("folder", f"to hold {METRICS}", repr(str(folder))) from None
     if not lines or lines[0] != [field.name for field in fields]:
         raise InputError("folder", f"with a {METRICS} of this version and kind", f"other columns in {path}")
-    whole = [cells for cells in lines[1:] if len(cells) == len(fields)]
-    return [kind(*(_from_cell(cell, str(f.type)) for cell, f in zip(cells, fields, strict=True))) for cells in whole]
+    whole = [zip(fields, cells, strict=True) for cells in lines[1:] if len(cells) == len(fields)]
+    return [kind(**{field.name: _from_cell(cell, str(field.type)) for field, cell in row}) for row in whole]
 
 
 def _to_cell(value: object) -> str:

@@ -25,24 +25,19 @@ class Policy(Protocol):
     @property
     def head(self) -> Head:
         """How outputs are read; says which noise actions need."""
-        ...
 
     @property
     def engine(self) -> Engine:
         """Prepares and gathers observations."""
-        ...
 
     def prepare(self, observations: Tensor) -> Tensor:
         """Return observations ``[runs, agents, rows, features]`` as the networks read them, critics too."""
-        ...
 
     def distribution(self, inputs: Tensor) -> ActionDistribution:
         """Return the action distribution for prepared inputs, batch ``[runs, agents, rows]``."""
-        ...
 
     def frozen(self) -> AbstractContextManager[None]:
         """Within it parameters do not change, and are prepared only once."""
-        ...
 
 
 class Critic(Protocol):
@@ -50,11 +45,9 @@ class Critic(Protocol):
 
     def values(self, inputs: Tensor) -> Tensor:
         """Return values for prepared inputs, ``[runs, agents, rows]``."""
-        ...
 
     def frozen(self) -> AbstractContextManager[None]:
         """Within it parameters do not change, and are prepared only once."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,6 +41,7 @@ class AnyTask:
     format: ClassVar[str]  # in files
     command: ClassVar[str]  # that trains it
     row: ClassVar[type[Row] | type[ControlRow]]  # of its log
+    defaults: ClassVar[PPOSettings]
     settings_before: ClassVar[dict[str, Any]] = {}  # in files that do not say
 
     def make_world(self, device: str) -> World:
@@ -70,12 +71,8 @@ class AnyTask:
             raise InputError("checkpoint", f"of format {cls.format!r}, version {VERSION}", f"another in {where}")
         parts = {part.name: saved[part.name] for part in dataclasses.fields(cls)}  # type: ignore[arg-type]
         parts = {name: tuple(part) if isinstance(part, list) else part for name, part in parts.items()}
-        settings = cls._default_settings().replace(**cls.settings_before | parts["settings"])
+        settings = cls.defaults.replace(**cls.settings_before | parts["settings"])
         return cls(**parts | {"settings": settings})
-
-    @classmethod
-    def _default_settings(cls) -> PPOSettings:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -99,10 +96,7 @@ class Task(AnyTask):
     format: ClassVar[str] = "graphsnd-training"
     command: ClassVar[str] = "train"
     row: ClassVar[type[Row] | type[ControlRow]] = Row
-
-    @classmethod
-    def _default_settings(cls) -> Settings:
-        return Settings()
+    defaults: ClassVar[PPOSettings] = Settings()
 
 
 @dataclass(frozen=True)
@@ -137,6 +131,7 @@ class ControlTask(AnyTask):
     format: ClassVar[str] = "graphsnd-control"
     command: ClassVar[str] = "control"
     row: ClassVar[type[Row] | type[ControlRow]] = ControlRow
+    defaults: ClassVar[PPOSettings] = ControlSettings()
     # A training that was saved before there was a choice goes on as it was.
     settings_before: ClassVar[dict[str, Any]] = {"bfloat16": False}
 
@@ -197,10 +192,6 @@ class ControlTask(AnyTask):
         policy, critic = make_networks(world, self.settings, streams)
         control = DiversityControl(policy, self.runs(), self.groups(world.device), self.settings)
         return Method(policy, critic, ControlledLearner(policy, critic, self.settings), control)
-
-    @classmethod
-    def _default_settings(cls) -> ControlSettings:
-        return ControlSettings()
 
 
 PRESETS: dict[str, Task] = {

@@ -28,19 +28,17 @@ class Learner(Protocol):
     """How policies and critics learn from a minibatch."""
 
     capturable: bool  # whether :meth:`learn` may be captured as a CUDA graph
-    sums: Tensor  # [statistics, runs], added up over gradient steps
+    statistics: tuple[str, ...]  # names of columns in the log
+    sums: Tensor  # [statistics, runs], of these, added up over gradient steps
 
     def learn(self, minibatch: Minibatch, scale: Tensor | None = None) -> None:
         """Take one gradient step, at the scale that the companion chose."""
-        ...
 
     def restored(self) -> None:
         """Follow a change of :meth:`tensors` from outside."""
-        ...
 
     def tensors(self) -> dict[str, Tensor]:
         """Return everything that learning goes on from, by reference."""
-        ...
 
 
 class Companion(Protocol):
@@ -48,23 +46,18 @@ class Companion(Protocol):
 
     def before_rollout(self) -> None:
         """Set what policies act with."""
-        ...
 
     def after_rollout(self, buffer: RolloutBuffer, iteration: int) -> None:
         """Look at the policies that acted, before they learn."""
-        ...
 
     def before_step(self, samples: Minibatch, buffer: RolloutBuffer, index: Tensor, watch: Stopwatch) -> Tensor | None:
         """Return the scale at which a minibatch is learnt from; None where there is none."""
-        ...
 
     def rows(self, outcome: Outcome, measure: bool | None = None) -> Sequence[Any]:
         """Return what is logged, a row for each run."""
-        ...
 
     def tensors(self) -> dict[str, Tensor]:
         """Return its state, by reference."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,10 +189,15 @@ class Trainer:
         with matmul_precision(device, tf32=self.settings.tf32), watch("update"):
             self.update(watch, progress)
         self.episodes.refill()
-        statistics = self.learner.sums / self.settings.optimiser_steps
-        rewards = self.buffer.rewards.mean((1, 2, 3))
-        outcome = Outcome(self.iteration, self.buffer, rewards, statistics, watch.read())
+        outcome = Outcome(self.iteration, self.buffer, self._numbers(), watch.read())
         return self.companion.rows(outcome, measure)
+
+    def _numbers(self) -> list[dict[str, Any]]:
+        """Return reward and statistics of each run, means over steps."""
+        rewards = self.buffer.rewards.mean((1, 2, 3)).unsqueeze(0)
+        columns = torch.cat([rewards, self.learner.sums / self.settings.optimiser_steps]).T.tolist()
+        names = ("reward", *self.learner.statistics)
+        return [dict(zip(names, values, strict=True)) for values in columns]
 
     def update(self, watch: Stopwatch, progress: Callable[[int], None] = lambda done: None) -> None:
         """Learn from the rollout in the buffer: some epochs of gradient steps on minibatches.
