@@ -38,17 +38,7 @@ from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.mpe_figure import draw
-from paper.mpe_panel import (
-    DESIGNS,
-    DRAW_SEED,
-    QUARTER,
-    RINGS,
-    TENTH,
-    THRESHOLD,
-    PanelRow,
-    TeamRow,
-    measure_seed,
-)
+from paper.mpe_panel import DESIGNS, DRAW_SEED, QUARTER, RINGS, TENTH, THRESHOLD, PanelRow, TeamRow, measure_seed
 from paper.shared.calls import Call, Pairs, all_pairs, fused_call, loop_call, some_pairs
 from paper.shared.rollouts import observe, one_thread, pooled, train_cell
 from paper.shared.stopwatch import CPU, Conditions, speedup, take_turns

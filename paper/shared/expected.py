@@ -31,7 +31,7 @@ CHUNK = 1 << 21  # distances at a time
 
 
 def bernoulli_error(distances: Tensor, p: float) -> float:
-    r"""Standard deviation of the mean over the edges of a Bernoulli graph that has an edge, exactly.
+    r"""Return the standard deviation of the mean over the edges of a Bernoulli graph that has an edge, exactly.
 
     Args:
         distances: Symmetric ``[n, n]``.
@@ -54,7 +54,7 @@ def bernoulli_error(distances: Tensor, p: float) -> float:
 
 
 def regular_error(distances: Tensor, degree: int) -> float:
-    """Standard deviation of the mean over the edges of a randomly numbered regular graph, exactly.
+    """Return the standard deviation of the mean over the edges of a randomly numbered regular graph, exactly.
 
     Args:
         distances: Symmetric ``[n, n]``.
@@ -80,7 +80,7 @@ class Redrawn:
 
     @classmethod
     def of(cls, behavior: Behavior) -> Redrawn:
-        """From all pairs at all observations.
+        """Compute it from all pairs at all observations.
 
         Raises:
             InputError: For fewer than four agents, among whom no two pairs are disjoint.
@@ -89,36 +89,36 @@ class Redrawn:
         n, total = source.agents, source.observations
         if n < 4 or total < 2:
             raise InputError("behavior", "of at least 4 agents on 2 observations", repr(behavior))
-        everybody = Agents(n).template(n)
+        all_pairs = Agents(n).template(n)
         means, moments = [], []
-        for index in torch.arange(total, device=source.device).split(max(1, CHUNK // everybody.m)):
+        for index in torch.arange(total, device=source.device).split(max(1, CHUNK // all_pairs.m)):
             agents = torch.arange(n, device=source.device).expand(len(index), n)
-            distances = source.distances(index, agents, everybody)
-            found = products(distances, everybody)
-            assert found is not None  # pairs of four agents meet, and some do not
+            distances = source.distances(index, agents, all_pairs)
+            moment = products(distances, all_pairs)
+            assert moment is not None  # pairs of four agents meet, and some do not
             means.append(distances.double().mean(1).cpu())
-            moments.append(found.sum(0).cpu())
+            moments.append(moment.sum(0).cpu())
         each = torch.cat(means)
         return cls(n, total, float(each.mean()), float(each.var(correction=1)), torch.stack(moments).sum(0) / total)
 
     def own(self, design: RelabelledDesign) -> float:
-        """The variance at one observation that comes from the choice of agents, mean over observations."""
+        """Return the variance at one observation that comes from the choice of agents, mean over observations."""
         template = design.template(self.agents)
         return variance(self.moments, self.agents, template.m, template.meeting())
 
     def error(self, design: RelabelledDesign, count: int | None = None) -> float:
-        """Standard deviation of a design at so many random observations, all of them when None.
+        """Return the standard deviation of a design at ``count`` random observations, all of them when None.
 
         Example:
             >>> import graphsnd as gs
             >>> team = gs.Deterministic(torch.randn(30, 5, 2, generator=torch.Generator().manual_seed(0)))
-            >>> Redrawn.of(team).error(gs.designs.Agents(5))  # everybody
+            >>> Redrawn.of(team).error(gs.designs.Agents(5))  # all agents
             0.0
         """
         count = self.observations if count is None else count
-        found = (self.between + self.own(design)) / count - self.between / self.observations
-        return math.sqrt(max(0.0, found))
+        error = (self.between + self.own(design)) / count - self.between / self.observations
+        return math.sqrt(max(0.0, error))
 
     def observations_for(self, design: RelabelledDesign, error: float) -> int:
-        """Random observations at which a design has this standard deviation or less; perhaps more than there are."""
+        """Return the observations at which a design has this standard deviation or less; perhaps more than there are."""
         return math.ceil((self.between + self.own(design)) / (error**2 + self.between / self.observations))
