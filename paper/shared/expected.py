@@ -120,5 +120,5 @@ class Redrawn:
         return math.sqrt(max(0.0, error))
 
     def observations_for(self, design: RelabelledDesign, error: float) -> int:
-        """Return the observations at which a design has this standard deviation or less; perhaps more than there are."""
+        """Return the observations at which a design has at most this error; perhaps more than there are."""
         return math.ceil((self.between + self.own(design)) / (error**2 + self.between / self.observations))
