@@ -150,9 +150,10 @@ def choose_designs(distances: Tensor, redrawn: Redrawn) -> Iterator[tuple[Role, 
     values = distances[tuple(torch.triu_indices(n, n, offset=1))]
     edges = round(P * total)
     degree = max(1, round(2 * edges / n))
-    degree += n * degree % 2
+    degree += n * degree % 2  # a regular graph needs an even sum of degrees
     target = bernoulli_error(distances, P)
     yield Role.BERNOULLI, SamplingPlan(Bernoulli(P)), target
+    # The Horvitz-Thompson sum has independent terms: its variance is that of each pair's indicator over p.
     weighted = math.sqrt((1 - P) / P * float(values.square().sum())) / total
     yield Role.HORVITZ_THOMPSON, SamplingPlan(Bernoulli(P), "horvitz-thompson"), weighted
     sampled = float(values.std(correction=1)) * math.sqrt((1 - edges / total) / edges)

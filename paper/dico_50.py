@@ -222,6 +222,7 @@ def _errors(cells: Sequence[ArmSummary]) -> dict[str, Number]:
 def _settling(study: Study) -> dict[str, Number]:
     """A cell that is outside at the end counts as one that settles after it."""
     after = study.iterations + 1
+    # Iterations count from 1, so `or` stands for None alone.
     settled = [find_settling(curve) or after for curve in study.curves if curve.arm in NAMES]
     slowest = Number.range(settled)
     kind = f"{slowest.kind}{'; not within the run' * (max(settled) == after)}"

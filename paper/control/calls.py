@@ -113,6 +113,7 @@ def count_edges(agents: int, p: float, *, seeds: Sequence[int], iterations: int,
             generator = hashed(seed, GRAPHS, iteration)
             for _ in range(steps):
                 selection = design.select(1, agents, generator, device=CPU)
+                # A controller measures all pairs when a draw is empty; as a graph it has no edge.
                 counts.append(0 if selection.empty else selection.pairs(agents))
     error = statistics.stdev(counts) / len(counts) ** 0.5
     return Edges(statistics.fmean(counts), error, len(counts), counts.count(0))

@@ -108,6 +108,7 @@ def select_study(histories: Sequence[History]) -> list[History]:
         InputError: When a run is there twice.
     """
     counts = Counter(history.rows[-1].observations for history in histories)
+    # Of equally frequent numbers the smaller: runs on more observations are the exception, because they are slow.
     most = max(counts, key=lambda count: (counts[count], -count))
     main = [history for history in histories if history.rows[-1].observations == most]
     for run, times in Counter(history.run for history in main).items():

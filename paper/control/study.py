@@ -249,6 +249,7 @@ def pair(differences: Sequence[float], *, delta: float = 0.05) -> Paired:
     if not differences:
         raise InputError("differences", "to be at least one", "none")
     mean, error = statistics.fmean(differences), standard_error(differences)
+    # A tie says nothing about the sign and is left out, as usual in a sign test.
     signs = [value > 0 for value in differences if value]
     p = float(binomtest(sum(signs), len(signs)).pvalue) if signs else None
     interval = None
@@ -292,6 +293,7 @@ def make_curves(histories: Sequence[History]) -> list[Curve]:
         for name in ("applied", "audit", "reward"):
             values = np.array([[getattr(row, name) for row in history.rows[:common]] for history in mine])
             parts = (values.mean(0), values.min(0), values.max(0))
+            # Five digits are more than a figure shows, and keep the committed files small.
             bands.append(Band(*([float(f"{value:.5g}") for value in part] for part in parts)))
         curves.append(Curve(arm, target, [row.iteration for row in mine[0].rows[:common]], *bands))
     return curves

@@ -211,6 +211,7 @@ def compare_team(
 ) -> list[Row]:
     """Return one team on the graphs of one degree; nearest-neighbour graphs are its own and are routed here."""
     distances, positions = subject.measured
+    # On its own observations a team has other neighbours, but no claim is about the index of those graphs.
     forwarding = subject.n in plan.routed and not subject.own
     rows = []
     for family in plan.families:

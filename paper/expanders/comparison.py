@@ -86,10 +86,12 @@ def summarise_graph(
         integral = integral_index(graph, factors.index.lower, seconds=seconds)
         low, high = factors.interval(1.0)
         routes = {
+            # Loads of one path per pair are whole numbers, so the fractional bound may be rounded up.
             "integral_lower": float(math.ceil(factors.index.lower)),
             "integral_upper": integral,
             "betweenness": equal_split(graph),
             "distortion_low": low,
+            # Any routing proves the theorem; the integral one is sometimes better than the fractional search.
             "distortion_high": min(high, graph.m / graph.pairs * integral),
         }
     return GraphSummary(
@@ -213,6 +215,7 @@ def compare(distances: Distances, graph: Graph, summary: GraphSummary) -> Row:
         raise InputError("graph", f"on {n} agents, with edges and without weights", repr(graph))
     i, j = graph.edges.cpu().T
     value = float(distances.matrix[i, j].mean())
+    # Only a drawn graph has a random numbering, over which the ratio has a standard deviation.
     drawn = graph.inclusion is not None and snd > 0
     error = math.sqrt(float(bounds.relabelling_variance(distances.matrix, graph.degrees()))) if drawn else 0.0
     return Row(

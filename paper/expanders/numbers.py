@@ -165,6 +165,7 @@ def scaling(rows: Rows) -> dict[str, Number]:
         unit = n * math.log2(n) / degree
         above.append(_median(mine, "integral_upper") / unit)
         below.append(_median(mine, "integral_lower") / unit)
+    # The true ratio lies between these whatever the indices are within their certified bounds.
     ends = max(below) / min(above), max(above) / min(below)
     kind = f"certified; index d / (n log2 n) is {min(above):.3g} to {max(above):.3g}"
     return {"forwarding_scaled_spread": Number(max(above) / min(above), *ends, "x", kind)}
@@ -199,6 +200,7 @@ def _trained_numbers(measured: Sequence[TeamRows], initial: Rows) -> dict[str, N
     wins = sum(is_tightest(select(rows, degree=degree)) for _, degree in cells)
     before = _rms_difference(select(initial, Family.REGULAR, n=rows[0].n))
     growth = [_rms_difference(team) / before for team in shared]
+    # All teams together: a mean of ratios would weigh a team of small differences as much as the others.
     pooled = _rms_difference(select(rows, Family.REGULAR)) / before
     many = f"{len(shared)} teams"
     return {
