@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -10,10 +9,8 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.designs import Agents, Bernoulli, Complete, GraphDesign, Matching, Nearest, Regular, Ring, Uniform
+from graphsnd.designs import Agents, Complete, GraphDesign, Matching, Nearest, Regular, Ring
 from graphsnd.estimation import advise
-from graphsnd.estimation.advising import GOALS
-from graphsnd.estimation.assumptions import moments
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 
 
@@ -125,30 +122,6 @@ def test_more_confidence_never_costs_less_and_radii_keep_the_tolerance() -> None
     assert all(one.radius is not None and one.typical <= one.radius <= 0.02 for one in (a.recommended for a in found))
 
 
-def test_the_paper_s_designs_are_among_the_alternatives_and_have_their_formulas() -> None:
-    found = advise(100, 4096, confidence=0.9, distance_spread=0.4, effect_share=0.0)
-    by_design = {type(one.design): one for one in found.rejected}
-    bernoulli = by_design[Bernoulli]
-    assert bernoulli.design == Bernoulli(0.1)
-    assert bernoulli.cost.distances == 495 * 4096
-    assert not bernoulli.met
-    assert bernoulli.typical == pytest.approx(1.6449 * 0.4 * math.sqrt(0.9 / 495), rel=1e-3)
-    assert bernoulli.radius == pytest.approx(
-        min(gs.bounds.serfling(4, 495, 4950, 0.05), gs.bounds.empirical_bernstein(0.4, 4, 495, 4950, 0.05))
-    )
-    regular = by_design[Regular]
-    assert isinstance(regular.design, Regular)
-    degree = regular.design.degree
-    # Without effects of single agents, a regular graph has the variance of a simple sample, times N / (N - n).
-    share = (1 - degree / 99) / (50 * degree) * 4950 / 4850
-    assert regular.typical == pytest.approx(1.6449 * 0.4 * math.sqrt(share), rel=1e-3)
-    assert regular.radius == pytest.approx(gs.bounds.random_regular_bound(4, 100, degree, 0.1))
-    uniform = by_design[Uniform]
-    assert uniform.met
-    assert uniform.radius is not None
-    assert 0.0095 < uniform.radius <= 0.01 / 1.01 + 1e-12
-
-
 def test_without_a_bound_the_radius_is_asymptotic() -> None:
     found = advise(500, 10**6, d_max_ratio=None, policy_cost=1e4)
     assert found.recommended.radius is None
@@ -178,62 +151,6 @@ def test_a_proxy_that_keeps_its_pairs_is_a_regular_graph_with_guarantees_for_eve
     assert free.cost.work <= found.cost.work
     assert "seed(0)" in found.call
     assert "seed(step)" in free.call
-
-
-def test_a_pilot_measures_what_is_assumed_otherwise() -> None:
-    team = roles(2000, 60, seed=3)
-    distances = gs.pairwise(team).double()
-    snd = float(gs.snd(team))
-    upper = distances[tuple(torch.triu_indices(60, 60, 1))]
-    found = advise(60, 10**6, rel_tol=0.05, pilot=team)
-    bernoulli = next(one for one in found.rejected if isinstance(one.design, Bernoulli))
-    m = round(0.1 * 1770)
-    expected = 1.96 * float(upper.std()) / snd * math.sqrt(0.9 / m)
-    assert bernoulli.typical == pytest.approx(expected, rel=0.15)
-    regular = next(one for one in (found.recommended, *found.rejected) if isinstance(one.design, Regular))
-    degree = regular.design.degree
-    exact = float(gs.bounds.relabelling_variance(distances, [degree] * 60).sqrt()) / snd
-    assert regular.typical == pytest.approx(1.96 * exact, rel=0.25)
-    same = advise(60, 10**6, rel_tol=0.05, pilot=team)
-    assert same.to_dict() == found.to_dict()
-
-
-@pytest.mark.parametrize("n", [4, 5, 9, 40])
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_moments_are_those_of_a_team_with_these_effects(n: int, share: float) -> None:
-    generator = torch.Generator().manual_seed(n)
-    a = torch.randn(n, generator=generator, dtype=torch.float64)
-    a -= a.mean()
-    effects = a[:, None] + a
-    noise = torch.randn(n, n, generator=generator, dtype=torch.float64)
-    noise = noise + noise.T
-    noise.fill_diagonal_(0)
-    off = ~torch.eye(n, dtype=torch.bool)
-    noise = (noise - noise.sum() / (n * (n - 1))) * off
-    fit = noise.sum(1) / (n - 2)
-    rest = (noise - fit[:, None] - fit) * off
-    i, j = torch.triu_indices(n, n, 1)
-    effects = effects * math.sqrt(share / float((effects[i, j] ** 2).mean()))
-    rest = rest * math.sqrt((1 - share) / max(1e-300, float((rest[i, j] ** 2).mean())))
-    x = effects[i, j] + rest[i, j]
-    products = torch.outer(x, x)
-    same = torch.eye(len(x), dtype=torch.bool)
-    meet = ((i[:, None] == i) | (i[:, None] == j) | (j[:, None] == i) | (j[:, None] == j)) & ~same
-    expected = torch.stack([products[same].mean(), products[meet].mean(), products[~meet & ~same].mean()])
-    assert torch.allclose(moments(n, 1.0, share), expected, atol=1e-9)
-
-
-def test_prints_and_becomes_json() -> None:
-    for goal in GOALS:
-        found = advise(300, 100_000, goal, policy_cost=5e3)
-        plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-        assert plain["goal"] == goal
-        assert plain["recommended"]["cost"]["distances"] == found.cost.distances
-        assert [one["name"] for one in plain["rejected"]] == [one.name for one in found.rejected]
-        text = str(found)
-        for word in (str(found.design), found.guarantee, found.call, *found.assumptions):
-            assert word in text
-        assert all(one.why for one in found.rejected)
 
 
 def test_the_call_is_python_that_runs() -> None:

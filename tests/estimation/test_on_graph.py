@@ -167,31 +167,6 @@ def test_methods_are_named() -> None:
     assert "Bernstein" in gs.measure(corners, design=gs.graphs.uniform(200, 5000)).method
 
 
-@pytest.mark.parametrize(
-    "graph", [None, gs.graphs.uniform(2, 1), gs.graphs.cliques([0, 0])], ids=["all", "drawn", "fixed"]
-)
-def test_observation_error_of_independent_observations(graph: gs.Graph | None) -> None:
-    gaps = np.random.default_rng(3).exponential(size=6400)
-    actions = torch.from_numpy(np.stack([np.zeros_like(gaps), gaps], 1)[..., None])
-    error = gs.measure(gs.Deterministic(actions), design=graph).observation_error
-    # Exponential: standard deviation 1. From 32 batches it is known to 1/sqrt(62), 13%.
-    assert error == pytest.approx(1 / math.sqrt(6400), rel=0.4)
-
-
-def test_observation_error_sees_that_neighbours_are_alike() -> None:
-    gaps = np.repeat(np.random.default_rng(4).exponential(size=100), 64)
-    actions = torch.from_numpy(np.stack([np.zeros_like(gaps), gaps], 1)[..., None])
-    error = gs.measure(gs.Deterministic(actions)).observation_error
-    assert error == pytest.approx(1 / math.sqrt(100), rel=0.4)
-
-
-@pytest.mark.parametrize(("observations", "known"), [(1, False), (15, False), (16, True), (33, True)])
-def test_observation_error_needs_observations(observations: int, known: bool) -> None:
-    behavior = team(4, observations=observations)
-    for graph in (None, gs.graphs.uniform(4, 3)):
-        assert (gs.measure(behavior, design=graph).observation_error is not None) == known
-
-
 def test_blocks_of_unequal_length_are_weighted() -> None:
     behavior = team(5, observations=47)
     graph = gs.graphs.uniform(5, 4)

@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 
 import graphsnd as gs
 from graphsnd.behavior import Norm, Points
-from graphsnd.estimation.projections import design, length_constant, projected_snd, turned, worst_spread
+from graphsnd.estimation.projections import even_directions, length_constant, projected_snd, turn_randomly, worst_spread
 from graphsnd.kernels import projections
 
 SEEDS = 150
@@ -66,8 +66,8 @@ def test_a_line_has_the_worst_spread_and_others_less(features: int, directions: 
         truth = oracle(points)[0]
         found = np.array([float(projected_snd(points, directions, seed=s).value) for s in range(SEEDS)])
         drawn = projected_snd(points, directions)
-        blocks = drawn.directions // design(features, directions).shape[0]
-        bound = worst_spread(design(features, directions)) / math.sqrt(blocks) * truth
+        blocks = drawn.directions // even_directions(features, directions).shape[0]
+        bound = worst_spread(even_directions(features, directions)) / math.sqrt(blocks) * truth
         assert share * bound < found.std() < 1.2 * bound
 
 
@@ -87,7 +87,7 @@ def test_strata_beat_independent_offsets_for_a_team_that_stays() -> None:
     x = np.repeat(np.random.default_rng(2).normal(size=(1, 8, 1)) * np.array([1.0, 2.0]), 40, axis=0)
     points = Points(torch.from_numpy(x), Norm.EUCLIDEAN)
     together = np.std([float(projected_snd(points, 2, seed=s).value) for s in range(SEEDS)])
-    alone = worst_spread(design(2, 2)) / math.sqrt(40) * oracle(points)[0]
+    alone = worst_spread(even_directions(2, 2)) / math.sqrt(40) * oracle(points)[0]
     assert together < alone / 5
 
 
@@ -107,7 +107,7 @@ def test_one_replicate_reports_the_bound() -> None:
 
 @pytest.mark.parametrize("features", [2, 3, 4, 7])
 def test_directions_are_unit_vectors_and_frames_are_orthonormal(features: int) -> None:
-    drawn = turned(design(features, 3), 5, 2, torch.Generator().manual_seed(0))
+    drawn = turn_randomly(even_directions(features, 3), 5, 2, torch.Generator().manual_seed(0))
     torch.testing.assert_close(drawn.norm(dim=-1), torch.ones(5, 2, 3, dtype=torch.float64))
     if features > 2:
         torch.testing.assert_close(drawn @ drawn.mT, torch.eye(3, dtype=torch.float64).expand(5, 2, 3, 3))
@@ -118,7 +118,7 @@ def test_designs_integrate_even_powers(features: int, directions: int, degree: i
     # The mean of (u.e)^k over a k-design is that over the sphere, the same for every e.
     e = np.random.default_rng(0).normal(size=(50, features))
     e /= np.linalg.norm(e, axis=1, keepdims=True)
-    vectors = design(features, directions).numpy()
+    vectors = even_directions(features, directions).numpy()
     assert len(vectors) == directions
     for power in range(2, degree + 1, 2):
         moment = math.prod((k - 1) / (features + k - 2) for k in range(2, power + 1, 2))

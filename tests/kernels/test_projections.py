@@ -7,13 +7,13 @@ import math
 import pytest
 import torch
 
-from graphsnd.estimation.projections import design, turned
+from graphsnd.estimation.projections import even_directions, turn_randomly
 from graphsnd.kernels import projections
 
 
 def counted(x: torch.Tensor, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
-    drawn = turned(design(x.shape[2], 4), x.shape[0], 1, generator).flatten(1, 2)
+    drawn = turn_randomly(even_directions(x.shape[2], 4), x.shape[0], 1, generator).flatten(1, 2)
     return projections.projected_totals(x, drawn, generator), projections._plain(x, drawn)
 
 

@@ -100,11 +100,11 @@ def _tensors(path: Path) -> dict[str, Tensor]:
 def _team(tensors: dict[str, Tensor]) -> TeamFile:
     # A lone `loc` fits no family, and loc with scale and covariance fits two; both are named for what they are.
     held = [keys for keys in FAMILIES if set(keys) <= set(tensors)]
-    found = ", ".join(sorted(set(tensors) & KEYS)) or "none of these keys"
+    named = ", ".join(sorted(set(tensors) & KEYS)) or "none of these keys"
     if not held:
-        raise InputError("FILE", f"to hold {FORMS}", found)
+        raise InputError("FILE", f"to hold {FORMS}", named)
     if len(held) > 1:
-        raise InputError("FILE", f"to hold only one of {FORMS}", found, "Save the one that should be compared.")
+        raise InputError("FILE", f"to hold only one of {FORMS}", named, "Save the one that should be compared.")
     keys = held[0]
     arguments = {key: tensors[key] for key in keys}
     if "mask" in tensors:

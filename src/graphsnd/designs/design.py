@@ -1,4 +1,4 @@
-"""What every design says about itself, and the two designs that look at all pairs."""
+"""What every design says about itself, and the two designs that measure all pairs."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ class Design(ABC):
         example: One way to write it.
         meaning: What the example measures, in a few words.
         number: The type of its parameter, None where it has none.
+        least: Smallest value of an integer.
         unbiased: Whether its mean distance is unbiased for SND; otherwise it defines a local measure.
         needs_positions: Whether it must be told where the agents are.
     """
@@ -62,8 +63,14 @@ class Design(ABC):
     example: ClassVar[str]
     meaning: ClassVar[str]
     number: ClassVar[type[int] | type[float] | None] = None
+    least: ClassVar[int] = 1
     unbiased: ClassVar[bool] = True
     needs_positions: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for part in dataclasses.fields(self) if self.number is int else ():  # type: ignore[arg-type]
+            expected = f"to be an integer, at least {self.least}"
+            check_integer(part.name, getattr(self, part.name), expected, low=self.least)
 
     @abstractmethod
     def pairs(self, n: int) -> float:
@@ -154,9 +161,6 @@ class Projections(Design):
 
     family, example, number = "projections", "projections:8", int
     meaning = "all pairs, by sorting along 8 directions"
-
-    def __post_init__(self) -> None:
-        check_integer("directions", self.directions, "to be an integer, at least 1", low=1)
 
     def pairs(self, n: int) -> int:  # noqa: D102
         return math.comb(n, 2)

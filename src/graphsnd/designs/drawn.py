@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graphsnd import graphs
 from graphsnd.designs.design import Call, Design, Selection, require_generator, require_positions
-from graphsnd.errors import InputError, check_inclusion, check_integer
+from graphsnd.errors import InputError, check_inclusion
 from graphsnd.graphs import Graph
 
 
@@ -75,9 +75,6 @@ class Uniform(GraphDesign):
     family, example, number = "uniform", "uniform:500", int
     meaning = "500 random pairs"
 
-    def __post_init__(self) -> None:
-        check_integer("m", self.m, "to be an integer, at least 1 pair", low=1)
-
     def pairs(self, n: int) -> int:  # noqa: D102
         return self.m
 
@@ -98,9 +95,6 @@ class Regular(GraphDesign):
 
     family, example, number = "regular", "regular:8", int
     meaning = "8 random partners for each agent"
-
-    def __post_init__(self) -> None:
-        check_integer("degree", self.degree, "to be an integer, at least 1", low=1)
 
     def pairs(self, n: int) -> float:  # noqa: D102
         return n * self.degree / 2
@@ -128,9 +122,6 @@ class Nearest(GraphDesign):
     family, example, number = "knn", "knn:5", int
     meaning = "the 5 nearest neighbours in `positions`, a local measure"
     unbiased, needs_positions = False, True
-
-    def __post_init__(self) -> None:
-        check_integer("k", self.k, "to be an integer, at least 1", low=1)
 
     def pairs(self, n: int) -> int:  # noqa: D102
         return min(n * self.k, math.comb(n, 2))

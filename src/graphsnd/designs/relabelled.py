@@ -20,7 +20,7 @@ from torch import Tensor
 from graphsnd.bounds.relabelling import factor_from_counts
 from graphsnd.designs.design import Call, Design, Selection, require_generator
 from graphsnd.designs.subsets import device_generator, ordered_subsets
-from graphsnd.errors import InputError, check_integer
+from graphsnd.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,9 +116,6 @@ class Pairs(RelabelledDesign):
     family, example, number = "pairs", "pairs:20", int
     meaning = "20 random disjoint pairs at each observation"
 
-    def __post_init__(self) -> None:
-        check_integer("count", self.count, "to be an integer, at least 1", low=1)
-
     def build(self, n: int) -> Template:  # noqa: D102
         return _disjoint_pairs(min(self.count, n // 2))
 
@@ -142,9 +139,11 @@ class Ring(RelabelledDesign):
 
     family, example, number = "ring", "ring:8", int
     meaning = "8 partners on a random ring at each observation"
+    least = 2
 
     def __post_init__(self) -> None:
-        if check_integer("degree", self.degree, "to be even and at least 2", low=2) % 2:
+        super().__post_init__()
+        if self.degree % 2:
             raise InputError("degree", "to be even and at least 2", self.degree)
 
     def build(self, n: int) -> Template:  # noqa: D102
@@ -173,9 +172,7 @@ class Agents(RelabelledDesign):
 
     family, example, number = "agents", "agents:4", int
     meaning = "all pairs of 4 random agents at each observation; only they are evaluated"
-
-    def __post_init__(self) -> None:
-        check_integer("count", self.count, "to be an integer, at least 2", low=2)
+    least = 2
 
     def build(self, n: int) -> Template:  # noqa: D102
         size = min(self.count, n)

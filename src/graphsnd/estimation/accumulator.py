@@ -14,7 +14,7 @@ from graphsnd.errors import InputError, check_agents
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.exactsum import ExactSum
 from graphsnd.estimation.intervals import check_clusters, check_confidence, quantile
-from graphsnd.estimation.on_graph import Error, Population, answer, normalised
+from graphsnd.estimation.on_graph import PairError, PopulationError, make_estimate, normalised
 from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph
 from graphsnd.kernels import separable
@@ -170,7 +170,7 @@ class SndAccumulator:
         if graph is None:
             pairs = self.agents * (self.agents - 1) // 2
             value, target, design, weight = float(means[0]) / pairs, "SND", "complete", float(pairs)
-            found = Error(0.0, (value, value), "exact: all pairs")
+            error = PairError(0.0, (value, value), "exact: all pairs")
         else:
             value, target, design, pairs = (
                 float(weighted_mean(means, graph.to("cpu"))),
@@ -179,33 +179,33 @@ class SndAccumulator:
                 graph.m,
             )
             weight = float(normalised_weights(graph, means.device)[1])
-            found = Error(0.0, (value, value), "exact: every edge")
+            error = PairError(0.0, (value, value), "exact: every edge")
         if graph is not None and self._drawn:
-            target, found = "SND", normalised(graph, means, value, self._diameter(), 1 - confidence)
+            target, error = "SND", normalised(graph, means, value, self._diameter(), 1 - confidence)
         around = self._population(value, weight, confidence)
         # An accumulator has what a source has as far as the answer asks.
-        return answer(cast(Source, self), value, target, found, around, confidence, pairs, design)
+        return make_estimate(cast(Source, self), value, target, error, around, confidence, pairs, design)
 
     @property
     def _drawn(self) -> bool:
         """Whether the graph is a sample of the pairs and SND is what it estimates."""
         return self.graph is not None and self.graph.inclusion is not None and self.graph.weights is None
 
-    def _population(self, value: float, weight: float, confidence: float) -> Population:
+    def _population(self, value: float, weight: float, confidence: float) -> PopulationError:
         """The error of having these clusters and not others; see :func:`graphsnd.estimation.intervals.clustered`."""
         count = len(self._ids)
         if count < 2:
-            return Population(None, None)
+            return None, None
         residuals = self._own.value() / (weight or 1.0) - value * self._sizes.double()
         error = math.sqrt(float((residuals**2).sum()) * count / (count - 1)) / self.observations
         reach = quantile(1 - confidence, count - 1) * error
-        return Population(error, (max(0.0, value - reach), value + reach))
+        return error, (max(0.0, value - reach), value + reach)
 
     def _diameter(self) -> float:
         """No two agents are further apart than the two largest distances to the mean agent add up to."""
         assert self.distance is not None
-        found = self._radii.value() / self.observations
-        bound = float(found.topk(2).values.sum()) * (1 + 16 * torch.finfo(torch.float32).eps)
+        radii = self._radii.value() / self.observations
+        bound = float(radii.topk(2).values.sum()) * (1 + 16 * torch.finfo(torch.float32).eps)
         return min(bound, self.distance.maximum or math.inf)
 
 

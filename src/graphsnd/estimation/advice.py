@@ -7,16 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from graphsnd.designs import Design
-
-
-@dataclass(frozen=True)
-class Expense:
-    """What a measurement is expected to take, pilot included."""
-
-    observations: int  # visits of observations; more than there are where all are visited several times
-    distances: int
-    evaluations: int  # policies on observations that have to be evaluated for it
-    work: float  # roughly; multiply-adds of the sweep over all pairs that take as long
+from graphsnd.estimation.costs import Cost
 
 
 @dataclass(frozen=True)
@@ -27,7 +18,7 @@ class Alternative:
     design: Design | None  # None for a graph that only the user can build
     radius: float | None  # relative to SND, holds for every team; None where no bound on the distances is known
     typical: float  # relative to SND, for large samples
-    cost: Expense
+    cost: Cost
     met: bool  # whether the radius that decides is within the tolerance
     why: str  # it was chosen, or not
 
@@ -51,7 +42,7 @@ class Advice:
         return self.recommended.design
 
     @property
-    def cost(self) -> Expense:
+    def cost(self) -> Cost:
         """What the recommended design takes."""
         return self.recommended.cost
 
@@ -67,11 +58,11 @@ class Advice:
         return "\n".join([*lines, f"  run: {self.call}"])
 
 
-def spending(cost: Expense) -> str:
+def spending(cost: Cost) -> str:
     """A cost in words.
 
     Example:
-        >>> spending(Expense(100, 2800, 800, 1.2e7))
+        >>> spending(Cost(100, 2800, 800, 1.2e7))
         '2,800 distances, 800 policy evaluations, work of 1.2e+07 multiply-adds'
     """
     evaluated = f", {cost.evaluations:,} policy evaluations" if cost.evaluations else ""

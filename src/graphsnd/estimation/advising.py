@@ -13,7 +13,7 @@ from graphsnd.designs import Complete, GraphDesign, Nearest, Regular
 from graphsnd.errors import InputError, check_choice, check_integer
 from graphsnd.estimation import options
 from graphsnd.estimation.advice import Advice, Alternative, percent
-from graphsnd.estimation.assumptions import imagined, seen
+from graphsnd.estimation.assumptions import assume_spreads, measure_spreads
 from graphsnd.estimation.costs import CHEAP
 from graphsnd.estimation.forecast import Tolerance
 from graphsnd.estimation.intervals import check_confidence
@@ -55,7 +55,7 @@ def advise(
         goal: What the number is for: ``"global"``, ``"local"`` or ``"proxy"``.
         rel_tol: Tolerated error relative to SND.
         confidence: Probability that the error stays within it.
-        same_pairs: For a proxy, whether every call must look at the same pairs.
+        same_pairs: For a proxy, whether every call must measure the same pairs.
         policy_cost: Multiply-adds of one policy on one observation; 0 when all have been evaluated anyway.
         distance_spread: Standard deviation of the distances over the pairs of an observation, relative to SND.
         observation_spread: Standard deviation of the diversity over observations, relative to SND.
@@ -88,11 +88,11 @@ def advise(
     source = Workload(n, observations, features, policy_cost, torch.device(device))
     if pilot is None:
         spreads = {"distance_spread": distance_spread, "observation_spread": observation_spread}
-        prospect = imagined(source, **spreads, effect_share=effect_share, d_max_ratio=d_max_ratio)
+        prospect = assume_spreads(source, **spreads, effect_share=effect_share, d_max_ratio=d_max_ratio)
     else:
         if pilot.agents != n:
             raise InputError("pilot", f"of all {n} agents", repr(pilot))
-        prospect = seen(source, pilot, bounded=d_max_ratio is not None)
+        prospect = measure_spreads(source, pilot, bounded=d_max_ratio is not None)
     sure = goal == "global" and prospect.d_max is not None
     question = Question(prospect, Tolerance(relative=rel_tol), confidence, sure)
     return _local(question) if goal == "local" else _sampled(question, goal, same_pairs=same_pairs)
@@ -205,7 +205,7 @@ def _local(question: Question) -> Advice:
     n = question.n
     k = max(1, min(n - 1, math.ceil(math.log2(n))))
     design = Nearest(k)
-    cost = question.expense(design, question.prospect.source.observations)
+    cost = question.cost(design, question.prospect.source.observations)
     chosen = Alternative(str(design), design, 0.0, 0.0, cost, True, "neighbours define the measure")
     near = "better where a communication range is known; agents out of range of all drop out"
     roles = "better where the question is how alike the agents of a role are"
@@ -224,7 +224,7 @@ def _local(question: Question) -> Advice:
             replace(options.uniform(question), met=False, why="that estimates SND, not what neighbours do"),
             replace(options.everything(question), why="that is SND: pairs that never meet count as much as neighbours"),
         ),
-        assumptions=("an agent has about as many neighbours as the graph says; costs are at most these",),
+        assumptions=("an agent has about k neighbours; costs are at most these",),
         call=f'gs.measure(team, design="{design}", positions=positions)',
     )
 

@@ -1,4 +1,4 @@
-r"""A team before it is measured: its size, and how much its distances vary, assumed or seen by a pilot.
+r"""A team before it is measured: its size, and how much its distances vary, assumed or measured on a pilot.
 
 Forecasts need second moments only. With x the distances of an observation relative to their mean, S^2 their variance
 over the pairs and h the share of it that is due to single agents (:mod:`graphsnd.bounds.relabelling`), the products
@@ -33,7 +33,7 @@ class Prospect:
     """What forecasts for a team start from."""
 
     source: Workload  # sizes and costs
-    pilot: Sample  # draws of ``measured``, seen or imagined
+    pilot: Sample  # draws of ``measured``, measured or assumed
     measured: Agents
     d_max: float | None  # bound on every distance at every observation; None for asymptotic radii only
     lasting: Tensor  # float64 [3], mean products of the distances averaged over observations
@@ -51,12 +51,12 @@ class Prospect:
         return math.sqrt(float(self.lasting[0]))
 
 
-def trial(observations: int) -> int:
-    """Draws that an estimate with a tolerance spends on its own pilot, before those that count; an even number."""
+def pilot_draws(observations: int) -> int:
+    """Return the even number of draws that a measurement with a tolerance spends on its own pilot."""
     return min(PILOT, max(2, observations // 4 // 2 * 2))
 
 
-def imagined(
+def assume_spreads(
     source: Workload,
     *,
     distance_spread: float,
@@ -64,7 +64,7 @@ def imagined(
     effect_share: float,
     d_max_ratio: float | None,
 ) -> Prospect:
-    """A team with SND 1 and these spreads, as if a pilot had found them.
+    """Return a team with SND 1 and these spreads, as if a pilot had measured them.
 
     Args:
         source: Sizes and costs.
@@ -79,7 +79,7 @@ def imagined(
     pairs = variance(products, n, template.m, template.meeting())
     inside = max(0.0, float(products[0]) - pairs) * template.m / max(1, template.m - 1)
     # Values at equal distances on both sides of 1 have exactly the mean and the variance that are asked for.
-    count = trial(source.observations)
+    count = pilot_draws(source.observations)
     offset = math.sqrt((observation_spread**2 + pairs) * (count - 1) / count)
     means = torch.tensor([1 - offset, 1 + offset], dtype=torch.float64).repeat(count // 2)
     spreads = torch.full((count,), inside, dtype=torch.float64)
@@ -93,8 +93,8 @@ def imagined(
     return Prospect(source, pilot, measured, d_max_ratio, products, d_max_ratio, said)
 
 
-def seen(source: Workload, behavior: Behavior, *, bounded: bool) -> Prospect:
-    """What a pilot shows of a team: random agents at random observations, and a few pairs over many of them.
+def measure_spreads(source: Workload, behavior: Behavior, *, bounded: bool) -> Prospect:
+    """Measure spreads on a pilot: random agents at random observations, and a few pairs over many of them.
 
     Args:
         source: Sizes and costs of the whole team.
@@ -103,7 +103,7 @@ def seen(source: Workload, behavior: Behavior, *, bounded: bool) -> Prospect:
     """
     n, known = source.agents, BehaviorSource(behavior, None)
     measured, generator = Agents(min(8, n)), torch.Generator().manual_seed(0)
-    order = torch.randperm(known.observations, generator=generator)[: trial(known.observations)]
+    order = torch.randperm(known.observations, generator=generator)[: pilot_draws(known.observations)]
     with torch.no_grad():
         pilot = draw(known, measured.template(n), order, generator)
         lasting = _lasting(known, order)
@@ -123,7 +123,7 @@ def seen(source: Workload, behavior: Behavior, *, bounded: bool) -> Prospect:
 
 
 def moments(n: int, squares: float, effect_share: float) -> Tensor:
-    """Mean products of centred distances of a team with this variance over pairs, float64 ``[3]``.
+    """Return mean products of centred distances of a team with this variance over pairs, float64 ``[3]``.
 
     Example:
         >>> moments(3, 1.0, 1.0).tolist()  # three distances that sum to 0
@@ -140,7 +140,7 @@ def moments(n: int, squares: float, effect_share: float) -> Tensor:
 
 
 def _lasting(known: BehaviorSource, order: Tensor) -> Tensor:
-    """Moments of the distances averaged over observations, from a regular graph kept for all of them."""
+    """Return moments of the distances averaged over observations, from a regular graph kept for all of them."""
     n = known.agents
     graph = graphs.random_regular(n, 8, seed=0) if n > 9 else graphs.complete(n)
     rows = order.to(known.device)

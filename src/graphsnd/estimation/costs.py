@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from graphsnd.designs import Agents, Complete, Design, Matching, Pairs, RelabelledDesign, Ring
 from graphsnd.errors import InputError
@@ -71,6 +71,26 @@ def counts(source: Workload, design: Design, draws: float) -> float:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What a measurement takes."""
+
+    observations: int = 0  # visits of observations; more than there are where all are visited several times
+    distances: int = 0
+    evaluations: int = 0  # policies on observations that have to be evaluated for it
+    work: float = 0.0  # roughly; multiply-adds of the sweep over all pairs that take as long
+
+    @classmethod
+    def of(cls, source: Workload, design: Design, draws: int, *, bounded: bool = False) -> Cost:
+        """Return the cost of a design at that many observations, see :func:`work`."""
+        evaluations = draws * source.evaluations(design) if source.policy_cost else 0
+        distances = round(draws * design.pairs(source.agents))
+        return cls(draws, distances, evaluations, work(source, design, draws, bounded=bounded))
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True)
 class Budget:
     """The most that may be spent; None is no limit.
 
@@ -115,13 +135,13 @@ class Budget:
             raise InputError(argument, "to be a positive number, alone or with s or e", repr(text), fix) from None
         return cls(seconds=amount) if kind == "seconds" else cls(**{kind: int(amount)})
 
-    def draws(self, source: Workload, design: Design, distances: int = 0, evaluations: int = 0) -> int | None:
+    def draws(self, source: Workload, design: Design, spent: Cost = Cost()) -> int | None:  # noqa: B008
         """Return how many observations a design can visit, after what was spent; None without a limit on counts."""
         limits = []
         if self.distances is not None:
-            limits.append(int((self.distances - distances) // max(1, design.pairs(source.agents))))
+            limits.append(int((self.distances - spent.distances) // max(1, design.pairs(source.agents))))
         if self.evaluations is not None and source.policy_cost:
-            limits.append(int((self.evaluations - evaluations) // source.evaluations(design)))
+            limits.append(int((self.evaluations - spent.evaluations) // source.evaluations(design)))
         return max(0, min(limits)) if limits else None
 
     def affords_all(self, source: Workload) -> bool:

@@ -39,7 +39,7 @@ class Estimate:
     distances: int = 0  # measured in all
     why: str = ""  # why this design
     met: bool | None = None  # whether the tolerance was met; None without one
-    looks: int = 1  # how often the data were looked at to decide whether to go on
+    looks: int = 1  # how often the data were inspected to decide whether to go on
     seconds: float = 0.0
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
 

@@ -26,14 +26,16 @@ LARGE = 10**9  # degrees of freedom at which Student's distribution is the norma
 def measure_all_pairs(
     source: Source, confidence: float, *, clusters: Tensor | None = None, backend: str = "auto"
 ) -> Estimate:
-    """SND itself."""
+    """Measure SND itself."""
     pairs = source.agents * (source.agents - 1) // 2
     parts = [kernels.pair_totals(source.block(a, b), backend=backend).cpu() / pairs for a, b in source.blocks()]
     per_observation = torch.cat(parts)
     value = float(per_observation.mean())
-    found = Error(0.0, (value, value), "exact: all pairs")
-    around = population(per_observation, torch.arange(source.observations), clusters, source.observations, confidence)
-    return answer(source, value, "SND", found, around, confidence, pairs, "complete")
+    error = PairError(0.0, (value, value), "exact: all pairs")
+    around = population_error(
+        per_observation, torch.arange(source.observations), clusters, source.observations, confidence
+    )
+    return make_estimate(source, value, "SND", error, around, confidence, pairs, "complete")
 
 
 def measure_on_graph(
@@ -46,7 +48,7 @@ def measure_on_graph(
     clusters: Tensor | None = None,
     backend: str = "auto",
 ) -> Estimate:
-    """Graph-SND, or the Horvitz-Thompson estimate, and its error where the graph was drawn at random."""
+    """Measure Graph-SND, or the Horvitz-Thompson estimate, with its error where the graph was drawn at random."""
     ht = weighting == "horvitz-thompson"
     if graph.m == 0 and graph.inclusion is not None and not ht:
         fix = "Draw again with another seed or more edges."
@@ -54,17 +56,17 @@ def measure_on_graph(
     distances, per_block, index = _edge_distances(source, graph, clusters, backend)
     scale = _scale(graph) if ht else 1.0
     value = float(weighted_mean(distances, graph)) * scale
-    found, target = Error(0.0, (value, value), "exact: every edge"), "Graph-SND"
+    error, target = PairError(0.0, (value, value), "exact: every edge"), "Graph-SND"
     if graph.inclusion is not None and graph.weights is None:
         interval = _horvitz_thompson if ht else normalised
-        found, target = interval(graph, distances, value, _diameter(source), 1 - confidence), "SND"
-    around = population(per_block * scale, index, clusters, source.observations, confidence)
-    return answer(source, value, target, found, around, confidence, graph.m, name)
+        error, target = interval(graph, distances, value, _diameter(source), 1 - confidence), "SND"
+    around = population_error(per_block * scale, index, clusters, source.observations, confidence)
+    return make_estimate(source, value, target, error, around, confidence, graph.m, name)
 
 
 @dataclass(frozen=True)
-class Error:
-    """Of sampling pairs."""
+class PairError:
+    """The error of measuring some pairs instead of all."""
 
     standard: float
     interval: Interval
@@ -72,48 +74,44 @@ class Error:
     guaranteed: bool = True
 
 
-@dataclass(frozen=True)
-class Population:
-    """Of having these observations and not others; None where there are too few."""
-
-    error: float | None
-    interval: Interval | None
+# Standard error of having these observations and not others, and its interval; None where there are too few.
+PopulationError = tuple[float | None, Interval | None]
 
 
-def population(
-    values: Tensor, index: Tensor, clusters: Tensor | None, observations: int, confidence: float
-) -> Population:
-    """The error over observations, and the interval for others of the same kind."""
-    found = clustered(values, index, clusters, observations)
-    if found is None:
-        return Population(None, None)
-    error, freedom = found
+def population_error(
+    values: Tensor, index: Tensor | None, clusters: Tensor | None, observations: int, confidence: float
+) -> PopulationError:
+    """Return the error over observations, each measured once unless ``index`` says which, and the interval."""
+    known = clustered(values, torch.arange(observations) if index is None else index, clusters, observations)
+    if known is None:
+        return None, None
+    error, freedom = known
     value, reach = float(values.mean()), quantile(1 - confidence, freedom) * error
-    return Population(error, (max(0.0, value - reach), value + reach))
+    return error, (max(0.0, value - reach), value + reach)
 
 
-def answer(
+def make_estimate(
     source: Source,
     value: float,
     target: str,
-    found: Error,
-    around: Population,
+    error: PairError,
+    around: PopulationError,
     confidence: float,
     pairs: int,
     design: str,
 ) -> Estimate:
-    """The estimate of something that looked at every observation."""
+    """Return the estimate of a measurement at all observations."""
     n, observations = source.agents, source.observations
-    reach = quantile(1 - confidence, LARGE) * found.standard
+    reach = quantile(1 - confidence, LARGE) * error.standard
     return Estimate(
         value=value,
         target=target,
-        standard_error=found.standard,
-        interval=found.interval,
+        standard_error=error.standard,
+        interval=error.interval,
         asymptotic_interval=(max(0.0, value - reach), value + reach),
         confidence=confidence,
-        method=found.method,
-        observation_error=around.error,
+        method=error.method,
+        observation_error=around[0],
         agents=n,
         observations=observations,
         pairs_total=n * (n - 1) // 2,
@@ -121,20 +119,20 @@ def answer(
         policy_evaluations=n * observations,
         distance=source.distance.name,
         design=design,
-        pair_error=found.standard,
-        population_interval=around.interval,
+        pair_error=error.standard,
+        population_interval=around[1],
         observations_total=observations,
         distances=pairs * observations,
-        guaranteed=found.guaranteed,
+        guaranteed=error.guaranteed,
     )
 
 
 def _edge_distances(
     source: Source, graph: Graph, clusters: Tensor | None, backend: str
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean distance along every edge; and a Graph-SND for each observation, with its index.
+    """Return the mean distance along every edge; and a Graph-SND for each observation, with its index.
 
-    Without clusters the observations of a contiguous block share one value, which saves a second visit of the edges.
+    Without clusters the observations of a contiguous block share one value, which saves visiting the edges twice.
     """
     total = torch.zeros(graph.m, dtype=torch.float64, device=source.device)
     values, index = [], []
@@ -152,14 +150,14 @@ def _edge_distances(
 
 
 def _each(points: Points, graph: Graph) -> Tensor:
-    """Graph-SND of every observation."""
+    """Return the Graph-SND of each observation."""
     weights, total = normalised_weights(graph, points.values.device)
     sums = kernels.edge_totals(points, graph.edges.to(points.values.device), weights)
     return torch.where(total > 0, sums / torch.where(total > 0, total, 1), 0)
 
 
 def _diameter(source: Source) -> float:
-    """Of the distances averaged over observations, which is smaller than at single ones."""
+    """Return a bound on the distances averaged over observations, which is smaller than at single ones."""
     maximum = source.distance.maximum or math.inf
     if isinstance(source, BehaviorSource):
         return min(points_diameter(source.points), maximum)
@@ -168,12 +166,12 @@ def _diameter(source: Source) -> float:
     return min(sum(sizes), maximum)
 
 
-def normalised(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> Error:
-    """Of the mean over the edges of a drawn graph."""
+def normalised(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> PairError:
+    """Return the error of the mean over the edges of a random graph."""
     # A single distance shows no spread; no distances between 0 and d_max spread more than half of it.
     std = float(distances.std(correction=1)) if graph.m > 1 else d_max / 2
     if graph.m == graph.pairs:
-        return Error(0.0, (value, value), "exact: all pairs")
+        return PairError(0.0, (value, value), "exact: all pairs")
     degree = _regular_degree(graph)
     # From degree 3 on, the edges of an agent show its effect, which cancels in a regular graph.
     error = (
@@ -183,14 +181,14 @@ def normalised(graph: Graph, distances: Tensor, value: float, d_max: float, delt
     )
     radius, method = _radius(graph, d_max, std, delta)
     share = graph.m / graph.pairs
-    # The unseen pairs lie between 0 and the diameter, so the seen ones alone bound SND for certain.
+    # The other pairs lie between 0 and the diameter, so the measured ones alone bound SND for certain.
     certain = share * value, share * value + (1 - share) * d_max
     interval = max(value - radius, certain[0]), min(value + radius, certain[1])
-    return Error(error, interval, f"{method}, certified diameter")
+    return PairError(error, interval, f"{method}, certified diameter")
 
 
 def _regular_degree(graph: Graph) -> int | None:
-    """Degree of a relabelled regular graph, None for all others."""
+    """Return the degree of a relabelled regular graph, None for all others."""
     if graph.sampling is not Sampling.RELABELLED:
         return None
     degrees = graph.degrees()
@@ -198,7 +196,7 @@ def _regular_degree(graph: Graph) -> int | None:
 
 
 def _variance_factor(graph: Graph) -> float:
-    """Variance of the mean over the edges, in units of that of the distances over all pairs.
+    """Return the variance of the mean over the edges, in units of that of the distances over all pairs.
 
     Exact for simple random sampling without replacement; an upper bound for relabelled graphs, of which regular ones
     do better on teams whose differences are mostly effects of single agents.
@@ -221,14 +219,14 @@ def _radius(graph: Graph, d_max: float, std: float, delta: float) -> tuple[float
 
 
 def _scale(graph: Graph) -> float:
-    """From the mean over the edges to the Horvitz-Thompson estimate."""
+    """Return the factor from the mean over the edges to the Horvitz-Thompson estimate."""
     if graph.inclusion is None or graph.weights is not None:
         fix = "Build it with graphs.bernoulli, uniform or random_regular."
         raise InputError("graph", "to be an unweighted random draw with a known inclusion probability", graph, fix)
     return graph.m / (graph.inclusion * graph.pairs)
 
 
-def _horvitz_thompson(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> Error:
+def _horvitz_thompson(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> PairError:
     """Where the number of edges is fixed, the mean again; where pairs are drawn independently, Hoeffding's radius."""
     assert graph.inclusion is not None  # _scale has checked
     p, pairs = graph.inclusion, graph.pairs
@@ -237,4 +235,4 @@ def _horvitz_thompson(graph: Graph, distances: Tensor, value: float, d_max: floa
     error = math.sqrt((1 - p) * float((distances**2).sum())) / (p * pairs)
     radius = d_max / p * math.sqrt(math.log(2 / delta) / (2 * pairs))
     interval = max(0.0, value - radius), min(d_max, value + radius)
-    return Error(error, interval, "Hoeffding over pairs, certified diameter")
+    return PairError(error, interval, "Hoeffding over pairs, certified diameter")

@@ -20,9 +20,9 @@ from graphsnd.designs import (
     Ring,
     Uniform,
 )
-from graphsnd.estimation.advice import Alternative, Expense
-from graphsnd.estimation.assumptions import Prospect, trial
-from graphsnd.estimation.costs import work
+from graphsnd.estimation.advice import Alternative
+from graphsnd.estimation.assumptions import Prospect, pilot_draws
+from graphsnd.estimation.costs import Cost
 from graphsnd.estimation.forecast import NOW, SIZES, Tolerance, forecast
 from graphsnd.estimation.intervals import quantile
 from graphsnd.estimation.on_graph import LARGE
@@ -61,32 +61,29 @@ class Question:
         """A radius in units of SND; of identical agents, as it is."""
         return radius / (self.prospect.value or 1.0)
 
-    def expense(self, design: Design, draws: int) -> Expense:
+    def cost(self, design: Design, draws: int) -> Cost:
         """Return what a design takes on that many observations."""
-        source, n = self.prospect.source, self.n
-        agents, pairs = design.evaluations(n), design.pairs(n)
         certified = self.guaranteed or isinstance(design, RelabelledDesign)
-        bounded = certified and not source.policy_cost and self.prospect.d_max is not None
-        cost = work(source, design, draws, bounded=bounded)
-        return Expense(draws, round(draws * pairs), draws * agents if source.policy_cost else 0, cost)
+        bounded = certified and not self.prospect.source.policy_cost and self.prospect.d_max is not None
+        return Cost.of(self.prospect.source, design, draws, bounded=bounded)
 
 
 def everything(question: Question) -> Alternative:
-    """All pairs at all observations."""
-    cost = question.expense(Complete(), question.prospect.source.observations)
+    """Return all pairs at all observations."""
+    cost = question.cost(Complete(), question.prospect.source.observations)
     return Alternative("complete", Complete(), 0.0, 0.0, cost, True, "")
 
 
 def sampled(question: Question) -> list[Alternative]:
-    """Everything that estimates SND from some pairs."""
-    found = [bernoulli(question), uniform(question), regular(question)] if question.n >= SMALLEST else []
+    """Return all designs that estimate SND from some pairs."""
+    options = [bernoulli(question), uniform(question), regular(question)] if question.n >= SMALLEST else []
     if 3 < question.n <= LARGEST:
-        found += [redrawn(question, Matching()), redrawn(question, Ring(4))]
-    return [*found, best_subset(question)]
+        options += [redrawn(question, Matching()), redrawn(question, Ring(4))]
+    return [*options, best_subset(question)]
 
 
 def redrawn(question: Question, design: RelabelledDesign) -> Alternative:
-    """Pairs redrawn per observation: at the observations that the tolerance takes, or at all if it takes too many."""
+    """Return redrawn pairs at the observations that the tolerance takes, or at all if it takes too many."""
     p = question.prospect
     observations, delta = p.source.observations, NOW * (1 - question.confidence)
     bound = p.d_max if question.guaranteed else None
@@ -95,24 +92,24 @@ def redrawn(question: Question, design: RelabelledDesign) -> Alternative:
     met, draws = enough is not None, enough or observations
     sure = None if p.d_max is None else ahead.radius(draws, p.d_max, delta)
     typical = ahead.radius(draws, None, delta)
-    cost = question.expense(design, draws + trial(observations))
+    cost = question.cost(design, draws + pilot_draws(observations))
     guarantee = None if sure is None else question.relative(sure)
     return Alternative(str(design), design, guarantee, question.relative(typical), cost, met, "")
 
 
 def best_subset(question: Question) -> Alternative:
-    """The number of random agents that takes the least work."""
-    found = [redrawn(question, Agents(size)) for size in SIZES if size <= question.n]
-    return min(found, key=lambda one: (not one.met, one.cost.work))
+    """Return the number of random agents that takes the least work."""
+    subsets = [redrawn(question, Agents(size)) for size in SIZES if size <= question.n]
+    return min(subsets, key=lambda one: (not one.met, one.cost.work))
 
 
 def bernoulli(question: Question) -> Alternative:
-    """The paper's own choice, a tenth of the pairs."""
+    """Return the paper's own choice, a tenth of the pairs."""
     return _kept(question, Bernoulli(TENTH), _simple(question))
 
 
 def uniform(question: Question) -> Alternative:
-    """The fewest random pairs that reach the tolerance."""
+    """Return the fewest random pairs that reach the tolerance."""
     reach = _simple(question)
     edges = _fewest(range(1, question.pairs), reach, question)
     edges = max(1, round(TENTH * question.pairs)) if edges is None else edges
@@ -120,7 +117,7 @@ def uniform(question: Question) -> Alternative:
 
 
 def regular(question: Question) -> Alternative:
-    """The smallest degree that reaches the tolerance, at least the paper's log2 n."""
+    """Return the smallest degree that reaches the tolerance, at least the paper's log2 n."""
     n, reach = question.n, _regular(question)
     least = max(1, min(math.ceil(math.log2(n)), n - 2))
     degrees = range(least + least * n % 2, n - 1, 1 + n % 2) or range(n - 1, n)
@@ -133,7 +130,7 @@ Reach = Callable[[int, bool], float]  # from edges, and whether it is guaranteed
 
 
 def _kept(question: Question, design: GraphDesign, reach: Reach) -> Alternative:
-    cost = question.expense(design, question.prospect.source.observations)
+    cost = question.cost(design, question.prospect.source.observations)
     m = max(1, round(design.pairs(question.n)))
     radius = None if question.prospect.mean_d_max is None else question.relative(reach(m, True))
     met = reach(m, question.guaranteed) <= question.width
@@ -141,13 +138,13 @@ def _kept(question: Question, design: GraphDesign, reach: Reach) -> Alternative:
 
 
 def _fewest(edges: Sequence[int], reach: Reach, question: Question) -> int | None:
-    """The first of ascending numbers of edges whose radius is small enough."""
+    """Return the first of ascending numbers of edges whose radius is small enough."""
     at = bisect_left(edges, True, key=lambda m: reach(m, question.guaranteed) <= question.width)
     return edges[at] if at < len(edges) else None
 
 
 def _simple(question: Question) -> Reach:
-    """Radii of a simple random sample of pairs, as :func:`graphsnd.measure` reports them."""
+    """Return radii of a simple random sample of pairs, as :func:`graphsnd.measure` reports them."""
     p, delta = question.prospect, 1 - question.confidence
 
     def reach(m: int, guaranteed: bool) -> float:
@@ -162,7 +159,7 @@ def _simple(question: Question) -> Reach:
 
 
 def _regular(question: Question) -> Reach:
-    """Radii of a random regular graph, in which effects of single agents cancel."""
+    """Return radii of a random regular graph, in which effects of single agents cancel."""
     p, n, delta = question.prospect, question.n, 1 - question.confidence
 
     def reach(m: int, guaranteed: bool) -> float:

@@ -18,7 +18,7 @@ from graphsnd.behavior import Norm, Points
 from graphsnd.designs import Projections
 from graphsnd.errors import InputError, check_integer
 from graphsnd.estimation.estimate import Estimate, Interval
-from graphsnd.estimation.on_graph import Error, answer, population
+from graphsnd.estimation.on_graph import PairError, make_estimate, population_error
 from graphsnd.estimation.source import Source
 from graphsnd.graphs.draws import source
 from graphsnd.kernels.projections import projected_totals
@@ -73,7 +73,7 @@ def projected_snd(
     Args:
         points: Embedded team, Euclidean norm.
         directions: Directions for each observation; rounded up to whole designs, 6 in three dimensions and 12 in four
-            once there are so many, ``features`` otherwise.
+            once there are that many, ``features`` otherwise.
         replicates: Independent parts into which the directions are split, to estimate the error from. More than one
             costs accuracy in the plane, where a polygon of twice the corners is about four times better.
         seed: An int, or a generator to advance.
@@ -96,9 +96,9 @@ def projected_snd(
         return ProjectedSnd(kernels.pair_totals(points) / pairs, 0.0, 0.0, 1, 1, True)
     # Drawn on the CPU for an int, so that every device gets the same directions.
     generator, _ = source(seed, "cpu", host=True)
-    vectors = design(features, -(-directions // replicates))
+    vectors = even_directions(features, -(-directions // replicates))
     count = max(replicates, -(-directions // vectors.shape[0]))
-    drawn = turned(vectors, points.observations, count, generator).to(points.values.device)
+    drawn = turn_randomly(vectors, points.observations, count, generator).to(points.values.device)
     totals = projected_totals(points.values, drawn.flatten(1, 2), generator)
     each = totals.unflatten(1, (count, -1)).mean(dim=2) * (length_constant(features) / pairs)
     bound = _bound(each.detach().mean(dim=1), vectors, count)
@@ -123,7 +123,7 @@ def _bound(values: Tensor, vectors: Tensor, count: int) -> float:
     """Standard deviation of the mean that no team with these values for its observations exceeds."""
     variance = worst_spread(vectors) ** 2
     if vectors.shape[1] == 2:
-        finer = worst_spread(design(2, STRATA * vectors.shape[0])) ** 2
+        finer = worst_spread(even_directions(2, STRATA * vectors.shape[0])) ** 2
         variance = variance * STRATA / (STRATA - 1) + finer * (STRATA - STRATA / (STRATA - 1))
     return math.sqrt(variance / count) * float(values.norm()) / values.shape[0]
 
@@ -140,18 +140,18 @@ def _spread(each: Tensor) -> float:
 def measure_by_projections(
     source: Source, design: Projections, confidence: float, *, clusters: Tensor | None, seed: int
 ) -> Estimate:
-    """All agents at all observations, block by block."""
+    """Measure all agents at all observations, block by block."""
     generator = torch.Generator().manual_seed(seed)
     parts = [projected_snd(source.block(a, b), design.directions, seed=generator) for a, b in source.blocks()]
     values = torch.cat([part.per_observation for part in parts]).cpu()
     value = float(values.mean())
-    around = population(values, torch.arange(source.observations), clusters, source.observations, confidence)
+    around = population_error(values, None, clusters, source.observations, confidence)
     pairs = source.agents * (source.agents - 1) // 2
-    found = _error(parts, value, source, 1 - confidence)
-    return replace(answer(source, value, "SND", found, around, confidence, pairs, str(design)), distances=0)
+    error = _error(parts, value, source, 1 - confidence)
+    return replace(make_estimate(source, value, "SND", error, around, confidence, pairs, str(design)), distances=0)
 
 
-def _error(parts: list[ProjectedSnd], value: float, source: Source, delta: float) -> Error:
+def _error(parts: list[ProjectedSnd], value: float, source: Source, delta: float) -> PairError:
     """Exact on a line, certain in the plane, Chebyshev's inequality beyond.
 
     In the plane K evenly spaced lines see every length between (pi/2K) cot(pi/2K) and (pi/2K) / sin(pi/2K) of itself,
@@ -161,7 +161,7 @@ def _error(parts: list[ProjectedSnd], value: float, source: Source, delta: float
     directions nothing is certain, and the interval is not called guaranteed.
     """
     if all(part.exact for part in parts):
-        return Error(0.0, (value, value), "exact: one feature, sorted")
+        return PairError(0.0, (value, value), "exact: one feature, sorted")
     shares = [len(part.per_observation) / source.observations for part in parts]
     error = math.hypot(*(share * part.standard_error for share, part in zip(shares, parts, strict=True)))
     most = math.hypot(*(share * part.error_bound for share, part in zip(shares, parts, strict=True)))
@@ -174,14 +174,14 @@ def _error(parts: list[ProjectedSnd], value: float, source: Source, delta: float
     grid = GRID * value if source.agents >= COUNTED else 0.0
     low, high = max(0.0, value - radius - grid), value + radius + grid
     if features != 2 or not spans:
-        return Error(error, (low, high), "Chebyshev, largest variance over all teams", guaranteed=spans)
+        return PairError(error, (low, high), "Chebyshev, largest variance over all teams", guaranteed=spans)
     certain: Interval = (value * math.sin(half) / half - grid, value * math.tan(half) / half + grid)
     method = "Chebyshev, and certain for evenly spaced directions in the plane"
-    return Error(error, (max(low, certain[0]), min(high, certain[1])), method)
+    return PairError(error, (max(low, certain[0]), min(high, certain[1])), method)
 
 
 def length_constant(features: int) -> float:
-    r"""Length of a vector over the mean of its absolute coordinate in a uniformly random direction.
+    r"""Return the length of a vector over the mean of its absolute coordinate in a uniformly random direction.
 
     .. math:: c_F = \sqrt{\pi}\, \Gamma((F+1)/2) / \Gamma(F/2)
 
@@ -192,8 +192,8 @@ def length_constant(features: int) -> float:
     return math.sqrt(math.pi) * math.exp(math.lgamma((features + 1) / 2) - math.lgamma(features / 2))
 
 
-def design(features: int, directions: int) -> Tensor:
-    """Unit vectors ``[k, features]``, float64: the most even set known here with at most ``directions`` members."""
+def even_directions(features: int, directions: int) -> Tensor:
+    """Return the most even set of at most ``directions`` unit vectors known here, float64 ``[k, features]``."""
     if features == 2:
         angles = torch.arange(directions, dtype=torch.float64) * (math.pi / directions)
         return torch.stack([angles.cos(), angles.sin()], dim=1)
@@ -205,7 +205,7 @@ def design(features: int, directions: int) -> Tensor:
 
 
 def worst_spread(vectors: Tensor) -> float:
-    r"""Relative standard deviation of the average over a randomly turned design, for the worst team.
+    r"""Return the relative standard deviation of the average over randomly turned directions, for the worst team.
 
     For a single vector, with :math:`\rho_{kl} = u_k \cdot u_l`,
 
@@ -217,7 +217,7 @@ def worst_spread(vectors: Tensor) -> float:
     :math:`\kappa` times its diversity, and a team on a line reaches it.
 
     Example:
-        >>> [round(worst_spread(design(2, k)), 4) for k in (1, 2, 4, 8)]
+        >>> [round(worst_spread(even_directions(2, k)), 4) for k in (1, 2, 4, 8)]
         [0.4834, 0.0977, 0.0233, 0.0058]
     """
     count, features = vectors.shape
@@ -227,8 +227,8 @@ def worst_spread(vectors: Tensor) -> float:
     return math.sqrt(max(second - 1, 0.0)) if count else math.inf
 
 
-def turned(vectors: Tensor, observations: int, replicates: int, generator: torch.Generator) -> Tensor:
-    """The design, turned afresh for each observation and replicate: ``[observations, replicates, k, features]``."""
+def turn_randomly(vectors: Tensor, observations: int, replicates: int, generator: torch.Generator) -> Tensor:
+    """Turn the directions for each observation and replicate: ``[observations, replicates, k, features]``."""
     features = vectors.shape[1]
     if features == 2:
         turns = _strata(observations, replicates, generator) * (math.pi / vectors.shape[0])

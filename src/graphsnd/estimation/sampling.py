@@ -11,35 +11,19 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from graphsnd.designs import Agents, Design, RelabelledDesign, Template
+from graphsnd.designs import Agents, RelabelledDesign, Template
 from graphsnd.designs.subsets import device_generator
 from graphsnd.errors import InputError
-from graphsnd.estimation.costs import Budget, complete_seconds, counts, work
+from graphsnd.estimation.costs import Budget, Cost, complete_seconds, counts, work
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.forecast import LATER, NOW, PASSES, PILOT, Tolerance, best_size, forecast, later_looks
 from graphsnd.estimation.intervals import errors, guaranteed_radius, quantile
-from graphsnd.estimation.on_graph import Error, answer, population
+from graphsnd.estimation.on_graph import PairError, make_estimate, population_error
 from graphsnd.estimation.sample import Sample, draw, join
 from graphsnd.estimation.source import Source
 
 Callback = Callable[[Estimate], None]
 FEWEST = 8  # draws that a budget must allow for a pilot beside the answer
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What has been spent."""
-
-    distances: int = 0
-    evaluations: int = 0
-
-    @classmethod
-    def of(cls, design: Design, source: Source, draws: int) -> Cost:
-        """Of so many draws of a design."""
-        return cls(int(draws * design.pairs(source.agents)), draws * source.evaluations(design))
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.distances + other.distances, self.evaluations + other.evaluations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,24 +44,23 @@ class Task:
     resize: bool = False  # whether a pilot may change the number of agents per observation
 
     def template(self) -> Template:
-        """The design's template for this team."""
+        """Return the design's template for this team."""
         return self.design.template(self.source.agents)
 
-    def limit(self, spent: Cost | None = None) -> int | None:
-        """Draws that the budget and the design allow; None for as many as needed."""
-        spent = spent or Cost()
+    def limit(self, spent: Cost = Cost()) -> int | None:  # noqa: B008
+        """Return the draws that the budget and the number of observations allow; None without a limit."""
         limits = [] if self.most is None else [self.most]
         if self.budget is not None:
-            counted = self.budget.draws(self.source, self.design, spent.distances, spent.evaluations)
+            counted = self.budget.draws(self.source, self.design, spent)
             limits += [] if counted is None else [counted]
         if limits and min(limits) < 2 and spent == Cost():
-            two = Cost.of(self.design, self.source, 2)
+            two = Cost.of(self.source, self.design, 2)
             need = f"for two observations: {two.distances} distances and {two.evaluations} policy evaluations"
             raise InputError("budget", need, self.budget)
         return min(limits) if limits else None
 
     def seconds_left(self) -> float:
-        """Until the budget's time is over."""
+        """Return the time until the budget's is over."""
         if self.budget is None or self.budget.seconds is None:
             return math.inf
         return self.budget.seconds - (perf_counter() - self.began)
@@ -100,12 +83,12 @@ class Stream:
 
     @property
     def draws(self) -> int:
-        """So far."""
+        """Number of draws so far."""
         return 0 if self.sample is None else self.sample.draws
 
     @property
     def pace(self) -> float:
-        """Seconds a draw."""
+        """Seconds per draw."""
         return self.seconds / max(1, self.draws)
 
     def extend(self, count: int) -> Sample:
@@ -121,7 +104,7 @@ class Stream:
 
 
 def sample_once(task: Task) -> Estimate:
-    """One look: all observations, or as many draws as the budget allows.
+    """Inspect the data once: all observations, or the draws that the budget allows.
 
     The clock may decide when to stop, but not the values, so the interval needs no correction.
     """
@@ -129,7 +112,7 @@ def sample_once(task: Task) -> Estimate:
     timed = not math.isinf(task.seconds_left())
     limit = task.limit()
     count = limit if limit is not None else (PASSES if timed else 1) * observations
-    # Beyond as many distances as there are pairs, all pairs would have been the better choice.
+    # With more distances than there are pairs, all pairs would have been the better choice.
     count = min(count, observations * max(1, math.comb(task.source.agents, 2) // task.template().m))
     # Whole passes, so that every observation counts the same.
     count = min(count, observations) if task.budget is None or count < observations else count - count % observations
@@ -143,7 +126,7 @@ def sample_once(task: Task) -> Estimate:
 
 
 def _fitting(stream: Stream, pace: float, *, share: float = 1.0) -> int:
-    """Draws that a share of the time left allows; once all observations have been seen, whole passes of them.
+    """Return the draws that a share of the time left allows; once all observations were drawn, whole passes of them.
 
     A pass that ends early would count some observations once more than others.
     """
@@ -157,7 +140,7 @@ def _fitting(stream: Stream, pace: float, *, share: float = 1.0) -> int:
 
 
 def sample_until(task: Task, tolerance: Tolerance) -> Estimate | None:
-    """Look at growing samples until the tolerance is met.
+    """Draw growing samples until the tolerance is met.
 
     When to look, and at how many agents, is decided by a pilot of its own draws. The looks are therefore fixed before
     the data they look at, and the intervals of all looks hold together, with failure probabilities that sum to
@@ -182,7 +165,7 @@ def sample_until(task: Task, tolerance: Tolerance) -> Estimate | None:
     first = forecast(task.source, seen, measured, task.design).draws(tolerance, task.d_max, delta, price)
     if first is None and limit is None and complete_seconds(task.source) <= task.seconds_left():
         return None
-    spent = Cost.of(measured, task.source, seen.draws)
+    spent = Cost.of(task.source, measured, seen.draws)
     left = None if limit is None else max(2, task.limit(spent) or 0)
     looks = later_looks(first, left, observations)
     return _look(task, Stream(task, generator), looks, tolerance, spent, pilot.pace)
@@ -210,7 +193,7 @@ def _look(
 
 
 def report(task: Task, sample: Sample, delta: float, spent: Cost) -> Estimate:
-    """What a sample says, with an interval that fails with probability ``delta``."""
+    """Return what a sample says, with an interval that fails with probability ``delta``."""
     source, template = task.source, task.template()
     n, value = source.agents, sample.value()
     if task.d_max is not None and float(sample.means.max()) > task.d_max * (1 + 1e-6):
@@ -223,11 +206,11 @@ def report(task: Task, sample: Sample, delta: float, spent: Cost) -> Estimate:
     else:
         radius, method = guaranteed_radius(sample, template, n, source.observations, task.d_max, delta)
     highest = math.inf if task.d_max is None else max(task.d_max, value)
-    cost = spent + Cost.of(task.design, source, sample.draws)
-    around = population(sample.means, sample.index, task.clusters, source.observations, 1 - delta)
+    cost = spent + Cost.of(source, task.design, sample.draws)
+    around = population_error(sample.means, sample.index, task.clusters, source.observations, 1 - delta)
     interval = max(0.0, value - radius), min(highest, value + radius)
-    found = Error(error, interval, method, guaranteed=task.d_max is not None)
-    estimate = answer(source, value, "SND", found, around, task.confidence, template.m, str(task.design))
+    sampled = PairError(error, interval, method, guaranteed=task.d_max is not None)
+    estimate = make_estimate(source, value, "SND", sampled, around, task.confidence, template.m, str(task.design))
     return replace(
         estimate,
         asymptotic_interval=(max(0.0, value - reach), value + reach),

@@ -22,7 +22,7 @@ BLOCK = 1 << 24  # numbers in one block of points
 
 @dataclass(eq=False)
 class Workload:
-    """The size of a measurement: all that the model of its cost looks at."""
+    """The size of a measurement: all that its cost depends on."""
 
     agents: int
     observations: int

@@ -67,7 +67,7 @@ def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.
 
 
 def check_graph(graph: Graph, agents: int) -> None:
-    """Raise unless ``graph`` is a graph on so many agents."""
+    """Raise unless ``graph`` is a graph on that many agents."""
     if not isinstance(graph, Graph):
         raise InputError(
             "graph",

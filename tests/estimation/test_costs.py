@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+import graphsnd as gs
+from graphsnd.estimation.costs import Cost
+from graphsnd.estimation.source import BehaviorSource
+from tests.estimation.teams import behavior, policies
+
+
+def test_a_budget_of_distances_chooses_the_design() -> None:
+    team = behavior(observations=100, n=20)
+    for distances, name in [(100 * 45, "ring:4"), (100 * 12, "matching"), (100 * 7, "pairs:7"), (60, "pairs:8")]:
+        e = gs.measure(team, budget=gs.Budget(distances=distances))
+        assert name == e.design
+        assert e.distances <= distances
+    assert gs.measure(team, budget=gs.Budget(distances=100 * 190)).exact
+
+
+def test_a_budget_for_everything_buys_everything() -> None:
+    observations = torch.randn(60, 3, dtype=torch.float64)
+    asked = gs.measure(policies(), observations, design=gs.designs.Agents(4), budget=gs.Budget(distances=10**12))
+    assert asked.distances <= 60 * 66
+    source = gs.estimation.source.BehaviorSource(behavior(), None)
+    plan = gs.estimation.costs.choose(source, gs.Budget(distances=64 * 66), tolerance=False)
+    assert plan.design == gs.designs.Complete()
+
+
+def test_budgets_may_be_written_as_floats() -> None:
+    assert gs.Budget(distances=1e5).distances == 100_000
+    e = gs.measure(behavior(1000, 20), design=gs.designs.Agents(4), budget=gs.Budget(distances=1e3))
+    assert e.distances <= 1000
+    with pytest.raises(gs.InputError, match="distances"):
+        gs.Budget(distances=math.inf)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1e6", gs.Budget(distances=10**6)), (" 200E ", gs.Budget(evaluations=200)), ("2.5s", gs.Budget(seconds=2.5))],
+)
+def test_budgets_are_read_from_text(text: str, expected: gs.Budget) -> None:
+    assert gs.Budget.parse(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-3", "0s", "inf", "5m"])
+def test_what_is_no_budget_names_what_the_caller_says(text: str) -> None:
+    with pytest.raises(gs.InputError, match="`--budget`"):
+        gs.Budget.parse(text, "--budget")
+
+
+def test_costs_add_up() -> None:
+    source = BehaviorSource(behavior(), None)
+    one = Cost.of(source, gs.designs.Agents(4), 10)
+    assert (one.observations, one.distances, one.evaluations) == (10, 60, 0)  # all agents have been evaluated
+    assert (one + one).distances == 120
+    assert (one + Cost()) == one

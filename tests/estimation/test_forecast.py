@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from graphsnd.designs import Agents, Matching, Ring
+from graphsnd.estimation.costs import work
+from graphsnd.estimation.forecast import Tolerance, best_size, forecast, later_looks
+from graphsnd.estimation.sample import draw
+from graphsnd.estimation.source import BehaviorSource
+from tests.estimation.teams import behavior
+
+SOURCE = BehaviorSource(behavior(observations=400, n=20), None)
+PILOT = draw(SOURCE, Agents(8).template(20), torch.arange(200), torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("design", [Agents(8), Agents(3), Ring(4), Matching()], ids=str)
+def test_a_pilot_forecasts_the_spread_of_other_designs(design) -> None:  # type: ignore[no-untyped-def]
+    ahead = forecast(SOURCE, PILOT, Agents(8), design)
+    index = torch.arange(400).repeat(20)
+    means = draw(SOURCE, design.template(20), index, torch.Generator().manual_seed(1)).means
+    assert math.sqrt(ahead.total) == pytest.approx(float(means.std()), rel=0.2)
+
+
+def test_more_draws_and_less_confidence_are_narrower() -> None:
+    ahead = forecast(SOURCE, PILOT, Agents(8), Ring(4))
+    for d_max in (None, SOURCE.bound()):
+        radii = [ahead.radius(draws, d_max, 0.05) for draws in (20, 100, 400, 800)]
+        assert radii == sorted(radii, reverse=True)
+        assert ahead.radius(100, d_max, 0.2) < ahead.radius(100, d_max, 0.05)
+
+
+def test_a_tighter_tolerance_takes_more_draws_until_all_pairs_are_cheaper() -> None:
+    ahead = forecast(SOURCE, PILOT, Agents(8), Agents(3))
+    draws = [ahead.draws(Tolerance(relative=tol), None, 0.05) for tol in (0.2, 0.05, 0.02)]
+    assert draws == sorted(draws)  # type: ignore[type-var]
+    assert ahead.draws(Tolerance(relative=1e-9), None, 0.05) is None
+
+
+def test_the_best_size_takes_the_least_work() -> None:
+    tolerance = Tolerance(relative=0.05)
+    best = best_size(SOURCE, PILOT, Agents(8), tolerance, None, 0.05)
+    forecasts = {size: forecast(SOURCE, PILOT, Agents(8), Agents(size)) for size in (best.count, 2, 8, 16)}
+    costs = {}
+    for size, ahead in forecasts.items():
+        draws = ahead.draws(tolerance, None, 0.05, work)
+        costs[size] = math.inf if draws is None else work(SOURCE, Agents(size), draws)
+    assert costs[best.count] == min(costs.values())
+
+
+def test_looks_grow_and_end_at_the_limit() -> None:
+    looks = list(later_looks(10, 60, 1000))
+    assert looks == sorted(set(looks))
+    assert (looks[0], looks[-1]) == (10, 60)
+    assert list(later_looks(None, 2500, 1000))[-1] == 2000  # whole passes

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import graphsnd as gs
+from tests.estimation.teams import REPETITIONS, inside, on_and_off
+from tests.estimation.test_on_graph import team
+
+
+def test_clustered_intervals_cover_the_population() -> None:
+    """Episodes have a level of their own: steps of one are no independent observations."""
+    episodes, steps, n = 40, 12, 8
+    clusters = torch.arange(episodes).repeat_interleave(steps)
+    base = torch.arange(n, dtype=torch.float64).view(1, n, 1) / n
+    truth = float(gs.snd(gs.Deterministic(base)))
+    generator = torch.Generator().manual_seed(0)
+    covered = {"clustered": 0, "blocks of one": 0}
+    for seed in range(REPETITIONS):
+        level = torch.rand(episodes, generator=generator, dtype=torch.float64).repeat_interleave(steps) * 2
+        team = gs.Deterministic(level.view(-1, 1, 1) * base)
+        e = gs.measure(team, design=gs.designs.Ring(2), clusters=clusters, seed=seed)
+        alone = gs.measure(team, design=gs.designs.Ring(2), clusters=torch.arange(len(clusters)), seed=seed)
+        assert e.population_interval is not None
+        assert alone.population_interval is not None
+        covered["clustered"] += inside(truth, e.population_interval)
+        covered["blocks of one"] += inside(truth, alone.population_interval)
+    assert covered["clustered"] / REPETITIONS >= 0.94 - 0.01
+    assert covered["blocks of one"] / REPETITIONS < 0.7  # what ignoring the episodes costs
+
+
+def test_an_unfinished_pass_keeps_its_error() -> None:
+    from graphsnd.estimation.intervals import errors, guaranteed_radius
+    from graphsnd.estimation.sample import draw
+    from graphsnd.estimation.source import BehaviorSource
+
+    source, template = BehaviorSource(on_and_off(), None), gs.designs.Matching().template(16)
+    truth, generator, misses = float(gs.snd(on_and_off())), torch.Generator().manual_seed(0), 0
+    found = []
+    for _ in range(60):
+        index = torch.cat([torch.randperm(4000, generator=generator) for _ in range(2)])[:7200]
+        sample = draw(source, template, index, generator)
+        radius, _ = guaranteed_radius(sample, template, 16, 4000, math.sqrt(2), 0.05)
+        misses += abs(sample.value() - truth) > radius
+        found.append((sample.value() - truth, errors(sample, template, 16, 4000)[0]))
+    assert misses <= 3
+    spread = math.sqrt(sum(off**2 for off, _ in found) / 60)
+    assert spread == pytest.approx(found[0][1], rel=0.35)
+
+
+@pytest.mark.parametrize(
+    "graph", [None, gs.graphs.uniform(2, 1), gs.graphs.cliques([0, 0])], ids=["all", "drawn", "fixed"]
+)
+def test_observation_error_of_independent_observations(graph: gs.Graph | None) -> None:
+    gaps = np.random.default_rng(3).exponential(size=6400)
+    actions = torch.from_numpy(np.stack([np.zeros_like(gaps), gaps], 1)[..., None])
+    error = gs.measure(gs.Deterministic(actions), design=graph).observation_error
+    # Exponential: standard deviation 1. From 32 batches it is known to 1/sqrt(62), 13%.
+    assert error == pytest.approx(1 / math.sqrt(6400), rel=0.4)
+
+
+def test_observation_error_sees_that_neighbours_are_alike() -> None:
+    gaps = np.repeat(np.random.default_rng(4).exponential(size=100), 64)
+    actions = torch.from_numpy(np.stack([np.zeros_like(gaps), gaps], 1)[..., None])
+    error = gs.measure(gs.Deterministic(actions)).observation_error
+    assert error == pytest.approx(1 / math.sqrt(100), rel=0.4)
+
+
+@pytest.mark.parametrize(("observations", "known"), [(1, False), (15, False), (16, True), (33, True)])
+def test_observation_error_needs_observations(observations: int, known: bool) -> None:
+    behavior = team(4, observations=observations)
+    for graph in (None, gs.graphs.uniform(4, 3)):
+        assert (gs.measure(behavior, design=graph).observation_error is not None) == known

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+import graphsnd as gs
+from graphsnd.designs import Bernoulli, Regular, Uniform
+from graphsnd.estimation import advise
+from tests.estimation.test_advising import roles
+
+
+def test_the_paper_s_designs_are_among_the_alternatives_and_have_their_formulas() -> None:
+    found = advise(100, 4096, confidence=0.9, distance_spread=0.4, effect_share=0.0)
+    by_design = {type(one.design): one for one in found.rejected}
+    bernoulli = by_design[Bernoulli]
+    assert bernoulli.design == Bernoulli(0.1)
+    assert bernoulli.cost.distances == 495 * 4096
+    assert not bernoulli.met
+    assert bernoulli.typical == pytest.approx(1.6449 * 0.4 * math.sqrt(0.9 / 495), rel=1e-3)
+    assert bernoulli.radius == pytest.approx(
+        min(gs.bounds.serfling(4, 495, 4950, 0.05), gs.bounds.empirical_bernstein(0.4, 4, 495, 4950, 0.05))
+    )
+    regular = by_design[Regular]
+    assert isinstance(regular.design, Regular)
+    degree = regular.design.degree
+    # Without effects of single agents, a regular graph has the variance of a simple sample, times N / (N - n).
+    share = (1 - degree / 99) / (50 * degree) * 4950 / 4850
+    assert regular.typical == pytest.approx(1.6449 * 0.4 * math.sqrt(share), rel=1e-3)
+    assert regular.radius == pytest.approx(gs.bounds.random_regular_bound(4, 100, degree, 0.1))
+    uniform = by_design[Uniform]
+    assert uniform.met
+    assert uniform.radius is not None
+    assert 0.0095 < uniform.radius <= 0.01 / 1.01 + 1e-12
+
+
+def test_a_pilot_measures_what_is_assumed_otherwise() -> None:
+    team = roles(2000, 60, seed=3)
+    distances = gs.pairwise(team).double()
+    snd = float(gs.snd(team))
+    upper = distances[tuple(torch.triu_indices(60, 60, 1))]
+    found = advise(60, 10**6, rel_tol=0.05, pilot=team)
+    bernoulli = next(one for one in found.rejected if isinstance(one.design, Bernoulli))
+    m = round(0.1 * 1770)
+    expected = 1.96 * float(upper.std()) / snd * math.sqrt(0.9 / m)
+    assert bernoulli.typical == pytest.approx(expected, rel=0.15)
+    regular = next(one for one in (found.recommended, *found.rejected) if isinstance(one.design, Regular))
+    degree = regular.design.degree
+    exact = float(gs.bounds.relabelling_variance(distances, [degree] * 60).sqrt()) / snd
+    assert regular.typical == pytest.approx(1.96 * exact, rel=0.25)
+    same = advise(60, 10**6, rel_tol=0.05, pilot=team)
+    assert same.to_dict() == found.to_dict()

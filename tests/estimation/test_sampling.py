@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+import graphsnd as gs
+from graphsnd.teams import StackedTeam
+from tests.estimation.teams import REPETITIONS, at_least, behavior, evaluate_one, inside, on_and_off, policies
+
+
+@pytest.mark.parametrize("design", [gs.designs.Agents(4), gs.designs.Ring(2)], ids=str)
+def test_intervals_cover_under_optional_stopping(design: gs.designs.Design) -> None:
+    team = behavior(observations=256)
+    truth = float(gs.snd(team))
+    found = [gs.measure(team, design=design, rel_tol=0.1, seed=seed) for seed in range(REPETITIONS)]
+    assert at_least(sum(inside(truth, e.interval) for e in found), 0.95)
+    assert all(e.met for e in found)
+    assert all(abs(e.value - truth) <= 0.1 * truth for e in found if inside(truth, e.interval))
+    assert not any(e.exact for e in found)
+
+
+def test_asymptotic_stopping_covers_where_no_bound_is_known() -> None:
+    observations = torch.randn(400, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    team = policies()
+    truth = float(gs.snd(team.evaluate(observations)).detach())
+    heads = [lambda o, i=i: evaluate_one(team, o, i) for i in range(team.agents)]
+    found = []
+    for seed in range(60):
+        e = gs.measure(heads, observations, design=gs.designs.Agents(4), rel_tol=0.08, seed=seed)
+        assert "asymptotic" in e.method
+        assert e.met
+        found.append(inside(truth, e.interval))
+    assert sum(found) / 60 >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / 60)
+
+
+def test_counts_what_it_spends() -> None:
+    observations = torch.randn(20_000, 3, dtype=torch.float64)
+    asked = []
+
+    class Counting(StackedTeam):
+        def _partial(self, inputs: torch.Tensor, agents: torch.Tensor) -> gs.Behavior:
+            asked.append(agents.numel())
+            return super()._partial(inputs, agents)
+
+    team = policies()
+    counting = Counting(team.network, team.head)
+    e = gs.measure(counting, observations, design=gs.designs.Agents(3), rel_tol=0.1, seed=0)
+    assert not e.exact
+    assert e.policy_evaluations == sum(asked) - 2  # two tell the family of the answers
+    assert e.distances == e.policy_evaluations  # three agents, three pairs
+
+
+@pytest.mark.parametrize("limit", [{"distances": 900}, {"evaluations": 700}])
+def test_a_budget_is_kept_and_spent(limit: dict[str, int]) -> None:
+    observations = torch.randn(1000, 3, dtype=torch.float64)
+    for tolerance in ({}, {"rel_tol": 1e-6}):
+        e = gs.measure(policies(), observations, design=gs.designs.Agents(4), budget=gs.Budget(**limit), **tolerance)
+        used = e.distances if "distances" in limit else e.policy_evaluations
+        allowed = next(iter(limit.values()))
+        assert 0.9 * allowed < used <= allowed
+        assert e.met is (False if tolerance else None)
+        assert ("not met" in str(e)) is bool(tolerance)
+
+
+def test_a_budget_of_seconds_stops() -> None:
+    team = behavior(observations=4000, n=50)
+    e = gs.measure(team, design=gs.designs.Matching(), budget=gs.Budget(seconds=0.001), rel_tol=1e-9)
+    assert e.met is False
+    assert math.isfinite(e.standard_error)
+    e = gs.measure(team, design=gs.designs.Matching(), budget=gs.Budget(seconds=0.05))
+    assert e.met is None
+    assert e.distances > 0
+
+
+def test_goes_exact_when_the_tolerance_is_dearer_than_everything() -> None:
+    e = gs.measure(behavior(), design=gs.designs.Agents(4), rel_tol=1e-9)
+    assert e.exact
+    assert e.met
+    assert "as much work as all pairs" in e.why
+
+
+def test_calls_back_at_every_look() -> None:
+    seen: list[gs.Estimate] = []
+    e = gs.measure(behavior(500), design=gs.designs.Agents(4), rel_tol=0.05, callback=seen.append)
+    assert [s.looks for s in seen] == list(range(1, len(seen) + 1))
+    assert seen[-1].value == e.value
+    assert [s.met for s in seen] == [False] * (len(seen) - 1) + [True]
+
+
+@pytest.mark.parametrize("tolerance", [{}, {"rel_tol": 1e-9}])
+def test_the_clock_stops_after_whole_passes(tolerance: dict[str, float]) -> None:
+    """Observations of a pass that ended early would count twice, and nothing would cover that."""
+    team = on_and_off()
+    truth = float(gs.snd(team))
+    for seconds in (0.001, 0.02, 0.1):
+        e = gs.measure(team, design=gs.designs.Matching(), budget=gs.Budget(seconds=seconds), seed=1, **tolerance)
+        assert e.interval[0] - 1e-12 <= truth <= e.interval[1] + 1e-12
+
+
+def test_time_is_spent_in_whole_passes() -> None:
+    from graphsnd.estimation.sampling import _fitting
+
+    class Stream:
+        draws = 100
+
+        class task:
+            class source:
+                observations = 300
+
+            @staticmethod
+            def seconds_left() -> float:
+                return Stream.left
+
+    for left, draws in [(50.0, 50), (199.0, 199), (200.0, 200), (450.0, 200), (801.0, 800), (0.5, 0), (-1.0, 0)]:
+        Stream.left = left
+        assert _fitting(Stream(), 1.0) == draws
+
+
+def test_looks_never_run_past_a_whole_pass() -> None:
+    generator = torch.Generator().manual_seed(0)
+    points = torch.randn(3, 6, 2, generator=generator, dtype=torch.float64)
+    heads = [lambda o, i=i: points[o[..., 0].long(), i] for i in range(6)]
+    observations = torch.arange(3.0, dtype=torch.float64).view(3, 1)
+    truth = float(gs.snd(gs.Deterministic(points)))
+    for seed in range(40):
+        e = gs.measure(heads, observations, design=gs.designs.Agents(6), tol=0.3, seed=seed)
+        if e.standard_error == 0:
+            assert e.value == pytest.approx(truth)
+
+
+def test_draws_that_are_all_alike_prove_nothing() -> None:
+    rare = [lambda o, i=i: (o[..., :1] > 3.2) * float(i) for i in range(10)]
+    observations = torch.randn(20_000, 2, generator=torch.Generator().manual_seed(3))
+    e = gs.measure(rare, observations, rel_tol=0.01, design=gs.designs.Agents(3), budget=gs.Budget(evaluations=3000))
+    assert not e.exact
+    assert not e.guaranteed
+    assert e.met is False
+
+
+@pytest.mark.parametrize("distances", [12, 18, 40])
+def test_small_budgets_hold_with_a_tolerance(distances: int) -> None:
+    e = gs.measure(behavior(), design=gs.designs.Agents(4), rel_tol=0.01, budget=gs.Budget(distances=distances))
+    assert e.distances <= distances
+    assert e.met is False
+
+
+def test_one_look_calls_back_too() -> None:
+    seen: list[gs.Estimate] = []
+    gs.measure(behavior(), design=gs.designs.Matching(), callback=seen.append)
+    assert len(seen) == 1
