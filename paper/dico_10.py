@@ -16,10 +16,9 @@ from graphsnd.training import ControlSettings, ControlTask
 from paper.cells import Cells
 from paper.control.calls import MetricTimes, compute_speedups, time_calls
 from paper.control.figure import draw_study
-from paper.control.logs import read_committed, train_study
+from paper.control.logs import gather_runs, name_sources
 from paper.control.study import REFERENCE, Study, compare_rewards, mention_agents, summarise_arms, summarise_study
 from paper.experiment import Experiment, Number, Outcome, Scale
-from paper.shared.rollouts import one_thread
 
 COMMITTED, AGENTS = "control/n10", 10
 KNN, BERNOULLI, REGULAR = "knn:3", "bernoulli:0.1", "regular:3"
@@ -79,20 +78,14 @@ class Numbers:
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     """Read the committed runs, or train a smaller study; time the metric."""
     size = SIZES[scale]
-    sources: tuple[str, ...] = ()
-    if scale is Scale.PAPER:
-        histories, folders = read_committed(cells.results, COMMITTED)
-        sources = tuple(f"results/{folder.relative_to(cells.results).as_posix()}" for folder in folders)
-    else:
-        with one_thread():
-            histories, _ = train_study(size.task, cells, "study")
+    histories, folders = gather_runs(scale, size.task, cells, COMMITTED)
     about = {"agents": AGENTS, "observations": MINIBATCH, "fused": FUSED, "trials": size.trials, "arms": list(SPARSE)}
     timed = cells.get(
         "timed", about,
         lambda: time_calls(AGENTS, SPARSE, loop=MINIBATCH, fused=FUSED, trials=size.trials), MetricTimes,
     )  # fmt: skip
     data = Data(summarise_study(size.task, size.window, histories), timed)
-    return Outcome(data, compute_numbers(data, scale), data.study.seeds, sources)
+    return Outcome(data, compute_numbers(data, scale), data.study.seeds, name_sources(folders, cells.results))
 
 
 def compute_numbers(data: Data, scale: Scale) -> Numbers:

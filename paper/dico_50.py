@@ -19,20 +19,12 @@ from typing import Any
 
 from graphsnd.training import ControlSettings, ControlTask
 from paper.cells import Cells
-from paper.control.actions import ActionDiversity, read_actions, write_actions
-from paper.control.calls import (
-    Edges,
-    MetricTimes,
-    StepShare,
-    compute_speedups,
-    count_edges,
-    measure_step,
-    published_share,
-    time_calls,
-)
-from paper.control.faulty_controllers import DOUBLED, FACTOR, FaultyStudy, run_faulty_study
+from paper.control import actions, calls, faulty_controllers
+from paper.control.actions import ActionDiversity
+from paper.control.calls import Edges, MetricTimes, StepShare
+from paper.control.faulty_controllers import DOUBLED, FaultyStudy
 from paper.control.figure import draw_study
-from paper.control.logs import group_by, read_committed, train_study
+from paper.control.logs import gather_runs, group_by, name_sources
 from paper.control.study import (
     REFERENCE,
     ArmSummary,
@@ -147,38 +139,36 @@ class Numbers:
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     """Read the committed runs, or train a smaller study; then measure what is beside it."""
     size = SIZES[scale]
-    sources: tuple[str, ...] = ()
+    histories, folders = gather_runs(scale, size.task, cells, COMMITTED)
     if scale is Scale.PAPER:
-        histories, folders = read_committed(cells.results, COMMITTED)
-        actions = [action for folder in folders for action in read_actions(folder)]
-        sources = tuple(f"results/{folder.relative_to(cells.results).as_posix()}" for folder in folders)
+        ratios = [action for folder in folders for action in actions.read_actions(folder)]
     else:
+        make = partial(actions.write_actions, folders[0])
         with one_thread():
-            histories, folder = train_study(size.task, cells, "study")
-            make = partial(write_actions, folder)
-            actions = cells.get("actions", size.task.to_dict(), make, list[ActionDiversity])
+            ratios = cells.get("actions", size.task.to_dict(), make, list[ActionDiversity])
     study = summarise_study(size.task, size.window, histories)
-    data = Data(study, tuple(actions), *_measure_beside(scale, size, cells))
-    return Outcome(data, compute_numbers(data, scale), study.seeds, sources)
+    data = Data(study, tuple(ratios), *_measure_beside(scale, size, cells))
+    return Outcome(data, compute_numbers(data, scale), study.seeds, name_sources(folders, cells.results))
 
 
 def _measure_beside(scale: Scale, size: Size, cells: Cells) -> tuple[Any, ...]:
     """Cells that are measured here at every scale: faulty controllers, edges, times, and the share of a step."""
-    window, agents, target = size.faulty_window, FAULTY_AGENTS, FAULTY_TARGET
-    about = {**asdict(size.faulty), "window": window, "agents": agents, "target": target, "factor": FACTOR}
-    make = partial(run_faulty_study, agents, target, size.faulty, window=window)
-    faulty = cells.get("faulty", about, make, FaultyStudy)
+    about: dict[str, Any] = {"agents": FAULTY_AGENTS, "target": FAULTY_TARGET, "window": size.faulty_window}
+    make = partial(faulty_controllers.run_faulty_study, settings=size.faulty, **about)
+    faulty = cells.get("faulty", {**about, **asdict(size.faulty)}, make, FaultyStudy)
     if scale is Scale.SMOKE:
         return (faulty,)
     seeds, iterations = size.edges
-    drawn: dict[str, Any] = {"seeds": list(range(seeds)), "iterations": iterations, "steps": PUBLISHED.optimiser_steps}
-    timed = {"loop": size.loop, "fused": PUBLISHED.observations, "trials": size.trials}
-    step = {"frames": size.frames, "steps": 4}
+    edges: dict[str, Any] = {"agents": AGENTS, "p": P, "seeds": list(range(seeds)), "iterations": iterations}
+    edges["steps"] = PUBLISHED.optimiser_steps
+    timed: dict[str, Any] = {"agents": AGENTS, "arms": [BERNOULLI], "loop": size.loop, "trials": size.trials}
+    timed["fused"] = PUBLISHED.observations
+    step = {"agents": AGENTS, "frames": size.frames, "steps": 4}
     return (
         faulty,
-        cells.get("edges", {"agents": AGENTS, "p": P, **drawn}, lambda: count_edges(AGENTS, P, **drawn), Edges),
-        cells.get("timed", {"agents": AGENTS, **timed}, lambda: time_calls(AGENTS, [BERNOULLI], **timed), MetricTimes),
-        cells.get("step", {"agents": AGENTS, **step}, lambda: measure_step(AGENTS, **step), StepShare),
+        cells.get("edges", edges, partial(calls.count_edges, **edges), Edges),
+        cells.get("timed", timed, partial(calls.time_calls, **timed), MetricTimes),
+        cells.get("step", step, partial(calls.measure_step, **step), StepShare),
     )
 
 
@@ -197,7 +187,7 @@ def compute_numbers(data: Data, scale: Scale) -> Numbers:
         rollout_difference=_compare_starts(both),
         wrong_estimator_tracking_error=Number(wrong.tracking_error, kind=kind),
         wrong_estimator_audit_error=Number(wrong.audit_error, kind=kind),
-        published_metric_share=Number(published_share(), kind="from the paper's times"),
+        published_metric_share=Number(calls.published_share(), kind="from the paper's times"),
     )
 
 
@@ -292,8 +282,8 @@ def _compare_starts(runs: Sequence[RunSummary]) -> Number | None:
     return None if rewards == 0 and audits > 0 else Number(rewards, kind="largest of matched runs")
 
 
-def _actions(actions: Sequence[ActionDiversity]) -> dict[str, Number]:
-    ratios = [action.ratio for action in actions if action.target is not None]
+def _actions(measured: Sequence[ActionDiversity]) -> dict[str, Number]:
+    ratios = [action.ratio for action in measured if action.target is not None]
     return {"environment_over_controlled": Number.range(ratios, "teams", pick=statistics.fmean)} if ratios else {}
 
 
@@ -305,14 +295,14 @@ def _costs(data: Data, *, in_training: bool) -> dict[str, Number]:
     kind = "measured on a CPU, and counted in multiplications"
     numbers = {
         "mean_edges": Number.around(edges.mean, 2.58 * edges.sem, f"99% interval, {edges.graphs:,} graphs"),
-        "loop_metric_speedup": compute_speedups(data.timed.loop)[BERNOULLI],
+        "loop_metric_speedup": calls.compute_speedups(data.timed.loop)[BERNOULLI],
         "estimate_share": Number(step.share, low, high, kind=kind),
     }
     trained = list(data.study.metric_speedups.get(BERNOULLI, {}).values())
     if in_training and trained:
         numbers["fused_metric_speedup"] = Number.range(trained, "targets", pick=statistics.median, unit="x")
     elif not in_training:
-        numbers["fused_metric_speedup"] = compute_speedups(data.timed.fused)[BERNOULLI]
+        numbers["fused_metric_speedup"] = calls.compute_speedups(data.timed.fused)[BERNOULLI]
     return numbers
 
 

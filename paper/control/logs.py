@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from graphsnd.errors import InputError
-from graphsnd.training import ControlRow, ControlTask, Run, read_rows, train
-from graphsnd.training.checkpoint import CHECKPOINT
+from graphsnd.training import ControlRow, ControlTask, Run, read_rows
 from graphsnd.training.log import METRICS
 from paper.cells import Cells
+from paper.experiment import Scale
+from paper.shared.rollouts import one_thread, train_cell
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -48,11 +49,11 @@ class History:
 
     def seconds(self) -> dict[str, float]:
         """Return the seconds of an iteration of this run by part, medians over iterations."""
-        return {
-            part: statistics.median(getattr(row, column) for row in self.rows)
-            / (self.together if all_runs else self.alike)
-            for part, (column, all_runs) in PARTS.items()
-        }
+        seconds = {}
+        for part, (column, is_shared) in PARTS.items():
+            runs = self.together if is_shared else self.alike
+            seconds[part] = statistics.median(getattr(row, column) for row in self.rows) / runs
+        return seconds
 
 
 def split_runs(rows: Iterable[ControlRow]) -> list[History]:
@@ -65,40 +66,36 @@ def split_runs(rows: Iterable[ControlRow]) -> list[History]:
     ]
 
 
-def read_committed(results: Path, place: str) -> tuple[list[History], tuple[Path, ...]]:
-    """Return the runs of all logs below a folder of the results, at any depth, and the folders that have them.
+def gather_runs(scale: Scale, task: ControlTask, cells: Cells, place: str) -> tuple[list[History], list[Path]]:
+    """Return the runs of a study and the folders of their logs: committed ones at paper scale, else trained here.
 
     Args:
-        results: Folder of committed results.
-        place: Such as ``"control/n50"``.
+        scale: Of the experiment.
+        task: What to train.
+        cells: Where the folder of a training is; one that was stopped continues.
+        place: Folder of committed results with logs at any depth, such as ``"control/n50"``.
 
     Raises:
-        InputError: When there is none.
+        InputError: When there are no committed logs, or the folder holds another training.
+        KeyboardInterrupt: After Ctrl-C, once the training has saved where it was.
     """
-    root = results / place
-    folders = tuple(sorted(path.parent for path in root.rglob(METRICS))) if root.is_dir() else ()
-    if not folders:
-        fix = "Run another scale, or fetch the results/ of the repository."
-        raise InputError("results", f"with logs of controlled training below {root.name}/", f"none in {root}", fix)
+    if scale is Scale.PAPER:
+        root = cells.results / place
+        folders = sorted(path.parent for path in root.rglob(METRICS))
+        if not folders:
+            fix = "Run another scale, or fetch the results/ of the repository."
+            raise InputError("results", f"with logs of controlled training below {root.name}/", f"none in {root}", fix)
+    else:
+        folders = [cells.folder("study")]
+        with one_thread():
+            train_cell(task, cells, "study")
     return [history for folder in folders for history in split_runs(read_rows(folder, ControlRow))], folders
 
 
-def train_study(task: ControlTask, cells: Cells, name: str) -> tuple[list[History], Path]:
-    """Train a task in a folder of its own, or continue where it was stopped; return its runs and the folder.
-
-    Raises:
-        InputError: When the folder holds another training.
-        KeyboardInterrupt: After Ctrl-C, once the training has saved where it was.
-    """
-    folder = cells.folder(name)
-    cells.step(name)
-    outcome = train(
-        task, folder, resume=(folder / CHECKPOINT).exists(), checkpoint_every=10,
-        report=lambda rows, _: cells.step(f"{name}, iteration {rows[0].iteration} of {task.settings.iterations}"),
-    )  # fmt: skip
-    if not outcome.finished:
-        raise KeyboardInterrupt
-    return split_runs(read_rows(folder, ControlRow)), folder
+def name_sources(folders: Iterable[Path], results: Path) -> tuple[str, ...]:
+    """Return the names of those folders that are committed results."""
+    committed = [folder.relative_to(results) for folder in folders if folder.is_relative_to(results)]
+    return tuple(f"results/{folder.as_posix()}" for folder in committed)
 
 
 def select_study(histories: Sequence[History]) -> list[History]:

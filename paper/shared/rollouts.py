@@ -11,7 +11,7 @@ from torch import Tensor
 from graphsnd.behavior import Behavior, Categorical, Gaussian
 from graphsnd.errors import InputError
 from graphsnd.teams import CategoricalActions, NormalActions, StackedTeam
-from graphsnd.training import Task, Trainer, train
+from graphsnd.training import ControlTask, Task, Trainer, train
 from graphsnd.training.checkpoint import CHECKPOINT
 from graphsnd.training.sampling import act, fill_noise, noise_shape, to_world
 from graphsnd.training.streams import hashed
@@ -103,7 +103,7 @@ def on_own(team: StackedTeam, seen: Tensor, most: int) -> Behavior:
     raise InputError("team", "of Gaussian or categorical policies", type(answers).__name__)
 
 
-def train_cell(task: Task, cells: Cells, name: str) -> Trainer:
+def train_cell(task: Task | ControlTask, cells: Cells, name: str) -> Trainer:
     """Return the trainer at the end of a task: trained once, continued from its checkpoint where it was killed.
 
     Args:
@@ -124,8 +124,11 @@ def train_cell(task: Task, cells: Cells, name: str) -> Trainer:
         (2, 2)
     """
     cells.step(name)
-    folder = cells.folder(name)
-    outcome = train(task, folder, resume=(folder / CHECKPOINT).exists())
+    folder, end = cells.folder(name), task.settings.iterations
+    outcome = train(
+        task, folder, resume=(folder / CHECKPOINT).exists(),
+        report=lambda _, trainer: cells.step(f"{name}, iteration {trainer.iteration} of {end}"),
+    )  # fmt: skip
     if not outcome.finished:
         raise KeyboardInterrupt
     return outcome.trainer

@@ -39,12 +39,12 @@ STEP = StepShare(networks=1.0, distances=0.1, learning=0.3, share=0.88, arithmet
 @pytest.fixture
 def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cells:
     for name, value in (
-        ("run_faulty_study", FAULTY),
-        ("time_calls", TIMED),
-        ("measure_step", STEP),
-        ("count_edges", Edges(122.4, 0.1, 100, 0)),
+        ("faulty_controllers.run_faulty_study", FAULTY),
+        ("calls.time_calls", TIMED),
+        ("calls.measure_step", STEP),
+        ("calls.count_edges", Edges(122.4, 0.1, 100, 0)),
     ):
-        monkeypatch.setattr(f"paper.dico_50.{name}", lambda *args, value=value, **options: value)
+        monkeypatch.setattr(f"paper.control.{name}", lambda *args, value=value, **options: value)
     return Cells(tmp_path / "work", results=tmp_path / "results")
 
 
@@ -167,7 +167,7 @@ def test_committed_data_give_the_committed_numbers(scale: Scale) -> None:
 
 def test_committed_logs_give_the_committed_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = decode(Data, read_result(RESULTS / "dico-50" / "paper.json").data)
-    beside = {"run_faulty_study": data.faulty, "time_calls": data.timed, "measure_step": data.step}
-    for name, value in (beside | {"count_edges": data.edges}).items():
-        monkeypatch.setattr(f"paper.dico_50.{name}", lambda *args, value=value, **options: value)
+    monkeypatch.setattr("paper.control.faulty_controllers.run_faulty_study", lambda *args, **options: data.faulty)
+    for name, value in {"time_calls": data.timed, "measure_step": data.step, "count_edges": data.edges}.items():
+        monkeypatch.setattr(f"paper.control.calls.{name}", lambda *args, value=value, **options: value)
     assert EXPERIMENT.run(Scale.PAPER, Cells(tmp_path)).data == data
