@@ -9,7 +9,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd import InputError
-from graphsnd.behavior import Norm
+from graphsnd.behavior import Norm, Points
 from graphsnd.control import measure_points, measurement
 from graphsnd.designs import Agents, Bernoulli, Complete, Nearest, Radius, Selection, Uniform, parse
 from tests.control import plain
@@ -122,10 +122,9 @@ def test_graphs_of_all_runs_together_and_one_by_one() -> None:
         Selection(None, empty=True)
     ]
     assert len({each.pairs(6) for each in selections}) == 3
-    together = measurement._together(selections, values, Norm.EUCLIDEAN)
-    alone = torch.stack(
-        [measurement._one(each, part, Norm.EUCLIDEAN) for each, part in zip(selections, values, strict=True)]
-    )
+    together = measurement._measure_together(selections, Points(values.flatten(0, 1), Norm.EUCLIDEAN))
+    parts = [Points(part, Norm.EUCLIDEAN) for part in values]
+    alone = torch.stack([measurement._measure_run(each, part) for each, part in zip(selections, parts, strict=True)])
     torch.testing.assert_close(together, alone, rtol=1e-6, atol=0)
     slopes = [torch.autograd.grad(each.sum(), values)[0] for each in (together, alone)]
     torch.testing.assert_close(*slopes, rtol=1e-4, atol=1e-7)

@@ -12,7 +12,7 @@ from torch import Tensor
 from graphsnd.behavior import Norm, Points
 from graphsnd.control.controllers import Generators, Measured
 from graphsnd.control.dico import DiCo
-from graphsnd.control.measurement import Measurement, measure_points
+from graphsnd.control.measurement import Measurement, copy_without_waiting, measure_points
 from graphsnd.control.state import State, Status
 from graphsnd.designs import Design
 from graphsnd.errors import InputError
@@ -106,11 +106,7 @@ class PerGroup:
         return Measurement(*(torch.stack(part, -1) for part in parts))
 
     def _dico_on(self, device: torch.device) -> DiCo:
-        target = torch.as_tensor(self.dico.target)
-        if target.device == device:
-            return self.dico
-        # From pinned memory a copy does not wait for the device.
-        return self.dico.retarget(target.pin_memory().to(device, non_blocking=True))
+        return self.dico.retarget(copy_without_waiting(torch.as_tensor(self.dico.target), device))
 
     def _to_agents(self, scale: Tensor) -> Tensor:
         owner = {agent: place for place, group in enumerate(self.groups) for agent in group}

@@ -103,56 +103,54 @@ def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm
         >>> measure_selected([Selection(None)], torch.tensor([[[[0.0], [3.0], [6.0]]]])).value
         tensor([4.], dtype=torch.float64)
     """
-    counts = [selection.pairs(values.shape[2]) for selection in selections]
-    device = values.device
     empty = torch.tensor([selection.empty for selection in selections])
-    pairs = torch.tensor(counts)
-    if device.type == "cuda":  # from pinned memory a copy does not wait for the device
-        empty, pairs = (part.pin_memory().to(device, non_blocking=True) for part in (empty, pairs))
-    return Measurement(_values(selections, values, norm), pairs, empty)
+    pairs = torch.tensor([selection.pairs(values.shape[2]) for selection in selections])
+    empty, pairs = (copy_without_waiting(part, values.device) for part in (empty, pairs))
+    return Measurement(_measure_values(selections, values, norm), pairs, empty)
 
 
-def _values(selections: Sequence[Selection], values: Tensor, norm: Norm) -> Tensor:
-    runs, observations = values.shape[:2]
-    if all(selection.edges is None for selection in selections):
-        totals = kernels.pair_totals(Points(values.flatten(0, 1), norm))
-        return totals.view(runs, observations).mean(1) / selections[0].pairs(values.shape[2])
-    own = [selection.edges for selection in selections if selection.edges is not None and selection.edges.dim() == 3]
-    if len(own) == runs:
-        edges = own[0] if runs == 1 else torch.cat(own)
-        distances = kernels.observation_edges(Points(values.flatten(0, 1), norm), edges)
-        distances = distances.view(runs, observations, -1)
-        if selections[0].weights is None:
-            return distances.mean((1, 2))
-        weights = torch.stack([selection.weights for selection in selections if selection.weights is not None]).to(
-            distances.dtype
-        )
-        # No pair in range is no diversity. A single direction of a mutual pair, one half, is the least sum above 0.
-        return ((distances * weights).sum(2) / weights.sum(2).clamp_min(0.5)).mean(1)
-    if values.device.type == "cuda" and all(
-        selection.edges is None or selection.edges.dim() == 2 for selection in selections
-    ):
-        return _together(selections, values, norm)
-    return torch.stack([_one(selection, part, norm) for selection, part in zip(selections, values, strict=True)])
-
-
-def _together(selections: Sequence[Selection], values: Tensor, norm: Norm) -> Tensor:
-    """Graphs of all runs in one launch: shorter ones are filled up with an agent and itself, whose distance is 0."""
+def _measure_values(selections: Sequence[Selection], values: Tensor, norm: Norm) -> Tensor:
     runs, observations, agents = values.shape[:3]
-    graphs = [complete(agents).edges if selection.edges is None else selection.edges for selection in selections]
+    points = Points(values.flatten(0, 1), norm)
+    graphs = [selection.edges for selection in selections if selection.edges is not None]
+    if not graphs:
+        return kernels.pair_totals(points).view(runs, observations).mean(1) / selections[0].pairs(agents)
+    if graphs[0].dim() == 3:
+        distances = kernels.observation_edges(points, graphs[0] if runs == 1 else torch.cat(graphs))
+        distances = distances.view(runs, observations, -1)
+        weights = [selection.weights for selection in selections if selection.weights is not None]
+        if not weights:
+            return distances.mean((1, 2))
+        weight = torch.stack(weights).to(distances.dtype)
+        # No pair in range is no diversity. A single direction of a mutual pair, one half, is the least sum above 0.
+        return ((distances * weight).sum(2) / weight.sum(2).clamp_min(0.5)).mean(1)
+    # A launch for each run would leave a GPU idle; on a CPU the padding of the shorter graphs would be computed.
+    if values.device.type == "cuda":
+        return _measure_together(selections, points)
+    parts = points.values.unflatten(0, (runs, observations))
+    return torch.stack([_measure_run(each, Points(part, norm)) for each, part in zip(selections, parts, strict=True)])
+
+
+def _measure_together(selections: Sequence[Selection], points: Points) -> Tensor:
+    """Graphs of all runs in one launch: shorter ones are filled up with an agent and itself, whose distance is 0."""
+    runs, device = len(selections), points.values.device
+    observations = len(points.values) // runs
+    graphs = [complete(points.agents).edges if selection.edges is None else selection.edges for selection in selections]
     filled = torch.zeros(runs, max(len(edges) for edges in graphs), 2, dtype=torch.int64, device=graphs[0].device)
     for run, edges in enumerate(graphs):
         filled[run, : len(edges)] = edges
-    counts = torch.tensor([len(edges) for edges in graphs])
-    if values.is_cuda and not filled.is_cuda:
-        filled, counts = (part.pin_memory().to(values.device, non_blocking=True) for part in (filled, counts))
-    own = filled.unsqueeze(1).expand(-1, observations, -1, -1).flatten(0, 1)
-    distances = kernels.observation_edges(Points(values.flatten(0, 1), norm), own)
-    return distances.view(runs, -1).sum(1) / (counts.to(values.device) * observations)
+    counts = copy_without_waiting(torch.tensor([len(edges) for edges in graphs]), device)
+    own = copy_without_waiting(filled, device).unsqueeze(1).expand(-1, observations, -1, -1).flatten(0, 1)
+    distances = kernels.observation_edges(points, own)
+    return distances.view(runs, -1).sum(1) / (counts * observations)
 
 
-def _one(selection: Selection, values: Tensor, norm: Norm) -> Tensor:
-    points = Points(values, norm)
+def _measure_run(selection: Selection, points: Points) -> Tensor:
     if selection.edges is None:
         return kernels.pair_totals(points).mean() / selection.pairs(points.agents)
     return kernels.edge_totals(points, selection.edges).mean() / len(selection.edges)
+
+
+def copy_without_waiting(part: Tensor, device: torch.device) -> Tensor:
+    """Copy to a GPU from pinned memory, which does not wait for the device."""
+    return part.pin_memory().to(device, non_blocking=True) if device.type == "cuda" and not part.is_cuda else part
