@@ -18,7 +18,7 @@ from paper.rows import decode, encode
 from paper.store import RESULTS, Result, read_result, result_path, write_result
 
 CLOCK = ".clock.json"
-WORK = Path("runs/reproduce")
+WORK = Path("runs/paper")
 
 
 class Clock:
