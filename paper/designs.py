@@ -105,7 +105,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
         timed, first = {**settings, "trials": size.trials}, subjects[0]
         times = cells.get("evaluations", timed, partial(measure_evaluations, first, size.trials), Evaluations)
     data = Data(tuple(teams), times)
-    return Outcome(data, compute_numbers(data), (*size.trained, ROLLOUT_SEED, DRAW_SEED, GRAPH_SEED), sources)
+    return Outcome(data, summarise(data), (*size.trained, ROLLOUT_SEED, DRAW_SEED, GRAPH_SEED), sources)
 
 
 def make_subjects(size: Size, folder: Path) -> Iterator[Subject]:
@@ -225,7 +225,7 @@ def measure_evaluations(subject: Subject, trials: int) -> Evaluations:
     return Evaluations(behavior.agents, len(observations), Conditions.now(torch.device("cpu")), seconds, touched)
 
 
-def compute_numbers(data: Data) -> Numbers:
+def summarise(data: Data) -> Numbers:
     """Return the numbers of all teams; those that need 100 agents, or trained ones, are None without them."""
     teams, times, mean = data.teams, data.evaluations, statistics.fmean
     scores = [abs(row.bias) / row.bias_error for team in teams for row in team.designs if row.bias_error]

@@ -85,10 +85,10 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
         lambda: time_calls(AGENTS, SPARSE, loop=MINIBATCH, fused=FUSED, trials=size.trials), MetricTimes,
     )  # fmt: skip
     data = Data(summarise_study(size.task, size.window, histories), timed)
-    return Outcome(data, compute_numbers(data, scale), data.study.seeds, name_sources(folders, cells.results))
+    return Outcome(data, summarise(data, scale), data.study.seeds, name_sources(folders, cells.results))
 
 
-def compute_numbers(data: Data, scale: Scale) -> Numbers:
+def summarise(data: Data, scale: Scale) -> Numbers:
     """Return the numbers of a study; those of its runs are left out while some are missing."""
     study = data.study
     speedups = {} if scale is Scale.SMOKE else _speedups(data, in_training=scale is Scale.PAPER)

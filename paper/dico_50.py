@@ -148,7 +148,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
             ratios = cells.get("actions", size.task.to_dict(), make, list[ActionDiversity])
     study = summarise_study(size.task, size.window, histories)
     data = Data(study, tuple(ratios), *_measure_beside(scale, size, cells))
-    return Outcome(data, compute_numbers(data, scale), study.seeds, name_sources(folders, cells.results))
+    return Outcome(data, summarise(data, scale), study.seeds, name_sources(folders, cells.results))
 
 
 def _measure_beside(scale: Scale, size: Size, cells: Cells) -> tuple[Any, ...]:
@@ -172,7 +172,7 @@ def _measure_beside(scale: Scale, size: Size, cells: Cells) -> tuple[Any, ...]:
     )
 
 
-def compute_numbers(data: Data, scale: Scale) -> Numbers:
+def summarise(data: Data, scale: Scale) -> Numbers:
     """Return the numbers of a study and of what was measured beside it."""
     study, wrong = data.study, data.faulty.run(DOUBLED)
     both = [run for run in study.runs if run.arm in NAMES]

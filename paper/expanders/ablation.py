@@ -42,7 +42,7 @@ from paper.expanders.comparison import (
 )
 from paper.expanders.families import FOUR, SEEDS, SIZES, Family, build, degrees
 from paper.expanders.figure import draw_expanders
-from paper.expanders.numbers import Numbers, compute_numbers
+from paper.expanders.numbers import Numbers, summarise
 from paper.experiment import Experiment, Outcome, Scale
 from paper.shared.rollouts import on_own
 from paper.training import COMMITTED
@@ -176,11 +176,10 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
             settings |= {**subject.settings, "families": [family.value for family in plan.families]}
             compared = partial(compare_team, plan, subject, degree, drawn)
             mine += cells.get(f"team={subject.label},n={n},d={degree}", settings, compared, list[Row])
-    measured = [TeamRows(*key, tuple(mine)) for key, mine in rows.items()]
-    published = tuple(replace(team, rows=tuple(map(_round, team.rows))) for team in measured)
-    sources = (f"results/{COMMITTED}",) if any(team.trained for team in measured) else ()
-    data = Data(published, small, plan.observations)
-    return Outcome(data, compute_numbers(measured, small), plan.seeds, sources)
+    data = Data(tuple(TeamRows(*key, tuple(mine)) for key, mine in rows.items()), small, plan.observations)
+    published = tuple(replace(team, rows=tuple(map(_round, team.rows))) for team in data.teams)
+    sources = (f"results/{COMMITTED}",) if any(team.trained for team in data.teams) else ()
+    return Outcome(replace(data, teams=published), summarise(data), plan.seeds, sources)
 
 
 def subjects(plan: Plan, results: Path) -> Iterator[Subject]:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paper.expanders.comparison import Row, SmallGraphs, TeamRows, select, sizes_and_degrees
+from paper.expanders.comparison import Data, Row, TeamRows, select, sizes_and_degrees
 from paper.expanders.families import FOUR, SIZES, Family, degrees
 from paper.experiment import Number
 
@@ -49,8 +49,9 @@ class Numbers:
     trained_over_synthetic_difference: Number | None = None
 
 
-def compute_numbers(measured: Sequence[TeamRows], small: SmallGraphs) -> Numbers:
+def summarise(data: Data) -> Numbers:
     """Return everything that these rows decide; what needs a size that was not measured is left out."""
+    measured, small = data.teams, data.small
     initial, own = (_rows(measured, trained=False, own=own) for own in (False, True))
     shared = [row for team in measured if not team.own for row in team.rows]
     union = [row.edges / (row.n * row.degree / 2) for row in select(initial, Family.UNION)]

@@ -13,7 +13,7 @@ from paper.store import RESULTS, read_results
 from tests.paper.committed import assert_same_numbers
 
 # Experiments with a function from their data to their numbers alone.
-NAMES = ("recovery", "unbiasedness", "concentration", "training", "timing", "construction", "mpe")
+NAMES = ("recovery", "unbiasedness", "concentration", "training", "timing", "construction", "mpe", "designs")
 
 
 @pytest.mark.parametrize("name", NAMES)

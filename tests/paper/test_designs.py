@@ -9,15 +9,12 @@ import graphsnd as gs
 from benchmarks.design_errors import SamplingPlan, measure_errors
 from paper import designs
 from paper.cells import Cells
-from paper.designs import Numbers, compute_numbers
+from paper.designs import Numbers, summarise
 from paper.designs_figure import Data, Evaluations, Role, Row, TeamRows
 from paper.experiment import Outcome, Scale
 from paper.judging.claims import load_claims
-from paper.rows import decode
 from paper.shared.expected import Redrawn
 from paper.shared.stopwatch import Conditions
-from paper.store import RESULTS, read_result
-from tests.paper.committed import assert_same_numbers
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +100,7 @@ def test_numbers() -> None:
     )
     teams = (TeamRows("navigation", 0, 100, 10, 1.0, 200, rows),)
     times = Evaluations(100, 10, Conditions(1), {"answers": [3.0], "pairs": [1.0]}, [1.0, 0.98])
-    numbers = {name: number.value for name, number in vars(compute_numbers(Data(teams, times))).items()}
+    numbers = {name: number.value for name, number in vars(summarise(Data(teams, times))).items()}
     assert numbers["fresh_over_graph_rmse"] == pytest.approx(0.1)
     assert numbers["regular_over_bernoulli_rmse"] == pytest.approx(0.7)
     assert numbers["distances_needed"] == pytest.approx(20 / 49_500)
@@ -111,9 +108,3 @@ def test_numbers() -> None:
     assert numbers["largest_design_z"] == pytest.approx(2)
     assert numbers["evaluation_share"] == pytest.approx(0.75)
     assert numbers["evaluations_of_graph"] == pytest.approx(0.99)
-
-
-@pytest.mark.parametrize("scale", ["laptop", "paper"])
-def test_committed_data_give_the_committed_numbers(scale: str) -> None:
-    result = read_result(RESULTS / "designs" / f"{scale}.json")
-    assert_same_numbers(compute_numbers(decode(Data, result.data)), result.numbers)

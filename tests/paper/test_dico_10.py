@@ -12,7 +12,7 @@ from graphsnd import InputError
 from graphsnd.training import Run
 from paper.cells import Cells
 from paper.control.calls import MetricTimes
-from paper.dico_10 import EXPERIMENT, SIZES, Data, compute_numbers
+from paper.dico_10 import EXPERIMENT, SIZES, Data, summarise
 from paper.experiment import Scale
 from paper.judging.claims import load_claims
 from paper.rows import decode, encode
@@ -92,7 +92,7 @@ def test_smaller_scales_keep_the_arms() -> None:
 @pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.PAPER])
 def test_committed_data_give_the_committed_numbers(scale: Scale) -> None:
     result = read_result(RESULTS / "dico-10" / f"{scale.value}.json")
-    assert_same_numbers(compute_numbers(decode(Data, result.data), scale), result.numbers)
+    assert_same_numbers(summarise(decode(Data, result.data), scale), result.numbers)
 
 
 def test_committed_logs_give_the_committed_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from paper.control.calls import Edges, MetricTimes, StepShare
 from paper.control.faulty_controllers import BLIND, DOUBLED, SOUND, FaultyRun, FaultyStudy
 from paper.control.logs import split_runs
 from paper.control.study import Study, summarise_run
-from paper.dico_50 import EXPERIMENT, SIZES, Data, Numbers, compute_numbers
+from paper.dico_50 import EXPERIMENT, SIZES, Data, Numbers, summarise
 from paper.experiment import Number, Scale
 from paper.judging.claims import load_claims
 from paper.judging.verdicts import Verdict, judge
@@ -137,8 +137,8 @@ def start(audit: float) -> Data:
 
 
 def test_rewards_that_agree_by_coarseness_decide_nothing() -> None:
-    assert compute_numbers(start(0.01), Scale.SMOKE).rollout_difference is None
-    difference = compute_numbers(start(0.0), Scale.SMOKE).rollout_difference
+    assert summarise(start(0.01), Scale.SMOKE).rollout_difference is None
+    difference = summarise(start(0.0), Scale.SMOKE).rollout_difference
     assert difference is not None
     assert difference.value == 0
 
@@ -162,7 +162,7 @@ def test_smaller_scales_have_the_third_arm() -> None:
 @pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.PAPER])
 def test_committed_data_give_the_committed_numbers(scale: Scale) -> None:
     result = read_result(RESULTS / "dico-50" / f"{scale.value}.json")
-    assert_same_numbers(compute_numbers(decode(Data, result.data), scale), result.numbers)
+    assert_same_numbers(summarise(decode(Data, result.data), scale), result.numbers)
 
 
 def test_committed_logs_give_the_committed_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

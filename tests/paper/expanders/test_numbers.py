@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from paper.expanders.comparison import Row, SmallGraphs, TeamRows
+from paper.expanders.comparison import Data, Row, SmallGraphs, TeamRows
 from paper.expanders.families import SEEDS, SIZES, Family, degrees
-from paper.expanders.numbers import Numbers, baselines, compute_numbers, is_tightest, scaling, violations
+from paper.expanders.numbers import Numbers, baselines, is_tightest, scaling, summarise, violations
 from paper.judging.claims import load_claims
 
 SMALL = SmallGraphs(complete=1.0, ring_5=3.0, ring_5_ordered=6.0, ring_4_fractional=2.0, ring_4=3.0)
@@ -63,11 +63,11 @@ def values(numbers: Numbers) -> dict[str, float]:
 def test_every_claim_finds_its_number(teams: list[TeamRows]) -> None:
     wanted = {claim.number for claim in load_claims() if claim.experiment == "expanders"}
     assert len(wanted) >= 20
-    assert wanted <= set(values(compute_numbers(teams, SMALL)))
+    assert wanted <= set(values(summarise(Data(tuple(teams), SMALL, 64))))
 
 
 def test_known_values(teams: list[TeamRows]) -> None:
-    numbers = compute_numbers(teams, SMALL)
+    numbers = summarise(Data(tuple(teams), SMALL, 64))
     far, both = numbers.regular_ratio_deviation, numbers.trained_over_synthetic_difference
     assert far is not None
     assert (far.value, far.low, far.high) == pytest.approx((0.01, 0.01, 0.01))
@@ -96,12 +96,13 @@ def test_indices_and_their_certified_ends(teams: list[TeamRows]) -> None:
 
 
 def test_what_was_not_measured_is_left_out(teams: list[TeamRows]) -> None:
-    few = values(compute_numbers([TeamRows(False, own, None, tuple(whole((50,)))) for own in (False, True)], SMALL))
+    fifty = tuple(TeamRows(False, own, None, tuple(whole((50,)))) for own in (False, True))
+    few = values(summarise(Data(fifty, SMALL, 64)))
     assert not {"regular_ratio_deviation", "rho_growth", "forwarding_scaled_spread"} & set(few)
     unrouted = [replace(one, integral_lower=None, integral_upper=None) for one in teams[0].rows]
     assert scaling(unrouted) == {}
     assert baselines(unrouted) == {}
-    alone = values(compute_numbers(teams[:2], SMALL))
+    alone = values(summarise(Data(tuple(teams[:2]), SMALL, 64)))
     assert not any(name.startswith("trained") for name in alone)
 
 
