@@ -89,8 +89,8 @@ def test_a_stopped_training_continues_to_the_same_team(pair: tuple[Snapshot, Sna
 
 
 def test_an_interrupted_training_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped(job: object, folder: Path, *, resume: bool) -> Trained:
-        result = train(job, folder, resume=resume)  # type: ignore[arg-type]
+    def stopped(job: object, folder: Path, **options: object) -> Trained:
+        result = train(job, folder, **options)  # type: ignore[arg-type]
         return Trained(result.trainer, False, 0.0)
 
     monkeypatch.setattr("paper.shared.rollouts.train", stopped)
