@@ -15,8 +15,8 @@ from torch import Tensor
 from graphsnd.training import ControlTask, Settings, Trainer
 from graphsnd.training.control import DiversityControl
 from graphsnd.training.controlled import ControlledLearner
+from graphsnd.training.cuda import Stopwatch
 from graphsnd.training.independent import Block, IndependentLearner
-from graphsnd.training.stopwatch import Stopwatch
 from graphsnd.training.streams import hashed
 from graphsnd.worlds import Navigation, SimpleSpread
 
@@ -56,7 +56,7 @@ def _named(block: Block, who: str) -> dict[str, Tensor]:
 @torch.no_grad()
 def test_independent_update(name: str, make: Callable[[], Navigation | SimpleSpread]) -> None:
     data, about = _load(name)
-    trainer = Trainer(make(), Settings.from_json(about["settings"]), seeds=(0, 1))
+    trainer = Trainer(make(), Settings().replace(**json.loads(about["settings"])), seeds=(0, 1))
     learner = trainer.learner
     assert isinstance(learner, IndependentLearner)
     actors, critics = learner.policy.flat.shape[-1], learner.critic.flat.shape[-1]

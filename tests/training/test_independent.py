@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from graphsnd.training import Settings, Trainer
+from graphsnd.training.cuda import Stopwatch
 from graphsnd.training.independent import IndependentLearner
 from graphsnd.training.rollout import Minibatch
 from graphsnd.training.sampling import fill_noise
-from graphsnd.training.stopwatch import Stopwatch
 from graphsnd.worlds import Navigation, SimpleSpread
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from graphsnd import InputError
-from graphsnd.training import PRESETS, Settings, preset
-from graphsnd.worlds import parse_world
+from graphsnd.training import ControlSettings, Settings
 
 
 def test_defaults_are_the_papers_table() -> None:
@@ -15,11 +14,6 @@ def test_defaults_are_the_papers_table() -> None:
     assert (s.gamma, s.gae_lambda, s.clip, s.learning_rate) == (0.99, 0.95, 0.2, 3e-4)
     assert (s.epochs, s.minibatch, s.iterations, s.hidden, s.activation) == (4, 512, 500, (64, 64), "tanh")
     assert (s.value_coefficient, s.entropy_coefficient, s.max_gradient_norm, s.log_std) == (0.5, 0.01, 0.5, -0.5)
-
-
-def test_json_round_trip() -> None:
-    settings = Settings(hidden=(8, 4, 2), joint=True, learning_rate=1e-5, policy="tanh-normal")
-    assert Settings.from_json(settings.to_json()) == settings
 
 
 @pytest.mark.parametrize(("name", "value"), [
@@ -35,17 +29,12 @@ def test_bad_values_are_named(name: str, value: Any) -> None:
 def test_unknown_names_are_listed() -> None:
     with pytest.raises(InputError, match="learning_rate"):
         Settings().replace(lr=1)
-    with pytest.raises(InputError, match="JSON"):
-        Settings.from_json("{")
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_presets_make_worlds(name: str) -> None:
-    found = preset(name)
-    world = parse_world(found.world, found.agents, found.settings.environments, **found.options)
-    assert world.agents == found.agents
-
-
-def test_unknown_preset_lists_them() -> None:
-    with pytest.raises(InputError, match="navigation-small"):
-        preset("chess")
+@pytest.mark.parametrize("changes", [
+    {"epochs": 0}, {"gamma": 2.0}, {"tau": 0.0}, {"bootstrap": "guess"}, {"bounds": (2.0, 3.0)}, {"nothing": 1},
+    {"learning_rate": -1.0}, {"hidden": (0,)},
+])  # fmt: skip
+def test_control_settings_out_of_range(changes: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        ControlSettings().replace(**changes)

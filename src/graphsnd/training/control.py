@@ -12,10 +12,11 @@ from torch import Tensor
 from graphsnd.control import ControlledTeam, Controller, Measurement, audit, measure_selected
 from graphsnd.designs import Design
 from graphsnd.training.controlled import ScaledPolicy
+from graphsnd.training.cuda import Stopwatch
 from graphsnd.training.log import ControlRow, Outcome
+from graphsnd.training.roles import Companion
 from graphsnd.training.rollout import Minibatch, RolloutBuffer
 from graphsnd.training.settings import ControlSettings
-from graphsnd.training.stopwatch import Stopwatch
 from graphsnd.training.streams import hashed
 
 GRAPHS = 200  # separates the seeds of designs' draws from those of the streams
@@ -41,7 +42,7 @@ class Group:
     arm: str
 
 
-class DiversityControl:
+class DiversityControl(Companion):
     """Controllers of all arms.
 
     Args:

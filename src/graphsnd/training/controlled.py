@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from torch import Tensor
 
 from graphsnd.control import ControlledPolicy
 from graphsnd.control.policy import draw_networks, expand_scale, stack_runs
-from graphsnd.teams import ActionDistribution, CategoricalHead, Head, StackedMLP, TanhNormalHead
-from graphsnd.teams.engine import Engine
+from graphsnd.teams import ActionDistribution, CategoricalHead, StackedMLP, TanhNormalHead
 from graphsnd.teams.heads import SCALE_FLOOR, SCALE_SHIFT
 from graphsnd.training.adam import Adam
 from graphsnd.training.fused import choose_engine
 from graphsnd.training.ppo import clipped_loss
+from graphsnd.training.roles import Critic, Learner, Policy
 from graphsnd.training.rollout import Minibatch
 from graphsnd.training.settings import ControlSettings
 from graphsnd.training.streams import Streams
@@ -24,7 +23,7 @@ from graphsnd.worlds import Discrete, World
 STATISTICS: tuple[str, ...] = ("value_loss", "overflow")
 
 
-class ScaledPolicy:
+class ScaledPolicy(Policy):
     """Controlled policies that act at a scale which stays the same within a rollout.
 
     Args:
@@ -35,31 +34,18 @@ class ScaledPolicy:
     """
 
     def __init__(self, controlled: ControlledPolicy) -> None:
-        self.controlled = controlled
+        self.controlled, self.engine = controlled, controlled.deviations.engine
         weight, actions = controlled.shared.weights[0], controlled.deviations.sizes[-1]
         self.scale = torch.ones(controlled.batch[0], dtype=torch.float64, device=weight.device)
         discrete = controlled.kind == "categorical"
-        self.head: Head = CategoricalHead(actions) if discrete else TanhNormalHead(actions)
-
-    @property
-    def engine(self) -> Engine:
-        """What runs the networks."""
-        return self.controlled.deviations.engine
-
-    def prepare(self, observations: Tensor) -> Tensor:
-        """Return observations as the engine reads them."""
-        return self.engine.prepare(observations)
+        self.head = CategoricalHead(actions) if discrete else TanhNormalHead(actions)
 
     def distribution(self, inputs: Tensor) -> ActionDistribution:
         """Return the action distribution, batch ``[runs, agents, rows]``."""
         return self.controlled.distribution(inputs, self.scale)
 
-    def frozen(self) -> AbstractContextManager[None]:
-        """Do nothing: nothing is prepared."""
-        return nullcontext()
 
-
-class StackedCritic:
+class StackedCritic(Critic):
     """A critic for every agent, run by the same engine as the policies.
 
     Args:
@@ -72,10 +58,6 @@ class StackedCritic:
     def values(self, inputs: Tensor) -> Tensor:
         """Return values for prepared inputs, ``[runs, agents, rows]``."""
         return self.network(inputs).squeeze(-1)
-
-    def frozen(self) -> AbstractContextManager[None]:
-        """Do nothing: nothing is prepared."""
-        return nullcontext()
 
 
 def make_networks(
@@ -105,7 +87,7 @@ def make_networks(
     return ScaledPolicy(policy), StackedCritic(critic)
 
 
-class ControlledLearner:
+class ControlledLearner(Learner):
     """An Adam for the policies, one for the critics, and one that pulls means back into the box of actions.
 
     Args:
@@ -118,14 +100,12 @@ class ControlledLearner:
         box_at_rest: Whether the third optimiser had no gradient but 0, so that steps without overflow may leave it out.
     """
 
+    statistics = STATISTICS
+
     def __init__(self, policy: ScaledPolicy, critic: StackedCritic, settings: ControlSettings) -> None:
         self.policy, self.critic, self.clip = policy.controlled, critic.network, settings.clip
-        actors, critics, norm = (
-            list(self.policy.parameters()),
-            list(critic.network.parameters()),
-            (settings.max_gradient_norm),
-        )
-        rate, epsilon = settings.learning_rate, settings.epsilon
+        actors, critics = list(self.policy.parameters()), list(self.critic.parameters())
+        rate, epsilon, norm = settings.learning_rate, settings.epsilon, settings.max_gradient_norm
         self.actor_adam = Adam(actors, learning_rate=rate, max_norm=norm, epsilon=epsilon)
         self.critic_adam = Adam(critics, learning_rate=rate, max_norm=norm, epsilon=epsilon)
         self.box_adam = Adam(actors, learning_rate=settings.action_learning_rate, max_norm=norm)
@@ -134,7 +114,6 @@ class ControlledLearner:
         self.capturable = not settings.through
         self.fused = can_fuse(self.policy, through=settings.through)
         self.box_at_rest = True
-        self.statistics = STATISTICS
 
     def learn(self, minibatch: Minibatch, scale: Tensor | None = None) -> None:
         """Take one step of each optimiser: policies, critics, and means that left the box."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 import torch
@@ -14,11 +13,11 @@ from torch import Tensor
 from graphsnd import graphs
 from graphsnd.metric import graph_snd, snd
 from graphsnd.teams import StackedTeam
+from graphsnd.training.cuda import Stopwatch
 from graphsnd.training.independent import IndependentPolicy
 from graphsnd.training.log import Outcome, Row
-from graphsnd.training.rollout import Minibatch, RolloutBuffer
+from graphsnd.training.roles import Companion
 from graphsnd.training.settings import Settings
-from graphsnd.training.stopwatch import Stopwatch
 from graphsnd.training.streams import hashed
 
 GRAPHS = 100  # separates the seeds of sampled graphs from those of the streams
@@ -36,7 +35,7 @@ class Diversity:
     behavior_seconds: float  # all policies on all observations
 
 
-class DiversityLog:
+class DiversityLog(Companion):
     """What happens beside independent learning: SND is measured now and then, on the observations of the rollout.
 
     Args:
@@ -48,19 +47,6 @@ class DiversityLog:
     def __init__(self, policy: IndependentPolicy, seeds: Sequence[int], settings: Settings) -> None:
         self.policy, self.seeds, self.settings = policy, seeds, settings
         self.warm = False
-
-    def before_rollout(self) -> None:
-        """Do nothing."""
-
-    def after_rollout(self, buffer: RolloutBuffer, iteration: int) -> None:
-        """Do nothing."""
-
-    def before_step(self, samples: Minibatch, buffer: RolloutBuffer, index: Tensor, watch: Stopwatch) -> None:
-        """Do nothing: policies have no scale."""
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return nothing: measurements have no state."""
-        return {}
 
     def rows(self, outcome: Outcome, measure: bool | None = None) -> list[Row]:
         """Return a row for each run, with the diversity of the updated policies where it is due.
@@ -128,7 +114,7 @@ def measure_diversity(
         generator: For the graph, on the CPU.
 
     Returns:
-        The two measures and what they cost. The device is waited for before every clock is read.
+        The two measures and the seconds they took.
 
     Example:
         >>> from graphsnd.teams import GaussianHead, StackedMLP
@@ -139,22 +125,22 @@ def measure_diversity(
         >>> diversity.snd_observations, diversity.snd == diversity.graph_snd
         (40, True)
     """
-    pooled = pool_observations(observations, most)
-    start = _now(team.device)
-    behavior = team.evaluate(pooled)
-    answered = _now(team.device)
-    exact = snd(behavior)
-    counted = _now(team.device)
-    graph = graphs.bernoulli(team.agents, probability, seed=generator, device=team.device)
-    sparse = graph_snd(behavior, graph)
-    end = _now(team.device)
+    pooled, watch = pool_observations(observations, most), Stopwatch(team.device)
+    with watch("behavior"):
+        behavior = team.evaluate(pooled)
+    with watch("snd"):
+        exact = snd(behavior)
+    with watch("graph_snd"):
+        graph = graphs.bernoulli(team.agents, probability, seed=generator, device=team.device)
+        sparse = graph_snd(behavior, graph)
+    seconds = watch.read()
     return Diversity(
         snd=float(exact),
         graph_snd=float(sparse),
         snd_observations=len(pooled),
-        snd_seconds=counted - answered,
-        graph_snd_seconds=end - counted,
-        behavior_seconds=answered - start,
+        snd_seconds=seconds["snd"],
+        graph_snd_seconds=seconds["graph_snd"],
+        behavior_seconds=seconds["behavior"],
     )
 
 
@@ -174,9 +160,3 @@ def pool_observations(seen: Tensor, most: int) -> Tensor:
         return rows
     turn = torch.arange(most, device=rows.device)
     return rows.index_select(0, turn * len(rows) // most // agents * agents + turn % agents)
-
-
-def _now(device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return perf_counter()

@@ -23,10 +23,10 @@ from graphsnd.teams import (
     StackedTeam,
     TanhNormalHead,
 )
-from graphsnd.teams.engine import PLAIN
 from graphsnd.training.adam import Adam
 from graphsnd.training.batched_mlp import Layers, fold_tanh, run_columns, run_folded, to_columns
 from graphsnd.training.ppo import clipped_loss
+from graphsnd.training.roles import Critic, Learner, Policy
 from graphsnd.training.rollout import Minibatch
 from graphsnd.training.settings import Settings
 from graphsnd.training.streams import Streams
@@ -151,7 +151,7 @@ class IndependentNetworks:
         return torch.cat(gradients).view_as(self.flat), torch.cat(statistics).unflatten(0, self.batch).unbind(-1)
 
 
-class IndependentPolicy(IndependentNetworks):
+class IndependentPolicy(IndependentNetworks, Policy):
     """The actors.
 
     Args:
@@ -166,8 +166,6 @@ class IndependentPolicy(IndependentNetworks):
         torch.Size([1, 3, 5512])
     """
 
-    engine = PLAIN
-
     def __init__(self, world: World, settings: Settings, streams: Sequence[Streams]) -> None:
         sizes = (world.observation_features, *settings.hidden, make_head(world, settings, ()).outputs)
         own = make_head(world, settings, (world.agents,)).parameters()
@@ -175,11 +173,7 @@ class IndependentPolicy(IndependentNetworks):
         drawn = [_draw(each, sizes, world.agents, settings, settings.actor_gain, extra) for each in streams]
         flat = torch.stack(drawn).to(world.device)
         super().__init__(flat, sizes, settings, lambda batch: make_head(world, settings, batch))
-
-    @property
-    def head(self) -> Head:
-        """How actors' outputs are read."""
-        return _head(self.whole)
+        self.head = _head(self.whole)
 
     def prepare(self, observations: Tensor) -> Tensor:
         """Return observations ``[runs, agents, rows, features]`` as columns ``[networks, features, rows]``."""
@@ -204,7 +198,7 @@ class IndependentPolicy(IndependentNetworks):
         return StackedTeam(network, head, about=about)
 
 
-class IndependentCritic(IndependentNetworks):
+class IndependentCritic(IndependentNetworks, Critic):
     """The critics: each judges its own agent by what that agent observes.
 
     Args:
@@ -223,7 +217,7 @@ class IndependentCritic(IndependentNetworks):
         return self.whole.run(inputs).squeeze(-1)
 
 
-class IndependentLearner:
+class IndependentLearner(Learner):
     """One Adam over actors and critics, with a gradient norm for each agent, or for each run with ``joint``.
 
     Args:
@@ -235,7 +229,7 @@ class IndependentLearner:
         sums: ``[len(STATISTICS), runs]``, means over agents, added up over gradient steps.
     """
 
-    capturable, statistics = True, STATISTICS
+    statistics = STATISTICS
 
     def __init__(self, policy: IndependentPolicy, critic: IndependentCritic, settings: Settings) -> None:
         self.policy, self.critic, self.settings = policy, critic, settings
@@ -289,9 +283,6 @@ class IndependentLearner:
         actor, (loss, entropy, kl) = self.policy.gradient(policy_losses, inputs, actions, before, advantages)
         critic, (value,) = self.critic.gradient(value_losses, inputs, returns)
         return actor, critic, torch.stack([loss, value, entropy, kl], -1)
-
-    def restored(self) -> None:
-        """Do nothing: all state is tensors."""
 
     def tensors(self) -> dict[str, Tensor]:
         """Return everything that learning goes on from, by reference."""

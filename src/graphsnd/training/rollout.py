@@ -3,51 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from graphsnd.teams import ActionDistribution, Head
+from graphsnd.teams import Head
 from graphsnd.teams.engine import Engine, take_rows
 from graphsnd.training.episodes import Episodes
 from graphsnd.training.ppo import compute_gae, normalise
+from graphsnd.training.roles import Critic, Policy
 from graphsnd.training.sampling import act, noise_shape, to_world
 from graphsnd.training.settings import PPOSettings
 from graphsnd.worlds import World
-
-
-class Policy(Protocol):
-    """Which policies act: one for every agent of R runs."""
-
-    @property
-    def head(self) -> Head:
-        """How outputs are read; says which noise actions need."""
-
-    @property
-    def engine(self) -> Engine:
-        """Prepares and gathers observations."""
-
-    def prepare(self, observations: Tensor) -> Tensor:
-        """Return observations ``[runs, agents, rows, features]`` as the networks read them, critics too."""
-
-    def distribution(self, inputs: Tensor) -> ActionDistribution:
-        """Return the action distribution for prepared inputs, batch ``[runs, agents, rows]``."""
-
-    def frozen(self) -> AbstractContextManager[None]:
-        """Within it parameters do not change, and are prepared only once."""
-
-
-class Critic(Protocol):
-    """Which critics judge: a value for every agent. One that sees all agents' observations reads the same inputs."""
-
-    def values(self, inputs: Tensor) -> Tensor:
-        """Return values for prepared inputs, ``[runs, agents, rows]``."""
-
-    def frozen(self) -> AbstractContextManager[None]:
-        """Within it parameters do not change, and are prepared only once."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -85,25 +84,6 @@ class PPOSettings:
         """Gradient steps of an iteration."""
         return self.epochs * -(-self.samples // self.minibatch)
 
-    def to_json(self) -> str:
-        """Return one JSON object."""
-        return json.dumps(dataclasses.asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return settings from what :meth:`to_json` wrote.
-
-        Raises:
-            InputError: For something else than an object, and for unknown names.
-        """
-        try:
-            values = json.loads(text)
-        except ValueError as error:
-            raise InputError("settings", "in JSON", str(error)) from None
-        if not isinstance(values, dict):
-            raise InputError("settings", "to be a JSON object", type(values).__name__)
-        return cls().replace(**values)
-
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some values changed.
 
@@ -142,8 +122,8 @@ class Settings(PPOSettings):
         InputError: For values out of range.
 
     Example:
-        >>> Settings.from_json(Settings(epochs=2).to_json()) == Settings(epochs=2)
-        True
+        >>> Settings().replace(epochs=2).optimiser_steps
+        16
     """
 
     value_coefficient: float = 0.5

@@ -17,9 +17,10 @@ from graphsnd.errors import InputError, check_choice, check_integer
 from graphsnd.training.control import DiversityControl, Group, Run
 from graphsnd.training.controlled import ControlledLearner, make_networks
 from graphsnd.training.log import ControlRow, Row
+from graphsnd.training.roles import Method
 from graphsnd.training.settings import ControlSettings, PPOSettings, Settings
 from graphsnd.training.streams import Streams
-from graphsnd.training.trainer import Method, Trainer
+from graphsnd.training.trainer import Trainer
 from graphsnd.worlds import World, parse_world
 
 VERSION = 1

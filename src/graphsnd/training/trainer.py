@@ -4,71 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import StackedTeam
-from graphsnd.training.cuda_graph import CudaGraph, matmul_precision
+from graphsnd.training.cuda import CudaGraph, Stopwatch, matmul_precision
 from graphsnd.training.diversity import DiversityLog
 from graphsnd.training.episodes import make_episodes
 from graphsnd.training.independent import IndependentCritic, IndependentLearner, IndependentPolicy
 from graphsnd.training.log import Outcome
-from graphsnd.training.rollout import Critic, Minibatch, Policy, RolloutBuffer, collect
+from graphsnd.training.roles import Method
+from graphsnd.training.rollout import Minibatch, RolloutBuffer, collect
 from graphsnd.training.sampling import fill_noise
 from graphsnd.training.settings import PPOSettings, Settings
-from graphsnd.training.stopwatch import Stopwatch
 from graphsnd.training.streams import Streams
 from graphsnd.worlds import World
-
-
-class Learner(Protocol):
-    """How policies and critics learn from a minibatch."""
-
-    capturable: bool  # whether :meth:`learn` may be captured as a CUDA graph
-    statistics: tuple[str, ...]  # names of columns in the log
-    sums: Tensor  # [statistics, runs], of these, added up over gradient steps
-
-    def learn(self, minibatch: Minibatch, scale: Tensor | None = None) -> None:
-        """Take one gradient step, at the scale that the companion chose."""
-
-    def restored(self) -> None:
-        """Follow a change of :meth:`tensors` from outside."""
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return everything that learning goes on from, by reference."""
-
-
-class Companion(Protocol):
-    """What happens beside learning: diversity is controlled, or measured now and then."""
-
-    def before_rollout(self) -> None:
-        """Set what policies act with."""
-
-    def after_rollout(self, buffer: RolloutBuffer, iteration: int) -> None:
-        """Look at the policies that acted, before they learn."""
-
-    def before_step(self, samples: Minibatch, buffer: RolloutBuffer, index: Tensor, watch: Stopwatch) -> Tensor | None:
-        """Return the scale at which a minibatch is learnt from; None where there is none."""
-
-    def rows(self, outcome: Outcome, measure: bool | None = None) -> Sequence[Any]:
-        """Return what is logged, a row for each run."""
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return its state, by reference."""
-
-
-@dataclass(frozen=True, eq=False)
-class Method:
-    """The objects that make a training what it is. MAPPO would be another critic, and a learner that trains it."""
-
-    policy: Policy
-    critic: Critic
-    learner: Learner
-    companion: Companion
-
 
 MakeMethod = Callable[[World, PPOSettings, Sequence[Streams], Sequence[int]], Method]
 

@@ -7,10 +7,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphsnd.training import Settings, Trainer
-from graphsnd.training.cuda_graph import CudaGraph
+from graphsnd.training.cuda import CudaGraph, Stopwatch
 from graphsnd.training.independent import IndependentLearner
 from graphsnd.training.rollout import collect
-from graphsnd.training.stopwatch import Stopwatch
 from graphsnd.worlds import Navigation, SimpleSpread
 
 
