@@ -26,6 +26,9 @@ CHUNK = 1 << 22  # edge distances held at a time
 ROWS = 16  # observations below which the compiled kernel sums in another order
 
 
+Clusters = tuple[Tensor, Tensor, ExactSum]  # ids, sorted; sizes; sums
+
+
 class SndAccumulator:
     r"""Collects SND, or Graph-SND on one graph, over batches of observations.
 
@@ -66,9 +69,8 @@ class SndAccumulator:
         self.observations = 0
         self._sums = ExactSum.zeros(1 if self.graph is None else self.graph.m)  # total, or one for each edge
         self._radii = ExactSum.zeros(self.agents if self._drawn else 0)  # distances to the mean agent
-        self._ids = torch.zeros(0, dtype=torch.int64)  # clusters, sorted
-        self._sizes = torch.zeros(0, dtype=torch.int64)
-        self._own = ExactSum.zeros(0)  # sums of each cluster
+        none = torch.zeros(0, dtype=torch.int64)
+        self._clusters: Clusters = none, none, ExactSum.zeros(0)
 
     def update(self, behavior: Behavior, clusters: Tensor | None = None) -> None:
         """Add a batch of observations.
@@ -106,13 +108,12 @@ class SndAccumulator:
                 weights, _ = normalised_weights(self.graph, values.device)
                 values = values if weights is None else values * weights
             ids, place, counts = groups.unique(return_inverse=True, return_counts=True)
-            own = ExactSum.zeros(len(ids)).plus_grouped(values, place)
-            self._ids, self._sizes, self._own = _join((self._ids, self._sizes, self._own), (ids, counts, own))
+            self._clusters = _join(self._clusters, (ids, counts, ExactSum.zeros(len(ids)).plus_grouped(values, place)))
         self.observations += points.observations
 
     @staticmethod
     def merge(one: SndAccumulator, two: SndAccumulator) -> SndAccumulator:
-        """A new accumulator that has seen what both have; neither is changed.
+        """Return a new accumulator of what both have collected; neither is changed.
 
         Raises:
             InputError: When they measure different things.
@@ -122,18 +123,16 @@ class SndAccumulator:
         merged = SndAccumulator(one.agents, graph=one.graph, distance=distance, clusters=one.clusters)
         merged.observations = one.observations + two.observations
         merged._sums, merged._radii = one._sums.merged(two._sums), one._radii.merged(two._radii)
-        merged._ids, merged._sizes, merged._own = _join(
-            (one._ids, one._sizes, one._own), (two._ids, two._sizes, two._own)
-        )
+        merged._clusters = _join(one._clusters, two._clusters)
         return merged
 
     def state(self) -> dict[str, Any]:
-        """Everything collected, as tensors and plain numbers, to be saved or sent to another rank."""
+        """Return everything collected, as tensors and plain numbers, to be saved or sent to another rank."""
+        ids, sizes, own = self._clusters
         state: dict[str, Any] = {"agents": self.agents, "observations": self.observations, "clusters": self.clusters}
-        for name in ("sums", "radii", "own"):
-            part: ExactSum = getattr(self, f"_{name}")
+        for name, part in (("sums", self._sums), ("radii", self._radii), ("own", own)):
             state |= {name: part.limbs, f"{name}_top": part.top}
-        return state | {"ids": self._ids, "sizes": self._sizes}
+        return state | {"ids": ids, "sizes": sizes}
 
     @classmethod
     def from_state(
@@ -149,13 +148,13 @@ class SndAccumulator:
             got = f"{state['sums'].shape[1]} sums"
             raise InputError("state", f"of {made._sums.limbs.shape[1]} sums, as the graph asks for", got)
         made.observations = int(state["observations"])
-        for name in ("sums", "radii", "own"):
-            setattr(made, f"_{name}", ExactSum(state[name], int(state[f"{name}_top"])))
-        made._ids, made._sizes = state["ids"], state["sizes"]
+        sums = (ExactSum(state[name], int(state[f"{name}_top"])) for name in ("sums", "radii", "own"))
+        made._sums, made._radii, own = sums
+        made._clusters = state["ids"], state["sizes"], own
         return made
 
     def compute(self, confidence: float = 0.95) -> Estimate:
-        """The estimate over everything seen, as :func:`graphsnd.measure` would give it.
+        """Return the estimate over everything collected, as :func:`graphsnd.measure` would give it.
 
         Args:
             confidence: Coverage of the intervals.
@@ -168,48 +167,44 @@ class SndAccumulator:
             raise InputError("accumulator", "with at least one observation", "none", "Call update first.")
         means, graph = self._sums.value() / self.observations, self.graph
         if graph is None:
-            pairs = self.agents * (self.agents - 1) // 2
-            value, target, design, weight = float(means[0]) / pairs, "SND", "complete", float(pairs)
+            target, design, pairs = "SND", "complete", math.comb(self.agents, 2)
+            value, weight = float(means[0]) / pairs, float(pairs)
             error = PairError(0.0, (value, value), "exact: all pairs")
         else:
-            value, target, design, pairs = (
+            target, design, pairs = "SND" if self._drawn else "Graph-SND", graph.family, graph.m
+            value, weight = (
                 float(weighted_mean(means, graph.to("cpu"))),
-                "Graph-SND",
-                graph.family,
-                graph.m,
+                float(normalised_weights(graph, means.device)[1]),
             )
-            weight = float(normalised_weights(graph, means.device)[1])
             error = PairError(0.0, (value, value), "exact: every edge")
-        if graph is not None and self._drawn:
-            target, error = "SND", normalised(graph, means, value, self._diameter(), 1 - confidence)
+            if self._drawn:
+                error = normalised(graph, means, value, self._diameter(), 1 - confidence)
         around = self._population(value, weight, confidence)
-        # An accumulator has what a source has as far as the answer asks.
+        # An accumulator has all of a source that an estimate reads.
         return make_estimate(cast(Source, self), value, target, error, around, confidence, pairs, design)
 
     @property
     def _drawn(self) -> bool:
-        """Whether the graph is a sample of the pairs and SND is what it estimates."""
+        """Whether the graph is a random sample of the pairs and SND is what it estimates."""
         return self.graph is not None and self.graph.inclusion is not None and self.graph.weights is None
 
     def _population(self, value: float, weight: float, confidence: float) -> PopulationError:
-        """The error of having these clusters and not others; see :func:`graphsnd.estimation.intervals.clustered`."""
-        count = len(self._ids)
+        """Return the error of having these clusters, see :func:`graphsnd.estimation.intervals.clustered`."""
+        ids, sizes, own = self._clusters
+        count = len(ids)
         if count < 2:
             return None, None
-        residuals = self._own.value() / (weight or 1.0) - value * self._sizes.double()
+        residuals = own.value() / (weight or 1.0) - value * sizes.double()
         error = math.sqrt(float((residuals**2).sum()) * count / (count - 1)) / self.observations
         reach = quantile(1 - confidence, count - 1) * error
         return error, (max(0.0, value - reach), value + reach)
 
     def _diameter(self) -> float:
-        """No two agents are further apart than the two largest distances to the mean agent add up to."""
+        """Bound the distances by the sum of the two largest ones to the mean agent."""
         assert self.distance is not None
         radii = self._radii.value() / self.observations
         bound = float(radii.topk(2).values.sum()) * (1 + 16 * torch.finfo(torch.float32).eps)
         return min(bound, self.distance.maximum or math.inf)
-
-
-Clusters = tuple[Tensor, Tensor, ExactSum]  # ids, sizes, sums
 
 
 def _join(one: Clusters, two: Clusters) -> Clusters:
@@ -223,11 +218,12 @@ def _join(one: Clusters, two: Clusters) -> Clusters:
 
 
 def _check_alike(one: SndAccumulator, two: SndAccumulator) -> None:
-    def facts(a: SndAccumulator) -> dict[str, object]:
-        return {"agents": a.agents, "clusters": a.clusters, "graph": a.graph if a.graph is None else a.graph.m}
-
-    if facts(one) != facts(two):
-        raise InputError("two", f"to be made like the other, with {facts(one)}", facts(two))
+    made, other = (
+        {"agents": a.agents, "clusters": a.clusters, "graph": a.graph if a.graph is None else a.graph.m}
+        for a in (one, two)
+    )
+    if made != other:
+        raise InputError("two", f"to be made like the other, with {made}", other)
     same = one.graph is two.graph or (
         one.graph is not None and two.graph is not None and torch.equal(one.graph.edges, two.graph.edges)
     )
@@ -238,7 +234,7 @@ def _check_alike(one: SndAccumulator, two: SndAccumulator) -> None:
 
 
 def totals(points: Points) -> Tensor:
-    """Sum over all pairs for each observation ``[observations]``, on a CPU the same bits in every batch."""
+    """Return the sum over all pairs for each observation ``[observations]``, on a CPU the same bits in every batch."""
     if points.values.is_cuda:
         return kernels.pair_totals(points)
     if separable.applies(points) or obstacle("cpu", points):
@@ -250,7 +246,7 @@ def totals(points: Points) -> Tensor:
 
 
 def distances(points: Points, edges: Tensor) -> Tensor:
-    """Distance along each edge ``[observations, m]``; every distance is computed for itself."""
+    """Return the distance along each edge ``[observations, m]``; every distance is computed for itself."""
     edges = edges.to(points.values.device)
     if edges.shape[0] == 0:
         return points.values.new_zeros((points.observations, 0), dtype=torch.float64)
@@ -262,7 +258,7 @@ def distances(points: Points, edges: Tensor) -> Tensor:
 
 
 def radii(points: Points) -> Tensor:
-    """Distance of each agent to the mean agent, ``[observations, agents]``."""
+    """Return the distance of each agent to the mean agent, ``[observations, agents]``."""
     centers = torch.cat([points.slice(o, o + 1).center().values for o in range(points.observations)])
     both = Points(torch.cat([points.values, centers], dim=1), points.norm, points.dtype)
     others = torch.arange(points.agents, device=points.values.device)

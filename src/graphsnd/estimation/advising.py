@@ -14,14 +14,14 @@ from graphsnd.errors import InputError, check_choice, check_integer
 from graphsnd.estimation import options
 from graphsnd.estimation.advice import Advice, Alternative, percent
 from graphsnd.estimation.assumptions import assume_spreads, measure_spreads
-from graphsnd.estimation.costs import CHEAP
+from graphsnd.estimation.costs import CHEAP, is_cheap
 from graphsnd.estimation.forecast import Tolerance
 from graphsnd.estimation.intervals import check_confidence
 from graphsnd.estimation.options import Question
 from graphsnd.estimation.source import Workload
 
 GOALS = ("global", "local", "proxy")  # the rows of the paper's table on choosing a graph
-OFTEN = 0.01  # of the work that is cheap once: what is cheap when it is done again and again
+OFTEN = 0.01  # seconds that are cheap in every step of a training
 SPECTRAL, ROUTED = 3000, 150  # agents up to which a graph's eigenvalues and its routing are computed for advice
 
 
@@ -102,11 +102,11 @@ def _sampled(question: Question, goal: str, *, same_pairs: bool) -> Advice:
     """The least work that estimates SND within the tolerance."""
     whole = options.everything(question)
     others = options.sampled(question)
-    cheap = CHEAP.get(question.prospect.source.device.type, CHEAP["cpu"]) * (OFTEN if goal == "proxy" else 1)
+    cheap = is_cheap(question.prospect.source, OFTEN if goal == "proxy" else 1.0)
     useful = [one for one in others if one.met and one.cost.work < whole.cost.work]
     useful = [one for one in useful if isinstance(one.design, Regular)] if same_pairs else useful
-    if whole.cost.work <= cheap or not useful:
-        chosen, reason = whole, _why_all(whole.cost.work <= cheap, goal)
+    if cheap or not useful:
+        chosen, reason = whole, _why_all(cheap, goal)
     else:
         chosen = min(useful, key=lambda one: one.cost.work)
         share = chosen.cost.work / whole.cost.work

@@ -64,6 +64,11 @@ def complete_seconds(source: Workload) -> float:
     return to_seconds(work(source, Complete(), source.observations), source)
 
 
+def is_cheap(source: Workload, limit: float = 1.0) -> bool:
+    """Return whether all pairs at all observations take at most ``limit`` seconds, so that nothing need be sampled."""
+    return complete_seconds(source) <= limit
+
+
 def counts(source: Workload, design: Design, draws: float) -> float:
     """Return the same as :func:`work` without prices: distances and policy evaluations as they are counted."""
     n = source.agents
@@ -162,7 +167,7 @@ def choose(source: Workload, budget: Budget | None, *, tolerance: bool) -> Choic
     """Choose the design for these agents, observations and policies."""
     affordable = budget is None or budget.affords_all(source)
     time = math.inf if budget is None or budget.seconds is None else budget.seconds
-    if affordable and complete_seconds(source) <= min(1.0, time):
+    if affordable and is_cheap(source, min(1.0, time)):
         return Choice(Complete(), "all pairs at all observations take about a second or less, so nothing is sampled")
     if affordable and not tolerance and budget is not None and budget.seconds is None:
         return Choice(Complete(), "the budget allows all pairs at all observations")

@@ -99,6 +99,7 @@ def redrawn(question: Question, design: RelabelledDesign) -> Alternative:
 
 def best_subset(question: Question) -> Alternative:
     """Return the number of random agents that takes the least work."""
+    # Not best_size(), which a measurement asks after its pilot: here the pilot is still to be paid for.
     subsets = [redrawn(question, Agents(size)) for size in SIZES if size <= question.n]
     return min(subsets, key=lambda one: (not one.met, one.cost.work))
 
