@@ -94,7 +94,7 @@ def advise(
             raise InputError("pilot", f"of all {n} agents", repr(pilot))
         prospect = measure_spreads(source, pilot, bounded=d_max_ratio is not None)
     sure = goal == "global" and prospect.d_max is not None
-    question = Question(prospect, Tolerance(relative=rel_tol), confidence, sure)
+    question = Question(**vars(prospect), tolerance=Tolerance(relative=rel_tol), confidence=confidence, guaranteed=sure)
     return _local(question) if goal == "local" else _sampled(question, goal, same_pairs=same_pairs)
 
 
@@ -102,7 +102,7 @@ def _sampled(question: Question, goal: str, *, same_pairs: bool) -> Advice:
     """The least work that estimates SND within the tolerance."""
     whole = options.everything(question)
     others = options.sampled(question)
-    cheap = is_cheap(question.prospect.source, OFTEN if goal == "proxy" else 1.0)
+    cheap = is_cheap(question.source, OFTEN if goal == "proxy" else 1.0)
     useful = [one for one in others if one.met and one.cost.work < whole.cost.work]
     useful = [one for one in useful if isinstance(one.design, Regular)] if same_pairs else useful
     if cheap or not useful:
@@ -119,7 +119,7 @@ def _sampled(question: Question, goal: str, *, same_pairs: bool) -> Advice:
         guarantee=_guarantee(chosen, question),
         reasons=(reason, *_further(chosen, goal, same_pairs)),
         rejected=tuple(rejected),
-        assumptions=question.prospect.assumptions,
+        assumptions=question.assumptions,
         call=_call(chosen, question, goal, same_pairs),
     )
 
@@ -189,7 +189,7 @@ def _further(chosen: Alternative, goal: str, same_pairs: bool) -> tuple[str, ...
 
 def _call(chosen: Alternative, question: Question, goal: str, same_pairs: bool) -> str:
     """Python; for a graph in a training loop the bare mean, which has a gradient and no interval to pay for."""
-    design, policies = chosen.design, bool(question.prospect.source.policy_cost)
+    design, policies = chosen.design, bool(question.source.policy_cost)
     if isinstance(design, Complete):
         return "gs.measure(team, observations)" if policies else "gs.measure(team)"
     seed = "0" if same_pairs or goal == "global" else "step"
@@ -205,7 +205,7 @@ def _local(question: Question) -> Advice:
     n = question.n
     k = max(1, min(n - 1, math.ceil(math.log2(n))))
     design = Nearest(k)
-    cost = question.cost(design, question.prospect.source.observations)
+    cost = question.cost(design, question.source.observations)
     chosen = Alternative(str(design), design, 0.0, 0.0, cost, True, "neighbours define the measure")
     near = "better where a communication range is known; agents out of range of all drop out"
     roles = "better where the question is how alike the agents of a role are"

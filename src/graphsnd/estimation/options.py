@@ -34,10 +34,9 @@ TENTH = 0.1  # of the pairs: what is shown of a graph that cannot reach the tole
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class Question(Prospect):
     """A team, the tolerance, and whether it has to be guaranteed."""
 
-    prospect: Prospect
     tolerance: Tolerance
     confidence: float
     guaranteed: bool
@@ -45,7 +44,7 @@ class Question:
     @property
     def n(self) -> int:
         """Number of agents."""
-        return self.prospect.source.agents
+        return self.source.agents
 
     @property
     def pairs(self) -> int:
@@ -55,22 +54,21 @@ class Question:
     @property
     def width(self) -> float:
         """The half-width to reach."""
-        return self.tolerance.width(self.prospect.value)
+        return self.tolerance.width(self.value)
 
     def relative(self, radius: float) -> float:
         """A radius in units of SND; of identical agents, as it is."""
-        return radius / (self.prospect.value or 1.0)
+        return radius / (self.value or 1.0)
 
     def cost(self, design: Design, draws: int) -> Cost:
         """Return what a design takes on that many observations."""
-        certified = self.guaranteed or isinstance(design, RelabelledDesign)
-        bounded = certified and not self.prospect.source.policy_cost and self.prospect.d_max is not None
-        return Cost.of(self.prospect.source, design, draws, bounded=bounded)
+        certified = self.d_max is not None and (self.guaranteed or isinstance(design, RelabelledDesign))
+        return Cost.of(self.source, design, draws, bounded=certified and not self.source.policy_cost)
 
 
 def everything(question: Question) -> Alternative:
     """Return all pairs at all observations."""
-    cost = question.cost(Complete(), question.prospect.source.observations)
+    cost = question.cost(Complete(), question.source.observations)
     return Alternative("complete", Complete(), 0.0, 0.0, cost, True, "")
 
 
@@ -84,13 +82,12 @@ def sampled(question: Question) -> list[Alternative]:
 
 def redrawn(question: Question, design: RelabelledDesign) -> Alternative:
     """Return redrawn pairs at the observations that the tolerance takes, or at all if it takes too many."""
-    p = question.prospect
-    observations, delta = p.source.observations, NOW * (1 - question.confidence)
-    bound = p.d_max if question.guaranteed else None
-    ahead = forecast(p.source, p.pilot, p.measured, design)
+    observations, delta = question.source.observations, NOW * (1 - question.confidence)
+    bound = question.d_max if question.guaranteed else None
+    ahead = forecast(question.source, question.pilot, question.measured, design)
     enough = ahead.draws(question.tolerance, bound, delta)
     met, draws = enough is not None, enough or observations
-    sure = None if p.d_max is None else ahead.radius(draws, p.d_max, delta)
+    sure = None if question.d_max is None else ahead.radius(draws, question.d_max, delta)
     typical = ahead.radius(draws, None, delta)
     cost = question.cost(design, draws + pilot_draws(observations))
     guarantee = None if sure is None else question.relative(sure)
@@ -131,9 +128,9 @@ Reach = Callable[[int, bool], float]  # from edges, and whether it is guaranteed
 
 
 def _kept(question: Question, design: GraphDesign, reach: Reach) -> Alternative:
-    cost = question.cost(design, question.prospect.source.observations)
+    cost = question.cost(design, question.source.observations)
     m = max(1, round(design.pairs(question.n)))
-    radius = None if question.prospect.mean_d_max is None else question.relative(reach(m, True))
+    radius = None if question.mean_d_max is None else question.relative(reach(m, True))
     met = reach(m, question.guaranteed) <= question.width
     return Alternative(str(design), design, radius, question.relative(reach(m, False)), cost, met, "")
 
@@ -146,28 +143,25 @@ def _fewest(edges: Sequence[int], reach: Reach, question: Question) -> int | Non
 
 def _simple(question: Question) -> Reach:
     """Return radii of a simple random sample of pairs, as :func:`graphsnd.measure` reports them."""
-    p, delta = question.prospect, 1 - question.confidence
+    d_max, spread, delta = question.mean_d_max, question.lasting_spread, 1 - question.confidence
 
     def reach(m: int, guaranteed: bool) -> float:
-        if not guaranteed or p.mean_d_max is None:
-            return quantile(delta, LARGE) * p.lasting_spread * math.sqrt((1 - m / question.pairs) / m)
-        return min(
-            bounds.serfling(p.mean_d_max, m, question.pairs, delta / 2),
-            bounds.empirical_bernstein(p.lasting_spread, p.mean_d_max, m, question.pairs, delta / 2),
-        )
+        if not guaranteed or d_max is None:
+            return quantile(delta, LARGE) * spread * math.sqrt((1 - m / question.pairs) / m)
+        bernstein = bounds.empirical_bernstein(spread, d_max, m, question.pairs, delta / 2)
+        return min(bounds.serfling(d_max, m, question.pairs, delta / 2), bernstein)
 
     return reach
 
 
 def _regular(question: Question) -> Reach:
     """Return radii of a random regular graph, in which effects of single agents cancel."""
-    p, n, delta = question.prospect, question.n, 1 - question.confidence
+    d_max, n, delta = question.mean_d_max, question.n, 1 - question.confidence
 
     def reach(m: int, guaranteed: bool) -> float:
         degree = 2 * m // n
-        if not guaranteed or p.mean_d_max is None:
-            error = math.sqrt(variance(p.lasting, n, m, n * math.comb(degree, 2)))
-            return quantile(delta, LARGE) * error
-        return bounds.random_regular_bound(p.mean_d_max, n, degree, delta)
+        if not guaranteed or d_max is None:
+            return quantile(delta, LARGE) * math.sqrt(variance(question.lasting, n, m, n * math.comb(degree, 2)))
+        return bounds.random_regular_bound(d_max, n, degree, delta)
 
     return reach
