@@ -278,3 +278,12 @@ def test_distances_by_name() -> None:
     assert parse_distance("Hellinger") == gs.Hellinger()
     with pytest.raises(gs.InputError, match="wasserstein, total-variation, hellinger, jensen-shannon"):
         parse_distance("euclid")
+
+
+def test_what_takes_long_says_how_to_be_quicker(run: Any, save: Any, tensors: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("graphsnd.estimation.measuring.SLOW", 0.0)
+    result = run("measure", save(**tensors), "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["exact"]
+    assert result.stderr.count("\n") == 1
+    assert "--rel-tol 0.01 would take" in result.stderr

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +20,7 @@ from graphsnd.cli.files import TeamFile, read_team
 from graphsnd.cli.progress import NEWS, steps
 from graphsnd.designs import Design, GraphDesign
 from graphsnd.errors import InputError
-from graphsnd.estimation import Budget, Estimate
+from graphsnd.estimation import Budget, Estimate, SlowMeasurementWarning
 
 DESIGN_HELP = f"Which pairs to measure; all of them by default. One of {designs.describe_forms()}."
 BUDGET_HELP = "Spend at most [cyan]1e6[/cyan] distances, [cyan]1e6e[/cyan] policy evaluations or [cyan]5s[/cyan]."
@@ -86,22 +89,23 @@ def measure(
             fix = "Add the key with shape (agents, d), or use a design that needs none, such as regular:8."
             raise InputError("positions", f"in the file for {chosen}", "no such key", fix)
         step("measuring")
-        estimate = graphsnd.measure(
-            source.team,
-            source.observations,
-            design=chosen,
-            tol=tol,
-            rel_tol=rel_tol,
-            budget=limit,
-            confidence=confidence,
-            distance=metric,
-            positions=source.positions,
-            weighting=weighting,
-            max_observations=max_observations,
-            clusters=source.clusters,
-            seed=seed,
-            callback=lambda e: step(_progress(e)),
-        )
+        with _hints():
+            estimate = graphsnd.measure(
+                source.team,
+                source.observations,
+                design=chosen,
+                tol=tol,
+                rel_tol=rel_tol,
+                budget=limit,
+                confidence=confidence,
+                distance=metric,
+                positions=source.positions,
+                weighting=weighting,
+                max_observations=max_observations,
+                clusters=source.clusters,
+                seed=seed,
+                callback=lambda e: step(_progress(e)),
+            )
         if pictures:
             step("measuring the pairs again")
             what = {"design": design, "tol": tol, "rel_tol": rel_tol, "budget": budget, "distance": distance}
@@ -113,6 +117,19 @@ def measure(
         typer.echo(json.dumps({**estimate.to_dict(), "seed": seed, "version": graphsnd.__version__}, allow_nan=False))
         return
     _show(file, estimate, [path for path in (html, png) if path is not None])
+
+
+@contextmanager
+def _hints() -> Iterator[None]:
+    """Show warnings as one line on stderr, in the words of the command line."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        typer.echo(f"graphsnd: {str(message).replace('rel_tol=', '--rel-tol ')}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SlowMeasurementWarning)
+        warnings.showwarning = show
+        yield
 
 
 def parse_distance(text: str | None) -> Distance | None:
