@@ -5,7 +5,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd import InputError
-from graphsnd.training import Settings, Trainer
+from graphsnd.training import ControlSettings, ControlTask, Settings, Trainer
 from graphsnd.worlds import Navigation, PettingZooWorld, SimpleSpread
 
 
@@ -99,3 +99,19 @@ def test_matrix_precision_is_set_back(line, tiny: Settings) -> None:  # type: ig
     before = torch.get_float32_matmul_precision()
     Trainer(line, tiny).step()
     assert torch.get_float32_matmul_precision() == before
+
+
+def test_captured_steps_read_the_same_memory(line, tiny: Settings) -> None:  # type: ignore[no-untyped-def]
+    """What a GPU would replay, called: samples, index and scale are copied to where the first step read them."""
+    settings = ControlSettings(environments=3, steps=6, epochs=2, minibatch=10, hidden=(8,), learning_rate=1e-3)
+    task = ControlTask(4, (0.1,), ("complete", "matching"), settings=settings)
+    for make in (lambda: Trainer(line, tiny, seeds=(0, 1)), task.make_trainer):
+        called, replayed = make(), make()
+        replayed.captures_steps = True
+        for _ in range(3):
+            called.step()
+            replayed.step()
+        assert {len(step.index[0]) for step in replayed.captured.values()} == set(replayed.captured)
+        assert len(replayed.captured) == 2  # whole minibatches, and what is left of the rollout
+        for name, part in called.tensors().items():
+            assert torch.equal(part, replayed.tensors()[name]), name
