@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
+from time import perf_counter
 from typing import Any, TypeVar, cast
 
 from graphsnd.errors import InputError
 from graphsnd.plots.provenance import find_commit
 from graphsnd.teams.files import write_whole
-from paper.rows import decode, encode
+from paper.rows import decode
 from paper.store import RESULTS
 
 T = TypeVar("T")
@@ -29,6 +31,7 @@ class Cells:
 
     Attributes:
         commits: Of the code that made the requested cells, ``"unknown"`` for those that do not say.
+        spared: Seconds that the requested cells took which were already there.
 
     Example:
         >>> import tempfile
@@ -45,6 +48,7 @@ class Cells:
     ) -> None:
         self.root, self.results, self.step = folder, results, step
         self.commits: set[str] = set()
+        self.spared = 0.0
 
     def get(self, name: str, settings: dict[str, Any], make: Callable[[], T], kind: type[T]) -> T:
         """Return a cell's value, from its file where it was made with the same settings, else made now.
@@ -64,10 +68,13 @@ class Cells:
             stored = json.loads(path.read_text(encoding="utf-8"))
             if stored["settings"] == wanted:
                 self.commits.add(stored.get("commit", "unknown"))
+                self.spared += stored.get("seconds", 0.0)
                 return cast(T, decode(kind, stored["value"]))
         self.step(name)
         self.commits.add(_describe_commit())
-        text = json.dumps({"settings": wanted, "commit": _describe_commit(), "value": encode(make())})
+        begin = perf_counter()
+        cell = {"settings": wanted, "commit": _describe_commit(), "value": make(), "seconds": perf_counter() - begin}
+        text = json.dumps(cell, default=asdict)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
         return cast(T, decode(kind, json.loads(text)["value"]))

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from graphsnd.cli.app import Commands, join_lines
+from graphsnd.cli.progress import NEWS, steps
 from graphsnd.errors import InputError, MissingExtraError
 from paper.experiment import Scale
 from paper.judging.claims import Claim, MissingYamlError, load_claims
@@ -18,7 +19,6 @@ from paper.judging.formatting import format_duration
 from paper.judging.page import verdicts_page
 from paper.judging.tables import list_table, summary, verdicts_table
 from paper.judging.verdicts import Judged, judge_all
-from paper.progress import watch_experiments
 from paper.registry import check_names, find
 from paper.runner import WORK, run
 from paper.store import RESULTS, read_results, result_path
@@ -85,23 +85,24 @@ def list_experiments(names: Names = None, out: Out = RESULTS) -> None:
 def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, *, again: bool) -> dict[str, str]:
     """Run the experiments one after the other; return the errors of those that failed."""
     failed: dict[str, str] = {}
-    with watch_experiments(len(names)) as report:
-        if len(names) > 1:
-            report.say(f"{len(names)} experiments at {scale.value} scale")
+    with steps(len(names)) as begin:
         for name in names:
             there = result_path(out, name, scale).is_file() and not again
-            report.begin(name)
+            begin(name)
+
+            def tell(cell: str, name: str = name) -> None:
+                begin(f"{NEWS}{name}: {cell}")
+
             try:
-                result = run(find(name), scale, out=out, work=work, again=again, step=report.cell)
+                result = run(find(name), scale, out=out, work=work, again=again, step=tell)
             except (InputError, MissingExtraError, OSError) as error:
                 failed[name] = str(error)
-                report.end(f"{name}: could not run")
             except KeyboardInterrupt:
-                report.say(f"stopped in {name}; the same command resumes")
+                typer.echo(f"stopped in {name}; the same command resumes", err=True)
                 raise typer.Exit(130) from None
             else:
                 seconds = format_duration(result.provenance["took_s"])
-                report.end(f"{name}: {'already there, took' if there else 'took'} {seconds}")
+                typer.echo(f"{name}: {'already there, took' if there else 'took'} {seconds}", err=True)
     return failed
 
 

@@ -19,7 +19,7 @@ Z95 = 1.96  # half a 95% interval in standard errors
 PICKED = {max: "largest", min: "smallest", statistics.fmean: "mean", statistics.median: "median"}
 
 
-class Scale(Enum):
+class Scale(str, Enum):
     """How much is run."""
 
     SMOKE = "smoke"  # seconds: every line of code, no conclusion

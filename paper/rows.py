@@ -1,4 +1,4 @@
-"""Typed rows and JSON: dataclasses are written as objects, and read back by the types of their fields.
+"""Typed rows from JSON: objects that ``json.dumps(row, default=asdict)`` wrote, read by the types of their fields.
 
 Results are committed and outlive the code that wrote them. So a file may hold more than is read, and a field that a
 file lacks takes its default.
@@ -16,25 +16,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from graphsnd.errors import InputError
 
 
-def encode(value: Any) -> Any:
-    """Return ``value`` ready for JSON: dataclasses as dictionaries, tuples as lists, enums by their values.
-
-    Example:
-        >>> from paper.experiment import Number, Scale
-        >>> encode({"scale": Scale.SMOKE, "ends": (Number(1.5),)})["ends"][0]["value"]
-        1.5
-    """
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, dict):
-        return {key: encode(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [encode(one) for one in value]
-    return value.value if isinstance(value, Enum) else value
-
-
 def decode(kind: Any, value: Any) -> Any:
-    """Return what :func:`encode` was given, from its JSON.
+    """Return a value of a type from its JSON.
 
     Args:
         kind: A dataclass, an enum, a plain type, or ``list``, ``tuple``, ``Sequence``, ``dict[str, ...]`` and

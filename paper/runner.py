@@ -5,54 +5,20 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
 from typing import Any
 
 from graphsnd.plots import collect_provenance, save_png
 from graphsnd.teams.files import write_whole
 from paper.cells import Cells
 from paper.experiment import Experiment, Outcome, Scale
-from paper.rows import decode, encode
+from paper.rows import decode
 from paper.store import RESULTS, Result, read_result, result_path, write_result
 
-CLOCK = ".clock.json"
+FINISHED = "finished"  # an empty folder among the cells of an experiment that ran to its end
 WORK = Path("runs/paper")
-
-
-class Clock:
-    """Seconds of work on a folder, over all the times it was resumed.
-
-    They are written to a file whenever a cell begins and when the work stops. A process that is killed outright loses
-    the seconds of the cell it was in, which is made again.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / CLOCK
-        self.before, self.finished, self.begin = 0.0, False, perf_counter()
-        if self.path.is_file():
-            stored = json.loads(self.path.read_text(encoding="utf-8"))
-            self.before, self.finished = stored["seconds"], stored["finished"]
-
-    @property
-    def seconds(self) -> float:
-        """Return the seconds so far."""
-        return self.before + perf_counter() - self.begin
-
-    def note(self, *, finished: bool = False) -> None:
-        """Write them to the file."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"seconds": self.seconds, "finished": finished})
-        write_whole(self.path, lambda part: part.write_text(text, encoding="utf-8"))
-
-    def __enter__(self) -> Clock:
-        self.begin = perf_counter()
-        self.note()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        self.note(finished=kind is None)
 
 
 def run(
@@ -83,21 +49,15 @@ def run(
         if not path.with_suffix(".png").is_file():
             draw(experiment, result, path)
         return result
-    if again and Clock(folder).finished:
+    if again and (folder / FINISHED).exists():
         shutil.rmtree(folder)
-    clock = Clock(folder)
-
-    def begin(name: str) -> None:
-        clock.note()
-        step(name)
-
-    cells = Cells(folder, results=RESULTS, step=begin)
-    with clock:
-        outcome = experiment.run(scale, cells)
-    result = _result(experiment, scale, outcome, RESULTS, clock.seconds)
+    cells, begin = Cells(folder, results=RESULTS, step=step), perf_counter()
+    outcome = experiment.run(scale, cells)
+    result = _result(experiment, scale, outcome, RESULTS, perf_counter() - begin + cells.spared)
     result.provenance["cells"] = sorted(cells.commits)  # a run that was resumed may have been made by several
     path.with_suffix(".png").unlink(missing_ok=True)  # a figure of other numbers is worse than none
     write_result(result, path)
+    cells.folder(FINISHED)
     draw(experiment, result, path)
     return result
 
@@ -124,7 +84,7 @@ def _result(
     del about["seed"]
     about |= {"seeds": [int(seed) for seed in outcome.seeds], "took_s": round(seconds, 1)}
     about["sources"] = {source: _origin_of(committed.parent / source) for source in outcome.sources}
-    data = json.loads(json.dumps(encode(outcome.data)))  # the figure sees what a later reader of the file sees
+    data = json.loads(json.dumps(outcome.data, default=asdict))  # the figure sees what a later reader sees
     numbers = {name: number for name, number in vars(outcome.numbers).items() if number is not None}
     return Result(experiment.name, experiment.title, scale, about, tuple(outcome.sources), numbers, data)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from graphsnd.errors import InputError
 from graphsnd.teams.files import write_whole
 from paper.experiment import Number, Scale
-from paper.rows import decode, encode
+from paper.rows import decode
 
 RESULTS = Path(__file__).parent / "results"  # committed, of this checkout
 
@@ -42,17 +42,10 @@ def write_result(result: Result, path: Path) -> None:
     """
     for name, number in result.numbers.items():
         _check(f"{result.experiment}.{name}", number)
-    head = {
-        "format": 1,
-        "experiment": result.experiment,
-        "title": result.title,
-        "scale": result.scale.value,
-        "provenance": result.provenance,
-        "sources": list(result.sources),
-        "numbers": encode(result.numbers),
-    }
+    head = {"format": 1, **vars(result)}
+    data = json.dumps(head.pop("data"), allow_nan=False)
     # What people read has a line for each value; the data may be long and has one line.
-    text = json.dumps(head, indent=1, allow_nan=False)[:-2] + ',\n "data": ' + json.dumps(result.data, allow_nan=False)
+    text = json.dumps(head, indent=1, allow_nan=False, default=asdict)[:-2] + ',\n "data": ' + data
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, lambda part: part.write_text(text + "\n}\n", encoding="utf-8"))
 
@@ -65,17 +58,8 @@ def read_result(path: Path) -> Result:
     """
     fix = "Remove it and run the experiment again."
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        return Result(
-            stored["experiment"],
-            stored["title"],
-            Scale(stored["scale"]),
-            stored["provenance"],
-            tuple(stored["sources"]),
-            decode(dict[str, Number], stored["numbers"]),
-            stored["data"],
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return cast(Result, decode(Result, json.loads(path.read_text(encoding="utf-8"))))
+    except (OSError, ValueError, TypeError, AttributeError) as error:
         raise InputError("FILE", "with the result of an experiment", f"{path}: {error!r}", fix) from None
 
 

@@ -8,7 +8,7 @@ Agents act by :math:`\tanh(\mathrm{Normal}(\mu_i, \sigma))`. Held at the target 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -16,7 +16,7 @@ import torch
 from graphsnd.control import audit
 from graphsnd.training import Trainer, load_checkpoint
 from graphsnd.training.control import DiversityControl
-from paper.rows import decode, encode
+from paper.rows import decode
 from paper.shared.rollouts import pooled
 
 ACTIONS = "actions.json"
@@ -49,7 +49,7 @@ def write_actions(folder: Path, *, device: str = "cpu") -> list[ActionDiversity]
     kept.restore(trainer)
     trainer.step()
     actions = measure_actions(trainer)
-    (folder / ACTIONS).write_text(json.dumps(encode(actions), indent=1) + "\n", encoding="utf-8")
+    (folder / ACTIONS).write_text(json.dumps(actions, indent=1, default=asdict) + "\n", encoding="utf-8")
     return actions
 
 

@@ -36,7 +36,6 @@ def test_a_run_tells_judges_and_writes(run: Any, made: list[int], tmp_path: Path
     result = run("run", "--scale", "laptop", *options(tmp_path))
     assert result.exit_code == 0, result.output
     assert made == [2, 3, 2, 3]
-    assert "2 experiments at laptop scale" in result.stderr
     assert "recovery: took" in result.stderr
     assert "2 claims: 1 confirmed, 1 not confirmed" in result.stdout
     assert "1 more can only be decided at another scale" in result.stdout

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +32,7 @@ from paper.concentration import (
 )
 from paper.expanders import initial_team
 from paper.experiment import Outcome, Scale
-from paper.rows import decode, encode
+from paper.rows import decode
 
 DISTANCES = torch.tensor([0.2, 1.0, 0.4, 0.0, 0.3, 0.7], dtype=torch.float64)
 
@@ -136,7 +138,7 @@ def test_the_smoke_run_holds_together(outcome: Outcome[Data, Numbers]) -> None:
 
 
 def test_violations_are_counted(outcome: Outcome[Data, Numbers]) -> None:
-    stored = encode(outcome.data)
+    stored = json.loads(json.dumps(outcome.data, default=asdict))
     stored["teams"][1]["cells"][2]["hoeffding_violations"] = 50
     numbers = summarise(decode(Data, stored))
     assert numbers.hoeffding_violation.value == 0.25

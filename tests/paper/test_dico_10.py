@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from paper.control.calls import MetricTimes
 from paper.dico_10 import EXPERIMENT, SIZES, Data, summarise
 from paper.experiment import Scale
 from paper.judging.claims import load_claims
-from paper.rows import decode, encode
+from paper.rows import decode
 from paper.shared.stopwatch import Conditions, Timing
 from paper.store import RESULTS, read_result
 from tests.paper.committed import assert_same_numbers
@@ -64,7 +65,7 @@ def test_the_committed_study(cells: Cells) -> None:
     assert numbers.fused_metric_speedup.value == pytest.approx(0.5)  # the regular arm takes twice as long
     assert numbers.loop_metric_speedup.value == pytest.approx(0.5)
     assert all(getattr(numbers, claim.number) for claim in load_claims() if claim.experiment == "dico-10")
-    EXPERIMENT.figure(decode(Data, json.loads(json.dumps(encode(outcome.data))))).canvas.draw()
+    EXPERIMENT.figure(decode(Data, json.loads(json.dumps(outcome.data, default=asdict)))).canvas.draw()
 
 
 def test_a_part_of_it(cells: Cells) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +20,7 @@ from paper.dico_50 import EXPERIMENT, SIZES, Data, Numbers, summarise
 from paper.experiment import Number, Scale
 from paper.judging.claims import load_claims
 from paper.judging.verdicts import Verdict, judge
-from paper.rows import decode, encode
+from paper.rows import decode
 from paper.shared.stopwatch import Conditions, Timing
 from paper.store import RESULTS, read_result
 from tests.paper.committed import assert_same_numbers
@@ -102,7 +102,7 @@ def test_the_committed_study(cells: Cells) -> None:
     assert numbers["largest_reward_gap"].value == pytest.approx(max(gaps))
     assert numbers["fused_metric_speedup"].value == pytest.approx(3)
     assert numbers["environment_over_controlled"].value == pytest.approx(2 / 3)
-    EXPERIMENT.figure(decode(Data, json.loads(json.dumps(encode(outcome.data))))).canvas.draw()
+    EXPERIMENT.figure(decode(Data, json.loads(json.dumps(outcome.data, default=asdict)))).canvas.draw()
 
 
 GRID = ("paired_reward_difference", "largest_audit_error_full", "reward_full_012", "difference_over_seed_sd")

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pytest
 
 from graphsnd.errors import InputError
 from paper.experiment import Scale
-from paper.rows import decode, encode
+from paper.rows import decode
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ VALUE = Outer(
 
 
 def test_there_and_back_through_json() -> None:
-    stored = json.loads(json.dumps(encode(VALUE)))
+    stored = json.loads(json.dumps(VALUE, default=asdict))
     assert decode(Outer, stored) == VALUE
     assert stored["scale"] == "laptop"
     assert stored["none"] is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,6 @@ import graphsnd as gs
 from paper.cells import Cells
 from paper.expanders import initial_team
 from paper.experiment import Scale
-from paper.rows import encode
 from paper.runner import run
 from paper.shared.stopwatch import Conditions, Timing
 from paper.store import read_result, write_result
@@ -132,10 +133,10 @@ def test_the_part_of_a_gpu_is_read_where_there_is_none(tmp_path: Path, monkeypat
     assert first.sources == ()
 
     written = read_result(tmp_path / "results/timing/paper.json")
-    written.data["machines"]["gpu"] = encode(gpu)
+    written.data["machines"]["gpu"] = json.loads(json.dumps(gpu, default=asdict))
     write_result(written, tmp_path / "results" / GPU_FILE)
     second = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "results", work=tmp_path / "one", again=True)
-    assert second.data["machines"]["gpu"] == encode(gpu)
+    assert second.data["machines"]["gpu"] == json.loads(json.dumps(gpu, default=asdict))
     assert second.sources == ("results/timing/gpu.json",)
     assert {name for name in vars(Numbers()) if "gpu" in name} <= set(second.numbers)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import networkx
@@ -36,7 +37,7 @@ from paper.expanders.families import Family, build, degrees
 from paper.expanders.numbers import Numbers, summarise
 from paper.experiment import Outcome, Scale
 from paper.judging.claims import load_claims
-from paper.rows import decode, encode
+from paper.rows import decode
 from paper.store import RESULTS, read_result
 from paper.training import COMMITTED
 from tests.paper.committed import assert_same_numbers
@@ -270,7 +271,7 @@ def test_without_a_trained_team(tmp_path: Path, folder: Path, outcome: Outcome[D
 
 
 def test_the_figure_of_the_smallest_run(outcome: Outcome[Data, Numbers]) -> None:
-    check_figure(decode(Data, json.loads(json.dumps(encode(outcome.data)))))
+    check_figure(decode(Data, json.loads(json.dumps(outcome.data, default=asdict))))
 
 
 @pytest.mark.parametrize("scale", ["laptop", "paper"])
