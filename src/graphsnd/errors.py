@@ -52,10 +52,11 @@ def shape_of(tensor: torch.Tensor) -> str:
     return f"shape {tuple(tensor.shape)}"
 
 
-def check_rank(name: str, tensor: torch.Tensor, rank: int, symbolic: str, *, fix: str = "") -> None:
+def check_rank(name: str, tensor: Any, rank: int, symbolic: str, *, fix: str = "") -> None:
     """Raise unless ``tensor`` is a tensor with at least ``rank`` dimensions; ``symbolic`` is the expected shape."""
     if not isinstance(tensor, torch.Tensor):
-        raise InputError(name, f"to be a torch.Tensor with shape {symbolic}", type(tensor).__name__)
+        fix = f"Convert with torch.as_tensor({name})."
+        raise InputError(name, f"to be a torch.Tensor with shape {symbolic}", type(tensor).__name__, fix)
     if tensor.dim() < rank:
         raise InputError(name, f"with shape {symbolic}", shape_of(tensor), fix)
 
@@ -94,6 +95,21 @@ def check_integer(name: str, value: Any, expected: str, *, low: int, high: int |
 def check_agents(n: Any) -> int:
     """Return the number of agents, or raise when there is no pair."""
     return check_integer("n", n, "to be an integer, at least 2 agents", low=2)
+
+
+def check_positive(name: str, value: Any, fix: str = "") -> None:
+    """Raise unless ``value`` is a finite number above 0."""
+    if not 0 < number(value) < math.inf:
+        raise InputError(name, "to be a finite number above 0", repr(value), fix)
+
+
+def check_degree(n: int, degree: Any) -> int:
+    """Return the degree, or raise unless some graph on ``n`` agents has it at every agent."""
+    degree = check_integer("degree", degree, f"to be an integer in 1 .. n-1 = {n - 1}", low=1, high=n - 1)
+    if n * degree % 2:
+        fix = f"Use degree {degree + 1}, or one agent more."
+        raise InputError("degree", "such that n * degree is even", f"n = {n} and degree = {degree}", fix)
+    return degree
 
 
 def check_inclusion(name: str, value: Any) -> float:

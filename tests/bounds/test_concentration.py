@@ -145,8 +145,8 @@ def test_identical_agents_need_one_edge() -> None:
         (lambda: bounds.bernoulli(1.0, 0.0, 5, 0.1), "p", ["(0, 1]"]),
         (lambda: bounds.bernoulli(1.0, 1.5, 5, 0.1), "p", ["(0, 1]", "1.5"]),
         (lambda: bounds.bernoulli(1.0, 0.5, 1, 0.1), "n", ["at least 2"]),
-        (lambda: bounds.edges_for(0.0, 1.0, 0.1), "eps", ["positive"]),
-        (lambda: bounds.edges_for(math.nan, 1.0, 0.1), "eps", ["positive"]),
+        (lambda: bounds.edges_for(0.0, 1.0, 0.1), "eps", ["above 0"]),
+        (lambda: bounds.edges_for(math.nan, 1.0, 0.1), "eps", ["above 0"]),
     ],
 )
 def test_bad_arguments(call, name: str, words: list[str]) -> None:  # type: ignore[no-untyped-def]

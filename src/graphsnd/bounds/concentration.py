@@ -9,7 +9,7 @@ import torch
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_agents, check_inclusion, check_positive
 
 
 def hoeffding(d_max: float, m: int, delta: float) -> float:
@@ -105,10 +105,7 @@ def bernoulli(d_max: float, p: float, n: int, delta: float) -> BernoulliBound:
         BernoulliBound(radius=0.0863..., failure=0.05)
     """
     check_arguments(d_max, 1, delta)
-    if not 0 < p <= 1:
-        raise InputError("p", "in (0, 1]", p)
-    if n < 2:
-        raise InputError("n", "to be at least 2", n)
+    p, n = check_inclusion("p", p), check_agents(n)
     mu = p * n * (n - 1) / 2
     return BernoulliBound(d_max * math.sqrt(math.log(2 / delta) / mu), min(1.0, delta + math.exp(-mu / 8)))
 
@@ -126,8 +123,7 @@ def edges_for(eps: float, d_max: float, delta: float) -> int:
         738
     """
     check_arguments(d_max, 1, delta)
-    if not (eps > 0 and math.isfinite(eps)):
-        raise InputError("eps", "to be positive", eps)
+    check_positive("eps", eps)
     m = max(1, math.ceil((d_max / eps) ** 2 * math.log(2 / delta) / 2))
     # The square root rounds: the neighbours decide, so that the answer is the least m by hoeffding's own arithmetic.
     return next(k for k in range(max(1, m - 1), m + 2) if hoeffding(d_max, k, delta) <= eps)

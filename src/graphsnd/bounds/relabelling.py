@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.bounds.concentration import check_arguments
-from graphsnd.errors import InputError, check_finite, check_rank, shape_of
+from graphsnd.errors import InputError, check_agents, check_degree, check_finite, check_rank, shape_of
 
 
 def relabelling_variance(distances: Tensor, degrees: Sequence[int] | Tensor) -> Tensor:
@@ -116,7 +116,7 @@ def random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> flo
         >>> random_regular_bound(1.0, 100, 10, 0.05) < relabelling_bound(1.0, 100, 0.05) / 4
         True
     """
-    _check_degree(n, degree)
+    check_degree(n, degree)
     variance = factor_from_counts(n, n * degree // 2, n * math.comb(degree, 2))
     return min(d_max / 2 * math.sqrt(variance / delta), relabelling_bound(d_max, n, delta))
 
@@ -144,7 +144,7 @@ def paper_random_regular_bound(d_max: float, n: int, degree: int, delta: float) 
         0.187
     """
     check_arguments(d_max, 1, delta)
-    _check_degree(n, degree)
+    check_degree(n, degree)
     if degree < 3:
         raise InputError("degree", "to be at least 3, as in the proposition", degree)
     return d_max * math.sqrt(8 / (n * degree) * (math.log(4 / delta) + (degree**2 - 1) / 4))
@@ -169,8 +169,7 @@ def relabelling_bound(d_max: float, n: int, delta: float) -> float:
         0.219
     """
     check_arguments(d_max, 1, delta)
-    if n < 2:
-        raise InputError("n", "to be at least 2", n)
+    check_agents(n)
     return d_max * math.sqrt(8 * math.log(2 / delta) / n)
 
 
@@ -212,36 +211,17 @@ def _coefficients(n: int, edges: int, meeting: int) -> tuple[Fraction, Fraction]
 
 def _count_edges(n: int, degrees: Sequence[int] | Tensor) -> tuple[int, int]:
     """Return the number of edges, and of pairs of edges that meet, of a graph with these degrees."""
-    if n < 2:
-        raise InputError("n", "to be at least 2", n)
+    check_agents(n)
     given = torch.as_tensor(degrees).detach().cpu()
     if given.dim() != 1 or len(given) != n or given.is_floating_point() or given.is_complex():
         fix = "Isolated agents have degree 0. For a Graph use graph.degrees()."
         raise InputError("degrees", f"to be {n} integers", f"{given.dtype} of {shape_of(given)}", fix)
+    import networkx
+
     given = given.long()
     if not bool(given.any()):
         raise InputError("degrees", "of a graph with an edge", "all 0")
-    if not _graphical(given):
+    if not networkx.is_graphical(given.tolist()):
         got = f"{given.tolist()}" if n <= 12 else f"degrees from {int(given.min())} to {int(given.max())}"
         raise InputError("degrees", "of a simple graph", got, "Their sum is even, and hubs need enough neighbours.")
     return int(given.sum()) // 2, int((given * (given - 1)).sum()) // 2
-
-
-def _check_degree(n: int, degree: int) -> None:
-    if not 1 <= degree < n:
-        raise InputError("degree", f"in 1 .. {n - 1} for n = {n}", degree)
-    if n * degree % 2:
-        raise InputError("degree", "such that n * degree is even", f"n = {n} and degree = {degree}", "No such graph.")
-
-
-def _graphical(degrees: Tensor) -> bool:
-    """Whether a simple graph has these degrees: the test of Erdős and Gallai."""
-    n = len(degrees)
-    if int(degrees.min()) < 0 or int(degrees.max()) >= n or int(degrees.sum()) % 2:
-        return False
-    down = degrees.sort(descending=True).values
-    k = torch.arange(1, n + 1)
-    sums = torch.cat([torch.zeros(1, dtype=torch.int64), down.cumsum(0)])
-    # Of the vertices after the k-th, those above k count k and the others their own degree.
-    above = torch.maximum(n - torch.searchsorted(down.flip(0), k, right=True), k)
-    return bool((sums[k] <= k * (k - 1) + k * (above - k) + sums[n] - sums[above]).all())

@@ -20,32 +20,6 @@ from graphsnd.cli.measure import measure
 from graphsnd.cli.train import train
 from graphsnd.errors import InputError, MissingExtraError
 
-HELP = """
-Measure and control how differently the agents of a team behave.
-
-System Neural Diversity (SND) is the mean distance between what two agents would do on the same observations, over all
-pairs of agents, or over the edges of a graph (Graph-SND).
-
-[bold]Examples[/bold]
-
-[cyan]graphsnd demo[/cyan]
-  Measure a built-in team of 100 agents, with figures and a page.
-
-[cyan]graphsnd measure team.npz[/cyan]
-  SND over all pairs. The file holds loc and scale, or probs, or actions ...
-
-[cyan]graphsnd measure team.npz --design uniform:500 --json[/cyan]
-  Estimate SND from 500 random pairs, with its interval, for scripts.
-
-[cyan]graphsnd measure team.npz --design knn:5 --html team.html[/cyan]
-  Diversity among neighbours, with a page to share: a local measure, not SND.
-
-[bold]A file to start with[/bold]
-
-[cyan]numpy.savez("team.npz", loc=loc, scale=scale)[/cyan]
-  Two arrays of shape observations x agents x actions.
-"""
-
 
 def join_lines(text: str | None) -> str:
     r"""Join the lines of each paragraph, because the terminal breaks them again; indented lines stay as they are.
@@ -77,7 +51,6 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    help=join_lines(HELP),
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -92,15 +65,38 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    pass
+    """Measure and control how differently the agents of a team behave.
+
+    System Neural Diversity (SND) is the mean distance between what two agents would do on the same observations, over
+    all pairs of agents, or over the edges of a graph (Graph-SND).
+
+    [bold]Examples[/bold]
+
+    [cyan]graphsnd demo[/cyan]
+      Measure a built-in team of 100 agents, with figures and a page.
+
+    [cyan]graphsnd measure team.npz[/cyan]
+      SND over all pairs. The file holds loc and scale, or probs, or actions ...
+
+    [cyan]graphsnd measure team.npz --design uniform:500 --json[/cyan]
+      Estimate SND from 500 random pairs, with its interval, for scripts.
+
+    [cyan]graphsnd measure team.npz --design knn:5 --html team.html[/cyan]
+      Diversity among neighbours, with a page to share: a local measure, not SND.
+
+    [bold]A file to start with[/bold]
+
+    [cyan]numpy.savez("team.npz", loc=loc, scale=scale)[/cyan]
+      Two arrays of shape observations x agents x actions.
+    """
 
 
+app.callback(help=join_lines(_options.__doc__))(_options)
 # Options that control does not know may be for BenchMARL; it refuses the rest itself.
 EXTRA: dict[Any, dict[str, Any]] = {control: {"allow_extra_args": True, "ignore_unknown_options": True}}
 for command in (measure, advise, train, control, demo, bench, doctor):

@@ -25,21 +25,17 @@ class Controller(Protocol):
     @property
     def design(self) -> Design | str:
         """The pairs to measure, where ``step`` is given points."""
-        ...
 
     @property
     def applied(self) -> bool:
         """Whether it wants the diversity of scaled policies rather than of bare deviations."""
-        ...
 
     @property
     def through(self) -> bool:
         """Whether gradients flow through measurements into the scale."""
-        ...
 
     def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
         """Return the state before the first measurement; of the target's shape when ``shape`` is None."""
-        ...
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """Update the state with one measurement.
@@ -53,11 +49,9 @@ class Controller(Protocol):
         Returns:
             The scale, float64; the next state, without gradient; and what happened.
         """
-        ...
 
     def scale(self, state: State) -> Tensor:
         """Return the scale without a new measurement, as for rollouts."""
-        ...
 
 
 def read_measurement(controller: Controller, measured: Measured, state: State, generator: Generators) -> Measurement:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, shape_of
+from graphsnd.errors import InputError, check_rank, shape_of
 from graphsnd.graphs import pairs
 
 EDGE_INDEX_HINT = "For a PyG edge_index use graphs.from_edge_index(edge_index, n)."
@@ -16,8 +16,7 @@ EDGE_INDEX_HINT = "For a PyG edge_index use graphs.from_edge_index(edge_index, n
 def check_indices(name: str, edges: Any, n: int, *, columns: int) -> Tensor:
     """Return pairs of agents as int64, in range and without self-loops; ``columns`` is the axis of length 2."""
     symbolic = "(edges, 2)" if columns == 1 else "(2, edges)"
-    if not isinstance(edges, Tensor):
-        raise InputError(name, f"to be an integer torch.Tensor with shape {symbolic}", type(edges).__name__)
+    check_rank(name, edges, 0, symbolic)
     if edges.dim() != 2 or edges.shape[columns] != 2:
         transposed = edges.dim() == 2 and edges.shape[1 - columns] == 2
         advice = EDGE_INDEX_HINT if columns == 1 else "For rows of pairs use Graph(n, edges)."
@@ -46,8 +45,7 @@ def check_distinct(name: str, i: Tensor, j: Tensor, values: Tensor, fix: str) ->
 
 def check_weights(given: Any, edges: Tensor) -> Tensor:
     """Return the weights as a floating tensor ``[m]``, finite and not negative, one for each of the m ``edges``."""
-    if not isinstance(given, Tensor):
-        raise InputError("weights", "to be a torch.Tensor with shape (edges,)", type(given).__name__)
+    check_rank("weights", given, 0, "(edges,)")
     if given.shape != (len(edges),):
         expected = f"with shape (edges,) = ({len(edges)},)"
         raise InputError("weights", expected, shape_of(given), "Give one weight for each edge.")

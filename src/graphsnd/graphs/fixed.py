@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_agents, check_finite, check_integer, shape_of
+from graphsnd.errors import InputError, check_agents, check_degree, check_finite, check_integer, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.draws import Device, integers, resolve, source
 from graphsnd.graphs.graph import Graph
@@ -133,11 +133,7 @@ def _check_shifts(n: int, shifts: Sequence[int]) -> list[int]:
 
 
 def _draw_shifts(n: int, degree: object, generator: torch.Generator) -> list[int]:
-    degree = check_integer("degree", degree, f"to be an integer in 1 .. n-1 = {n - 1}", low=1, high=n - 1)
-    if n * degree % 2:
-        raise InputError(
-            "degree", "to be even when n is odd", f"n = {n} and degree = {degree}", f"Use {degree - 1} or {degree + 1}."
-        )
+    degree = check_degree(n, degree)
     half = [n // 2] if degree % 2 else []
     while True:
         order = integers((n - 1) // 2, 2**63 - 1, generator).argsort(stable=True)

@@ -119,13 +119,6 @@ class Graph:
         """Where the edges live."""
         return self.edges.device
 
-    @property
-    def total_weight(self) -> Tensor:
-        """W(G), the sum of the weights, as a float64 scalar; m for unit weights."""
-        if self.weights is None:
-            return torch.full((), float(self.m), dtype=torch.float64, device=self.device)
-        return self.weights.sum(dtype=torch.float64)
-
     def degrees(self) -> Tensor:
         """The number of edges at every agent, int64 ``[n]``; weights do not enter.
 
@@ -147,18 +140,6 @@ class Graph:
         return Graph._trusted(
             self.n, edges, weights=weights, inclusion=self.inclusion, family=self.family, sampling=self.sampling
         )
-
-    def adjacency(self) -> Tensor:
-        """The dense symmetric matrix ``[n, n]`` of weights, for small graphs and for tests.
-
-        Example:
-            >>> Graph(2, torch.tensor([[0, 1]])).adjacency().tolist()
-            [[0.0, 1.0], [1.0, 0.0]]
-        """
-        values = torch.ones(self.m, device=self.device) if self.weights is None else self.weights
-        i, j = self.edges.unbind(1)
-        empty = torch.zeros(self.n, self.n, dtype=values.dtype, device=self.device)
-        return empty.index_put((torch.cat([i, j]), torch.cat([j, i])), torch.cat([values, values]))
 
     def to_networkx(self) -> networkx.Graph:
         """A ``networkx.Graph`` on nodes 0 .. n-1, with ``weight`` on the edges where the graph has weights."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from graphsnd.errors import InputError, check_agents, check_inclusion, check_integer
+from graphsnd.errors import InputError, check_agents, check_degree, check_inclusion, check_integer
 from graphsnd.graphs import pairs
 from graphsnd.graphs.draws import Device, distinct, geometric_skips, integers, source
 from graphsnd.graphs.graph import Graph, Sampling
@@ -91,10 +91,7 @@ def random_regular(n: int, degree: int, *, seed: int | torch.Generator = 0, devi
         tensor([3, 3, 3, 3, 3, 3])
     """
     n = check_agents(n)
-    degree = check_integer("degree", degree, f"to be an integer in 1 .. n-1 = {n - 1}", low=1, high=n - 1)
-    if n * degree % 2:
-        fix = f"Use degree {degree + 1}, or one agent more."
-        raise InputError("degree", "such that n * degree is even", f"n = {n} and degree = {degree}", fix)
+    degree = check_degree(n, degree)
     generator, target = source(seed, device, host=True)
     ranks = regular_pairs(n, min(degree, n - 1 - degree), generator)
     ranks = pairs.others(ranks, n) if degree > n - 1 - degree else ranks

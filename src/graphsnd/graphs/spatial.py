@@ -7,14 +7,13 @@ included.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_finite, check_integer, number, shape_of
+from graphsnd.errors import InputError, check_finite, check_integer, check_positive, check_rank, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.graph import Graph
 
@@ -69,19 +68,14 @@ def radius(features: Tensor, r: float) -> Graph:
         [[0, 1]]
     """
     points = _check_features(features)
-    if not 0.0 < number(r) < math.inf:
-        raise InputError(
-            "r", "to be a finite number above 0", repr(r), "It is a distance in the units of the features."
-        )
+    check_positive("r", r, "It is a distance in the units of the features.")
     edges = _within_dense(points, float(r), GPU_BLOCK) if points.is_cuda else _within_tree(points, float(r))
     return Graph._trusted(len(points), edges.to(features.device), family="radius")
 
 
 def _check_features(features: Any) -> Tensor:
     """Return the features as float64, on the GPU if they are there and on the CPU otherwise."""
-    if not isinstance(features, Tensor):
-        fix = "Convert with torch.as_tensor(features)."
-        raise InputError("features", "to be a torch.Tensor with shape (n, f)", type(features).__name__, fix)
+    check_rank("features", features, 0, "(n, f)")
     if features.dim() != 2 or features.shape[0] < 2 or features.shape[1] < 1:
         raise InputError("features", "with shape (n, f), at least (2, 1)", shape_of(features))
     if features.is_complex() or features.dtype == torch.bool:

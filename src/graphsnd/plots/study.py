@@ -45,11 +45,6 @@ class Study:
     recovered: float  # share of agents whose branch, cut at the number of roles, has their role as its majority
     seed: int
 
-    @property
-    def all(self) -> tuple[GraphResult, ...]:
-        """Exact, sampled and local, in that order."""
-        return (self.exact, *self.sampled, *self.local)
-
 
 def run_study(team: ExampleTeam, *, seed: int = 0, step: Callable[[str], None] = lambda name: None) -> Study:
     """Measure a team exactly, by every sampling design at a tenth of the pairs, and on local graphs.

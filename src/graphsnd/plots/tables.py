@@ -50,7 +50,7 @@ def lines_table(lines: Lines) -> Table:
 def estimate_rows(study: Study) -> list[tuple[str, ...]]:
     """Return a row under ``ESTIMATE_COLUMNS`` for each graph: the truth, the designs that estimate it, the others."""
     rows: list[tuple[str, ...]] = []
-    for one in study.all:
+    for one in (study.exact, *study.sampled, *study.local):
         e = one.estimate
         cells: tuple[str, ...] = ("", "exact: SND", "")
         if e.target != "SND":

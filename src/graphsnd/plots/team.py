@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from graphsnd.behavior import Behavior, Gaussian
-from graphsnd.errors import InputError
+from graphsnd.errors import check_integer
 from graphsnd.teams import evaluate
 
 ROLES = ("scout", "guard", "carrier", "medic")
@@ -44,10 +44,8 @@ def example_team(agents: int = 100, observations: int = 2000, seed: int = 0) -> 
         >>> example_team(12, 64).behavior
         Gaussian(agents=12, observations=64)
     """
-    if agents < 8:
-        raise InputError("agents", "to be at least 8", agents, "Four roles need a few agents each.")
-    if observations < 1:
-        raise InputError("observations", "to be at least 1", observations)
+    check_integer("agents", agents, "to be at least 8", low=8, fix="Four roles need a few agents each.")
+    check_integer("observations", observations, "to be at least 1", low=1)
     generator = torch.Generator().manual_seed(seed)
     roles = _roles(agents)[torch.randperm(agents, generator=generator)]
     policies = _Policies(roles, generator)

@@ -19,21 +19,14 @@ class Tree:
     links: NDArray[np.float64]  # SciPy's linkage matrix [agents - 1, 4]
     order: NDArray[np.int64]  # [agents], the leaves from left to right
 
-    def cut(self, groups: int) -> NDArray[np.int64]:
-        """Return the cluster of each agent, ``[agents]``, with the tree cut into at most this many."""
-        from scipy.cluster.hierarchy import fcluster
-
-        clusters: NDArray[np.int64] = fcluster(self.links, groups, criterion="maxclust") - 1
-        return clusters
-
 
 def cluster(matrix: torch.Tensor) -> Tree:
     """Return the average linkage of a symmetric ``[n, n]`` distance matrix, similar leaves side by side.
 
     Example:
         >>> line = torch.tensor([0.0, 9.0, 1.0, 8.0])
-        >>> [int(agent) for agent in cluster((line[:, None] - line).abs()).cut(2)]
-        [0, 1, 0, 1]
+        >>> [int(agent) for agent in cluster((line[:, None] - line).abs()).order]
+        [0, 2, 3, 1]
     """
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
@@ -46,7 +39,9 @@ def cluster(matrix: torch.Tensor) -> Tree:
 
 def agreement(tree: Tree, labels: torch.Tensor, groups: int) -> float:
     """Return the share of agents that carry the majority label of their branch, with the tree cut into ``groups``."""
-    branches = tree.cut(groups)
+    from scipy.cluster.hierarchy import fcluster
+
+    branches = fcluster(tree.links, groups, criterion="maxclust")
     truth = labels.cpu().numpy()
     right = sum(int(np.bincount(truth[branches == branch]).max()) for branch in np.unique(branches))
     return right / len(truth)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch import distributions as D
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Distance, Gaussian, Wasserstein, from_distribution
-from graphsnd.errors import InputError, check_choice
+from graphsnd.errors import InputError, check_choice, check_integer
 from graphsnd.teams.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
 
 MEANS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "identity": lambda loc: loc}
@@ -54,11 +54,11 @@ class Head(nn.Module, ABC):
     """
 
     name: ClassVar[str]
+    keywords: ClassVar[tuple[str, ...]] = ()  # arguments beside actions and batch
 
     def __init__(self, actions: int, outputs: int) -> None:
         super().__init__()
-        if actions < 1:
-            raise InputError("actions", "to be at least 1", actions)
+        check_integer("actions", actions, "to be at least 1", low=1)
         self.actions = actions
         self.outputs = outputs
         self.batch: tuple[int, ...] | None = None
@@ -76,9 +76,9 @@ class Head(nn.Module, ABC):
     def distribution(self, output: Tensor) -> ActionDistribution:
         """Return the distribution to sample from, for an output of shape ``[*batch, rows, outputs]``."""
 
-    @abstractmethod
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments that make this head again, apart from ``actions`` and ``batch``."""
+        return {name: getattr(self, name) for name in self.keywords}
 
     @torch.no_grad()
     def bound(self, distance: Distance, low: Tensor, high: Tensor) -> float | None:
@@ -131,6 +131,7 @@ class GaussianHead(Head):
     """
 
     name = "gaussian"
+    keywords = ("mean", "scale")
 
     def __init__(
         self, actions: int, *, batch: Sequence[int] = (), mean: str = "tanh", scale: str = "independent"
@@ -150,10 +151,6 @@ class GaussianHead(Head):
     def distribution(self, output: Tensor) -> NormalActions:
         """Independent normal actions."""
         return NormalActions(*self._moments(output, self.log_std if self.scale == "independent" else None))
-
-    def options(self) -> dict[str, Any]:
-        """Mean and scale."""
-        return {"mean": self.mean, "scale": self.scale}
 
     def _log_std(self, agents: Tensor | None) -> Tensor | None:
         if self.scale == "network":
@@ -187,6 +184,7 @@ class TanhNormalHead(Head):
     """
 
     name = "tanh-normal"
+    keywords = ("mean", "squashed")
 
     def __init__(self, actions: int, *, mean: str = "identity", squashed: bool = True) -> None:
         check_choice("mean", mean, MEANS)
@@ -204,10 +202,6 @@ class TanhNormalHead(Head):
     def distribution(self, output: Tensor) -> TanhNormalActions:
         """Squashed actions."""
         return TanhNormalActions(*split_moments(output, self.mean))
-
-    def options(self) -> dict[str, Any]:
-        """Mean and what is compared."""
-        return {"mean": self.mean, "squashed": self.squashed}
 
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         if self.squashed:  # actions in [-1, 1], whatever the output; the quadrature's weights sum to 1
@@ -239,10 +233,6 @@ class CategoricalHead(Head):
         """Categorical actions."""
         return CategoricalActions(output)
 
-    def options(self) -> dict[str, Any]:
-        """None."""
-        return {}
-
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         raise AssertionError("no 2-Wasserstein distance between categories; refused when the distance was embedded")
 
@@ -260,6 +250,7 @@ class DeterministicHead(Head):
     """
 
     name = "deterministic"
+    keywords = ("mean",)
 
     def __init__(self, actions: int, *, mean: str = "identity") -> None:
         check_choice("mean", mean, MEANS)
@@ -277,10 +268,6 @@ class DeterministicHead(Head):
             InputError: Always.
         """
         raise InputError("head", "with a density, to be trained by policy gradients", self.name, "Use GaussianHead.")
-
-    def options(self) -> dict[str, Any]:
-        """Mean."""
-        return {"mean": self.mean}
 
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         return MEANS[self.mean](low), MEANS[self.mean](high)

@@ -7,9 +7,9 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
-from graphsnd.errors import check_integer
+from graphsnd.errors import check_integer, check_positive
 from graphsnd.worlds.physics import DT, KEPT_SPEED, norm, offsets
-from graphsnd.worlds.world import Continuous, Step, World, check_counts, check_length, check_moves, draw_uniform
+from graphsnd.worlds.world import Continuous, Step, World, check_counts, check_moves, draw_uniform
 
 AGENT_RADIUS = 0.035
 IDLE = -0.01  # reward of a step without food, when time is penalised
@@ -78,8 +78,8 @@ class Dispersion(World):
         check_counts(self.agents, self.environments, self.horizon)
         if self.n_food is not None:
             check_integer("n_food", self.n_food, "to be an integer, at least 1, or None", low=1)
-        check_length("food_radius", self.food_radius)
-        check_length("pos_range", self.pos_range)
+        check_positive("food_radius", self.food_radius)
+        check_positive("pos_range", self.pos_range)
 
     @property
     def _food(self) -> int:

@@ -8,11 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_integer
+from graphsnd.errors import InputError, check_integer, check_positive
 from graphsnd.worlds.lidar import Lidar
 from graphsnd.worlds.physics import DT, KEPT_SPEED, Near, add_contact, clamp_to, contact_dense, count_contacts, length
 from graphsnd.worlds.spawning import check_room, scatter_apart
-from graphsnd.worlds.world import Continuous, Step, World, check_counts, check_length, check_moves
+from graphsnd.worlds.world import Continuous, Step, World, check_counts, check_moves
 
 SUBSTEPS = 2
 GOAL_RADIUS = 0.05
@@ -114,7 +114,7 @@ class Navigation(World):
             raise InputError("dense", "not to be False off the CPU", self.dense)
         check_integer("n_lidar_rays", self.n_lidar_rays, "to be an integer, at least 1", low=1)
         for name in ("world_spawning_x", "world_spawning_y", "lidar_range", "agent_radius"):
-            check_length(name, getattr(self, name))
+            check_positive(name, getattr(self, name))
         self._check_goals()
         check_room(2 * self.agents, self._half, self._apart)
         rays = Lidar.make(self.n_lidar_rays, float(self.lidar_range), float(self.agent_radius), self.device)

@@ -8,7 +8,6 @@ a batch (runs x environments in one dimension).
 from __future__ import annotations
 
 import dataclasses
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -16,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_integer, number, shape_of
+from graphsnd.errors import InputError, check_integer, check_rank, shape_of
 from graphsnd.graphs.draws import source
 
 S = TypeVar("S")
@@ -181,17 +180,10 @@ def check_counts(agents: Any, environments: Any, horizon: Any) -> None:
         check_integer("horizon", horizon, "to be an integer, at least 1, or None for no limit", low=1)
 
 
-def check_length(name: str, value: Any) -> None:
-    """Raise unless ``value`` is a finite number above 0."""
-    if not 0 < number(value) < math.inf:
-        raise InputError(name, "to be a finite number above 0", repr(value))
-
-
 def check_moves(actions: Tensor, shape: tuple[int, ...], *, integers: bool = False) -> None:
     """Raise unless ``actions`` has the shape that the state requires. Reads no value of the tensor."""
     symbolic = "(environments, agents)" if integers else "(environments, agents, 2)"
-    if not isinstance(actions, Tensor):
-        raise InputError("actions", f"to be a torch.Tensor with shape {symbolic}", type(actions).__name__)
+    check_rank("actions", actions, 0, symbolic)
     if tuple(actions.shape) != shape:
         raise InputError("actions", f"with shape {symbolic} = {shape}", shape_of(actions))
     if integers and (actions.is_floating_point() or actions.dtype == torch.bool):
