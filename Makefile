@@ -41,7 +41,7 @@ format: $(READY) ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY)  ## Run a benchmark; NAME=speed|sorting|graphs|designs|projections|coverage|worlds|training
+bench: $(READY)  ## Run a benchmark; NAME=speed|sorting|designs|projections|coverage|worlds|training
 	$(BIN)/python -m benchmarks $(NAME)
 
 reproduce: $(READY) ## Run the paper's experiments and judge its claims; SCALE=smoke|laptop|paper

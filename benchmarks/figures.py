@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from graphsnd.plots.formatting import format_duration
-from graphsnd.plots.style import BLUE, FAINT, GREEN, MUTED, ORANGE, SKY, VERMILLION, styled_figure
+from graphsnd.plots.style import BLUE, FAINT, GREEN, MUTED, ORANGE, VERMILLION, styled_figure
 
 Results = Sequence[dict[str, Any]]
 
@@ -31,9 +30,7 @@ FAMILIES = (
     ("random agents at some of the observations", ORANGE, "D"),
     ("random agents, every observation", GREEN, "^"),
 )
-OURS = {"graphsnd": BLUE, "graphsnd, CUDA graph": SKY}
 HOLLOW: dict[str, Any] = {"color": MUTED, "marker": "o", "markerfacecolor": "white", "linestyle": ""}
-BESIDE: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": MUTED}
 
 
 def machine(result: dict[str, Any]) -> str:
@@ -145,53 +142,4 @@ def _draw_designs(ax: Axes, rows: Results, *, against_time: bool) -> None:
         ax.xaxis.set_minor_formatter(NullFormatter())
 
 
-def worlds_figure(results: Results) -> Figure:
-    """Return bars of one step, on a logarithmic axis, a panel for each machine."""
-    rows = results[0]["worlds"]
-    labels = [f"{r['world'].replace('_', ' ')}\n{r['agents']:,} agents, {r['environments']:,} envs" for r in rows]
-    with styled_figure(5.2 * len(results) + 1.6, 0.85 * len(rows) + 1.3) as figure:
-        panels = figure.subplots(1, len(results), sharex=True, sharey=True, squeeze=False)[0]
-        for ax, result in zip(panels, results, strict=True):
-            for slot, row in enumerate(result["worlds"]):
-                _draw_steps(ax, slot, row["contestants"])
-            ax.set(xlabel="one step of all environments  [ms]", title=machine(result))
-        panels[0].set_yticks(range(len(rows)), labels)
-        panels[0].set_xscale("log")
-        low, high = panels[0].get_xlim()
-        panels[0].set_xlim(low, high * 60)  # room for the words beside the longest bar
-        panels[0].invert_yaxis()  # of all panels, which share it
-        return figure
-
-
-def _draw_steps(ax: Axes, slot: int, contestants: dict[str, Any]) -> None:
-    """Draw the bars of one world, the simulator above."""
-    for k, name in enumerate(sorted(contestants, key=lambda name: name in OURS)):
-        seconds = contestants[name]["median_s"]
-        at = slot + 0.34 * (k - (len(contestants) - 1) / 2)
-        ax.barh(at, 1000 * seconds, 0.31, color=OURS.get(name, ORANGE))
-        ax.annotate(f"{name}  {format_duration(seconds)}", (1000 * seconds, at), (4, 0), **BESIDE)
-
-
-def training_figure(results: Results) -> Figure:
-    """Return rollout and update of one iteration, a bar for each machine."""
-    with styled_figure(7.2, 1.5 + 0.6 * len(results)) as figure:
-        ax = figure.subplots()
-        for k, result in enumerate(results):
-            rollout, update = (result[key]["median_s"] for key in ("rollout", "update"))
-            ax.barh(k, rollout, 0.5, color=BLUE, label="rollout" if k == 0 else None)
-            ax.barh(k, update, 0.5, left=rollout, color=ORANGE, label="update" if k == 0 else None)
-            ax.annotate(format_duration(result["iteration"]["median_s"]), (rollout + update, k), (4, 0), **BESIDE)
-        ax.set_yticks(range(len(results)), [machine(result) for result in results])
-        ax.set_xlim(right=1.15 * max(result["iteration"]["median_s"] for result in results))
-        ax.invert_yaxis()
-        ax.set_xlabel(f"one iteration of PPO, {results[0]['agents']} agents, {results[0]['samples']:,} samples  [s]")
-        figure.legend(loc="outside upper right", ncols=2)
-        return figure
-
-
-FIGURES: dict[str, Callable[[Results], Figure]] = {
-    "speed": speed_figure,
-    "designs": designs_figure,
-    "worlds": worlds_figure,
-    "training": training_figure,
-}
+FIGURES: dict[str, Callable[[Results], Figure]] = {"speed": speed_figure, "designs": designs_figure}

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from graphsnd import bounds, graphs
 from graphsnd.metric import edge_distances, pairwise, snd
-from graphsnd.plots.style import ESTIMATE, GREEN, INK, MUTED, ORANGE, TRUTH, new_figure, style
+from graphsnd.plots.style import ESTIMATE, GREEN, INK, MUTED, ORANGE, TRUTH, styled_figure
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.expanders import initial_team
@@ -49,7 +49,7 @@ CHERNOFF_PROBABILITIES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9)
 
 @dataclass(frozen=True)
 class Cell:
-    """Errors of the means over m pairs, beside their bounds and their exact standard deviation."""
+    """Errors of the means over m pairs, beside their bounds."""
 
     m: int
     hoeffding: float  # radius
@@ -58,8 +58,6 @@ class Cell:
     quantile_low: float
     quantile_high: float
     largest: float
-    rms: float
-    exact_sd: float
     hoeffding_violations: int
     serfling_violations: int
 
@@ -69,10 +67,8 @@ class BernoulliCell:
     """Bernoulli graphs beside the radius of Remark 10."""
 
     p: float
-    radius: float
     allowed: float  # share of graphs that may be beyond
     beyond: float
-    empty: float
 
 
 @dataclass(frozen=True)
@@ -86,17 +82,6 @@ class Team(Checkpoint):
 
 
 @dataclass(frozen=True)
-class EnoughEdges:
-    """Edges that Theorem 9 asks for so that the error of a team is a tenth of its SND."""
-
-    agents: int
-    snd: float
-    d_max: float
-    edges: int
-    share: float  # of all pairs
-
-
-@dataclass(frozen=True)
 class Data:
     """Both teams."""
 
@@ -105,7 +90,7 @@ class Data:
     draws: int
     teams: list[Team]
     chernoff_ratio: float
-    enough: EnoughEdges | None = None  # None at smoke scale
+    enough: float | None = None  # share of pairs that Theorem 9 asks for; None at smoke scale
 
 
 @dataclass(frozen=True)
@@ -128,12 +113,12 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     """Draw many graphs of every size for both teams."""
     draws, large = DRAWS[scale], LARGE[scale]
     settings = {"draws": draws, "sizes": SIZES, "p": PROBABILITIES, "seed": DRAW_SEED, "delta": DELTA}
-    teams = at_checkpoints(scale, cells, AGENTS, settings, lambda found: _measure_team(found, draws), Team)
+    teams = at_checkpoints(scale, cells, AGENTS, settings, lambda snapshot: _measure_team(snapshot, draws), Team)
     enough = None
     if large:
         settings = {"agents": large, "observations": LARGE_OBSERVATIONS, "delta": DELTA}
-        make = partial(count_enough_edges, large, LARGE_OBSERVATIONS)
-        enough = cells.get(f"enough,n={large}", settings, make, EnoughEdges)
+        make = partial(enough_edges_share, large, LARGE_OBSERVATIONS)
+        enough = cells.get(f"enough,n={large}", settings, make, float)
     data = Data(AGENTS, math.comb(AGENTS, 2), draws, teams, chernoff_ratio(), enough)
     return Outcome(data, summarise(data), (TRAINING_SEED, ROLLOUT_SEED, DRAW_SEED))
 
@@ -152,7 +137,7 @@ def _measure_team(snapshot: Snapshot, draws: int) -> Team:
 
 
 def describe_errors(errors: Tensor, distances: Tensor, m: int) -> Cell:
-    """Return the errors of one size beside their bounds and their exact standard deviation.
+    """Return the errors of one size beside their bounds.
 
     Args:
         errors: float64 ``[draws]``, of the means over m pairs.
@@ -163,11 +148,8 @@ def describe_errors(errors: Tensor, distances: Tensor, m: int) -> Cell:
     hoeffding, serfling = bounds.hoeffding(d_max, m, DELTA), bounds.serfling(d_max, m, total, DELTA)
     sizes = errors.abs().sort().values.numpy()
     low, middle, high = _quantile(sizes, LEVEL)
-    rms = float(errors.square().mean().sqrt())
-    exact_sd = float(distances.std(correction=1)) * math.sqrt((1 - m / total) / m)
-    beyond_hoeffding, beyond_serfling = (int((sizes >= radius).sum()) for radius in (hoeffding, serfling))
-    radii, spread = (hoeffding, serfling), (middle, low, high, float(sizes[-1]), rms, exact_sd)
-    return Cell(m, *radii, *spread, beyond_hoeffding, beyond_serfling)
+    beyond = (int((sizes >= radius).sum()) for radius in (hoeffding, serfling))
+    return Cell(m, hoeffding, serfling, middle, low, high, float(sizes[-1]), *beyond)
 
 
 def _quantile(ordered: NDArray[np.float64], level: float) -> tuple[float, float, float]:
@@ -185,7 +167,7 @@ def describe_bernoulli(distances: Tensor, p: float, draws: int, generator: torch
     errors = (chosen @ distances / counts.clamp(min=1) - distances.mean()).abs()
     bound = bounds.bernoulli(float(distances.max()), p, AGENTS, DELTA)
     beyond = float(((counts > 0) & (errors > bound.radius)).double().mean())
-    return BernoulliCell(p, bound.radius, bound.failure, beyond, float((counts == 0).double().mean()))
+    return BernoulliCell(p, bound.failure, beyond)
 
 
 def chernoff_ratio() -> float:
@@ -202,12 +184,11 @@ def chernoff_ratio() -> float:
     return math.exp(max(logs))
 
 
-def count_enough_edges(n: int, observations: int) -> EnoughEdges:
-    """Count the edges that Theorem 9 asks for on a team of ``n`` initial policies."""
+def enough_edges_share(n: int, observations: int) -> float:
+    """Return the share of pairs that Theorem 9 asks for so that the error is a tenth of the SND of an initial team."""
     matrix = pairwise(initial_team(n, observations=observations)).double()
     value, d_max = float(matrix.sum()) / (n * (n - 1)), float(matrix.max())
-    edges = bounds.edges_for(0.1 * value, d_max, DELTA)
-    return EnoughEdges(n, value, d_max, edges, edges / math.comb(n, 2))
+    return bounds.edges_for(0.1 * value, d_max, DELTA) / math.comb(n, 2)
 
 
 def summarise(data: Data) -> Numbers:
@@ -225,7 +206,7 @@ def summarise(data: Data) -> Numbers:
         empirical_over_serfling=Number.range(cell.quantile / cell.serfling for cell in cells),
         bernoulli_violation_excess=Number.range(excess),
         chernoff_ratio=Number(data.chernoff_ratio),
-        edges_for_ten_percent_share=Number(data.enough.share) if data.enough else None,
+        edges_for_ten_percent_share=Number(data.enough) if data.enough else None,
     )
 
 
@@ -261,8 +242,7 @@ def _mean_slope(slopes: list[tuple[float, float]]) -> Number:
 
 def draw(data: Data) -> Figure:
     """Draw measured errors below two radii, against the number of sampled pairs: a panel for each checkpoint."""
-    with style():
-        figure = new_figure(10.4, 4.5)
+    with styled_figure(10.4, 4.5) as figure:
         axes = figure.subplots(1, 2)
         for ax, team in zip(axes, data.teams, strict=True):
             _draw_team(ax, team, data.pairs)

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.plots.provenance import processor_name
-from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, VERMILLION, new_figure, style
+from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, VERMILLION, styled_figure
 from paper.cells import Cells
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean
@@ -71,7 +71,6 @@ class Row(Size):
     """One size, timed."""
 
     before: Conditions
-    after: Conditions
     calls: dict[str, Timing]  # of every builder, and of "snd", "graph_snd" and "loop"
 
 
@@ -128,7 +127,7 @@ def measure(size: Size) -> Row:
         timed = take_turns(builder_calls(size), trials=size.trials, warm=WARM_CALLS)
         timed |= take_turns(metric_calls(size), trials=size.metric_trials, warm=WARM_CALLS)
         calls = {name: replace(timing, whole=whole.get(name, 1.0)) for name, timing in timed.items()}
-        return Row(**vars(size), before=before, after=Conditions.now(CPU), calls=calls)
+        return Row(**vars(size), before=before, calls=calls)
 
 
 def builder_calls(size: Size) -> dict[str, Call]:
@@ -191,8 +190,7 @@ def _slowest_over(calls: dict[str, Timing], metric: str) -> Number:
 
 def draw(data: Data) -> Figure:
     """Draw time against team size, with quartiles: builders beside the paper's, and builders beside the metric."""
-    with style():
-        figure = new_figure(9.8, 5.3)
+    with styled_figure(9.8, 5.3) as figure:
         left, right = figure.subplots(1, 2)
         table = [row for row in data.sizes if row.n in PAPER_MS["knn"]]
         _draw_times(left, table, BUILDERS, "Builders: here (full), in the paper (open)")

@@ -68,10 +68,8 @@ SIZES = {
 
 @dataclass(frozen=True)
 class CallTime:
-    """The time of one call, and its ratio to all pairs in the same way."""
+    """The time of all pairs over that of one call, in the same way."""
 
-    median_s: float
-    mean_pairs: float
     speedup: Number
 
 
@@ -86,11 +84,10 @@ class Times:
 
 @dataclass(frozen=True)
 class Data:
-    """Teams, panel and times."""
+    """Panel and times."""
 
     size: Size
     agents: int
-    teams: list[TeamRow]
     panel: list[PanelRow]
     times: Times
 
@@ -137,7 +134,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
             )
         timed = {**about, "trials": size.trials, "graph_seed": GRAPH_SEED}
         times = cells.get("times", timed, partial(measure_times, task, cells, size.trials), Times)
-    data = Data(size, AGENTS, teams, panel, times)
+    data = Data(size, AGENTS, panel, times)
     return Outcome(data, summarise(data), size.seeds)
 
 
@@ -161,10 +158,8 @@ def measure_teams(task: Task, cells: Cells) -> list[TeamRow]:
     for regime, trainer in zip(REGIMES, (trained, initial), strict=True):
         for seed in task.seeds:
             for protocol in PROTOCOLS:
-                behavior = answer(trainer, seed, protocol)
-                distances = edge_distances(behavior, graphs.complete(AGENTS)).double()
-                value = float(distances.mean())
-                rows.append(TeamRow(regime, seed, protocol, behavior.observations, value, distances.tolist()))
+                distances = edge_distances(answer(trainer, seed, protocol), graphs.complete(AGENTS)).double()
+                rows.append(TeamRow(regime, seed, protocol, distances.tolist()))
     return rows
 
 
@@ -204,8 +199,7 @@ def time_calls(team: Categorical, trials: int) -> dict[str, CallTime]:
     for name, timing in timed.items():
         whole = timed[f"{name.partition(',')[0]}, all pairs"]
         # By medians: calls of microseconds are hit hard by whoever else computes.
-        ratio = speedup(whole.seconds, timing.seconds, medians=True)
-        times[name] = CallTime(timing.median_s, statistics.fmean(timing.pairs), ratio)
+        times[name] = CallTime(speedup(whole.seconds, timing.seconds, medians=True))
     return times
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, new_figure, style
+from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, styled_figure
 from paper.experiment import Z95
 from paper.mpe_panel import DESIGNS, THRESHOLD
 from paper.shared.drawing import error_bars, make_log, write_at
@@ -36,8 +36,7 @@ SPEEDS = (
 
 def draw(data: Data) -> Figure:
     """Draw the share of draws beyond 0.05, the bias, and the speed-up against all pairs."""
-    with style():
-        figure = new_figure(14.2, 4.9)
+    with styled_figure(14.2, 4.9) as figure:
         axes = figure.subplots(1, 3)
         _draw_shares(axes[0], data)
         _draw_biases(axes[1], data)

@@ -17,7 +17,7 @@ from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.metric import edge_distances, graph_snd, pairwise, snd
 from graphsnd.metric.snd import weighted_mean
-from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, new_figure, style
+from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, styled_figure
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.experiment import Experiment, Number, Outcome, Scale
@@ -53,9 +53,7 @@ class Route:
 class Clusters:
     """Two clusters of agents, as a graph within clusters sees them and as random graphs do (section 7)."""
 
-    snd: float
-    within: float  # Graph-SND on the edges within clusters
-    share: float  # that over SND
+    share: float  # Graph-SND on the edges within clusters, over SND
     sampled: float  # mean over Bernoulli graphs, over SND
     half_width: float  # of its 99% interval
 
@@ -138,7 +136,7 @@ def hide_clusters(behavior: Gaussian, draws: int) -> Clusters:
     drawn = drawn[drawn.sum(1) > 0]  # the mean over no edges is not a mean; 2e-9 of the graphs
     means = drawn @ distances / drawn.sum(1) / exact
     half = float(stats.norm.ppf(0.995)) * float(means.std(correction=1)) / math.sqrt(len(means))
-    return Clusters(exact, within, within / exact, float(means.mean()), half)
+    return Clusters(within / exact, float(means.mean()), half)
 
 
 def summarise(data: Data) -> Numbers:
@@ -159,29 +157,12 @@ def summarise(data: Data) -> Numbers:
 
 
 def draw(data: Data) -> Figure:
-    """Draw both values at both checkpoints, their difference, and two clusters as fixed and random graphs see them."""
-    with style():
-        figure = new_figure(12.4, 3.8)
-        values, errors, hidden = figure.subplots(1, 3, width_ratios=(1, 1.15, 1))
-        _draw_values(values, data.teams)
+    """Draw the difference at both checkpoints, and two clusters as fixed and random graphs see them."""
+    with styled_figure(9.4, 3.9) as figure:
+        errors, hidden = figure.subplots(1, 2, width_ratios=(1.2, 1))
         _draw_errors(errors, data.teams)
         _draw_clusters(hidden, data.teams[-1].clusters)
-        for ax in (values, errors):
-            ax.set_xticks(range(len(data.teams)), [f"iteration {team.iteration}" for team in data.teams])
         return figure
-
-
-def _draw_values(ax: Axes, teams: list[Team]) -> None:
-    for place, team in enumerate(teams):
-        direct = next(route for route in team.routes if route.route == "direct")
-        bars = (("SND", direct.snd, TRUTH, ""), ("Graph-SND on $K_4$", direct.graph_snd, ESTIMATE, "//"))
-        for side, (name, value, colour, hatch) in enumerate(bars):
-            at, label = place + 0.4 * side - 0.2, name if place == 0 else None
-            ax.bar(at, value, 0.36, color=colour, hatch=hatch, edgecolor="white", linewidth=0, label=label)
-            ax.annotate(f"{value:.4f}", (at, value), (0, 3), textcoords="offset points", ha="center")
-    ax.set(ylabel="diversity  [action units]", title="Values")
-    ax.margins(y=0.12)
-    ax.legend(loc="upper left")
 
 
 def _draw_errors(ax: Axes, teams: list[Team]) -> None:
@@ -198,7 +179,9 @@ def _draw_errors(ax: Axes, teams: list[Team]) -> None:
     ax.annotate("resolution of the paper's figure", at, (0, 4), textcoords="offset points", color=TRUTH)
     ax.set_yscale("symlog", linthresh=1e-18)
     ax.set(xlim=(-0.5, len(teams) - 0.5), ylim=(-4e-19, 1e-10))
-    ax.set(ylabel="|Graph-SND - SND|  [action units]", title="Difference")
+    ax.set(ylabel="|Graph-SND - SND|  [action units]", title="Graph-SND on $K_4$ and SND")
+    names = [f"iteration {team.iteration}\nSND = {team.routes[0].snd:.4f}" for team in teams]
+    ax.set_xticks(range(len(teams)), names)
     ax.grid(axis="y")
     ax.legend(loc="center left", bbox_to_anchor=(0.0, 0.58), frameon=True, edgecolor="none")
 

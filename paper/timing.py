@@ -35,13 +35,13 @@ from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
 from graphsnd.plots.provenance import collect_provenance
-from graphsnd.plots.style import GREEN, INK, MUTED, ORANGE, VERMILLION, group_look, new_figure, style
+from graphsnd.plots.style import GREEN, INK, MUTED, ORANGE, VERMILLION, group_look, styled_figure
 from paper.cells import Cells
 from paper.expanders.ablation import OBSERVATION_SEED, POLICY_SEED, initial_team
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.rows import decode
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean, some_pairs
-from paper.shared.drawing import error_bars, make_log, write_at
+from paper.shared.drawing import error_bars, make_log
 from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import CPU, Conditions, Timing, speedup, take_turns
 from paper.store import read_result
@@ -78,7 +78,6 @@ class Row(Size):
     """One size, timed."""
 
     before: Conditions
-    after: Conditions
     calls: dict[str, Timing]  # "loop, all pairs", "loop, p=0.1", "fused, all pairs" and so on
 
     def ratio(self, above: str, below: str) -> Number:
@@ -94,7 +93,6 @@ class Row(Size):
 class Machine:
     """All sizes on one device."""
 
-    origin: dict[str, Any]  # provenance, for readers of the file
     sizes: list[Row]
 
 
@@ -165,12 +163,11 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
 def sweep(sizes: Sequence[Size], device: torch.device, cells: Cells) -> Machine:
     """Time every size on one device, a cell each."""
     name = "gpu" if device.type == "cuda" else "cpu"
-    origin = collect_provenance("python -m paper run timing", GRAPH_SEED)
-    maker = {"maker": origin["hardware"][name]}  # a cell of another machine is made again
+    maker = {"maker": collect_provenance("")["hardware"][name]}  # a cell of another machine is made again
     rows = [
         cells.get(f"{name},n={size.n}", asdict(size) | maker, partial(measure, size, device), Row) for size in sizes
     ]
-    return Machine(origin, rows)
+    return Machine(rows)
 
 
 def measure(size: Size, device: torch.device) -> Row:
@@ -193,7 +190,7 @@ def measure(size: Size, device: torch.device) -> Row:
         trials = dict.fromkeys(loops, size.trials) | dict.fromkeys(fused, size.fused_trials)
         trials |= {f"loop, p={p:g}": 1 for p in size.once}
         calls = take_turns(loops | fused, trials=trials, device=device)
-        return Row(**vars(size), before=before, after=Conditions.now(device), calls=calls)
+        return Row(**vars(size), before=before, calls=calls)
 
 
 def loop_calls(team: Gaussian, size: Size) -> dict[str, Call]:
@@ -277,23 +274,17 @@ def _large_numbers(rows: list[Row]) -> dict[str, Number]:
 
 
 def draw(data: Data) -> Figure:
-    """Draw speed-up against p and against n, and the time of a call against n on each machine."""
+    """Draw what sampling saves a loop, against p, and the time of a call against n on each machine."""
     machines = dict(sorted(data.machines.items()))  # the CPU first
-    with style():
-        rows, columns = (2, 2) if len(machines) == 2 else (1, 3)
-        figure = new_figure(4.9 * columns, 3.9 * rows + 0.5)
-        axes = figure.subplots(rows, columns).flatten()
-        _draw_against_p(axes[0], machines)
-        _draw_against_n(axes[1], machines)
-        for ax, machine in zip(axes[2:], machines.values(), strict=False):
+    with styled_figure(4.9 * (1 + len(machines)), 4.6) as figure:
+        first, *others = figure.subplots(1, 1 + len(machines))
+        _draw_against_p(first, machines)
+        for ax, machine in zip(others, machines.values(), strict=True):
             _draw_times(ax, machine)
-        if len(machines) == 2:
-            axes[3].sharey(axes[2])
-        for ax in axes:
+            ax.sharey(others[0])
+        for ax in (first, *others):
             ax.grid()
-        for ax in axes[:2]:
-            ax.set_ylabel("all pairs / sampled, with interval  [times]")
-        figure.legend(*axes[2].get_legend_handles_labels(), ncols=len(LINES), loc="outside lower center")
+        figure.legend(*others[0].get_legend_handles_labels(), ncols=len(LINES), loc="outside lower center")
         return figure
 
 
@@ -315,25 +306,8 @@ def _draw_against_p(ax: Axes, machines: dict[str, Machine]) -> None:
         error_bars(ax, [p * shift for p in drawn], [row.sampled("loop", p) for p in drawn], **look)
     make_log(ax, x=chances)
     ax.set(xlabel="chance of a pair, p", title="Python loop: what a graph saves, by p")
+    ax.set_ylabel("all pairs / sampled, with interval  [times]")
     ax.legend()
-
-
-def _draw_against_n(ax: Axes, machines: dict[str, Machine]) -> None:
-    """Draw what a tenth of the pairs saves, in both ways and on every machine; colours are those of the times."""
-    for y, text in ((1 / P, "1/p"), (1.0, "no gain")):
-        ax.axhline(y, color=INK, linestyle="--", linewidth=1.0, zorder=1)
-        write_at(ax, y, text)
-    for name, machine in machines.items():
-        rows = [row for row in machine.sizes if P in row.chances]
-        for way, (_, _, colour, marker) in (("loop", LINES[1]), ("fused", LINES[3])):
-            face, line = ("white", ":") if name == "gpu" else (colour, "-")
-            look = {"color": colour, "marker": marker, "markerfacecolor": face, "linestyle": line}
-            error_bars(ax, [row.n for row in rows], [row.sampled(way, P) for row in rows], **look)
-    make_log(ax, x=_apart({row.n for machine in machines.values() for row in machine.sizes}))
-    low, high = ax.get_xlim()
-    ax.set_xlim(low, high * (high / low) ** 0.13)  # room for the two words
-    title = "What a tenth saves" + (": CPU full, GPU open" if "gpu" in machines else ", by n")
-    ax.set(xlabel="agents, n", title=title)
 
 
 def _draw_times(ax: Axes, machine: Machine) -> None:

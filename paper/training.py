@@ -30,7 +30,7 @@ from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise, snd
-from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, ORANGE, VERMILLION, group_look, new_figure, style
+from graphsnd.plots.style import BLUE, FAINT, INK, VERMILLION, group_look, styled_figure
 from graphsnd.teams import StackedTeam, Team
 from graphsnd.training import Settings, Task, Trainer, preset, read_rows
 from graphsnd.training.checkpoint import DESCRIPTION
@@ -38,14 +38,12 @@ from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean, some_pairs
-from paper.shared.drawing import make_log, write_at
 from paper.shared.expected import bernoulli_error
 from paper.shared.rollouts import observe, on_own, one_thread, pooled, train_cell
 from paper.shared.stopwatch import CPU, Conditions, Timing, take_turns
 
 COMMITTED = "training/navigation-100"
 ROLLOUT_SEED, GRAPH_SEED = 42, 88
-PAPER_SPEED = (9.0, 10.9)  # range of the paper's speed-ups
 
 _TABLE = preset("navigation").settings
 
@@ -286,15 +284,13 @@ def _median(values: Sequence[float]) -> Number:
 
 
 def draw(data: Data) -> Figure:
-    """Draw curves, gaps, times and protocols."""
-    with style():
-        figure = new_figure(11.6, 8.2)
-        axes = figure.subplots(2, 2)
-        _draw_curves(axes[0][0], data)
-        _draw_gaps(axes[0][1], data)
-        _draw_speeds(axes[1][0], data)
-        _draw_protocols(axes[1][1], data)
-        for ax in axes[0]:
+    """Draw curves, gaps and protocols."""
+    with styled_figure(15.6, 4.6) as figure:
+        curves, gaps, protocols = figure.subplots(1, 3)
+        _draw_curves(curves, data)
+        _draw_gaps(gaps, data)
+        _draw_protocols(protocols, data)
+        for ax in (curves, gaps):
             ax.set_xlabel("iteration")
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         return figure
@@ -333,28 +329,6 @@ def _draw_gaps(ax: Axes, data: Data) -> None:
     ax.grid(axis="y")
 
 
-def _draw_speeds(ax: Axes, data: Data) -> None:
-    """Draw every measurement as a point; they are spread sideways so that all are seen."""
-    logged = [row.snd_seconds / row.graph_snd_seconds for row in data.log]
-    columns = (
-        ("Python loop,\nlast teams, CPU", data.speedups("loop"), ORANGE, "s"),
-        ("graphsnd,\nlast teams, CPU", data.speedups("fused"), GREEN, "^"),
-        (f"graphsnd, in training,\n{data.machine}", logged, BLUE, "o"),
-    )
-    ax.axhspan(*PAPER_SPEED, color=FAINT)
-    for place, (_, values, colour, marker) in enumerate(columns):
-        spread = [place + 0.5 * ((k + 0.5) / len(values) - 0.5) for k in range(len(values))]
-        ax.plot(spread, values, marker, color=colour, markersize=4.5, alpha=0.75)
-    ax.axhline(1, color=INK, linewidth=1)
-    write_at(ax, 1.0, "no gain", left=True)
-    write_at(ax, PAPER_SPEED[1], "paper, all measurements")
-    make_log(ax)
-    ax.set_xticks(range(len(columns)), [name for name, *_ in columns])
-    ax.set(xlim=(-0.5, len(columns) - 0.5), title="c  Speed-up of one call")
-    ax.set_ylabel("all pairs / graph, drawing included  [times]")
-    ax.grid(axis="y")
-
-
 def _draw_protocols(ax: Axes, data: Data) -> None:
     """Draw SND as equation (1) has it, and with each policy on its own observations."""
     ends = [0, max(end.iteration for end in data.ends)]
@@ -373,7 +347,7 @@ def _draw_protocols(ax: Axes, data: Data) -> None:
             ax.annotate(f"{mean:.3g}", at, (0, 5), textcoords="offset points", ha="center", va="bottom", fontsize=9)
     ax.set_xticks((0, 1), ("before training", f"after {ends[-1]} iterations"))
     ax.set(xlim=(-0.5, 1.5), ylim=(0, 1.3 * max(max(end.snd, end.own_snd) for end in data.ends)))
-    ax.set(ylabel="mean distance over all pairs  [action units]", title="d  What is measured: seeds and their mean")
+    ax.set(ylabel="mean distance over all pairs  [action units]", title="c  What is measured: seeds and their mean")
     ax.legend(loc="upper left")
     ax.grid(axis="y")
 

@@ -5,8 +5,6 @@ With every pair drawn independently with probability p, the estimate has mean SN
 .. math:: \mathrm{Var} = \frac{1 - p}{p} \cdot \frac{1}{|P|^2} \sum_{\{i,j\}} d(i,j)^2.
 
 The paper says that the variance scales as 1/p. That is the limit of small p: a complete graph has no variance at all.
-
-Every cell is repeated with a hundred times as many graphs, which shows a bias that is ten times as small.
 """
 
 from __future__ import annotations
@@ -26,43 +24,31 @@ from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.graphs import Graph, Sampling
 from graphsnd.metric import edge_distances, graph_snd, horvitz_thompson, snd
-from graphsnd.plots.style import BLUE, ESTIMATE, GREEN, MUTED, TRUTH, new_figure, style
+from graphsnd.plots.style import BLUE, ESTIMATE, GREEN, MUTED, TRUTH, styled_figure
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
-from paper.shared.draws import indicators, many_bernoulli
+from paper.shared.draws import indicators
 from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Checkpoint, Snapshot, at_checkpoints
 
 AGENTS = 8
 PROBABILITIES = (0.1, 0.25, 0.5, 0.75)
 DRAWS = {Scale.SMOKE: 200, Scale.LAPTOP: 2000, Scale.PAPER: 2000}
-LONG = {Scale.SMOKE: 4000, Scale.LAPTOP: 200_000, Scale.PAPER: 200_000}  # graphs of a test ten times as sharp
 DRAW_SEED = 11
 WEIGHTED = 8  # graphs of every cell that are also weighted by 1/p
 SMALL = 4  # agents whose graphs are all enumerated
 
 
 @dataclass(frozen=True)
-class Estimates:
-    """The estimates of many graphs at one probability, beside what they should be."""
+class Cell:
+    """The estimates of many graphs at one probability and checkpoint, beside what they should be."""
 
     p: float
     mean: float
     se: float  # of the mean
     z: float  # its distance from SND in standard errors
-    variance: float
-    exact_variance: float
-    variance_ratio: float  # of the two
+    variance_ratio: float  # to the exact variance
     variance_ratio_error: float
-    inclusion_chi2: float  # of how often each pair came up
-    empty: float  # share of graphs without an edge
-
-
-@dataclass(frozen=True)
-class Cell(Estimates):
-    """One probability at one checkpoint."""
-
-    long: Estimates  # with a hundred times as many graphs
     cancellation_error: float
 
 
@@ -82,7 +68,6 @@ class Data:
 
     agents: int
     draws: int
-    long: int
     teams: list[Team]
 
 
@@ -99,27 +84,22 @@ class Numbers:
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     """Estimate SND of both teams from many graphs at every probability."""
-    draws, long = DRAWS[scale], LONG[scale]
-    settings = {"draws": draws, "long": long, "probabilities": PROBABILITIES, "draw_seed": DRAW_SEED}
-    teams = at_checkpoints(scale, cells, AGENTS, settings, lambda found: _measure_team(found, draws, long), Team)
-    data = Data(AGENTS, draws, long, teams)
+    draws = DRAWS[scale]
+    settings = {"draws": draws, "probabilities": PROBABILITIES, "draw_seed": DRAW_SEED}
+    teams = at_checkpoints(scale, cells, AGENTS, settings, lambda snapshot: _measure_team(snapshot, draws), Team)
+    data = Data(AGENTS, draws, teams)
     return Outcome(data, summarise(data), (TRAINING_SEED, ROLLOUT_SEED, DRAW_SEED))
 
 
-def _measure_team(snapshot: Snapshot, draws: int, long: int) -> Team:
+def _measure_team(snapshot: Snapshot, draws: int) -> Team:
     behavior = snapshot.behavior()
     exact, distances = float(snd(behavior)), edge_distances(behavior, graphs.complete(AGENTS))
     cells = []
     for place, p in enumerate(PROBABILITIES):
         generator = hashed(DRAW_SEED, snapshot.iteration, place)
         drawn = [graphs.bernoulli(AGENTS, p, seed=generator) for _ in range(draws)]
-        chosen = indicators(drawn)
-        cell = Cell(
-            **vars(describe_estimates(exact, distances, chosen, p)),
-            long=describe_estimates(exact, distances, many_bernoulli(AGENTS, p, long, generator), p),
-            cancellation_error=max(cancellation_error(behavior, graph) for graph in drawn[:WEIGHTED]),
-        )
-        cells.append(cell)
+        cancellation = max(cancellation_error(behavior, graph) for graph in drawn[:WEIGHTED])
+        cells.append(Cell(p, *describe_estimates(exact, distances, indicators(drawn), p), cancellation))
     return Team(*snapshot.about, exact, distances.tolist(), enumerate_bias(behavior), cells)
 
 
@@ -128,8 +108,10 @@ def estimate(chosen: Tensor, distances: Tensor, p: float) -> Tensor:
     return chosen @ distances / (p * len(distances))
 
 
-def describe_estimates(exact: float, distances: Tensor, chosen: Tensor, p: float) -> Estimates:
-    """Return mean, error and variance of the estimates of one cell.
+def describe_estimates(
+    exact: float, distances: Tensor, chosen: Tensor, p: float
+) -> tuple[float, float, float, float, float]:
+    """Return mean, its standard error, z, and variance over the exact one with its error, of one cell.
 
     Args:
         exact: SND.
@@ -144,11 +126,7 @@ def describe_estimates(exact: float, distances: Tensor, chosen: Tensor, p: float
     exact_variance = (1 - p) / p * float(distances.square().sum()) / total**2
     # The variance of a sample variance, from the fourth moment.
     spread = math.sqrt(max(0.0, float(((values - mean) ** 4).mean()) - variance**2) / draws)
-    counts = chosen.sum(0).numpy()
-    inclusion_chi2 = float(((counts - draws * p) ** 2).sum() / (draws * p * (1 - p)))
-    ratios = (variance / exact_variance, spread / exact_variance)
-    empty = float((chosen.sum(1) == 0).double().mean())
-    return Estimates(p, mean, se, (mean - exact) / se, variance, exact_variance, *ratios, inclusion_chi2, empty)
+    return mean, se, (mean - exact) / se, variance / exact_variance, spread / exact_variance
 
 
 def enumerate_bias(behavior: Gaussian) -> float:
@@ -204,27 +182,22 @@ def _variance_times_p(cells: list[Cell]) -> Number:
 
 def draw(data: Data) -> Figure:
     """Draw the mean estimates relative to SND, a panel for each checkpoint, and their variance against p."""
-    with style():
-        figure = new_figure(12.4, 4.2)
+    with styled_figure(12.4, 4.2) as figure:
         left, middle, right = figure.subplots(1, 3)
         middle.sharey(left)
         for ax, team in zip((left, middle), data.teams, strict=True):
-            _draw_means(ax, team, (data.draws, data.long))
+            _draw_means(ax, team, data.draws)
         left.set_ylabel("mean estimate / SND")
         _draw_variances(right, data.teams)
         figure.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=3)
         return figure
 
 
-def _draw_means(ax: Axes, team: Team, draws: tuple[int, int]) -> None:
+def _draw_means(ax: Axes, team: Team, draws: int) -> None:
     ax.axhline(1, color=TRUTH, linestyle="--", linewidth=1.2, label="SND, all pairs")
-    short: list[Estimates] = [*team.cells]
-    looks = (("o", ESTIMATE, -0.1, short), ("s", GREEN, 0.14, [cell.long for cell in team.cells]))
-    for count, (marker, colour, shift, cells) in zip(draws, looks, strict=True):
-        means, half = (np.asarray([(c.mean, Z95 * c.se) for c in cells]) / team.snd).T
-        label = f"mean of {count:,} graphs, 95% interval"
-        at = np.arange(len(cells)) + shift
-        ax.errorbar(at, means, half, fmt=marker, markersize=5, color=colour, capsize=3, label=label)
+    means, half = (np.asarray([(cell.mean, Z95 * cell.se) for cell in team.cells]) / team.snd).T
+    label = f"mean of {draws:,} graphs, 95% interval"
+    ax.errorbar(range(len(means)), means, half, fmt="o", markersize=5, color=ESTIMATE, capsize=3, label=label)
     for x, cell in enumerate(team.cells):
         top = max((cell.mean + Z95 * cell.se) / team.snd, 1.0)
         ax.annotate(f"z = {cell.z:+.2f}", (x, top), (0, 4), textcoords="offset points", ha="center", fontsize=9)

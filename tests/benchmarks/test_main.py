@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import speed
+from benchmarks import speed, training, worlds
 from benchmarks.__main__ import NAMES, _cell, main
 from benchmarks.figures import speed_figure
 
@@ -50,9 +50,7 @@ def test_plot_draws_two_machines_without_measuring(files: tuple[Path, Path], tmp
     ("file", "name"),
     [
         ("benchmarks/results/speed/cpu-2-cores.json", "speed"),
-        ("benchmarks/results/worlds/h200.json", "worlds"),
         ("paper/results/designs/cpu-2-cores.json", "designs"),
-        ("paper/results/training/h200.json", "training"),
     ],
 )
 def test_committed_results_can_be_drawn(file: str, name: str, tmp_path: Path) -> None:
@@ -96,3 +94,24 @@ def test_values_are_shown_by_their_kind() -> None:
         "n": "12,000", "share": "0.123", "time": "2.00 ms*", "met": "no", "seconds": "2", "none": "-", "name": "knn:5",
         "by.cdist": "2.00 s", "by.missing": "-",
     }  # fmt: skip
+
+
+TIME = {"median_s": 0.002, "min_s": 0.001, "q1_s": 0.001, "q3_s": 0.003}
+RESULT = {
+    "device": "cpu",
+    "hardware": {"threads": 2},
+    "worlds": [
+        {"world": "navigation", "agents": 100, "environments": 32, "ratio": 50.0,
+         "contestants": {"graphsnd": TIME, "vmas": {**TIME, "median_s": 0.1}}},
+        {"world": "navigation", "agents": 1000, "environments": 32, "ratio": None, "contestants": {"graphsnd": TIME}},
+    ],
+}  # fmt: skip
+TRAINING = {"device": "cpu", "hardware": {"threads": 2}, "agents": 4, "runs": 1, "samples": 64, "gradient_steps": 8,
+            "rollout": TIME, "update": TIME, "iteration": TIME}  # fmt: skip
+
+
+def test_tables_have_a_row_for_each_case() -> None:
+    [(steps, columns)], [(iterations, _)] = worlds.tables(RESULT).values(), training.tables(TRAINING).values()
+    assert [_cell(row, "contestants.vmas") for row in steps] == ["100 ms", "-"]
+    assert "contestants.vmas" in columns
+    assert _cell(iterations[0], "rollout") == "2.00 ms"

@@ -40,7 +40,7 @@ def made(factor: float, **metric: float) -> list[Row]:
         calls = {
             name: Timing(t, 0.9 * t, 1.2 * t, t, whole=10.0 if name == "loop" else 1.0) for name, t in times.items()
         }
-        rows.append(Row(n, 1, 1, before=Conditions(1), after=Conditions(1), calls=calls))
+        rows.append(Row(n, 1, 1, before=Conditions(1), calls=calls))
     return rows
 
 

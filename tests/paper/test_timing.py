@@ -52,8 +52,8 @@ def made(sizes: Any, pair: float, call: float) -> Machine:
         trials = {name: size.fused_trials if name.startswith("fused") else size.trials for name in seconds}
         trials |= {f"loop, p={p:g}": 1 for p in size.once}
         calls = {name: Timing(s, s, s, s, [s] * trials[name]) for name, s in seconds.items()}
-        rows.append(Row(**vars(size), before=Conditions(1), after=Conditions(1), calls=calls))
-    return Machine({}, rows)
+        rows.append(Row(**vars(size), before=Conditions(1), calls=calls))
+    return Machine(rows)
 
 
 def test_data_hold_every_call_of_every_size(smoke: Data) -> None:
@@ -70,7 +70,7 @@ def test_data_hold_every_call_of_every_size(smoke: Data) -> None:
             assert max(one.pairs) <= pairs
             if "p=0.1" not in name:
                 assert one.pairs == [pairs] * row.trials
-        assert row.before.threads == row.after.threads == 1
+        assert row.before.threads == 1
 
 
 def test_threads_are_given_back() -> None:
@@ -145,7 +145,7 @@ def test_the_part_of_a_gpu_is_read_where_there_is_none(tmp_path: Path, monkeypat
 def test_figure(names: tuple[str, ...]) -> None:
     machines = {"cpu": made(CPU_SIZES[Scale.PAPER], 1e-4, 1e-2), "gpu": made(GPU_SIZES[Scale.PAPER], 1e-4, 1e-3)}
     figure = draw(Data({name: machines[name] for name in names}))
-    assert len(figure.axes) == 2 + len(names)
+    assert len(figure.axes) == 1 + len(names)
     for ax in figure.axes:
         assert ax.get_xlabel()
         assert ax.get_ylabel()

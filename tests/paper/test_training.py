@@ -84,5 +84,5 @@ def test_without_a_committed_run(tmp_path: Path) -> None:
 
 def test_the_figure(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:
     figure = training.EXPERIMENT.figure(outcome[0].data)
-    assert len(figure.axes) == 4
+    assert len(figure.axes) == 3
     figure.canvas.draw()
