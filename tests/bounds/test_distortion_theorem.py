@@ -159,7 +159,7 @@ def test_weighted_theorem_holds(seed: int, method: str, kind: str) -> None:
     rng = np.random.default_rng(seed)
     graph = graphs.Graph(N, base.edges, torch.from_numpy(rng.exponential(size=base.m) ** 3 * 1e5))
     matrix = metric(kind, seed)
-    low, high = distortion(graph, method, rounds=10).interval(graph_snd(matrix, graph))
+    low, high = distortion(graph, method, tolerance=0.2).interval(graph_snd(matrix, graph))
     assert low * (1 - 1e-12) <= snd(matrix) <= high * (1 + 1e-12)
 
 

@@ -72,12 +72,7 @@ class Distortion:
 
 
 def distortion(
-    graph: Graph,
-    method: str = "auto",
-    *,
-    tolerance: float = 0.02,
-    rounds: int = 200,
-    seconds: float | None = None,
+    graph: Graph, method: str = "auto", *, tolerance: float = 0.02, seconds: float | None = None
 ) -> Distortion:
     r"""Return how far SND can be from Graph-SND on this graph, whatever the agents do (Theorem 2, with weights).
 
@@ -91,7 +86,6 @@ def distortion(
         graph: A connected graph.
         method: How to find the index, see :func:`~graphsnd.bounds.forwarding.forwarding_index`.
         tolerance: Relative gap of the index at which ``flow`` stops.
-        rounds: Upper limit on the rounds of ``flow``.
         seconds: Time limit for the search, or None.
 
     Returns:
@@ -110,7 +104,7 @@ def distortion(
     # In units of the largest, weights of 1e-300 and of 1e300 are all the same.
     scaled = None if weights is None or not (weights > 0).any() else weights / weights.max()
     net = build_network(graph, scaled)
-    index = index_of_network(net, method, tolerance=tolerance, rounds=rounds, seconds=seconds)
+    index = index_of_network(net, method, tolerance, seconds)
     share = float(net.capacity.sum()) / graph.pairs
     return Distortion(
         lower=share / float(net.capacity.max()),

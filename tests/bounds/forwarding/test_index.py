@@ -63,7 +63,6 @@ def test_weights_do_not_enter_and_auto_says_what_it_did() -> None:
 @pytest.mark.parametrize(("options", "name"), [
     ({"method": "simplex"}, "method"),
     ({"tolerance": -1.0}, "tolerance"),
-    ({"rounds": 1.5}, "rounds"),
     ({"seconds": -1.0}, "seconds"),
 ])  # fmt: skip
 def test_bad_options_are_named(options, name: str) -> None:

@@ -19,6 +19,7 @@ from graphsnd.bounds.forwarding.elementary import Bracket, dual_bound, largest_l
 from graphsnd.bounds.forwarding.network import Floats, Network
 
 LOADS_BYTES = 2**29  # bytes of loads kept by source; larger graphs keep them by blocks of sources
+ROUNDS = 200  # at most; each is one shortest-path tree for every source
 WARM, COOLING, COLDEST = 0.5, 0.85, 1e-4  # temperatures, relative to the largest load
 AVERAGING = 0.5  # weight that a round leaves to the lengths before it
 
@@ -29,7 +30,7 @@ def empty_loads(net: Network) -> Floats:
     return np.zeros((blocks, net.m))
 
 
-def descend(net: Network, loads: Floats, bracket: Bracket, tolerance: float, rounds: int, deadline: float) -> Bracket:
+def descend(net: Network, loads: Floats, bracket: Bracket, tolerance: float, deadline: float) -> Bracket:
     """Narrow ``bracket`` until its gap is at most ``tolerance``.
 
     Args:
@@ -37,13 +38,12 @@ def descend(net: Network, loads: Floats, bracket: Bracket, tolerance: float, rou
         loads: ``[blocks, m]``, the loads of a fractional routing to start from; overwritten.
         bracket: What is known already.
         tolerance: The relative gap that is good enough.
-        rounds: Upper limit on rounds; each is one shortest-path tree for every source.
         deadline: Time of ``time.monotonic()`` at which to stop.
     """
     from graphsnd.bounds.forwarding import loops  # loads numba, which importing graphsnd must not
 
     average, temperature = np.zeros(net.m), WARM
-    for turn in range(rounds):
+    for turn in range(ROUNDS):
         if bracket.gap <= tolerance or time.monotonic() > deadline:
             break
         total = loads.sum(axis=0)

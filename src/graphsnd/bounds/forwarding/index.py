@@ -12,7 +12,7 @@ from torch import Tensor
 from graphsnd.bounds.forwarding import flow, lp
 from graphsnd.bounds.forwarding.elementary import ROUNDING, Bracket, elementary_bounds
 from graphsnd.bounds.forwarding.network import Network, build_network
-from graphsnd.errors import InputError, check_choice, check_integer, number
+from graphsnd.errors import InputError, check_choice, number
 from graphsnd.graphs import Graph
 
 METHODS = ("auto", "lp", "flow", "betweenness")
@@ -39,12 +39,7 @@ class ForwardingIndex:
 
 
 def forwarding_index(
-    graph: Graph,
-    method: str = "auto",
-    *,
-    tolerance: float = 0.02,
-    rounds: int = 200,
-    seconds: float | None = None,
+    graph: Graph, method: str = "auto", *, tolerance: float = 0.02, seconds: float | None = None
 ) -> ForwardingIndex:
     r"""Return bounds on the fractional edge forwarding index: the load of the most loaded edge, at its smallest.
 
@@ -66,8 +61,8 @@ def forwarding_index(
             over shortest paths as it is. ``auto`` stops at betweenness where that is optimal, else picks ``lp`` up to
             25,000 variables and ``flow`` above.
         tolerance: Relative gap at which ``flow`` stops.
-        rounds: Upper limit on the rounds of ``flow``, one shortest-path tree per agent each.
-        seconds: Time limit for ``flow``; none when None. A round is finished.
+        seconds: Time limit for ``flow``; none when None. A round, one shortest-path tree per agent, is finished; there
+            are at most 200.
 
     Raises:
         InputError: For a graph that is not connected, or too large for ``lp``.
@@ -78,17 +73,14 @@ def forwarding_index(
         >>> forwarding_index(graphs.from_networkx(networkx.cycle_graph(4)))
         ForwardingIndex(in [2, 2], betweenness)
     """
-    return index_of_network(build_network(graph), method, tolerance=tolerance, rounds=rounds, seconds=seconds)
+    return index_of_network(build_network(graph), method, tolerance, seconds)
 
 
-def index_of_network(
-    net: Network, method: str, *, tolerance: float, rounds: int, seconds: float | None
-) -> ForwardingIndex:
+def index_of_network(net: Network, method: str, tolerance: float, seconds: float | None) -> ForwardingIndex:
     """Return the same for a network: loads count relative to capacities."""
     check_choice("method", method, METHODS)
     if not 0 <= number(tolerance) < math.inf:
         raise InputError("tolerance", "to be a number, at least 0", tolerance)
-    check_integer("rounds", rounds, "to be an integer, at least 0", low=0)
     if seconds is not None and not number(seconds) >= 0:
         raise InputError("seconds", "to be a number, at least 0, or None", seconds)
     loads = flow.empty_loads(net)
@@ -98,7 +90,7 @@ def index_of_network(
         bracket = lp.solve(net, bracket)
     elif method == "flow":
         deadline = math.inf if seconds is None else time.monotonic() + seconds
-        bracket = flow.descend(net, loads, bracket, tolerance, rounds, deadline)
+        bracket = flow.descend(net, loads, bracket, tolerance, deadline)
     return ForwardingIndex(bracket.lower, bracket.upper, method, torch.from_numpy(bracket.lengths))
 
 
