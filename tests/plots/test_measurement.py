@@ -41,3 +41,10 @@ def test_at_most_a_million_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = plots.pair_distances(team, None, None, gs.measure(team))
     assert len(pairs.edges) == 10
     assert pairs.drawn == "10 of all pairs"
+
+
+def test_units() -> None:
+    loc = torch.zeros(4, 3, 2)
+    graph = gs.graphs.complete(3)
+    assert _pairs(graph, gs.Deterministic(loc)).unit == "action units"
+    assert _pairs(graph, gs.Categorical(logits=loc)).unit == "total variation, at most 1"

@@ -118,11 +118,11 @@ def test_layers_that_do_not_fit() -> None:
 
 @pytest.mark.parametrize(("fan_in", "fan_out"), [(18, 64), (64, 64), (64, 2), (3, 1)])
 def test_orthogonal(fan_in: int, fan_out: int, generator: torch.Generator) -> None:
-    net = StackedMLP.create((2, 3), (fan_in, fan_out, 4), generator=generator, head_gain=0.01, dtype=torch.float64)
+    net = StackedMLP.create((2, 3), (fan_in, fan_out, 4), generator=generator, head_gain=0.01)
     weight, head = net.weights[0].detach(), net.weights[1].detach() / 0.01
     for w in (weight, head):
         gram = w @ w.mT if w.shape[-2] <= w.shape[-1] else w.mT @ w
-        torch.testing.assert_close(gram, torch.eye(gram.shape[-1], dtype=torch.float64).expand_as(gram))
+        torch.testing.assert_close(gram, torch.eye(gram.shape[-1]).expand_as(gram))
     assert not any(bias.any() for bias in net.biases)
     assert not weight[0, 0].equal(weight[1, 2])
 

@@ -49,10 +49,8 @@ def from_distribution(
     d = distribution
     if not isinstance(d, D.Distribution):
         raise InputError("distribution", "to be a torch.distributions.Distribution", type(d).__name__)
-    while isinstance(d, D.Independent):
+    while isinstance(d, D.Independent) or (isinstance(d, D.TransformedDistribution) and not squashed):
         d = d.base_dist
-    if isinstance(d, D.TransformedDistribution) and not squashed:
-        return from_distribution(d.base_dist, squashed=False, nodes=nodes, validate=validate)
     if isinstance(d, D.Normal):
         return Gaussian(d.loc, d.scale, validate=validate)
     if isinstance(d, D.MultivariateNormal | D.LowRankMultivariateNormal):
@@ -93,16 +91,12 @@ def _quantiles(d: D.Distribution, nodes: torch.Tensor) -> torch.Tensor:
         levels = nodes.to(mean.device).reshape(-1, *[1] * len(shape)).expand(-1, *shape)
         return d.icdf(levels).to(torch.promote_types(mean.dtype, torch.float32))
     except NotImplementedError:
-        raise _unsupported(d, "it has no elementwise quantile function (icdf)") from None
-
-
-def _unsupported(d: D.Distribution, why: str) -> InputError:
-    return InputError(
-        "distribution",
-        "to be Normal, MultivariateNormal, a categorical, Beta, TanhNormal, Delta or a family with icdf",
-        f"{type(d).__name__}: {why}",
-        "Evaluate its quantiles and pass graphsnd.Quantiles, or compare deterministic actions.",
-    )
+        raise InputError(
+            "distribution",
+            "to be Normal, MultivariateNormal, a categorical, Beta, TanhNormal, Delta or a family with icdf",
+            f"{type(d).__name__}: it has no elementwise quantile function (icdf)",
+            "Evaluate its quantiles and pass graphsnd.Quantiles, or compare deterministic actions.",
+        ) from None
 
 
 class _BetaQuantile(torch.autograd.Function):

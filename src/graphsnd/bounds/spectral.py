@@ -28,7 +28,6 @@ class Spectrum:
 
     degree: float  # the largest degree (sum of weights at an agent); for a regular graph the first eigenvalue
     regular: bool  # whether all degrees are equal
-    largest: float  # the first eigenvalue
     signed_second: float  # the second eigenvalue, equal to the first when that is repeated
     smallest: float  # the last eigenvalue
     connected: bool
@@ -85,7 +84,6 @@ def spectrum(graph: Graph) -> Spectrum:
     return Spectrum(
         degree=float(degrees.max()),
         regular=bool(np.ptp(degrees) <= 1e-9 * degrees.max()),
-        largest=float(values[-1]),
         signed_second=float(values[-2]),
         smallest=float(values[0]),
         connected=bool(count == 1),

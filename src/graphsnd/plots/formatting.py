@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from graphsnd.behavior import DISTANCES
-
 
 def format_number(value: float) -> str:
     """Return six significant digits, enough to tell two runs apart.
@@ -54,9 +52,3 @@ def format_ratio(value: float) -> str:
         ['0.052x', '7.3x', '26,400x']
     """
     return f"{value:.2g}x" if value < 9.95 else f"{value:,.0f}x"
-
-
-def distance_unit(distance: str) -> str:
-    """Return the unit of a distance, for axis labels."""
-    maximum = DISTANCES[distance].maximum
-    return "action units" if maximum is None else f"{distance.replace('-', ' ')}, at most {maximum:.3g}"

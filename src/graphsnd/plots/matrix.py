@@ -39,15 +39,12 @@ def draw_scale(image: Any, label: str, **where: Any) -> None:
     bar.outline.set_visible(False)
 
 
-def draw_groups(
-    ax: Axes, groups: Array, order: NDArray[np.int64], *, vertical: bool = False, width: float = 0.03
-) -> None:
+def draw_groups(ax: Axes, groups: Array, order: NDArray[np.int64], *, vertical: bool = False) -> None:
     """Mark the group of each agent in a thin strip outside the heatmap's left (or upper) edge."""
     from matplotlib.colors import to_rgb
 
     colours = np.array([to_rgb(group_look(int(group))[0]) for group in np.asarray(groups)[order]])
-    bounds = (-0.015 - width, 0.0, width, 1.0) if vertical else (0.0, 1.015, 1.0, width)
-    strip = ax.inset_axes(bounds)
+    strip = ax.inset_axes((-0.015 - 0.03, 0.0, 0.03, 1.0) if vertical else (0.0, 1.015, 1.0, 0.03))
     strip.imshow(colours[:, None] if vertical else colours[None], aspect="auto", interpolation="nearest")
     strip.set_axis_off()
 

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from graphsnd import graphs
-from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior import DISTANCES, Behavior, Distance
 from graphsnd.estimation import Estimate
 from graphsnd.graphs import Graph
 from graphsnd.metric import edge_distances, pairwise
-from graphsnd.plots.formatting import distance_unit, format_number
+from graphsnd.plots.formatting import format_number
 from graphsnd.plots.matrix import draw_contributions, draw_heatmap, draw_scale
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
@@ -44,7 +44,9 @@ class PairDistances:
     @property
     def unit(self) -> str:
         """Unit of the distances, for axis labels."""
-        return distance_unit(self.estimate.distance)
+        name = self.estimate.distance
+        maximum = DISTANCES[name].maximum
+        return "action units" if maximum is None else f"{name.replace('-', ' ')}, at most {maximum:.3g}"
 
 
 def pair_distances(

@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from graphsnd.errors import InputError, check_choice, shape_of
 from graphsnd.teams.engine import ACTIVATIONS, PLAIN, Engine, run_layers
 
+DTYPE = torch.float32  # of parameters as they are drawn, whatever torch's default is
+
 
 class StackedMLP(nn.Module):
     r"""A multilayer perceptron for every index of a batch, each with weights of its own.
@@ -57,7 +59,6 @@ class StackedMLP(nn.Module):
         activation: str = "tanh",
         init: str = "orthogonal",
         head_gain: float = 1.0,
-        dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
     ) -> StackedMLP:
         """Draw the weights.
@@ -70,7 +71,6 @@ class StackedMLP(nn.Module):
             init: ``"orthogonal"`` (gain 1, biases 0) or ``"linear"`` (``torch.nn.Linear``'s default: uniform in
                 ±1/sqrt(fan in), biases too).
             head_gain: Factor on the last layer's weights; 0.01 keeps a fresh PPO actor near zero.
-            dtype: Of the parameters.
             device: Of the parameters; the generator's when None.
 
         Raises:
@@ -83,7 +83,7 @@ class StackedMLP(nn.Module):
         count = math.prod(batch)
         weights, biases = [], []
         for layer, (fan_in, fan_out) in enumerate(pairwise(sizes)):
-            weight, bias = INITIAL[init](count, fan_in, fan_out, generator, dtype)
+            weight, bias = INITIAL[init](count, fan_in, fan_out, generator)
             gain = head_gain if layer == len(sizes) - 2 else 1.0
             weights.append(weight.mul_(gain).reshape(*batch, fan_in, fan_out).to(device or generator.device))
             biases.append(bias.reshape(*batch, 1, fan_out).to(device or generator.device))
@@ -177,9 +177,7 @@ class StackedMLP(nn.Module):
         return f"batch={self.batch}, sizes={self.sizes}, activation={self.activation!r}"
 
 
-def draw_orthogonal(
-    count: int, fan_in: int, fan_out: int, generator: torch.Generator, dtype: torch.dtype
-) -> tuple[Tensor, Tensor]:
+def draw_orthogonal(count: int, fan_in: int, fan_out: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Draw uniformly random matrices with orthonormal rows or columns, whichever are fewer; biases 0.
 
     The Q of a Gaussian matrix, with the signs of R's diagonal moved into it: without that step Q would not be uniform.
@@ -188,34 +186,32 @@ def draw_orthogonal(
         Weights ``[count, fan_in, fan_out]`` and biases ``[count, 1, fan_out]``.
 
     Example:
-        >>> weight, _ = draw_orthogonal(2, 8, 3, torch.Generator().manual_seed(0), torch.float64)
-        >>> torch.allclose(weight.mT @ weight, torch.eye(3).double())
+        >>> weight, _ = draw_orthogonal(2, 8, 3, torch.Generator().manual_seed(0))
+        >>> torch.allclose(weight.mT @ weight, torch.eye(3), atol=1e-6)
         True
     """
     device = generator.device
     tall = (count, max(fan_in, fan_out), min(fan_in, fan_out))
-    q, r = torch.linalg.qr(torch.randn(tall, generator=generator, dtype=dtype, device=device))
+    q, r = torch.linalg.qr(torch.randn(tall, generator=generator, dtype=DTYPE, device=device))
     q = q * r.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
     weight = q if fan_in >= fan_out else q.mT
-    return weight.contiguous(), torch.zeros(count, 1, fan_out, dtype=dtype, device=device)
+    return weight.contiguous(), torch.zeros(count, 1, fan_out, dtype=DTYPE, device=device)
 
 
-def draw_linear(
-    count: int, fan_in: int, fan_out: int, generator: torch.Generator, dtype: torch.dtype
-) -> tuple[Tensor, Tensor]:
+def draw_linear(count: int, fan_in: int, fan_out: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Draw what ``torch.nn.Linear`` starts from: uniform in ±1/sqrt(fan_in), biases too.
 
     Returns:
         Weights ``[count, fan_in, fan_out]`` and biases ``[count, 1, fan_out]``.
 
     Example:
-        >>> weight, bias = draw_linear(2, 16, 3, torch.Generator().manual_seed(0), torch.float32)
+        >>> weight, bias = draw_linear(2, 16, 3, torch.Generator().manual_seed(0))
         >>> bool(weight.abs().max() <= 0.25)
         True
     """
     limit = fan_in**-0.5
-    weight = torch.empty(count, fan_in, fan_out, dtype=dtype, device=generator.device)
-    bias = torch.empty(count, 1, fan_out, dtype=dtype, device=generator.device)
+    weight = torch.empty(count, fan_in, fan_out, dtype=DTYPE, device=generator.device)
+    bias = torch.empty(count, 1, fan_out, dtype=DTYPE, device=generator.device)
     return weight.uniform_(-limit, limit, generator=generator), bias.uniform_(-limit, limit, generator=generator)
 
 

@@ -8,9 +8,7 @@ from graphsnd.errors import require
 require("benchmarl", "benchmarl")
 
 from graphsnd.integrations.benchmarl.callbacks import ActionSpaceLoss, DiversityLog  # noqa: E402
-from graphsnd.integrations.benchmarl.config import DiCoModelConfig, register  # noqa: E402
+from graphsnd.integrations.benchmarl.config import DiCoModelConfig  # noqa: E402
 from graphsnd.integrations.benchmarl.model import DiCoModel  # noqa: E402
 
-register()
-
-__all__ = ["ActionSpaceLoss", "DiCoModel", "DiCoModelConfig", "DiversityLog", "register"]
+__all__ = ["ActionSpaceLoss", "DiCoModel", "DiCoModelConfig", "DiversityLog"]

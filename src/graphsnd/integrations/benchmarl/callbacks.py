@@ -6,14 +6,12 @@ import math
 from typing import Any
 
 import torch
+from benchmarl.experiment import Callback
+from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
 
-from graphsnd.errors import InputError, require
+from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl.model import COUNTED, DiCoModel
-
-require("benchmarl", "benchmarl")
-from benchmarl.experiment import Callback  # noqa: E402
-from tensordict import TensorDict, TensorDictBase  # noqa: E402
 
 
 class _Callback(Callback):  # type: ignore[misc]
@@ -64,7 +62,7 @@ class DiversityLog(_Callback):
         """Audit the policies that collected it, and restart the tally."""
         for group, model in self.models().items():
             self._audits[group] = float(model.audit(model.gather(batch), most=self.most))
-            model.reset_tally()
+            model.tally.zero_()
 
     def on_train_end(self, training_td: TensorDictBase, group: str) -> None:
         """Log the iteration of one group."""

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarl.models import MlpConfig, model_config_registry
+from benchmarl.models.common import Model, ModelConfig
+from torch import nn
+
 from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstrained
 from graphsnd.control.dico import BOUNDS
-from graphsnd.errors import check_choice, require
+from graphsnd.errors import check_choice
 from graphsnd.integrations.benchmarl.model import DiCoModel
-
-require("benchmarl", "benchmarl")
-from benchmarl.models import MlpConfig, model_config_registry  # noqa: E402
-from benchmarl.models.common import Model, ModelConfig  # noqa: E402
-from torch import nn  # noqa: E402
 
 MODEL_OPTIONS = ("num_cells", "activation", "squash_shared", "observations", "positions", "seed")
 MODULES = {"tanh": nn.Tanh, "relu": nn.ReLU}
@@ -92,6 +91,4 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
         return DiCoModel
 
 
-def register() -> None:
-    """Add ``model=dico`` to what BenchMARL's Hydra loaders know. Idempotent; importing the package calls it."""
-    model_config_registry["dico"] = DiCoModelConfig
+model_config_registry["dico"] = DiCoModelConfig  # so that BenchMARL's Hydra loaders know model=dico

@@ -7,18 +7,16 @@ from typing import Any
 
 import numpy as np
 import torch
+from benchmarl.models.common import Model
+from tensordict import TensorDictBase
 from torch import Tensor
+from torchrl.data import Categorical, OneHot
 
 from graphsnd import Deterministic, snd
 from graphsnd.control import Controller, Homogeneous, Measurement, PerGroup, State, Status, Unconstrained
 from graphsnd.control.measurement import as_design, measure_selected
-from graphsnd.errors import InputError, require
+from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl.policy import Deviating
-
-require("benchmarl", "benchmarl")
-from benchmarl.models.common import Model  # noqa: E402
-from tensordict import TensorDictBase  # noqa: E402
-from torchrl.data import Categorical, OneHot  # noqa: E402
 
 COUNTED = ("forwards", "scale", "saturated", "empty", "invalid")
 
@@ -38,7 +36,7 @@ class DiCoModel(Model):  # type: ignore[misc]
         network: :class:`~graphsnd.integrations.benchmarl.policy.Deviating`.
         controller_state: The controller's state, float64 ``[fields, ...]``.
         draws: Seed and number of measurements so far, float64; together they seed the next random pairs.
-        tally: Sums of :data:`COUNTED` over training forwards since the last :meth:`reset_tally`.
+        tally: Sums of :data:`COUNTED` over training forwards since it was last set to 0.
     """
 
     controller_state: Tensor
@@ -117,10 +115,6 @@ class DiCoModel(Model):  # type: ignore[misc]
     def gather(self, tensordict: TensorDictBase) -> Tensor:
         """Return everything the agents observe, ``[..., agents, inputs]``."""
         return torch.cat([tensordict.get(key) for key in self.in_keys], -1)
-
-    def reset_tally(self) -> None:
-        """Set the tally to zero."""
-        self.tally.zero_()
 
     def _forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         observations = self.gather(tensordict)

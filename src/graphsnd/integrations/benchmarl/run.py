@@ -13,7 +13,6 @@ from typing import Any
 
 from graphsnd.errors import InputError, require
 from graphsnd.integrations.benchmarl.callbacks import ActionSpaceLoss, DiversityLog
-from graphsnd.integrations.benchmarl.config import register
 
 CONF = Path(__file__).parent / "conf"
 
@@ -37,7 +36,6 @@ def load_experiment(config: Any, task: str) -> Any:
     if OmegaConf.is_missing(config.model, "target"):
         fix = "Write model.target=0.1, 0 for agents that are all the same, or null for no control."
         raise InputError("model.target", "to be given", "nothing", fix)
-    register()
     callbacks: list[Any] = [DiversityLog(most=config.audit_frames)]
     if config.action_space_loss is not None:
         callbacks.append(ActionSpaceLoss(lr=config.action_space_loss))
