@@ -127,7 +127,7 @@ def _conclude(claims: Sequence[Claim], chosen: Sequence[str], out: Path, scale: 
 def _print_verdicts(judged: Sequence[Judged], *, larger: int = 0, written: Sequence[Path] = ()) -> None:
     console = Console(highlight=False)
     if judged:
-        console.print(verdicts_table(judged, width=console.width))
+        console.print(verdicts_table(judged))
         console.print(summary(judged))
     if larger:
         console.print(f"{larger} {'more' if judged else 'claims'} can only be decided at another scale", style="dim")

@@ -44,12 +44,6 @@ def verdicts_page(judged: Sequence[Judged], folder: Path, *, command: str, scale
     results = {name: _shown_results(name, group, folder, scale) for name, group in groups.items()}
     titles = {name: mine[0].title if mine else name.capitalize() for name, mine in results.items()}
     keys = {verdict: css_class(verdict) for verdict in Verdict}
-    decided = counts(judged)
-    bar = (
-        f'<span class="{keys[verdict]}" style="flex-grow:{count}" title="{count} {verdict.value}"></span>'
-        for verdict, count in decided.items()
-        if count
-    )
     sheets = [sheet.read_text(encoding="utf-8") for sheet in SHEETS]
     return fill_template(
         "page.html",
@@ -59,9 +53,7 @@ def verdicts_page(judged: Sequence[Judged], folder: Path, *, command: str, scale
         if scale
         else "The largest scale that was run decides",
         inputs="".join(f'<input type="radio" name="show" id="show-{key}" class="show">' for key in keys.values()),
-        bar="".join(bar),
-        cards="".join(_card(verdict, count) for verdict, count in decided.items()),
-        glance="".join(_chips(name, titles[name], group) for name, group in groups.items()),
+        cards="".join(_card(verdict, count) for verdict, count in counts(judged).items()),
         experiments="".join(_experiment(titles[name], group, results[name], folder) for name, group in groups.items()),
         runs="".join(_run_row(result) for mine in results.values() for result in mine),
         footer="".join(f"<li>{escape(item)}</li>" for item in footer_lines(command)),
@@ -78,15 +70,6 @@ def _shown_results(name: str, group: Sequence[Judged], folder: Path, scale: Scal
 def _card(verdict: Verdict, count: int) -> str:
     words = {"sign": SIGNS[verdict], "name": verdict.value.capitalize(), "note": MEANS[verdict]}
     return fill_template("card.html", key=css_class(verdict), count=count, **words)
-
-
-def _chips(name: str, title: str, group: Sequence[Judged]) -> str:
-    chips = "".join(
-        f'<a class="chip {css_class(one.verdict)}" href="#{one.claim.id}" title="{one.claim.id}: {one.verdict.value}" '
-        f'aria-label="{one.claim.id}: {one.verdict.value}">{SIGNS[one.verdict]}</a>'
-        for one in group
-    )
-    return f'<li><a class="name" href="#{name}">{typeset(title)}</a><span>{chips}</span></li>'
 
 
 def _experiment(title: str, group: Sequence[Judged], results: Sequence[Result], folder: Path) -> str:

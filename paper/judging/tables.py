@@ -21,27 +21,15 @@ COLOURS = {
     Verdict.NOT_CONFIRMED: "red",
     Verdict.NOT_MEASURED: "dim",
 }
-WIDE = 116  # columns from which the scale has one of its own
 
 
-def verdicts_table(judged: Sequence[Judged], *, width: int) -> Table:
-    """Return a row for each claim, a block for each experiment.
-
-    Args:
-        judged: Claims with their verdicts.
-        width: Of the terminal, in characters.
-    """
-    wide, name = width >= WIDE, min(36, 22 + max(0, width - 80) // 2)
-    verdicts = table(("claim", "paper", "measured", *(["scale"] if wide else []), "verdict"), align="<")
-    for column in verdicts.columns:
-        column.no_wrap = column.header not in ("paper", "measured")
-    verdicts.columns[1].min_width = 12
+def verdicts_table(judged: Sequence[Judged]) -> Table:
+    """Return a row for each claim, a block for each experiment. It fits a terminal of 80 characters."""
+    verdicts = table(("claim", "paper", "measured", "verdict"), align="<")
     for at, one in enumerate(judged):
         last = at + 1 == len(judged) or judged[at + 1].claim.experiment != one.claim.experiment
-        cells = [Text(fill(one.claim.id, name)), Text(one.claim.paper), _measured(one, wide=wide)]
-        if wide:
-            cells.append(Text(one.scale.value if one.scale else ""))
-        verdicts.add_row(*cells, verdict_text(one.verdict, wide=wide), end_section=last)
+        sign = Text(f"{SIGNS[one.verdict]} {fill(one.verdict.value, 13, subsequent_indent='  ')}", COLOURS[one.verdict])
+        verdicts.add_row(Text(fill(one.claim.id, 22)), Text(one.claim.paper), _measured(one), sign, end_section=last)
     return verdicts
 
 
@@ -54,11 +42,6 @@ def list_table(titles: Mapping[str, str], results: Mapping[str, Mapping[Scale, R
     return table(("experiment", "", *(scale.value for scale in Scale)), rows, align="<<>")
 
 
-def verdict_text(verdict: Verdict, *, wide: bool = True) -> Text:
-    """Return sign and word in the colour of the verdict, in lines of at most 15 characters unless there is room."""
-    return Text(f"{SIGNS[verdict]} {fill(verdict.value, 40 if wide else 13, subsequent_indent='  ')}", COLOURS[verdict])
-
-
 def summary(judged: Sequence[Judged]) -> Text:
     """Return one line: the number of claims with each verdict."""
     decided = [(count, verdict) for verdict, count in counts(judged).items() if count]
@@ -66,9 +49,9 @@ def summary(judged: Sequence[Judged]) -> Text:
     return Text(f"{len(judged)} claim{'s' * (len(judged) != 1)}: ") + Text(", ").join(parts)
 
 
-def _measured(one: Judged, *, wide: bool) -> Text:
+def _measured(one: Judged) -> Text:
     if one.number is None:
         return Text("-", style="dim")
     value, ends = format_value(one.number), format_interval(one.number)
-    between = " " if len(value) + len(ends) < (24 if wide else 17) else "\n"  # the two ends stay together
+    between = " " if len(value) + len(ends) < 17 else "\n"  # the two ends stay together
     return Text(value, style="bold") + (Text(between + ends, style="not bold dim") if ends else Text(""))

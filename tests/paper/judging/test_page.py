@@ -129,7 +129,7 @@ def test_one_scale_and_no_figures(judged: list[Judged], tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_table_in_the_terminal(judged: list[Judged], width: int) -> None:
     console = Console(width=width, color_system=None, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(verdicts_table(judged, width=width))
+    console.print(verdicts_table(judged))
     console.print(summary(judged))
     text = console.export_text()
     assert max(len(line) for line in text.splitlines()) <= width
