@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.design_errors import DesignErrors
-from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION, new_figure, style
+from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION, styled_figure
 from paper.shared.stopwatch import Conditions
 
 if TYPE_CHECKING:
@@ -106,8 +106,7 @@ def draw_designs(data: Data) -> Figure:
     for team in data.teams:
         kind = "trained" if team.trained_seed is not None else f"untrained, {team.world}"
         groups.setdefault(f"{team.n} agents, {kind}", []).append(team)
-    with style():
-        figure = new_figure(4.6 * max(2, len(groups)), 8.6)
+    with styled_figure(4.6 * max(2, len(groups)), 8.6) as figure:
         axes = figure.subplots(2, len(groups), sharey=True, squeeze=False)
         for column, (title, teams) in enumerate(groups.items()):
             for row, what in enumerate(("distances", "evaluations")):

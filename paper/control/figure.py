@@ -1,14 +1,15 @@
-"""The figure of a control study: diversity and reward over iterations, errors, pairs of arms, and time by part."""
+"""The figure of a control study: diversity over iterations, errors, rewards of pairs of arms, and time by part."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION, new_figure, style
+from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION, styled_figure
 from paper.control.faulty_controllers import FaultyStudy
 from paper.control.logs import PARTS
 from paper.control.study import REFERENCE, Study, compare_rewards, summarise_arms
@@ -31,41 +32,20 @@ MARKS: dict[str, dict[str, Any]] = {
 def draw_study(study: Study, faulty: FaultyStudy | None = None) -> Figure:
     """Draw a study, and beside it the faulty controllers where there are any."""
     colours = pick_colours(study.arms)
-    with style():
-        rows = plan_panels(len(study.targets), faulty=faulty is not None)
-        heights = [3.0] * (len(rows) - 1) + [3.7]
-        figure = new_figure(13.6, sum(heights) + 0.8)
-        axes: dict[str, Axes] = {}
-        parts = figure.subfigures(len(rows), 1, height_ratios=heights)
-        for part, names in zip(np.atleast_1d(parts), rows, strict=True):
-            widths = [1.35 if name == "faulty" else 1.0 for name in names]
-            axes |= zip(names, np.atleast_1d(part.subplots(1, len(names), width_ratios=widths)), strict=True)
-        for place, target in enumerate(study.targets):
-            _draw_diversity(axes[f"snd {place}"], study, target, colours)
-            _draw_reward(axes[f"reward {place}"], study, target, colours)
-        _share_reward_axis([axes[f"reward {place}"] for place in range(len(study.targets))])
-        _draw_errors(axes["errors"], study, colours)
-        _draw_pairs(axes["pairs"], study, colours)
-        _draw_costs(axes["costs"], study)
-        if faulty is not None:
-            _draw_faulty(axes["faulty"], faulty)
+    panels: list[Callable[[Axes], None]] = [
+        *(partial(_draw_diversity, study=study, target=target, colours=colours) for target in study.targets),
+        partial(_draw_errors, study=study, colours=colours),
+        partial(_draw_pairs, study=study, colours=colours),
+        partial(_draw_costs, study=study),
+        *([] if faulty is None else [partial(_draw_faulty, faulty=faulty)]),
+    ]
+    half = (len(panels) + 1) // 2  # targets and their errors above
+    with styled_figure(13.6, 7.8) as figure:
+        for part, row in zip(figure.subfigures(2, 1), (panels[:half], panels[half:]), strict=True):
+            for ax, draw in zip(np.atleast_1d(part.subplots(1, len(row))), row, strict=True):
+                draw(ax)
         _draw_legend(figure, study, colours)
         return figure
-
-
-def plan_panels(targets: int, *, faulty: bool) -> list[list[str]]:
-    """Return the names of panels, row by row.
-
-    Example:
-        >>> plan_panels(1, faulty=False)
-        [['snd 0', 'reward 0'], ['errors', 'pairs', 'costs']]
-        >>> [len(row) for row in plan_panels(3, faulty=True)]
-        [3, 3, 4]
-    """
-    above = [[f"{kind} {place}" for place in range(targets)] for kind in ("snd", "reward")]
-    if targets == 1:
-        above = [above[0] + above[1]]
-    return [*(row for row in above if row), ["errors", "pairs", "costs", *["faulty"] * faulty]]
 
 
 def pick_colours(arms: Sequence[str]) -> dict[str, str]:
@@ -94,21 +74,6 @@ def _draw_diversity(ax: Axes, study: Study, target: float, colours: dict[str, st
 def _skip(values: Sequence[float]) -> Sequence[float]:
     """Without the first sixth."""
     return values[min(len(values) - 1, max(1, len(values) // 6)) :]
-
-
-def _draw_reward(ax: Axes, study: Study, target: float, colours: dict[str, str]) -> None:
-    for curve in study.curves:
-        if curve.target in (None, target):
-            at, colour, reward = curve.iteration, colours[curve.arm], curve.reward
-            ax.fill_between(at, reward.low, reward.high, color=colour, alpha=0.15, linewidth=0)
-            ax.plot(at, reward.mean, color=colour, linewidth=1.4)
-    _frame(ax, f"Reward, target {target:g}", "mean reward of a step", "iteration")
-
-
-def _share_reward_axis(axes: Sequence[Axes]) -> None:
-    ends = [end for ax in axes for end in ax.get_ylim()]
-    for ax in axes:
-        ax.set_ylim(max(0.0, min(ends)), max(ends))
 
 
 def _draw_errors(ax: Axes, study: Study, colours: dict[str, str]) -> None:

@@ -108,7 +108,6 @@ class Curve:
     iteration: list[int]
     applied: Band
     audit: Band
-    reward: Band
 
 
 @dataclass(frozen=True)
@@ -285,12 +284,12 @@ def find_settling(curve: Curve, within: float = SETTLED) -> int | None:
 
 
 def make_curves(histories: Sequence[History]) -> list[Curve]:
-    """Return applied signal, audit and reward over iterations for each arm and target, to five digits."""
+    """Return applied signal and audit over iterations for each arm and target, to five digits."""
     curves = []
     for (arm, target), mine in group_by(histories, lambda history: (history.run.arm, history.run.target)).items():
         common = min(len(history.rows) for history in mine)
         bands = []
-        for name in ("applied", "audit", "reward"):
+        for name in ("applied", "audit"):
             values = np.array([[getattr(row, name) for row in history.rows[:common]] for history in mine])
             parts = (values.mean(0), values.min(0), values.max(0))
             # Five digits are more than a figure shows, and keep the committed files small.

@@ -4,7 +4,7 @@ A row holds the measured ratio and, for the same graph and the same team,
 
 *for every metric*: the forwarding index of the graph and the distortion theorem;
 *for this matrix of distances*: the paper's spectral bound;
-*for its largest entry, over random regular graphs*: the paper's probabilistic bound, and one that holds for every n;
+*for its largest entry, over random regular graphs*: the paper's probabilistic bound;
 *for this matrix, the agents numbered at random*: the exact standard deviation of the ratio.
 """
 
@@ -34,7 +34,7 @@ COMPLETE = range(3, 9)  # sizes of the complete graphs whose index is known by h
 
 @dataclass(frozen=True, kw_only=True)
 class GraphSummary:
-    """Eigenvalues, forwarding index and guarantees of one graph. What is not defined for it is None."""
+    """Forwarding index and guarantees of one graph. What is not defined for it is None."""
 
     n: int
     degree: int  # mean degree that the graph was built for
@@ -42,10 +42,8 @@ class GraphSummary:
     seed: int | None  # None where the graph is not drawn
     edges: int
     connected: bool
-    gap: float  # between the largest eigenvalue and the next in absolute value, relative to the largest degree
     integral_lower: float | None = None  # of the forwarding index with one path per pair; None when not computed
     integral_upper: float | None = None
-    betweenness: float | None = None  # largest load when pairs are split equally over all shortest paths
     distortion_low: float | None = None  # SND / Graph-SND is at least this for every metric ...
     distortion_high: float | None = None  # ... and at most this
 
@@ -74,14 +72,14 @@ def summarise_graph(
 
     Example:
         >>> ring = summarise_graph(graphs.circulant(5, shifts=[1]), "ring", 2)
-        >>> ring.connected, ring.integral_upper, round(ring.betweenness, 6), round(ring.gap, 3)
-        (True, 3.0, 3.0, 0.191)
+        >>> ring.connected, ring.integral_upper
+        (True, 3.0)
     """
     if graph.m == 0 or graph.weights is not None:
         raise InputError("graph", "with edges and without weights", repr(graph))
-    spectrum = bounds.spectrum(graph)
+    connected = bounds.spectrum(graph).connected
     routes: dict[str, float | None] = {}
-    if forwarding and spectrum.connected:
+    if forwarding and connected:
         factors = bounds.distortion(graph, seconds=seconds)
         integral = integral_index(graph, factors.index.lower, seconds=seconds)
         low, high = factors.interval(1.0)
@@ -89,7 +87,6 @@ def summarise_graph(
             # Loads of one path per pair are whole numbers, so the fractional bound may be rounded up.
             "integral_lower": float(math.ceil(factors.index.lower)),
             "integral_upper": integral,
-            "betweenness": equal_split(graph),
             "distortion_low": low,
             # Any routing proves the theorem; the integral one is sometimes better than the fractional search.
             "distortion_high": min(high, graph.m / graph.pairs * integral),
@@ -100,8 +97,7 @@ def summarise_graph(
         family=family,
         seed=seed,
         edges=graph.m,
-        connected=spectrum.connected,
-        gap=spectrum.gap,
+        connected=connected,
         **routes,
     )
 
@@ -187,7 +183,6 @@ class Row(GraphSummary):
     spectral: float | None  # the paper's bound on |Graph-SND / SND - 1|; regular graphs only, as below
     rho: float | None  # normalised nuclear norm
     probabilistic: float | None  # the paper's bound on the same, all but DELTA of random regular graphs
-    probabilistic_finite: float | None  # the one that needs no limit of n
     predicted: float | None  # standard deviation of the ratio over random numberings; None for graphs not drawn
     sampled: float | None  # the same for a uniform sample of as many pairs; None for identical agents
 
@@ -233,17 +228,17 @@ def compare(distances: Distances, graph: Graph, summary: GraphSummary) -> Row:
 
 def _regular_bounds(graph: Graph, distances: Distances) -> dict[str, Any]:
     """Return the bounds that need a regular graph, each None on others."""
-    names = ("spectral", "rho", "probabilistic", "probabilistic_finite")
+    names = ("spectral", "rho", "probabilistic")
     counts = graph.degrees()
     degree = int(counts[0])
     if not bool((counts == degree).all()):
         return dict.fromkeys(names)
     bound = bounds.spectral_bound(graph, distances.matrix)
-    chances: list[float | None] = [None, None]
+    chance = None
     if graph.inclusion is not None and degree >= 3 and distances.snd > 0:
-        size = float(distances.matrix.max()) / distances.snd, graph.n, degree, DELTA
-        chances = [bounds.paper_random_regular_bound(*size), bounds.random_regular_bound(*size)]
-    return dict(zip(names, (bound.relative, bound.rho, *chances), strict=True))
+        largest = float(distances.matrix.max()) / distances.snd
+        chance = bounds.paper_random_regular_bound(largest, graph.n, degree, DELTA)
+    return dict(zip(names, (bound.relative, bound.rho, chance), strict=True))
 
 
 @dataclass(frozen=True)

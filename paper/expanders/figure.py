@@ -1,4 +1,4 @@
-"""The figure of the ablation: how close, how crowded, how well connected, and what training changes."""
+"""The figure of the ablation: how close, what training changes, and how crowded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, VERMILLION, new_figure, style
+from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, VERMILLION, styled_figure
 from paper.expanders.comparison import Data, Row, select, sizes_and_degrees
 from paper.expanders.families import FOUR, Family
 
@@ -27,13 +27,6 @@ LOOKS = {
     Family.UNION: (VERMILLION, "D", "nearest neighbours, all (more edges)"),
 }
 ROUTED = (Family.REGULAR, Family.BERNOULLI, Family.UNIFORM, Family.UNION)
-# Columns of regular graphs beside their deviations: label, marker, colour.
-BOUNDS = {
-    "spectral": ("spectral bound, Proposition 17", "x", INK),
-    "probabilistic": ("bound over random graphs, Proposition 19, 90%", "+", MUTED),
-    "probabilistic_finite": ("the same from exact second moments, any n", "1", MUTED),
-    "predicted": ("exact standard deviation, random regular", "_", BLUE),
-}
 # Whether a team is trained and whether its policies see observations of their own.
 KINDS = {
     (False, False): "fresh,\nshared",
@@ -44,18 +37,16 @@ KINDS = {
 
 
 def draw_expanders(data: Data) -> Figure:
-    """Draw ratios by size and degree, the forwarding index, deviations by spectral gap, and trained beside fresh."""
+    """Draw ratios by size and degree, trained beside fresh teams, and the forwarding index."""
     kinds = {
         kind: [row for team in data.teams if (team.trained, team.own) == kind for row in team.rows] for kind in KINDS
     }
     initial = kinds[False, False]
-    with style():
-        figure = new_figure(12.6, 9.6)
-        axes = figure.subplots(2, 2)
-        _draw_sizes(axes[0][0], initial)
-        _draw_forwarding(axes[0][1], initial)
-        _draw_gaps(axes[1][0], initial)
-        _draw_teams(axes[1][1], kinds)
+    with styled_figure(12.6, 9.6) as figure:
+        axes: dict[str, Axes] = figure.subplot_mosaic([["sizes", "sizes"], ["teams", "forwarding"]])
+        _draw_sizes(axes["sizes"], initial)
+        _draw_teams(axes["teams"], kinds)
+        _draw_forwarding(axes["forwarding"], initial)
         figure.legend(handles=_handles(), ncols=3, loc="outside lower center")
         return figure
 
@@ -180,29 +171,6 @@ def _count_disconnected(rows: Rows) -> str:
         count = sum(not row.connected for row in mine)
         parts += [f"{count} of {len(mine)} {name.split(' to ')[0]}"] if count else []
     return "\n".join(["not connected, so without an index:", *parts]) if parts else ""
-
-
-def _draw_gaps(ax: Axes, rows: Rows) -> None:
-    """Every graph's deviation, and for regular graphs the bounds on it."""
-    from matplotlib.ticker import FuncFormatter
-
-    for key, (label, marker, colour) in BOUNDS.items():
-        mine = [row for row in select(rows, Family.REGULAR) if getattr(row, key)]
-        x, y = [row.gap for row in mine], [100 * getattr(row, key) for row in mine]
-        ax.plot(x, y, marker, color=colour, markersize=7, linestyle="", label=label, zorder=2)
-    for family in (Family.KNN, Family.UNIFORM, Family.BERNOULLI, Family.REGULAR):
-        colour, marker, _ = LOOKS[family]
-        points = [(row.gap, 100 * abs(row.ratio - 1)) for row in select(rows, family) if row.ratio not in (None, 1.0)]
-        x, y = [gap for gap, _ in points], [deviation for _, deviation in points]
-        ax.plot(x, y, marker, color=colour, markersize=4.5, alpha=0.75, linestyle="", markeredgewidth=0, zorder=3)
-    ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.set_ylim(top=40 * ax.get_ylim()[1])
-    ax.legend(loc="upper left")
-    ax.grid()
-    ax.set_xlabel("spectral gap, 1 - |λ$_2$| / largest degree")
-    ax.set_ylabel("|Graph-SND / SND - 1|  [%]")
-    ax.set_title("Deviations of all these graphs, and bounds for regular ones")
 
 
 def _handles() -> list[Any]:

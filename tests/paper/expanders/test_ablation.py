@@ -116,13 +116,8 @@ def test_graph_columns_by_networkx(rows: list[Row], teams: dict[int, gs.Behavior
     for row in rows:
         oracle = rebuilt(row, teams).to_networkx()
         assert row.connected == networkx.is_connected(oracle)
-        values = np.sort(np.linalg.eigvalsh(networkx.to_numpy_array(oracle)))
-        degree = max(dict(oracle.degree).values())
-        assert row.gap == pytest.approx(1 - max(abs(values[0]), abs(values[-2])) / degree, abs=1e-6)
         if row.connected:
-            crowd = networkx.edge_betweenness_centrality(oracle, normalized=False)
             assert row.integral_lower is not None
-            assert row.betweenness == pytest.approx(max(crowd.values()), rel=1e-6)
             hops = networkx.average_shortest_path_length(oracle) * math.comb(row.n, 2) / row.edges
             assert row.integral_lower >= hops * (1 - 1e-6)
 
@@ -130,7 +125,7 @@ def test_graph_columns_by_networkx(rows: list[Row], teams: dict[int, gs.Behavior
 def test_disconnected_graphs_have_no_forwarding_index(rows: list[Row]) -> None:
     alone = [row for row in rows if not row.connected]
     assert alone
-    names = ("integral_lower", "integral_upper", "betweenness", "distortion_low", "distortion_high")
+    names = ("integral_lower", "integral_upper", "distortion_low", "distortion_high")
     for row in alone:
         assert all(getattr(row, name) is None for name in names)
 

@@ -25,13 +25,11 @@ def row(
     pi = n * math.log2(n) / degree * (0.5 if regular else 1.0)
     return Row(
         n=n, degree=degree, family=family.value, seed=seed, edges=n * degree // 2, connected=True,
-        gap=0.5,
-        integral_lower=0.9 * pi, integral_upper=pi, betweenness=3 * pi if regular else 30 * pi,
+        integral_lower=0.9 * pi, integral_upper=pi,
         distortion_low=0.5, distortion_high=3.0,
         snd=snd, graph_snd=ratio * snd, ratio=ratio, reciprocal=1 / ratio,
         difference=abs(ratio - 1) * snd, spectral=1.0 if regular else None,
         rho=2.0 if regular else None, probabilistic=0.5 if regular else None,
-        probabilistic_finite=0.2 if regular else None,
         predicted=1 / n if regular else None, sampled=2 / n,
     )  # fmt: skip
 
