@@ -19,8 +19,8 @@ from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph
 from graphsnd.kernels import separable
 from graphsnd.kernels.dispatch import obstacle
-from graphsnd.metric.pairwise import check_graph
-from graphsnd.metric.snd import normalised_weights, weighted_mean
+from graphsnd.metric.distances import check_graph
+from graphsnd.metric.diversity import normalised_weights, weighted_mean
 
 CHUNK = 1 << 22  # edge distances held at a time
 ROWS = 16  # observations below which the compiled kernel sums in another order

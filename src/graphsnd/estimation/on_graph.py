@@ -16,8 +16,8 @@ from graphsnd.estimation.estimate import Estimate, Interval
 from graphsnd.estimation.intervals import BLOCKS, clustered, quantile
 from graphsnd.estimation.source import BehaviorSource, Source
 from graphsnd.graphs import Graph, Sampling
-from graphsnd.metric.pairwise import edge_means
-from graphsnd.metric.snd import normalised_weights, weighted_mean
+from graphsnd.metric.distances import edge_means
+from graphsnd.metric.diversity import normalised_weights, weighted_mean
 
 WEIGHTINGS = ("normalised", "horvitz-thompson")  # mean over the edges; their sum over its expected count
 LARGE = 10**9  # degrees of freedom at which Student's distribution is the normal one

@@ -14,7 +14,7 @@ from torch import Tensor
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import InputError, require
 from graphsnd.graphs import Graph
-from graphsnd.metric.snd import graph_snd, snd
+from graphsnd.metric.diversity import graph_snd, snd
 
 Metric = require("torchmetrics", "torchmetrics").Metric
 

@@ -1,7 +1,6 @@
 """5 ONE NUMBER: distances of equation (1), SND, Graph-SND and the Horvitz-Thompson estimator."""
 
-from graphsnd.metric.contributions import contributions
-from graphsnd.metric.pairwise import edge_distances, pairwise
-from graphsnd.metric.snd import graph_snd, horvitz_thompson, snd
+from graphsnd.metric.distances import contributions, edge_distances, pairwise
+from graphsnd.metric.diversity import graph_snd, horvitz_thompson, snd
 
 __all__ = ["contributions", "edge_distances", "graph_snd", "horvitz_thompson", "pairwise", "snd"]

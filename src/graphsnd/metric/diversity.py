@@ -8,7 +8,7 @@ from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, embed
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
-from graphsnd.metric.pairwise import check_graph
+from graphsnd.metric.distances import check_graph
 
 
 def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:
@@ -93,12 +93,9 @@ def horvitz_thompson(
     points = embed(behavior, distance)
     check_graph(graph, points.agents)
     if graph.inclusion is None:
-        raise InputError(
-            "graph",
-            "to be a random draw with a known inclusion probability",
-            f"a fixed graph ({graph.family})",
-            "Use graphsnd.graph_snd, or build it with graphs.bernoulli, uniform or random_regular.",
-        )
+        got = f"a fixed graph ({graph.family})"
+        fix = "Use graphsnd.graph_snd, or build it with graphs.bernoulli, uniform or random_regular."
+        raise InputError("graph", "to be a random draw with a known inclusion probability", got, fix)
     if graph.weights is not None:
         raise InputError("graph", "without weights of its own", "a weighted graph", "The design sets the weights.")
     total = kernels.edge_totals(points, graph.edges.to(points.values.device), backend=backend).mean()

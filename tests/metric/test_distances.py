@@ -138,3 +138,21 @@ def test_oracle_is_the_paper_equation() -> None:
     matrix = oracles.distances(2, 2, lambda o, i, j: oracles.euclidean(x[o, i], x[o, j]))
     assert matrix.tolist() == [[0.0, 4.0], [4.0, 0.0]]
     torch.testing.assert_close(gs.pairwise(gs.Deterministic(torch.from_numpy(x))), torch.from_numpy(matrix))
+
+
+@each
+def test_mean_over_agents_is_snd(case: Case) -> None:
+    behavior = case.behavior(agents=5)
+    found = gs.contributions(behavior, case.distance)
+    assert found.shape == (5,)
+    torch.testing.assert_close(found.mean(), gs.snd(behavior, case.distance), rtol=1e-12, atol=0)
+
+
+def test_an_outlier_stands_out() -> None:
+    actions = torch.tensor([[[0.0], [0.0], [0.0], [9.0]]])
+    assert gs.contributions(gs.Deterministic(actions)).tolist() == [3.0, 3.0, 3.0, 9.0]
+
+
+def test_differentiable() -> None:
+    actions = torch.tensor([[[0.0], [1.0], [3.0]]], dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda a: gs.contributions(gs.Deterministic(a)), (actions,))

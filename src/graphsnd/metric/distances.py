@@ -1,4 +1,4 @@
-"""The behavioural distance d(i, j) of equation (1)."""
+"""The behavioural distance d(i, j) of equation (1): of all pairs, along edges, and of each agent to the others."""
 
 from __future__ import annotations
 
@@ -60,6 +60,26 @@ def edge_distances(
     return edge_means(points, graph, backend=backend).to(points.result_dtype)
 
 
+def contributions(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:
+    """Each agent's mean distance to all others; their mean over agents is SND.
+
+    Args:
+        behavior: What ``n`` agents would do on shared observations.
+        distance: Distance object; the family's default when None.
+        backend: ``auto`` or the name of a kernel backend.
+
+    Returns:
+        ``[n]``, differentiable.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> gs.contributions(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
+        tensor([4.5000, 3.0000, 4.5000])
+    """
+    matrix = pairwise(behavior, distance, backend=backend)
+    return matrix.sum(dim=1) / (matrix.shape[0] - 1)
+
+
 def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.Tensor:
     """d(i, j) along the edges of points that are already embedded: ``[m]``, float64."""
     check_graph(graph, points.agents)
@@ -69,12 +89,8 @@ def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.
 def check_graph(graph: Graph, agents: int) -> None:
     """Raise unless ``graph`` is a graph on that many agents."""
     if not isinstance(graph, Graph):
-        raise InputError(
-            "graph",
-            "to be a graphsnd.Graph",
-            type(graph).__name__,
-            "Build one with graphsnd.graphs, e.g. from_networkx.",
-        )
+        fix = "Build one with graphsnd.graphs, e.g. from_networkx."
+        raise InputError("graph", "to be a graphsnd.Graph", type(graph).__name__, fix)
     if graph.n != agents:
         fix = f"Build it with n = {agents}."
         raise InputError("graph", f"on the behaviour's {agents} agents", f"a graph on {graph.n}", fix)
