@@ -37,7 +37,7 @@ def test_small_teams_are_measured_exactly() -> None:
             0.0,
             math.comb(n, 2) * 4096,
         )
-        assert "compute it exactly" in found.reasons[0]
+        assert "compute it exactly" in found.recommended.why
 
 
 CASES: list[dict[str, Any]] = [
@@ -111,7 +111,7 @@ def test_a_tighter_tolerance_never_costs_less(goal: str, policy_cost: float) -> 
 def test_what_cannot_be_reached_is_measured_exactly() -> None:
     found = advise(60, 300, rel_tol=1e-6, policy_cost=1e9)
     assert found.design == Complete()
-    assert "less work than all pairs" in found.reasons[0]
+    assert "less work than all pairs" in found.recommended.why
 
 
 def test_more_confidence_never_costs_less_and_radii_keep_the_tolerance() -> None:

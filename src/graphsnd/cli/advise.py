@@ -52,13 +52,8 @@ def advise(
 
     check_choice("--goal", goal.strip().lower(), KNOWN)
     pilot = None if file is None else read_team(file).evaluate()
-    agents = agents if agents is not None or pilot is None else pilot.agents
-    observations = observations if observations is not None or pilot is None else pilot.observations
-    for option, given in (("--agents", agents), ("--observations", observations)):
-        if given is None:
-            raise InputError(option, "or a FILE", "neither", f"Write {option} 100, or --file team.npz.")
-    assert agents is not None  # both have just been checked
-    assert observations is not None
+    agents = _require("--agents", agents, None if pilot is None else pilot.agents)
+    observations = _require("--observations", observations, None if pilot is None else pilot.observations)
     advice = ask(
         agents,
         observations,
@@ -79,33 +74,28 @@ def advise(
     _show(advice, agents, observations, rel_tol)
 
 
+def _require(option: str, given: int | None, held: int | None) -> int:
+    """Return what was given, or what the file holds."""
+    size = held if given is None else given
+    if size is None:
+        raise InputError(option, "or a FILE", "neither", f"Write {option} 100, or --file team.npz.")
+    return size
+
+
 def _show(advice: Advice, agents: int, observations: int, rel_tol: float) -> None:
     from rich.console import Console
     from rich.text import Text
+
+    from graphsnd.plots.tables import lines_table
 
     console = Console()
     head = f"{agents:,} agents, {observations:,} observations, goal {advice.goal}"
     console.print(Text(f"\n{head}" + ("" if advice.goal == "local" else f" within ±{rel_tol:.3g} x SND")))
     console.print(_table(advice))
     lines = [("use", f"{advice.recommended.name}: {advice.guarantee}"), ("run", advice.call)]
-    lines += [("because", reason) for reason in advice.reasons]
+    lines += [("because", advice.recommended.why)]
     lines += [("assuming that", assumption) for assumption in advice.assumptions]
-    console.print(_lines(lines))
-    console.print(_lines([(f"not {one.name}", one.why) for one in advice.rejected]))
-
-
-def _lines(rows: list[tuple[str, str]]) -> Table:
-    """Names and sentences in two columns."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, text in rows:
-        table.add_row(Text(name), Text(text))
-    table.add_row("", "")
-    return table
+    console.print(lines_table([*lines, *((f"not {one.name}", one.why) for one in advice.rejected)]))
 
 
 def _table(advice: Advice) -> Table:
@@ -114,16 +104,12 @@ def _table(advice: Advice) -> Table:
     from graphsnd.plots.formatting import format_count
     from graphsnd.plots.tables import table
 
-    policies = any(one.cost.evaluations for one in (advice.recommended, *advice.rejected))
-    costs = ("distances", *(["policies"] if policies else []), "work", "guaranteed", "typical")
     caption = "work: multiply-adds of the sweep over all pairs that take as long"
-    made = table(("", "what to measure", *costs), align="<<>", caption=caption)
+    columns = ("", "what to measure", "distances", "policies", "work", "guaranteed", "typical")
+    made = table(columns, align="<<>", caption=caption)
     for at, one in enumerate((advice.recommended, *advice.rejected)):
-        cost = one.cost
-        counts = (cost.distances, *([cost.evaluations] if policies else []), cost.work)
-        cells = [format_count(count) for count in counts]
-        errors = [percent(one.radius), percent(one.typical)]
-        cells += [error if error[0].isalpha() else f"±{error}" for error in errors]
+        counts = [format_count(count) for count in (one.cost.distances, one.cost.evaluations, one.cost.work)]
+        errors = [error if error[0].isalpha() else f"±{error}" for error in map(percent, (one.radius, one.typical))]
         style = "bold green" if at == 0 else "" if one.met else "dim"
-        made.add_row("→" if at == 0 else "", one.name, *cells, style=style)
+        made.add_row("→" if at == 0 else "", one.name, *counts, *errors, style=style)
     return made

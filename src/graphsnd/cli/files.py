@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, MultivariateGaussian
@@ -30,8 +31,9 @@ FAMILIES: dict[tuple[str, ...], Callable[..., Behavior]] = {
 }
 OPTIONAL = ("mask", "positions", "observations", "clusters")
 KEYS = frozenset(key for keys in FAMILIES for key in keys) | frozenset(OPTIONAL)
-# What torch.load raises on files that are cut, empty or something else altogether, besides UnpicklingError.
-PT_DAMAGE = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, struct.error)
+# What readers raise on files that are truncated, empty or something else altogether, besides UnpicklingError.
+DAMAGE = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError)
+DAMAGE += (struct.error, zipfile.BadZipFile, zlib.error, SafetensorError)
 FORMS = "loc + scale, loc + covariance, probs, logits (+ mask), or actions"
 
 
@@ -82,8 +84,7 @@ def _read_policies(folder: Path, observations: Path | None) -> TeamFile:
     tensors = _tensors(path)
     if "observations" not in tensors:
         raise InputError("--observations", "to be a file with the key `observations`", f"{path.name!r} without it")
-    optional = {key: tensors.get(key) for key in ("positions", "clusters")}
-    return TeamFile(Team.load(folder), tensors["observations"], **optional)
+    return TeamFile(Team.load(folder), tensors["observations"], tensors.get("positions"), tensors.get("clusters"))
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:
@@ -94,7 +95,15 @@ def _tensors(path: Path) -> dict[str, Tensor]:
         raise InputError("FILE", "to end in .npz, .safetensors or .pt", got, "Save with numpy.savez or torch.save.")
     if not path.is_file():
         raise InputError("FILE", "to exist", f"no file {str(path)!r}" if not path.exists() else "a folder")
-    return reader(path)
+    try:
+        return reader(path)
+    except InputError:
+        raise
+    except pickle.UnpicklingError:
+        fix = "It may hold pickled objects, which are never loaded: save a dict of tensors, torch.save({'loc': ...})."
+        raise InputError("FILE", "to be tensors only", f"{path.name!r}, which is not", fix) from None
+    except DAMAGE as error:
+        raise _unreadable(path, error) from None
 
 
 def _team(tensors: dict[str, Tensor]) -> TeamFile:
@@ -111,25 +120,16 @@ def _team(tensors: dict[str, Tensor]) -> TeamFile:
         if keys != ("logits",):
             raise InputError("mask", "only together with `logits`", f"{' + '.join(keys)} and mask")
         arguments["mask"] = tensors["mask"]
-    optional = {key: tensors.get(key) for key in ("positions", "clusters")}
-    return TeamFile(FAMILIES[keys](**arguments), **optional)
+    return TeamFile(FAMILIES[keys](**arguments), None, tensors.get("positions"), tensors.get("clusters"))
 
 
 def _npz(path: Path) -> dict[str, Tensor]:
-    try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise InputError("FILE", "to be an .npz archive of named arrays", "a single array", "Use numpy.savez.")
-        with archive:
-            # Arrays are read one by one: a key that is not ours is never opened.
-            arrays = {key: archive[key] for key in archive.files if key in KEYS}
-    except (OSError, EOFError, ValueError, KeyError, RuntimeError, NotImplementedError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise _unreadable(path, error) from None
-    except (zipfile.BadZipFile, zlib.error, struct.error) as error:
-        raise _unreadable(path, error) from None
-    return {key: _tensor(key, array) for key, array in arrays.items()}
+    archive = np.load(path, allow_pickle=False)
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise InputError("FILE", "to be an .npz archive of named arrays", "a single array", "Use numpy.savez.")
+    with archive:
+        # Arrays are read one by one: a key that is not ours is never opened.
+        return {key: _tensor(key, archive[key]) for key in archive.files if key in KEYS}
 
 
 def _tensor(key: str, array: np.ndarray) -> Tensor:  # type: ignore[type-arg]
@@ -141,25 +141,14 @@ def _tensor(key: str, array: np.ndarray) -> Tensor:  # type: ignore[type-arg]
 
 
 def _safetensors(path: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="pt") as archive:
-            return {key: archive.get_tensor(key) for key in archive.keys() if key in KEYS}  # noqa: SIM118
-    except (OSError, SafetensorError, ValueError) as error:
-        raise _unreadable(path, error) from None
+    with safe_open(path, framework="pt") as archive:
+        return {key: archive.get_tensor(key) for key in archive.keys() if key in KEYS}  # noqa: SIM118
 
 
 def _pt(path: Path) -> dict[str, Tensor]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch remarks on foreign pickles before it refuses them
-            held = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError:
-        fix = "It may hold pickled objects, which are never loaded: save a dict of tensors, torch.save({'loc': ...})."
-        raise InputError("FILE", "to be tensors only", f"{path.name!r}, which is not", fix) from None
-    except PT_DAMAGE as error:
-        raise _unreadable(path, error) from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch remarks on foreign pickles before it refuses them
+        held = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(held, dict):
         raise InputError("FILE", "to hold a dict of tensors by name", f"a {type(held).__name__}")
     named = {key: value for key, value in held.items() if key in KEYS}

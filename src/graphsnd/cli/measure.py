@@ -32,6 +32,7 @@ WEIGHTING_HELP = "Of a random graph's edges: [cyan]normalised[/cyan] (their mean
 
 
 def measure(
+    context: typer.Context,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A .npz, .safetensors or .pt file of named tensors, or a saved team.")
     ],
@@ -108,10 +109,7 @@ def measure(
             )
         if pictures:
             step("measuring the pairs again")
-            what = {"design": design, "tol": tol, "rel_tol": rel_tol, "budget": budget, "distance": distance}
-            rest = {"max_observations": max_observations, "observations": observations}
-            what |= {"weighting": weighting} if weighting != "normalised" else {}
-            command = _command(file, **what, **rest, seed=seed, confidence=confidence)
+            command = _command(file, context.params)
             _draw(source, chosen, metric, estimate, seed, html, png, command)
     if as_json:
         typer.echo(json.dumps({**estimate.to_dict(), "seed": seed, "version": graphsnd.__version__}, allow_nan=False))
@@ -193,11 +191,11 @@ def _show(file: Path, estimate: Estimate, written: list[Path]) -> None:
         console.print(f"wrote {escape(str(path))}", highlight=False)
 
 
-def _command(file: Path, **options: Any) -> str:
+def _command(file: Path, options: dict[str, Any]) -> str:
     """Return the command without folders: enough to repeat the measurement, nothing about the machine."""
     words = ["graphsnd", "measure", file.name]
-    for name, value in options.items():
-        if value is not None:
+    for name, value in sorted(options.items()):
+        if value is not None and name not in ("file", "as_json", "html", "png") and value != "normalised":
             text = value.name if isinstance(value, Path) else f"{value:g}" if isinstance(value, float) else str(value)
             words += [f"--{name.replace('_', '-')}", text]
     return shlex.join(words)

@@ -20,7 +20,7 @@ class Alternative:
     typical: float  # relative to SND, for large samples
     cost: Cost
     met: bool  # whether the radius that decides is within the tolerance
-    why: str  # it was chosen, or not
+    why: str = ""  # it was chosen, or not
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,6 @@ class Advice:
     goal: str  # global, local or proxy
     recommended: Alternative
     guarantee: str
-    reasons: tuple[str, ...]
     rejected: tuple[Alternative, ...]
     assumptions: tuple[str, ...]
     call: str  # Python that does it
@@ -52,7 +51,7 @@ class Advice:
 
     def __str__(self) -> str:
         lines = [self.recommended.name, f"  guarantee: {self.guarantee}", f"  cost: {spending(self.cost)}"]
-        lines += [f"  because {reason}" for reason in self.reasons]
+        lines += [f"  because {self.recommended.why}"]
         lines += [f"  not {a.name}: {a.why} ({spending(a.cost)})" for a in self.rejected]
         lines += [f"  assuming that {assumption}" for assumption in self.assumptions]
         return "\n".join([*lines, f"  run: {self.call}"])

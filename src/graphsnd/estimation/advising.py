@@ -9,12 +9,12 @@ import torch
 
 from graphsnd import bounds
 from graphsnd.behavior import Behavior
-from graphsnd.designs import Complete, GraphDesign, Nearest, Regular
+from graphsnd.designs import Complete, Design, GraphDesign, Nearest, Regular
 from graphsnd.errors import InputError, check_choice, check_integer
 from graphsnd.estimation import options
 from graphsnd.estimation.advice import Advice, Alternative, percent
 from graphsnd.estimation.assumptions import assume_spreads, measure_spreads
-from graphsnd.estimation.costs import CHEAP, is_cheap
+from graphsnd.estimation.costs import CHEAP, complete_seconds
 from graphsnd.estimation.forecast import Tolerance
 from graphsnd.estimation.intervals import check_confidence
 from graphsnd.estimation.options import Question
@@ -87,57 +87,60 @@ def advise(
         raise InputError("same_pairs", "only for the goal proxy", goal, "A single measurement has no later call.")
     source = Workload(n, observations, features, policy_cost, torch.device(device))
     if pilot is None:
-        spreads = {"distance_spread": distance_spread, "observation_spread": observation_spread}
-        prospect = assume_spreads(source, **spreads, effect_share=effect_share, d_max_ratio=d_max_ratio)
+        prospect = assume_spreads(source, distance_spread, observation_spread, effect_share, d_max_ratio)
+    elif pilot.agents != n:
+        raise InputError("pilot", f"of all {n} agents", repr(pilot))
     else:
-        if pilot.agents != n:
-            raise InputError("pilot", f"of all {n} agents", repr(pilot))
         prospect = measure_spreads(source, pilot, bounded=d_max_ratio is not None)
-    sure = goal == "global" and prospect.d_max is not None
-    question = Question(**vars(prospect), tolerance=Tolerance(relative=rel_tol), confidence=confidence, guaranteed=sure)
-    return _local(question) if goal == "local" else _sampled(question, goal, same_pairs=same_pairs)
+    tolerance = Tolerance(relative=rel_tol)
+    question = Question(**vars(prospect), tolerance=tolerance, confidence=confidence, goal=goal, same_pairs=same_pairs)
+    return _advise_neighbours(question) if goal == "local" else _advise_sample(question)
 
 
-def _sampled(question: Question, goal: str, *, same_pairs: bool) -> Advice:
-    """The least work that estimates SND within the tolerance."""
-    whole = options.everything(question)
-    others = options.sampled(question)
-    cheap = is_cheap(question.source, OFTEN if goal == "proxy" else 1.0)
-    useful = [one for one in others if one.met and one.cost.work < whole.cost.work]
-    useful = [one for one in useful if isinstance(one.design, Regular)] if same_pairs else useful
-    if cheap or not useful:
-        chosen, reason = whole, _why_all(cheap, goal)
+def _check_numbers(cost: float, distance: float, observation: float, share: float, ratio: float | None) -> None:
+    checks = {"policy_cost": cost, "distance_spread": distance, "observation_spread": observation}
+    for name, value in checks.items():
+        if not 0 <= value < math.inf:
+            raise InputError(name, "to be finite and not negative", value)
+    if not 0 <= share <= 1:
+        raise InputError("effect_share", "in [0, 1]", share)
+    if ratio is not None and not 1 <= ratio < math.inf:
+        fix = "The largest distance is at least the mean; None where no bound is known."
+        raise InputError("d_max_ratio", "to be finite and at least 1", ratio, fix)
+
+
+def _advise_sample(question: Question) -> Advice:
+    """Recommend the least work that estimates SND within the tolerance."""
+    whole, others = options.measure_everything(question), options.list_sampled(question)
+    kinds = Regular if question.same_pairs else Design
+    useful = [one for one in others if one.met and one.cost.work < whole.cost.work and isinstance(one.design, kinds)]
+    proxy = question.goal == "proxy"
+    if complete_seconds(question.source) <= (OFTEN if proxy else 1.0):
+        often = "a few milliseconds, even in every step" if proxy else "about a second or less"
+        chosen, reason = whole, f"all pairs at all observations take {often}, so compute it exactly"
+    elif not useful:
+        chosen, reason = whole, "no design reaches the tolerance with less work than all pairs"
     else:
         chosen = min(useful, key=lambda one: one.cost.work)
-        share = chosen.cost.work / whole.cost.work
-        kind = "among graphs that may be kept, it" if same_pairs else "it"
-        reason = f"{kind} reaches the tolerance with the least work, {percent(share)} of that of all pairs"
-    rejected = [replace(one, why=_why_not(one, chosen, same_pairs)) for one in [whole, *others] if one is not chosen]
+        share = percent(chosen.cost.work / whole.cost.work)
+        kind = "among graphs that may be kept, it" if question.same_pairs else "it"
+        reason = f"{kind} reaches the tolerance with the least work, {share} of that of all pairs"
+    rejected = (replace(one, why=_why_not(one, chosen, question)) for one in [whole, *others] if one is not chosen)
     return Advice(
-        goal=goal,
+        goal=question.goal,
         recommended=replace(chosen, why=reason),
         guarantee=_guarantee(chosen, question),
-        reasons=(reason, *_further(chosen, goal, same_pairs)),
         rejected=tuple(rejected),
         assumptions=question.assumptions,
-        call=_call(chosen, question, goal, same_pairs),
+        call=_call(chosen.design, question),
     )
 
 
-def _why_all(cheap: bool, goal: str) -> str:
-    if not cheap:
-        return "no design reaches the tolerance with less work than all pairs"
-    often = "a few milliseconds, even in every step" if goal == "proxy" else "about a second or less"
-    return f"all pairs at all observations take {often}, so compute it exactly"
-
-
-def _why_not(one: Alternative, chosen: Alternative, same_pairs: bool) -> str:
-    if same_pairs and not isinstance(one.design, Complete | GraphDesign):
+def _why_not(one: Alternative, chosen: Alternative, question: Question) -> str:
+    if question.same_pairs and not isinstance(one.design, Complete | GraphDesign):
         return "draws other pairs at every call"
     ratio = one.cost.work / chosen.cost.work
     much = "as much work" if 0.95 < ratio < 1.05 else f"{ratio:,.{0 if ratio >= 9.95 else 1}f} times the work"
-    if isinstance(one.design, Complete):
-        return much
     error = f"±{percent(one.typical)} typically" + ("" if one.radius is None else f", ±{percent(one.radius)} for sure")
     if not one.met:
         lasting = ", however many observations" if isinstance(one.design, GraphDesign) else " at this cost"
@@ -153,89 +156,61 @@ def _guarantee(chosen: Alternative, question: Question) -> str:
     if chosen.radius is None:
         return f"{typical}; pass a bound on the distances for more"
     text = f"unbiased for SND; ±{percent(chosen.radius)} {sure} for every team within the bound, {typical}"
-    return f"{text}; {kept}" if (kept := _if_kept(chosen, question.n)) else text
+    return text + _if_kept(chosen.design, question.n)
 
 
-def _if_kept(chosen: Alternative, n: int) -> str:
-    """What one regular graph promises for teams that were, or have become, arranged against it."""
-    if not isinstance(chosen.design, Regular) or n > SPECTRAL:
+def _if_kept(design: Design | None, n: int) -> str:
+    """Return what one regular graph promises for teams that were, or have become, arranged against it."""
+    if not isinstance(design, Regular) or n > SPECTRAL:
         return ""
-    graph = chosen.design.draw(n, torch.Generator().manual_seed(0))
+    graph = design.draw(n, torch.Generator().manual_seed(0))
     ratio = bounds.spectral_ratio(graph)
-    text = f"if one graph is kept, Graph-SND / SND lies in [{ratio.low:.2f}, {ratio.high:.2f}] for every team"
+    text = f"; if one graph is kept, Graph-SND / SND lies in [{ratio.low:.2f}, {ratio.high:.2f}] for every team"
     text += " whose distance is of negative type"
     if n > ROUTED or not bounds.spectrum(graph).connected:
         return text
     low, high = bounds.distortion(graph, seconds=1.0).interval(1.0)
-    return (
-        f"{text} (by its eigenvalues) and SND / Graph-SND in [{low:.2f}, {high:.2f}] for every metric (by its routing)"
-    )
+    routed = f"SND / Graph-SND in [{low:.2f}, {high:.2f}] for every metric (by its routing)"
+    return f"{text} (by its eigenvalues) and {routed}"
 
 
-def _further(chosen: Alternative, goal: str, same_pairs: bool) -> tuple[str, ...]:
-    if isinstance(chosen.design, Complete):
-        return ()
-    if same_pairs:
-        return ("effects of single agents cancel on a regular graph, and its eigenvalues bound it for every team",)
-    if not isinstance(chosen.design, GraphDesign):
-        return ("pairs are redrawn at each observation, so their noise averages away",)
-    if goal == "global":
-        return ("the edges of one graph are visited faster than pairs that are redrawn",)
-    return (
-        "a new seed for every call keeps the errors of different steps independent; a graph that is kept has the same "
-        "error in every step, and training can hide behind the pairs that it leaves out",
-    )
-
-
-def _call(chosen: Alternative, question: Question, goal: str, same_pairs: bool) -> str:
-    """Python; for a graph in a training loop the bare mean, which has a gradient and no interval to pay for."""
-    design, policies = chosen.design, bool(question.source.policy_cost)
+def _call(design: Design | None, question: Question) -> str:
+    """Return Python; for a graph in a training loop the bare mean, which has a gradient and no interval to pay for."""
+    policies = bool(question.source.policy_cost)
+    team = "team, observations" if policies else "team"
     if isinstance(design, Complete):
-        return "gs.measure(team, observations)" if policies else "gs.measure(team)"
-    seed = "0" if same_pairs or goal == "global" else "step"
-    if isinstance(design, GraphDesign) and goal == "proxy" and not policies:
-        generator = f"torch.Generator().manual_seed({seed})"
-        return f"gs.graph_snd(team, gs.designs.{design!r}.draw({question.n}, {generator}))"
-    end = f"seed={seed}" if isinstance(design, GraphDesign) else f"rel_tol={question.tolerance.relative:g}"
-    return f'gs.measure(team{", observations" if policies else ""}, design="{design}", {end})'
+        return f"gs.measure({team})"
+    if not isinstance(design, GraphDesign):
+        return f'gs.measure({team}, design="{design}", rel_tol={question.tolerance.relative:g})'
+    seed = "0" if question.same_pairs or question.goal == "global" else "step"
+    if question.goal == "proxy" and not policies:
+        return f"gs.graph_snd(team, gs.designs.{design!r}.draw({question.n}, torch.Generator().manual_seed({seed})))"
+    return f'gs.measure({team}, design="{design}", seed={seed})'
 
 
-def _local(question: Question) -> Advice:
-    """Neighbours: the value is exact by definition, and it is not SND."""
-    n = question.n
-    k = max(1, min(n - 1, math.ceil(math.log2(n))))
-    design = Nearest(k)
-    cost = question.cost(design, question.source.observations)
-    chosen = Alternative(str(design), design, 0.0, 0.0, cost, True, "neighbours define the measure")
+def _advise_neighbours(question: Question) -> Advice:
+    """Recommend neighbours: the value is exact by definition, and it is not SND."""
+    k = max(1, min(question.n - 1, math.ceil(math.log2(question.n))))
+    why = (
+        "the graph is the definition: take the neighbours that an agent really has, and their number for k; "
+        f"k = {k}, about log2 n, keeps most such graphs connected where nothing better is known"
+    )
+    cost = question.cost(Nearest(k), question.source.observations)
+    chosen = Alternative(f"knn:{k}", Nearest(k), 0.0, 0.0, cost, True, why)
     near = "better where a communication range is known; agents out of range of all drop out"
     roles = "better where the question is how alike the agents of a role are"
-    reasons = (
-        "the graph is the definition: take the neighbours that an agent really has, and their number for k",
-        f"k = {k}, about log2 n, keeps most such graphs connected where nothing better is known",
-    )
+    sample = options.keep_graph(question, options.fewest_pairs(question))
+    whole = options.measure_everything(question)
     return Advice(
         goal="local",
-        recommended=replace(chosen, why=reasons[0]),
+        recommended=chosen,
         guarantee="exact on its graph, which defines a local measure: not an estimate of SND",
-        reasons=reasons,
         rejected=(
             replace(chosen, name="radius:r", design=None, why=near),
             replace(chosen, name="cliques of roles", design=None, why=roles),
-            replace(options.uniform(question), met=False, why="that estimates SND, not what neighbours do"),
-            replace(options.everything(question), why="that is SND: pairs that never meet count as much as neighbours"),
+            replace(sample, met=False, why="that estimates SND, not what neighbours do"),
+            replace(whole, why="that is SND: pairs that never meet count as much as neighbours"),
         ),
         assumptions=("an agent has about k neighbours; costs are at most these",),
-        call=f'gs.measure(team, design="{design}", positions=positions)',
+        call=f'gs.measure(team, design="knn:{k}", positions=positions)',
     )
-
-
-def _check_numbers(cost: float, distance: float, observation: float, share: float, ratio: float | None) -> None:
-    checks = {"policy_cost": cost, "distance_spread": distance, "observation_spread": observation}
-    for name, value in checks.items():
-        if not 0 <= value < math.inf:
-            raise InputError(name, "to be finite and not negative", value)
-    if not 0 <= share <= 1:
-        raise InputError("effect_share", "in [0, 1]", share)
-    if ratio is not None and not 1 <= ratio < math.inf:
-        fix = "The largest distance is at least the mean; None where no bound is known."
-        raise InputError("d_max_ratio", "to be finite and at least 1", ratio, fix)

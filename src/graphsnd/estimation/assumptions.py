@@ -45,11 +45,6 @@ class Prospect:
         """SND, as far as known; 1 where everything is relative to it."""
         return self.pilot.value()
 
-    @property
-    def lasting_spread(self) -> float:
-        """Standard deviation over pairs of the distances averaged over observations."""
-        return math.sqrt(float(self.lasting[0]))
-
 
 def pilot_draws(observations: int) -> int:
     """Return the even number of draws that a measurement with a tolerance spends on its own pilot."""
@@ -57,12 +52,7 @@ def pilot_draws(observations: int) -> int:
 
 
 def assume_spreads(
-    source: Workload,
-    *,
-    distance_spread: float,
-    observation_spread: float,
-    effect_share: float,
-    d_max_ratio: float | None,
+    source: Workload, distance_spread: float, observation_spread: float, effect_share: float, d_max_ratio: float | None
 ) -> Prospect:
     """Return a team with SND 1 and these spreads, as if a pilot had measured them.
 

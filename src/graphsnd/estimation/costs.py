@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import astuple, dataclass
+from typing import Any
 
 from graphsnd.designs import Agents, Complete, Design, Matching, Pairs, RelabelledDesign, Ring
 from graphsnd.errors import InputError
@@ -62,11 +64,6 @@ def to_seconds(work: float, source: Workload) -> float:
 def complete_seconds(source: Workload) -> float:
     """Return roughly how long all pairs at all observations take."""
     return to_seconds(work(source, Complete(), source.observations), source)
-
-
-def is_cheap(source: Workload, limit: float = 1.0) -> bool:
-    """Return whether all pairs at all observations take at most ``limit`` seconds, so that nothing need be sampled."""
-    return complete_seconds(source) <= limit
 
 
 def counts(source: Workload, design: Design, draws: float) -> float:
@@ -132,13 +129,11 @@ class Budget:
         body = text.strip().lower()
         kind = {"s": "seconds", "e": "evaluations"}.get(body[-1:], "distances")
         try:
-            amount = float(body if kind == "distances" else body[:-1])
-            if not 0 < amount < math.inf:
-                raise ValueError
-        except ValueError:
+            amount: dict[str, Any] = {kind: float(body if kind == "distances" else body[:-1])}
+            return cls(**amount)
+        except ValueError:  # of a text that is no number, and of a number that is no budget
             fix = "Write 1e6 for a million distances, 1e6e for policy evaluations, 5s for seconds."
             raise InputError(argument, "to be a positive number, alone or with s or e", repr(text), fix) from None
-        return cls(seconds=amount) if kind == "seconds" else cls(**{kind: int(amount)})
 
     def draws(self, source: Workload, design: Design, spent: Cost = Cost()) -> int | None:  # noqa: B008
         """Return how many observations a design can visit, after what was spent; None without a limit on counts."""
@@ -155,51 +150,38 @@ class Budget:
         return draws is None or draws >= source.observations
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A design and the reason for it."""
-
-    design: Design | Graph
-    why: str
+UNLIMITED = Budget(seconds=sys.float_info.max)
+Choice = tuple[Design | Graph, str]  # what to measure, and why
 
 
 def choose(source: Workload, budget: Budget | None, *, tolerance: bool) -> Choice:
-    """Choose the design for these agents, observations and policies."""
-    affordable = budget is None or budget.affords_all(source)
-    time = math.inf if budget is None or budget.seconds is None else budget.seconds
-    if affordable and is_cheap(source, min(1.0, time)):
-        return Choice(Complete(), "all pairs at all observations take about a second or less, so nothing is sampled")
-    if affordable and not tolerance and budget is not None and budget.seconds is None:
-        return Choice(Complete(), "the budget allows all pairs at all observations")
+    """Choose the design for these agents, observations and policies, and say why."""
+    budget = budget or UNLIMITED
+    affordable = budget.affords_all(source)
+    if affordable and complete_seconds(source) <= min(1.0, budget.seconds or 1.0):
+        return Complete(), "all pairs at all observations take about a second or less, so nothing is sampled"
+    if affordable and not tolerance and budget.seconds is None:
+        return Complete(), "the budget allows all pairs at all observations"
     if source.policy_cost and source.proportional:
         why = "policies have to be evaluated, so only a few random agents are, at each observation"
-        return Choice(Agents(_subset_size(source, budget)), why)
-    if budget is None or budget.distances is None or tolerance:
+        return Agents(_subset_size(source, budget)), why
+    if budget.distances is None or tolerance:
         why = "all agents have been evaluated, and another ring per observation averages the noise of the pairs away"
-        return Choice(Ring(4), why)
-    return _spend(budget.distances, source)
-
-
-def _subset_size(source: Workload, budget: Budget | None) -> int:
-    """Return eight agents, or more where the budget allows more at every observation."""
-    size = 8
-    if budget is not None and budget.evaluations is not None:
-        size = max(size, budget.evaluations // source.observations)
-    if budget is not None and budget.distances is not None:
-        most = budget.distances // source.observations
-        size = min(size, max(4, int((2 * most) ** 0.5)))
-    return min(size, source.agents)
-
-
-def _spend(distances: int, source: Workload) -> Choice:
-    """Spend a number of distances on agents that have been evaluated, evenly over the observations."""
-    n, each = source.agents, distances // source.observations
+        return Ring(4), why
+    n, each = source.agents, budget.distances // source.observations
+    if each < 1:
+        why = "the budget allows less than one distance per observation, so observations are drawn"
+        return Pairs(min(8, n // 2)), why
     if each >= n:
-        degree = min(2 * (each // n), n - 1 - (n - 1) % 2)
-        return Choice(Ring(degree), f"the budget allows {each:,} distances per observation: a ring of them")
-    if each >= n // 2:
-        return Choice(Matching(), f"the budget allows {each:,} distances per observation: a matching")
-    if each >= 1:
-        return Choice(Pairs(each), f"the budget allows {each:,} distances per observation: disjoint pairs")
-    few = Pairs(min(8, n // 2))
-    return Choice(few, "the budget allows less than one distance per observation, so observations are drawn")
+        fitting: Design = Ring(min(2 * (each // n), n - 1 - (n - 1) % 2))
+    else:
+        fitting = Matching() if each >= n // 2 else Pairs(each)
+    return fitting, f"the budget allows {each:,} distances per observation"
+
+
+def _subset_size(source: Workload, budget: Budget) -> int:
+    """Return eight agents, or more where the budget allows more at every observation."""
+    size = max(8, (budget.evaluations or 0) // source.observations)
+    if budget.distances is not None:
+        size = min(size, max(4, math.isqrt(2 * (budget.distances // source.observations))))
+    return min(size, source.agents)

@@ -121,31 +121,31 @@ def measure(
     asked, limit, number = _read_design(design), _read_budget(budget), integer_seed(seed)
     source = as_source(team, observations, distance, backend)
     groups = check_clusters(clusters, source.observations)
-    choice = _choose(source, asked, limit, tolerance, max_observations)
-    _check_combination(choice.design, limit, weighting, max_observations)
+    chosen, why = _choose(source, asked, limit, tolerance, max_observations)
+    _check_combination(chosen, limit, weighting, max_observations)
     with torch.no_grad():
-        sampled = _as_sampled(choice.design, source, limit, max_observations)
+        sampled = _as_sampled(chosen, source, limit, max_observations)
         if sampled is not None:
-            most = None if max_observations is None else min(max_observations, source.observations)
             bound = min((known for known in (d_max, source.bound()) if known is not None), default=None)
             task = Task(
-                source, sampled, confidence, bound, groups, number, limit, callback, choice.why, began,
-                most=most, resize=asked is None,
+                source, sampled, confidence, bound, groups, number, limit, callback, why, began,
+                most=max_observations, resize=asked is None,
             )  # fmt: skip
             estimate = sample_once(task) if tolerance is None else sample_until(task, tolerance)
             if estimate is not None:
-                return estimate if sampled == choice.design else replace(estimate, design=str(choice.design))
-            choice = Choice(Complete(), f"{choice.why}; but the tolerance takes as much work as all pairs")
-        if isinstance(choice.design, Complete):
-            estimate = measure_all_pairs(source, confidence, clusters=groups, backend=backend)
-        elif isinstance(choice.design, Projections):
-            estimate = measure_by_projections(source, choice.design, confidence, clusters=groups, seed=number)
+                return estimate if sampled == chosen else replace(estimate, design=str(chosen))
+            chosen, why = Complete(), f"{why}; but the tolerance takes as much work as all pairs"
+        if isinstance(chosen, Complete):
+            estimate = measure_all_pairs(source, confidence, groups)
+        elif isinstance(chosen, Projections):
+            estimate = measure_by_projections(source, chosen, confidence, groups, seed=number)
         else:
-            graph = _draw(choice.design, source.agents, number, positions)
-            name = _name(choice.design)
-            estimate = measure_on_graph(source, graph, confidence, name, weighting, clusters=groups, backend=backend)
+            assert isinstance(chosen, Graph | GraphDesign)  # all others are measured without a graph
+            drawn = isinstance(chosen, GraphDesign)
+            graph = chosen.draw(source.agents, torch.Generator().manual_seed(number), positions) if drawn else chosen
+            estimate = measure_on_graph(source, graph, _name(chosen), weighting, confidence, groups)
     met = None if tolerance is None else tolerance.met(estimate) or estimate.exact
-    estimate = replace(estimate, why=choice.why, met=met, seconds=perf_counter() - began)
+    estimate = replace(estimate, why=why, met=met, seconds=perf_counter() - began)
     if callback is not None:
         callback(estimate)
     return estimate
@@ -193,14 +193,14 @@ def _choose(
 ) -> Choice:
     if isinstance(asked, Graph):
         check_graph(asked, source.agents)
-        return Choice(Complete() if asked.is_complete and asked.weights is None else asked, "as asked")
+        asked = Complete() if asked.is_complete and asked.weights is None else asked
     if asked is not None:
-        return Choice(asked, "as asked")
+        return asked, "as asked"
     if tolerance is not None or budget is not None:
         return choose(source, budget, tolerance=tolerance is not None)
     if max_observations is None:
         _hint(source)
-    return Choice(Complete(), "all pairs, as neither a tolerance nor a budget was given")
+    return Complete(), "all pairs, as neither a tolerance nor a budget was given"
 
 
 def _hint(source: Source) -> None:
@@ -232,18 +232,10 @@ def _as_sampled(
     design: Design | Graph, source: Source, budget: Budget | None, max_observations: int | None
 ) -> RelabelledDesign | None:
     """Return the design to draw with; None where everything is measured at all observations."""
-    if isinstance(design, Complete) and (
-        max_observations is not None or (budget is not None and not budget.affords_all(source))
-    ):
+    limited = max_observations is not None or (budget is not None and not budget.affords_all(source))
+    if isinstance(design, Complete) and limited:
         return Agents(source.agents)
     return design if isinstance(design, RelabelledDesign) else None
-
-
-def _draw(design: Design | Graph, agents: int, seed: int, positions: Tensor | None) -> Graph:
-    if isinstance(design, Graph):
-        return design
-    assert isinstance(design, GraphDesign)  # all others are measured without a graph
-    return design.draw(agents, torch.Generator().manual_seed(seed), positions)
 
 
 def _name(design: Design | Graph) -> str:

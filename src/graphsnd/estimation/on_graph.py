@@ -23,37 +23,26 @@ WEIGHTINGS = ("normalised", "horvitz-thompson")  # mean over the edges; their su
 LARGE = 10**9  # degrees of freedom at which Student's distribution is the normal one
 
 
-def measure_all_pairs(
-    source: Source, confidence: float, *, clusters: Tensor | None = None, backend: str = "auto"
-) -> Estimate:
+def measure_all_pairs(source: Source, confidence: float, clusters: Tensor | None) -> Estimate:
     """Measure SND itself."""
-    pairs = source.agents * (source.agents - 1) // 2
-    parts = [kernels.pair_totals(source.block(a, b), backend=backend).cpu() / pairs for a, b in source.blocks()]
-    per_observation = torch.cat(parts)
-    value = float(per_observation.mean())
+    pairs = math.comb(source.agents, 2)
+    totals = [kernels.pair_totals(source.block(a, b), backend=source.backend).cpu() for a, b in source.blocks()]
+    values = torch.cat(totals) / pairs
+    value = float(values.mean())
     error = PairError(0.0, (value, value), "exact: all pairs")
-    around = population_error(
-        per_observation, torch.arange(source.observations), clusters, source.observations, confidence
-    )
+    around = population_error(values, None, clusters, source.observations, confidence)
     return make_estimate(source, value, "SND", error, around, confidence, pairs, "complete")
 
 
 def measure_on_graph(
-    source: Source,
-    graph: Graph,
-    confidence: float,
-    name: str,
-    weighting: str,
-    *,
-    clusters: Tensor | None = None,
-    backend: str = "auto",
+    source: Source, graph: Graph, name: str, weighting: str, confidence: float, clusters: Tensor | None
 ) -> Estimate:
     """Measure Graph-SND, or the Horvitz-Thompson estimate, with its error where the graph was drawn at random."""
     ht = weighting == "horvitz-thompson"
     if graph.m == 0 and graph.inclusion is not None and not ht:
         fix = "Draw again with another seed or more edges."
         raise EmptyDrawError("graph", "to have at least one edge", "an empty draw", fix)
-    distances, per_block, index = _edge_distances(source, graph, clusters, backend)
+    distances, per_block, index = _edge_distances(source, graph, clusters)
     scale = _scale(graph) if ht else 1.0
     value = float(weighted_mean(distances, graph)) * scale
     error, target = PairError(0.0, (value, value), "exact: every edge"), "Graph-SND"
@@ -127,9 +116,7 @@ def make_estimate(
     )
 
 
-def _edge_distances(
-    source: Source, graph: Graph, clusters: Tensor | None, backend: str
-) -> tuple[Tensor, Tensor, Tensor]:
+def _edge_distances(source: Source, graph: Graph, clusters: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """Return the mean distance along every edge; and a Graph-SND for each observation, with its index.
 
     Without clusters the observations of a contiguous block share one value, which saves visiting the edges twice.
@@ -141,7 +128,7 @@ def _edge_distances(
         points = source.block(start, stop)
         for a in range(0, stop - start, step):
             part = points.slice(a, min(a + step, stop - start))
-            means = edge_means(part, graph, backend=backend)
+            means = edge_means(part, graph, backend=source.backend)
             total += means * (part.observations / source.observations)
             own = weighted_mean(means, graph).expand(part.observations) if clusters is None else _each(part, graph)
             values.append(own.cpu().double())
@@ -168,18 +155,17 @@ def _diameter(source: Source) -> float:
 
 def normalised(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> PairError:
     """Return the error of the mean over the edges of a random graph."""
-    # A single distance shows no spread; no distances between 0 and d_max spread more than half of it.
-    std = float(distances.std(correction=1)) if graph.m > 1 else d_max / 2
     if graph.m == graph.pairs:
         return PairError(0.0, (value, value), "exact: all pairs")
-    degree = _regular_degree(graph)
-    # From degree 3 on, the edges of an agent show its effect, which cancels in a regular graph.
-    error = (
-        bounds.regular_standard_error(distances, graph)
-        if degree is not None and degree >= 3
-        else std * math.sqrt(_variance_factor(graph))
-    )
-    radius, method = _radius(graph, d_max, std, delta)
+    # A single distance shows no spread; no distances between 0 and d_max spread more than half of it.
+    std = float(distances.std(correction=1)) if graph.m > 1 else d_max / 2
+    if graph.sampling is Sampling.RELABELLED:
+        error, radius, method = _relabelled_error(graph, distances, std, d_max, delta)
+    else:
+        error = std * math.sqrt((1 - graph.m / graph.pairs) / graph.m)
+        serfling = bounds.serfling(d_max, graph.m, graph.pairs, delta / 2)
+        bernstein = bounds.empirical_bernstein(std, d_max, graph.m, graph.pairs, delta / 2)
+        radius, method = min((serfling, "Serfling"), (bernstein, "empirical Bernstein-Serfling"))
     share = graph.m / graph.pairs
     # The other pairs lie between 0 and the diameter, so the measured ones alone bound SND for certain.
     certain = share * value, share * value + (1 - share) * d_max
@@ -187,35 +173,23 @@ def normalised(graph: Graph, distances: Tensor, value: float, d_max: float, delt
     return PairError(error, interval, f"{method}, certified diameter")
 
 
-def _regular_degree(graph: Graph) -> int | None:
-    """Return the degree of a relabelled regular graph, None for all others."""
-    if graph.sampling is not Sampling.RELABELLED:
-        return None
-    degrees = graph.degrees()
-    return int(degrees[0]) if int(degrees.min()) == int(degrees.max()) else None
+def _relabelled_error(
+    graph: Graph, distances: Tensor, std: float, d_max: float, delta: float
+) -> tuple[float, float, str]:
+    """Return the standard error, the radius and its method for a graph whose agents were numbered at random.
 
-
-def _variance_factor(graph: Graph) -> float:
-    """Return the variance of the mean over the edges, in units of that of the distances over all pairs.
-
-    Exact for simple random sampling without replacement; an upper bound for relabelled graphs, of which regular ones
-    do better on teams whose differences are mostly effects of single agents.
+    The factor bounds the variance for every team. Regular graphs do better on teams whose differences are mostly
+    effects of single agents, which cancel in them.
     """
-    if graph.sampling is Sampling.RELABELLED:
-        return bounds.relabelling_factor(graph.n, graph.degrees())
-    return (1 - graph.m / graph.pairs) / graph.m
-
-
-def _radius(graph: Graph, d_max: float, std: float, delta: float) -> tuple[float, str]:
-    if graph.sampling is Sampling.RELABELLED:
-        degree = _regular_degree(graph)
-        if degree is not None:
-            radius = bounds.random_regular_bound(d_max, graph.n, degree, delta)
-            return radius, "second moments of random regular graphs"
-        return d_max / 2 * math.sqrt(_variance_factor(graph) / delta), "second moments of relabelled graphs"
-    serfling = bounds.serfling(d_max, graph.m, graph.pairs, delta / 2)
-    bernstein = bounds.empirical_bernstein(std, d_max, graph.m, graph.pairs, delta / 2)
-    return min((serfling, "Serfling"), (bernstein, "empirical Bernstein-Serfling"))
+    degrees = graph.degrees()
+    factor = bounds.relabelling_factor(graph.n, degrees)
+    error, degree = std * math.sqrt(factor), int(degrees[0])
+    if int(degrees.min()) != int(degrees.max()):
+        return error, d_max / 2 * math.sqrt(factor / delta), "second moments of relabelled graphs"
+    # From degree 3 on, the edges of an agent show its effect.
+    error = bounds.regular_standard_error(distances, graph) if degree >= 3 else error
+    radius = bounds.random_regular_bound(d_max, graph.n, degree, delta)
+    return error, radius, "second moments of random regular graphs"
 
 
 def _scale(graph: Graph) -> float:

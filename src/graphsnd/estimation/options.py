@@ -35,11 +35,12 @@ TENTH = 0.1  # of the pairs: what is shown of a graph that cannot reach the tole
 
 @dataclass(frozen=True, eq=False)
 class Question(Prospect):
-    """A team, the tolerance, and whether it has to be guaranteed."""
+    """A team, and what the number is for."""
 
     tolerance: Tolerance
     confidence: float
-    guaranteed: bool
+    goal: str
+    same_pairs: bool  # whether every call must measure the same pairs
 
     @property
     def n(self) -> int:
@@ -52,12 +53,12 @@ class Question(Prospect):
         return math.comb(self.n, 2)
 
     @property
-    def width(self) -> float:
-        """The half-width to reach."""
-        return self.tolerance.width(self.value)
+    def guaranteed(self) -> bool:
+        """Whether the tolerance has to be guaranteed; otherwise it has to hold typically."""
+        return self.goal == "global" and self.d_max is not None
 
     def relative(self, radius: float) -> float:
-        """A radius in units of SND; of identical agents, as it is."""
+        """Return a radius in units of SND; of identical agents, as it is."""
         return radius / (self.value or 1.0)
 
     def cost(self, design: Design, draws: int) -> Cost:
@@ -66,102 +67,80 @@ class Question(Prospect):
         return Cost.of(self.source, design, draws, bounded=certified and not self.source.policy_cost)
 
 
-def everything(question: Question) -> Alternative:
+def measure_everything(question: Question) -> Alternative:
     """Return all pairs at all observations."""
-    cost = question.cost(Complete(), question.source.observations)
-    return Alternative("complete", Complete(), 0.0, 0.0, cost, True, "")
+    return Alternative("complete", Complete(), 0.0, 0.0, question.cost(Complete(), question.source.observations), True)
 
 
-def sampled(question: Question) -> list[Alternative]:
+def list_sampled(question: Question) -> list[Alternative]:
     """Return all designs that estimate SND from some pairs."""
-    options = [bernoulli(question), uniform(question), regular(question)] if question.n >= SMALLEST else []
+    kept = [Bernoulli(TENTH), fewest_pairs(question), lowest_degree(question)] if question.n >= SMALLEST else []
+    options = [keep_graph(question, design) for design in kept]
     if 3 < question.n <= LARGEST:
-        options += [redrawn(question, Matching()), redrawn(question, Ring(4))]
-    return [*options, best_subset(question)]
+        options += [redraw_pairs(question, Matching()), redraw_pairs(question, Ring(4))]
+    # Not best_size(), which a measurement asks after its pilot: here the pilot is still to be paid for.
+    subsets = [redraw_pairs(question, Agents(size)) for size in SIZES if size <= question.n]
+    return [*options, min(subsets, key=lambda one: (not one.met, one.cost.work))]
 
 
-def redrawn(question: Question, design: RelabelledDesign) -> Alternative:
+def redraw_pairs(question: Question, design: RelabelledDesign) -> Alternative:
     """Return redrawn pairs at the observations that the tolerance takes, or at all if it takes too many."""
     observations, delta = question.source.observations, NOW * (1 - question.confidence)
-    bound = question.d_max if question.guaranteed else None
     ahead = forecast(question.source, question.pilot, question.measured, design)
-    enough = ahead.draws(question.tolerance, bound, delta)
-    met, draws = enough is not None, enough or observations
-    sure = None if question.d_max is None else ahead.radius(draws, question.d_max, delta)
-    typical = ahead.radius(draws, None, delta)
+    enough = ahead.draws(question.tolerance, question.d_max if question.guaranteed else None, delta)
+    draws = enough or observations
+    sure = None if question.d_max is None else question.relative(ahead.radius(draws, question.d_max, delta))
+    typical = question.relative(ahead.radius(draws, None, delta))
     cost = question.cost(design, draws + pilot_draws(observations))
-    guarantee = None if sure is None else question.relative(sure)
-    return Alternative(str(design), design, guarantee, question.relative(typical), cost, met, "")
+    return Alternative(str(design), design, sure, typical, cost, enough is not None)
 
 
-def best_subset(question: Question) -> Alternative:
-    """Return the number of random agents that takes the least work."""
-    # Not best_size(), which a measurement asks after its pilot: here the pilot is still to be paid for.
-    subsets = [redrawn(question, Agents(size)) for size in SIZES if size <= question.n]
-    return min(subsets, key=lambda one: (not one.met, one.cost.work))
+def keep_graph(question: Question, design: GraphDesign) -> Alternative:
+    """Return one random graph for all observations."""
+    cost = question.cost(design, question.source.observations)
+    typical, sure = (graph_radius(question, design, guaranteed=guaranteed) for guaranteed in (False, True))
+    known = None if question.mean_d_max is None else question.relative(sure)
+    return Alternative(str(design), design, known, question.relative(typical), cost, reaches(question, design))
 
 
-def bernoulli(question: Question) -> Alternative:
-    """Return the paper's own choice, a tenth of the pairs."""
-    return _kept(question, Bernoulli(TENTH), _simple(question))
+def fewest_pairs(question: Question) -> GraphDesign:
+    """Return the fewest random pairs that reach the tolerance, or a tenth of them."""
+    sizes = range(1, question.pairs)
+    return _first_enough(question, Uniform, sizes) or Uniform(max(1, round(TENTH * question.pairs)))
 
 
-def uniform(question: Question) -> Alternative:
-    """Return the fewest random pairs that reach the tolerance."""
-    reach = _simple(question)
-    edges = _fewest(range(1, question.pairs), reach, question)
-    edges = max(1, round(TENTH * question.pairs)) if edges is None else edges
-    return _kept(question, Uniform(edges), reach)
-
-
-def regular(question: Question) -> Alternative:
-    """Return the smallest degree that reaches the tolerance, at least the paper's log2 n."""
-    n, reach = question.n, _regular(question)
+def lowest_degree(question: Question) -> GraphDesign:
+    """Return the lowest degree that reaches the tolerance, at least the paper's log2 n."""
+    n = question.n
     least = max(1, min(math.ceil(math.log2(n)), n - 2))
     degrees = range(least + least * n % 2, n - 1, 1 + n % 2) or range(n - 1, n)
-    edges = _fewest([n * d // 2 for d in degrees], reach, question)
-    degree = degrees[0] if edges is None else 2 * edges // n
-    return _kept(question, Regular(degree), reach)
+    return _first_enough(question, Regular, degrees) or Regular(degrees[0])
 
 
-Reach = Callable[[int, bool], float]  # from edges, and whether it is guaranteed, to a radius
+def _first_enough(question: Question, build: Callable[[int], GraphDesign], sizes: Sequence[int]) -> GraphDesign | None:
+    """Return the first of designs of ascending sizes that reaches the tolerance."""
+    at = bisect_left(sizes, True, key=lambda size: reaches(question, build(size)))
+    return build(sizes[at]) if at < len(sizes) else None
 
 
-def _kept(question: Question, design: GraphDesign, reach: Reach) -> Alternative:
-    cost = question.cost(design, question.source.observations)
-    m = max(1, round(design.pairs(question.n)))
-    radius = None if question.mean_d_max is None else question.relative(reach(m, True))
-    met = reach(m, question.guaranteed) <= question.width
-    return Alternative(str(design), design, radius, question.relative(reach(m, False)), cost, met, "")
+def reaches(question: Question, design: GraphDesign) -> bool:
+    """Return whether a graph's radius is within the tolerance."""
+    return graph_radius(question, design, guaranteed=question.guaranteed) <= question.tolerance.width(question.value)
 
 
-def _fewest(edges: Sequence[int], reach: Reach, question: Question) -> int | None:
-    """Return the first of ascending numbers of edges whose radius is small enough."""
-    at = bisect_left(edges, True, key=lambda m: reach(m, question.guaranteed) <= question.width)
-    return edges[at] if at < len(edges) else None
+def graph_radius(question: Question, design: GraphDesign, *, guaranteed: bool) -> float:
+    """Return the radius of one random graph, as :func:`graphsnd.measure` reports it; typical where no bound is known.
 
-
-def _simple(question: Question) -> Reach:
-    """Return radii of a simple random sample of pairs, as :func:`graphsnd.measure` reports them."""
-    d_max, spread, delta = question.mean_d_max, question.lasting_spread, 1 - question.confidence
-
-    def reach(m: int, guaranteed: bool) -> float:
-        if not guaranteed or d_max is None:
-            return quantile(delta, LARGE) * spread * math.sqrt((1 - m / question.pairs) / m)
-        bernstein = bounds.empirical_bernstein(spread, d_max, m, question.pairs, delta / 2)
-        return min(bounds.serfling(d_max, m, question.pairs, delta / 2), bernstein)
-
-    return reach
-
-
-def _regular(question: Question) -> Reach:
-    """Return radii of a random regular graph, in which effects of single agents cancel."""
-    d_max, n, delta = question.mean_d_max, question.n, 1 - question.confidence
-
-    def reach(m: int, guaranteed: bool) -> float:
-        degree = 2 * m // n
-        if not guaranteed or d_max is None:
-            return quantile(delta, LARGE) * math.sqrt(variance(question.lasting, n, m, n * math.comb(degree, 2)))
-        return bounds.random_regular_bound(d_max, n, degree, delta)
-
-    return reach
+    Effects of single agents cancel in a random regular graph; all others are simple random samples of the pairs.
+    """
+    d_max, n, pairs, delta = question.mean_d_max, question.n, question.pairs, 1 - question.confidence
+    m, spread = max(1, round(design.pairs(n))), math.sqrt(float(question.lasting[0]))
+    if not guaranteed or d_max is None:
+        if isinstance(design, Regular):
+            meeting = n * math.comb(design.degree, 2)
+            return quantile(delta, LARGE) * math.sqrt(variance(question.lasting, n, m, meeting))
+        return quantile(delta, LARGE) * spread * math.sqrt((1 - m / pairs) / m)
+    if isinstance(design, Regular):
+        return bounds.random_regular_bound(d_max, n, design.degree, delta)
+    bernstein = bounds.empirical_bernstein(spread, d_max, m, pairs, delta / 2)
+    return min(bounds.serfling(d_max, m, pairs, delta / 2), bernstein)

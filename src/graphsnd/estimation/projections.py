@@ -138,7 +138,7 @@ def _spread(each: Tensor) -> float:
 
 
 def measure_by_projections(
-    source: Source, design: Projections, confidence: float, *, clusters: Tensor | None, seed: int
+    source: Source, design: Projections, confidence: float, clusters: Tensor | None, *, seed: int
 ) -> Estimate:
     """Measure all agents at all observations, block by block."""
     generator = torch.Generator().manual_seed(seed)

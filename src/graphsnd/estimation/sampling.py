@@ -49,7 +49,7 @@ class Task:
 
     def limit(self, spent: Cost = Cost()) -> int | None:  # noqa: B008
         """Return the draws that the budget and the number of observations allow; None without a limit."""
-        limits = [] if self.most is None else [self.most]
+        limits = [] if self.most is None else [min(self.most, self.source.observations)]
         if self.budget is not None:
             counted = self.budget.draws(self.source, self.design, spent)
             limits += [] if counted is None else [counted]

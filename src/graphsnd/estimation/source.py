@@ -40,35 +40,43 @@ class Source(Workload, ABC):
     """Shared observations, ``n`` agents, and a distance."""
 
     distance: Distance
+    backend: str  # of the kernels
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Points:
-        """All agents on observations ``start`` to ``stop``."""
+        """Return all agents on observations ``start`` to ``stop``."""
 
     @abstractmethod
-    def distances(self, index: Tensor, agents: Tensor, template: Template) -> Tensor:
-        """Along the edges of the template, at observations ``index [t]``, with ``agents [t, size]``: ``[t, m]``."""
+    def some(self, index: Tensor, agents: Tensor | None) -> Points:
+        """Return ``agents [t, size]``, or all, on observations ``index [t]``."""
 
     @abstractmethod
     def bound(self) -> float | None:
-        """A certified upper bound on every distance at every observation, or None."""
+        """Return a certified upper bound on every distance at every observation, or None."""
 
     def blocks(self) -> Iterator[tuple[int, int]]:
-        """Contiguous ranges of observations whose points fit in memory together."""
+        """Return contiguous ranges of observations whose points fit in memory together."""
         rows = max(1, BLOCK // (self.agents * self.features))
         return ((i, min(i + rows, self.observations)) for i in range(0, self.observations, rows))
+
+    def distances(self, index: Tensor, agents: Tensor, template: Template) -> Tensor:
+        """Return ``[t, m]`` along the template's edges, with ``agents [t, size]`` at observations ``index [t]``."""
+        edges = template.edges.to(self.device)
+        # Policies are evaluated for no other agents; points that are known are read in whole rows where most count.
+        if template.size == self.agents or (not self.policy_cost and 2 * template.size > self.agents):
+            return kernels.observation_edges(self.some(index, None), agents[:, edges], backend=self.backend)
+        points = self.some(index, agents)
+        return kernels.observation_edges(points, edges.expand(len(index), -1, -1), backend=self.backend)
 
 
 class BehaviorSource(Source):
     """Points of all agents at all observations, in memory."""
 
     def __init__(self, behavior: Behavior, distance: Distance | None, backend: str = "auto") -> None:
-        self.distance = distance or default_distance(behavior)
+        self.distance, self.backend = distance or default_distance(behavior), backend
         points = embed(behavior, self.distance)
         self.points = Points(points.values.detach(), points.norm, points.dtype)
         super().__init__(points.agents, points.observations, points.values.shape[2], 0.0, points.values.device)
-        self.backend = backend
-        self._bound: float | None = None
 
     def block(self, start: int, stop: int) -> Points:  # noqa: D102
         return self.points.slice(start, stop)
@@ -76,18 +84,12 @@ class BehaviorSource(Source):
     def blocks(self) -> Iterator[tuple[int, int]]:  # noqa: D102
         return iter([(0, self.observations)])
 
-    def distances(self, index: Tensor, agents: Tensor, template: Template) -> Tensor:  # noqa: D102
-        values, edges = self.points.values, template.edges.to(self.device)
-        if 2 * template.size > self.agents:
-            rows = Points(values[index], self.points.norm, self.points.dtype)
-            return kernels.observation_edges(rows, agents[:, edges], backend=self.backend)
-        rows = Points(values[index.unsqueeze(1), agents], self.points.norm, self.points.dtype)
-        return kernels.observation_edges(rows, edges.expand(len(index), -1, -1), backend=self.backend)
+    def some(self, index: Tensor, agents: Tensor | None) -> Points:  # noqa: D102
+        values = self.points.values[index] if agents is None else self.points.values[index.unsqueeze(1), agents]
+        return Points(values, self.points.norm, self.points.dtype)
 
-    def bound(self) -> float | None:  # noqa: D102
-        if self._bound is None:
-            self._bound = min(largest_distance(self.points), self.distance.maximum or math.inf)
-        return self._bound
+    def bound(self) -> float:  # noqa: D102
+        return min(largest_distance(self.points), self.distance.maximum or math.inf)
 
 
 class TeamSource(Source):
@@ -110,30 +112,22 @@ class TeamSource(Source):
         cost = float(team.cost or 1e4)  # an unknown policy is taken for a small network
         super().__init__(team.agents, len(self.inputs), features, cost, device, team.proportional)
 
+    @torch.no_grad()
     def block(self, start: int, stop: int) -> Points:  # noqa: D102
-        with torch.no_grad():
-            return embed(self.team.evaluate(self.inputs[start:stop]), self.distance)
+        return embed(self.team.evaluate(self.inputs[start:stop]), self.distance)
 
-    def distances(self, index: Tensor, agents: Tensor, template: Template) -> Tensor:  # noqa: D102
-        with torch.no_grad():
-            inputs, edges = self.inputs[index], template.edges.to(self.device)
-            if template.size == self.agents:
-                points = embed(self.team.evaluate(inputs), self.distance)
-                return kernels.observation_edges(points, agents[:, edges], backend=self.backend)
-            points = embed(self.team.partial(inputs, agents), self.distance)
-            return kernels.observation_edges(points, edges.expand(len(index), -1, -1), backend=self.backend)
+    @torch.no_grad()
+    def some(self, index: Tensor, agents: Tensor | None) -> Points:  # noqa: D102
+        inputs = self.inputs[index]
+        behavior = self.team.evaluate(inputs) if agents is None else self.team.partial(inputs, agents)
+        return embed(behavior, self.distance)
 
     def bound(self) -> float | None:  # noqa: D102
         return self.team.bound(self.distance)
 
 
-def as_source(
-    team: Any,
-    observations: Tensor | None,
-    distance: Distance | None,
-    backend: str,
-) -> Source:
-    """A behaviour without observations, or a team (or what :func:`~graphsnd.teams.as_team` accepts) with them."""
+def as_source(team: Any, observations: Tensor | None, distance: Distance | None, backend: str) -> Source:
+    """Wrap a behaviour without observations, or a team (or what :func:`~graphsnd.teams.as_team` accepts) with them."""
     if isinstance(team, Behavior):
         if observations is not None:
             raise InputError("observations", "only beside a team", "a behaviour, which has been evaluated")
@@ -146,7 +140,7 @@ def as_source(
 
 
 def largest_distance(points: Points) -> float:
-    """An upper bound on the distance of any two agents at any observation.
+    """Return an upper bound on the distance of any two agents at any observation.
 
     From the box around the agents of each observation where the norm is one of a difference; otherwise, by the
     triangle inequality, from the two largest distances to the mean agent.
