@@ -32,8 +32,8 @@ FAMILIES: dict[tuple[str, ...], Callable[..., Behavior]] = {
 OPTIONAL = ("mask", "positions", "observations", "clusters")
 KEYS = frozenset(key for keys in FAMILIES for key in keys) | frozenset(OPTIONAL)
 # What readers raise on files that are truncated, empty or something else altogether, besides UnpicklingError.
-DAMAGE = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError)
-DAMAGE += (struct.error, zipfile.BadZipFile, zlib.error, SafetensorError)
+BROKEN = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError)
+DAMAGE = (*BROKEN, struct.error, zipfile.BadZipFile, zlib.error, SafetensorError)
 FORMS = "loc + scale, loc + covariance, probs, logits (+ mask), or actions"
 
 

@@ -140,9 +140,10 @@ def measure(
         elif isinstance(chosen, Projections):
             estimate = measure_by_projections(source, chosen, confidence, groups, seed=number)
         else:
-            assert isinstance(chosen, Graph | GraphDesign)  # all others are measured without a graph
-            drawn = isinstance(chosen, GraphDesign)
-            graph = chosen.draw(source.agents, torch.Generator().manual_seed(number), positions) if drawn else chosen
+            graph = chosen
+            if isinstance(chosen, GraphDesign):
+                graph = chosen.draw(source.agents, torch.Generator().manual_seed(number), positions)
+            assert isinstance(graph, Graph)  # all other designs are measured without one
             estimate = measure_on_graph(source, graph, _name(chosen), weighting, confidence, groups)
     met = None if tolerance is None else tolerance.met(estimate) or estimate.exact
     estimate = replace(estimate, why=why, met=met, seconds=perf_counter() - began)
