@@ -132,26 +132,17 @@ def betweenness(indptr, heads, ids, loads):
 @jit
 def soft_lengths(total, capacity, sharpness, weight, length):
     """Fill the gradient of the soft maximum of the relative loads: ``weight`` sums to 1, ``length`` is per load."""
-    top, norm = 0.0, 0.0
-    for e in range(len(total)):
-        top = max(top, total[e] / capacity[e])
-    for e in range(len(total)):
-        weight[e] = np.exp(sharpness * (total[e] / capacity[e] - top))
-        norm += weight[e]
-    for e in range(len(total)):
-        weight[e] /= norm
-        length[e] = weight[e] / capacity[e]
+    relative = total / capacity
+    weight[:] = np.exp(sharpness * (relative - relative.max()))
+    weight /= weight.sum()
+    length[:] = weight / capacity
 
 
 @jit
 def newton_step(new, old, capacity, weight, sharpness):
     """How far to go from the loads ``old`` towards ``new``: Newton's step for the soft maximum, kept where it holds."""
-    slope, curvature, largest = 0.0, 0.0, 0.0
-    for e in range(len(new)):
-        change = (new[e] - old[e]) / capacity[e]
-        slope += weight[e] * change
-        curvature += weight[e] * change * change
-        largest = max(largest, abs(change))
+    change = (new - old) / capacity
+    slope, curvature, largest = (weight * change).sum(), (weight * change * change).sum(), np.abs(change).max()
     if slope >= 0.0:
         return 0.0
     # Beyond a factor e^2 in a single weight the quadratic model says nothing.
@@ -182,7 +173,6 @@ def rebalance(indptr, heads, ids, capacity, loads, total, sharpness, average):
                 new[via[v]] += pairs[v]
                 pairs[parent[v]] += pairs[v]
         step = newton_step(new, loads[block], capacity, weight, sharpness)
-        for e in range(m):
-            change = step * (new[e] - loads[block, e])
-            loads[block, e] += change
-            total[e] += change
+        change = step * (new - loads[block])
+        loads[block] += change
+        total += change

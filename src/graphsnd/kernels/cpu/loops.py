@@ -165,8 +165,7 @@ def load(x, start, count, inverse, out):
         for f in range(out.shape[1]):
             for q in range(count):
                 out[i, f, q] = x[start + q, i, f] * inverse
-            for q in range(count, LANES):
-                out[i, f, q] = 0
+            out[i, f, count:] = 0
 
 
 @jit
@@ -174,8 +173,7 @@ def store(block, start, count, x):
     """The reverse of :func:`load`."""
     for i in range(block.shape[0]):
         for f in range(block.shape[1]):
-            for q in range(count):
-                x[start + q, i, f] = block[i, f, q]
+            x[start : start + count, i, f] = block[i, f, :count]
 
 
 @jit
@@ -196,10 +194,8 @@ def totals(norm, x, inverse, first, last, out):
                 for i in range(a, min(a + TILE, n)):
                     for j in range(max(b, i + 1), min(b + TILE, n)):
                         add_distances(norm, block[i], block[j], d, acc)
-                for q in range(LANES):
-                    sums[q] += acc[q]
-        for q in range(count):
-            out[o + q] = sums[q]
+                sums += acc
+        out[o : o + count] = sums[:count]
 
 
 @jit
@@ -224,10 +220,8 @@ def slopes(norm, x, inverse, first, last, out, gradient):
                         for q in range(LANES):
                             acc[q] += d[q]
                         add_slopes(norm, block[i], block[j], d, ones, pulls[i], pulls[j])
-                for q in range(LANES):
-                    sums[q] += acc[q]
-        for q in range(count):
-            out[o + q] = sums[q]
+                sums += acc
+        out[o : o + count] = sums[:count]
         store(pulls, o, count, gradient)
 
 
@@ -242,8 +236,7 @@ def matrix(norm, x, inverse, weight, first, last, out):
         count = min(LANES, x.shape[0] - o)
         load(x[:, first:], o, count, inverse, block)
         w[:] = 0
-        for q in range(count):
-            w[q] = weight[o + q]
+        w[:count] = weight[o : o + count]
         for b in range(first, n, TILE):
             for i in range(first, last):
                 for j in range(max(b, i + 1), min(b + TILE, n)):
@@ -340,8 +333,7 @@ def shared(norm, x, inverse, edges, weight, first, last, out):
         count = min(LANES, last - o)
         load(x, o, count, inverse, block)
         w[:] = 0
-        for q in range(count):
-            w[q] = weight[o + q]
+        w[:count] = weight[o : o + count]
         for e in range(edges.shape[0]):
             distances(norm, block[edges[e, 0]], block[edges[e, 1]], d)
             s = 0.0
@@ -366,15 +358,13 @@ def shared_totals(norm, x, inverse, edges, coefficient, first, last, out):
                 acc[:] = 0
                 for e in range(start, stop):
                     add_distances(norm, block[edges[e, 0]], block[edges[e, 1]], d, acc)
-                for q in range(LANES):
-                    sums[q] += acc[q]
+                sums += acc
             else:
                 for e in range(start, stop):
                     distances(norm, block[edges[e, 0]], block[edges[e, 1]], d)
                     for q in range(LANES):
                         sums[q] += coefficient[e] * d[q]
-        for q in range(count):
-            out[o + q] = sums[q]
+        out[o : o + count] = sums[:count]
 
 
 @jit
@@ -407,8 +397,8 @@ def own(norm, x, inverse, edges, first, last, out):
         for e in range(0, size, LANES):
             gather(x, o, edges, e, inverse, left, right)
             distances(norm, left, right, d)
-            for q in range(min(LANES, size - e)):
-                out[o, e + q] = d[q]
+            count = min(LANES, size - e)
+            out[o, e : e + count] = d[:count]
 
 
 @jit
