@@ -17,13 +17,13 @@ from paper.experiment import Scale
 from paper.judging.claims import Claim, MissingYamlError, load_claims
 from paper.judging.formatting import format_duration
 from paper.judging.page import verdicts_page
-from paper.judging.tables import list_table, summary, verdicts_table
+from paper.judging.tables import summary, verdicts_table
 from paper.judging.verdicts import Judged, judge_all
-from paper.registry import check_names, find
+from paper.registry import NAMES, check_names, find
 from paper.runner import WORK, run
-from paper.store import RESULTS, read_results, result_path
+from paper.store import RESULTS, result_path
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help="Experiments (default: all).")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help=f"Some of {', '.join(NAMES)} (default: all).")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Results and pages.")]
 
 
@@ -72,14 +72,6 @@ def show_verdicts(
     if not any(out.glob("*/*.json")):
         raise InputError("--out", "to be a folder with results", repr(str(out)), "Run an experiment first.")
     _print_verdicts(_judge([claim for claim in load_claims() if claim.experiment in chosen], out, scale))
-
-
-def list_experiments(names: Names = None, out: Out = RESULTS) -> None:
-    """List the experiments, and how long the results that are there took."""
-    console = Console(highlight=False)
-    titles = {name: find(name).title for name in check_names(names or [])}
-    console.print(list_table(titles, {name: read_results(out, name) for name in titles}))
-    console.print(f"- not run yet; times of what is in {out}", style="dim", markup=False)
 
 
 def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, *, again: bool) -> dict[str, str]:
@@ -142,5 +134,5 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
 )
-for name, command in (("run", run_experiments), ("verdicts", show_verdicts), ("list", list_experiments)):
+for name, command in (("run", run_experiments), ("verdicts", show_verdicts)):
     app.command(name, help=join_lines(command.__doc__))(command)

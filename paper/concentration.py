@@ -32,7 +32,7 @@ from paper.cells import Cells
 from paper.expanders import initial_team
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.shared.draws import indicators, many_bernoulli
-from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Checkpoint, Snapshot, at_checkpoints
+from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Snapshot, at_checkpoints
 
 AGENTS = 16
 SIZES = (6, 12, 24, 48, 72, 96)
@@ -72,9 +72,10 @@ class BernoulliCell:
 
 
 @dataclass(frozen=True)
-class Team(Checkpoint):
-    """One team."""
+class Team:
+    """One team at one point of its training."""
 
+    iteration: int
     snd: float
     distances: list[float]
     cells: list[Cell]
@@ -133,7 +134,7 @@ def _measure_team(snapshot: Snapshot, draws: int) -> Team:
         means = indicators(drawn) @ distances / m
         cells.append(describe_errors(means - exact, distances, m))
         bernoulli.append(describe_bernoulli(distances, p, draws, generator))
-    return Team(*snapshot.about, exact, distances.tolist(), cells, bernoulli)
+    return Team(snapshot.iteration, exact, distances.tolist(), cells, bernoulli)
 
 
 def describe_errors(errors: Tensor, distances: Tensor, m: int) -> Cell:

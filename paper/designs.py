@@ -33,7 +33,7 @@ from paper.designs_figure import Data, Evaluations, Role, Row, TeamRows, draw_de
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.shared.expected import Redrawn, bernoulli_error, regular_error
 from paper.shared.rollouts import observe, one_thread, pooled
-from paper.shared.stopwatch import Conditions, take_turns
+from paper.shared.stopwatch import take_turns
 from paper.training import COMMITTED, committed_task, fingerprint
 
 P = 0.1
@@ -222,7 +222,7 @@ def measure_evaluations(subject: Subject, trials: int) -> Evaluations:
         for k in range(max(20, trials))
     ]
     seconds = {name: timing.seconds for name, timing in timings.items()}
-    return Evaluations(behavior.agents, len(observations), Conditions.now(torch.device("cpu")), seconds, touched)
+    return Evaluations(behavior.agents, seconds, touched)
 
 
 def summarise(data: Data) -> Numbers:

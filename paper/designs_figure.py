@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.design_errors import DesignErrors
 from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION, styled_figure
-from paper.shared.stopwatch import Conditions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,8 +85,6 @@ class Evaluations:
     """Time of all policies on all observations beside that of all pairs, and agents that a sparse graph touches."""
 
     n: int
-    observations: int
-    conditions: Conditions
     seconds: dict[str, list[float]]  # of "answers" of the policies and of "pairs", in every trial
     touched: list[float]  # share of 100 agents that have an edge in a Bernoulli-0.1 graph
 

@@ -41,7 +41,7 @@ from paper.mpe_figure import draw
 from paper.mpe_panel import DESIGNS, DRAW_SEED, QUARTER, RINGS, TENTH, THRESHOLD, PanelRow, TeamRow, measure_seed
 from paper.shared.calls import Call, Pairs, all_pairs, fused_call, loop_call, some_pairs
 from paper.shared.rollouts import observe, one_thread, pooled, train_cell
-from paper.shared.stopwatch import CPU, Conditions, speedup, take_turns
+from paper.shared.stopwatch import speedup, take_turns
 
 AGENTS = 10
 REGIMES, PROTOCOLS = ("trained", "random-init"), ("rollout", "noise")
@@ -79,15 +79,12 @@ class Times:
 
     rollout: dict[str, CallTime]
     noise: dict[str, CallTime]
-    conditions: Conditions
 
 
 @dataclass(frozen=True)
 class Data:
     """Panel and times."""
 
-    size: Size
-    agents: int
     panel: list[PanelRow]
     times: Times
 
@@ -134,7 +131,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
             )
         timed = {**about, "trials": size.trials, "graph_seed": GRAPH_SEED}
         times = cells.get("times", timed, partial(measure_times, task, cells, size.trials), Times)
-    data = Data(size, AGENTS, panel, times)
+    data = Data(panel, times)
     return Outcome(data, summarise(data), size.seeds)
 
 
@@ -188,8 +185,7 @@ def answer(trainer: Trainer, seed: int, protocol: str) -> Categorical:
 def measure_times(task: Task, cells: Cells, trials: int) -> Times:
     """Time the calls on the trained team of the first seed, on both kinds of observations."""
     trainer = train_cell(task, cells, "training")
-    rollout, noise = (time_calls(answer(trainer, task.seeds[0], name), trials) for name in PROTOCOLS)
-    return Times(rollout, noise, Conditions.now(CPU))
+    return Times(*(time_calls(answer(trainer, task.seeds[0], name), trials) for name in PROTOCOLS))
 
 
 def time_calls(team: Categorical, trials: int) -> dict[str, CallTime]:

@@ -23,7 +23,7 @@ from paper.cells import Cells
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.propositions import Propositions, backends, check_propositions, clusters
 from paper.shared.draws import many_bernoulli
-from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Checkpoint, Snapshot, at_checkpoints
+from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Snapshot, at_checkpoints
 
 AGENTS = 4
 CLUSTER = 10  # agents of each of the two clusters
@@ -59,9 +59,10 @@ class Clusters:
 
 
 @dataclass(frozen=True)
-class Team(Checkpoint):
-    """One team."""
+class Team:
+    """One team at one point of its training."""
 
+    iteration: int
     routes: list[Route]
     clusters: Clusters
 
@@ -70,7 +71,6 @@ class Team(Checkpoint):
 class Data:
     """Both teams, and the propositions."""
 
-    agents: int
     teams: list[Team]
     propositions: Propositions
 
@@ -97,12 +97,12 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
 
     def measure_team(snapshot: Snapshot) -> Team:
         behavior = snapshot.behavior()
-        return Team(*snapshot.about, recover(behavior), hide_clusters(behavior, draws))
+        return Team(snapshot.iteration, recover(behavior), hide_clusters(behavior, draws))
 
     teams = at_checkpoints(scale, cells, AGENTS, settings, measure_team, Team)
     settings = {"cases": cases, "seed": SEED}
     checked = cells.get("propositions", settings, lambda: check_propositions(cases, SEED), Propositions)
-    data = Data(AGENTS, teams, checked)
+    data = Data(teams, checked)
     return Outcome(data, summarise(data), (TRAINING_SEED, ROLLOUT_SEED, SEED))
 
 

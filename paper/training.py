@@ -26,7 +26,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise, snd
@@ -34,13 +33,12 @@ from graphsnd.plots.style import BLUE, FAINT, INK, VERMILLION, group_look, style
 from graphsnd.teams import StackedTeam, Team
 from graphsnd.training import Settings, Task, Trainer, preset, read_rows
 from graphsnd.training.checkpoint import DESCRIPTION
-from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
-from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean, some_pairs
+from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean, some_pairs
 from paper.shared.expected import bernoulli_error
 from paper.shared.rollouts import observe, on_own, one_thread, pooled, train_cell
-from paper.shared.stopwatch import CPU, Conditions, Timing, take_turns
+from paper.shared.stopwatch import Timing, take_turns
 
 COMMITTED = "training/navigation-100"
 ROLLOUT_SEED, GRAPH_SEED = 42, 88
@@ -104,12 +102,11 @@ class SeedTimes:
     """Calls on the last team of a seed."""
 
     seed: int
-    conditions: Conditions
-    calls: dict[str, Timing]  # "loop, all", "loop, graph", "fused, all", "fused, graph"
+    calls: dict[str, Timing]  # "loop, all" and "loop, graph"
 
-    def speedups(self, way: str) -> list[float]:
+    def speedups(self) -> list[float]:
         """Return the time of all pairs over that of a graph, trial by trial."""
-        full, part = (self.calls[f"{way}, {which}"].seconds for which in ("all", "graph"))
+        full, part = (self.calls[f"loop, {which}"].seconds for which in ("all", "graph"))
         return [above / below for above, below in zip(full, part, strict=True)]
 
 
@@ -118,7 +115,6 @@ class Data:
     """The log, and what was measured on its teams."""
 
     task: dict[str, Any]  # as the training describes itself
-    machine: str
     probability: float  # of the graph
     log: list[LogRow]
     ends: list[End]
@@ -127,10 +123,6 @@ class Data:
     def by_seed(self) -> dict[int, list[LogRow]]:
         """Return the measurements of every seed, in order."""
         return {seed: [row for row in self.log if row.seed == seed] for seed in {row.seed: 0 for row in self.log}}
-
-    def speedups(self, way: str) -> list[float]:
-        """Return those of all seeds."""
-        return [ratio for times in self.times for ratio in times.speedups(way)]
 
 
 @dataclass(frozen=True)
@@ -167,14 +159,8 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
             times.append(cells.get(f"times,seed={seed}", about, make, SeedTimes))
     rows = [row for row in read_rows(folder) if row.snd is not None]
     log = [LogRow(**{field.name: getattr(row, field.name) for field in fields(LogRow)}) for row in rows]
-    data = Data(task.to_dict(), _machine(folder), task.settings.diversity_probability, log, ends, times)
+    data = Data(task.to_dict(), task.settings.diversity_probability, log, ends, times)
     return Outcome(data, summarise(data), task.seeds, sources)
-
-
-def _machine(folder: Path) -> str:
-    about = folder / "about.json"
-    hardware = json.loads(about.read_text(encoding="utf-8"))["hardware"] if about.is_file() else {}
-    return hardware.get("gpu") or "CPU"
 
 
 def fingerprint(folder: Path, seed: int) -> str:
@@ -222,28 +208,19 @@ def measure_ends(task: Task, seed: int, folder: Path, size: Size) -> list[End]:
 
 
 def measure_times(task: Task, seed: int, folder: Path, size: Size) -> SeedTimes:
-    """Time all pairs and a new graph, in a Python loop and in one fused call, on the last team of a seed."""
+    """Time all pairs and a new graph in a Python loop, on the last team of a seed."""
     team = _last_team(folder, seed)
     with torch.no_grad():
         behavior = team.evaluate(pooled(_observe(task, team, seed), size.observations))
     if not isinstance(behavior, Gaussian):
         raise InputError("team", "of Gaussian policies", repr(behavior))
-    calls = make_calls(behavior, task.settings.diversity_probability, seed)
-    timed = take_turns(calls, trials=size.trials, warm=1)
-    return SeedTimes(seed, Conditions.now(CPU), timed)
-
-
-def make_calls(behavior: Gaussian, p: float, seed: int) -> dict[str, Call]:
-    """Return the calls that take turns; a graph is drawn as suits the loop, or by the library."""
-    n, mean = behavior.agents, partial(loop_mean, Answers.of(behavior))
-    pairs = all_pairs(n)
-    everyone = pairs.tolist()
-    return {
+    mean, pairs = partial(loop_mean, Answers.of(behavior)), all_pairs(behavior.agents)
+    everyone, generator = pairs.tolist(), np.random.default_rng((GRAPH_SEED, seed))
+    calls = {
         "loop, all": loop_call(mean, lambda: everyone),
-        "loop, graph": loop_call(mean, partial(some_pairs, pairs, p, np.random.default_rng((GRAPH_SEED, seed)))),
-        "fused, all": fused_call(behavior),
-        "fused, graph": fused_call(behavior, partial(graphs.bernoulli, n, p, seed=hashed(GRAPH_SEED, seed))),
+        "loop, graph": loop_call(mean, partial(some_pairs, pairs, task.settings.diversity_probability, generator)),
     }
+    return SeedTimes(seed, take_turns(calls, trials=size.trials, warm=1))
 
 
 def _observe(task: Task, team: StackedTeam, seed: int) -> Tensor:
@@ -271,7 +248,7 @@ def summarise(data: Data) -> Numbers:
         own_observation_error=_mean(abs(end.own_snd / end.snd - 1) for end in ends),
         final_snd_own_observations=_mean(end.own_snd for end in ends),
         fused_speedup=_median([row.snd_seconds / row.graph_snd_seconds for row in data.log]),
-        loop_speedup=_median(data.speedups("loop")),
+        loop_speedup=_median([ratio for times in data.times for ratio in times.speedups()]),
     )
 
 

@@ -29,7 +29,7 @@ from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.shared.draws import indicators
-from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Checkpoint, Snapshot, at_checkpoints
+from paper.shared.navigation import ROLLOUT_SEED, TRAINING_SEED, Snapshot, at_checkpoints
 
 AGENTS = 8
 PROBABILITIES = (0.1, 0.25, 0.5, 0.75)
@@ -53,9 +53,10 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Team(Checkpoint):
-    """One team."""
+class Team:
+    """One team at one point of its training."""
 
+    iteration: int
     snd: float
     distances: list[float]
     enumerated_bias: float
@@ -66,7 +67,6 @@ class Team(Checkpoint):
 class Data:
     """Both teams."""
 
-    agents: int
     draws: int
     teams: list[Team]
 
@@ -87,7 +87,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     draws = DRAWS[scale]
     settings = {"draws": draws, "probabilities": PROBABILITIES, "draw_seed": DRAW_SEED}
     teams = at_checkpoints(scale, cells, AGENTS, settings, lambda snapshot: _measure_team(snapshot, draws), Team)
-    data = Data(AGENTS, draws, teams)
+    data = Data(draws, teams)
     return Outcome(data, summarise(data), (TRAINING_SEED, ROLLOUT_SEED, DRAW_SEED))
 
 
@@ -100,7 +100,7 @@ def _measure_team(snapshot: Snapshot, draws: int) -> Team:
         drawn = [graphs.bernoulli(AGENTS, p, seed=generator) for _ in range(draws)]
         cancellation = max(cancellation_error(behavior, graph) for graph in drawn[:WEIGHTED])
         cells.append(Cell(p, *describe_estimates(exact, distances, indicators(drawn), p), cancellation))
-    return Team(*snapshot.about, exact, distances.tolist(), enumerate_bias(behavior), cells)
+    return Team(snapshot.iteration, exact, distances.tolist(), enumerate_bias(behavior), cells)
 
 
 def estimate(chosen: Tensor, distances: Tensor, p: float) -> Tensor:

@@ -24,7 +24,7 @@ from paper.control.study import REFERENCE
 from paper.experiment import Number
 from paper.shared.calls import Answers, all_pairs, loop_mean
 from paper.shared.rollouts import one_thread
-from paper.shared.stopwatch import CPU, Conditions, Timing, take_turns
+from paper.shared.stopwatch import CPU, Timing, take_turns
 
 ACTIONS, CALLS_PER_STEP = 2, 2
 PUBLISHED_CALL, PUBLISHED_ITERATION = 0.0189, 52.4  # seconds, full SND, n = 50
@@ -35,9 +35,6 @@ POINTS_SEED, LEAST = 5, 21
 class MetricTimes:
     """Times of the metric by arm, in a loop over pairs and in fused kernels."""
 
-    agents: int
-    observations: dict[str, int]  # of "loop" and "fused"
-    conditions: Conditions
     loop: dict[str, Timing]
     fused: dict[str, Timing]
 
@@ -83,7 +80,7 @@ def time_calls(agents: int, arms: Sequence[str], *, loop: int, fused: int, trial
         counts = {name: trials if name.startswith("loop") else max(trials, LEAST) for name in calls}
         timings = take_turns(calls, trials=counts, warm=1)
         by_way = ({arm: timings[f"{way}, {arm}"] for arm in arms} for way in ("loop", "fused"))
-        return MetricTimes(agents, {"loop": loop, "fused": fused}, Conditions.now(CPU), *by_way)
+        return MetricTimes(*by_way)
 
 
 def compute_speedups(times: dict[str, Timing]) -> dict[str, Number]:

@@ -22,7 +22,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from graphsnd.behavior import Behavior, Deterministic, Gaussian
+from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
@@ -96,13 +96,9 @@ def trained_team(folder: Path, *, observations: int = OBSERVATIONS, own: bool = 
 
 def mean_actions(behavior: Behavior) -> Tensor:
     """Return the mean action of every agent over the observations, ``[n, actions]``."""
-    if isinstance(behavior, Gaussian):
-        actions = behavior.loc
-    elif isinstance(behavior, Deterministic):
-        actions = behavior.actions
-    else:
-        raise InputError("behaviors", "with mean actions: Gaussian or Deterministic", repr(behavior))
-    return actions.detach().flatten(0, -3).double().mean(dim=0)
+    if not isinstance(behavior, Gaussian):
+        raise InputError("behavior", "of Gaussian policies", repr(behavior))
+    return behavior.loc.detach().flatten(0, -3).double().mean(dim=0)
 
 
 def _on_own_noise(team: StackedTeam, observations: int, *, seed: int) -> Behavior:

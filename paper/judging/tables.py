@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import fill
 
 from rich.table import Table
 from rich.text import Text
 
 from graphsnd.plots.tables import table
-from paper.experiment import Scale
-from paper.judging.formatting import SIGNS, format_duration, format_interval, format_value
+from paper.judging.formatting import SIGNS, format_interval, format_value
 from paper.judging.verdicts import Judged, Verdict, counts
-from paper.store import Result
 
 COLOURS = {
     Verdict.CONFIRMED: "green",
@@ -31,15 +29,6 @@ def verdicts_table(judged: Sequence[Judged]) -> Table:
         sign = Text(f"{SIGNS[one.verdict]} {fill(one.verdict.value, 13, subsequent_indent='  ')}", COLOURS[one.verdict])
         verdicts.add_row(Text(fill(one.claim.id, 22)), Text(one.claim.paper), _measured(one), sign, end_section=last)
     return verdicts
-
-
-def list_table(titles: Mapping[str, str], results: Mapping[str, Mapping[Scale, Result]]) -> Table:
-    """Return a row for each experiment: its title, and how long it took at each scale."""
-    rows = []
-    for name, title in titles.items():
-        times = {scale: format_duration(result.provenance["took_s"]) for scale, result in results[name].items()}
-        rows.append((name, title, *(times.get(scale, "-") for scale in Scale)))
-    return table(("experiment", "", *(scale.value for scale in Scale)), rows, align="<<>")
 
 
 def summary(judged: Sequence[Judged]) -> Text:

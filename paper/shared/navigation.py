@@ -16,7 +16,7 @@ from torch import Tensor
 from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
 from graphsnd.teams import StackedTeam
-from graphsnd.training import Evaluation, Settings, Task, Trainer, evaluate_team, preset
+from graphsnd.training import Settings, Task, Trainer, preset
 from paper.cells import Cells
 from paper.experiment import Scale
 from paper.shared.rollouts import observe, one_thread, train_cell
@@ -32,16 +32,6 @@ SETTINGS: dict[Scale, Settings] = {
 }
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """What a reader wants to know of a team at one point of its training; rows of experiments add to it."""
-
-    iteration: int
-    observations: int
-    reward: float
-    solved: float | None
-
-
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """A team at one point of its training."""
@@ -49,7 +39,6 @@ class Snapshot:
     iteration: int
     team: StackedTeam
     observations: Tensor  # [steps * environments * agents, features], of all agents of one rollout
-    evaluation: Evaluation  # how well it does, exploring as in training
 
     @torch.no_grad()
     def behavior(self) -> Gaussian:
@@ -61,12 +50,6 @@ class Snapshot:
         if not isinstance(answers, Gaussian):
             raise InputError("team", "of Gaussian policies", repr(answers))
         return Gaussian(answers.loc.double(), answers.scale.double())
-
-    @property
-    def about(self) -> tuple[int, int, float, float | None]:
-        """Return the fields of a :class:`Checkpoint`, the first of every row about it."""
-        evaluation = self.evaluation
-        return self.iteration, len(self.observations), evaluation.reward, evaluation.solved_at_end
 
 
 def checkpoints(scale: Scale) -> tuple[int, int]:
@@ -118,10 +101,9 @@ def snapshot(scale: Scale, cells: Cells, n: int, iteration: int) -> Snapshot:
             trainer = train_cell(job, cells, f"team,n={n}")
         else:
             trainer = Trainer(job.make_world("cpu"), job.settings, seeds=job.seeds)
-        team, steps = trainer.team(TRAINING_SEED), job.settings.steps
-        observations = observe(team, trainer.world, steps=steps, seed=ROLLOUT_SEED).flatten(0, -2)
-        evaluation = evaluate_team(team, trainer.world, steps=steps, seed=ROLLOUT_SEED, deterministic=False)
-    return Snapshot(trainer.iteration, team, observations, evaluation)
+        team = trainer.team(TRAINING_SEED)
+        observations = observe(team, trainer.world, steps=job.settings.steps, seed=ROLLOUT_SEED).flatten(0, -2)
+    return Snapshot(trainer.iteration, team, observations)
 
 
 def at_checkpoints(

@@ -71,14 +71,6 @@ def test_verdicts_without_results_say_where_to_look(run: Any, made: list[int], t
     assert "`--out`" in result.stderr
 
 
-def test_the_list(run: Any, made: list[int], tmp_path: Path) -> None:
-    run("run", "recovery", "--scale", "smoke", *options(tmp_path))
-    result = run("list", *options(tmp_path)[:2])
-    assert result.exit_code == 0, result.output
-    assert "Squares in timing" in result.stdout
-    assert " s " in result.stdout
-
-
 def test_one_that_cannot_run_does_not_stop_the_others(
     run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -77,7 +77,7 @@ def power_law(exponent: float, factor: float = 1.0, *, finite: bool = False) -> 
     for m in SIZES:
         middle = factor * m**exponent * (math.sqrt(1 - m / 120) if finite else 1.0)
         cells.append(Cell(m, 0, 0, middle, middle * 0.9, middle * 1.1, 0, 0, 0))
-    return Team(0, 0, 0.0, 0.0, 0.0, [0.0] * 120, cells, [])
+    return Team(0, 0.0, [0.0] * 120, cells, [])
 
 
 def test_slopes_of_power_laws() -> None:

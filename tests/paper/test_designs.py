@@ -14,7 +14,6 @@ from paper.designs_figure import Data, Evaluations, Role, Row, TeamRows
 from paper.experiment import Outcome, Scale
 from paper.judging.claims import load_claims
 from paper.shared.expected import Redrawn
-from paper.shared.stopwatch import Conditions
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +98,7 @@ def test_numbers() -> None:
         make_row(Role.FEWEST_EVALUATIONS, evaluations=12),
     )
     teams = (TeamRows("navigation", 0, 100, 10, 1.0, 200, rows),)
-    times = Evaluations(100, 10, Conditions(1), {"answers": [3.0], "pairs": [1.0]}, [1.0, 0.98])
+    times = Evaluations(100, {"answers": [3.0], "pairs": [1.0]}, [1.0, 0.98])
     numbers = {name: number.value for name, number in vars(summarise(Data(teams, times))).items()}
     assert numbers["fresh_over_graph_rmse"] == pytest.approx(0.1)
     assert numbers["regular_over_bernoulli_rmse"] == pytest.approx(0.7)

@@ -17,7 +17,7 @@ from paper.dico_10 import EXPERIMENT, SIZES, Data, summarise
 from paper.experiment import Scale
 from paper.judging.claims import load_claims
 from paper.rows import decode
-from paper.shared.stopwatch import Conditions, Timing
+from paper.shared.stopwatch import Timing
 from paper.store import RESULTS, read_result
 from tests.paper.committed import assert_same_numbers
 from tests.paper.control_rows import noisy, write_study
@@ -25,7 +25,7 @@ from tests.paper.control_rows import noisy, write_study
 TASK = SIZES[Scale.PAPER].task
 SECONDS = {"complete": 6.0, "knn:3": 4.0, "bernoulli:0.1": 2.0, "regular:3": 12.0, "unconstrained": 6.0}
 TIMES = {arm: Timing(s, s, s, s, [s, s], [1, 1]) for arm, s in SECONDS.items() if arm != "unconstrained"}
-TIMED = MetricTimes(10, {"loop": 40_960, "fused": 2048}, Conditions(1), TIMES, TIMES)
+TIMED = MetricTimes(TIMES, TIMES)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from paper.experiment import Number, Scale
 from paper.judging.claims import load_claims
 from paper.judging.verdicts import Verdict, judge
 from paper.rows import decode
-from paper.shared.stopwatch import Conditions, Timing
+from paper.shared.stopwatch import Timing
 from paper.store import RESULTS, read_result
 from tests.paper.committed import assert_same_numbers
 from tests.paper.control_rows import noisy, row, write_study, write_training
@@ -32,7 +32,7 @@ RUN = summarise_run(split_runs([row(1, Run("complete", 0.12, 0))])[0], 1)
 SERIES = {"audit": [0.2, 0.06], "applied": [0.12, 0.12]}
 FAULTY = FaultyStudy(4, 0.12, 2.0, 1, tuple(FaultyRun(arm, 0.001, 0.5, SERIES) for arm in (SOUND, DOUBLED, BLIND)))
 TIMES = {arm: Timing(s, s, s, s, [s, s], [1, 1]) for arm, s in (("complete", 9.5), ("bernoulli:0.1", 1.0))}
-TIMED = MetricTimes(50, {"loop": 204_800, "fused": 2048}, Conditions(1), TIMES, TIMES)
+TIMED = MetricTimes(TIMES, TIMES)
 STEP = StepShare(networks=1.0, distances=0.1, learning=0.3, share=0.88, arithmetic=0.87)
 
 
