@@ -13,7 +13,7 @@ from graphsnd.errors import InputError
 from graphsnd.teams import CategoricalActions, NormalActions, StackedTeam
 from graphsnd.training import ControlTask, Task, Trainer, train
 from graphsnd.training.checkpoint import CHECKPOINT
-from graphsnd.training.sampling import act, fill_noise, noise_shape, to_world
+from graphsnd.training.sampling import fill_noise, noise_shape, to_world
 from graphsnd.training.streams import hashed
 from graphsnd.worlds import World
 from paper.cells import Cells
@@ -48,7 +48,7 @@ def observe(team: StackedTeam, world: World, *, steps: int, seed: int) -> Tensor
     for _ in range(steps):
         kept.append(seen)
         fill_noise(noise, team.head, actions)
-        moves = act(team.head.distribution(team.network(seen.transpose(0, 1))), noise)
+        moves = team.head.distribution(team.network(seen.transpose(0, 1))).act(noise)
         state, step = world.step(state, to_world(moves.transpose(0, 1), world.actions))
         seen = step.observations
     return torch.stack(kept)

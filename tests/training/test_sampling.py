@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import pytest
 import torch
 
 from graphsnd.teams import CategoricalActions, CategoricalHead, GaussianHead, NormalActions, TanhNormalActions
-from graphsnd.training.sampling import act, fill_noise, likeliest, noise_shape, to_world
+from graphsnd.training.sampling import fill_noise, noise_shape, to_world
 from graphsnd.worlds import Continuous, Discrete
 
 
@@ -12,7 +11,7 @@ def test_categorical_frequencies(generator: torch.Generator) -> None:
     logits = torch.tensor([0.0, 1.0, -1.0, 0.5])
     noise = torch.empty(200_000)
     fill_noise(noise, CategoricalHead(4), generator)
-    drawn = act(CategoricalActions(logits.expand(200_000, 4)), noise)
+    drawn = CategoricalActions(logits.expand(200_000, 4)).act(noise)
     shares = torch.bincount(drawn, minlength=4) / len(drawn)
     assert (shares - logits.softmax(0)).abs().max() < 4 * 0.5 / 200_000**0.5
 
@@ -21,7 +20,7 @@ def test_categorical_never_leaves_the_range() -> None:
     logits = torch.tensor([[30.0, -30.0, -30.0], [-30.0, -30.0, 30.0]])
     ends = torch.tensor([0.0, 1 - 2**-24])
     for u in ends:
-        drawn = act(CategoricalActions(logits), u.expand(2))
+        drawn = CategoricalActions(logits).act(u.expand(2))
         assert drawn.tolist() == [0, 2] or (u == 0 and drawn[0] == 0 and drawn[1] in (0, 2))
 
 
@@ -29,14 +28,8 @@ def test_gaussian_is_loc_plus_scaled_noise(generator: torch.Generator) -> None:
     loc, scale = torch.randn(5, 2, generator=generator), torch.rand(5, 2, generator=generator)
     noise = torch.empty(5, *noise_shape(GaussianHead(2, batch=(5,))))
     fill_noise(noise, GaussianHead(2, batch=(5,)), generator)
-    torch.testing.assert_close(act(NormalActions(loc, scale), noise), loc + scale * noise)
-    torch.testing.assert_close(act(TanhNormalActions(loc, scale), noise), (loc + scale * noise).tanh())
-
-
-def test_likeliest() -> None:
-    loc = torch.tensor([[0.5]])
-    assert likeliest(NormalActions(loc, loc)) == 0.5
-    torch.testing.assert_close(likeliest(TanhNormalActions(loc, loc)), loc.tanh())
+    torch.testing.assert_close(NormalActions(loc, scale).act(noise), loc + scale * noise)
+    torch.testing.assert_close(TanhNormalActions(loc, scale).act(noise), (loc + scale * noise).tanh())
 
 
 def test_units_of_the_world() -> None:
@@ -44,8 +37,3 @@ def test_units_of_the_world() -> None:
     assert to_world(actions, Continuous(1)) is actions
     assert to_world(actions, Continuous(1, 0.0, 4.0)).tolist() == [0, 2, 4, 8]
     assert to_world(actions.long(), Discrete(5)).dtype == torch.long
-
-
-def test_unknown_distributions_are_refused() -> None:
-    with pytest.raises(ValueError, match="`distribution`"):
-        likeliest(object())  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from graphsnd.metric import pairwise
 from graphsnd.plots.style import FAINT, MUTED, group_look, new_figure, style
 from graphsnd.teams import StackedTeam
 from graphsnd.training.diversity import pool_observations
-from graphsnd.training.sampling import likeliest, to_world
+from graphsnd.training.sampling import to_world
 from graphsnd.worlds import World
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def play_episode(team: StackedTeam, world: World, *, steps: int, seed: int) -> S
     for _ in range(steps):
         visited.append(observations[0])
         distribution = team.head.distribution(team.network(observations.transpose(0, 1)))
-        state, step = world.step(state, to_world(likeliest(distribution).transpose(0, 1), world.actions))
+        state, step = world.step(state, to_world(distribution.mode().transpose(0, 1), world.actions))
         observations = step.observations
         here = world.positions(state)
         paths.append(start if here is None else here)

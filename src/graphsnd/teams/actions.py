@@ -1,6 +1,7 @@
-"""Action distributions for training: sample, log-probability, entropy.
+"""Action distributions for training: actions from given noise, log-probability, entropy.
 
-``torch.distributions`` draws from the global generator only, which is why these exist. All reduce the action axis.
+``torch.distributions`` draws from the global generator only, which is why these exist. Noise is an argument, so that a
+rollout is a function of tensors alone and can be captured. All reduce the action axis.
 """
 
 from __future__ import annotations
@@ -17,8 +18,20 @@ from torch import Tensor
 class ActionDistribution(Protocol):
     """What policy-gradient training needs from a distribution."""
 
-    def sample(self, generator: torch.Generator) -> Tensor:
-        """One action for every element of the batch, without gradient."""
+    def act(self, noise: Tensor) -> Tensor:
+        """Return the action that ``noise`` stands for.
+
+        Args:
+            noise: Standard normal, in the shape of an action; uniform in [0, 1), in the shape of the batch, when
+                actions are discrete.
+
+        Returns:
+            ``[..., actions]``, or int64 ``[...]``. It is not clipped to the world's range: the world does that itself,
+            and the probability that PPO compares must be of the action that was drawn.
+        """
+
+    def mode(self) -> Tensor:
+        """Return what an agent does when it does not explore: the mean, or the most probable action."""
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Log-density (log-probability when discrete) of ``actions``, shape of the batch."""
@@ -32,6 +45,8 @@ class NormalActions:
     """Independent Gaussians.
 
     Example:
+        >>> NormalActions(torch.ones(2), torch.full((2,), 0.5)).act(torch.tensor([0.0, 2.0]))
+        tensor([1., 2.])
         >>> NormalActions(torch.zeros(3, 2), torch.ones(3, 2)).log_prob(torch.zeros(3, 2))
         tensor([-1.8379, -1.8379, -1.8379])
     """
@@ -39,10 +54,13 @@ class NormalActions:
     loc: Tensor  # [..., actions]
     scale: Tensor  # [..., actions]
 
-    def sample(self, generator: torch.Generator) -> Tensor:
+    def act(self, noise: Tensor) -> Tensor:
         """Shape ``[..., actions]``."""
-        noise = torch.empty_like(self.loc, memory_format=torch.contiguous_format).normal_(generator=generator)
-        return torch.addcmul(self.loc.detach(), self.scale.detach(), noise)
+        return torch.addcmul(self.loc, self.scale, noise)
+
+    def mode(self) -> Tensor:
+        """Shape ``[..., actions]``."""
+        return self.loc
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Shape ``[...]``."""
@@ -66,9 +84,13 @@ class TanhNormalActions:
     loc: Tensor  # [..., actions]
     scale: Tensor  # [..., actions]
 
-    def sample(self, generator: torch.Generator) -> Tensor:
+    def act(self, noise: Tensor) -> Tensor:
         """Shape ``[..., actions]``, inside (-1, 1)."""
-        return self._inside(NormalActions(self.loc, self.scale).sample(generator).tanh_())
+        return self._inside(torch.addcmul(self.loc, self.scale, noise).tanh_())
+
+    def mode(self) -> Tensor:
+        """Shape ``[..., actions]``."""
+        return self.loc.tanh()
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Shape ``[...]``; actions at or beyond ±1 count as the nearest number inside."""
@@ -94,15 +116,21 @@ class CategoricalActions:
     Example:
         >>> CategoricalActions(torch.zeros(3, 4)).entropy().exp()
         tensor([4., 4., 4.])
+        >>> CategoricalActions(torch.tensor([[0.0, 2.0, 1.0]])).mode()
+        tensor([1])
     """
 
     logits: Tensor  # [..., actions], unnormalised
 
-    def sample(self, generator: torch.Generator) -> Tensor:
+    def act(self, noise: Tensor) -> Tensor:
         """int64, shape ``[...]``."""
-        probs = torch.softmax(self.logits.detach(), -1)
-        drawn = torch.multinomial(probs.reshape(-1, probs.shape[-1]), 1, generator=generator)
-        return drawn.reshape(probs.shape[:-1])
+        # Inverse of the distribution function; the last bin takes what rounding leaves of the sum.
+        steps = torch.softmax(self.logits, -1).cumsum(-1)[..., :-1]
+        return (steps <= noise.unsqueeze(-1)).sum(-1)
+
+    def mode(self) -> Tensor:
+        """int64, shape ``[...]``."""
+        return self.logits.argmax(-1)
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Shape ``[...]``."""

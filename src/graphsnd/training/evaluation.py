@@ -8,7 +8,7 @@ import torch
 
 from graphsnd.errors import check_integer
 from graphsnd.teams import StackedTeam
-from graphsnd.training.sampling import act, fill_noise, likeliest, noise_shape, to_world
+from graphsnd.training.sampling import fill_noise, noise_shape, to_world
 from graphsnd.worlds import World
 
 
@@ -56,7 +56,7 @@ def evaluate_team(
     for _ in range(steps):
         distribution = team.head.distribution(team.network(seen.transpose(0, 1)))
         fill_noise(noise, team.head, generator)
-        actions = likeliest(distribution) if deterministic else act(distribution, noise)
+        actions = distribution.mode() if deterministic else distribution.act(noise)
         state, step = world.step(state, to_world(actions.transpose(0, 1), world.actions))
         earned += (step.rewards.mean(-1) * running).sum()
         lasted += int(running.sum())

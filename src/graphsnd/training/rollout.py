@@ -13,7 +13,7 @@ from graphsnd.teams.engine import Engine, take_rows
 from graphsnd.training.episodes import Episodes
 from graphsnd.training.ppo import compute_gae, normalise
 from graphsnd.training.roles import Critic, Policy
-from graphsnd.training.sampling import act, noise_shape, to_world
+from graphsnd.training.sampling import noise_shape, to_world
 from graphsnd.training.settings import PPOSettings
 from graphsnd.worlds import World
 
@@ -167,7 +167,7 @@ def _act(policy: Policy, critic: Critic, seen: Tensor, buffer: RolloutBuffer, t:
     rows = buffer.by_run(seen)
     inputs = policy.prepare(rows.transpose(1, 2))
     distribution = policy.distribution(inputs)
-    drawn = act(distribution, buffer.noise[:, t].transpose(1, 2))
+    drawn = distribution.act(buffer.noise[:, t].transpose(1, 2))
     actions = drawn.transpose(1, 2)
     buffer.observations[:, t] = rows
     buffer.actions[:, t] = actions
