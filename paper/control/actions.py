@@ -46,7 +46,7 @@ def write_actions(folder: Path, *, device: str = "cpu") -> list[ActionDiversity]
     """
     kept = load_checkpoint(folder)
     trainer = kept.task.make_trainer(device)
-    kept.restore(trainer)
+    trainer.load(kept.tensors, kept.iteration)
     trainer.step()
     actions = measure_actions(trainer)
     (folder / ACTIONS).write_text(json.dumps(actions, indent=1, default=asdict) + "\n", encoding="utf-8")

@@ -126,7 +126,6 @@ def test_controlled_update(name: str) -> None:
                 mine[f"{new.split('.')[0]}.steps"].copy_(part)
             else:
                 mine[new].copy_(part)
-        learner.restored()
         _fill(trainer, data)
     control.generators = [hashed(*words) for words in json.loads(about["generators"])]
     trainer.update(Stopwatch(torch.device("cpu")))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from graphsnd.teams.engine import run_layers
-from graphsnd.training.batched_mlp import run_columns, to_columns
+from graphsnd.training.batched_mlp import fold_tanh, run_folded, to_columns
 
 
 def _layers(
@@ -26,7 +26,7 @@ def test_same_as_rows(activation: str, sizes: tuple[int, ...], generator: torch.
     inputs = torch.randn(3, sizes[0], 7, generator=generator, dtype=torch.float64)
     mine = _layers(sizes, 3, generator)
     flat = [part for layer in mine for part in layer]
-    found = run_columns(inputs, mine, activation)
+    found = run_folded(inputs, fold_tanh(mine, activation), activation)
     expected = run_layers(inputs.mT, [w.mT for w, _ in mine], [b.mT for _, b in mine], activation).mT
     torch.testing.assert_close(found, expected)
     weight = torch.randn(found.shape, generator=generator, dtype=torch.float64)

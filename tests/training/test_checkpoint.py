@@ -100,9 +100,9 @@ def test_teams_are_files_that_others_can_read(tmp_path: Path) -> None:
     trainer = Trainer(TASK.make_world("cpu"), TASK.settings, seeds=TASK.seeds)
     trainer.step()
     observations = trainer.buffer.observations[1].reshape(-1, 18)
-    for path, seed in zip(save_teams(tmp_path, trainer), TASK.seeds, strict=True):
-        assert path == tmp_path / f"seed-{seed}" / "team.safetensors"
-        found, team = Team.load(path), trainer.team(seed)
+    save_teams(tmp_path, trainer)
+    for seed in TASK.seeds:
+        found, team = Team.load(tmp_path / f"seed-{seed}" / "team.safetensors"), trainer.team(seed)
         assert torch.equal(found.evaluate(observations).loc, team.evaluate(observations).loc)  # type: ignore[attr-defined]
         assert found.about == {"world": "navigation", "seed": seed, "iteration": 1}  # type: ignore[attr-defined]
 

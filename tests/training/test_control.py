@@ -45,7 +45,7 @@ def test_one_estimate_for_each_step_and_it_sees_the_right_observations() -> None
     control = _control(trainer)
     before, calls = control.states[0], int(control.states[0].steps)
     assert calls == trainer.settings.optimiser_steps == 4
-    sample, agent = choose_observations(10, 4, 20)
+    sample, agent = choose_observations(10, 4, 20, torch.device("cpu"))
     rows = batch.observations[:, agent, sample]
     measured = measure_points(Complete(), control.policy.controlled.deviation(rows)).value
     expected = 0.99 * before.estimate + 0.01 * measured
@@ -58,7 +58,7 @@ def test_one_estimate_for_each_step_and_it_sees_the_right_observations() -> None
 
 def test_chosen_observations_are_distinct_and_spread() -> None:
     for samples, agents, count in ((7, 3, 5), (7, 3, 14), (4, 5, 99)):
-        sample, agent = choose_observations(samples, agents, count)
+        sample, agent = choose_observations(samples, agents, count, torch.device("cpu"))
         pairs = set(zip(sample.tolist(), agent.tolist(), strict=True))
         assert len(pairs) == len(sample) == min(count, samples * agents)
         assert agent.bincount(minlength=agents).max() - agent.bincount(minlength=agents).min() <= 2

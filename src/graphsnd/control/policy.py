@@ -73,14 +73,13 @@ class ControlledPolicy(nn.Module):
             kind: See the class.
             device: Of the parameters.
         """
-        outputs = actions * (1 if kind == "categorical" else 2)
-        sizes = {1: (features, *hidden, outputs), agents: (features, *hidden, actions)}
         if agents < 2:
             raise InputError("agents", "to be at least 2", agents)
-        networks = {
-            count: [draw_networks((count,), each, g, activation) for g in generators] for count, each in sizes.items()
-        }
-        return cls(stack_runs(networks[1], device), stack_runs(networks[agents], device), kind=kind)
+        outputs = actions * (1 if kind == "categorical" else 2)
+        shared = draw_runs((1,), (features, *hidden, outputs), generators, activation, device)
+        return cls(
+            shared, draw_runs((agents,), (features, *hidden, actions), generators, activation, device), kind=kind
+        )
 
     @property
     def batch(self) -> tuple[int, int]:
@@ -206,9 +205,15 @@ def draw_networks(
     return StackedMLP.create(batch, sizes, generator=generator, activation=activation, init="linear")
 
 
-def stack_runs(networks: Sequence[StackedMLP], device: torch.device | str | None = None) -> StackedMLP:
-    """Return the networks of several runs, stacked along a new first batch dimension."""
-    depth = range(len(networks[0].weights))
-    weights = [torch.stack([one.weights[layer].detach() for one in networks]).to(device) for layer in depth]
-    biases = [torch.stack([one.biases[layer].detach() for one in networks]).to(device) for layer in depth]
-    return StackedMLP(weights, biases, activation=networks[0].activation)
+def draw_runs(
+    batch: Sequence[int],
+    sizes: Sequence[int],
+    generators: Sequence[torch.Generator],
+    activation: str,
+    device: torch.device | str | None,
+) -> StackedMLP:
+    """Return the networks of several runs, each from its own generator, stacked along a new first batch dimension."""
+    runs = [draw_networks(batch, sizes, each, activation) for each in generators]
+    weights = [torch.stack(layer).detach().to(device) for layer in zip(*(run.weights for run in runs), strict=True)]
+    biases = [torch.stack(layer).detach().to(device) for layer in zip(*(run.biases for run in runs), strict=True)]
+    return StackedMLP(weights, biases, activation=activation)

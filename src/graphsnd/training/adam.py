@@ -73,16 +73,11 @@ class Adam:
             parameter.sub_(mean.div(square.sqrt().add_(self.epsilon * root)).mul_(size))
 
     def step_without_gradient(self) -> None:
-        """Step with gradient 0: the moments decay and carry the parameters on."""
-        self.step([torch.zeros_like(each) for each in self.parameters])
-
-    def skip(self) -> None:
-        """Count a step, which is all that a step with gradient 0 does while all moments are 0."""
-        self.steps += 1
-
-    def is_at_rest(self) -> bool:
-        """Return whether all gradients so far were 0; waits for the device."""
-        return not any(bool(square.any()) for _, square in self.moments)
+        """Step with gradient 0: the moments decay and carry the parameters on; waits for the device."""
+        if any(bool(square.any()) for _, square in self.moments):
+            self.step([torch.zeros_like(each) for each in self.parameters])
+        else:
+            self.steps += 1  # all gradients so far were 0, and counting is all that such a step does
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the state, by reference."""

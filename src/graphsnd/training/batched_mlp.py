@@ -14,26 +14,23 @@ from torch import Tensor
 Layers = Sequence[tuple[Tensor, Tensor]]
 
 
-def run_columns(inputs: Tensor, layers: Layers, activation: str) -> Tensor:
+def run_folded(inputs: Tensor, folded: Layers, activation: str) -> Tensor:
     """Return the outputs of stacked networks.
 
     Args:
         inputs: ``[networks, in, rows]``.
-        layers: Weights ``[networks, out, in]`` and biases ``[networks, out, 1]`` of every layer.
+        folded: Weights ``[networks, out, in]`` and biases ``[networks, out, 1]`` of every layer, from
+            :func:`fold_tanh`.
         activation: ``"tanh"`` or ``"relu"``, after every layer but the last.
 
     Returns:
         ``[networks, out, rows]``.
 
     Example:
-        >>> run_columns(torch.ones(1, 2, 5), [(torch.ones(1, 3, 2), torch.zeros(1, 3, 1))], "tanh").shape
+        >>> layers = [(torch.ones(1, 3, 2), torch.zeros(1, 3, 1))]
+        >>> run_folded(torch.ones(1, 2, 5), fold_tanh(layers, "tanh"), "tanh").shape
         torch.Size([1, 3, 5])
     """
-    return run_folded(inputs, fold_tanh(layers, activation), activation)
-
-
-def run_folded(inputs: Tensor, folded: Layers, activation: str) -> Tensor:
-    """Do as :func:`run_columns`, with layers from :func:`fold_tanh`."""
     function = torch.relu_ if activation == "relu" else torch.sigmoid_ if _folds(inputs, activation) else torch.tanh_
     hidden = inputs
     for weight, bias in folded[:-1]:

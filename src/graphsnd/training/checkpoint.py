@@ -30,12 +30,8 @@ class Checkpoint:
     seconds: float  # of training so far
     tensors: dict[str, Tensor]
 
-    def restore(self, trainer: Trainer) -> None:
-        """Bring a trainer of the same task to this point."""
-        trainer.load(self.tensors, self.iteration)
 
-
-def save_checkpoint(folder: Path, task: Task | ControlTask, trainer: Trainer, *, seconds: float = 0.0) -> Path:
+def save_checkpoint(folder: Path, task: Task | ControlTask, trainer: Trainer, *, seconds: float = 0.0) -> None:
     """Write ``checkpoint.safetensors``, and ``settings.json`` for people.
 
     The file is written under another name, flushed to the disk and renamed. Until then the previous one stands.
@@ -45,9 +41,6 @@ def save_checkpoint(folder: Path, task: Task | ControlTask, trainer: Trainer, *,
         task: What the trainer was made from.
         trainer: Between two iterations.
         seconds: Of training so far.
-
-    Returns:
-        The file.
     """
     folder.mkdir(parents=True, exist_ok=True)
     about = {"task": task.to_dict(), "iteration": trainer.iteration, "seconds": seconds}
@@ -57,7 +50,6 @@ def save_checkpoint(folder: Path, task: Task | ControlTask, trainer: Trainer, *,
     write_whole(folder / CHECKPOINT, lambda path: save_file(tensors, path, metadata=metadata))
     text = json.dumps(task.to_dict(), indent=2) + "\n"
     write_whole(folder / DESCRIPTION, lambda path: path.write_text(text, encoding="utf-8"))
-    return folder / CHECKPOINT
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
@@ -82,7 +74,7 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(task, about["iteration"], about["seconds"], tensors)
 
 
-def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> list[Path]:
+def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> None:
     """Write each run's independent actors into ``seed-<seed>/``, for :meth:`Team.load <graphsnd.teams.Team.load>`.
 
     Beside each lie the observations on which its diversity was measured last, under the key ``observations``, so that
@@ -94,12 +86,9 @@ def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> 
         observations: Whether to write those; a trainer that was loaded and not stepped has none.
     """
     assert isinstance(trainer.settings, Settings)
-    written = []
     for run, seed in enumerate(trainer.seeds):
         trainer.team(seed).save(folder / f"seed-{seed}")
         if observations:
             pooled = pool_observations(trainer.buffer.observations[run], trainer.settings.diversity_observations)
             save = partial(save_file, {"observations": pooled.cpu().contiguous()})
             write_whole(folder / f"seed-{seed}" / OBSERVATIONS, save)
-        written.append(folder / f"seed-{seed}" / "team.safetensors")
-    return written

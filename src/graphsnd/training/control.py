@@ -91,9 +91,9 @@ class DiversityControl(Companion):
         seen = buffer.observations.flatten(1, 2)
         samples, agents = seen.shape[1:3]
         count = min(self.settings.audit_observations, samples * agents)
-        sample, agent = choose_observations(min(count, samples), agents, count)
+        sample, agent = choose_observations(min(count, samples), agents, count, seen.device)
         sample = sample * samples // min(count, samples)  # evenly over the rollout, which is not in random order
-        chosen = seen[:, sample.to(seen.device), agent.to(seen.device)]
+        chosen = seen[:, sample, agent]
         policy, scale = self.policy.controlled, self.policy.scale
         return torch.stack([audit(policy.team(run, scale[run]), chosen[run]) for run in range(len(self.runs))])
 
@@ -110,7 +110,7 @@ class DiversityControl(Companion):
             The scale of all runs, ``[runs]``.
         """
         runs, agents, count = samples.log_probs.shape
-        sample, agent = _choose_on_device(index.shape[1], agents, self.settings.observations, index.device)
+        sample, agent = choose_observations(index.shape[1], agents, self.settings.observations, index.device)
         first = torch.arange(runs, device=index.device).unsqueeze(1) * agents
         chosen = index[:, sample]
         rows = samples.observations.flatten(0, 2)[(first + agent) * count + chosen]
@@ -193,27 +193,22 @@ class DiversityControl(Companion):
         }
 
 
-def choose_observations(samples: int, agents: int, count: int) -> tuple[Tensor, Tensor]:
+@lru_cache(maxsize=8)
+def choose_observations(samples: int, agents: int, count: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Choose (sample, agent) pairs to take ``count`` observations from, evenly over samples and agents.
 
     Samples of a minibatch are in random order, so the first ones are a random choice of them.
 
     Returns:
-        Samples and agents, int64, at most samples * agents of them.
+        Samples and agents, int64 on ``device``, at most samples * agents of them; not to be changed, they are cached.
 
     Example:
-        >>> [part.tolist() for part in choose_observations(3, 2, 4)]
+        >>> [part.tolist() for part in choose_observations(3, 2, 4, torch.device("cpu"))]
         [[0, 1, 2, 0], [0, 1, 0, 1]]
     """
     place = torch.arange(min(count, samples * agents))
     sample = place % samples
-    return sample, (place // samples + sample) % agents
-
-
-@lru_cache(maxsize=8)
-def _choose_on_device(samples: int, agents: int, count: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    sample, agent = choose_observations(samples, agents, count)
-    return sample.to(device), agent.to(device)
+    return sample.to(device), ((place // samples + sample) % agents).to(device)
 
 
 def _take_positions(observations: Tensor, chosen: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.control import ControlledPolicy
-from graphsnd.control.policy import draw_networks, expand_scale, stack_runs
+from graphsnd.control.policy import draw_runs, expand_scale
 from graphsnd.teams import ActionDistribution, CategoricalHead, StackedMLP, TanhNormalHead
 from graphsnd.teams.heads import SCALE_FLOOR, SCALE_SHIFT
 from graphsnd.training.adam import Adam
@@ -19,8 +19,6 @@ from graphsnd.training.rollout import Minibatch
 from graphsnd.training.settings import ControlSettings
 from graphsnd.training.streams import Streams
 from graphsnd.worlds import Discrete, World
-
-STATISTICS: tuple[str, ...] = ("value_loss", "overflow")
 
 
 class ScaledPolicy(Policy):
@@ -78,8 +76,7 @@ def make_networks(
         device=device,
     )
     sizes = (world.observation_features, *settings.hidden, 1)
-    drawn = [draw_networks((world.agents,), sizes, each, settings.activation) for each in sources]
-    critic = stack_runs(drawn, device)
+    critic = draw_runs((world.agents,), sizes, sources, settings.activation, device)
     networks = (policy.shared, policy.deviations, critic)
     engine = choose_engine([each.sizes for each in networks], device, bfloat16=settings.bfloat16)
     for network in networks:
@@ -96,11 +93,10 @@ class ControlledLearner(Learner):
         settings: Learning rates and the rest.
 
     Attributes:
-        sums: ``[len(STATISTICS), runs]``, added up over gradient steps.
-        box_at_rest: Whether the third optimiser had no gradient but 0, so that steps without overflow may leave it out.
+        sums: ``[len(statistics), runs]``, added up over gradient steps.
     """
 
-    statistics = STATISTICS
+    statistics = ("value_loss", "overflow")
 
     def __init__(self, policy: ScaledPolicy, critic: StackedCritic, settings: ControlSettings) -> None:
         self.policy, self.critic, self.clip = policy.controlled, critic.network, settings.clip
@@ -109,11 +105,12 @@ class ControlledLearner(Learner):
         self.actor_adam = Adam(actors, learning_rate=rate, max_norm=norm, epsilon=epsilon)
         self.critic_adam = Adam(critics, learning_rate=rate, max_norm=norm, epsilon=epsilon)
         self.box_adam = Adam(actors, learning_rate=settings.action_learning_rate, max_norm=norm)
-        self.sums = torch.zeros(len(STATISTICS), self.policy.batch[0], dtype=torch.float64, device=actors[0].device)
+        self.sums = torch.zeros(
+            len(self.statistics), self.policy.batch[0], dtype=torch.float64, device=actors[0].device
+        )
         # Where gradients flow through the estimate, it cannot be left out of what is captured.
         self.capturable = not settings.through
         self.fused = can_fuse(self.policy, through=settings.through)
-        self.box_at_rest = True
 
     def learn(self, minibatch: Minibatch, scale: Tensor | None = None) -> None:
         """Take one step of each optimiser: policies, critics, and means that left the box."""
@@ -138,9 +135,9 @@ class ControlledLearner(Learner):
         over, agent = largest_overflow(self.policy, seen, scale, fused=self.fused)
         self.sums[1] += over.sqrt().mean(1)
         outside = over > 0
-        # Checking is free on a CPU. Without overflow the gradient is 0, and so is the step while Adam's moments are.
+        # Checking is free on a CPU. Without overflow the gradient is 0.
         if not seen.is_cuda and not bool(outside.any()):
-            (self.box_adam.skip if self.box_at_rest else self.box_adam.step_without_gradient)()
+            self.box_adam.step_without_gradient()
             return
         loc = self.policy.means_of(seen, agent, outside, scale)
         self._step_box((squared_overflow(loc) * outside).sum() / over.shape[1])
@@ -152,12 +149,7 @@ class ControlledLearner(Learner):
         self._step_box(over.mean(1).sum())
 
     def _step_box(self, loss: Tensor) -> None:
-        self.box_at_rest = False
         self.box_adam.step(torch.autograd.grad(loss, self.box_adam.parameters))
-
-    def restored(self) -> None:
-        """Follow a change of :meth:`tensors` from outside."""
-        self.box_at_rest = self.box_adam.is_at_rest()
 
     def tensors(self) -> dict[str, Tensor]:
         """Return everything that learning goes on from, by reference."""

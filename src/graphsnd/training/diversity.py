@@ -133,15 +133,8 @@ def measure_diversity(
     with watch("graph_snd"):
         graph = graphs.bernoulli(team.agents, probability, seed=generator, device=team.device)
         sparse = graph_snd(behavior, graph)
-    seconds = watch.read()
-    return Diversity(
-        snd=float(exact),
-        graph_snd=float(sparse),
-        snd_observations=len(pooled),
-        snd_seconds=seconds["snd"],
-        graph_snd_seconds=seconds["graph_snd"],
-        behavior_seconds=seconds["behavior"],
-    )
+    seconds = {f"{name}_seconds": each for name, each in watch.read().items()}
+    return Diversity(snd=float(exact), graph_snd=float(sparse), snd_observations=len(pooled), **seconds)
 
 
 def pool_observations(seen: Tensor, most: int) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,29 +20,6 @@ from graphsnd.worlds import World, merge
 LENGTH = 16  # steps of an episode below which a bank may run dry within one rollout; its states are then used again
 
 
-class Episodes(Protocol):
-    """Environments of all runs, and how they are reset."""
-
-    capturable: bool
-    state: Any  # [runs * environments] between two rollouts
-    observations: Tensor  # [runs * environments, agents, features], of that state
-
-    def restart(self) -> tuple[Any, Tensor]:
-        """Start new episodes everywhere; return states and observations."""
-
-    def replace(self, state: Any, observations: Tensor, done: Tensor) -> tuple[Any, Tensor]:
-        """Start new episodes where ``done``, bool ``[runs * environments]``; return states and observations."""
-
-    def keep(self, state: Any, observations: Tensor) -> None:
-        """Remember where a rollout ended."""
-
-    def refill(self) -> None:
-        """Replace the fresh states that were used; waits for the device."""
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Return all of it that can be saved, by reference: copying into these tensors restores it."""
-
-
 class Bank:
     """Episodes of a world whose states are tensors.
 
@@ -51,6 +28,11 @@ class Bank:
         environments: Of each run.
         steps: Of a rollout; the bank is sized for episodes of 16 steps.
         streams: One for each run.
+
+    Attributes:
+        capturable: Whether a rollout may be captured as a CUDA graph.
+        state: ``[runs * environments]``, between two rollouts.
+        observations: ``[runs * environments, agents, features]``, of that state.
     """
 
     capturable = True
@@ -66,24 +48,24 @@ class Bank:
         self.state = _map(torch.clone, self.state)
 
     def restart(self) -> tuple[Any, Tensor]:
-        """Start new episodes everywhere."""
+        """Start new episodes everywhere; return states and observations."""
         rows = self._next(torch.ones(len(self.streams), self.environments, dtype=torch.bool, device=self.world.device))
         return _map(lambda part: part.index_select(0, rows), self.fresh), self.seen.index_select(0, rows)
 
     def replace(self, state: Any, observations: Tensor, done: Tensor) -> tuple[Any, Tensor]:
-        """Start new episodes where ``done``."""
+        """Start new episodes where ``done``, bool ``[runs * environments]``; return states and observations."""
         rows = self._next(done.view(len(self.streams), self.environments))
         fresh = _map(lambda part: part.index_select(0, rows), self.fresh)
         seen = torch.where(done.view(-1, 1, 1), self.seen.index_select(0, rows), observations)
         return merge(state, done, fresh), seen
 
     def keep(self, state: Any, observations: Tensor) -> None:
-        """Copy into the same tensors, because a captured rollout goes on reading them."""
+        """Remember where a rollout ended, in the same tensors, because a captured rollout goes on reading them."""
         _map(lambda old, new: old.copy_(new), self.state, state)
         self.observations.copy_(observations)
 
     def refill(self) -> None:
-        """Spawn a state for each that was taken, for each run from its own stream."""
+        """Spawn a state for each that was taken, for each run from its own stream; waits for the device."""
         taken = self.taken.tolist()
         for run, each in enumerate(self.streams):
             first = int(self.refilled[run])
@@ -96,7 +78,7 @@ class Bank:
             self.refilled[run] = taken[run]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return states, observations and counters."""
+        """Return states, observations and counters, by reference: copying into these tensors restores them."""
         parts = {"observations": self.observations, "seen": self.seen, "taken": self.taken, "refilled": self.refilled}
         for part in dataclasses.fields(self.state):
             parts[f"state.{part.name}"] = getattr(self.state, part.name)
@@ -112,7 +94,7 @@ class Bank:
 
 
 class Simulated:
-    """Episodes of a simulator that keeps its state to itself: one run, resets by the simulator, nothing saved.
+    """What :class:`Bank` does for a simulator that keeps its state to itself: one run, its own resets, nothing saved.
 
     Args:
         world: The world.
@@ -153,6 +135,9 @@ class Simulated:
     def tensors(self) -> dict[str, Tensor]:
         """Return nothing: after a resumption episodes start again."""
         return {}
+
+
+Episodes = Bank | Simulated
 
 
 def make_episodes(world: World, environments: int, steps: int, streams: Sequence[Streams]) -> Episodes:

@@ -24,7 +24,7 @@ from graphsnd.teams import (
     TanhNormalHead,
 )
 from graphsnd.training.adam import Adam
-from graphsnd.training.batched_mlp import Layers, fold_tanh, run_columns, run_folded, to_columns
+from graphsnd.training.batched_mlp import Layers, fold_tanh, run_folded, to_columns
 from graphsnd.training.ppo import clipped_loss
 from graphsnd.training.roles import Critic, Learner, Policy
 from graphsnd.training.rollout import Minibatch
@@ -34,7 +34,6 @@ from graphsnd.worlds import Discrete, World
 
 ALIGNED = 4  # floats; a GPU multiplies matrices faster that begin at multiples of 16 bytes
 CACHED = 2**19  # floats of a hidden layer that a block may hold on a CPU, so that what it computes stays in the cache
-STATISTICS: tuple[str, ...] = ("policy_loss", "value_loss", "entropy", "kl")
 
 
 class Block:
@@ -64,11 +63,8 @@ class Block:
 
     def run(self, inputs: Tensor) -> Tensor:
         """Return outputs ``[*batch, rows, out]`` for columns ``[networks, features, rows]``."""
-        if self.folded is not None:
-            outputs = run_folded(inputs, self.folded, self.activation)
-        else:
-            outputs = run_columns(inputs, self.layers, self.activation)
-        return outputs.mT.unflatten(0, self.batch)
+        folded = self.folded or fold_tanh(self.layers, self.activation)
+        return run_folded(inputs, folded, self.activation).mT.unflatten(0, self.batch)
 
     def gradient(self, loss: Tensor) -> Tensor:
         """Return the derivative of ``loss`` in the layout of ``flat``."""
@@ -226,10 +222,10 @@ class IndependentLearner(Learner):
         settings: Coefficients of the loss.
 
     Attributes:
-        sums: ``[len(STATISTICS), runs]``, means over agents, added up over gradient steps.
+        sums: ``[len(statistics), runs]``, means over agents, added up over gradient steps.
     """
 
-    statistics = STATISTICS
+    statistics = ("policy_loss", "value_loss", "entropy", "kl")
 
     def __init__(self, policy: IndependentPolicy, critic: IndependentCritic, settings: Settings) -> None:
         self.policy, self.critic, self.settings = policy, critic, settings
@@ -239,7 +235,7 @@ class IndependentLearner(Learner):
             max_norm=settings.max_gradient_norm,
             per_agent=not settings.joint,
         )
-        self.sums = torch.zeros(len(STATISTICS), policy.batch[0], device=policy.flat.device)
+        self.sums = torch.zeros(len(self.statistics), policy.batch[0], device=policy.flat.device)
 
     def learn(self, minibatch: Minibatch, scale: Tensor | None = None) -> None:
         """Take one gradient step; nothing is scaled."""
@@ -255,7 +251,7 @@ class IndependentLearner(Learner):
         With ``settings.joint`` the mean over agents, as in the paper's run. Runs are summed in any case.
 
         Returns:
-            Gradients of actors and critics, ``[runs, agents, parameters]``, and ``[runs, agents, len(STATISTICS)]``.
+            Gradients of actors and critics, ``[runs, agents, parameters]``, and ``[runs, agents, len(statistics)]``.
         """
         settings, share = self.settings, 1 / self.policy.batch[1] if self.settings.joint else 1.0
         inputs = self.policy.prepare(minibatch.observations)

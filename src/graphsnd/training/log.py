@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from graphsnd.errors import InputError, require
 from graphsnd.training.rollout import RolloutBuffer
@@ -81,16 +81,6 @@ class ControlRow:
     audit_seconds: float  # of all runs together
 
 
-class Log(Protocol):
-    """Something that rows are written to."""
-
-    def write(self, rows: Sequence[Any]) -> None:
-        """Add the rows of one iteration."""
-
-    def close(self) -> None:
-        """Finish."""
-
-
 class CsvLog:
     """``metrics.csv``, flushed after every iteration.
 
@@ -110,8 +100,7 @@ class CsvLog:
 
     def write(self, rows: Sequence[DataclassInstance]) -> None:
         """Add rows."""
-        for row in rows:
-            self.writer.writerow([_to_cell(getattr(row, field.name)) for field in dataclasses.fields(row)])
+        self.writer.writerows(dataclasses.astuple(row) for row in rows)
         self.file.flush()
 
     def close(self) -> None:
@@ -187,10 +176,6 @@ def read_rows(folder: Path, kind: type[Any] = Row) -> list[Any]:
         raise InputError("folder", f"with a {METRICS} of this version and kind", f"other columns in {path}")
     whole = [zip(fields, cells, strict=True) for cells in lines[1:] if len(cells) == len(fields)]
     return [kind(**{field.name: _from_cell(cell, str(field.type)) for field, cell in row}) for row in whole]
-
-
-def _to_cell(value: object) -> str:
-    return "" if value is None else value if isinstance(value, str) else repr(value)
 
 
 def _from_cell(cell: str, kind: str) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +14,8 @@ from types import FrameType
 from typing import Any
 
 from graphsnd.errors import InputError, check_integer
-from graphsnd.training.checkpoint import CHECKPOINT, DESCRIPTION, load_checkpoint, save_checkpoint, save_teams
-from graphsnd.training.log import CsvLog, Log, TensorBoardLog
+from graphsnd.training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint, save_teams
+from graphsnd.training.log import CsvLog, TensorBoardLog
 from graphsnd.training.task import ControlTask, Task
 from graphsnd.training.trainer import Trainer
 
@@ -82,7 +81,7 @@ def train(
     folder.mkdir(parents=True, exist_ok=True)
     start, begun, last = perf_counter(), trainer.iteration, task.settings.iterations
     with ExitStack() as stack:
-        logs: list[Log] = [CsvLog(folder, task.row, after=trainer.iteration)]
+        logs: list[CsvLog | TensorBoardLog] = [CsvLog(folder, task.row, after=trainer.iteration)]
         if tensorboard:
             logs.append(TensorBoardLog(folder / "tensorboard", after=trainer.iteration))
         for log in logs:
@@ -116,18 +115,16 @@ def _resume(task: Task | ControlTask, folder: Path, trainer: Trainer) -> float:
     if task.settings.iterations < saved.iteration:
         expected = f"to be at least {saved.iteration}, which are done"
         raise InputError("iterations", expected, task.settings.iterations)
-    saved.restore(trainer)
+    trainer.load(saved.tensors, saved.iteration)
     return saved.seconds
 
 
 def _occupied(folder: Path, task: Task | ControlTask) -> InputError:
     """Return what to say of a folder that holds a training already."""
-    about = folder / DESCRIPTION
-    saved = json.loads(about.read_text(encoding="utf-8")).get("format") if about.is_file() else task.format
-    other = Task.command if task.command == ControlTask.command else ControlTask.command
+    saved = load_checkpoint(folder).task
     fix = "Resume it (--resume), or choose another folder."
-    if saved != task.format:
-        fix = f"It holds a run of graphsnd {other}; choose another folder."
+    if type(saved) is not type(task):
+        fix = f"It holds a run of graphsnd {saved.command}; choose another folder."
     return InputError("folder", "without a checkpoint of another training", repr(str(folder)), fix)
 
 

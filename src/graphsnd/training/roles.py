@@ -64,9 +64,6 @@ class Learner:
         """Take one gradient step, at the scale that the companion chose."""
         raise NotImplementedError
 
-    def restored(self) -> None:
-        """Follow a change of :meth:`tensors` from outside, where not all state is tensors."""
-
     def tensors(self) -> dict[str, Tensor]:
         """Return everything that learning goes on from, by reference."""
         raise NotImplementedError

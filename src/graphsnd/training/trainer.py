@@ -20,7 +20,7 @@ from graphsnd.training.roles import Method
 from graphsnd.training.rollout import Minibatch, RolloutBuffer, collect
 from graphsnd.training.sampling import fill_noise
 from graphsnd.training.settings import PPOSettings, Settings
-from graphsnd.training.streams import Streams
+from graphsnd.training.streams import NAMES, Streams
 from graphsnd.worlds import World
 
 MakeMethod = Callable[[World, PPOSettings, Sequence[Streams], Sequence[int]], Method]
@@ -221,18 +221,14 @@ class Trainer:
         """
         copy_tensors(tensors, self.tensors())
         for run, streams in enumerate(self.streams):
-            prefix = f"streams.{run}."
-            streams.load({name.removeprefix(prefix): part for name, part in tensors.items() if name.startswith(prefix)})
-        self.learner.restored()
+            streams.load({name: tensors[f"streams.{run}.{name}"] for name in NAMES})
         self.iteration = iteration
 
     @property
     def eager(self) -> str | None:
         """Why rollout or gradient steps are not captured; None when they are."""
-        return next((each.eager for each in (self.rollout, *self._step_graphs()) if each.eager is not None), None)
-
-    def _step_graphs(self) -> list[CudaGraph]:
-        return [step.graph for step in self.captured.values()]
+        graphs = [self.rollout, *(step.graph for step in self.captured.values())]
+        return next((graph.eager for graph in graphs if graph.eager is not None), None)
 
 
 def copy_tensors(source: dict[str, Tensor], target: dict[str, Tensor]) -> None:
