@@ -29,7 +29,7 @@ from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean
 from paper.shared.drawing import error_bars, make_log
 from paper.shared.rollouts import one_thread
-from paper.shared.stopwatch import CPU, Conditions, Timing, take_turns
+from paper.shared.stopwatch import Timing, take_turns
 
 SEED, ACTIONS, OBSERVATIONS = 0, 2, 4096
 LOOP_AGENTS, LOOP_PAIRS, WARM_CALLS = 20, 100, 3
@@ -70,7 +70,6 @@ class Size:
 class Row(Size):
     """One size, timed."""
 
-    before: Conditions
     calls: dict[str, Timing]  # of every builder, and of "snd", "graph_snd" and "loop"
 
 
@@ -123,11 +122,10 @@ def measure(size: Size) -> Row:
     parts = OBSERVATIONS / size.observations
     whole = {"snd": parts, "graph_snd": parts, "loop": math.comb(size.n, 2) / LOOP_PAIRS}
     with one_thread():
-        before = Conditions.now(CPU)
         timed = take_turns(builder_calls(size), trials=size.trials, warm=WARM_CALLS)
         timed |= take_turns(metric_calls(size), trials=size.metric_trials, warm=WARM_CALLS)
         calls = {name: replace(timing, whole=whole.get(name, 1.0)) for name, timing in timed.items()}
-        return Row(**vars(size), before=before, calls=calls)
+        return Row(**vars(size), calls=calls)
 
 
 def builder_calls(size: Size) -> dict[str, Call]:
@@ -183,9 +181,9 @@ def summarise(data: Data) -> Numbers:
 def _slowest_over(calls: dict[str, Timing], metric: str) -> Number:
     """Return the slowest builder over the metric; the ends divide a quartile by the opposite one."""
     above, below = max((calls[name] for name in BUILDERS), key=lambda one: one.number().value), calls[metric]
-    ends = above.q1_s / (below.q3_s * below.whole), above.q3_s / (below.q1_s * below.whole)
-    value = above.median_s / (below.median_s * below.whole)  # builders are timed whole
-    return Number(value, *ends, kind="quartile over opposite quartile")
+    # Builders are timed whole.
+    low, value, high = (a / (b * below.whole) for a, b in zip(above.quartiles, reversed(below.quartiles), strict=True))
+    return Number(value, low, high, kind="quartile over opposite quartile")
 
 
 def draw(data: Data) -> Figure:
@@ -211,9 +209,7 @@ def _draw_times(ax: Axes, rows: list[Row], names: Iterable[str], title: str) -> 
         label, colour, marker, line = LOOKS[name]
         numbers = [row.calls[name].number(1000) for row in rows]
         error_bars(ax, [row.n for row in rows], numbers, color=colour, marker=marker, linestyle=line, label=label)
-    threads = rows[0].before.threads
-    ylabel = f"time, median and quartiles, {threads} thread{'s' * (threads > 1)}  [ms]"
-    ax.set(title=title, xlabel="agents, n", ylabel=ylabel)
+    ax.set(title=title, xlabel="agents, n", ylabel="time, median and quartiles, 1 thread  [ms]")
     ax.grid()
 
 

@@ -43,7 +43,7 @@ from paper.rows import decode
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean, some_pairs
 from paper.shared.drawing import error_bars, make_log
 from paper.shared.rollouts import one_thread
-from paper.shared.stopwatch import CPU, Conditions, Timing, speedup, take_turns
+from paper.shared.stopwatch import CPU, Timing, speedup, take_turns
 from paper.store import read_result
 
 GRAPH_SEED = 44
@@ -77,7 +77,6 @@ class Size:
 class Row(Size):
     """One size, timed."""
 
-    before: Conditions
     calls: dict[str, Timing]  # "loop, all pairs", "loop, p=0.1", "fused, all pairs" and so on
 
     def ratio(self, above: str, below: str) -> Number:
@@ -93,6 +92,7 @@ class Row(Size):
 class Machine:
     """All sizes on one device."""
 
+    origin: dict[str, Any]  # provenance
     sizes: list[Row]
 
 
@@ -163,11 +163,12 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
 def sweep(sizes: Sequence[Size], device: torch.device, cells: Cells) -> Machine:
     """Time every size on one device, a cell each."""
     name = "gpu" if device.type == "cuda" else "cpu"
-    maker = {"maker": collect_provenance("")["hardware"][name]}  # a cell of another machine is made again
+    origin = collect_provenance("python -m paper run timing", GRAPH_SEED)
+    maker = {"maker": origin["hardware"][name]}  # a cell of another machine is made again
     rows = [
         cells.get(f"{name},n={size.n}", asdict(size) | maker, partial(measure, size, device), Row) for size in sizes
     ]
-    return Machine(rows)
+    return Machine(origin, rows)
 
 
 def measure(size: Size, device: torch.device) -> Row:
@@ -185,12 +186,11 @@ def measure(size: Size, device: torch.device) -> Row:
     team = _team(size, device)
     loops, fused = loop_calls(team, size), fused_calls(team, size)
     with one_thread() if device.type == "cpu" else nullcontext():
-        before = Conditions.now(device)
         _warm(team, fused)
         trials = dict.fromkeys(loops, size.trials) | dict.fromkeys(fused, size.fused_trials)
         trials |= {f"loop, p={p:g}": 1 for p in size.once}
         calls = take_turns(loops | fused, trials=trials, device=device)
-        return Row(**vars(size), before=before, calls=calls)
+        return Row(**vars(size), calls=calls)
 
 
 def loop_calls(team: Gaussian, size: Size) -> dict[str, Call]:
@@ -262,7 +262,7 @@ def _large_numbers(rows: list[Row]) -> dict[str, Number]:
     law = [p * row.sampled("loop", p).value for row in rows for p in (*row.chances, *row.once)]
     # The exponent of the number of pairs: the slope of log time by least squares.
     x = [math.log(math.comb(row.n, 2)) for row in rows]
-    y = [math.log(row.calls["loop, all pairs"].mean_s) for row in rows]
+    y = [math.log(statistics.fmean(row.calls["loop, all pairs"].seconds)) for row in rows]
     between = [(y[k + 1] - y[k]) / (x[k + 1] - x[k]) for k in range(len(rows) - 1)]
     slope = statistics.linear_regression(x, y).slope
     seconds = rows[-1].calls["loop, all pairs"].seconds
@@ -279,8 +279,9 @@ def draw(data: Data) -> Figure:
     with styled_figure(4.9 * (1 + len(machines)), 4.6) as figure:
         first, *others = figure.subplots(1, 1 + len(machines))
         _draw_against_p(first, machines)
-        for ax, machine in zip(others, machines.values(), strict=True):
+        for ax, (name, machine) in zip(others, machines.items(), strict=True):
             _draw_times(ax, machine)
+            ax.set_title(machine.origin["hardware"]["gpu"] if name == "gpu" else "CPU, 1 thread")
             ax.sharey(others[0])
         for ax in (first, *others):
             ax.grid()
@@ -324,9 +325,7 @@ def _draw_times(ax: Axes, machine: Machine) -> None:
         small: dict[str, Any] = {"transform": ax.transAxes, "fontsize": 8.5, "color": MUTED}
         ax.text(0.02, 0.98, f"n x {OBSERVATIONS:,} observations", va="top", **small)
         ax.text(0.98, 0.02, f"{OBSERVATIONS:,} observations", ha="right", **small)
-    conditions = machine.sizes[0].before
-    title = conditions.gpu or f"CPU, {conditions.threads} thread{'s' * (conditions.threads > 1)}"
-    ax.set(xlabel="agents, n", ylabel="time of a call, median and quartiles  [ms]", title=title)
+    ax.set(xlabel="agents, n", ylabel="time of a call, median and quartiles  [ms]")
 
 
 def _apart(sizes: set[int]) -> list[int]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ from paper.expanders.figure import draw_expanders
 from paper.expanders.numbers import Numbers, summarise
 from paper.experiment import Experiment, Outcome, Scale
 from paper.shared.rollouts import on_own
-from paper.training import COMMITTED
+from paper.training import COMMITTED, fingerprint
 
 TRAINED_AGENTS = 100
 DIGITS = 7  # of the values that are published with the result; numbers are computed before
@@ -187,7 +186,10 @@ def subjects(plan: Plan, results: Path) -> Iterator[Subject]:
         for seed in plan.trained:
             folder = results / COMMITTED / f"seed-{seed}"
             if folder.is_dir():
-                make, about = partial(trained_team, folder, **settings), {**settings, "files": _digest(folder)}
+                make, about = (
+                    partial(trained_team, folder, **settings),
+                    {**settings, "team": fingerprint(folder.parent, seed)},
+                )
                 yield Subject(TRAINED_AGENTS, True, own, seed, about, make)
 
 
@@ -221,11 +223,6 @@ def _settings(plan: Plan, n: int, degree: int) -> dict[str, Any]:
     routed = plan.routed.get(n, 0)
     about = {"n": n, "degree": degree, "seeds": list(plan.seeds), "routed": routed}
     return {**about, "seconds": plan.seconds if routed else None}
-
-
-def _digest(folder: Path) -> str:
-    files = sorted(path for path in folder.iterdir() if path.suffix == ".safetensors")
-    return sha256(b"".join(sha256(path.read_bytes()).digest() for path in files)).hexdigest()[:16]
 
 
 def _round(row: Row) -> Row:

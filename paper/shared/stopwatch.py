@@ -5,10 +5,9 @@ Turns matter on a machine that others use: a slow second hits all calls of a tri
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
@@ -25,45 +24,26 @@ DIGITS = 9  # of seconds that are kept: nanoseconds
 class Timing:
     """The times of one call."""
 
-    median_s: float
-    q1_s: float
-    q3_s: float
-    mean_s: float
-    seconds: list[float] = field(default_factory=list)  # of every trial
-    pairs: list[int] = field(default_factory=list)  # that the call looked at in every trial
+    seconds: list[float]  # of every trial
+    pairs: list[int]  # that the call looked at in every trial
     whole: float = 1.0  # by which seconds are multiplied where a part of the work was timed
 
-    @classmethod
-    def of(cls, seconds: list[float], pairs: list[int]) -> Timing:
-        """Return the times with their median, quartiles and mean.
+    @property
+    def quartiles(self) -> list[float]:
+        """Return the first quartile of the seconds, their median, and the third quartile.
 
         Example:
-            >>> Timing.of([1.0, 2.0, 9.0], [1, 1, 1]).q3_s
-            5.5
+            >>> Timing([1.0, 2.0, 9.0], [1, 1, 1]).quartiles
+            [1.5, 2.0, 5.5]
         """
-        quartiles = statistics.quantiles(seconds, n=4, method="inclusive") if len(seconds) > 1 else 3 * seconds
-        q1, median, q3 = quartiles
-        return cls(median, q1, q3, statistics.fmean(seconds), seconds, pairs)
+        return (
+            statistics.quantiles(self.seconds, n=4, method="inclusive") if len(self.seconds) > 1 else 3 * self.seconds
+        )
 
     def number(self, factor: float = 1.0, unit: str = "s") -> Number:
         """Return the median of the whole work with its quartiles, in seconds times ``factor``."""
-        median, q1, q3 = (factor * (seconds * self.whole) for seconds in (self.median_s, self.q1_s, self.q3_s))
+        q1, median, q3 = (factor * (seconds * self.whole) for seconds in self.quartiles)
         return Number(median, q1, q3, unit, "quartiles")
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """What a time depends on beside the work."""
-
-    threads: int
-    load: float | None = None  # of the machine at that moment
-    gpu: str | None = None
-
-    @classmethod
-    def now(cls, device: torch.device) -> Conditions:
-        """Return those of this moment."""
-        load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-        return cls(torch.get_num_threads(), load, torch.cuda.get_device_name(device) if device.type == "cuda" else None)
 
 
 def take_turns(
@@ -97,7 +77,7 @@ def take_turns(
             _wait(device)
             seconds[name].append(round(perf_counter() - begin, DIGITS))
             pairs[name].append(count)
-    return {name: Timing.of(seconds[name], pairs[name]) for name in calls}
+    return {name: Timing(seconds[name], pairs[name]) for name in calls}
 
 
 def speedup(full: Sequence[float], part: Sequence[float], *, medians: bool = False, seed: int = 0) -> Number:

@@ -22,7 +22,7 @@ from paper.construction import (
     summarise,
 )
 from paper.experiment import Scale
-from paper.shared.stopwatch import Conditions, Timing
+from paper.shared.stopwatch import Timing
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +38,9 @@ def made(factor: float, **metric: float) -> list[Row]:
     for n in (50, 100, 500):
         times = {name: factor * PAPER_MS[name][n] / 1000 for name in BUILDERS} | metric
         calls = {
-            name: Timing(t, 0.9 * t, 1.2 * t, t, whole=10.0 if name == "loop" else 1.0) for name, t in times.items()
+            name: Timing([0.8 * t, t, 1.4 * t], [1] * 3, 10.0 if name == "loop" else 1.0) for name, t in times.items()
         }
-        rows.append(Row(n, 1, 1, before=Conditions(1), calls=calls))
+        rows.append(Row(n, 1, 1, calls=calls))
     return rows
 
 
@@ -76,7 +76,6 @@ def test_data(smoke: Data) -> None:
             assert len(one.seconds) == (row.trials if name in BUILDERS else row.metric_trials)
         assert row.calls["snd"].whole == 4096 / row.observations
         assert row.calls["loop"].whole == math.comb(row.n, 2) / 100
-        assert row.before.threads == 1
 
 
 def values(numbers: Numbers) -> dict[str, float]:
@@ -98,7 +97,7 @@ def test_numbers_of_the_papers_own_times() -> None:
 
 def test_numbers_of_other_times() -> None:
     rows = made(3.0, loop=0.1, snd=0.02, graph_snd=0.001)
-    rows[0].calls["uniform"] = Timing(1.0, 1.0, 1.0, 1.0)
+    rows[0].calls["uniform"] = Timing([1.0], [1])
     numbers = summarise(Data(rows))
     found = values(numbers)
     assert found["builders_in_order"] == 2

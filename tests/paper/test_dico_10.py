@@ -24,7 +24,7 @@ from tests.paper.control_rows import noisy, write_study
 
 TASK = SIZES[Scale.PAPER].task
 SECONDS = {"complete": 6.0, "knn:3": 4.0, "bernoulli:0.1": 2.0, "regular:3": 12.0, "unconstrained": 6.0}
-TIMES = {arm: Timing(s, s, s, s, [s, s], [1, 1]) for arm, s in SECONDS.items() if arm != "unconstrained"}
+TIMES = {arm: Timing([s, s], [1, 1]) for arm, s in SECONDS.items() if arm != "unconstrained"}
 TIMED = MetricTimes(TIMES, TIMES)
 
 

@@ -31,7 +31,7 @@ TASK = replace(PAPER, designs=(*PAPER.designs, "matching"))
 RUN = summarise_run(split_runs([row(1, Run("complete", 0.12, 0))])[0], 1)
 SERIES = {"audit": [0.2, 0.06], "applied": [0.12, 0.12]}
 FAULTY = FaultyStudy(4, 0.12, 2.0, 1, tuple(FaultyRun(arm, 0.001, 0.5, SERIES) for arm in (SOUND, DOUBLED, BLIND)))
-TIMES = {arm: Timing(s, s, s, s, [s, s], [1, 1]) for arm, s in (("complete", 9.5), ("bernoulli:0.1", 1.0))}
+TIMES = {arm: Timing([s, s], [1, 1]) for arm, s in (("complete", 9.5), ("bernoulli:0.1", 1.0))}
 TIMED = MetricTimes(TIMES, TIMES)
 STEP = StepShare(networks=1.0, distances=0.1, learning=0.3, share=0.88, arithmetic=0.87)
 

@@ -15,7 +15,7 @@ from paper.cells import Cells
 from paper.expanders import initial_team
 from paper.experiment import Scale
 from paper.runner import run
-from paper.shared.stopwatch import Conditions, Timing
+from paper.shared.stopwatch import Timing
 from paper.store import read_result, write_result
 from paper.timing import (
     CPU_SIZES,
@@ -51,9 +51,9 @@ def made(sizes: Any, pair: float, call: float) -> Machine:
         seconds |= {f"fused, p={p:g}": 2 * call for p in (*size.chances, *size.once)} | {"fused, all pairs": call}
         trials = {name: size.fused_trials if name.startswith("fused") else size.trials for name in seconds}
         trials |= {f"loop, p={p:g}": 1 for p in size.once}
-        calls = {name: Timing(s, s, s, s, [s] * trials[name]) for name, s in seconds.items()}
-        rows.append(Row(**vars(size), before=Conditions(1), calls=calls))
-    return Machine(rows)
+        calls = {name: Timing([s] * trials[name], [1] * trials[name]) for name, s in seconds.items()}
+        rows.append(Row(**vars(size), calls=calls))
+    return Machine({"hardware": {"gpu": "H200"}}, rows)
 
 
 def test_data_hold_every_call_of_every_size(smoke: Data) -> None:
@@ -70,7 +70,7 @@ def test_data_hold_every_call_of_every_size(smoke: Data) -> None:
             assert max(one.pairs) <= pairs
             if "p=0.1" not in name:
                 assert one.pairs == [pairs] * row.trials
-        assert row.before.threads == 1
+        assert set(row.calls)
 
 
 def test_threads_are_given_back() -> None:

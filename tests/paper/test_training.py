@@ -20,7 +20,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome[Data, Num
 
 
 def timing(seconds: list[float], pairs: list[int]) -> Timing:
-    return Timing(0, 0, 0, 0, seconds, pairs)
+    return Timing(seconds, pairs)
 
 
 def data() -> Data:
