@@ -15,9 +15,8 @@ from graphsnd.cli.progress import NEWS, steps
 from graphsnd.errors import InputError, MissingExtraError
 from paper.experiment import Scale
 from paper.judging.claims import Claim, MissingYamlError, load_claims
-from paper.judging.formatting import format_duration
+from paper.judging.formatting import format_duration, summary, verdicts_table
 from paper.judging.page import verdicts_page
-from paper.judging.tables import summary, verdicts_table
 from paper.judging.verdicts import Judged, judge_all
 from paper.registry import NAMES, check_names, find
 from paper.runner import WORK, run

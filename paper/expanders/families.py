@@ -13,14 +13,12 @@ from __future__ import annotations
 import math
 from enum import Enum
 
-import torch
 from torch import Tensor
 
-from graphsnd import bounds, graphs
+from graphsnd import graphs
 from graphsnd.graphs import Graph
 
 SIZES, SEEDS = (50, 100, 200, 500), (0, 1, 2, 3, 4)
-BEST_OF = 8  # graphs from which the one with the best eigenvalues is kept
 
 
 class Family(str, Enum):
@@ -31,8 +29,6 @@ class Family(str, Enum):
     UNIFORM = "uniform"
     KNN = "knn, trimmed"
     UNION = "knn, union"
-    CIRCULANT = "relabelled circulant"
-    BEST = f"best of {BEST_OF} regular"
 
     @property
     def drawn(self) -> bool:
@@ -74,25 +70,9 @@ def build(family: Family, n: int, degree: int, seed: int, positions: Tensor) -> 
         return graphs.bernoulli(n, edges / math.comb(n, 2), seed=seed)
     if family is Family.UNIFORM:
         return graphs.uniform(n, edges, seed=seed)
-    if family is Family.CIRCULANT:
-        return graphs.circulant(n, degree, seed=seed, relabel=True)
-    if family is Family.BEST:
-        return best_of(BEST_OF, n, degree, seed=seed)
     union = graphs.knn(positions, degree)
     # It has nd/2 edges at least, since every agent has d of its own.
     return union if family is Family.UNION else trim(union, edges, positions)
-
-
-def best_of(k: int, n: int, degree: int, *, seed: int) -> Graph:
-    """Draw ``k`` random regular graphs and return the one with the smallest lambda_2.
-
-    The winner is no longer a uniform random regular graph. But lambda_2 does not depend on how the agents are
-    numbered, so given its shape the winner's numbering is as random as before: every pair still has probability
-    degree/(n-1), and everything in :mod:`graphsnd.bounds.relabelling` holds for it.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    drawn = (graphs.random_regular(n, degree, seed=generator) for _ in range(k))
-    return min(drawn, key=lambda graph: bounds.spectrum(graph).second)
 
 
 def trim(graph: Graph, edges: int, positions: Tensor) -> Graph:

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import Behavior, Categorical, Gaussian
+from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.errors import InputError
-from graphsnd.teams import CategoricalActions, NormalActions, StackedTeam
+from graphsnd.teams import NormalActions, StackedTeam
 from graphsnd.training import ControlTask, Task, Trainer, train
 from graphsnd.training.checkpoint import CHECKPOINT
 from graphsnd.training.sampling import fill_noise, noise_shape, to_world
@@ -80,7 +80,7 @@ def on_own(team: StackedTeam, seen: Tensor, most: int) -> Behavior:
     are then apart. It is here to show by how much.
 
     Args:
-        team: Gaussian or categorical policies.
+        team: Gaussian policies.
         seen: From :func:`observe`.
         most: Steps and environments to use at most, evenly spaced.
 
@@ -95,12 +95,10 @@ def on_own(team: StackedTeam, seen: Tensor, most: int) -> Behavior:
     rows = seen.flatten(0, 1)
     rows = rows[:: max(1, len(rows) // most)][:most]
     answers = team.head.distribution(team.network(rows.transpose(0, 1)))
-    if isinstance(answers, NormalActions):
-        loc, scale = (part.transpose(0, 1) for part in torch.broadcast_tensors(answers.loc, answers.scale))
-        return Gaussian(loc, scale)
-    if isinstance(answers, CategoricalActions):
-        return Categorical(logits=answers.logits.transpose(0, 1))
-    raise InputError("team", "of Gaussian or categorical policies", type(answers).__name__)
+    if not isinstance(answers, NormalActions):
+        raise InputError("team", "of Gaussian policies", type(answers).__name__)
+    loc, scale = (part.transpose(0, 1) for part in torch.broadcast_tensors(answers.loc, answers.scale))
+    return Gaussian(loc, scale)
 
 
 def train_cell(task: Task | ControlTask, cells: Cells, name: str) -> Trainer:

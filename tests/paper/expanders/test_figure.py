@@ -23,5 +23,5 @@ def test_committed_results_are_drawn(scale: str) -> None:
     check_figure(decode(Data, read_result(RESULTS / "expanders" / f"{scale}.json").data))
 
 
-def test_every_family_has_a_look_or_is_an_extra() -> None:
-    assert set(Family) - set(LOOKS) == {Family.CIRCULANT, Family.BEST}
+def test_every_family_has_a_look() -> None:
+    assert set(Family) == set(LOOKS)

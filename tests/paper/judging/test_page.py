@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from paper.experiment import Scale
+from paper.judging.formatting import summary, verdicts_table
 from paper.judging.page import verdicts_page
 from paper.judging.rules import Rule
-from paper.judging.tables import summary, verdicts_table
 from paper.judging.verdicts import Judged, Verdict, judge_all
 from paper.runner import run
 from tests.paper.fakes import claim, squares

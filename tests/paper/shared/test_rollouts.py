@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
 import graphsnd as gs
@@ -43,10 +44,11 @@ def test_each_on_its_own_against_a_loop() -> None:
         torch.testing.assert_close(found.loc[:, agent], own.loc[:, agent])
 
 
-def test_categorical_policies_on_their_own() -> None:
+def test_only_gaussian_policies_on_their_own() -> None:
     world = SimpleSpread(3, 2)
     team = Trainer(world, Settings(steps=4, environments=2)).team(0)
-    assert isinstance(on_own(team, observe(team, world, steps=2, seed=0), 3), gs.Categorical)
+    with pytest.raises(gs.InputError, match="Gaussian"):
+        on_own(team, observe(team, world, steps=2, seed=0), 3)
 
 
 def test_threads_come_back() -> None:
