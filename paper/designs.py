@@ -26,7 +26,7 @@ from graphsnd import graphs
 from graphsnd.designs import Agents, Bernoulli, Matching, Pairs, Regular, Ring, Uniform
 from graphsnd.metric import pairwise, snd
 from graphsnd.teams import StackedTeam, Team
-from graphsnd.training import Settings, Task, Trainer, preset
+from graphsnd.training import PRESETS, Settings, Task, Trainer
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.designs_figure import Data, Evaluations, Role, Row, TeamRows, draw_designs
@@ -124,7 +124,7 @@ def _load_trained(folder: Path, seed: int, observations: int) -> tuple[StackedTe
 
 def _make_untrained(world: str, n: int, observations: int) -> tuple[StackedTeam, Tensor]:
     """Policies whose last layer is as large as the others, so that they differ as much as drawing them makes them."""
-    options = preset("navigation").options if world == "navigation" else {}
+    options = PRESETS["navigation"].options if world == "navigation" else {}
     task = Task(world, n, options, (0,), Settings(actor_gain=1.0))
     team = Trainer(task.make_world("cpu"), task.settings).team(0)
     return team, _roll_out(team, task, ROLLOUT_SEED, observations)

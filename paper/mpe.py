@@ -33,7 +33,7 @@ from graphsnd.behavior import Categorical
 from graphsnd.designs import Bernoulli, GraphDesign
 from graphsnd.errors import InputError
 from graphsnd.metric import edge_distances
-from graphsnd.training import Task, Trainer, preset
+from graphsnd.training import PRESETS, Task, Trainer
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
@@ -142,7 +142,7 @@ def make_task(size: Size) -> Task:
         >>> make_task(SIZES[Scale.PAPER]).settings.samples
         500
     """
-    spread = preset("simple_spread")
+    spread = PRESETS["simple_spread"]
     settings = spread.settings.replace(iterations=size.iterations, environments=size.environments)
     return Task(spread.world, AGENTS, spread.options, size.seeds, settings)
 

@@ -31,7 +31,7 @@ from graphsnd.errors import InputError
 from graphsnd.metric import pairwise, snd
 from graphsnd.plots.style import BLUE, FAINT, INK, VERMILLION, group_look, styled_figure
 from graphsnd.teams import StackedTeam, Team
-from graphsnd.training import Settings, Task, Trainer, preset, read_rows
+from graphsnd.training import PRESETS, Row, Settings, Task, Trainer, read_rows
 from graphsnd.training.checkpoint import DESCRIPTION
 from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
@@ -43,7 +43,7 @@ from paper.shared.stopwatch import Timing, take_turns
 COMMITTED = "training/navigation-100"
 ROLLOUT_SEED, GRAPH_SEED = 42, 88
 
-_TABLE = preset("navigation").settings
+_TABLE = PRESETS["navigation"].settings
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
             about["trials"] = size.trials
             make = partial(measure_times, task, seed, folder, size)
             times.append(cells.get(f"times,seed={seed}", about, make, SeedTimes))
-    rows = [row for row in read_rows(folder) if row.snd is not None]
+    rows = [row for row in read_rows(folder, Row) if row.snd is not None]
     log = [LogRow(**{field.name: getattr(row, field.name) for field in fields(LogRow)}) for row in rows]
     data = Data(task.to_dict(), task.settings.diversity_probability, log, ends, times)
     return Outcome(data, summarise(data), task.seeds, sources)
@@ -175,7 +175,7 @@ def make_task(size: Size) -> Task:
         >>> make_task(SIZES[Scale.PAPER]).to_dict()["options"]["agent_radius"]
         0.03
     """
-    navigation = preset("navigation")
+    navigation = PRESETS["navigation"]
     return Task(navigation.world, size.agents, navigation.options, (0,), size.settings)
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
 from graphsnd.teams import StackedTeam
-from graphsnd.training import Settings, Task, Trainer, preset
+from graphsnd.training import PRESETS, Settings, Task, Trainer
 from paper.cells import Cells
 from paper.experiment import Scale
 from paper.shared.rollouts import observe, one_thread, train_cell
@@ -24,7 +24,7 @@ from paper.shared.rollouts import observe, one_thread, train_cell
 T = TypeVar("T")
 TRAINING_SEED, ROLLOUT_SEED = 0, 42
 
-_TABLE = preset("navigation").settings.replace(diversity_every=0)
+_TABLE = PRESETS["navigation"].settings.replace(diversity_every=0)
 SETTINGS: dict[Scale, Settings] = {
     Scale.SMOKE: _TABLE.replace(iterations=2, steps=16, environments=8, minibatch=64),
     Scale.LAPTOP: _TABLE.replace(iterations=40),

@@ -125,7 +125,7 @@ def train_cell(task: Task | ControlTask, cells: Cells, name: str) -> Trainer:
     folder, end = cells.folder(name), task.settings.iterations
     outcome = train(
         task, folder, resume=(folder / CHECKPOINT).exists(),
-        report=lambda _, trainer: cells.step(f"{name}, iteration {trainer.iteration} of {end}"),
+        report=lambda rows: cells.step(f"{name}, iteration {rows[0].iteration} of {end}"),
     )  # fmt: skip
     if not outcome.finished:
         raise KeyboardInterrupt

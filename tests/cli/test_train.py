@@ -81,7 +81,7 @@ def test_presets_by_either_name(run: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("arguments", "words"), [
     ((), "`WORLD` or --preset"),
     (("chess",), "`world` to be one of navigation"),
-    (("--preset", "chess"), "`preset` to be one of navigation"),
+    (("--preset", "chess"), "`--preset` to be one of navigation"),
     (("navigation", "--seeds", "0,x"), "`--seeds`"),
     (("navigation", "--seeds", "1,1"), "`seeds`"),
     (("navigation", "--set", "steps"), "`--set` as KEY=VALUE"),

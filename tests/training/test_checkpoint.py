@@ -12,7 +12,17 @@ import torch
 
 from graphsnd import InputError
 from graphsnd.teams import Team
-from graphsnd.training import Settings, Task, Trainer, load_checkpoint, read_rows, save_checkpoint, save_teams, train
+from graphsnd.training import (
+    Row,
+    Settings,
+    Task,
+    Trainer,
+    load_checkpoint,
+    read_rows,
+    save_checkpoint,
+    save_teams,
+    train,
+)
 from graphsnd.training.checkpoint import CHECKPOINT
 
 SETTINGS = Settings(steps=8, environments=3, minibatch=10, epochs=2, hidden=(8,), iterations=6, diversity_every=2)
@@ -34,7 +44,7 @@ def test_resumed_training_is_the_same_to_the_bit(world: str, tmp_path: Path) -> 
     assert one.keys() == two.keys()
     for name in one:
         assert torch.equal(one[name], two[name]), name
-    rows = [read_rows(tmp_path / name) for name in ("straight", "halves")]
+    rows = [read_rows(tmp_path / name, Row) for name in ("straight", "halves")]
     assert [(r.iteration, r.seed) for r in rows[0]] == [(i, s) for i in range(1, 7) for s in (0, 5)]
     for a, b in zip(*rows, strict=True):
         assert (a.iteration, a.seed, a.reward, a.kl, a.entropy) == (b.iteration, b.seed, b.reward, b.kl, b.entropy)

@@ -18,32 +18,32 @@ def row(iteration: int, seed: int = 0, **changes: object) -> Row:
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    log = CsvLog(tmp_path)
+    log = CsvLog(tmp_path, Row)
     rows = [row(1), row(1, 7, snd=1 / 3, snd_observations=12), row(2)]
     log.write(rows[:2])
     log.write(rows[2:])
     log.close()
-    assert read_rows(tmp_path) == rows
+    assert read_rows(tmp_path, Row) == rows
 
 
 def test_a_resumed_log_forgets_what_came_after_the_checkpoint(tmp_path: Path) -> None:
-    log = CsvLog(tmp_path)
+    log = CsvLog(tmp_path, Row)
     log.write([row(i) for i in range(1, 6)])
     log.close()
     with (tmp_path / METRICS).open("a") as file:
         file.write("6,0,0.1")  # cut off in the middle of a line
-    log = CsvLog(tmp_path, after=3)
+    log = CsvLog(tmp_path, Row, after=3)
     log.write([row(4, 9)])
     log.close()
-    assert [(r.iteration, r.seed) for r in read_rows(tmp_path)] == [(1, 0), (2, 0), (3, 0), (4, 9)]
+    assert [(r.iteration, r.seed) for r in read_rows(tmp_path, Row)] == [(1, 0), (2, 0), (3, 0), (4, 9)]
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"metrics\.csv"):
-        read_rows(tmp_path)
+        read_rows(tmp_path, Row)
     (tmp_path / METRICS).write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="version"):
-        read_rows(tmp_path)
+        read_rows(tmp_path, Row)
 
 
 def test_tensorboard_events(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from graphsnd.training import Settings, Task, load_checkpoint, read_rows, train
+from graphsnd.training import Row, Settings, Task, load_checkpoint, read_rows, train
 from graphsnd.training.loop import interruptible
 
 TASK = Task("navigation", 2, {}, (0,), Settings(steps=4, environments=2, hidden=(4,), iterations=8, diversity_every=0))
 
 
 def test_ctrl_c_ends_between_iterations_and_saves(tmp_path: Path) -> None:
-    def report(rows: object, trainer: object) -> None:
+    def report(rows: object) -> None:
         if rows[0].iteration == 3:  # type: ignore[index]
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -22,10 +22,10 @@ def test_ctrl_c_ends_between_iterations_and_saves(tmp_path: Path) -> None:
     result = train(TASK, tmp_path, report=report)
     assert not result.finished
     assert load_checkpoint(tmp_path).iteration == 3
-    assert len(read_rows(tmp_path)) == 3
+    assert len(read_rows(tmp_path, Row)) == 3
     assert signal.getsignal(signal.SIGINT) is before
     assert train(TASK, tmp_path, resume=True).finished
-    assert [row.iteration for row in read_rows(tmp_path)] == list(range(1, 9))
+    assert [row.iteration for row in read_rows(tmp_path, Row)] == list(range(1, 9))
 
 
 def test_a_second_ctrl_c_interrupts_at_once() -> None:
@@ -53,7 +53,7 @@ def test_other_threads_cannot_be_interrupted() -> None:
 def test_checkpoints_come_at_their_interval(tmp_path: Path) -> None:
     seen = []
 
-    def report(rows: object, trainer: object) -> None:
+    def report(rows: object) -> None:
         path = tmp_path / "checkpoint.safetensors"
         seen.append(load_checkpoint(tmp_path).iteration if path.exists() else 0)
 

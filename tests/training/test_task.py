@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphsnd import InputError
-from graphsnd.training import PRESETS, ControlSettings, ControlTask, Settings, Task, preset
+from graphsnd.training import PRESETS, ControlSettings, ControlTask, Settings, Task
 from graphsnd.worlds import parse_world
 
 TASK = ControlTask(4, (0.1, "unconstrained", "homogeneous"), ("complete", "matching"), (0, 3))
@@ -46,11 +46,6 @@ def test_a_training_saved_before_bfloat16_goes_on_without_it() -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_make_worlds(name: str) -> None:
-    found = preset(name)
+    found = PRESETS[name]
     world = parse_world(found.world, found.agents, found.settings.environments, **found.options)
     assert world.agents == found.agents
-
-
-def test_unknown_preset_lists_them() -> None:
-    with pytest.raises(InputError, match="navigation-small"):
-        preset("chess")

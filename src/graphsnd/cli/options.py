@@ -6,8 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import typer
-
 from graphsnd.errors import InputError
 
 
@@ -42,12 +40,6 @@ def merge_settings(named: dict[str, Any], settings: dict[str, Any]) -> dict[str,
         if name in settings:
             raise InputError("--set", f"without {name}, which another option sets", f"{name}={settings[name]}")
     return given | settings
-
-
-def report_finished(iterations: int, done: int) -> None:
-    """Print that nothing is left to resume, where that is so, and how to go on."""
-    if iterations == done:
-        typer.echo(f"already finished: {done} of {iterations} iterations; --iterations {2 * done} goes on", err=True)
 
 
 def parse_seeds(text: str | None) -> tuple[int, ...]:

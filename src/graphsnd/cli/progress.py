@@ -11,21 +11,20 @@ NEWS = "… "
 
 
 @contextmanager
-def steps(total: int, *, silent: bool = False) -> Iterator[Callable[[str], None]]:
+def steps(total: int) -> Iterator[Callable[[str], None]]:
     """A bar over ``total`` named steps; call what it yields with the name of each step as it begins.
 
     A name that begins with ``NEWS`` only says how the running step is getting on.
 
     Args:
         total: Number of steps.
-        silent: Show nothing, as when stderr is not a terminal.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     text = TextColumn("{task.description}")
     columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=silent or not console.is_terminal) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=total)
         begun = 0
 

@@ -12,7 +12,7 @@ import typer
 
 from graphsnd.cli.options import merge_settings, parse_changes, parse_device, parse_seeds
 from graphsnd.cli.training import Describe, resume_task, run_task
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_choice
 
 if TYPE_CHECKING:
     from graphsnd.training import Task, Trained
@@ -74,11 +74,11 @@ def train(
 def _base_task(world: str | None, preset: str | None) -> Task:
     """Return a preset where one is named, the world with the paper's settings elsewhere."""
     from graphsnd.training import PRESETS, Task
-    from graphsnd.training import preset as find
     from graphsnd.training.task import NO_PRESET
 
     if preset is not None and preset != NO_PRESET:
-        return find(preset)
+        check_choice("--preset", preset, PRESETS)
+        return PRESETS[preset]
     if world is None:
         raise InputError("WORLD", "or --preset, or --resume", "none of them", "For example: graphsnd train navigation")
     return (PRESETS.get(world) if preset is None else None) or Task(world, None)

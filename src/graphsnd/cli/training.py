@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from graphsnd.cli.options import check_resumed, report_finished
+from graphsnd.cli.options import check_resumed
 from graphsnd.errors import InputError
 
 if TYPE_CHECKING:
-    from graphsnd.training import ControlTask, Task, Trained, Trainer
+    from graphsnd.training import ControlTask, Task, Trained
 
 PATIENCE = 10.0  # seconds between two lines where there is no terminal
 Describe = Callable[[Sequence[Any]], str]  # from the rows of an iteration to a line about it
@@ -43,8 +43,9 @@ def resume_task(
         fix = f"Use graphsnd {saved.task.command} --resume."
         raise InputError("checkpoint", f"of graphsnd {kind.command}", f"another in {out}", fix)
     check_resumed(saved.task, said, world, agents)
-    more = saved.task.settings.iterations if iterations is None else iterations
-    report_finished(more, saved.iteration)
+    done, more = saved.iteration, saved.task.settings.iterations if iterations is None else iterations
+    if more == done:
+        typer.echo(f"already finished: {done} of {more} iterations; --iterations {2 * done} goes on", err=True)
     return saved.task.with_iterations(more)
 
 
@@ -97,7 +98,7 @@ def run_task(
 @contextmanager
 def watch(
     total: int, steps: int, describe: Describe
-) -> Iterator[tuple[Callable[[Sequence[Any], Trainer], None], Callable[[int], None]]]:
+) -> Iterator[tuple[Callable[[Sequence[Any]], None], Callable[[int], None]]]:
     """Show a bar on a terminal, which moves with every gradient step, and lines now and then elsewhere; on stderr.
 
     Args:
@@ -116,18 +117,18 @@ def watch(
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         bar, before = shown.add_task("", total=total), 0
 
-        def report(rows: Sequence[Any], trainer: Trainer) -> None:
+        def report(rows: Sequence[Any]) -> None:
             nonlocal before
-            before = trainer.iteration
+            before = rows[0].iteration
             shown.update(bar, completed=before, description=describe(rows))
 
         yield report, lambda done: shown.update(bar, completed=round(before + done / steps, 2))
 
 
-def _report_lines(total: int, describe: Describe) -> Callable[[Sequence[Any], Trainer], None]:
+def _report_lines(total: int, describe: Describe) -> Callable[[Sequence[Any]], None]:
     begin = last = perf_counter()
 
-    def report(rows: Sequence[Any], trainer: Trainer) -> None:
+    def report(rows: Sequence[Any]) -> None:
         nonlocal last
         now, iteration, text = perf_counter(), rows[0].iteration, describe(rows)
         measured = getattr(rows[0], "snd", None) is not None

@@ -6,25 +6,22 @@ that training resumes from bit for bit, and a saved team for each seed. :class:`
 :class:`ControlSettings` to its study of control.
 """
 
-from graphsnd.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint, save_teams
+from graphsnd.training.checkpoint import load_checkpoint, save_checkpoint, save_teams
 from graphsnd.training.control import Run
-from graphsnd.training.diversity import Diversity, measure_diversity
 from graphsnd.training.evaluation import Evaluation, evaluate_team
 from graphsnd.training.log import ControlRow, Row, read_rows
 from graphsnd.training.loop import Trained, train
 from graphsnd.training.ppo import compute_gae
 from graphsnd.training.settings import ControlSettings, Settings
-from graphsnd.training.task import CONTROL_PRESETS, PRESETS, ControlTask, Task, preset
+from graphsnd.training.task import CONTROL_PRESETS, PRESETS, ControlTask, Task
 from graphsnd.training.trainer import Trainer
 
 __all__ = [
     "CONTROL_PRESETS",
     "PRESETS",
-    "Checkpoint",
     "ControlRow",
     "ControlSettings",
     "ControlTask",
-    "Diversity",
     "Evaluation",
     "Row",
     "Run",
@@ -35,8 +32,6 @@ __all__ = [
     "compute_gae",
     "evaluate_team",
     "load_checkpoint",
-    "measure_diversity",
-    "preset",
     "read_rows",
     "save_checkpoint",
     "save_teams",

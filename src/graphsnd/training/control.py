@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.control import ControlledTeam, Controller, Measurement, audit, measure_selected
-from graphsnd.designs import Design
+from graphsnd.control.measurement import as_design
 from graphsnd.training.controlled import ScaledPolicy
 from graphsnd.training.cuda import Stopwatch
 from graphsnd.training.log import ControlRow, Outcome
@@ -37,7 +37,6 @@ class Group:
     """Consecutive runs that share a design, and so one controller with a target for each."""
 
     controller: Controller
-    design: Design
     rows: slice  # of the stacked runs
     arm: str
 
@@ -117,7 +116,7 @@ class DiversityControl(Companion):
         scales = []
         for place, group in enumerate(self.groups):
             where = None
-            if group.design.needs_positions:
+            if as_design(group.controller.design).needs_positions:
                 where = _take_positions(buffer.observations[group.rows], chosen[group.rows])
             measured = self._measure(group, rows[group.rows], where, watch)
             state = self.states[place]
@@ -133,12 +132,12 @@ class DiversityControl(Companion):
 
     def _measure(self, group: Group, rows: Tensor, where: Tensor | None, watch: Stopwatch) -> Measurement:
         """Measure one arm on rows ``[g, K, f]``; all agents' positions in those samples are ``[g, K, agents, 2]``."""
-        policy, generators = self.policy.controlled, self.generators[group.rows]
+        policy, generators, design = self.policy.controlled, self.generators[group.rows], group.controller.design
         with torch.set_grad_enabled(group.controller.through):
             with watch(f"distances:{group.arm}"):
                 places = [None] * len(generators) if where is None else list(where)
                 selections = [
-                    group.design.select(rows.shape[1], policy.batch[1], each, device=rows.device, positions=place)
+                    as_design(design).select(rows.shape[1], policy.batch[1], each, device=rows.device, positions=place)
                     for each, place in zip(generators, places, strict=True)
                 ]
             with watch(f"policies:{group.arm}"):

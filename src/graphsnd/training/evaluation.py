@@ -18,7 +18,6 @@ class Evaluation:
 
     reward: float  # of a step, mean over agents and environments, until the environment's episode ended
     solved_at_end: float | None  # share of agents that had done their part when their episode or the time ended
-    solved_ever: float | None  # share of agents that had done it at any time before
 
 
 @torch.no_grad()
@@ -35,7 +34,7 @@ def evaluate_team(
         deterministic: Whether agents take their likeliest action instead of drawing one.
 
     Returns:
-        Reward and shares of agents that solved their part (None where the world has no such thing).
+        Reward and the share of agents that solved their part (None where the world has no such thing).
 
     Example:
         >>> from graphsnd.training import Settings, Trainer
@@ -50,7 +49,7 @@ def evaluate_team(
     seen = world.observe(state)
     count, agents = seen.shape[:2]
     running = torch.ones(count, dtype=torch.bool, device=world.device)
-    at_end = ever = torch.zeros(count, agents, dtype=torch.bool, device=world.device)
+    at_end = torch.zeros(count, agents, dtype=torch.bool, device=world.device)
     noise = torch.zeros(agents, count, *noise_shape(team.head), device=world.device)
     earned, lasted = torch.zeros((), device=world.device), 0
     for _ in range(steps):
@@ -63,10 +62,8 @@ def evaluate_team(
         solved = world.solved(state)
         if solved is not None:
             at_end = torch.where(running.unsqueeze(1), solved, at_end)
-            ever = ever | (solved & running.unsqueeze(1))
         seen = step.observations
         running = running & ~(step.terminated | step.truncated)
         if not bool(running.any()):
             break
-    shares = (None, None) if solved is None else (float(at_end.float().mean()), float(ever.float().mean()))
-    return Evaluation(float(earned) / lasted, *shares)
+    return Evaluation(float(earned) / lasted, None if solved is None else float(at_end.float().mean()))

@@ -66,6 +66,15 @@ class Block:
         folded = self.folded or fold_tanh(self.layers, self.activation)
         return run_folded(inputs, folded, self.activation).mT.unflatten(0, self.batch)
 
+    def distribution(self, inputs: Tensor) -> ActionDistribution:
+        """Return the action distribution, batch ``[*batch, rows]``, for columns ``[networks, features, rows]``."""
+        assert self.head is not None
+        distribution = self.head.distribution(self.run(inputs))
+        if isinstance(distribution, NormalActions) and self.head.batch is not None:
+            # One scale for all rows: its logarithm need not be taken for each.
+            return dataclasses.replace(distribution, scale=distribution.scale[..., :1, :])
+        return distribution
+
     def gradient(self, loss: Tensor) -> Tensor:
         """Return the derivative of ``loss`` in the layout of ``flat``."""
         parts = torch.autograd.grad(loss, self.leaves)
@@ -169,7 +178,8 @@ class IndependentPolicy(IndependentNetworks, Policy):
         drawn = [_draw(each, sizes, world.agents, settings, settings.actor_gain, extra) for each in streams]
         flat = torch.stack(drawn).to(world.device)
         super().__init__(flat, sizes, settings, lambda batch: make_head(world, settings, batch))
-        self.head = _head(self.whole)
+        assert self.whole.head is not None
+        self.head = self.whole.head
 
     def prepare(self, observations: Tensor) -> Tensor:
         """Return observations ``[runs, agents, rows, features]`` as columns ``[networks, features, rows]``."""
@@ -177,7 +187,7 @@ class IndependentPolicy(IndependentNetworks, Policy):
 
     def distribution(self, inputs: Tensor) -> ActionDistribution:
         """Return the action distribution for columns, batch ``[runs, agents, rows]``."""
-        return _distribution(self.whole, inputs)
+        return self.whole.distribution(inputs)
 
     def team(self, run: int, about: dict[str, Any] | None = None) -> StackedTeam:
         """Return a copy of the actors of one run."""
@@ -186,10 +196,8 @@ class IndependentPolicy(IndependentNetworks, Policy):
         # Teams multiply rows, so weights are transposed.
         parts = [[part.detach()[mine].mT.contiguous().clone() for part in layer] for layer in self.whole.layers]
         network = StackedMLP([p[0] for p in parts], [p[1] for p in parts], activation=self.whole.activation)
-        options = self.head.options()
-        if self.head.batch is None:
-            return StackedTeam(network, type(self.head)(self.head.actions, **options), about=about)
-        head = GaussianHead(self.head.actions, batch=(agents,), **options).to(self.flat.device)
+        own: dict[str, Any] = {} if self.head.batch is None else {"batch": (agents,)}
+        head = type(self.head)(self.head.actions, **self.head.options(), **own).to(self.flat.device)
         head.load_state_dict({name: part[run] for name, part in self.head.state_dict().items()})
         return StackedTeam(network, head, about=about)
 
@@ -264,7 +272,7 @@ class IndependentLearner(Learner):
 
         def policy_losses(block: Block, inputs: Tensor, *own: Tensor) -> tuple[Tensor, Tensor]:
             actions, before, advantages = own
-            distribution = _distribution(block, inputs)
+            distribution = block.distribution(inputs)
             change = distribution.log_prob(actions) - before
             loss, entropy = clipped_loss(change, advantages, settings.clip).mean(-1), distribution.entropy().mean(-1)
             # The divergence of the old policy from the new one by an estimator that is never negative.
@@ -293,20 +301,6 @@ def make_head(world: World, settings: Settings, batch: Sequence[int]) -> Head:
     if settings.policy == "tanh-normal":
         return TanhNormalHead(world.actions.features)
     return GaussianHead(world.actions.features, batch=batch)
-
-
-def _head(block: Block) -> Head:
-    assert block.head is not None
-    return block.head
-
-
-def _distribution(block: Block, inputs: Tensor) -> ActionDistribution:
-    head = _head(block)
-    distribution = head.distribution(block.run(inputs))
-    if isinstance(distribution, NormalActions) and head.batch is not None:
-        # One scale for all rows: its logarithm need not be taken for each.
-        return dataclasses.replace(distribution, scale=distribution.scale[..., :1, :])
-    return distribution
 
 
 def _draw(

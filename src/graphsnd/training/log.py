@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphsnd.errors import InputError, require
 from graphsnd.training.rollout import RolloutBuffer
@@ -90,7 +90,7 @@ class CsvLog:
         after: Keep the rows up to this iteration, as when training resumes; 0 starts a new log.
     """
 
-    def __init__(self, folder: Path, kind: type[Row] | type[ControlRow] = Row, *, after: int = 0) -> None:
+    def __init__(self, folder: Path, kind: type[Row] | type[ControlRow], *, after: int = 0) -> None:
         path = folder / METRICS
         kept = [row for row in read_rows(folder, kind) if row.iteration <= after] if after and path.exists() else []
         self.file = path.open("w", newline="", encoding="utf-8")
@@ -153,11 +153,7 @@ def run_folder(row: Any) -> str:
     return "-".join([*parts, *([] if target is None else [f"target-{target:g}"]), f"seed-{row.seed}"])
 
 
-@overload
-def read_rows(folder: Path) -> list[Row]: ...
-@overload
-def read_rows(folder: Path, kind: type[T]) -> list[T]: ...
-def read_rows(folder: Path, kind: type[Any] = Row) -> list[Any]:
+def read_rows(folder: Path, kind: type[T]) -> list[T]:
     """Return the rows of a folder's ``metrics.csv``; an incomplete last line is left out.
 
     Args:

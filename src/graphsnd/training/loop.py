@@ -38,7 +38,7 @@ def train(
     checkpoint_every: int = 25,
     tensorboard: bool = False,
     capture: bool = True,
-    report: Callable[[Sequence[Any], Trainer], None] = lambda rows, trainer: None,
+    report: Callable[[Sequence[Any]], None] = lambda rows: None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Trained:
     """Train a task and write ``metrics.csv`` and checkpoints into a folder, and teams of independent policies.
@@ -52,7 +52,7 @@ def train(
         checkpoint_every: Iterations between two checkpoints; there is one at the end in any case.
         tensorboard: Whether to write event files too.
         capture: Passed to :class:`~graphsnd.training.Trainer`.
-        report: Called after every iteration.
+        report: Called with the rows of every iteration.
         progress: Called with the number of gradient steps done in an iteration.
 
     Returns:
@@ -91,7 +91,7 @@ def train(
             rows = trainer.step(progress=progress)
             for log in logs:
                 log.write(rows)
-            report(rows, trainer)
+            report(rows)
             if trainer.iteration % checkpoint_every == 0 and trainer.iteration < last:
                 save_checkpoint(folder, task, trainer, seconds=before + perf_counter() - start)
         seconds = before + perf_counter() - start

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor
 
@@ -91,8 +90,7 @@ class Companion:
         return {}
 
 
-@dataclass(frozen=True, eq=False)
-class Method:
+class Method(NamedTuple):
     """The four together."""
 
     policy: Policy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +12,8 @@ from typing import Any, ClassVar, Self
 import torch
 
 from graphsnd import designs
-from graphsnd.control import Bootstrap, DiCo, Homogeneous, Unconstrained
-from graphsnd.designs import Complete
-from graphsnd.errors import InputError, check_choice, check_integer
+from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstrained
+from graphsnd.errors import InputError, check_integer
 from graphsnd.training.control import DiversityControl, Group, Run
 from graphsnd.training.controlled import ControlledLearner, make_networks
 from graphsnd.training.log import ControlRow, Row
@@ -161,25 +161,23 @@ class ControlTask(AnyTask):
 
     def groups(self, device: torch.device) -> list[Group]:
         """Return the arms of :meth:`runs`, each with its controller."""
-        runs, groups, start = self.runs(), [], 0
-        for arm in dict.fromkeys(run.arm for run in runs):
-            targets = [run.target for run in runs if run.arm == arm]
-            rows = slice(start, start + len(targets))
-            start += len(targets)
-            if arm in FREE:
-                groups.append(Group(FREE[arm](), Complete(), rows, arm))
-                continue
-            design = designs.parse(arm)
-            dico = DiCo(
-                torch.tensor(targets, dtype=torch.float64, device=device),
-                tau=self.settings.tau,
-                bootstrap=Bootstrap(self.settings.bootstrap),
-                bounds=self.settings.bounds,
-                design=design,
-                through=self.settings.through,
-            )
-            groups.append(Group(dico, design, rows, arm))
+        groups: list[Group] = []
+        for arm, runs in itertools.groupby(self.runs(), lambda run: run.arm):
+            targets, start = [run.target for run in runs], groups[-1].rows.stop if groups else 0
+            groups.append(Group(self._make_controller(arm, targets, device), slice(start, start + len(targets)), arm))
         return groups
+
+    def _make_controller(self, arm: str, targets: Sequence[float | None], device: torch.device) -> Controller:
+        if arm in FREE:
+            return FREE[arm]()
+        return DiCo(
+            torch.tensor(targets, dtype=torch.float64, device=device),
+            tau=self.settings.tau,
+            bootstrap=Bootstrap(self.settings.bootstrap),
+            bounds=self.settings.bounds,
+            design=arm,
+            through=self.settings.through,
+        )
 
     def make_trainer(self, device: str = "cpu", *, capture: bool = True) -> Trainer:
         """Return a trainer before its first iteration.
@@ -231,17 +229,3 @@ CONTROL_PRESETS: dict[str, ControlSettings] = {
         audit_observations=1024, iterations=40,
     ),
 }  # fmt: skip
-
-
-def preset(name: str) -> Task:
-    """Return the preset of this name, a world with settings that suit it.
-
-    Raises:
-        InputError: For an unknown one, with those there are.
-
-    Example:
-        >>> preset("navigation").settings == Settings()
-        True
-    """
-    check_choice("preset", name, PRESETS)
-    return PRESETS[name]

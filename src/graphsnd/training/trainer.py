@@ -93,7 +93,7 @@ class Trainer:
             raise InputError("world", "with at least 2 agents, as diversity is between agents", world.agents)
         self.streams = [Streams.make(seed, world.device) for seed in self.seeds]
         made = method(world, self.settings, self.streams, self.seeds)
-        self.policy, self.critic, self.learner, self.companion = made.policy, made.critic, made.learner, made.companion
+        self.policy, self.critic, self.learner, self.companion = made
         self.buffer = RolloutBuffer.empty(world, self.settings, len(self.seeds), self.policy.head)
         self.episodes = make_episodes(world, self.settings.environments, self.settings.steps, self.streams)
         self.iteration = 0
