@@ -110,7 +110,6 @@ def _show(tables: Tables, result: dict[str, Any]) -> None:
         scaled = "* scaled up from a part of the work" if "*" in str(cells) else None
         console.print(f"\n[bold]{title}[/bold]")
         console.print(table(heads, cells, align=align, caption=scaled))
-    console.print(result.get("verdict", ""), style="bold", markup=False)
     if (hardware["load"] or 0) > 0.25 * (hardware["cores"] or 1):
         # Torch's threads wait for each other at every operation, so a busy neighbour costs it most.
         busy = "This machine was busy before the run began. That slows what torch does more than compiled kernels:"

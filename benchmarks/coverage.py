@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.design_errors import SamplingPlan
+from benchmarks.designs import SamplingPlan
 from benchmarks.timing import Options, Tables
 from graphsnd.behavior import Deterministic
 from graphsnd.designs import Agents, Matching, Ring

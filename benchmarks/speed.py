@@ -41,7 +41,7 @@ def measure(options: Options) -> dict[str, Any]:
     sizes = QUICK_AGENTS if options.quick else FULL_AGENTS if options.full else AGENTS
     rows = options.each("exact and sparse SND", sizes, lambda n: compare(n, options))
     rates = [row["contestants"]["limit"]["pairs_per_second"] for row in rows if row["fraction_of_limit"]]
-    result = {"exact": rows, "limit_pairs_per_second": max(rates, default=None), "verdict": compare_with_sampling(rows)}
+    result = {"exact": rows, "limit_pairs_per_second": max(rates, default=None)}
     if options.full:
         options.step("the observations of eq. (1)")
         result["equation_1"] = _equation_1(options)
@@ -183,36 +183,6 @@ def sparse(points: Points, seed: int) -> list[Contestant]:
     pairs, notes = len(kept) * points.observations, {"probability": SAMPLED}
     same = Contestant("sparse", lambda: kernels.edge_totals(points, kept), pairs, notes=notes | {"edges": len(kept)})
     return [same, Contestant("sparse_fresh", redrawn, SAMPLED * n * (n - 1) / 2 * points.observations, notes=notes)]
-
-
-def compare_with_sampling(rows: Sequence[dict[str, Any]]) -> str:
-    """Say below which team size exact SND is cheaper than a tenth of the pairs."""
-    return (
-        f"On this machine exact SND is cheaper than sampling a tenth of the pairs {_where(rows, 'sparse_fresh')}. "
-        f"Where the graph is drawn once and kept, exact SND is cheaper {_where(rows, 'sparse')}."
-    )
-
-
-def crossover(rows: Sequence[dict[str, Any]], rival: str) -> int | None:
-    """Return the smallest measured team size from which on the rival beats exact SND; None if there is none.
-
-    A smaller size where the rival won by luck, below others where it lost, does not move the border.
-    """
-    smallest = None
-    for row in sorted(rows, key=lambda row: -row["n"]):
-        if row["contestants"][rival]["median_s"] >= row["contestants"]["fused"]["median_s"]:
-            break
-        smallest = row["n"]
-    return smallest
-
-
-def _where(rows: Sequence[dict[str, Any]], rival: str) -> str:
-    sizes, at = sorted(row["n"] for row in rows), crossover(rows, rival)
-    if at is None:
-        return f"at every measured size, up to n = {sizes[-1]:,}"
-    if at == sizes[0]:
-        return f"at no measured size (n = {at:,} and above)"
-    return f"below n = {at:,} (measured up to n = {max(n for n in sizes if n < at):,})"
 
 
 def tables(result: dict[str, Any]) -> Tables:

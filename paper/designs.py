@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from benchmarks.design_errors import SamplingPlan, measure_errors
+from benchmarks.designs import SamplingPlan, measure_errors
 from graphsnd import graphs
 from graphsnd.designs import Agents, Bernoulli, Matching, Pairs, Regular, Ring, Uniform
 from graphsnd.metric import pairwise, snd

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.design_errors import DesignErrors
+from benchmarks.designs import DesignErrors
 from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION, styled_figure
 
 if TYPE_CHECKING:

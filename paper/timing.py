@@ -294,17 +294,15 @@ def _draw_against_p(ax: Axes, machines: dict[str, Machine]) -> None:
     rows = [row for row in machines["cpu"].sizes if len(row.chances) > 1]
     chances = sorted({p for row in rows for p in row.chances})
     ax.plot(chances, [1 / p for p in chances], "--", color=INK, linewidth=1.1, label="1/p", zorder=1)
-    looks: list[dict[str, Any]] = []
-    for k, row in enumerate(rows):
-        colour, marker = group_look(k)
-        looks.append({"color": colour, "marker": marker, "label": f"n = {row.n}"})
+    labels = [f"n = {row.n}" for row in rows]
     if "gpu" in machines:
         rows.append(machines["gpu"].sizes[-1])
-        looks.append({"label": f"n = {rows[-1].n}, GPU", "color": INK, "marker": "*", "markerfacecolor": "white"})
-    for k, (row, look) in enumerate(zip(rows, looks, strict=True)):
+        labels.append(f"n = {rows[-1].n}, GPU")
+    for k, (row, label) in enumerate(zip(rows, labels, strict=True)):
         shift = 1 + 0.03 * (k - (len(rows) - 1) / 2)  # beside each other, so that every interval is seen
-        drawn = (*row.chances, *row.once)
-        error_bars(ax, [p * shift for p in drawn], [row.sampled("loop", p) for p in drawn], **look)
+        drawn, (colour, marker) = (*row.chances, *row.once), group_look(k)
+        x, numbers = [p * shift for p in drawn], [row.sampled("loop", p) for p in drawn]
+        error_bars(ax, x, numbers, color=colour, marker=marker, label=label)
     make_log(ax, x=chances)
     ax.set(xlabel="chance of a pair, p", title="Python loop: what a graph saves, by p")
     ax.set_ylabel("all pairs / sampled, with interval  [times]")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -22,7 +23,7 @@ from graphsnd.training.control import GRAPHS
 from graphsnd.training.streams import hashed
 from paper.control.study import REFERENCE
 from paper.experiment import Number
-from paper.shared.calls import Answers, all_pairs, loop_mean
+from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean
 from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import CPU, Timing, take_turns
 
@@ -172,20 +173,12 @@ def _loop(arm: str, agents: int, observations: int) -> Callable[[], int]:
     loc = _points(observations, agents).transpose(0, 1).contiguous()
     answers, every = Answers(loc, torch.ones_like(loc)), list(all_pairs(agents))
     generator, places = hashed(POINTS_SEED, 1), torch.rand(agents, 2, generator=hashed(POINTS_SEED, 2))
-
-    def call() -> int:
-        pairs = every if arm == REFERENCE else _edges(arm, agents, places, generator).tolist() or every
-        loop_mean(answers, pairs)
-        return len(pairs)
-
-    return call
-
-
-def _edges(arm: str, agents: int, places: Tensor, generator: torch.Generator) -> Tensor:
-    design = parse(arm)
-    if isinstance(design, GraphDesign):
-        return design.draw(agents, generator, places).edges
-    raise InputError("arms", "with one graph for all observations", repr(arm))
+    design, mean = parse(arm), partial(loop_mean, answers)
+    if arm == REFERENCE:
+        return loop_call(mean, lambda: every)
+    if not isinstance(design, GraphDesign):
+        raise InputError("arms", "with one graph for all observations", repr(arm))
+    return loop_call(mean, lambda: design.draw(agents, generator, places).edges.tolist() or every)
 
 
 def _fused(arm: str, agents: int, observations: int) -> Callable[[], int]:

@@ -7,8 +7,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+import graphsnd as gs
 from benchmarks import designs
-from benchmarks.designs import PAPER, compare_designs, random_observations, random_team
+from benchmarks.designs import PAPER, SamplingPlan, compare_designs, measure_errors, random_observations, random_team
 from benchmarks.figures import designs_figure
 from benchmarks.timing import Options
 
@@ -56,3 +57,13 @@ def test_the_matched_design_reaches_the_papers_error() -> None:
     assert matched["fewer_distances"] > 50
     fresh = next(one for one in row["designs"] if one["name"] == "ring:2")
     assert fresh["rmse_gain"] > 4
+
+
+def test_draws_without_an_edge_are_counted() -> None:
+    seeded = torch.Generator().manual_seed(0)
+    loc = torch.randn(4, 2, generator=seeded) + 0.7 * torch.randn(10, 4, 2, generator=seeded)
+    behavior = gs.Gaussian(loc, torch.ones(2))
+    errors = measure_errors(
+        behavior, SamplingPlan(gs.designs.Bernoulli(0.1)), float(gs.snd(behavior)), draws=40, seed=0
+    )
+    assert 0 < errors.empty_draws < 40

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 
 from benchmarks import speed
-from benchmarks.speed import compare_with_sampling, crossover
 from benchmarks.timing import Clock, Options
 from graphsnd.kernels import reference
 
@@ -37,33 +34,6 @@ def test_the_kept_graph_stays_and_the_fresh_one_changes() -> None:
     assert torch.equal(kept.call(), kept.call())
     assert not torch.equal(fresh.call(), fresh.call())
     assert kept.notes["edges"] > 0
-
-
-def _rows(**fresh: float) -> list[dict[str, Any]]:
-    """Rows in which exact SND takes 1 s, for example n4=2.0."""
-    return [
-        {"n": int(name[1:]), "contestants": {k: {"median_s": t} for k, t in contestants.items()}}
-        for name, time in fresh.items()
-        for contestants in ({"fused": 1.0, "sparse_fresh": time, "sparse": time},)
-    ]
-
-
-def test_the_border_is_where_sampling_wins_from_there_on() -> None:
-    rows = _rows(n4=2.0, n50=1.5, n500=0.5, n2000=0.2)
-    assert crossover(rows, "sparse_fresh") == 500
-    assert "sampling a tenth of the pairs below n = 500 (measured up to n = 50)" in compare_with_sampling(rows)
-
-
-def test_always_and_never() -> None:
-    assert "at every measured size, up to n = 50" in compare_with_sampling(_rows(n4=2.0, n50=1.5))
-    assert "at no measured size (n = 4 and above)" in compare_with_sampling(_rows(n4=0.5, n50=0.2))
-
-
-def test_a_lucky_win_moves_nothing() -> None:
-    rows = _rows(n4=0.9, n50=1.5, n500=0.5)
-    assert crossover(rows, "sparse_fresh") == 500
-    assert "below n = 500 (measured up to n = 50)" in compare_with_sampling(rows)
-    assert crossover(_rows(n4=0.9, n50=1.5), "sparse") is None
 
 
 @pytest.mark.gpu

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from benchmarks.design_errors import SamplingPlan, measure_errors
+from benchmarks.designs import SamplingPlan, measure_errors
 from paper import designs
 from paper.cells import Cells
 from paper.designs import Numbers, summarise
