@@ -39,7 +39,6 @@ class SpectralBound:
     rho: float  # normalised nuclear norm |D|_* / (n SND), never below 2 (n-1)/n
     low: float  # Graph-SND / SND is at least this ...
     high: float  # ... and at most this, from the centred matrix: never worse than 1 +- relative
-    nuclear: float  # |D|_*
     spectrum: Spectrum  # of the graph
 
 
@@ -82,15 +81,12 @@ def spectral_bound(graph: Graph, distances: Tensor) -> SpectralBound:
     if len(matrix) != n:
         raise InputError("distances", f"with shape (n, n) = ({n}, {n})", tuple(distances.shape))
     snd = float(matrix.sum()) / (n * (n - 1))
-    nuclear = _sum_eigenvalues(matrix)
     if snd == 0:
-        return SpectralBound(0.0, 0.0, 0.0, 1.0, 1.0, nuclear, values)
-    rho = nuclear / (n * snd)
+        return SpectralBound(0.0, 0.0, 0.0, 1.0, 1.0, values)
+    rho = _sum_eigenvalues(matrix) / (n * snd)
     relative = (values.second + values.degree / (n - 1)) / values.degree * rho
     low, high = _centred_bounds(matrix, snd, values)
-    return SpectralBound(
-        relative * snd, relative, rho, max(low, 1 - relative), min(high, 1 + relative), nuclear, values
-    )
+    return SpectralBound(relative * snd, relative, rho, max(low, 1 - relative), min(high, 1 + relative), values)
 
 
 def spectral_ratio(graph: Graph) -> SpectralRatio:

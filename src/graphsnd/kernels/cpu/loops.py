@@ -414,8 +414,7 @@ def own_backward(norm, x, inverse, edges, grad, first, last, out):
             gather(x, o, edges, e, inverse, left, right)
             gl[:] = 0
             gr[:] = 0
-            for q in range(count):
-                c[q] = grad[o, e + q]
+            c[:count] = grad[o, e : e + count]
             distances(norm, left, right, d)
             add_slopes(norm, left, right, d, c, gl, gr)
             for q in range(count):
