@@ -145,7 +145,7 @@ TEAM = gs.Deterministic(torch.rand(2, 4, 2))
     (lambda: _merge(SndAccumulator(4), SndAccumulator(5)), "`two`.*made like"),
     (lambda: _merge(*(SndAccumulator(4, graph=gs.graphs.uniform(4, 2, seed=s)) for s in (0, 1))), "same graph"),
     (lambda: _merge(*(SndAccumulator(4, distance=d) for d in (gs.Hellinger(), gs.Wasserstein()))), "hellinger"),
-    (lambda: SndAccumulator.from_state(SndAccumulator(4).state(), graph=gs.graphs.uniform(4, 2)), "`state`.*2 sums"),
+    (lambda: SndAccumulator.from_state(SndAccumulator(4).state(), graph=gs.graphs.uniform(4, 2)), "`state`.*6 sums"),
 ])  # fmt: skip
 def test_bad_input_is_named(call, message: str) -> None:
     with pytest.raises(gs.InputError, match=message):

@@ -26,7 +26,7 @@ CHUNK = 1 << 22  # edge distances held at a time
 ROWS = 16  # observations below which the compiled kernel sums in another order
 
 
-Clusters = tuple[Tensor, Tensor, ExactSum]  # ids, sorted; sizes; sums
+Clusters = tuple[Tensor, Tensor, ExactSum]  # ids, of which some may be equal before they are joined; sizes; sums
 
 
 class SndAccumulator:
@@ -67,8 +67,8 @@ class SndAccumulator:
         self.graph = None if graph is not None and graph.is_complete and graph.weights is None else graph
         self.distance, self.clusters = distance, clusters
         self.observations = 0
-        self._sums = ExactSum.zeros(1 if self.graph is None else self.graph.m)  # total, or one for each edge
-        self._radii = ExactSum.zeros(self.agents if self._drawn else 0)  # distances to the mean agent
+        # The total of all pairs, or of each edge; of a random graph also the distance of each agent to the mean agent.
+        self._sums = ExactSum.zeros(1 if self.graph is None else self.graph.m + self._drawn * self.agents)
         none = torch.zeros(0, dtype=torch.int64)
         self._clusters: Clusters = none, none, ExactSum.zeros(0)
 
@@ -100,15 +100,11 @@ class SndAccumulator:
 
     def _add(self, points: Points, groups: Tensor | None) -> None:
         values = totals(points)[:, None] if self.graph is None else distances(points, self.graph.edges)
-        self._sums = self._sums.plus(values)
-        if self._drawn:
-            self._radii = self._radii.plus(radii(points))
+        self._sums = self._sums.plus(torch.cat([values, radii(points)], dim=1) if self._drawn else values)
         if groups is not None:
-            if self.graph is not None and self.graph.weights is not None:
-                weights, _ = normalised_weights(self.graph, values.device)
-                values = values if weights is None else values * weights
-            ids, place, counts = groups.unique(return_inverse=True, return_counts=True)
-            self._clusters = _join(self._clusters, (ids, counts, ExactSum.zeros(len(ids)).plus_grouped(values, place)))
+            weights = None if self.graph is None else normalised_weights(self.graph, values.device)[0]
+            own = ExactSum.of_rows(values if weights is None else values * weights)
+            self._clusters = _join(self._clusters, (groups, torch.ones_like(groups), own))
         self.observations += points.observations
 
     @staticmethod
@@ -122,7 +118,7 @@ class SndAccumulator:
         distance = one.distance or two.distance
         merged = SndAccumulator(one.agents, graph=one.graph, distance=distance, clusters=one.clusters)
         merged.observations = one.observations + two.observations
-        merged._sums, merged._radii = one._sums.merged(two._sums), one._radii.merged(two._radii)
+        merged._sums = one._sums.merged(two._sums)
         merged._clusters = _join(one._clusters, two._clusters)
         return merged
 
@@ -130,9 +126,8 @@ class SndAccumulator:
         """Return everything collected, as tensors and plain numbers, to be saved or sent to another rank."""
         ids, sizes, own = self._clusters
         state: dict[str, Any] = {"agents": self.agents, "observations": self.observations, "clusters": self.clusters}
-        for name, part in (("sums", self._sums), ("radii", self._radii), ("own", own)):
-            state |= {name: part.limbs, f"{name}_top": part.top}
-        return state | {"ids": ids, "sizes": sizes}
+        state |= {"sums": self._sums.limbs, "top": self._sums.top, "ids": ids, "sizes": sizes}
+        return state | {"own": own.limbs, "own_top": own.top}
 
     @classmethod
     def from_state(
@@ -148,9 +143,8 @@ class SndAccumulator:
             got = f"{state['sums'].shape[1]} sums"
             raise InputError("state", f"of {made._sums.limbs.shape[1]} sums, as the graph asks for", got)
         made.observations = int(state["observations"])
-        sums = (ExactSum(state[name], int(state[f"{name}_top"])) for name in ("sums", "radii", "own"))
-        made._sums, made._radii, own = sums
-        made._clusters = state["ids"], state["sizes"], own
+        made._sums = ExactSum(state["sums"], int(state["top"]))
+        made._clusters = state["ids"], state["sizes"], ExactSum(state["own"], int(state["own_top"]))
         return made
 
     def compute(self, confidence: float = 0.95) -> Estimate:
@@ -172,13 +166,14 @@ class SndAccumulator:
             error = PairError(0.0, (value, value), "exact: all pairs")
         else:
             target, design, pairs = "SND" if self._drawn else "Graph-SND", graph.family, graph.m
-            value, weight = (
-                float(weighted_mean(means, graph.to("cpu"))),
-                float(normalised_weights(graph, means.device)[1]),
-            )
+            means, radii = means.split([graph.m, len(means) - graph.m])
+            weight = float(normalised_weights(graph, means.device)[1])
+            value = float(weighted_mean(means, graph.to("cpu")))
             error = PairError(0.0, (value, value), "exact: every edge")
             if self._drawn:
-                error = normalised(graph, means, value, self._diameter(), 1 - confidence)
+                # No distance exceeds the sum of the two largest ones to the mean agent.
+                bound = float(radii.topk(2).values.sum()) * (1 + 16 * torch.finfo(torch.float32).eps)
+                error = normalised(graph, means, value, min(bound, self.distance.maximum or math.inf), 1 - confidence)
         around = self._population(value, weight, confidence)
         # An accumulator has all of a source that an estimate reads.
         return make_estimate(cast(Source, self), value, target, error, around, confidence, pairs, design)
@@ -199,35 +194,20 @@ class SndAccumulator:
         reach = quantile(1 - confidence, count - 1) * error
         return error, (max(0.0, value - reach), value + reach)
 
-    def _diameter(self) -> float:
-        """Bound the distances by the sum of the two largest ones to the mean agent."""
-        assert self.distance is not None
-        radii = self._radii.value() / self.observations
-        bound = float(radii.topk(2).values.sum()) * (1 + 16 * torch.finfo(torch.float32).eps)
-        return min(bound, self.distance.maximum or math.inf)
-
 
 def _join(one: Clusters, two: Clusters) -> Clusters:
-    ids = torch.cat([one[0], two[0]]).unique()
-    sizes = torch.zeros(len(ids), dtype=torch.int64)
-    places = [torch.searchsorted(ids, part[0]) for part in (one, two)]
-    for part, place in zip((one, two), places, strict=True):
-        sizes[place] += part[1]
-    sums = [part[2].spread(place, len(ids)) for part, place in zip((one, two), places, strict=True)]
-    return ids, sizes, sums[0].merged(sums[1])
+    ids, group = torch.cat([one[0], two[0]]).unique(return_inverse=True)
+    sizes = torch.zeros_like(ids).index_add(0, group, torch.cat([one[1], two[1]]))
+    return ids, sizes, one[2].grouped(two[2], group, len(ids))
 
 
 def _check_alike(one: SndAccumulator, two: SndAccumulator) -> None:
     made, other = (
-        {"agents": a.agents, "clusters": a.clusters, "graph": a.graph if a.graph is None else a.graph.m}
-        for a in (one, two)
+        {"agents": a.agents, "clusters": a.clusters, "edges": getattr(a.graph, "m", None)} for a in (one, two)
     )
     if made != other:
         raise InputError("two", f"to be made like the other, with {made}", other)
-    same = one.graph is two.graph or (
-        one.graph is not None and two.graph is not None and torch.equal(one.graph.edges, two.graph.edges)
-    )
-    if not same:
+    if one.graph is not None and two.graph is not None and not torch.equal(one.graph.edges, two.graph.edges):
         raise InputError("two", "on the same graph", "other edges", "Send the graph to all ranks, or its seed.")
     if one.distance and two.distance and one.distance != two.distance:
         raise InputError("two", f"with the distance {one.distance.name}", two.distance.name)

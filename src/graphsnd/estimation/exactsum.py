@@ -37,33 +37,33 @@ class ExactSum:
 
     @classmethod
     def zeros(cls, size: int) -> ExactSum:
-        """``size`` empty sums."""
+        """Return ``size`` empty sums."""
         return cls(torch.zeros(LIMBS, size, dtype=torch.int64), LOWEST)
 
     def plus(self, values: Tensor) -> ExactSum:
-        """With ``values [terms, k]`` added, one to each sum."""
+        """Return the sums with ``values [terms, k]`` added, one to each."""
         raised = self._raised(_limb_of(values))
-        return ExactSum(raised.limbs + _cut(values, raised.top).sum(dim=1).cpu(), raised.top)
+        return ExactSum(raised.limbs + _split(values, raised.top).sum(dim=1).cpu(), raised.top)
 
-    def plus_grouped(self, values: Tensor, group: Tensor) -> ExactSum:
-        """With all of ``values [terms, j]`` added, those of term t to the sum ``group[t]``."""
-        raised = self._raised(_limb_of(values))
-        added = _cut(values, raised.top).sum(dim=2).cpu()
-        return ExactSum(raised.limbs.index_add(1, group, added), raised.top)
+    @classmethod
+    def of_rows(cls, values: Tensor) -> ExactSum:
+        """Return one sum for each row of ``values [k, terms]``."""
+        top = _limb_of(values)
+        return cls(_split(values, top).sum(dim=2).cpu(), top)
 
     def merged(self, other: ExactSum) -> ExactSum:
-        """Both together."""
+        """Return both together, sum by sum."""
         top = max(self.top, other.top)
         return ExactSum(self._raised(top).limbs + other._raised(top).limbs, top)
 
-    def spread(self, places: Tensor, size: int) -> ExactSum:
-        """The same sums at ``places`` among ``size``, the others empty."""
-        limbs = torch.zeros(LIMBS, size, dtype=torch.int64)
-        limbs[:, places] = self.limbs
-        return ExactSum(limbs, self.top)
+    def grouped(self, other: ExactSum, group: Tensor, groups: int) -> ExactSum:
+        """Return both side by side, with those of one ``group`` added to each other."""
+        top = max(self.top, other.top)
+        both = torch.cat([self._raised(top).limbs, other._raised(top).limbs], dim=1)
+        return ExactSum(both.new_zeros(LIMBS, groups).index_add(1, group, both), top)
 
     def value(self) -> Tensor:
-        """The sums as float64 ``[k]``."""
+        """Return the sums as float64 ``[k]``."""
         limbs = list(self.limbs)
         for at in range(LIMBS - 1, 0, -1):
             limbs[at - 1] = limbs[at - 1] + (limbs[at] >> BITS)
@@ -84,15 +84,15 @@ class ExactSum:
 
 
 def _limb_of(values: Tensor) -> int:
-    """The limb of the leading bit of the largest value."""
+    """Return the limb of the leading bit of the largest value."""
     largest = float(values.max()) if values.numel() else 0.0
     if not math.isfinite(largest) or (values.numel() and float(values.min()) < 0):
         raise InputError("behavior", "with finite distances", largest, "Look for a diverged policy.")
     return max(LOWEST, (math.frexp(largest)[1] - 1) // BITS) if largest > 0 else LOWEST
 
 
-def _cut(values: Tensor, top: int) -> Tensor:
-    """Limbs ``[LIMBS, ...]`` of the values, which lie below the limb above ``top``."""
+def _split(values: Tensor, top: int) -> Tensor:
+    """Return limbs ``[LIMBS, ...]`` of the values, which lie below the limb above ``top``."""
     rest, limbs = _scaled(values.double(), -top), []
     for _ in range(LIMBS):
         whole = rest.floor()

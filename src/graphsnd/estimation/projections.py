@@ -33,15 +33,14 @@ class ProjectedSnd:
     """SND from random directions.
 
     ``error_bound`` is the standard deviation over draws that no team with these values exceeds. ``standard_error`` is
-    estimated from independent replicates where there are at least two, and the bound where there is one.
+    estimated from the sets of directions that were turned independently where there are at least two, and the bound
+    where there is one. Both are 0 for one feature: the line itself is the only direction.
     """
 
     per_observation: Tensor  # [observations], float64; its mean estimates SND
     standard_error: float  # of the mean over observations, by the choice of directions
     error_bound: float
-    directions: int  # for each observation, in all replicates together
-    replicates: int
-    exact: bool  # one feature: the line itself is the only direction
+    directions: int  # for each observation, in all turned sets together
 
     @property
     def value(self) -> Tensor:
@@ -49,9 +48,7 @@ class ProjectedSnd:
         return self.per_observation.mean()
 
 
-def projected_snd(
-    points: Points, directions: int = 8, *, replicates: int = 1, seed: int | torch.Generator = 0
-) -> ProjectedSnd:
+def projected_snd(points: Points, directions: int = 8, *, seed: int | torch.Generator = 0) -> ProjectedSnd:
     r"""Estimate the mean distance over *all* pairs in O(directions · n log n), or less, for each observation.
 
     .. math:: |x| = c_F\, \mathbb{E}_u |u \cdot x|, \qquad
@@ -74,39 +71,37 @@ def projected_snd(
         points: Embedded team, Euclidean norm.
         directions: Directions for each observation; rounded up to whole designs, 6 in three dimensions and 12 in four
             once there are that many, ``features`` otherwise.
-        replicates: Independent parts into which the directions are split, to estimate the error from. More than one
-            costs accuracy in the plane, where a polygon of twice the corners is about four times better.
         seed: An int, or a generator to advance.
 
     Returns:
         The estimate for each observation and its error; differentiable in the points.
 
     Raises:
-        InputError: For a norm that is not Euclidean, or fewer directions than replicates.
+        InputError: For a norm that is not Euclidean, or no direction.
 
     Example:
         >>> corners = Points(torch.tensor([[[0.0, 0.0], [3.0, 4.0]]]), Norm.EUCLIDEAN)
         >>> abs(float(projected_snd(corners, 64).value) - 5) < 0.01
         True
     """
-    _check(points, directions, replicates)
+    _check(points, directions)
     pairs = points.agents * (points.agents - 1) / 2
     features = points.values.shape[2]
     if features == 1:
-        return ProjectedSnd(kernels.pair_totals(points) / pairs, 0.0, 0.0, 1, 1, True)
+        return ProjectedSnd(kernels.pair_totals(points) / pairs, 0.0, 0.0, 1)
     # Drawn on the CPU for an int, so that every device gets the same directions.
     generator, _ = source(seed, "cpu", host=True)
-    vectors = even_directions(features, -(-directions // replicates))
-    count = max(replicates, -(-directions // vectors.shape[0]))
+    vectors = even_directions(features, directions)
+    count = -(-directions // vectors.shape[0])
     drawn = turn_randomly(vectors, points.observations, count, generator).to(points.values.device)
     totals = projected_totals(points.values, drawn.flatten(1, 2), generator)
     each = totals.unflatten(1, (count, -1)).mean(dim=2) * (length_constant(features) / pairs)
     bound = _bound(each.detach().mean(dim=1), vectors, count)
     error = bound if count == 1 else min(bound, _spread(each.detach()))
-    return ProjectedSnd(each.mean(dim=1), error, bound, count * vectors.shape[0], count, False)
+    return ProjectedSnd(each.mean(dim=1), error, bound, count * vectors.shape[0])
 
 
-def _check(points: Points, directions: int, replicates: int) -> None:
+def _check(points: Points, directions: int) -> None:
     if points.norm is Norm.HALF_L1:
         fix = "Half-L1 distances are sums over features: graphsnd.snd has them exactly, by sorting."
         raise InputError("points", "with the Euclidean norm", points.norm.value, fix)
@@ -116,7 +111,6 @@ def _check(points: Points, directions: int, replicates: int) -> None:
     if points.agents < 2:
         raise InputError("points", "of at least 2 agents", points.agents, "Diversity needs a pair.")
     check_integer("directions", directions, "to be a positive integer", low=1)
-    check_integer("replicates", replicates, f"to be in 1 .. directions = {directions}", low=1, high=directions)
 
 
 def _bound(values: Tensor, vectors: Tensor, count: int) -> float:
@@ -129,7 +123,7 @@ def _bound(values: Tensor, vectors: Tensor, count: int) -> float:
 
 
 def _spread(each: Tensor) -> float:
-    """Standard error of the mean from ``[observations, replicates]``.
+    """Return the standard error of the mean from ``[observations, sets]``.
 
     Sums over the fours that are drawn together are independent of each other, so their variances add up.
     """
@@ -160,11 +154,11 @@ def _error(parts: list[ProjectedSnd], value: float, source: Source, delta: float
     multiple of the estimated ones (an orthonormal frame sees at least 1/F of a length on average). With fewer
     directions nothing is certain, and the interval is not called guaranteed.
     """
-    if all(part.exact for part in parts):
+    if source.features == 1:
         return PairError(0.0, (value, value), "exact: one feature, sorted")
-    shares = [len(part.per_observation) / source.observations for part in parts]
-    error = math.hypot(*(share * part.standard_error for share, part in zip(shares, parts, strict=True)))
-    most = math.hypot(*(share * part.error_bound for share, part in zip(shares, parts, strict=True)))
+    shares = [(len(part.per_observation) / source.observations, part) for part in parts]
+    error = math.hypot(*(share * part.standard_error for share, part in shares))
+    most = math.hypot(*(share * part.error_bound for share, part in shares))
     directions, features = parts[0].directions, source.features
     half = math.pi / (2 * directions)
     spans = directions >= features

@@ -72,19 +72,9 @@ class Stream:
     def __init__(self, task: Task, generator: torch.Generator) -> None:
         self.task, self.template, self.choice = task, task.template(), generator
         self.agents = device_generator(generator, task.source.device)
-        self.order = self._passes()
-        self.pending = torch.empty(0, dtype=torch.int64)
-        self.sample: Sample | None = None
-        self.seconds = 0.0
-
-    def _passes(self) -> Iterator[Tensor]:
-        while True:
-            yield torch.randperm(self.task.source.observations, generator=self.choice)
-
-    @property
-    def draws(self) -> int:
-        """Number of draws so far."""
-        return 0 if self.sample is None else self.sample.draws
+        self.pending = torch.empty(0, dtype=torch.int64)  # observations of the pass that was begun
+        self.parts: list[Sample] = []
+        self.draws, self.seconds = 0, 0.0
 
     @property
     def pace(self) -> float:
@@ -94,13 +84,13 @@ class Stream:
     def extend(self, count: int) -> Sample:
         """Draw ``count`` more, at least one; returns all."""
         while len(self.pending) < count:
-            self.pending = torch.cat([self.pending, next(self.order)])
+            order = torch.randperm(self.task.source.observations, generator=self.choice)
+            self.pending = torch.cat([self.pending, order])
         index, self.pending = self.pending[:count], self.pending[count:]
         begin = perf_counter()
-        new = draw(self.task.source, self.template, index, self.agents)
-        self.sample = new if self.sample is None else join([self.sample, new])
-        self.seconds += perf_counter() - begin
-        return self.sample
+        self.parts.append(draw(self.task.source, self.template, index, self.agents))
+        self.seconds, self.draws = self.seconds + perf_counter() - begin, self.draws + count
+        return join(self.parts)
 
 
 def sample_once(task: Task) -> Estimate:
