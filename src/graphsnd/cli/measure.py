@@ -109,8 +109,7 @@ def measure(
             )
         if pictures:
             step("measuring the pairs again")
-            command = _command(file, context.params)
-            _draw(source, chosen, metric, estimate, seed, html, png, command)
+            _draw(source, chosen, metric, estimate, context.params)
     if as_json:
         typer.echo(json.dumps({**estimate.to_dict(), "seed": seed, "version": graphsnd.__version__}, allow_nan=False))
         return
@@ -154,27 +153,21 @@ def _progress(estimate: Estimate) -> str:
 
 
 def _draw(
-    source: TeamFile,
-    design: Design | None,
-    distance: Distance | None,
-    estimate: Estimate,
-    seed: int,
-    html: Path | None,
-    png: Path | None,
-    command: str,
+    source: TeamFile, design: Design | None, distance: Distance | None, estimate: Estimate, options: dict[str, Any]
 ) -> None:
+    """Write the pages and figures that the options ask for."""
     from graphsnd import plots
 
-    graph = None
+    graph, seed = None, options["seed"]
     if isinstance(design, GraphDesign):  # the same draw again
         graph = design.draw(estimate.agents, torch.Generator().manual_seed(seed), source.positions)
     pairs = plots.pair_distances(source.evaluate(), graph, distance, estimate)
-    if png is not None:
-        plots.save_png(plots.measurement_figure(pairs), png)
-    if html is not None:
-        name = shlex.split(command)[2]
+    if options["png"] is not None:
+        plots.save_png(plots.measurement_figure(pairs), options["png"])
+    if options["html"] is not None:
+        name, command = options["file"].name, _command(options)
         page = plots.measurement_page(pairs, plots.summarise(estimate), source=name, command=command, seed=seed)
-        html.write_text(page, encoding="utf-8")
+        options["html"].write_text(page, encoding="utf-8")
 
 
 def _show(file: Path, estimate: Estimate, written: list[Path]) -> None:
@@ -191,9 +184,9 @@ def _show(file: Path, estimate: Estimate, written: list[Path]) -> None:
         console.print(f"wrote {escape(str(path))}", highlight=False)
 
 
-def _command(file: Path, options: dict[str, Any]) -> str:
+def _command(options: dict[str, Any]) -> str:
     """Return the command without folders: enough to repeat the measurement, nothing about the machine."""
-    words = ["graphsnd", "measure", file.name]
+    words = ["graphsnd", "measure", options["file"].name]
     for name, value in sorted(options.items()):
         if value is not None and name not in ("file", "as_json", "html", "png") and value != "normalised":
             text = value.name if isinstance(value, Path) else f"{value:g}" if isinstance(value, float) else str(value)

@@ -13,8 +13,8 @@ from graphsnd.behavior import Behavior, Distance, Points, default_distance, embe
 from graphsnd.errors import InputError, check_agents
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.exactsum import ExactSum
-from graphsnd.estimation.intervals import check_clusters, check_confidence, quantile
-from graphsnd.estimation.on_graph import PairError, PopulationError, make_estimate, normalised
+from graphsnd.estimation.intervals import check_clusters, check_confidence, cluster_error
+from graphsnd.estimation.on_graph import PairError, make_estimate, normalised
 from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph
 from graphsnd.kernels import separable
@@ -174,7 +174,8 @@ class SndAccumulator:
                 # No distance exceeds the sum of the two largest ones to the mean agent.
                 bound = float(radii.topk(2).values.sum()) * (1 + 16 * torch.finfo(torch.float32).eps)
                 error = normalised(graph, means, value, min(bound, self.distance.maximum or math.inf), 1 - confidence)
-        around = self._population(value, weight, confidence)
+        _, sizes, own = self._clusters
+        around = cluster_error(own.value() / (weight or 1.0), sizes, value, confidence)
         # An accumulator has all of a source that an estimate reads.
         return make_estimate(cast(Source, self), value, target, error, around, confidence, pairs, design)
 
@@ -182,17 +183,6 @@ class SndAccumulator:
     def _drawn(self) -> bool:
         """Whether the graph is a random sample of the pairs and SND is what it estimates."""
         return self.graph is not None and self.graph.inclusion is not None and self.graph.weights is None
-
-    def _population(self, value: float, weight: float, confidence: float) -> PopulationError:
-        """Return the error of having these clusters, see :func:`graphsnd.estimation.intervals.clustered`."""
-        ids, sizes, own = self._clusters
-        count = len(ids)
-        if count < 2:
-            return None, None
-        residuals = own.value() / (weight or 1.0) - value * sizes.double()
-        error = math.sqrt(float((residuals**2).sum()) * count / (count - 1)) / self.observations
-        reach = quantile(1 - confidence, count - 1) * error
-        return error, (max(0.0, value - reach), value + reach)
 
 
 def _join(one: Clusters, two: Clusters) -> Clusters:

@@ -25,10 +25,14 @@ from torch import Tensor
 from graphsnd import bounds
 from graphsnd.designs import Template
 from graphsnd.errors import InputError
+from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.sample import Sample
 
 BLOCKS = 32  # contiguous blocks of observations that stand for clusters where none are given
 FEWEST = 16  # observations below which their error is not estimated
+
+# Standard error of having these observations and not others, and its interval; None where there are too few.
+PopulationError = tuple[float | None, Interval | None]
 
 
 def observation_radius(draws: int, variance: float, d_max: float, delta: float) -> tuple[float, str]:
@@ -116,38 +120,46 @@ def quantile(delta: float, freedom: int) -> float:
     return float(stdtrit(max(1, freedom), 1 - delta / 2))
 
 
-def clustered(values: Tensor, index: Tensor, clusters: Tensor | None, observations: int) -> tuple[float, int] | None:
-    """Standard error of the mean over observations that come in clusters, and its degrees of freedom.
+def population_error(
+    values: Tensor, index: Tensor | None, clusters: Tensor | None, observations: int, confidence: float
+) -> PopulationError:
+    """Return the error of a mean over observations that come in clusters, and its interval.
 
-    Observations of one episode resemble each other, so the clusters are what was drawn independently. The mean is a
-    ratio of two sums over clusters, of values and of counts, and its error follows from the spread of
-    (sum - mean * count). Without clusters, contiguous blocks stand in for them: neighbours of a rollout are
-    correlated, long blocks much less.
+    Observations of one episode resemble each other, so the clusters are what was drawn independently. Without
+    clusters, contiguous blocks stand in for them: neighbours of a rollout are correlated, long blocks much less.
 
     Args:
         values: One for each draw, ``[draws]``.
-        index: The observation of each draw, ``[draws]``.
+        index: The observation of each draw, ``[draws]``; each measured once when None.
         clusters: Cluster of each observation, int64 ``[observations]``, or None.
         observations: Their number.
+        confidence: Coverage of the interval.
 
     Returns:
-        The error and clusters - 1; None for fewer than 2 clusters or 16 observations.
+        None and None for fewer than 2 clusters, or 16 observations without clusters.
     """
-    if clusters is None:
-        if observations < FEWEST:
-            return None
-        group = index * min(BLOCKS, observations) // observations
-    else:
-        group = clusters[index]
-    _, group = group.unique(return_inverse=True)
-    count = int(group.max()) + 1
+    if clusters is None and observations < FEWEST:
+        return None, None
+    index = torch.arange(observations) if index is None else index
+    group = index * min(BLOCKS, observations) // observations if clusters is None else clusters[index]
+    ids, group, sizes = group.unique(return_inverse=True, return_counts=True)
+    sums = torch.zeros(len(ids), dtype=torch.float64).index_add_(0, group, values)
+    return cluster_error(sums, sizes, float(values.mean()), confidence)
+
+
+def cluster_error(sums: Tensor, sizes: Tensor, mean: float, confidence: float) -> PopulationError:
+    """Return the error of a mean, and its interval, from the sums of independent clusters and their sizes.
+
+    The mean is a ratio of two sums over clusters, of values and of counts, and its error follows from the spread of
+    (sum - mean * count).
+    """
+    count = len(sizes)
     if count < 2:
-        return None
-    sizes = torch.zeros(count, dtype=torch.float64).index_add_(0, group, torch.ones_like(values))
-    sums = torch.zeros(count, dtype=torch.float64).index_add_(0, group, values)
-    residuals = sums - values.mean() * sizes
-    variance = float((residuals**2).sum()) * count / (count - 1) / len(values) ** 2
-    return math.sqrt(variance), count - 1
+        return None, None
+    residuals = sums - mean * sizes.double()  # an integer tensor would become float32
+    error = math.sqrt(float((residuals**2).sum()) * count / (count - 1) / int(sizes.sum()) ** 2)
+    reach = quantile(1 - confidence, count - 1) * error
+    return error, (max(0.0, mean - reach), mean + reach)
 
 
 def check_confidence(confidence: float) -> None:

@@ -13,8 +13,8 @@ from graphsnd.behavior import Points
 from graphsnd.bounds.concentration import points_diameter
 from graphsnd.errors import EmptyDrawError, InputError
 from graphsnd.estimation.estimate import Estimate, Interval
-from graphsnd.estimation.intervals import BLOCKS, clustered, quantile
-from graphsnd.estimation.source import BehaviorSource, Source
+from graphsnd.estimation.intervals import BLOCKS, PopulationError, population_error, quantile
+from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph, Sampling
 from graphsnd.metric.distances import edge_means
 from graphsnd.metric.diversity import normalised_weights, weighted_mean
@@ -61,22 +61,6 @@ class PairError:
     interval: Interval
     method: str
     guaranteed: bool = True
-
-
-# Standard error of having these observations and not others, and its interval; None where there are too few.
-PopulationError = tuple[float | None, Interval | None]
-
-
-def population_error(
-    values: Tensor, index: Tensor | None, clusters: Tensor | None, observations: int, confidence: float
-) -> PopulationError:
-    """Return the error over observations, each measured once unless ``index`` says which, and the interval."""
-    known = clustered(values, torch.arange(observations) if index is None else index, clusters, observations)
-    if known is None:
-        return None, None
-    error, freedom = known
-    value, reach = float(values.mean()), quantile(1 - confidence, freedom) * error
-    return error, (max(0.0, value - reach), value + reach)
 
 
 def make_estimate(
@@ -145,12 +129,9 @@ def _each(points: Points, graph: Graph) -> Tensor:
 
 def _diameter(source: Source) -> float:
     """Return a bound on the distances averaged over observations, which is smaller than at single ones."""
-    maximum = source.distance.maximum or math.inf
-    if isinstance(source, BehaviorSource):
-        return min(points_diameter(source.points), maximum)
     # The triangle inequality holds for the mean over observations too, so block by block it can only get larger.
     sizes = [(b - a) / source.observations * points_diameter(source.block(a, b)) for a, b in source.blocks()]
-    return min(sum(sizes), maximum)
+    return min(sum(sizes), source.distance.maximum or math.inf)
 
 
 def normalised(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> PairError:
