@@ -19,7 +19,7 @@ from graphsnd.behavior import DISTANCES, Distance
 from graphsnd.cli.files import TeamFile, read_team
 from graphsnd.cli.progress import NEWS, steps
 from graphsnd.designs import Design, GraphDesign
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_choice
 from graphsnd.estimation import Budget, Estimate, SlowMeasurementWarning
 
 DESIGN_HELP = f"Which pairs to measure; all of them by default. One of {designs.describe_forms()}."
@@ -141,8 +141,7 @@ def parse_distance(text: str | None) -> Distance | None:
     """
     if text is None:
         return None
-    if text.lower() not in DISTANCES:
-        raise InputError("--distance", f"to be one of {', '.join(DISTANCES)}", repr(text))
+    check_choice("--distance", text.lower(), DISTANCES)
     return DISTANCES[text.lower()]
 
 

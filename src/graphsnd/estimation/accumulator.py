@@ -14,7 +14,7 @@ from graphsnd.errors import InputError, check_agents
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.exactsum import ExactSum
 from graphsnd.estimation.intervals import check_clusters, check_confidence, cluster_error
-from graphsnd.estimation.on_graph import PairError, make_estimate, normalised
+from graphsnd.estimation.on_graph import PairError, check_not_empty, make_estimate, normalised
 from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph
 from graphsnd.kernels import separable
@@ -61,9 +61,7 @@ class SndAccumulator:
         self.agents = check_agents(agents)
         if graph is not None:
             check_graph(graph, self.agents)
-            if graph.m == 0 and graph.inclusion is not None:
-                fix = "Draw again with another seed or more edges."
-                raise InputError("graph", "to have at least one edge", "an empty draw", fix)
+            check_not_empty(graph)
         self.graph = None if graph is not None and graph.is_complete and graph.weights is None else graph
         self.distance, self.clusters = distance, clusters
         self.observations = 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from graphsnd.designs import Design
 from graphsnd.estimation.costs import Cost
+from graphsnd.estimation.estimate import finite
 
 
 @dataclass(frozen=True)
@@ -82,5 +82,4 @@ def percent(share: float | None) -> str:
 
 def _plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
     """Leave designs to their names, and infinite numbers out."""
-    plain = {key: value for key, value in items if key != "design"}
-    return {key: None if isinstance(v, float) and not math.isfinite(v) else v for key, v in plain.items()}
+    return {key: finite(value) for key, value in items if key != "design"}

@@ -53,7 +53,7 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; None where a number is infinite, as an error that nothing is known about."""
-        return {name: _finite(value) for name, value in {**asdict(self), "exact": self.exact}.items()}
+        return {name: finite(value) for name, value in {**asdict(self), "exact": self.exact}.items()}
 
     def __str__(self) -> str:
         if self.exact:
@@ -65,7 +65,8 @@ class Estimate:
         return f"{text}; the tolerance was not met" if self.met is False else text
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return the value, or None for a number that JSON cannot hold."""
     if isinstance(value, tuple):
-        return tuple(_finite(part) for part in value)
+        return tuple(finite(part) for part in value)
     return None if isinstance(value, float) and not math.isfinite(value) else value

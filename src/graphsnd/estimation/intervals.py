@@ -93,7 +93,7 @@ def guaranteed_radius(
 def errors(
     sample: Sample, template: Template, n: int, observations: int, d_max: float | None = None
 ) -> tuple[float, float]:
-    """Standard error on the given observations, and the part of it that comes from choosing pairs.
+    """Return the standard error on the given observations, and the part of it that comes from choosing pairs.
 
     With r draws in the pass that is not finished, their choice contributes r (1 - r / observations) / draws^2 of the
     variance between observations, which is what the variance of a draw exceeds that of its pairs by.

@@ -11,13 +11,13 @@ from torch import Tensor
 from graphsnd import bounds, kernels
 from graphsnd.behavior import Points
 from graphsnd.bounds.concentration import points_diameter
-from graphsnd.errors import EmptyDrawError, InputError
+from graphsnd.errors import EmptyDrawError
 from graphsnd.estimation.estimate import Estimate, Interval
 from graphsnd.estimation.intervals import BLOCKS, PopulationError, population_error, quantile
 from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph, Sampling
 from graphsnd.metric.distances import edge_means
-from graphsnd.metric.diversity import normalised_weights, weighted_mean
+from graphsnd.metric.diversity import known_inclusion, normalised_weights, weighted_mean
 
 WEIGHTINGS = ("normalised", "horvitz-thompson")  # mean over the edges; their sum over its expected count
 LARGE = 10**9  # degrees of freedom at which Student's distribution is the normal one
@@ -39,11 +39,11 @@ def measure_on_graph(
 ) -> Estimate:
     """Measure Graph-SND, or the Horvitz-Thompson estimate, with its error where the graph was drawn at random."""
     ht = weighting == "horvitz-thompson"
-    if graph.m == 0 and graph.inclusion is not None and not ht:
-        fix = "Draw again with another seed or more edges."
-        raise EmptyDrawError("graph", "to have at least one edge", "an empty draw", fix)
+    if not ht:
+        check_not_empty(graph)
     distances, per_block, index = _edge_distances(source, graph, clusters)
-    scale = _scale(graph) if ht else 1.0
+    # From the mean over the edges to the Horvitz-Thompson estimate.
+    scale = graph.m / (known_inclusion(graph) * graph.pairs) if ht else 1.0
     value = float(weighted_mean(distances, graph)) * scale
     error, target = PairError(0.0, (value, value), "exact: every edge"), "Graph-SND"
     if graph.inclusion is not None and graph.weights is None:
@@ -51,6 +51,13 @@ def measure_on_graph(
         error, target = interval(graph, distances, value, _diameter(source), 1 - confidence), "SND"
     around = population_error(per_block * scale, index, clusters, source.observations, confidence)
     return make_estimate(source, value, target, error, around, confidence, graph.m, name)
+
+
+def check_not_empty(graph: Graph) -> None:
+    """Raise for a random graph without edges, which has no mean."""
+    if graph.m == 0 and graph.inclusion is not None:
+        fix = "Draw again with another seed or more edges."
+        raise EmptyDrawError("graph", "to have at least one edge", "an empty draw", fix)
 
 
 @dataclass(frozen=True)
@@ -173,18 +180,9 @@ def _relabelled_error(
     return error, radius, "second moments of random regular graphs"
 
 
-def _scale(graph: Graph) -> float:
-    """Return the factor from the mean over the edges to the Horvitz-Thompson estimate."""
-    if graph.inclusion is None or graph.weights is not None:
-        fix = "Build it with graphs.bernoulli, uniform or random_regular."
-        raise InputError("graph", "to be an unweighted random draw with a known inclusion probability", graph, fix)
-    return graph.m / (graph.inclusion * graph.pairs)
-
-
 def _horvitz_thompson(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> PairError:
     """Where the number of edges is fixed, the mean again; where pairs are drawn independently, Hoeffding's radius."""
-    assert graph.inclusion is not None  # _scale has checked
-    p, pairs = graph.inclusion, graph.pairs
+    p, pairs = known_inclusion(graph), graph.pairs
     if graph.sampling is not Sampling.INDEPENDENT:
         return normalised(graph, distances, value, d_max, delta)
     error = math.sqrt((1 - p) * float((distances**2).sum())) / (p * pairs)

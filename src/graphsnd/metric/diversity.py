@@ -92,14 +92,20 @@ def horvitz_thompson(
     """
     points = embed(behavior, distance)
     check_graph(graph, points.agents)
+    inclusion = known_inclusion(graph)
+    total = kernels.edge_totals(points, graph.edges.to(points.values.device), backend=backend).mean()
+    return (total / (inclusion * graph.pairs)).to(points.result_dtype)
+
+
+def known_inclusion(graph: Graph) -> float:
+    """Return the probability with which each pair was drawn; raise for a graph that was not, or that has weights."""
     if graph.inclusion is None:
         got = f"a fixed graph ({graph.family})"
         fix = "Use graphsnd.graph_snd, or build it with graphs.bernoulli, uniform or random_regular."
         raise InputError("graph", "to be a random draw with a known inclusion probability", got, fix)
     if graph.weights is not None:
         raise InputError("graph", "without weights of its own", "a weighted graph", "The design sets the weights.")
-    total = kernels.edge_totals(points, graph.edges.to(points.values.device), backend=backend).mean()
-    return (total / (graph.inclusion * graph.pairs)).to(points.result_dtype)
+    return graph.inclusion
 
 
 def normalised_weights(graph: Graph, device: torch.device) -> tuple[torch.Tensor | None, torch.Tensor]:
