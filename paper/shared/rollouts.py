@@ -44,10 +44,10 @@ def observe(team: StackedTeam, world: World, *, steps: int, seed: int) -> Tensor
     episodes, actions = hashed(seed), hashed(seed, 1, device=world.device)
     state = world.spawn(episodes)
     seen, kept = world.observe(state), []
-    noise = torch.zeros(seen.shape[1], seen.shape[0], *noise_shape(team.head), device=world.device)
+    noise = torch.zeros(seen.shape[1], seen.shape[0], *noise_shape(world.actions), device=world.device)
     for _ in range(steps):
         kept.append(seen)
-        fill_noise(noise, team.head, actions)
+        fill_noise(noise, world.actions, actions)
         moves = team.head.distribution(team.network(seen.transpose(0, 1))).act(noise)
         state, step = world.step(state, to_world(moves.transpose(0, 1), world.actions))
         seen = step.observations

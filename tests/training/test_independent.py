@@ -15,7 +15,7 @@ def _trainer(world, **changes) -> Trainer:  # type: ignore[no-untyped-def]
     settings = Settings(steps=10, environments=4, minibatch=16, hidden=(8, 8), actor_gain=1.0, **changes)
     trainer = Trainer(world, settings, seeds=(0, 1))
     for run, streams in enumerate(trainer.streams):
-        fill_noise(trainer.buffer.noise[run], trainer.policy.head, streams.actions)
+        fill_noise(trainer.buffer.noise[run], trainer.world.actions, streams.actions)
     trainer.rollout()
     # Away from where they acted, or every ratio would be 1 and nothing clipped.
     generator = torch.Generator().manual_seed(1)

@@ -11,7 +11,7 @@ from graphsnd.worlds import Navigation, SimpleSpread
 
 def _roll(trainer: Trainer, *, wait: bool = True) -> None:
     for run, streams in enumerate(trainer.streams):
-        fill_noise(trainer.buffer.noise[run], trainer.policy.head, streams.actions)
+        fill_noise(trainer.buffer.noise[run], trainer.world.actions, streams.actions)
     collect(
         trainer.world, trainer.policy, trainer.critic, trainer.episodes, trainer.buffer,
         restart=trainer.settings.restart, wait=wait,

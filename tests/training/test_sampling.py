@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from graphsnd.teams import CategoricalActions, CategoricalHead, GaussianHead, NormalActions, TanhNormalActions
+from graphsnd.teams import CategoricalActions, NormalActions, TanhNormalActions
 from graphsnd.training.sampling import fill_noise, noise_shape, to_world
 from graphsnd.worlds import Continuous, Discrete
 
@@ -10,7 +10,7 @@ from graphsnd.worlds import Continuous, Discrete
 def test_categorical_frequencies(generator: torch.Generator) -> None:
     logits = torch.tensor([0.0, 1.0, -1.0, 0.5])
     noise = torch.empty(200_000)
-    fill_noise(noise, CategoricalHead(4), generator)
+    fill_noise(noise, Discrete(4), generator)
     drawn = CategoricalActions(logits.expand(200_000, 4)).act(noise)
     shares = torch.bincount(drawn, minlength=4) / len(drawn)
     assert (shares - logits.softmax(0)).abs().max() < 4 * 0.5 / 200_000**0.5
@@ -26,8 +26,8 @@ def test_categorical_never_leaves_the_range() -> None:
 
 def test_gaussian_is_loc_plus_scaled_noise(generator: torch.Generator) -> None:
     loc, scale = torch.randn(5, 2, generator=generator), torch.rand(5, 2, generator=generator)
-    noise = torch.empty(5, *noise_shape(GaussianHead(2, batch=(5,))))
-    fill_noise(noise, GaussianHead(2, batch=(5,)), generator)
+    noise = torch.empty(5, *noise_shape(Continuous(2)))
+    fill_noise(noise, Continuous(2), generator)
     torch.testing.assert_close(NormalActions(loc, scale).act(noise), loc + scale * noise)
     torch.testing.assert_close(TanhNormalActions(loc, scale).act(noise), (loc + scale * noise).tanh())
 

@@ -7,12 +7,11 @@ from torch import Tensor
 from torch import distributions as D
 
 from graphsnd.behavior import Behavior, Categorical, Distance, Gaussian, Wasserstein, from_distribution
-from graphsnd.teams import StackedMLP, Team, requests
-from graphsnd.teams.engine import run_layers
+from graphsnd.teams import StackedMLP, Team
 from graphsnd.teams.heads import biased_softplus
+from graphsnd.teams.stacked import run_all, run_chosen
 
 KINDS = ("tanh-normal", "gaussian", "categorical")
-MAX_ACTIVATIONS = 2**26  # floats of the widest layer held at once
 
 
 def add_deviation(shared: Tensor, deviation: Tensor, *, squash: bool, box: Tensor | None = None) -> Tensor:
@@ -93,28 +92,15 @@ class ControlledTeam(Team):
         return diagonal * (1 + 1e-5) + 1e-5 if diagonal < float("inf") else None
 
     def _evaluate(self, observations: Tensor) -> Behavior:
-        lead = observations.shape[:-1]
         flat = observations.reshape(-1, observations.shape[-1]).to(self.scale)
-        rows = max(1, MAX_ACTIVATIONS // (self.agents * max(self.deviations.sizes)))
-        parts = []
-        for chunk in flat.split(rows):
-            deviation = self.deviations(chunk.expand(self.agents, -1, -1)).transpose(0, 1)
-            common = self.shared(chunk.unsqueeze(0)).transpose(0, 1)
-            parts.append(combine(self.kind, common, self.scale.unsqueeze(-1) * deviation))
-        return self._behavior(*(torch.cat(part).unflatten(0, lead) for part in zip(*parts, strict=True)))
+        deviation = self.scale.unsqueeze(-1) * run_all(self.deviations, flat)
+        parts = combine(self.kind, run_all(self.shared, flat), deviation)
+        return self._behavior(*(part.unflatten(0, observations.shape[:-1]) for part in parts))
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         flat, agents = observations.to(self.scale), agents.to(self.device)
-        plan = requests.batches(agents)
-        shown = (flat[bucket.requests // agents.shape[1]] for bucket in plan.buckets)
-        answers = self.deviations.of([bucket.agents for bucket in plan.buckets], shown)
-        rows = torch.cat([answer.flatten(0, 1) for answer in answers])
-        deviation = rows.index_select(0, plan.slots).unflatten(0, agents.shape)
-        scale = self.scale.expand(self.agents)[agents].unsqueeze(-1)
-        common = run_layers(
-            flat.unsqueeze(0), list(self.shared.weights), list(self.shared.biases), self.shared.activation
-        )
-        return self._behavior(*combine(self.kind, common.transpose(0, 1), scale * deviation))
+        deviation = self.scale.expand(self.agents)[agents].unsqueeze(-1) * run_chosen(self.deviations, flat, agents)
+        return self._behavior(*combine(self.kind, run_all(self.shared, flat), deviation))
 
     def _behavior(self, *parts: Tensor) -> Behavior:
         if self.kind == "categorical":

@@ -91,28 +91,46 @@ class StackedTeam(Team):
         save(self, path)
 
     def _evaluate(self, observations: Tensor) -> Behavior:
-        lead = observations.shape[:-1]
-        flat = self._cast(observations.reshape(-1, observations.shape[-1]))
-        rows = max(1, MAX_ACTIVATIONS // (self.agents * max(self.network.sizes)))
-        outputs = [self.network(chunk.expand(self.agents, -1, -1)).transpose(0, 1) for chunk in flat.split(rows)]
-        return self.head.behavior(torch.cat(outputs).reshape(*lead, self.agents, self.head.outputs))
+        outputs = run_all(self.network, self._cast(observations.reshape(-1, observations.shape[-1])))
+        return self.head.behavior(outputs.reshape(*observations.shape[:-1], self.agents, self.head.outputs))
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
-        observations, agents = self._cast(observations), agents.to(self.device)
-        plan = requests.batches(agents)
-        parts = [part for b in plan.buckets for part in requests.split_bucket(b, self._pieces(b.requests.shape[1]))]
-        shown = (observations[part.requests // agents.shape[1]] for part in parts)
-        answers = self.network.of([part.agents for part in parts], shown)
-        rows = torch.cat([answer.flatten(0, 1) for answer in answers])
-        output = rows.index_select(0, plan.slots).unflatten(0, agents.shape)
-        return self.head.behavior(output, agents)
-
-    def _pieces(self, width: int) -> int:
-        """Return the number of pieces of ``width`` requests to serve at once."""
-        weight = self.network.weights[0]
-        by_weights = MAX_GATHERED.get(weight.device.type, 2**28) // (self.network.cost * weight.element_size())
-        return max(1, min(by_weights, MAX_ACTIVATIONS // (width * max(self.network.sizes))))
+        agents = agents.to(self.device)
+        return self.head.behavior(run_chosen(self.network, self._cast(observations), agents), agents)
 
     def _cast(self, observations: Tensor) -> Tensor:
         weight = self.network.weights[0]
         return observations.to(weight.device, weight.dtype)
+
+
+def run_all(network: StackedMLP, observations: Tensor) -> Tensor:
+    """Return the outputs of every agent's network on ``[observations, in]``: ``[observations, agents, out]``."""
+    agents = network.batch[0]
+    rows = max(1, MAX_ACTIVATIONS // (agents * max(network.sizes)))
+    return torch.cat([network(part.expand(agents, -1, -1)).transpose(0, 1) for part in observations.split(rows)])
+
+
+def run_chosen(network: StackedMLP, observations: Tensor, agents: Tensor) -> Tensor:
+    """Return the outputs of chosen agents, other ones for each observation; nothing else is evaluated.
+
+    Args:
+        network: Batch shape ``(agents,)``.
+        observations: ``[observations, in]``.
+        agents: int64 ``[observations, k]``.
+
+    Returns:
+        ``[observations, k, out]``.
+    """
+    plan = requests.batches(agents)
+    parts = [part for b in plan.buckets for part in requests.split_bucket(b, _pieces(network, b.requests.shape[1]))]
+    shown = (observations[part.requests // agents.shape[1]] for part in parts)
+    answers = network.of([part.agents for part in parts], shown)
+    rows = torch.cat([answer.flatten(0, 1) for answer in answers])
+    return rows.index_select(0, plan.slots).unflatten(0, agents.shape)
+
+
+def _pieces(network: StackedMLP, width: int) -> int:
+    """Return the number of pieces of ``width`` requests to serve at once."""
+    weight = network.weights[0]
+    by_weights = MAX_GATHERED.get(weight.device.type, 2**28) // (network.cost * weight.element_size())
+    return max(1, min(by_weights, MAX_ACTIVATIONS // (width * max(network.sizes))))

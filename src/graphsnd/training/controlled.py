@@ -9,7 +9,7 @@ from torch import Tensor
 
 from graphsnd.control import ControlledPolicy
 from graphsnd.control.policy import draw_runs, expand_scale
-from graphsnd.teams import ActionDistribution, CategoricalHead, StackedMLP, TanhNormalHead
+from graphsnd.teams import ActionDistribution, StackedMLP
 from graphsnd.teams.heads import SCALE_FLOOR, SCALE_SHIFT
 from graphsnd.training.adam import Adam
 from graphsnd.training.fused import choose_engine
@@ -33,10 +33,8 @@ class ScaledPolicy(Policy):
 
     def __init__(self, controlled: ControlledPolicy) -> None:
         self.controlled, self.engine = controlled, controlled.deviations.engine
-        weight, actions = controlled.shared.weights[0], controlled.deviations.sizes[-1]
-        self.scale = torch.ones(controlled.batch[0], dtype=torch.float64, device=weight.device)
-        discrete = controlled.kind == "categorical"
-        self.head = CategoricalHead(actions) if discrete else TanhNormalHead(actions)
+        device = controlled.shared.weights[0].device
+        self.scale = torch.ones(controlled.batch[0], dtype=torch.float64, device=device)
 
     def distribution(self, inputs: Tensor) -> ActionDistribution:
         """Return the action distribution, batch ``[runs, agents, rows]``."""

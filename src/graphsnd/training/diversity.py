@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,18 +19,6 @@ from graphsnd.training.settings import Settings
 from graphsnd.training.streams import hashed
 
 GRAPHS = 100  # separates the seeds of sampled graphs from those of the streams
-
-
-@dataclass(frozen=True)
-class Diversity:
-    """SND over all pairs and over a sampled graph, of one team on the same observations."""
-
-    snd: float
-    graph_snd: float
-    snd_observations: int  # that both were measured on
-    snd_seconds: float  # all pairs
-    graph_snd_seconds: float  # drawing the graph, and its pairs
-    behavior_seconds: float  # all policies on all observations
 
 
 class DiversityLog(Companion):
@@ -80,9 +66,9 @@ class DiversityLog(Companion):
             # Kernels are compiled by their first call, which is no part of what they cost.
             self.warm = True
             self._measure(0, outcome)
-        return [dataclasses.asdict(self._measure(run, outcome)) for run in range(len(self.seeds))]
+        return [self._measure(run, outcome) for run in range(len(self.seeds))]
 
-    def _measure(self, run: int, outcome: Outcome) -> Diversity:
+    def _measure(self, run: int, outcome: Outcome) -> dict[str, Any]:
         return measure_diversity(
             self.policy.team(run),
             outcome.buffer.observations[run],
@@ -100,7 +86,7 @@ class DiversityLog(Companion):
 @torch.no_grad()
 def measure_diversity(
     team: StackedTeam, observations: Tensor, *, most: int, probability: float, generator: torch.Generator
-) -> Diversity:
+) -> dict[str, Any]:
     """Measure a team on observations that all agents made together.
 
     Every policy answers every observation, whichever agent made it. (The paper's log compared policies on different
@@ -114,7 +100,8 @@ def measure_diversity(
         generator: For the graph, on the CPU.
 
     Returns:
-        The two measures and the seconds they took.
+        SND over all pairs and over the graph, and the seconds that they took, by the names of columns in
+        :class:`~graphsnd.training.Row`.
 
     Example:
         >>> from graphsnd.teams import GaussianHead, StackedMLP
@@ -122,7 +109,7 @@ def measure_diversity(
         >>> team = StackedTeam(StackedMLP.create((4,), (3, 2), generator=seeded), GaussianHead(2, batch=(4,)))
         >>> seen = torch.randn(50, 3, generator=seeded)
         >>> diversity = measure_diversity(team, seen, most=40, probability=1.0, generator=seeded)
-        >>> diversity.snd_observations, diversity.snd == diversity.graph_snd
+        >>> diversity["snd_observations"], diversity["snd"] == diversity["graph_snd"]
         (40, True)
     """
     pooled, watch = pool_observations(observations, most), Stopwatch(team.device)
@@ -134,7 +121,7 @@ def measure_diversity(
         graph = graphs.bernoulli(team.agents, probability, seed=generator, device=team.device)
         sparse = graph_snd(behavior, graph)
     seconds = {f"{name}_seconds": each for name, each in watch.read().items()}
-    return Diversity(snd=float(exact), graph_snd=float(sparse), snd_observations=len(pooled), **seconds)
+    return {"snd": float(exact), "graph_snd": float(sparse), "snd_observations": len(pooled), **seconds}
 
 
 def pool_observations(seen: Tensor, most: int) -> Tensor:

@@ -50,11 +50,11 @@ def evaluate_team(
     count, agents = seen.shape[:2]
     running = torch.ones(count, dtype=torch.bool, device=world.device)
     at_end = torch.zeros(count, agents, dtype=torch.bool, device=world.device)
-    noise = torch.zeros(agents, count, *noise_shape(team.head), device=world.device)
+    noise = torch.zeros(agents, count, *noise_shape(world.actions), device=world.device)
     earned, lasted = torch.zeros((), device=world.device), 0
     for _ in range(steps):
         distribution = team.head.distribution(team.network(seen.transpose(0, 1)))
-        fill_noise(noise, team.head, generator)
+        fill_noise(noise, world.actions, generator)
         actions = distribution.mode() if deterministic else distribution.act(noise)
         state, step = world.step(state, to_world(actions.transpose(0, 1), world.actions))
         earned += (step.rewards.mean(-1) * running).sum()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor
 
-from graphsnd.teams import ActionDistribution, Head
+from graphsnd.teams import ActionDistribution
 from graphsnd.teams.engine import PLAIN, Engine
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 class Policy:
     """Who acts: a policy for every agent of all runs."""
 
-    head: Head  # how outputs are read; says which noise actions need
     engine: Engine = PLAIN  # prepares and gathers observations
 
     def prepare(self, observations: Tensor) -> Tensor:

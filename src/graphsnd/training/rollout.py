@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphsnd.teams import Head
 from graphsnd.teams.engine import Engine, take_rows
 from graphsnd.training.episodes import Episodes
 from graphsnd.training.ppo import compute_gae, normalise
@@ -35,10 +34,10 @@ class RolloutBuffer:
     advantages: Tensor  # [R, T, E, N], not normalised
 
     @classmethod
-    def empty(cls, world: World, settings: PPOSettings, runs: int, head: Head) -> RolloutBuffer:
+    def empty(cls, world: World, settings: PPOSettings, runs: int) -> RolloutBuffer:
         """Allocate room for one rollout."""
         lead = (runs, settings.steps, settings.environments, world.agents)
-        shape = noise_shape(head)
+        shape = noise_shape(world.actions)
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
             return torch.zeros(shape, dtype=dtype, device=world.device)

@@ -9,18 +9,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graphsnd.teams import CategoricalHead, Head
 from graphsnd.worlds import Continuous, Discrete
 
 
-def noise_shape(head: Head) -> tuple[int, ...]:
+def noise_shape(space: Continuous | Discrete) -> tuple[int, ...]:
     """Return the shape of the noise of one action: one number per dimension, a single one when actions are discrete."""
-    return () if isinstance(head, CategoricalHead) else (head.actions,)
+    return () if isinstance(space, Discrete) else (space.features,)
 
 
-def fill_noise(noise: Tensor, head: Head, generator: torch.Generator) -> None:
+def fill_noise(noise: Tensor, space: Continuous | Discrete, generator: torch.Generator) -> None:
     """Draw in place: uniform where actions are discrete, normal elsewhere."""
-    if isinstance(head, CategoricalHead):
+    if isinstance(space, Discrete):
         noise.uniform_(generator=generator)
     else:
         noise.normal_(generator=generator)

@@ -94,7 +94,7 @@ class Trainer:
         self.streams = [Streams.make(seed, world.device) for seed in self.seeds]
         made = method(world, self.settings, self.streams, self.seeds)
         self.policy, self.critic, self.learner, self.companion = made
-        self.buffer = RolloutBuffer.empty(world, self.settings, len(self.seeds), self.policy.head)
+        self.buffer = RolloutBuffer.empty(world, self.settings, len(self.seeds))
         self.episodes = make_episodes(world, self.settings.environments, self.settings.steps, self.streams)
         self.iteration = 0
         self._make_graphs(capture)
@@ -132,7 +132,7 @@ class Trainer:
         """
         watch, device = Stopwatch(self.world.device), self.world.device
         for run, streams in enumerate(self.streams):
-            fill_noise(self.buffer.noise[run], self.policy.head, streams.actions)
+            fill_noise(self.buffer.noise[run], self.world.actions, streams.actions)
         self.companion.before_rollout()
         with matmul_precision(device, tf32=self.settings.tf32), watch("rollout"):
             self.rollout()
