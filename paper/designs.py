@@ -25,16 +25,17 @@ from benchmarks.designs import SamplingPlan, measure_errors
 from graphsnd import graphs
 from graphsnd.designs import Agents, Bernoulli, Matching, Pairs, Regular, Ring, Uniform
 from graphsnd.metric import pairwise, snd
-from graphsnd.teams import StackedTeam, Team
+from graphsnd.teams import StackedTeam
 from graphsnd.training import PRESETS, Settings, Task, Trainer
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.designs_figure import Data, Evaluations, Role, Row, TeamRows, draw_designs
 from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.shared.calls import fused_call
 from paper.shared.expected import Redrawn, bernoulli_error, regular_error
 from paper.shared.rollouts import observe, one_thread, pooled
 from paper.shared.stopwatch import take_turns
-from paper.training import COMMITTED, committed_task, fingerprint
+from paper.training import COMMITTED, committed_task, fingerprint, last_team
 
 P = 0.1
 STEPS, ENVIRONMENTS = 64, 16
@@ -117,8 +118,7 @@ def make_subjects(size: Size, folder: Path) -> Iterator[Subject]:
 
 
 def _load_trained(folder: Path, seed: int, observations: int) -> tuple[StackedTeam, Tensor]:
-    team = Team.load(folder / f"seed-{seed}")
-    assert isinstance(team, StackedTeam)  # what training saves
+    team = last_team(folder, seed)
     return team, _roll_out(team, committed_task(folder), ROLLOUT_SEED + seed, observations)
 
 
@@ -212,11 +212,7 @@ def measure_evaluations(subject: Subject, trials: int) -> Evaluations:
         team.evaluate(observations)
         return 0
 
-    def measure() -> int:
-        float(snd(behavior))
-        return math.comb(behavior.agents, 2)
-
-    timings = take_turns({"answers": evaluate, "pairs": measure}, trials=trials, warm=1)
+    timings = take_turns({"answers": evaluate, "pairs": fused_call(behavior)}, trials=trials, warm=1)
     touched = [
         float((graphs.bernoulli(100, P, seed=hashed(GRAPH_SEED, k)).degrees() > 0).double().mean())
         for k in range(max(20, trials))
@@ -244,11 +240,5 @@ def summarise(data: Data) -> Numbers:
     )
 
 
-EXPERIMENT = Experiment(
-    "designs",
-    "Beyond the paper: pairs and agents redrawn at every observation",
-    run,
-    draw_designs,
-    data=Data,
-    numbers=Numbers,
-)
+TITLE = "Beyond the paper: pairs and agents redrawn at every observation"
+EXPERIMENT = Experiment("designs", TITLE, run, draw_designs, Data, Numbers)

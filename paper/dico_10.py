@@ -121,11 +121,5 @@ def _speedups(data: Data, *, in_training: bool) -> dict[str, Number]:
     return numbers
 
 
-EXPERIMENT = Experiment(
-    "dico-10",
-    "Ten agents held at a diversity of 0.1",
-    run,
-    lambda data: draw_study(data.study),
-    data=Data,
-    numbers=Numbers,
-)
+TITLE = "Ten agents held at a diversity of 0.1"
+EXPERIMENT = Experiment("dico-10", TITLE, run, lambda data: draw_study(data.study), Data, Numbers)

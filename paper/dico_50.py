@@ -306,11 +306,5 @@ def _costs(data: Data, *, in_training: bool) -> dict[str, Number]:
     return numbers
 
 
-EXPERIMENT = Experiment(
-    "dico-50",
-    "Fifty agents at three diversities, full against sampled",
-    run,
-    lambda data: draw_study(data.study, data.faulty),
-    data=Data,
-    numbers=Numbers,
-)
+TITLE = "Fifty agents at three diversities, full against sampled"
+EXPERIMENT = Experiment("dico-50", TITLE, run, lambda data: draw_study(data.study, data.faulty), Data, Numbers)

@@ -196,7 +196,7 @@ def measure_ends(task: Task, seed: int, folder: Path, size: Size) -> list[End]:
     # Weights are drawn on the host, so the policies before the first update are those of any device.
     first = Trainer(task.make_world("cpu"), task.settings, seeds=(seed,)).team(seed)
     ends = []
-    for iteration, team in ((0, first), (task.settings.iterations, _last_team(folder, seed))):
+    for iteration, team in ((0, first), (task.settings.iterations, last_team(folder, seed))):
         seen = _observe(task, team, seed)
         with torch.no_grad():
             distances = pairwise(team.evaluate(pooled(seen, size.observations))).double()
@@ -209,7 +209,7 @@ def measure_ends(task: Task, seed: int, folder: Path, size: Size) -> list[End]:
 
 def measure_times(task: Task, seed: int, folder: Path, size: Size) -> SeedTimes:
     """Time all pairs and a new graph in a Python loop, on the last team of a seed."""
-    team = _last_team(folder, seed)
+    team = last_team(folder, seed)
     with torch.no_grad():
         behavior = team.evaluate(pooled(_observe(task, team, seed), size.observations))
     if not isinstance(behavior, Gaussian):
@@ -227,7 +227,8 @@ def _observe(task: Task, team: StackedTeam, seed: int) -> Tensor:
     return observe(team, task.make_world("cpu"), steps=task.settings.steps, seed=ROLLOUT_SEED + seed)
 
 
-def _last_team(folder: Path, seed: int) -> StackedTeam:
+def last_team(folder: Path, seed: int) -> StackedTeam:
+    """Return the team at the end of a run."""
     team = Team.load(folder / f"seed-{seed}")
     if not isinstance(team, StackedTeam):
         raise InputError("team", "of stacked policies", repr(team))

@@ -116,12 +116,8 @@ def select_study(histories: Sequence[History]) -> list[History]:
 
 def list_missing(histories: Iterable[History], task: ControlTask) -> list[str]:
     """Return the runs of a task that are not there, or not to their end, each in words."""
-    done, wanted = {history.run: history.iterations for history in histories}, task.settings.iterations
-    return [
-        describe(run) + (f" ({done[run]} of {wanted} iterations)" if run in done else "")
-        for run in task.runs()
-        if done.get(run, 0) < wanted
-    ]
+    done = {history.run: history.iterations for history in histories}
+    return [describe(run) for run in task.runs() if done.get(run, 0) < task.settings.iterations]
 
 
 def describe(run: Run) -> str:

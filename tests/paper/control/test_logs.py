@@ -36,7 +36,7 @@ def test_missing_runs_are_named() -> None:
     histories = split_runs(noisy(SPARSE, 7))
     assert list_missing(histories, task) == [
         "complete, target 0.12, seed 0",
-        "bernoulli:0.1, target 0.12, seed 0 (7 of 20 iterations)",
+        "bernoulli:0.1, target 0.12, seed 0",
     ]
     assert list_missing(split_runs(noisy(FULL, 20) + noisy(SPARSE, 20)), task) == []
 
