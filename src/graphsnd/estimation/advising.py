@@ -199,7 +199,6 @@ def _advise_neighbours(question: Question) -> Advice:
     chosen = Alternative(f"knn:{k}", Nearest(k), 0.0, 0.0, cost, True, why)
     near = "better where a communication range is known; agents out of range of all drop out"
     roles = "better where the question is how alike the agents of a role are"
-    sample = options.keep_graph(question, options.fewest_pairs(question))
     whole = options.measure_everything(question)
     return Advice(
         goal="local",
@@ -208,7 +207,6 @@ def _advise_neighbours(question: Question) -> Advice:
         rejected=(
             replace(chosen, name="radius:r", design=None, why=near),
             replace(chosen, name="cliques of roles", design=None, why=roles),
-            replace(sample, met=False, why="that estimates SND, not what neighbours do"),
             replace(whole, why="that is SND: pairs that never meet count as much as neighbours"),
         ),
         assumptions=("an agent has about k neighbours; costs are at most these",),
