@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from benchmarks.figures import FIGURES, machine
+from benchmarks.figures import machine, speed_figure
 from benchmarks.timing import Options, Tables
 from graphsnd.cli.options import parse_device
 from graphsnd.errors import InputError
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         _check(given)
         if given.plot:
-            _draw(given.name, [_read(file, given.name) for file in given.plot], given.png)
+            _draw([_read(file) for file in given.plot], given.png)
         else:
             _measure(given)
     except InputError as error:
@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of teams, observations and draws")
     parser.add_argument("--team", type=Path, action="append", default=[], help="designs: folder of a trained team")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the measurements")
-    parser.add_argument("--png", type=Path, metavar="PATH", help="write the figure")
+    parser.add_argument("--png", type=Path, metavar="PATH", help="write the figure of speed")
     parser.add_argument("--plot", type=Path, nargs="+", metavar="FILE", help="measure nothing: draw these into --png")
     return parser
 
@@ -59,8 +59,8 @@ def _parser() -> argparse.ArgumentParser:
 def _check(given: argparse.Namespace) -> None:
     if given.plot and given.png is None:
         raise InputError("--plot", "with --png", "no --png")
-    if given.png is not None and given.name not in FIGURES:
-        raise InputError("--png", f"for one of {', '.join(FIGURES)}", repr(given.name))
+    if given.png is not None and given.name != "speed":
+        raise InputError("--png", "for speed", repr(given.name))
     for option, path in (("--json", given.json), ("--png", given.png)):
         if path is not None and not path.parent.is_dir():
             raise InputError(option, "in a folder that exists", repr(str(path)))
@@ -81,23 +81,23 @@ def _measure(given: argparse.Namespace) -> None:
     if given.json is not None:
         given.json.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     if given.png is not None:
-        _draw(given.name, [result], given.png)
+        _draw([result], given.png)
     _show(question.tables(result), result)
 
 
-def _read(file: Path, name: str) -> dict[str, Any]:
-    fix = f"Write one with python -m benchmarks {name} --json."
+def _read(file: Path) -> dict[str, Any]:
+    fix = "Write one with python -m benchmarks speed --json."
     try:
         result = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise InputError("--plot", "to be the JSON of a benchmark", f"{file.name!r}, unreadable", fix) from None
-    if not isinstance(result, dict) or result.get("format") != 1 or result.get("suite", "speed") != name:
-        raise InputError("--plot", f"to be the JSON of the benchmark {name}", f"{file.name!r}", fix)
+    if not isinstance(result, dict) or result.get("format") != 1 or result.get("suite", "speed") != "speed":
+        raise InputError("--plot", "to be the JSON of the benchmark speed", f"{file.name!r}", fix)
     return result
 
 
-def _draw(name: str, results: list[dict[str, Any]], png: Path) -> None:
-    print(f"wrote {save_png(FIGURES[name](results), png)}")
+def _draw(results: list[dict[str, Any]], png: Path) -> None:
+    print(f"wrote {save_png(speed_figure(results), png)}")
 
 
 def _show(tables: Tables, result: dict[str, Any]) -> None:

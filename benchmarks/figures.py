@@ -1,17 +1,16 @@
-"""Figures of benchmarks, drawn from the JSON of one or more machines."""
+"""The figure of the benchmark of speed, drawn from the JSON of one or more machines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
-from graphsnd.plots.style import BLUE, FAINT, GREEN, MUTED, ORANGE, VERMILLION, styled_figure
+from graphsnd.plots.style import BLUE, GREEN, MUTED, ORANGE, VERMILLION, styled_figure
 
 Results = Sequence[dict[str, Any]]
 
@@ -22,13 +21,6 @@ CONTESTANTS = (
     ("fused", "graphsnd, exact", VERMILLION, "D"),
     ("sparse_fresh", "graphsnd, 10% of pairs, new graph", GREEN, "v"),
     ("sparse", "graphsnd, 10% of pairs, same graph", BLUE, "^"),
-)
-# Label, colour and marker of the families of designs.
-FAMILIES = (
-    ("one graph for all observations (the paper)", VERMILLION, "s"),
-    ("redrawn pairs of all agents, every observation", BLUE, "o"),
-    ("random agents at some of the observations", ORANGE, "D"),
-    ("random agents, every observation", GREEN, "^"),
 )
 HOLLOW: dict[str, Any] = {"color": MUTED, "marker": "o", "markerfacecolor": "white", "linestyle": ""}
 
@@ -71,75 +63,12 @@ def _draw_speed(ax: Axes, result: dict[str, Any], observations: int) -> bool:
             scaled |= part
             face = "white" if part else colour
             ax.plot(row["n"], time, marker, color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
-    _use_log_axes(ax)
+    ax.set(xscale="log", yscale="log")
+    # Autoscaling saw the error bars before the axis was logarithmic, and made room for values near 0.
+    ax.relim()
+    ax.autoscale_view()
     ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
     ax.minorticks_off()
     ax.set(xlabel="agents, n", title=machine(result))
     ax.grid()
     return scaled
-
-
-def _use_log_axes(ax: Axes) -> None:
-    ax.set(xscale="log", yscale="log")
-    # Autoscaling saw the error bars before the axis was logarithmic, and made room for values near 0.
-    ax.relim()
-    ax.autoscale_view()
-
-
-def designs_figure(results: Results) -> Figure:
-    """Return relative error against distances above, against time below; a column for each team size.
-
-    Args:
-        results: Of one machine; the first is drawn.
-    """
-    rows = results[0]["designs"]
-    sizes = sorted({row["n"] for row in rows})
-    with styled_figure(4.3 * len(sizes) + 0.4, 7.4) as figure:
-        axes = figure.subplots(2, len(sizes), sharey="col", squeeze=False)
-        for (upper, lower), n in zip(axes.T, sizes, strict=True):
-            mine = [row for row in rows if row["n"] == n]
-            _draw_designs(upper, mine, against_time=False)
-            _draw_designs(lower, mine, against_time=True)
-            upper.set_title(f"{n:,} agents, {mine[0]['observations']:,} observations")
-        for ax in axes[:, 0]:
-            ax.set_ylabel("relative error, RMS over draws  [%]")
-        handles = [Line2D([], [], color=c, marker=m, linestyle="", label=label) for label, c, m in FAMILIES]
-        handles.append(Line2D([], [], color=MUTED, linestyle="--", label="time of exact SND"))
-        if any(row["team"] == "trained" for row in rows):
-            handles.append(Line2D([], [], label="open: trained team", **HOLLOW))
-        figure.legend(handles=handles, ncols=2, loc="outside lower center")
-        return figure
-
-
-def _family(design: str) -> int:
-    """Return the place of a design in ``FAMILIES``."""
-    if design.startswith(("bernoulli", "uniform", "regular")):
-        return 0
-    if design.startswith(("matching", "ring")):
-        return 1
-    return 2 if "observations" in design else 3
-
-
-def _draw_designs(ax: Axes, rows: Results, *, against_time: bool) -> None:
-    for row in rows:
-        trained = row["team"] == "trained"
-        for one in row["designs"]:
-            _, colour, marker = FAMILIES[_family(one["name"])]
-            x = 1000 * one["time"]["median_s"] if against_time else one["distances"]
-            y, (low, high) = 100 * one["rmse"], one["rmse_interval"]
-            ax.errorbar(x, y, [[y - 100 * low], [100 * high - y]], color=colour, elinewidth=1, zorder=2)
-            face = "white" if trained else colour
-            ax.plot(x, y, marker, color=colour, markerfacecolor=face, markersize=6, zorder=3)
-        if against_time:
-            line = ":" if trained else "--"
-            ax.axvline(1000 * row["exact_time"]["median_s"], color=MUTED, linestyle=line, linewidth=1, zorder=1)
-    _use_log_axes(ax)
-    ax.grid(color=FAINT)
-    ax.set_xlabel("time from policies to number  [ms]" if against_time else "distances in one estimate")
-    if against_time:  # less than a decade often, so powers of ten alone would be too few
-        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        ax.xaxis.set_minor_formatter(NullFormatter())
-
-
-FIGURES: dict[str, Callable[[Results], Figure]] = {"speed": speed_figure, "designs": designs_figure}

@@ -10,7 +10,6 @@ from safetensors.torch import save_file
 import graphsnd as gs
 from benchmarks import designs
 from benchmarks.designs import PAPER, SamplingPlan, compare_designs, measure_errors, random_observations, random_team
-from benchmarks.figures import designs_figure
 from benchmarks.timing import Options
 
 CPU = torch.device("cpu")
@@ -37,15 +36,10 @@ def test_every_design_is_compared_with_the_paper(result: dict) -> None:
             assert one["rmse_interval"][0] <= one["rmse"] <= one["rmse_interval"][1]
 
 
-def test_tables_and_figure_show_everything(result: dict) -> None:
+def test_tables_show_everything(result: dict) -> None:
     *compared, (tolerance, _) = designs.tables(result).values()
     assert [len(rows) for rows, _ in compared] == [len(row["designs"]) + 1 for row in result["designs"]]
     assert tolerance == result["tolerance"]
-    figure = designs_figure([result])
-    assert len(figure.axes) == 4
-    for ax in figure.axes:
-        assert ax.get_xlabel()
-        assert ax.get_xscale() == ax.get_yscale() == "log"
 
 
 def test_the_matched_design_reaches_the_papers_error() -> None:
