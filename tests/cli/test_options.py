@@ -5,20 +5,20 @@ from types import SimpleNamespace
 import pytest
 
 from graphsnd import InputError
-from graphsnd.cli.options import check_resumed, merge_settings, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import check_resumed, parse_changes, parse_device, parse_seeds
 
 
 def test_settings_and_options_of_the_world_are_told_apart() -> None:
-    settings, options = parse_changes(["learning_rate=1e-3", "world.collisions=false", "name=text"])
+    settings, options = parse_changes(["learning_rate=1e-3", "world.collisions=false", "name=text"], {})
     assert settings == {"learning_rate": 1e-3, "name": "text"}
     assert options == {"collisions": False}
     with pytest.raises(InputError, match="KEY=VALUE"):
-        parse_changes(["learning_rate"])
+        parse_changes(["learning_rate"], {})
 
 
 def test_a_setting_is_given_once() -> None:
     with pytest.raises(InputError, match="another option sets"):
-        merge_settings({"iterations": 5}, {"iterations": 6})
+        parse_changes(["iterations=6"], {"iterations": 5})
 
 
 def test_seeds_and_devices() -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import merge_settings, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import Changes, parse_changes, parse_device, parse_seeds
 from graphsnd.cli.training import resume_task, run_task
 from graphsnd.errors import InputError, check_choice
 
@@ -38,10 +38,7 @@ def control(
     iterations: Annotated[int | None, typer.Option(help="Rollouts, each followed by an update.")] = None,
     envs: Annotated[int | None, typer.Option(help="Environments of each run.")] = None,
     preset: Annotated[str | None, typer.Option(help="paper, or small for a CPU.")] = None,
-    change: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any setting, or world.KEY=VALUE for an option of the world."),
-    ] = None,
+    change: Changes = None,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 10,
@@ -77,8 +74,7 @@ def control(
             fix = "For example: graphsnd control dispersion --targets 0.1"
             raise InputError("WORLD", "or --resume", "neither", fix)
         check_choice("--preset", preset or "paper", CONTROL_PRESETS)
-        settings, of_world = parse_changes(change or ())
-        settings = merge_settings({"environments": envs, "iterations": iterations}, settings)
+        settings, of_world = parse_changes(change, {"environments": envs, "iterations": iterations})
         task = ControlTask(
             agents=10 if agents is None else agents,
             targets=tuple(_parse_target(part.strip()) for part in (targets or "0.1").split(",")),

@@ -4,19 +4,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from graphsnd.errors import InputError
 
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any setting, or world.KEY=VALUE for an option of the world."),
+]
 
-def parse_changes(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings, and the options of the world, of ``--set KEY=VALUE``."""
+
+def parse_changes(pairs: Sequence[str] | None, named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the settings that a command line changes, and the options of the world.
+
+    Args:
+        pairs: What ``--set`` was given.
+        named: Settings that have options of their own; None where they were not given.
+
+    Raises:
+        InputError: For a pair without ``=``, and for a setting that is given in both ways.
+
+    Example:
+        >>> parse_changes(["learning_rate=0.1", "world.horizon=9"], {"iterations": 5, "environments": None})
+        ({'iterations': 5, 'learning_rate': 0.1}, {'horizon': 9})
+    """
+    given = {name: value for name, value in named.items() if value is not None}
     settings: dict[str, Any] = {}
     options: dict[str, Any] = {}
-    for pair in pairs:
+    for pair in pairs or ():
         name, equals, text = pair.partition("=")
         if not equals or not name:
             raise InputError("--set", "as KEY=VALUE", repr(pair), "For example: --set learning_rate=1e-3")
+        if name in given:
+            raise InputError("--set", f"without {name}, which another option sets", pair)
         try:
             value = json.loads(text)
         except ValueError:
@@ -25,21 +47,7 @@ def parse_changes(pairs: Sequence[str]) -> tuple[dict[str, Any], dict[str, Any]]
             options[name.removeprefix("world.")] = value
         else:
             settings[name] = value
-    return settings, options
-
-
-def merge_settings(named: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings that have options of their own together with those of --set; none may be given twice.
-
-    Example:
-        >>> merge_settings({"iterations": 5, "environments": None}, {"learning_rate": 0.1})
-        {'iterations': 5, 'learning_rate': 0.1}
-    """
-    given = {name: value for name, value in named.items() if value is not None}
-    for name in given:
-        if name in settings:
-            raise InputError("--set", f"without {name}, which another option sets", f"{name}={settings[name]}")
-    return given | settings
+    return given | settings, options
 
 
 def parse_seeds(text: str | None) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import merge_settings, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import Changes, parse_changes, parse_device, parse_seeds
 from graphsnd.cli.training import Describe, resume_task, run_task
 from graphsnd.errors import InputError, check_choice
 
@@ -31,10 +31,7 @@ def train(
     seeds: Annotated[str | None, typer.Option(metavar="0,1,2", help="Runs, stacked and trained together.")] = None,
     envs: Annotated[int | None, typer.Option(help="Environments of each run.")] = None,
     diversity_every: Annotated[int | None, typer.Option(help="Iterations between two measurements of SND.")] = None,
-    change: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any setting, or world.KEY=VALUE for an option of the world."),
-    ] = None,
+    change: Changes = None,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 25,
@@ -54,8 +51,8 @@ def train(
         said = {"--preset": preset, "--envs": envs, "--seeds": seeds, "--set": change or None}
         task = resume_task(out, Task, said | {"--diversity-every": diversity_every}, world, agents, iterations)
     else:
-        settings, of_world = parse_changes(change or ())
         named = {"environments": envs, "iterations": iterations, "diversity_every": diversity_every}
+        settings, of_world = parse_changes(change, named)
         base = _base_task(world, preset)
         task = dataclasses.replace(
             base,
@@ -63,7 +60,7 @@ def train(
             agents=base.agents if agents is None else agents,
             options=base.options | of_world,
             seeds=parse_seeds(seeds),
-            settings=base.settings.replace(**merge_settings(named, settings)),
+            settings=base.settings.replace(**settings),
         )
 
     describe, show = _describe(task.settings.samples * len(task.seeds)), partial(_show, out=out, render=render)

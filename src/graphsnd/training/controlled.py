@@ -60,8 +60,8 @@ def make_networks(
     world: World, settings: ControlSettings, streams: Sequence[Streams]
 ) -> tuple[ScaledPolicy, StackedCritic]:
     """Draw the networks of all runs, and choose the engine that runs them."""
-    discrete = isinstance(world.actions, Discrete)
-    actions = world.actions.count if isinstance(world.actions, Discrete) else world.actions.features
+    space = world.actions
+    kind, actions = ("categorical", space.count) if isinstance(space, Discrete) else ("tanh-normal", space.features)
     sources, device = [each.weights for each in streams], world.device
     policy = ControlledPolicy.create(
         world.agents,
@@ -70,7 +70,7 @@ def make_networks(
         generators=sources,
         hidden=settings.hidden,
         activation=settings.activation,
-        kind="categorical" if discrete else "tanh-normal",
+        kind=kind,
         device=device,
     )
     sizes = (world.observation_features, *settings.hidden, 1)

@@ -40,7 +40,8 @@ class Bank:
     def __init__(self, world: World, environments: int, steps: int, streams: Sequence[Streams]) -> None:
         self.world, self.environments, self.streams = world, environments, streams
         self.size = environments * (1 + -(-steps // LENGTH))
-        self.fresh = _join([world.spawn(each.episodes, self.size) for each in streams])
+        spawned = [world.spawn(each.episodes, self.size) for each in streams]
+        self.fresh = _map(lambda *parts: torch.cat(parts), *spawned)
         self.seen = world.observe(self.fresh)
         self.taken = torch.zeros(len(streams), dtype=torch.long, device=world.device)
         self.refilled = torch.zeros(len(streams), dtype=torch.long)
@@ -156,7 +157,3 @@ def _map(function: Any, state: Any, *others: Any) -> Any:
     """Return the state whose tensors are ``function`` of those of the given ones."""
     mapped = {name: function(part, *(getattr(o, name) for o in others)) for name, part in _parts(state).items()}
     return dataclasses.replace(state, **mapped)
-
-
-def _join(states: Sequence[Any]) -> Any:
-    return _map(lambda *parts: torch.cat(parts), states[0], *states[1:])
