@@ -40,11 +40,6 @@ class Prospect:
     mean_d_max: float | None  # bound on every distance averaged over observations
     assumptions: tuple[str, ...]
 
-    @property
-    def value(self) -> float:
-        """SND, as far as known; 1 where everything is relative to it."""
-        return self.pilot.value()
-
 
 def pilot_draws(observations: int) -> int:
     """Return the even number of draws that a measurement with a tolerance spends on its own pilot."""

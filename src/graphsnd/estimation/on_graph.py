@@ -62,9 +62,9 @@ def check_not_empty(graph: Graph) -> None:
 
 @dataclass(frozen=True)
 class PairError:
-    """The error of measuring some pairs instead of all."""
+    """The error of measuring some pairs instead of all, in the fields of an :class:`Estimate`."""
 
-    standard: float
+    standard_error: float
     interval: Interval
     method: str
     guaranteed: bool = True
@@ -82,15 +82,13 @@ def make_estimate(
 ) -> Estimate:
     """Return the estimate of a measurement at all observations."""
     n, observations = source.agents, source.observations
-    reach = quantile(1 - confidence, LARGE) * error.standard
+    reach = quantile(1 - confidence, LARGE) * error.standard_error
     return Estimate(
         value=value,
         target=target,
-        standard_error=error.standard,
-        interval=error.interval,
+        **vars(error),
         asymptotic_interval=(max(0.0, value - reach), value + reach),
         confidence=confidence,
-        method=error.method,
         observation_error=around[0],
         agents=n,
         observations=observations,
@@ -99,11 +97,10 @@ def make_estimate(
         policy_evaluations=n * observations,
         distance=source.distance.name,
         design=design,
-        pair_error=error.standard,
+        pair_error=error.standard_error,
         population_interval=around[1],
         observations_total=observations,
         distances=pairs * observations,
-        guaranteed=error.guaranteed,
     )
 
 

@@ -48,18 +48,13 @@ class Question(Prospect):
         return self.source.agents
 
     @property
-    def pairs(self) -> int:
-        """Number of pairs of agents."""
-        return math.comb(self.n, 2)
-
-    @property
     def guaranteed(self) -> bool:
         """Whether the tolerance has to be guaranteed; otherwise it has to hold typically."""
         return self.goal == "global" and self.d_max is not None
 
     def relative(self, radius: float) -> float:
         """Return a radius in units of SND; of identical agents, as it is."""
-        return radius / (self.value or 1.0)
+        return radius / (self.pilot.value() or 1.0)
 
     def cost(self, design: Design, draws: int) -> Cost:
         """Return what a design takes on that many observations."""
@@ -105,8 +100,8 @@ def keep_graph(question: Question, design: GraphDesign) -> Alternative:
 
 def fewest_pairs(question: Question) -> GraphDesign:
     """Return the fewest random pairs that reach the tolerance, or a tenth of them."""
-    sizes = range(1, question.pairs)
-    return _first_enough(question, Uniform, sizes) or Uniform(max(1, round(TENTH * question.pairs)))
+    pairs = math.comb(question.n, 2)
+    return _first_enough(question, Uniform, range(1, pairs)) or Uniform(max(1, round(TENTH * pairs)))
 
 
 def lowest_degree(question: Question) -> GraphDesign:
@@ -125,7 +120,8 @@ def _first_enough(question: Question, build: Callable[[int], GraphDesign], sizes
 
 def reaches(question: Question, design: GraphDesign) -> bool:
     """Return whether a graph's radius is within the tolerance."""
-    return graph_radius(question, design, guaranteed=question.guaranteed) <= question.tolerance.width(question.value)
+    width = question.tolerance.width(question.pilot.value())
+    return graph_radius(question, design, guaranteed=question.guaranteed) <= width
 
 
 def graph_radius(question: Question, design: GraphDesign, *, guaranteed: bool) -> float:
@@ -133,7 +129,7 @@ def graph_radius(question: Question, design: GraphDesign, *, guaranteed: bool) -
 
     Effects of single agents cancel in a random regular graph; all others are simple random samples of the pairs.
     """
-    d_max, n, pairs, delta = question.mean_d_max, question.n, question.pairs, 1 - question.confidence
+    d_max, n, pairs, delta = question.mean_d_max, question.n, math.comb(question.n, 2), 1 - question.confidence
     m, spread = max(1, round(design.pairs(n))), math.sqrt(float(question.lasting[0]))
     if not guaranteed or d_max is None:
         if isinstance(design, Regular):
