@@ -26,6 +26,8 @@ from functools import partial
 import networkx as nx
 import numpy as np
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from graphsnd import graphs
@@ -33,19 +35,29 @@ from graphsnd.behavior import Categorical
 from graphsnd.designs import Bernoulli, GraphDesign
 from graphsnd.errors import InputError
 from graphsnd.metric import edge_distances
+from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, styled_figure
 from graphsnd.training import PRESETS, Task, Trainer
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
-from paper.mpe_figure import draw
 from paper.mpe_panel import DESIGNS, DRAW_SEED, QUARTER, RINGS, TENTH, THRESHOLD, PanelRow, TeamRow, measure_seed
 from paper.shared.calls import Call, Pairs, all_pairs, fused_call, loop_call, some_pairs
+from paper.shared.drawing import write_below
 from paper.shared.rollouts import observe, one_thread, pooled, train_cell
 from paper.shared.stopwatch import speedup, take_turns
 
 AGENTS = 10
 REGIMES, PROTOCOLS = ("trained", "random-init"), ("rollout", "noise")
 ROLLOUT_SEED, NOISE_SEED, GRAPH_SEED, WARM_CALLS = 42, 66, 77, 3
+# Regime and protocol, what they are called, colour, marker, and where they stand beside each other.
+TEAMS = (
+    ("trained", "rollout", "trained, rollouts", BLUE, "o", -0.27),
+    ("trained", "noise", "trained, one noise vector", VERMILLION, "s", -0.09),
+    ("random-init", "rollout", "untrained, rollouts", GREEN, "^", 0.09),
+    ("random-init", "noise", "untrained, one noise vector", ORANGE, "D", 0.27),
+)
+# The paper's table: share beyond 0.05 for trained policies, in the order of the designs, and the largest bias.
+PAPER_SHARES, PAPER_BIAS = (0.6252, 0.3757, 0.2302), 2.917e-3
 
 
 @dataclass(frozen=True)
@@ -279,6 +291,50 @@ def _disconnected(rows: Sequence[PanelRow]) -> Number:
     share, draws = statistics.fmean(row.disconnected for row in rows), sum(row.draws for row in rows)
     reach = Z95 * math.sqrt(share * (1 - share) / draws)
     return Number(share, max(0.0, share - reach), min(1.0, share + reach), kind=f"95% interval, {draws} graphs")
+
+
+def draw(data: Data) -> Figure:
+    """Draw the share of draws beyond 0.05, and the bias."""
+    with styled_figure(10.4, 4.9) as figure:
+        axes = figure.subplots(1, 2)
+        _draw_shares(axes[0], data)
+        _draw_biases(axes[1], data)
+        for ax in axes:
+            ax.set_xticks(range(len(DESIGNS)), map(str, DESIGNS))
+            ax.set_xlim(-0.5, len(DESIGNS) - 0.5)
+            ax.grid(axis="y")
+        seeds = len({row.seed for row in data.panel})
+        title = f"{data.panel[0].draws:,} draws for each of {seeds} seed{'s' * (seeds > 1)}"
+        figure.legend(*axes[0].get_legend_handles_labels(), ncols=3, loc="outside lower center", title=title)
+        return figure
+
+
+def _draw_shares(ax: Axes, data: Data) -> None:
+    for regime, protocol, label, colour, marker, shift in TEAMS:
+        for place, design in enumerate(DESIGNS):
+            values, x = [row.violations for row in data.select(regime, protocol, design)], place + shift
+            ax.plot([x] * len(values), values, marker, color=colour, markersize=4, alpha=0.45, markeredgewidth=0)
+            named = label if place == 0 else None
+            ax.plot(x, statistics.fmean(values), marker, color=colour, markersize=7.5, label=named)
+    ends = ([k + side for k in range(len(PAPER_SHARES))] for side in (-0.4, 0.4))
+    dashed = (0, (4, 3))
+    ax.hlines(PAPER_SHARES, *ends, color=INK, linewidth=1.2, linestyle=dashed, label="paper's table, trained")
+    ax.set(ylim=(-0.03, 1), ylabel=f"share of draws off by more than {THRESHOLD:g}")
+    ax.set_title("a  Errors: seeds and their mean")
+
+
+def _draw_biases(ax: Axes, data: Data) -> None:
+    for regime, protocol, _, colour, marker, shift in TEAMS:
+        for place, design in enumerate(DESIGNS):
+            rows = data.select(regime, protocol, design)
+            x = [place + shift + 0.05 * (k - (len(rows) - 1) / 2) for k in range(len(rows))]
+            half = [1000 * Z95 * row.bias_error for row in rows]
+            ax.errorbar(x, [1000 * row.bias for row in rows], half, fmt=marker, color=colour, markersize=4.5)
+    ax.axhline(0, color=INK, linewidth=1)
+    for sign in (1, -1):
+        ax.axhline(sign * 1000 * PAPER_BIAS, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+    write_below(ax, -1000 * PAPER_BIAS, "largest of the paper")
+    ax.set(ylabel="bias, 95% interval, each seed  [1/1000]", title="b  Bias: mean of the estimates less SND")
 
 
 TITLE = "Ten agents with discrete actions: simple_spread and total variation"

@@ -44,9 +44,6 @@ def make_log(ax: Axes, ticks: Sequence[float] | None = TICKS, *, x: Sequence[flo
     ax.minorticks_off()
 
 
-def write_at(ax: Axes, y: float, text: str, *, left: bool = False, above: bool = True) -> None:
-    """Write a word at the edge of a panel, at a height in data units."""
-    at, side = (0.01, "left") if left else (0.99, "right")
-    ax.annotate(
-        text, (at, y), xycoords=("axes fraction", "data"), ha=side, va="bottom" if above else "top", fontsize=8.5
-    )
+def write_below(ax: Axes, y: float, text: str) -> None:
+    """Write a word at the right edge of a panel, below a height in data units."""
+    ax.annotate(text, (0.99, y), xycoords=("axes fraction", "data"), ha="right", va="top", fontsize=8.5)

@@ -48,7 +48,7 @@ def test_a_second_run_repeats_nothing(outcome: tuple[Outcome[Data, Numbers], Cel
 
 def test_the_figure(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:
     figure = mpe.EXPERIMENT.figure(outcome[0].data)
-    assert len(figure.axes) == 3
+    assert len(figure.axes) == 2
     figure.canvas.draw()
 
 

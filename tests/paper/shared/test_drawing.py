@@ -4,7 +4,7 @@ import numpy as np
 
 from graphsnd.plots.style import new_figure
 from paper.experiment import Number
-from paper.shared.drawing import error_bars, make_log, write_at
+from paper.shared.drawing import error_bars, make_log, write_below
 
 
 def test_bars_ticks_and_words() -> None:
@@ -18,5 +18,5 @@ def test_bars_ticks_and_words() -> None:
     low, high = ax.get_ylim()
     assert all(low <= tick <= high for tick in ax.get_yticks())
     assert np.isin([0.5, 1, 2], ax.get_yticks()).all()
-    write_at(ax, 1.0, "no gain", left=True)
+    write_below(ax, 1.0, "no gain")
     assert ax.texts[0].get_text() == "no gain"
