@@ -58,17 +58,11 @@ class RolloutBuffer:
 
     def estimate_advantages(self, settings: PPOSettings) -> None:
         """Write ``advantages``. Where time limits are not bootstrapped, every end of an episode ends the return."""
-        limited = self.final_values is None
-        advantages = compute_gae(
-            self.rewards,
-            self.values,
-            self.values[:, 1:] if self.final_values is None else self.final_values,
-            self.done if limited else self.terminated,
-            self.done,
-            gamma=settings.gamma,
-            gae_lambda=settings.gae_lambda,
-        )
-        self.advantages.copy_(advantages)
+        final, ended = self.final_values, self.terminated
+        if final is None:
+            final, ended = self.values[:, 1:], self.done
+        factors = {"gamma": settings.gamma, "gae_lambda": settings.gae_lambda}
+        self.advantages.copy_(compute_gae(self.rewards, self.values, final, ended, self.done, **factors))
 
     def by_run(self, part: Tensor) -> Tensor:
         """Return ``[R * E, ...]``, as worlds have it, as ``[R, E, ...]``."""

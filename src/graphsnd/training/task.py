@@ -37,12 +37,11 @@ class AnyTask:
     agents: int | None
     options: dict[str, Any]  # of the world
     seeds: tuple[int, ...]
-    settings: Any
+    settings: Any  # of the class: the defaults
 
     format: ClassVar[str]  # in files
     command: ClassVar[str]  # that trains it
     row: ClassVar[type[Row] | type[ControlRow]]  # of its log
-    defaults: ClassVar[PPOSettings]
     settings_before: ClassVar[dict[str, Any]] = {}  # in files that do not say
 
     def make_world(self, device: str) -> World:
@@ -72,7 +71,7 @@ class AnyTask:
             raise InputError("checkpoint", f"of format {cls.format!r}, version {VERSION}", f"another in {where}")
         parts = {part.name: saved[part.name] for part in dataclasses.fields(cls)}  # type: ignore[arg-type]
         parts = {name: tuple(part) if isinstance(part, list) else part for name, part in parts.items()}
-        settings = cls.defaults.replace(**cls.settings_before | parts["settings"])
+        settings = cls.settings.replace(**cls.settings_before | parts["settings"])
         return cls(**parts | {"settings": settings})
 
 
@@ -92,12 +91,11 @@ class Task(AnyTask):
     agents: int | None
     options: dict[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = (0,)
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = Settings()  # noqa: RUF009 (frozen)
 
     format: ClassVar[str] = "graphsnd-training"
     command: ClassVar[str] = "train"
     row: ClassVar[type[Row] | type[ControlRow]] = Row
-    defaults: ClassVar[PPOSettings] = Settings()
 
 
 @dataclass(frozen=True)
@@ -127,12 +125,11 @@ class ControlTask(AnyTask):
     seeds: tuple[int, ...] = (0,)
     world: str = "dispersion"
     options: dict[str, Any] = field(default_factory=lambda: dict(DISPERSION))
-    settings: ControlSettings = field(default_factory=ControlSettings)
+    settings: ControlSettings = ControlSettings()  # noqa: RUF009 (frozen)
 
     format: ClassVar[str] = "graphsnd-control"
     command: ClassVar[str] = "control"
     row: ClassVar[type[Row] | type[ControlRow]] = ControlRow
-    defaults: ClassVar[PPOSettings] = ControlSettings()
     # A training that was saved before there was a choice goes on as it was.
     settings_before: ClassVar[dict[str, Any]] = {"bfloat16": False}
 
