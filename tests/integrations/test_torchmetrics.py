@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,6 +11,8 @@ import graphsnd as gs
 from graphsnd.errors import MissingExtraError
 
 pytest.importorskip("torchmetrics")
+from torchmetrics import MetricCollection
+
 from graphsnd.integrations.torchmetrics import GraphSnd, SystemNeuralDiversity
 
 GRAPH = gs.graphs.uniform(6, 7, seed=0)
@@ -37,16 +41,61 @@ def test_unequal_batches_give_the_whole(metric, whole) -> None:
     assert abs(metric.compute() - means) > 1e-3
 
 
-def test_states_add_up_over_ranks() -> None:
-    ranks = [SystemNeuralDiversity(), SystemNeuralDiversity()]
-    for rank, part in zip(ranks, actions(9).split([2, 7]), strict=True):
-        rank.update(gs.Deterministic(part))
-    assert all(f is not None and f.__name__ == "dim_zero_sum" for f in ranks[0]._reductions.values())
-    merged = SystemNeuralDiversity()
-    merged.total = sum(rank.total for rank in ranks)
-    merged.observations = sum(rank.observations for rank in ranks)
-    merged._update_count = 1
-    torch.testing.assert_close(merged.compute(), gs.snd(gs.Deterministic(actions(9))))
+def test_a_collection_never_merges_different_metrics() -> None:
+    x, other, team = actions(8), gs.graphs.uniform(6, 7, seed=1), gs.Deterministic
+    weighted = gs.Graph(6, GRAPH.edges, torch.arange(1.0, 8.0))
+    metrics = {
+        "snd": SystemNeuralDiversity(), "same": SystemNeuralDiversity(), "first": GraphSnd(GRAPH),
+        "second": GraphSnd(other), "weighted": GraphSnd(weighted),
+    }  # fmt: skip
+    collection = MetricCollection(metrics)
+    for batch in (torch.zeros_like(x), x, x):  # the first batch makes all states equal
+        collection.update(team(batch))
+    whole = team(torch.cat([torch.zeros_like(x), x, x]))
+    expected = {"snd": gs.snd(whole), "same": gs.snd(whole), "first": gs.graph_snd(whole, GRAPH)}
+    expected |= {"second": gs.graph_snd(whole, other), "weighted": gs.graph_snd(whole, weighted)}
+    torch.testing.assert_close(collection.compute(), expected)
+    assert len({float(value) for value in expected.values()}) == 4
+    assert ["same", "snd"] in [sorted(group) for group in collection.compute_groups.values()]
+
+
+def test_a_collection_keeps_distances_apart() -> None:
+    collection = MetricCollection(
+        {"tv": SystemNeuralDiversity(gs.TotalVariation()), "hellinger": SystemNeuralDiversity(gs.Hellinger())}
+    )
+    for logits in (torch.zeros(8, 6, 2), actions(8)):
+        collection.update(gs.Categorical(logits=logits.double()))
+    whole = gs.Categorical(logits=torch.cat([torch.zeros(8, 6, 2), actions(8)]))
+    expected = {"tv": gs.snd(whole, gs.TotalVariation()), "hellinger": gs.snd(whole, gs.Hellinger())}
+    torch.testing.assert_close(collection.compute(), expected)
+
+
+RANK = """
+import sys, torch, torch.distributed as dist
+from torchmetrics import MetricCollection
+import graphsnd as gs
+from graphsnd.integrations.torchmetrics import GraphSnd, SystemNeuralDiversity
+rank = int(sys.argv[1])
+dist.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
+x = torch.randn(9, 6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+graph = gs.graphs.uniform(6, 7, seed=0)
+metrics = MetricCollection({"snd": SystemNeuralDiversity(), "graph": GraphSnd(graph)})
+for part in (torch.zeros(1, 6, 2), x[:2] if rank == 0 else x[2:]):
+    metrics.update(gs.Deterministic(part.double()))
+whole = gs.Deterministic(torch.cat([torch.zeros(2, 6, 2), x]))
+expected = {"snd": gs.snd(whole), "graph": gs.graph_snd(whole, graph)}
+torch.testing.assert_close(metrics.compute(), expected, rtol=1e-14, atol=0)
+"""
+
+
+def test_two_processes_give_the_whole(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", RANK]
+    ranks = [
+        subprocess.Popen([*command, str(rank), str(tmp_path / "rendezvous")], stderr=subprocess.PIPE, text=True)
+        for rank in range(2)
+    ]
+    errors = [process.communicate(timeout=120)[1] for process in ranks]
+    assert [process.returncode for process in ranks] == [0, 0], errors
 
 
 def test_distance_is_used() -> None:

@@ -6,6 +6,7 @@ of the data, or for an interval, use :class:`graphsnd.estimation.accumulator.Snd
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import torch
@@ -39,12 +40,14 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
     full_state_update = False
     total: Tensor  # sum over observations, float64
     observations: Tensor  # int64
+    fingerprint: Tensor  # int64 [32], of class, graph and distance
 
     def __init__(self, distance: Distance | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.distance = distance
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("observations", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
+        self._identify()
 
     def update(self, behavior: Behavior) -> None:
         """Add a batch of observations that all agents have answered."""
@@ -60,6 +63,15 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
     def mean(self, behavior: Behavior) -> Tensor:
         """Return the measure of one batch."""
         return snd(behavior, self.distance)
+
+    def _identify(self, *tensors: Tensor) -> None:
+        """Set the state that differs between metrics of another class, distance or tensors."""
+        # A MetricCollection takes metrics for one whose states are close after the first batch, as all are on identical
+        # agents, and never updates the others again. Single bytes, because close means within 1e-5 of a number.
+        sha = hashlib.sha256(repr((type(self), self.distance, len(tensors))).encode())
+        for tensor in tensors:
+            sha.update(repr(tensor.shape).encode() + tensor.detach().cpu().numpy().tobytes())
+        self.add_state("fingerprint", torch.tensor(list(sha.digest())), dist_reduce_fx="max")
 
 
 class GraphSnd(SystemNeuralDiversity):
@@ -80,6 +92,8 @@ class GraphSnd(SystemNeuralDiversity):
     def __init__(self, graph: Graph, distance: Distance | None = None, **kwargs: Any) -> None:
         super().__init__(distance, **kwargs)
         self.graph = graph
+        weights = () if graph.weights is None else (graph.weights,)
+        self._identify(torch.tensor(graph.n), graph.edges, *weights)
 
     def mean(self, behavior: Behavior) -> Tensor:  # noqa: D102
         return graph_snd(behavior, self.graph, self.distance)
