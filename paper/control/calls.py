@@ -47,7 +47,6 @@ class Edges:
     mean: float
     sem: float  # standard error of the mean
     graphs: int
-    empty: int  # graphs without an edge
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def count_edges(agents: int, p: float, *, seeds: Sequence[int], iterations: int,
                 # A controller measures all pairs when a draw is empty; as a graph it has no edge.
                 counts.append(0 if selection.empty else selection.pairs(agents))
     error = statistics.stdev(counts) / len(counts) ** 0.5
-    return Edges(statistics.fmean(counts), error, len(counts), counts.count(0))
+    return Edges(statistics.fmean(counts), error, len(counts))
 
 
 def published_share() -> float:

@@ -50,7 +50,6 @@ class FaultyStudy:
     agents: int
     target: float
     factor: float  # of the controller that reads double
-    window: int
     arms: tuple[FaultyRun, ...]
 
     def run(self, arm: str) -> FaultyRun:
@@ -115,4 +114,4 @@ def run_faulty_study(agents: int, target: float, settings: ControlSettings, *, w
         series = {key: [getattr(row, key) for row in history.rows] for key in ("applied", "audit")}
         tracking = mean_error(series["applied"][-window:], target)
         arms.append(FaultyRun(name, tracking, error_of_mean(series["audit"][-window:], target), series))
-    return FaultyStudy(agents, target, FACTOR, window, tuple(arms))
+    return FaultyStudy(agents, target, FACTOR, tuple(arms))

@@ -86,8 +86,6 @@ class Costs:
 
     arm: str
     parts: dict[str, float]
-    runs: int
-    together: int  # most runs that were trained together
 
 
 @dataclass(frozen=True)
@@ -304,7 +302,7 @@ def summarise_costs(histories: Sequence[History]) -> list[Costs]:
     for arm, mine in group_by(histories, lambda history: history.run.arm).items():
         each = [history.seconds() for history in mine]
         parts = {part: statistics.median(one[part] for one in each) for part in PARTS}
-        costs.append(Costs(arm, parts, len(mine), max(history.together for history in mine)))
+        costs.append(Costs(arm, parts))
     return costs
 
 

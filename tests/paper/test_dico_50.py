@@ -30,7 +30,7 @@ PAPER = SIZES[Scale.PAPER].task
 TASK = replace(PAPER, designs=(*PAPER.designs, "matching"))
 RUN = summarise_run(split_runs([row(1, Run("complete", 0.12, 0))])[0], 1)
 SERIES = {"audit": [0.2, 0.06], "applied": [0.12, 0.12]}
-FAULTY = FaultyStudy(4, 0.12, 2.0, 1, tuple(FaultyRun(arm, 0.001, 0.5, SERIES) for arm in (SOUND, DOUBLED, BLIND)))
+FAULTY = FaultyStudy(4, 0.12, 2.0, tuple(FaultyRun(arm, 0.001, 0.5, SERIES) for arm in (SOUND, DOUBLED, BLIND)))
 TIMES = {arm: Timing([s, s], [1, 1]) for arm, s in (("complete", 9.5), ("bernoulli:0.1", 1.0))}
 TIMED = MetricTimes(TIMES, TIMES)
 STEP = StepShare(networks=1.0, distances=0.1, learning=0.3, share=0.88, arithmetic=0.87)
@@ -42,7 +42,7 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cells:
         ("faulty_controllers.run_faulty_study", FAULTY),
         ("calls.time_calls", TIMED),
         ("calls.measure_step", STEP),
-        ("calls.count_edges", Edges(122.4, 0.1, 100, 0)),
+        ("calls.count_edges", Edges(122.4, 0.1, 100)),
     ):
         monkeypatch.setattr(f"paper.control.{name}", lambda *args, value=value, **options: value)
     return Cells(tmp_path / "work", results=tmp_path / "results")

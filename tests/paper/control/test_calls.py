@@ -37,7 +37,7 @@ def test_the_same_graphs_are_drawn_as_in_training(monkeypatch: pytest.MonkeyPatc
     assert len(counts) == 2 * TINY.optimiser_steps
     edges = count_edges(12, 0.1, seeds=(5,), iterations=2, steps=TINY.optimiser_steps)
     assert edges.mean == pytest.approx(sum(counts) / len(counts))
-    assert (edges.graphs, edges.empty) == (len(counts), counts.count(0))
+    assert edges.graphs == len(counts)
 
 
 def test_edges_have_the_binomial_mean() -> None:

@@ -129,7 +129,7 @@ def test_costs_are_medians_of_shares() -> None:
     rows = [r for run in TASK.runs() for r in noisy(run, 3, distance_seconds=6.0 if run.arm == "complete" else 1.5)]
     histories = split_runs([*rows, *(row(4, run, rollout_seconds=99.0) for run in TASK.runs())])
     full, sparse = summarise_costs(histories)
-    assert (full.arm, full.runs, full.together, set(full.parts)) == ("complete", 6, 12, set(PARTS))
+    assert (full.arm, set(full.parts)) == ("complete", set(PARTS))
     assert full.parts["distances"] == pytest.approx(6.0 / 6)
     assert full.parts["rollout"] == pytest.approx(6.0 / 12)
     assert sparse.parts["distances"] == pytest.approx(1.5 / 6)
