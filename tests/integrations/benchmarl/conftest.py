@@ -36,8 +36,10 @@ def small(folder: Path, **options: Any) -> ExperimentConfig:
 @pytest.fixture
 def experiment(tmp_path: Path) -> Callable[..., Experiment]:
     def make(algorithm: Any, model: Any, *, callbacks: Any = (), task: Any = None, **options: Any) -> Experiment:
+        if task is None or isinstance(task, dict):  # options of dispersion
+            task = VmasTask.DISPERSION.get_task({**VmasTask.DISPERSION.get_from_yaml().config, **(task or {})})
         return Experiment(
-            task=VmasTask.DISPERSION.get_task({**VmasTask.DISPERSION.get_from_yaml().config, **(task or {})}),
+            task=task,
             algorithm_config=algorithm.get_from_yaml(),
             model_config=model,
             seed=0,

@@ -5,7 +5,18 @@ from pathlib import Path
 
 import pytest
 import torch
-from benchmarl.algorithms import IppoConfig, MaddpgConfig, MappoConfig
+from benchmarl.algorithms import (
+    IddpgConfig,
+    IppoConfig,
+    IqlConfig,
+    IsacConfig,
+    MaddpgConfig,
+    MappoConfig,
+    MasacConfig,
+    QmixConfig,
+    VdnConfig,
+)
+from benchmarl.environments import VmasTask
 from benchmarl.experiment import Experiment
 
 from graphsnd.integrations.benchmarl import ActionSpaceLoss, DiCoModelConfig, DiversityLog
@@ -23,10 +34,22 @@ DISCRETE = {"prefer_continuous_actions": False}
 
 @pytest.mark.parametrize(
     ("algorithm", "options", "forwards"),
-    [(IppoConfig, {}, 4), (IppoConfig, DISCRETE, 4), (MappoConfig, {}, 4), (MaddpgConfig, {}, 3)],
-    ids=["ippo", "ippo-discrete", "mappo", "maddpg"],
+    [
+        (IppoConfig, {}, 4),
+        (IppoConfig, DISCRETE, 4),
+        (MappoConfig, {}, 4),
+        (MaddpgConfig, {}, 3),
+        (IddpgConfig, {}, 3),
+        (MasacConfig, {}, 3),
+        (MasacConfig, DISCRETE, 3),
+        (IsacConfig, {}, 3),
+        (QmixConfig, DISCRETE, 3),
+        (VdnConfig, DISCRETE, 3),
+        (IqlConfig, DISCRETE, 3),
+    ],
+    ids=["ippo", "ippo-discrete", "mappo", "maddpg", "iddpg", "masac", "masac-discrete", "isac", "qmix", "vdn", "iql"],
 )
-def test_two_iterations(algorithm, options, forwards, experiment, tmp_path: Path) -> None:
+def test_every_algorithm_runs_two_iterations(algorithm, options, forwards, experiment, tmp_path: Path) -> None:
     log = DiversityLog()
     callbacks = [log] if options else [log, ActionSpaceLoss()]
     run = experiment(algorithm, DiCoModelConfig(**MODEL), callbacks=callbacks, **options)
@@ -42,6 +65,16 @@ def test_two_iterations(algorithm, options, forwards, experiment, tmp_path: Path
     assert scalars(tmp_path, "diversity_agents_audit") == pytest.approx([row["audit"] for row in log.rows])
     if not options:
         assert min(scalars(tmp_path, "train_agents_loss_action_space")) >= 0
+
+
+def test_a_group_of_one_agent_has_no_diversity_and_scale_one(experiment) -> None:
+    log = DiversityLog()
+    run = experiment(IppoConfig, DiCoModelConfig(**MODEL), callbacks=[log], task=VmasTask.SIMPLE_TAG.get_from_yaml())
+    run.run()
+    single = [row for row in log.rows if row["group"] == "agent"]
+    assert [(row["audit"], row["scale"]) for row in single] == [(0.0, 1.0)] * 2
+    others = [row for row in log.rows if row["group"] == "adversary"]
+    assert all(row["audit"] > 0 and row["applied"] == pytest.approx(0.1, rel=0.2) for row in others)
 
 
 def test_a_checkpoint_is_reloaded_and_goes_on(experiment, tmp_path: Path) -> None:

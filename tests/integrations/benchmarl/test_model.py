@@ -274,8 +274,6 @@ def test_the_shared_mean_fills_the_box(generator) -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(InputError, match="at least two agents"):
-        build(agents=1)
     with pytest.raises(InputError, match="one range of actions"):
         build(spec={"high": torch.tensor([[1.0], [1.0], [1.0], [2.0]])})
     with pytest.raises(InputError, match="features"):

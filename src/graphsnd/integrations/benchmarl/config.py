@@ -26,7 +26,8 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
     Where an experiment has no ``critic_model_config`` of its own, its critics are plain MLPs with the same layers.
 
     Args:
-        target: The diversity to hold: SND of the agents' ``loc`` before the final tanh, or of their centred logits.
+        target: The diversity to hold: SND of the agents' ``loc`` before the final tanh, or of their centred logits
+            or action values.
             0 for agents that are all the same, None for no control.
         design: ``complete``, or a cheaper one such as ``bernoulli:0.1`` or ``agents:8``, as
             :func:`graphsnd.designs.parse` reads it.
@@ -34,13 +35,14 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
         bootstrap: What the first estimate is, ``"measured"`` or the ``"target"``.
         lowest: Smallest scale.
         highest: Largest scale.
+        through: Whether gradients flow through the measurement into the scale, as in the original DiCo.
         num_cells: Sizes of the hidden layers.
         activation: ``"tanh"`` or ``"relu"``.
         squash_shared: Whether the shared mean passes a tanh into the actions' range, as in DiCo.
         observations: Largest number of observations of a minibatch to measure on, drawn at random; None for all.
         positions: Number of features, the first of an observation, that are the agent's position; only for ``knn:3``.
         seed: Of the random pairs; drawn from the experiment's seed when None.
-        controller: Any :class:`~graphsnd.control.Controller`, in place of everything from ``target`` to ``highest``.
+        controller: Any :class:`~graphsnd.control.Controller`, in place of everything from ``target`` to ``through``.
             BenchMARL pickles it.
 
     Example:
@@ -54,6 +56,7 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
     bootstrap: str = Bootstrap.MEASURED.value
     lowest: float = BOUNDS[0]
     highest: float = BOUNDS[1]
+    through: bool = False
     num_cells: Sequence[int] = (256, 256)
     activation: str = "tanh"
     squash_shared: bool = True
@@ -71,8 +74,14 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
             return Unconstrained(self.design)
         if self.target == 0:
             return Homogeneous(self.design)
-        bounds, bootstrap = (self.lowest, self.highest), Bootstrap(self.bootstrap)
-        return DiCo(self.target, tau=self.tau, bootstrap=bootstrap, bounds=bounds, design=self.design)
+        return DiCo(
+            self.target,
+            tau=self.tau,
+            bounds=(self.lowest, self.highest),
+            design=self.design,
+            bootstrap=Bootstrap(self.bootstrap),
+            through=self.through,
+        )
 
     def get_model(self, **kwargs: Any) -> Model:
         """Return the model of one group of agents; an MLP for critics."""

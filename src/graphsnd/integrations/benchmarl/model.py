@@ -56,6 +56,8 @@ class DiCoModel(Model):  # type: ignore[misc]
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if self.n_agents == 1 and not isinstance(controller, Homogeneous):
+            controller = Unconstrained()  # one agent has no diversity to scale: its deviation counts in full
         self.controller, self.observations, self.positions = controller, observations, positions
         # As every model of BenchMARL does, this one draws from the global state that the experiment has seeded.
         drawn = int(torch.randint(2**31, ()))
@@ -100,12 +102,14 @@ class DiCoModel(Model):  # type: ignore[misc]
         r"""Return the SND over all pairs of the scaled policies, which should be the target.
 
         All agents answer the same observations, those of ``most`` evenly spaced frames. Scales of Gaussians are
-        shared, so this is their 2-Wasserstein distance; for discrete actions it is Aitchison's.
+        shared, so this is their 2-Wasserstein distance; for discrete actions it is Aitchison's. One agent gives 0.
 
         Args:
             observations: Shape ``[..., agents, inputs]``, of a batch.
             most: Frames to use.
         """
+        if self.n_agents == 1:
+            return torch.zeros_like(self.scale)
         frames = observations.reshape(-1, *observations.shape[-2:])
         if len(frames) > most:
             frames = frames[torch.linspace(0, len(frames) - 1, most, device=frames.device).round().long()]
@@ -196,8 +200,6 @@ class DiCoModel(Model):  # type: ignore[misc]
         super()._perform_checks()
         if self.is_critic or self.centralised or not self.input_has_agent_dim:
             raise InputError("model_config", "of a policy", "a critic", "Pass critic_model_config=MlpConfig(...).")
-        if self.n_agents < 2:
-            raise InputError("task", "with at least two agents in each group", f"one in {self.agent_group!r}")
         for key, spec in self.input_spec.items(True, True):
             if spec.shape[:-1] != (self.n_agents,):
                 expected = f"with shape ({self.n_agents}, features)"
