@@ -14,8 +14,10 @@ The package is the paper's pipeline, one folder per stage, each using only the s
     worlds       batched environments
     training     teams that learn, stacked
     integrations adapters to BenchMARL, TorchRL, torchmetrics, ...
-    plots        figures, tables and pages; loaded when it is first used
+    plots        figures, tables and pages
     cli          the command line
+
+A stage is loaded when one of its names is first used.
 
 >>> import torch, graphsnd as gs
 >>> team = gs.Gaussian(torch.randn(256, 10, 2), torch.ones(2))
@@ -23,28 +25,30 @@ The package is the paper's pipeline, one folder per stage, each using only the s
 True
 """
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
-from graphsnd import bounds, control, designs, graphs
-from graphsnd.behavior import (
-    Behavior,
-    Categorical,
-    Deterministic,
-    Distance,
-    Gaussian,
-    Hellinger,
-    JensenShannon,
-    MultivariateGaussian,
-    Quantiles,
-    TotalVariation,
-    Wasserstein,
-    from_distribution,
-)
-from graphsnd.errors import InputError
-from graphsnd.estimation import Advice, Budget, Estimate, SndAccumulator, advise, measure
-from graphsnd.graphs import Graph
-from graphsnd.metric import contributions, edge_distances, graph_snd, horvitz_thompson, pairwise, snd
-from graphsnd.teams import Team, evaluate
+if TYPE_CHECKING:
+    from graphsnd import bounds, control, designs, graphs, plots
+    from graphsnd.behavior import (
+        Behavior,
+        Categorical,
+        Deterministic,
+        Distance,
+        Gaussian,
+        Hellinger,
+        JensenShannon,
+        MultivariateGaussian,
+        Quantiles,
+        TotalVariation,
+        Wasserstein,
+        from_distribution,
+    )
+    from graphsnd.errors import InputError
+    from graphsnd.estimation import Advice, Budget, Estimate, SndAccumulator, advise, measure
+    from graphsnd.graphs import Graph
+    from graphsnd.metric import contributions, edge_distances, graph_snd, horvitz_thompson, pairwise, snd
+    from graphsnd.teams import Team, evaluate
 
 __version__ = "0.1.0"
 
@@ -84,11 +88,24 @@ __all__ = [
     "snd",
 ]
 
+_STAGES = ["errors", "behavior", "teams", "graphs", "kernels", "metric", "bounds", "designs", "estimation", "control"]
+_STAGES += ["worlds", "training", "integrations", "plots", "cli"]
 
-def __getattr__(name: str) -> Any:
-    # matplotlib takes longer to load than everything else, and most measurements draw nothing.
-    if name == "plots":
-        import importlib
 
-        return importlib.import_module("graphsnd.plots")
+def _load(name: str) -> Any:
+    # torch and numba take two seconds to load, matplotlib one more; `graphsnd --help` needs none of them.
+    if name in _STAGES:
+        return importlib.import_module(f"graphsnd.{name}")
+    for stage in _STAGES if name in __all__ else ():
+        found = getattr(importlib.import_module(f"graphsnd.{stage}"), name, None)
+        if found is not None:
+            return globals().setdefault(name, found)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+if not TYPE_CHECKING:  # type checkers see the imports above, and so report names that do not exist
+    __getattr__ = _load
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_STAGES})

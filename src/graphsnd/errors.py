@@ -13,9 +13,10 @@ import operator
 from collections.abc import Collection
 from numbers import Real
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:
+    import torch  # at run time inside the checks of tensors: the command line's help does without
 
 
 class InputError(ValueError):
@@ -34,17 +35,17 @@ class EmptyDrawError(InputError):
 class MissingExtraError(ImportError):
     """An optional dependency that is not installed."""
 
-    def __init__(self, package: str, extra: str) -> None:
-        """Name the extra that brings ``package``."""
-        super().__init__(f"This needs `{package}`. Install it with: pip install 'graphsnd[{extra}]'")
+    def __init__(self, package: str, project: str) -> None:
+        """Name the project that brings ``package``; not our extra, whose name pip knows only where it found us."""
+        super().__init__(f"This needs `{package}`. Install it with: pip install {project}")
 
 
-def require(package: str, extra: str) -> ModuleType:
-    """Import and return an optional ``package``, or raise an error that names the extra that brings it."""
+def require(package: str, project: str) -> ModuleType:
+    """Import and return an optional ``package``, or raise an error that names the project to install for it."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise MissingExtraError(package, extra) from error
+        raise MissingExtraError(package, project) from error
 
 
 def shape_of(tensor: torch.Tensor) -> str:
@@ -54,6 +55,8 @@ def shape_of(tensor: torch.Tensor) -> str:
 
 def check_rank(name: str, tensor: Any, rank: int, symbolic: str, *, fix: str = "") -> None:
     """Raise unless ``tensor`` is a tensor with at least ``rank`` dimensions; ``symbolic`` is the expected shape."""
+    import torch
+
     if not isinstance(tensor, torch.Tensor):
         fix = f"Convert with torch.as_tensor({name})."
         raise InputError(name, f"to be a torch.Tensor with shape {symbolic}", type(tensor).__name__, fix)
@@ -63,6 +66,8 @@ def check_rank(name: str, tensor: Any, rank: int, symbolic: str, *, fix: str = "
 
 def check_finite(name: str, tensor: torch.Tensor) -> None:
     """Raise when ``tensor`` holds NaN or infinite values; the message has their number and the first index."""
+    import torch
+
     # One reduction and one host read on the happy path; the search for the culprit only runs when there is one.
     if bool(torch.isfinite(tensor.detach().sum())) or bool(torch.isfinite(tensor.detach()).all()):
         return

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 import graphsnd as gs
+from graphsnd.cli.measure import DESIGNS
 from graphsnd.designs import FORMS
 from graphsnd.errors import MissingExtraError
+
+COMMANDS = ("measure", "advise", "train", "control", "demo", "bench", "doctor")
 
 
 def test_version(run: Any) -> None:
@@ -20,7 +23,7 @@ def test_no_arguments_show_the_help(run: Any) -> None:
     assert run("--help").exit_code == 0
 
 
-@pytest.mark.parametrize("command", ["measure", "advise", "train", "control", "demo", "bench", "doctor"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_and_is_listed(command: str, run: Any) -> None:
     assert command in run("--help").stdout
     result = run(command, "--help")
@@ -30,7 +33,8 @@ def test_every_command_has_help_and_is_listed(command: str, run: Any) -> None:
 
 def test_help_shows_every_graph_and_distance(run: Any) -> None:
     text = run("measure", "--help").stdout
-    for word in (*(form.example for form in FORMS.values()), *gs.behavior.DISTANCES):
+    assert list(DESIGNS) == [form.example for form in FORMS.values()]
+    for word in (*DESIGNS, *gs.behavior.DISTANCES):
         assert word in text
 
 
@@ -48,16 +52,30 @@ def test_errors_that_are_bugs_are_not_hidden(run: Any, monkeypatch: pytest.Monke
 
 def test_a_missing_extra_is_one_line(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
-        raise MissingExtraError("triton", "gpu")
+        raise MissingExtraError("triton", "triton")
 
     monkeypatch.setattr("graphsnd.cli.doctor.describe_machine", missing)
     result = run("doctor")
     assert result.exit_code == 2
-    assert "graphsnd[gpu]" in result.stderr
+    assert "pip install triton" in result.stderr
+
+
+HEAVY = ("torch", "numpy", "numba", "matplotlib", "safetensors")
+
+
+def _loaded(code: str, names: tuple[str, ...]) -> str:
+    """Return which of the modules some code has loaded in a process of its own."""
+    code = f"import sys\n{code}\nprint([name for name in {names} if name in sys.modules], file=sys.stderr)"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr.strip()
 
 
 def test_importing_the_library_loads_no_figures_and_no_command_line() -> None:
-    heavy = ("matplotlib", "typer", "rich", "graphsnd.cli", "graphsnd.plots")
-    code = f"import sys, graphsnd; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.strip() == "[]"
+    assert _loaded("import graphsnd", (*HEAVY, "typer")) == "[]"
+    used = "import graphsnd; graphsnd.measure, graphsnd.control"
+    assert _loaded(used, ("torch", "matplotlib", "typer", "rich", "graphsnd.cli", "graphsnd.plots")) == "['torch']"
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], *([command, "--help"] for command in COMMANDS)])
+def test_help_does_not_wait_for_torch(arguments: list[str]) -> None:
+    code = f"sys.argv = ['graphsnd', *{arguments}]\ntry:\n    from graphsnd.cli import main; main()"
+    assert _loaded(f"{code}\nexcept SystemExit as end:\n    assert not end.code", HEAVY) == "[]"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphsnd.cli.files import read_team
 from graphsnd.errors import InputError, check_choice
 
 if TYPE_CHECKING:
@@ -47,6 +46,7 @@ def advise(
     Nothing is measured, unless a FILE is given: then a few pairs at a few observations replace the assumptions about
     how much the distances vary.
     """
+    from graphsnd.cli.files import read_team
     from graphsnd.estimation import advise as ask
     from graphsnd.estimation.advising import GOALS as KNOWN
 

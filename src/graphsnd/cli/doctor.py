@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import platform
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from graphsnd.plots.summary import Lines
+if TYPE_CHECKING:
+    from graphsnd.plots.summary import Lines
 
 PACKAGES = ("torch", "numpy", "scipy", "numba", "triton", "safetensors", "matplotlib", "torchrl", "torchmetrics")
 

@@ -8,21 +8,36 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
 import typer
 
 import graphsnd
-from graphsnd import designs
-from graphsnd.behavior import DISTANCES, Distance
-from graphsnd.cli.files import TeamFile, read_team
 from graphsnd.cli.progress import NEWS, steps
-from graphsnd.designs import Design, GraphDesign
 from graphsnd.errors import InputError, check_choice
-from graphsnd.estimation import Budget, Estimate, SlowMeasurementWarning
 
-DESIGN_HELP = f"Which pairs to measure; all of them by default. One of {designs.describe_forms()}."
+if TYPE_CHECKING:
+    from graphsnd.behavior import Distance
+    from graphsnd.cli.files import TeamFile
+    from graphsnd.designs import Design
+    from graphsnd.estimation import Estimate
+
+# What the designs of designs.FORMS measure; here, because --help should not wait for torch, which designs need.
+DESIGNS = {
+    "complete": "all pairs, SND itself",
+    "bernoulli:0.1": "each pair with probability 0.1",
+    "uniform:500": "500 random pairs",
+    "regular:8": "8 random partners for each agent",
+    "knn:5": "the 5 nearest neighbours in `positions`, a local measure",
+    "radius:0.5": "pairs within 0.5 in `positions`, a local measure",
+    "matching": "agents in random pairs at each observation",
+    "pairs:20": "20 random disjoint pairs at each observation",
+    "ring:8": "8 partners on a random ring at each observation",
+    "agents:4": "all pairs of 4 random agents at each observation; only they are evaluated",
+    "projections:8": "all pairs, by sorting along 8 directions",
+}
+_FORMS = ", ".join(f"[cyan]{example}[/cyan] ({meaning})" for example, meaning in DESIGNS.items())
+DESIGN_HELP = f"Which pairs to measure; all of them by default. One of {_FORMS}."
 BUDGET_HELP = "Spend at most [cyan]1e6[/cyan] distances, [cyan]1e6e[/cyan] policy evaluations or [cyan]5s[/cyan]."
 DISTANCE_HELP = (
     "[cyan]wasserstein[/cyan] (default for continuous actions), [cyan]total-variation[/cyan] (default for discrete "
@@ -74,6 +89,10 @@ def measure(
     measure, which is exact and is not an estimate of SND. With [cyan]--tol[/cyan], [cyan]--rel-tol[/cyan] or
     [cyan]--budget[/cyan], observations and pairs are drawn until the interval is narrow enough or the budget is spent.
     """
+    from graphsnd import designs
+    from graphsnd.cli.files import read_team
+    from graphsnd.estimation import Budget
+
     chosen = None if design is None else designs.parse(design, "--design")
     limit = None if budget is None else Budget.parse(budget, "--budget")
     metric = parse_distance(distance)
@@ -123,6 +142,8 @@ def _hints() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         typer.echo(f"graphsnd: {str(message).replace('rel_tol=', '--rel-tol ')}", err=True)
 
+    from graphsnd.estimation import SlowMeasurementWarning
+
     with warnings.catch_warnings():
         warnings.simplefilter("always", SlowMeasurementWarning)
         warnings.showwarning = show
@@ -139,6 +160,8 @@ def parse_distance(text: str | None) -> Distance | None:
         >>> parse_distance("hellinger")
         Hellinger()
     """
+    from graphsnd.behavior import DISTANCES
+
     if text is None:
         return None
     check_choice("--distance", text.lower(), DISTANCES)
@@ -155,7 +178,10 @@ def _draw(
     source: TeamFile, design: Design | None, distance: Distance | None, estimate: Estimate, options: dict[str, Any]
 ) -> None:
     """Write the pages and figures that the options ask for."""
+    import torch
+
     from graphsnd import plots
+    from graphsnd.designs import GraphDesign
 
     graph, seed = None, options["seed"]
     if isinstance(design, GraphDesign):  # the same draw again

@@ -8,7 +8,7 @@ and :class:`Radius` need positions and define a local measure; :class:`Projectio
 
 from graphsnd.designs.design import Complete, Design, Projections, Selection
 from graphsnd.designs.drawn import Bernoulli, GraphDesign, Nearest, Radius, Regular, Uniform
-from graphsnd.designs.parsing import FORMS, describe_forms, parse
+from graphsnd.designs.parsing import FORMS, parse
 from graphsnd.designs.relabelled import Agents, Matching, Pairs, RelabelledDesign, Ring, Template
 
 __all__ = [
@@ -29,6 +29,5 @@ __all__ = [
     "Selection",
     "Template",
     "Uniform",
-    "describe_forms",
     "parse",
 ]

@@ -52,7 +52,6 @@ class Design(ABC):
     Attributes:
         family: The word it is written with, as in ``bernoulli:0.1``.
         example: One way to write it.
-        meaning: What the example measures, in a few words.
         number: The type of its parameter, None where it has none.
         least: Smallest value of an integer.
         unbiased: Whether its mean distance is unbiased for SND; otherwise it defines a local measure.
@@ -61,7 +60,6 @@ class Design(ABC):
 
     family: ClassVar[str]
     example: ClassVar[str]
-    meaning: ClassVar[str]
     number: ClassVar[type[int] | type[float] | None] = None
     least: ClassVar[int] = 1
     unbiased: ClassVar[bool] = True
@@ -132,7 +130,6 @@ class Complete(Design):
     """
 
     family = example = "complete"
-    meaning = "all pairs, SND itself"
 
     def pairs(self, n: int) -> int:  # noqa: D102
         return math.comb(n, 2)
@@ -160,7 +157,6 @@ class Projections(Design):
     directions: int
 
     family, example, number = "projections", "projections:8", int
-    meaning = "all pairs, by sorting along 8 directions"
 
     def pairs(self, n: int) -> int:  # noqa: D102
         return math.comb(n, 2)

@@ -49,7 +49,6 @@ class Bernoulli(GraphDesign):
     p: float
 
     family, example, number = "bernoulli", "bernoulli:0.1", float
-    meaning = "each pair with probability 0.1"
 
     def __post_init__(self) -> None:
         check_inclusion("p", self.p)
@@ -73,7 +72,6 @@ class Uniform(GraphDesign):
     m: int
 
     family, example, number = "uniform", "uniform:500", int
-    meaning = "500 random pairs"
 
     def pairs(self, n: int) -> int:  # noqa: D102
         return self.m
@@ -94,7 +92,6 @@ class Regular(GraphDesign):
     degree: int
 
     family, example, number = "regular", "regular:8", int
-    meaning = "8 random partners for each agent"
 
     def pairs(self, n: int) -> float:  # noqa: D102
         return n * self.degree / 2
@@ -120,7 +117,6 @@ class Nearest(GraphDesign):
     k: int
 
     family, example, number = "knn", "knn:5", int
-    meaning = "the 5 nearest neighbours in `positions`, a local measure"
     unbiased, needs_positions = False, True
 
     def pairs(self, n: int) -> int:  # noqa: D102
@@ -152,7 +148,6 @@ class Radius(GraphDesign):
     r: float
 
     family, example, number = "radius", "radius:0.5", float
-    meaning = "pairs within 0.5 in `positions`, a local measure"
     unbiased, needs_positions = False, True
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from graphsnd.designs.drawn import Bernoulli, Nearest, Radius, Regular, Uniform
 from graphsnd.designs.relabelled import Agents, Matching, Pairs, Ring
 from graphsnd.errors import InputError
 
-# By the word before the colon; each form has an example and a one-line meaning, which the help texts show.
+# By the word before the colon; cli/measure.py says what each measures.
 FORMS: dict[str, type[Design]] = {
     form.family: form
     for form in (Complete, Bernoulli, Uniform, Regular, Nearest, Radius, Matching, Pairs, Ring, Agents, Projections)
@@ -46,8 +46,3 @@ def parse(text: str, argument: str = "design") -> Design:
         return form(value)  # type: ignore[call-arg]
     except InputError as error:
         raise InputError(argument, f"as in {form.example}", repr(text), str(error)) from None
-
-
-def describe_forms() -> str:
-    """Return all forms and their meanings, for the help texts of the command line."""
-    return ", ".join(f"[cyan]{form.example}[/cyan] ({form.meaning})" for form in FORMS.values())

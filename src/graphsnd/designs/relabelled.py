@@ -96,7 +96,6 @@ class Matching(RelabelledDesign):
     """
 
     family = example = "matching"
-    meaning = "agents in random pairs at each observation"
 
     def build(self, n: int) -> Template:  # noqa: D102
         return _disjoint_pairs(n // 2)
@@ -114,7 +113,6 @@ class Pairs(RelabelledDesign):
     count: int
 
     family, example, number = "pairs", "pairs:20", int
-    meaning = "20 random disjoint pairs at each observation"
 
     def build(self, n: int) -> Template:  # noqa: D102
         return _disjoint_pairs(min(self.count, n // 2))
@@ -138,7 +136,6 @@ class Ring(RelabelledDesign):
     degree: int
 
     family, example, number = "ring", "ring:8", int
-    meaning = "8 partners on a random ring at each observation"
     least = 2
 
     def __post_init__(self) -> None:
@@ -171,7 +168,6 @@ class Agents(RelabelledDesign):
     count: int
 
     family, example, number = "agents", "agents:4", int
-    meaning = "all pairs of 4 random agents at each observation; only they are evaluated"
     least = 2
 
     def build(self, n: int) -> Template:  # noqa: D102

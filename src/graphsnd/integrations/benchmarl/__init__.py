@@ -1,6 +1,6 @@
 """Controlled diversity (DiCo) for BenchMARL, without a fork: a model, two callbacks, and Hydra configuration.
 
-Needs ``pip install 'graphsnd[benchmarl]'``. See ``docs/benchmarl.md``.
+Needs ``pip install benchmarl vmas``. See ``docs/benchmarl.md``.
 """
 
 from graphsnd.errors import require
