@@ -35,7 +35,7 @@ def test_flatten_keeps_dtype_and_order(dtype: torch.dtype) -> None:
         ([[0.0, 1.0]], ["torch.Tensor", "(..., agents, actions)", "list"]),
         (torch.zeros(3), ["(..., agents, actions)", "(3,)", "agents axis"]),
         (torch.tensor(1.0), ["(..., agents, actions)", "()"]),
-        (torch.zeros(2, 3, 2, dtype=torch.int64), ["floating", "int64", "actions.float()"]),
+        (torch.zeros(2, 3, 2, dtype=torch.int64), ["floating", "int64", "Categorical"]),
         (torch.zeros(0, 3, 2), ["at least one observation", "(0, 3, 2)", "rollout"]),
         (torch.zeros(5, 0, 3, 2), ["at least one observation"]),
         (torch.zeros(4, 0, 2), ["no empty axis", "(4, 0, 2)"]),
@@ -62,3 +62,10 @@ def test_validation_can_be_left_out_but_shapes_cannot() -> None:
 def test_values_whose_sum_overflows_are_still_finite() -> None:
     gs.Deterministic(torch.full((1, 4, 4), 3e38))
     gs.Deterministic(torch.full((1, 4, 4), 60000.0, dtype=torch.float16))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool])
+def test_indices_of_actions_are_not_cast(dtype: torch.dtype) -> None:
+    with pytest.raises(gs.InputError, match=r"floating dtype.*graphsnd\.Categorical") as error:
+        gs.Deterministic(torch.zeros(8, 3, 1, dtype=dtype))
+    assert "float()" not in str(error.value)

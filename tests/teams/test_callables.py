@@ -28,16 +28,19 @@ def test_asked_agents_are_called_once_on_what_was_asked(generator: torch.Generat
     agents = torch.randint(1, 4, (40, 3), generator=generator)
     behavior = as_team(policies).partial(observations, agents)
     counts = torch.bincount(agents.flatten(), minlength=6).tolist()
-    assert [policy.seen for policy in policies] == [[count] if count else [] for count in counts]
+    assert [policy.seen[-1:] for policy in policies] == [[count] if count else [] for count in counts]
+    # One policy is also asked about a few rows, to see that it answers each by itself.
+    assert [len(policy.seen) for policy in policies] == [0, 5, 1, 1, 0, 0]
     torch.testing.assert_close(behavior.actions, observations.unsqueeze(1) * agents.unsqueeze(-1))  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        (lambda o: o[:-1], ["(5, 1, '...')", "(4, 1, '...')"]),
-        (lambda o: o.expand(-1, 2, -1), ["shape of actions", "(1, 4)", "(2, 4)"]),
-        (lambda o: o[..., :2], ["shape of actions", "(1, 2)", "(1, 4)"]),
+        (lambda o: o[:-1], ["(5, 'actions')", "(4, '...')"]),
+        (lambda o: o[:, 0], ["(5, 'actions')", "(5,)", "one agent"]),
+        (lambda o: o.unsqueeze(1), ["(5, 'actions')", "(5, 1, '...')", "one agent"]),
+        (lambda o: o[..., :2], ["shape of actions", "(2,)", "(4,)"]),
         (lambda o: (o, 1.0), ["one family"]),
         (lambda o: "left", ["str"]),
         (lambda o: o * torch.nan, ["diverged"]),

@@ -46,7 +46,10 @@ def check_layout(name: str, tensor: torch.Tensor, trailing: str) -> None:
     """
     check_rank(name, tensor, 2, trailing, fix="The agents axis comes before the last one.")
     if not tensor.is_floating_point():
-        raise InputError(name, "to have a floating dtype", tensor.dtype, f"Use {name}.float().")
+        # Cast to float, indices of discrete actions would be compared as if action 3 were nearer to 2 than to 0.
+        discrete = "For discrete actions pass their probabilities: graphsnd.Categorical(probs=...) or (logits=...)."
+        fix = discrete if name == "actions" else f"Use {name}.float()."
+        raise InputError(name, "to have a floating dtype", tensor.dtype, fix)
     if tensor.shape[-1] == 0 or tensor.shape[-2] == 0:
         raise InputError(name, f"with shape {trailing} and no empty axis", shape_of(tensor))
     if tensor.shape[:-2].numel() == 0:

@@ -96,8 +96,9 @@ class TeamSource(Source):
     """Policies and observations; nothing is evaluated before it is needed."""
 
     def __init__(self, team: Team, observations: Tensor, distance: Distance | None, backend: str = "auto") -> None:
-        check_rank("observations", observations, 2, "(..., features)")
-        self.team, self.inputs, self.backend = team, observations.detach().flatten(0, -2), backend
+        check_rank("observations", observations, 1 + team.feature_dims, "(..., features)")
+        inputs = observations.detach().flatten(0, -1 - team.feature_dims)
+        self.team, self.inputs, self.backend = team, inputs, backend
         if not len(self.inputs):
             raise InputError("observations", "to be at least one", "none")
         device = self.inputs.device
@@ -106,7 +107,8 @@ class TeamSource(Source):
                 team.evaluate(self.inputs[:1])  # a joint module tells its size only when it is evaluated
             if team.agents < 2:
                 raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
-            first = team.partial(self.inputs[:1], torch.arange(2, device=device).view(1, 2))
+            pilot = self.inputs[:2]
+            first = team.partial(pilot, torch.arange(2, device=device).expand(len(pilot), 2))
         self.distance = distance or default_distance(first)
         features = embed(first, self.distance).values.shape[2]
         cost = float(team.cost or 1e4)  # an unknown policy is taken for a small network

@@ -7,6 +7,7 @@ from graphsnd.teams.heads import CategoricalHead, DeterministicHead, GaussianHea
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.stacked import StackedTeam
 from graphsnd.teams.team import Team
+from graphsnd.teams.unroll import Unroll
 
 __all__ = [
     "ActionDistribution",
@@ -25,6 +26,7 @@ __all__ = [
     "TanhNormalActions",
     "TanhNormalHead",
     "Team",
+    "Unroll",
     "as_team",
     "evaluate",
 ]

@@ -60,32 +60,52 @@ def read_answer(answer: object, *, squashed: bool, validate: bool = True) -> Beh
     )
 
 
-def join_agents(behaviors: Sequence[Behavior], *, validate: bool = False) -> Behavior:
-    """Join behaviours of one agent each, on the same observations, to that of one team."""
+def read_single(answer: object, lead: Sequence[int], *, squashed: bool, validate: bool = True) -> Behavior:
+    """Return one agent's answer to observations ``[*lead, features]``, the last of ``lead`` in place of the agents.
+
+    Args:
+        answer: As in :func:`read_answer`, but of one agent: ``[*lead, actions]``.
+        lead: The leading shape that the policy was given.
+        squashed: Passed to :func:`~graphsnd.from_distribution`.
+        validate: Check values.
+
+    Raises:
+        InputError: When the answer has another leading shape.
+    """
+    expected = f"to answer with shape {(*lead, 'actions')}"
+    fix = "A policy of a list answers for one agent, without an agents axis."
+    if isinstance(answer, Tensor) and answer.dim() < 2:
+        raise InputError("team", expected, shape_of(answer), fix)
+    behavior = read_answer(answer, squashed=squashed, validate=validate)
+    # A policy that loses or adds a row would shift the answers of all agents after it.
+    if (*behavior.batch_shape, behavior.agents) != tuple(lead):
+        raise InputError("team", expected, f"shape {(*behavior.batch_shape, behavior.agents, '...')}", fix)
+    return behavior
+
+
+def join_agents(behaviors: Sequence[Behavior], lead: Sequence[int], *, validate: bool = False) -> Behavior:
+    """Join answers of single agents, on the same observations, to the behaviour of a team with batch shape ``lead``."""
     family = _family(behaviors)
-    fields = (torch.cat(_parts(behaviors, *field, skip=0), dim=-1 - field[1]) for field in FIELDS[family])
+    fields = []
+    for name, trailing in FIELDS[family]:
+        stacked = torch.stack(_parts(behaviors, name, skip=0), dim=-1 - trailing)
+        fields.append(stacked.reshape(*lead, *stacked.shape[-1 - trailing :]))
     return family(*fields, validate=validate)
 
 
 def join_requests(
-    behaviors: Sequence[Behavior], lengths: Sequence[int], slots: Tensor, shape: torch.Size, *, validate: bool = False
+    behaviors: Sequence[Behavior], slots: Tensor, shape: torch.Size, *, validate: bool = False
 ) -> Behavior:
-    """Join behaviours of one agent each, on different observations, to the answers to requests.
+    """Join answers of single agents, on different observations, to the answers to requests.
 
     Args:
-        behaviors: One agent each.
-        lengths: The number of observations of each behaviour.
+        behaviors: One agent each, from :func:`read_single`.
         slots: Where each request's answer is among all the rows, shape ``[requests]``.
         shape: ``(observations, k)``.
         validate: Check values, where the parts have not been.
     """
-    # A policy that loses a row would shift the answers of all agents after it.
-    for behavior, length in zip(behaviors, lengths, strict=True):
-        if tuple(behavior.batch_shape) != (length,):
-            expected = f"to answer with shape {(length, 1, '...')}"
-            raise InputError("team", expected, f"{(*behavior.batch_shape, behavior.agents, '...')}")
     family = _family(behaviors)
-    rows = (torch.cat(_parts(behaviors, *field, skip=1)).squeeze(-1 - field[1]) for field in FIELDS[family])
+    rows = (torch.cat(_parts(behaviors, name, skip=1)) for name, _ in FIELDS[family])
     return family(*(part.index_select(0, slots).unflatten(0, shape) for part in rows), validate=validate)
 
 
@@ -113,12 +133,10 @@ def _family(behaviors: Sequence[Behavior]) -> Callable[..., Behavior]:
     return family
 
 
-def _parts(behaviors: Sequence[Behavior], name: str, trailing: int, *, skip: int) -> list[Tensor]:
-    """One field of every behaviour, equal in shape after the first ``skip`` dimensions, with one agent each."""
+def _parts(behaviors: Sequence[Behavior], name: str, *, skip: int) -> list[Tensor]:
+    """One field of every behaviour, equal in shape after the first ``skip`` dimensions."""
     parts = [getattr(b, name) for b in behaviors]
     shapes = {tuple(part.shape[skip:]) for part in parts}
     if len(shapes) > 1:
         raise InputError("team", f"whose policies agree on the shape of {name}", " and ".join(map(str, shapes)))
-    if parts[0].shape[-1 - trailing] != 1:
-        raise InputError("team", "whose policies each answer for one agent", shape_of(parts[0]))
     return parts

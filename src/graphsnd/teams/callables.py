@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,8 +11,10 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from graphsnd.behavior import Behavior
+from graphsnd.errors import InputError
 from graphsnd.teams import requests
-from graphsnd.teams.answers import FIELDS, join_agents, join_requests, read_answer
+from graphsnd.teams.answers import FIELDS, join_agents, join_requests, read_single
+from graphsnd.teams.mixing import ROWS, ask_quietly, check_unmixed
 from graphsnd.teams.stacked import MAX_ACTIVATIONS
 from graphsnd.teams.team import Team
 
@@ -23,40 +26,71 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.
 class CallablesTeam(Team):
     """A list of policies, called in a loop.
 
-    :meth:`~graphsnd.teams.team.Team.partial` calls each requested agent once, on the observations that request it, and
-    no other agent.
+    A policy is given what it was given in training: a batch ``[observations, features]``, one row per observation, and
+    it answers for one agent, ``[observations, actions]``. :meth:`~graphsnd.teams.team.Team.partial` calls each
+    requested agent once, on the observations that request it, and no other agent. With the first batch one policy is
+    also called on a few rows, to see that its answer to one row does not depend on the others.
 
     Args:
-        policies: Each maps ``[..., 1, features]`` to one agent's answer.
+        policies: Each maps ``[observations, features]`` to one agent's answer.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
+        whole: Give each policy the observations as they are, see :func:`~graphsnd.evaluate`.
+        feature_dims: Trailing dimensions of one observation: 3 for images ``[channels, height, width]``.
 
     Example:
         >>> CallablesTeam([torch.sin, torch.cos]).evaluate(torch.zeros(16, 2))
         Deterministic(agents=2, observations=16)
     """
 
-    def __init__(self, policies: Sequence[Policy], *, squashed: bool = True) -> None:
+    def __init__(
+        self, policies: Sequence[Policy], *, squashed: bool = True, whole: bool = False, feature_dims: int = 1
+    ) -> None:
         self.policies = list(policies)
         self.squashed = squashed
+        self.whole = whole
+        self.feature_dims = feature_dims
         self.agents = len(self.policies)
         self.device = device_of(self.policies[0])
+        self._unmixed = whole  # whether it is known that policies answer each row by itself, or need not
 
     def _evaluate(self, observations: Tensor) -> Behavior:
-        # One agent's answer lacks the agents axis: observations get an axis of one, along which answers are joined.
-        single = observations.unsqueeze(-2)
-        return join_agents([read_answer(policy(single), squashed=self.squashed) for policy in self.policies])
+        lead = observations.shape[: -self.feature_dims]
+        shown = observations if self.whole and lead else observations.reshape(-1, *observations.shape[len(lead) :])
+        self._check_unmixed(0, shown)
+        return self._answer_all(shown, lead)
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
+        if self.whole:
+            fix = "Evaluate first: graphsnd.measure(graphsnd.evaluate(policies, observations, whole=True))."
+            raise InputError("team", "of policies that answer each observation by itself", "whole=True", fix)
+        self._check_unmixed(int(agents[0, 0]), observations)
+        return self._answer_requests(observations, agents)
+
+    def _answer_all(self, shown: Tensor, lead: Sequence[int]) -> Behavior:
+        return join_agents([self._call(agent, shown) for agent in range(self.agents)], lead)
+
+    def _answer_requests(self, observations: Tensor, agents: Tensor) -> Behavior:
         sorted_ = requests.sort_by_agent(agents.to(observations.device))
-        rows = sorted_.order // agents.shape[1]
-        counts = sorted_.counts.tolist()
-        answers = []
-        for agent, part in zip(sorted_.agents.tolist(), rows.split(counts), strict=True):
-            answer = self.policies[agent](observations[part].unsqueeze(-2))
-            answers.append(read_answer(answer, squashed=self.squashed))
+        rows = (sorted_.order // agents.shape[1]).split(sorted_.counts.tolist())
+        answers = [
+            self._call(agent, observations[part]) for agent, part in zip(sorted_.agents.tolist(), rows, strict=True)
+        ]
         slots = torch.empty_like(sorted_.order)
         slots[sorted_.order] = torch.arange(slots.numel(), device=slots.device)
-        return join_requests(answers, counts, slots, agents.shape)
+        return join_requests(answers, slots, agents.shape)
+
+    def _call(self, agent: int, shown: Tensor) -> Behavior:
+        return self._read(self.policies[agent](shown), shown)
+
+    def _read(self, answer: object, shown: Tensor, *, validate: bool = True) -> Behavior:
+        lead = shown.shape[: shown.dim() - self.feature_dims]
+        return read_single(answer, lead, squashed=self.squashed, validate=validate)
+
+    def _check_unmixed(self, agent: int, rows: Tensor) -> None:
+        if not self._unmixed and len(rows) > 1:
+            policy = self.policies[agent]
+            check_unmixed(lambda o: self._read(ask_quietly(policy, o), o, validate=False), rows[:ROWS], rows[-1])
+            self._unmixed = True
 
 
 class ModulesTeam(CallablesTeam):
@@ -72,8 +106,10 @@ class ModulesTeam(CallablesTeam):
     Parameters are read at every call, so that gradients reach the modules and training shows.
 
     Args:
-        policies: Each maps ``[..., 1, features]`` to one agent's answer.
+        policies: As in :class:`CallablesTeam`, and the other arguments too.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
+        whole: Give each policy the observations as they are.
+        feature_dims: Trailing dimensions of one observation.
 
     Example:
         >>> team = ModulesTeam([torch.nn.Linear(4, 2) for _ in range(3)])
@@ -81,21 +117,23 @@ class ModulesTeam(CallablesTeam):
         (True, Deterministic(agents=3, observations=16))
     """
 
-    def __init__(self, policies: Sequence[nn.Module], *, squashed: bool = True) -> None:
-        super().__init__(policies, squashed=squashed)
+    def __init__(
+        self, policies: Sequence[nn.Module], *, squashed: bool = True, whole: bool = False, feature_dims: int = 1
+    ) -> None:
+        super().__init__(policies, squashed=squashed, whole=whole, feature_dims=feature_dims)
         self.modules = list(policies)
         same = all(_same_code(self.modules[0], module) for module in self.modules[1:])
         self.batched = same and bool(_tensors(self.modules[0]))
         self.cost = sum(parameter.numel() for parameter in self.modules[0].parameters())
         self._width = max([1, *(size for tensor in _tensors(self.modules[0]).values() for size in tensor.shape)])
 
-    def _evaluate(self, observations: Tensor) -> Behavior:
-        return self._try(self._evaluate_batched, super()._evaluate, observations)
+    def _answer_all(self, shown: Tensor, lead: Sequence[int]) -> Behavior:
+        return self._try(self._all_batched, super()._answer_all, shown, lead)
 
-    def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
-        return self._try(self._partial_batched, super()._partial, observations, agents)
+    def _answer_requests(self, observations: Tensor, agents: Tensor) -> Behavior:
+        return self._try(self._requests_batched, super()._answer_requests, observations, agents)
 
-    def _try(self, batched: Callable[..., Behavior], loop: Callable[..., Behavior], *args: Tensor) -> Behavior:
+    def _try(self, batched: Callable[..., Behavior], loop: Callable[..., Behavior], *args: Any) -> Behavior:
         if not self.batched:
             return loop(*args)
         try:
@@ -107,25 +145,21 @@ class ModulesTeam(CallablesTeam):
             self.batched = False
             return behavior
 
-    def _evaluate_batched(self, observations: Tensor) -> Behavior:
-        single = observations.unsqueeze(-2)
-        size = max(1, MAX_ACTIVATIONS // (max(1, observations.shape[:-1].numel()) * self._width))
+    def _all_batched(self, shown: Tensor, lead: Sequence[int]) -> Behavior:
+        size = max(1, MAX_ACTIVATIONS // (max(1, math.prod(lead)) * self._width))
         answers = []
         for start in range(0, self.agents, size):
-            answers += self._run(range(self.agents)[start : start + size], single, None)
-        return join_agents(answers, validate=True)
+            answers += self._run(range(self.agents)[start : start + size], shown, None)
+        return join_agents(answers, lead, validate=True)
 
-    def _partial_batched(self, observations: Tensor, agents: Tensor) -> Behavior:
+    def _requests_batched(self, observations: Tensor, agents: Tensor) -> Behavior:
         plan = requests.batches(agents.to(observations.device))
         answers: list[Behavior] = []
-        lengths: list[int] = []
         for bucket in plan.buckets:
-            lengths += [bucket.requests.shape[1]] * len(bucket.agents)
             size = max(1, MAX_ACTIVATIONS // (bucket.requests.shape[1] * max(self._width, self.cost or 1)))
             for piece in requests.split_bucket(bucket, size):
-                rows = observations[piece.requests // agents.shape[1]].unsqueeze(-2)
-                answers += self._run(piece.agents.tolist(), rows, 0)
-        return join_requests(answers, lengths, plan.slots, agents.shape, validate=True)
+                answers += self._run(piece.agents.tolist(), observations[piece.requests // agents.shape[1]], 0)
+        return join_requests(answers, plan.slots, agents.shape, validate=True)
 
     def _run(self, agents: Sequence[int], shown: Tensor, in_dim: int | None) -> list[Behavior]:
         """One behaviour for each of ``agents``, all on ``shown`` (None) or each on its own slice of it (0)."""
@@ -135,7 +169,7 @@ class ModulesTeam(CallablesTeam):
 
         def call(tensors: dict[str, Tensor], observations: Tensor) -> tuple[Tensor, ...]:
             answer = functional_call(self.modules[0], tensors, (observations,))
-            behavior = read_answer(answer, squashed=self.squashed, validate=False)
+            behavior = self._read(answer, observations, validate=False)
             family.append(type(behavior))
             return tuple(getattr(behavior, name) for name, _ in FIELDS[type(behavior)])
 

@@ -10,36 +10,59 @@ from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
 from graphsnd.teams.answers import read_answer, take_agents
 from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy, device_of
+from graphsnd.teams.mixing import ask_quietly, check_unmixed
 from graphsnd.teams.team import Team
 
 _EXPECTED = "to be a list of modules or callables, or one stacked module"
 
 
 def evaluate(
-    team: Team | Sequence[Policy] | Policy, observations: Tensor, *, agents: int | None = None, squashed: bool = True
+    team: Team | Sequence[Policy] | Policy,
+    observations: Tensor,
+    *,
+    agents: int | None = None,
+    squashed: bool = True,
+    whole: bool = False,
+    feature_dims: int = 1,
 ) -> Behavior:
-    """Return what every agent would do on every observation: the input of equation (1).
+    r"""Return what every agent would do on every observation: the input of equation (1).
 
     All observations are pooled and shown to all policies, whichever agent made them. So ``[time, agents, features]``
     from a rollout and ``[time * agents, features]`` give the same numbers, and two policies can't be compared on
-    different observations.
+    different observations. A policy of a list is given ``[observations, features]``, one row per observation, and
+    answers ``[observations, actions]``.
+
+    A policy whose answer to one row depends on the other rows is refused, unless ``whole=True`` says that they belong
+    together. Each policy is then given the observations as they are, and answers with the same leading dimensions:
+
+    - *Recurrent policies* are given sequences ``[time, batch, features]`` (or ``[batch, time, features]``, as they
+      take them), and each rolls its own hidden state along the same observations.
+      :class:`~graphsnd.teams.Unroll` makes such a policy of one that takes a step and a state.
+    - *Communicating policies* (graph networks) are given joint observations ``[..., agents, features]``. For a joint
+      observation O and a seat k, agent i's behaviour is what its own network does in that seat, with its own
+      parameters at every seat, and the distance is the mean over joint observations and seats:
+
+      .. math:: d(i,j) = \frac{1}{|B|\,n} \sum_{O \in B} \sum_{k=1}^{n} W_2\left(f_i(O)_k, f_j(O)_k\right)
 
     Args:
-        team: A list of ``n`` policies (``nn.Module`` or callable), each mapping ``[..., features]`` to one agent's
-            answer; or one stacked module that answers for all agents with an agents axis in second to last place; or a
-            :class:`~graphsnd.teams.Team`. An answer is a ``torch.distributions`` object, a tensor (deterministic
-            action), a tuple ``(loc, scale)``, or a behaviour.
+        team: A list of ``n`` policies (``nn.Module`` or callable), one per agent; or one stacked module that answers
+            for all agents with an agents axis in second to last place; or a :class:`~graphsnd.teams.Team`. An answer is
+            a ``torch.distributions`` object, a tensor (deterministic action), a tuple ``(loc, scale)``, or a behaviour.
         observations: Shape ``[..., features]``.
         agents: For stacked modules that, like TorchRL's ``MultiAgentMLP``, take one observation per agent: the
             number of agents; each observation is then shown to all of them. Without it the module is called on
             ``observations`` as they are and must add the agents axis itself.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
+        whole: For a list of policies: give each the observations as they are instead of pooled, see above.
+        feature_dims: For a list of policies: trailing dimensions of one observation, 3 for images
+            ``[channels, height, width]``.
 
     Returns:
         A behaviour with ``n`` agents and all of the leading dimensions of ``observations``.
 
     Raises:
-        InputError: For an empty team, and when policies answer in different families or shapes.
+        InputError: For an empty team, when policies answer in different families or shapes, and when an answer depends
+            on other observations of the batch.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -47,16 +70,26 @@ def evaluate(
         >>> gs.evaluate(team, torch.zeros(16, 4))
         Deterministic(agents=3, observations=16)
     """
-    return as_team(team, agents=agents, squashed=squashed).evaluate(observations)
+    made = as_team(team, agents=agents, squashed=squashed, whole=whole, feature_dims=feature_dims)
+    return made.evaluate(observations)
 
 
-def as_team(policies: Team | Sequence[Policy] | Policy, *, agents: int | None = None, squashed: bool = True) -> Team:
+def as_team(
+    policies: Team | Sequence[Policy] | Policy,
+    *,
+    agents: int | None = None,
+    squashed: bool = True,
+    whole: bool = False,
+    feature_dims: int = 1,
+) -> Team:
     """Return a team made of the given policies.
 
     Args:
         policies: As in :func:`evaluate`. A team is returned as it is.
         agents: As in :func:`evaluate`, for stacked modules; elsewhere it must agree with the policies.
         squashed: Passed to :func:`~graphsnd.from_distribution`; a team has settled this already.
+        whole: As in :func:`evaluate`, for a list of policies.
+        feature_dims: As in :func:`evaluate`, for a list of policies.
 
     Raises:
         InputError: For an empty list, for something that holds no policies, and for another number of ``agents``.
@@ -68,14 +101,17 @@ def as_team(policies: Team | Sequence[Policy] | Policy, *, agents: int | None = 
     """
     if not isinstance(policies, Team) and callable(policies) and not isinstance(policies, nn.ModuleList):
         # A ModuleList can be called too; its call only says that it has none.
+        if whole or feature_dims != 1:
+            fix = "Pass one policy per agent: a stacked module answers for all agents on one observation."
+            raise InputError("team", "to be a list with whole=True or feature_dims", type(policies).__name__, fix)
         return JointTeam(policies, agents=agents, squashed=squashed)
-    team = policies if isinstance(policies, Team) else _from_list(policies, squashed)
+    team = policies if isinstance(policies, Team) else _from_list(policies, squashed, whole, feature_dims)
     if agents is not None and agents != team.agents:
         raise InputError("agents", f"to be {team.agents}, the number of policies", agents)
     return team
 
 
-def _from_list(policies: object, squashed: bool) -> Team:
+def _from_list(policies: object, squashed: bool, whole: bool, feature_dims: int) -> Team:
     if not isinstance(policies, Iterable):
         raise InputError("team", _EXPECTED, type(policies).__name__)
     listed = list(policies)
@@ -84,7 +120,7 @@ def _from_list(policies: object, squashed: bool) -> Team:
     if not listed:
         raise InputError("team", "to hold at least one policy", "an empty list")
     kind = ModulesTeam if all(isinstance(policy, nn.Module) for policy in listed) else CallablesTeam
-    return kind(listed, squashed=squashed)
+    return kind(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
 
 
 class JointTeam(Team):
@@ -108,6 +144,7 @@ class JointTeam(Team):
         self.squashed = squashed
         self.device = device_of(policy)
         self._agents = agents
+        self._unmixed = False
 
     @property
     def agents(self) -> int:  # type: ignore[override]
@@ -130,6 +167,7 @@ class JointTeam(Team):
         shown = observations
         if self._promised_agents is not None:
             shown = observations.unsqueeze(-2).expand(*observations.shape[:-1], self._promised_agents, -1)
+            self._check_unmixed(shown.reshape(-1, *shown.shape[-2:]))
         behavior = read_answer(self.policy(shown), squashed=self.squashed)
         if behavior.batch_shape == observations.shape[:-1]:
             self._agents = self._agents or behavior.agents
@@ -137,3 +175,13 @@ class JointTeam(Team):
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         return take_agents(self.evaluate(observations), agents)
+
+    def _check_unmixed(self, shown: Tensor) -> None:
+        # A network that mixes agents, such as a GNN, would see a team in which all agents observe the same.
+        if not self._unmixed and len(shown) > 1 and shown.shape[1] > 1:
+            check_unmixed(
+                lambda seats: read_answer(ask_quietly(self.policy, seats.unsqueeze(0)), squashed=self.squashed),
+                shown[0],
+                shown[-1, 0],
+            )
+            self._unmixed = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
 
@@ -21,6 +22,7 @@ class Team(ABC):
     Attributes:
         agents: Number of policies.
         observation_features: Length of one observation; None when unknown.
+        feature_dims: Trailing dimensions of one observation: 1, or 3 for images.
         device: Where the policies live.
         cost: Multiply-adds of one policy on one observation; None when unknown.
         proportional: Whether the work of :meth:`partial` is proportional to the requests.
@@ -28,6 +30,7 @@ class Team(ABC):
 
     agents: int
     observation_features: int | None = None
+    feature_dims: int = 1
     device: torch.device
     cost: int | None = None
     proportional: bool = True
@@ -45,10 +48,12 @@ class Team(ABC):
         Raises:
             InputError: When the observations do not fit the policies, or the policies do not fit each other.
         """
-        check_rank("observations", observations, 1, "(..., features)")
+        check_rank("observations", observations, self.feature_dims, "(..., features)")
         self._check_features(observations)
+        lead = tuple(observations.shape[: -self.feature_dims])
+        if not math.prod(lead):
+            raise InputError("observations", "to hold at least one observation", shape_of(observations))
         behavior = self._evaluate(observations)
-        lead = tuple(observations.shape[:-1])
         # Without this, a module that forgets the agents axis would have its last batch axis taken for the team.
         promised = self._promised_agents
         if tuple(behavior.batch_shape) != lead or behavior.agents != (promised or behavior.agents):
@@ -76,7 +81,7 @@ class Team(ABC):
             InputError: When shapes do not fit or an agent is outside ``0 .. n - 1``.
         """
         check_rank("observations", observations, 2, "(observations, features)")
-        if observations.dim() != 2 or not len(observations):
+        if observations.dim() != 1 + self.feature_dims or not len(observations):
             expected = "with shape (observations, features) and at least one observation"
             fix = "Pool leading dimensions with observations.flatten(0, -2)."
             raise InputError("observations", expected, shape_of(observations), fix)

@@ -1,0 +1,71 @@
+"""Find policies whose answer to one observation depends on the other observations of the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from graphsnd.behavior import Behavior
+from graphsnd.errors import InputError
+from graphsnd.teams.answers import FIELDS
+
+ROWS = 3  # enough for one to be replaced and another to follow it
+
+
+def check_unmixed(answer: Callable[[Tensor], Behavior], given: Tensor, other: Tensor) -> None:
+    """Raise when replacing the first or last entry of ``given`` changes the answer at the remaining ones.
+
+    Such a policy (recurrent, communicating, batch normalisation in training mode) answers to the batch, and the batch
+    that graphsnd makes is not one that it was trained on.
+
+    Args:
+        answer: Maps entries to a behaviour whose agents axis is that of the entries, see :func:`ask_quietly`.
+        given: Shape ``[entries, ...]``, at least 2 entries.
+        other: Shape ``[...]``, what stands in for an entry.
+
+    Raises:
+        InputError: When it does.
+    """
+    first, again = _fields(answer(given)), _fields(answer(given))
+    for changed, kept in ((0, slice(1, None)), (-1, slice(None, -1))):
+        entries = given.clone()
+        entries[changed] = given[0] if torch.equal(other, given[changed]) else other
+        # A policy that draws random numbers, or keeps state between calls, changes by itself: nothing can be told.
+        if _differ(first, _fields(answer(entries)), kept) and not _differ(first, again, kept):
+            raise InputError(
+                "team",
+                "to answer each observation by itself",
+                "a policy whose answer changes with the other observations of the batch",
+                "Recurrent and communicating policies: graphsnd.evaluate([policy, ...], observations, whole=True), one "
+                "policy per agent, each given the observations as they are. Batch normalisation: policy.eval().",
+            )
+
+
+@torch.no_grad()
+def ask_quietly(policy: Callable[[Tensor], Any], shown: Tensor) -> Any:
+    """Return the policy's answer, with no trace left in its buffers or in the state of random number generators."""
+    with torch.random.fork_rng([shown.device] if shown.device.type == "cuda" else []):
+        torch.manual_seed(0)  # so that dropout draws the same numbers in all calls
+        if isinstance(policy, nn.Module):
+            # A module in training mode updates its buffers.
+            buffers = {name: buffer.clone() for name, buffer in policy.named_buffers()}
+            return functional_call(policy, buffers, (shown,))
+        return policy(shown)
+
+
+def _fields(behavior: Behavior) -> list[Tensor]:
+    """The behaviour's tensors, the axis of its agents first."""
+    return [getattr(behavior, name).movedim(-1 - trailing, 0) for name, trailing in FIELDS[type(behavior)]]
+
+
+def _differ(one: list[Tensor], two: list[Tensor], kept: slice) -> bool:
+    """Whether two answers differ by more than rounding at the ``kept`` entries."""
+    for a, b in zip(one, two, strict=True):
+        close = 64 * torch.finfo(a.dtype).eps * float(a.abs().nan_to_num().max())
+        if not torch.allclose(a[kept], b[kept], rtol=0, atol=close, equal_nan=True):
+            return True
+    return False

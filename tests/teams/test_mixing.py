@@ -1,0 +1,238 @@
+"""Policies that are given what they were given in training, compared with hand-written loops."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch import distributions as D
+
+import graphsnd as gs
+from graphsnd.teams import Unroll, as_team
+
+FEATURES, ACTIONS, N = 4, 2, 3
+
+
+@pytest.fixture(autouse=True)
+def seeded():  # type: ignore[no-untyped-def]
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        yield
+
+
+def by_hand(actions: list[Tensor]) -> float:
+    """Mean distance over pairs and rows of the agents' ``[rows, actions]``, one at a time, in float64."""
+    total = [
+        sum((a - b).double().norm().item() for a, b in zip(actions[i], actions[j], strict=True)) / len(actions[i])
+        for i, j in combinations(range(len(actions)), 2)
+    ]
+    return sum(total) / len(total)
+
+
+def plain() -> nn.Module:
+    return nn.Sequential(nn.Linear(FEATURES, 8), nn.Tanh(), nn.Linear(8, ACTIONS))
+
+
+def normalised() -> nn.Module:
+    return nn.Sequential(nn.Linear(FEATURES, 8), nn.BatchNorm1d(8), nn.Flatten(1), nn.Linear(8, ACTIONS))
+
+
+class ActorCritic(nn.Module):
+    """Shaped like a policy of Stable-Baselines3: a flattening extractor, and a method that gives the distribution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.extractor = nn.Flatten()
+        self.net = nn.Linear(FEATURES, ACTIONS)
+        self.log_std = nn.Parameter(torch.zeros(ACTIONS))
+
+    def get_distribution(self, observations: Tensor) -> D.Normal:
+        return D.Normal(self.net(self.extractor(observations)), self.log_std.exp())
+
+
+@pytest.mark.parametrize("make", [plain, normalised])
+def test_policies_are_given_rows(make) -> None:  # type: ignore[no-untyped-def]
+    policies = [make().eval() for _ in range(N)]
+    for policy in policies:  # statistics that differ, as after training
+        for buffer in policy.buffers():
+            if buffer.is_floating_point():
+                buffer.uniform_(0.5, 2)
+    observations = torch.randn(5, 7, FEATURES)
+    rows = observations.reshape(-1, FEATURES)
+    expected = by_hand([policy(rows).detach() for policy in policies])
+    shapes = []
+    for given in (policies, [lambda o, p=p: (shapes.append(tuple(o.shape)), p(o))[1] for p in policies]):
+        assert float(gs.snd(gs.evaluate(given, observations)).detach()) == pytest.approx(expected, rel=1e-6)
+        assert gs.measure(given, observations).value == pytest.approx(expected, rel=1e-6)
+        assert gs.measure(given, observations, design="pairs:3", seed=1).value == pytest.approx(expected, rel=1)
+    assert {len(shape) for shape in shapes} == {2}
+    assert (35, FEATURES) in shapes
+
+
+def test_distributions_of_stable_baselines() -> None:
+    policies = [ActorCritic() for _ in range(N)]
+    behavior = gs.evaluate([lambda o, p=p: p.get_distribution(o) for p in policies], torch.randn(16, FEATURES))
+    assert isinstance(behavior, gs.Gaussian)
+    assert behavior.loc.shape == (16, N, ACTIONS)
+
+
+def test_batch_normalisation_in_training_mode_is_refused_and_left_alone() -> None:
+    policies = [normalised() for _ in range(N)]
+    before = [buffer.clone() for policy in policies for buffer in policy.buffers()]
+    for use in (gs.evaluate, gs.measure):
+        with pytest.raises(gs.InputError, match=r"by itself.*policy\.eval\(\)"):
+            use(policies, torch.randn(16, FEATURES))
+    after = [buffer for policy in policies for buffer in policy.buffers()]
+    assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_images() -> None:
+    policies = [nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(1), nn.Linear(16, ACTIONS)) for _ in range(N)]
+    images = torch.randn(2, 5, 3, 4, 4)
+    flat = images.flatten(0, 1)
+    expected = by_hand([policy(flat).detach() for policy in policies])
+    behavior = gs.evaluate(policies, images, feature_dims=3)
+    assert behavior.batch_shape == (2, 5)
+    assert float(gs.snd(behavior).detach()) == pytest.approx(expected, rel=1e-6)
+    team = as_team(policies, feature_dims=3)
+    assert gs.measure(team, images).value == pytest.approx(expected, rel=1e-6)
+    agents = torch.randint(N, (10, 2))
+    torch.testing.assert_close(
+        team.partial(flat, agents).actions,  # type: ignore[attr-defined]
+        team.evaluate(flat).actions[torch.arange(10)[:, None], agents],  # type: ignore[attr-defined]
+    )
+    with pytest.raises(RuntimeError):
+        gs.evaluate(policies, images)
+
+
+class Recurrent(nn.Module):
+    def __init__(self, *, batch_first: bool = False) -> None:
+        super().__init__()
+        self.gru = nn.GRU(FEATURES, 8, batch_first=batch_first)
+        self.head = nn.Linear(8, ACTIONS)
+
+    def forward(self, sequences: Tensor) -> Tensor:
+        return self.head(self.gru(sequences)[0])
+
+    def one_step_at_a_time(self, sequence: Tensor) -> Tensor:
+        """A hand-written loop over ``[time, features]``, without nn.GRU's own."""
+        w, u, b, c = (p.detach() for p in self.gru.parameters())
+        hidden, outputs = torch.zeros(8), []
+        for o in sequence:
+            (r, z, n), (hr, hz, hn) = (w @ o + b).chunk(3), (u @ hidden + c).chunk(3)
+            update = torch.sigmoid(z + hz)
+            hidden = (1 - update) * torch.tanh(n + torch.sigmoid(r + hr) * hn) + update * hidden
+            outputs.append(self.head(hidden).detach())
+        return torch.stack(outputs)
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("batch", [(), (6,)])
+def test_recurrent_policies_keep_their_memory(batch: tuple[int, ...], batch_first: bool) -> None:
+    policies = [Recurrent(batch_first=batch_first) for _ in range(N)]
+    sequences = torch.randn(20, *batch, FEATURES)
+    single = sequences.reshape(20, -1, FEATURES).unbind(1)
+    expected = by_hand([torch.cat([p.one_step_at_a_time(s) for s in single]) for p in policies])
+    given = sequences.transpose(0, 1) if batch and batch_first else sequences
+    behavior = gs.evaluate(policies, given, whole=True)
+    assert float(gs.snd(behavior).detach()) == pytest.approx(expected, rel=1e-5)
+    # Pooled, the sequences would run into each other; drawn one by one, they would be forgotten.
+    for use in (gs.evaluate, gs.measure):
+        with pytest.raises(gs.InputError, match="whole=True"):
+            use(policies, given)
+    with pytest.raises(gs.InputError, match="Evaluate first"):
+        gs.measure(as_team(policies, whole=True), given)
+
+
+def test_steps_with_a_state_are_rolled_along_the_sequences() -> None:
+    cells = [nn.GRUCell(FEATURES, ACTIONS) for _ in range(N)]
+
+    def policy(cell: nn.GRUCell):  # type: ignore[no-untyped-def]
+        def step(observations: Tensor, state: Tensor | None) -> tuple[D.Normal, Tensor]:
+            state = cell(observations, state)
+            return D.Normal(state, 0.5), state
+
+        return Unroll(step)
+
+    sequences = torch.randn(20, 6, FEATURES)
+    expected = []
+    for cell in cells:
+        state, rows = torch.zeros(6, ACTIONS), []
+        for t in range(20):
+            state = cell(sequences[t], state).detach()
+            rows.append(state)
+        expected.append(torch.cat(rows))
+    behavior = gs.evaluate([policy(cell) for cell in cells], sequences, whole=True)
+    assert (behavior.batch_shape, type(behavior)) == ((20, 6), gs.Gaussian)
+    assert float(gs.snd(behavior).detach()) == pytest.approx(by_hand(expected), rel=1e-5)
+
+
+class GraphNetwork(nn.Module):
+    """Own observation, and a mean of messages from all others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.own, self.message = nn.Linear(FEATURES, ACTIONS), nn.Linear(FEATURES, ACTIONS)
+
+    def forward(self, joint: Tensor) -> Tensor:
+        messages = self.message(joint).tanh()
+        others = (messages.sum(-2, keepdim=True) - messages) / (joint.shape[-2] - 1)
+        return self.own(joint) + others
+
+
+def test_communicating_policies_answer_in_every_seat() -> None:
+    networks = [GraphNetwork() for _ in range(N)]
+    joint = torch.randn(7, N, FEATURES)
+    rows: list[list[Tensor]] = [[] for _ in networks]
+    for observation in joint:
+        for seat in range(N):
+            for i, network in enumerate(networks):
+                others = [network.message(observation[k]).tanh() for k in range(N) if k != seat]
+                rows[i].append((network.own(observation[seat]) + sum(others) / (N - 1)).detach())
+    expected = by_hand([torch.stack(r) for r in rows])
+    behavior = gs.evaluate(networks, joint, whole=True)
+    assert behavior.batch_shape == (7, N)
+    assert float(gs.snd(behavior).detach()) == pytest.approx(expected, rel=1e-6)
+    assert float(gs.snd(gs.evaluate([networks[0]] * N, joint, whole=True)).detach()) == 0
+
+
+class Unshared(nn.Module):
+    """One graph network per agent in one module, as in training: agent i's own network in seat i."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.networks = nn.ModuleList(GraphNetwork() for _ in range(N))
+
+    def forward(self, joint: Tensor) -> Tensor:
+        return torch.stack([network(joint)[..., i, :] for i, network in enumerate(self.networks)], -2)
+
+
+class Star(nn.Module):
+    """Only the first agent listens."""
+
+    def forward(self, joint: Tensor) -> Tensor:
+        return torch.cat([joint.sum(-2, keepdim=True), joint[..., 1:, :]], -2)
+
+
+@pytest.mark.parametrize("module", [Unshared(), Star()])
+def test_a_network_that_mixes_agents_is_not_shown_copies(module: nn.Module) -> None:
+    with pytest.raises(gs.InputError, match=r"other observations.*communicating.*whole=True"):
+        gs.evaluate(module, torch.randn(7, FEATURES), agents=N)
+    with pytest.raises(gs.InputError, match="to be a list"):
+        gs.evaluate(module, torch.randn(7, N, FEATURES), whole=True)
+    # In a list, the rows of all joint observations would be one large graph.
+    with pytest.raises(gs.InputError, match="whole=True"):
+        gs.evaluate([GraphNetwork() for _ in range(N)], torch.randn(7, N, FEATURES))
+
+
+def test_random_policies_pass_and_random_state_is_left_alone() -> None:
+    drop = nn.Dropout()
+    torch.manual_seed(3)
+    expected = torch.stack([drop(torch.ones(50, 2)) for _ in range(2)], 1)
+    torch.manual_seed(3)
+    behavior = gs.evaluate([lambda o: drop(o), lambda o: drop(o)], torch.ones(50, 2))
+    torch.testing.assert_close(behavior.actions, expected)  # type: ignore[attr-defined]
+    noise = iter(range(100))
+    gs.evaluate([lambda o: o + next(noise)] * 2, torch.randn(50, 2))
