@@ -61,6 +61,20 @@ def test_a_file_is_a_pilot(ask: Any, save: Any, tensors: dict[str, torch.Tensor]
     assert json.loads(ask("--file", path, "--json").stdout)["recommended"]["name"] == "complete"
 
 
+@pytest.mark.parametrize("policy_cost", [0, 11_000])
+@pytest.mark.parametrize("goal", ["global", "local", "proxy"])
+def test_the_printed_code_runs_for_a_behaviour_and_for_policies(goal: str, policy_cost: int, ask: Any) -> None:
+    sizes = ("--agents", 300, "--observations", 100_000)
+    text = ask(*sizes, "--goal", goal, "--policy-cost", policy_cost, columns=200).stdout
+    lines = [line.strip() for line in text.splitlines() if line.strip().startswith(("run ", "or, with policies "))]
+    names: dict[str, Any] = {"gs": gs, "torch": torch, "step": 3, "positions": torch.randn(300, 2)}
+    given = {"behavior": gs.Deterministic(torch.randn(20, 300, 2))}
+    assert len(lines) == 2
+    assert float(eval(lines[0].partition(" ")[2], names | given)) > 0
+    given = {"policies": [torch.nn.Linear(3, 2) for _ in range(300)], "observations": torch.randn(20, 3)}
+    assert float(eval(lines[1].partition("policies ")[2], names | given)) > 0
+
+
 def test_no_bound(ask: Any) -> None:
     assert json.loads(ask(*SIZES, "--d-max-ratio", 0, "--json").stdout)["recommended"]["radius"] is None
 

@@ -14,6 +14,6 @@ def test_prints_and_becomes_json() -> None:
         assert plain["recommended"]["cost"]["distances"] == found.cost.distances
         assert [one["name"] for one in plain["rejected"]] == [one.name for one in found.rejected]
         text = str(found)
-        for word in (str(found.design), found.guarantee, found.call, *found.assumptions):
+        for word in (str(found.design), found.guarantee, found.call, found.call_policies, *found.assumptions):
             assert word in text
         assert all(one.why for one in found.rejected)

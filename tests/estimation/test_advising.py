@@ -133,7 +133,7 @@ def test_without_a_bound_the_radius_is_asymptotic() -> None:
 def test_a_local_question_gets_a_graph_and_no_estimate_of_snd() -> None:
     found = advise(100, 4096, "local")
     assert found.design == Nearest(7)
-    assert found.call == 'gs.measure(team, design="knn:7", positions=positions)'
+    assert found.call == 'gs.measure(behavior, design="knn:7", positions=positions)'
     assert "not an estimate of SND" in found.guarantee
     positions = torch.randn(100, 2, generator=torch.Generator().manual_seed(0))
     assert gs.graphs.knn(positions, 7).m * 4096 <= found.cost.distances
@@ -155,11 +155,16 @@ def test_a_proxy_that_keeps_its_pairs_is_a_regular_graph_with_guarantees_for_eve
 
 def test_the_call_is_python_that_runs() -> None:
     graph = advise(2000, 16, "proxy", rel_tol=0.05)
-    for found, n in ((advise(300, 10**6), 300), (graph, 2000), (advise(8, 10), 8), (advise(9, 5, "local"), 9)):
-        names = {"gs": gs, "torch": torch, "team": roles(16, n), "step": 3, "positions": torch.randn(n, 2)}
-        answer = eval(found.call, names)
-        assert isinstance(answer, gs.Estimate | torch.Tensor)
-    assert graph.call.startswith("gs.graph_snd(team, gs.designs.")
+    cases = [(advise(300, 10**6), 300), (graph, 2000), (advise(8, 10), 8), (advise(9, 5, "local"), 9)]
+    cases += [(advise(300, 10**6, policy_cost=1e4), 300), (advise(9, 5, "local", policy_cost=1e4), 9)]
+    for found, n in cases:
+        names = {"gs": gs, "torch": torch, "step": 3, "positions": torch.randn(n, 2)}
+        names |= {"behavior": roles(16, n), "policies": policies(n), "observations": torch.randn(16, 6)}
+        for call in (found.call, found.call_policies):
+            answer = eval(call, names)
+            assert isinstance(answer, gs.Estimate | torch.Tensor)
+            assert float(answer) > 0
+    assert graph.call.startswith("gs.graph_snd(behavior, gs.designs.")
     assert isinstance(graph.design, GraphDesign)
 
 

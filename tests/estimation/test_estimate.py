@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -42,6 +43,30 @@ def test_json_without_nan_or_infinity(graph: gs.Graph | None, observations: int)
     assert again.keys() == {field.name for field in dataclasses.fields(gs.Estimate)} | {"exact"}
     assert again["value"] == estimate.value
     assert again["interval"] == list(estimate.interval)
+
+
+def test_reads_as_its_value() -> None:
+    estimate = gs.measure(TEAM)
+    assert float(estimate) == 4.0
+    assert (f"{estimate:.3f}", f"{estimate:8.2e}", f"{estimate}") == ("4.000", "4.00e+00", str(estimate))
+    with pytest.raises(ValueError, match="format"):
+        f"{estimate:d}"
+
+
+@pytest.mark.parametrize("behavior", [gs.Gaussian, lambda loc, scale: gs.Categorical(logits=loc * scale)])
+def test_no_graph_is_kept_without_gradients(behavior: Any) -> None:
+    loc, scale = torch.randn(20, 4, 3, requires_grad=True), torch.ones(20, 4, 3, requires_grad=True)
+    graph = gs.graphs.bernoulli(4, 0.5, seed=1)
+    measures = (gs.snd, gs.pairwise, gs.contributions, lambda team: gs.graph_snd(team, graph),
+                lambda team: gs.horvitz_thompson(team, graph), lambda team: gs.edge_distances(team, graph))  # fmt: skip
+    for measure in measures:
+        assert measure(behavior(loc, scale)).requires_grad
+        with torch.no_grad():
+            assert not measure(behavior(loc, scale)).requires_grad
+            assert not measure(behavior(loc.detach(), scale.detach())).requires_grad
+    outside = behavior(loc, scale)
+    with torch.no_grad():
+        assert all(not measure(outside).requires_grad for measure in measures)
 
 
 def test_is_frozen() -> None:

@@ -93,7 +93,7 @@ def _show(advice: Advice, agents: int, observations: int, rel_tol: float) -> Non
     console.print(Text(f"\n{head}" + ("" if advice.goal == "local" else f" within ±{rel_tol:.3g} x SND")))
     console.print(_table(advice))
     lines = [("use", f"{advice.recommended.name}: {advice.guarantee}"), ("run", advice.call)]
-    lines += [("because", advice.recommended.why)]
+    lines += [("or, with policies", advice.call_policies), ("because", advice.recommended.why)]
     lines += [("assuming that", assumption) for assumption in advice.assumptions]
     console.print(lines_table([*lines, *((f"not {one.name}", one.why) for one in advice.rejected)]))
 

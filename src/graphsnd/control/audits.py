@@ -23,7 +23,7 @@ def audit(team: Team, observations: Tensor, *, distance: Distance | None = None)
     so only means count. This, on observations that were not used to choose the scale, is the test of control.
 
     Args:
-        team: At the scale in question, as :meth:`ControlledPolicy.team` gives it.
+        team: At the scale in question, as :meth:`~graphsnd.control.ControlledPolicy.team` gives it.
         observations: ``[..., features]``, pooled.
         distance: The family's default when None.
 

@@ -107,7 +107,7 @@ class DiCo(Targeted):
     applied: ClassVar[bool] = False
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
-        """Update with the diversity of the unscaled deviations, see :meth:`Controller.step`."""
+        """Update with the diversity of the unscaled deviations, see :meth:`~graphsnd.control.Controller.step`."""
         measurement = read_measurement(self, measured, state, generator)
         target = torch.zeros_like(measurement.value.detach()) + self.target
         first = target if self.bootstrap is Bootstrap.TARGET else None

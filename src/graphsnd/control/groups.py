@@ -73,7 +73,7 @@ class PerGroup:
         return State.start((*(shape or ()), len(self.groups)), device)
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
-        """Update with points of all agents, or diversities ``[..., groups]``, see :meth:`Controller.step`."""
+        """Update with points of agents, or diversities ``[..., groups]``: :meth:`~graphsnd.control.Controller.step`."""
         if isinstance(measured, Points):
             measured = self.measure(measured.values, generator, norm=measured.norm)
         elif isinstance(measured, Tensor):

@@ -64,7 +64,7 @@ class PI(Targeted):
                 raise InputError(name, "to be above 0", getattr(self, name))
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
-        """Update with the diversity of the scaled policies, see :meth:`Controller.step`."""
+        """Update with the diversity of the scaled policies, see :meth:`~graphsnd.control.Controller.step`."""
         measurement = read_measurement(self, measured, state, generator)
         valid, raw, estimate = self._smooth(measurement.value, state)
         low, high = (math.log(bound) for bound in self.bounds)

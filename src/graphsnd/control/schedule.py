@@ -80,7 +80,7 @@ class Scheduled:
         return self.controller.initial(shape, device)
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
-        """Update towards the current target, see :meth:`Controller.step`."""
+        """Update towards the current target, see :meth:`~graphsnd.control.Controller.step`."""
         controller = self.controller.retarget(self.schedule(state.steps))
         return controller.step(measured, state, generator=generator)
 

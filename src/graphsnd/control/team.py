@@ -55,7 +55,7 @@ def combine(kind: str, common: Tensor, deviation: Tensor) -> tuple[Tensor, ...]:
 
 
 class ControlledTeam(Team):
-    """``n`` policies ``shared + scale * deviation``, made by :meth:`ControlledPolicy.team`.
+    """``n`` policies ``shared + scale * deviation``, made by :meth:`~graphsnd.control.ControlledPolicy.team`.
 
     Args:
         shared: Batch ``(1,)``.

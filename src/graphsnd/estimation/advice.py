@@ -32,7 +32,8 @@ class Advice:
     guarantee: str
     rejected: tuple[Alternative, ...]
     assumptions: tuple[str, ...]
-    call: str  # Python that does it
+    call: str  # Python that does it, for a behaviour: what all agents would do on all observations
+    call_policies: str  # the same for policies, and observations to show them
 
     @property
     def design(self) -> Design:
@@ -54,7 +55,7 @@ class Advice:
         lines += [f"  because {self.recommended.why}"]
         lines += [f"  not {a.name}: {a.why} ({spending(a.cost)})" for a in self.rejected]
         lines += [f"  assuming that {assumption}" for assumption in self.assumptions]
-        return "\n".join([*lines, f"  run: {self.call}"])
+        return "\n".join([*lines, f"  run: {self.call}", f"  or, with policies: {self.call_policies}"])
 
 
 def spending(cost: Cost) -> str:

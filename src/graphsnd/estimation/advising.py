@@ -132,7 +132,8 @@ def _advise_sample(question: Question) -> Advice:
         guarantee=_guarantee(chosen, question),
         rejected=tuple(rejected),
         assumptions=question.assumptions,
-        call=_call(chosen.design, question),
+        call=_call(chosen.design, question, "behavior"),
+        call_policies=_call(chosen.design, question, "policies, observations"),
     )
 
 
@@ -174,17 +175,17 @@ def _if_kept(design: Design | None, n: int) -> str:
     return f"{text} (by its eigenvalues) and {routed}"
 
 
-def _call(design: Design | None, question: Question) -> str:
+def _call(design: Design | None, question: Question, team: str) -> str:
     """Return Python; for a graph in a training loop the bare mean, which has a gradient and no interval to pay for."""
-    policies = bool(question.source.policy_cost)
-    team = "team, observations" if policies else "team"
     if isinstance(design, Complete):
         return f"gs.measure({team})"
     if not isinstance(design, GraphDesign):
         return f'gs.measure({team}, design="{design}", rel_tol={question.tolerance.relative:g})'
+    if design.needs_positions:
+        return f'gs.measure({team}, design="{design}", positions=positions)'
     seed = "0" if question.same_pairs or question.goal == "global" else "step"
-    if question.goal == "proxy" and not policies:
-        return f"gs.graph_snd(team, gs.designs.{design!r}.draw({question.n}, torch.Generator().manual_seed({seed})))"
+    if question.goal == "proxy" and team == "behavior":
+        return f"gs.graph_snd({team}, gs.designs.{design!r}.draw({question.n}, torch.Generator().manual_seed({seed})))"
     return f'gs.measure({team}, design="{design}", seed={seed})'
 
 
@@ -210,5 +211,6 @@ def _advise_neighbours(question: Question) -> Advice:
             replace(whole, why="that is SND: pairs that never meet count as much as neighbours"),
         ),
         assumptions=("an agent has about k neighbours; costs are at most these",),
-        call=f'gs.measure(team, design="knn:{k}", positions=positions)',
+        call=_call(chosen.design, question, "behavior"),
+        call_policies=_call(chosen.design, question, "policies, observations"),
     )

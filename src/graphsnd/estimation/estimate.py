@@ -16,6 +16,8 @@ class Estimate:
     ``interval``, ``asymptotic_interval`` and ``standard_error`` speak of the error made by looking at some pairs, or
     at some of the observations given, instead of all of them. ``observation_error`` and ``population_interval`` speak
     of the other error, that other observations would have given another number; they are never mixed.
+
+    Printed, it is a sentence; ``float(estimate)`` and ``f"{estimate:.3f}"`` are of its value.
     """
 
     value: float
@@ -45,6 +47,9 @@ class Estimate:
 
     def __float__(self) -> float:
         return self.value
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec) if spec else str(self)
 
     @property
     def exact(self) -> bool:

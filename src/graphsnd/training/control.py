@@ -72,7 +72,7 @@ class DiversityControl(Companion):
         return torch.cat([g.controller.scale(s) for g, s in zip(self.groups, self.states, strict=True)])
 
     def team(self, run: int, *, squashed: bool = False) -> ControlledTeam:
-        """Return a copy of one run's policies at their present scale, see :meth:`ControlledPolicy.team`."""
+        """Return a copy of a run's policies at their present scale: :meth:`~graphsnd.control.ControlledPolicy.team`."""
         return self.policy.controlled.team(run, self.scale()[run], squashed=squashed)
 
     def before_rollout(self) -> None:

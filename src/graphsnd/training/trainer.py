@@ -128,7 +128,8 @@ class Trainer:
             progress: Called with the number of gradient steps done.
 
         Returns:
-            A row for each run: :class:`Row`, or :class:`ControlRow` where diversity is controlled.
+            A row for each run: :class:`~graphsnd.training.Row`, or :class:`~graphsnd.training.ControlRow` where
+            diversity is controlled.
         """
         watch, device = Stopwatch(self.world.device), self.world.device
         for run, streams in enumerate(self.streams):
