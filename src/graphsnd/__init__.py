@@ -47,7 +47,15 @@ if TYPE_CHECKING:
     from graphsnd.errors import InputError
     from graphsnd.estimation import Advice, Budget, Estimate, SndAccumulator, advise, measure
     from graphsnd.graphs import Graph
-    from graphsnd.metric import contributions, edge_distances, graph_snd, horvitz_thompson, pairwise, snd
+    from graphsnd.metric import (
+        contributions,
+        edge_distances,
+        graph_snd,
+        horvitz_thompson,
+        own_observations,
+        pairwise,
+        snd,
+    )
     from graphsnd.teams import Team, evaluate
 
 __version__ = "0.1.0"
@@ -83,6 +91,7 @@ __all__ = [
     "graphs",
     "horvitz_thompson",
     "measure",
+    "own_observations",
     "pairwise",
     "plots",
     "snd",

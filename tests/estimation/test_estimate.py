@@ -13,10 +13,10 @@ TEAM = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0], [7.0]]]).expand(20, 
 
 
 def test_prints_what_it_is() -> None:
-    assert str(gs.measure(TEAM)) == "SND 4 (exact over 6 pairs, 20 observations)"
+    assert str(gs.measure(TEAM)) == "SND 4 (exact over 6 pairs, 20 shared observations)"
     text = str(gs.measure(TEAM, design=gs.graphs.uniform(4, 3)))
     assert text.startswith("SND ")
-    assert "with 95% confidence (uniform, 60 distances)" in text
+    assert "with 95% confidence (uniform, 60 distances on shared observations)" in text
     assert str(gs.measure(TEAM, design=gs.graphs.cliques([0, 0, 1, 1]))).startswith("Graph-SND 2 (exact over 2 pairs")
 
 

@@ -14,8 +14,11 @@ class Behavior(ABC):
     """Action distributions of ``n`` agents on the same observations.
 
     The first tensor a subclass takes has shape ``[..., agents, features]``. The leading dimensions are the
-    observations; equation (1) pools them, so their order and grouping do not matter. That every agent
-    answers the *same* observations is part of the shape, which is why no method takes two behaviours.
+    observations; equation (1) pools them, so their order and grouping do not matter.
+
+    SND compares agents on the *same* observations, and a tensor does not show whether that is so: outputs of a
+    rollout, where each agent answered its own observation, have the same shape. :func:`graphsnd.evaluate` shows all
+    observations to all policies; outputs on own observations belong into :func:`graphsnd.own_observations`.
     """
 
     def __init__(self, shape: torch.Size) -> None:

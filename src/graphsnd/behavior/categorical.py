@@ -13,7 +13,7 @@ _SUM_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2,
 
 
 class Categorical(Behavior):
-    """Policies over a finite set of actions. Exactly one of ``probs`` and ``logits`` is given.
+    """Policies over a finite set of actions, all on the same observations, by exactly one of ``probs`` and ``logits``.
 
     Args:
         probs: Probabilities, shape ``[..., agents, actions]``; each row sums to 1.

@@ -10,7 +10,7 @@ from graphsnd.errors import check_finite
 
 
 class Deterministic(Behavior):
-    """Policies that put out one action; also DiCo's distance between means.
+    """Policies that put out one action, all on the same observations; also DiCo's distance between means.
 
     The 2-Wasserstein distance between point masses is the Euclidean distance between the actions.
 

@@ -21,7 +21,7 @@ from graphsnd.errors import InputError
 def from_distribution(
     distribution: D.Distribution, *, squashed: bool = True, nodes: int = 64, validate: bool = True
 ) -> Behavior:
-    """Turn a batch of action distributions into a behaviour.
+    """Turn a batch of action distributions, of all agents on the same observations, into a behaviour.
 
     Batch and event dimensions together must read ``[..., agents, actions]`` (``[..., agents]`` and a
     number of categories for discrete ones). ``Normal``, ``MultivariateNormal`` and the categorical
@@ -29,7 +29,8 @@ def from_distribution(
     go through :class:`~graphsnd.behavior.quantiles.Quantiles`.
 
     Args:
-        distribution: From ``torch.distributions`` or ``torchrl.modules``; ``Independent`` is unwrapped.
+        distribution: From ``torch.distributions`` or ``torchrl.modules``; ``Independent`` is unwrapped. Distributions
+            from a rollout are each on its agent's own observation and give no SND: :func:`graphsnd.own_observations`.
         squashed: Whether a transformed distribution (tanh-squashed Gaussians) is compared after its
             transform, as the environment receives the action (the default), or before it, as DiCo does.
         nodes: Quadrature nodes for the families without a closed form.

@@ -13,7 +13,7 @@ from graphsnd.errors import InputError, check_finite, shape_of
 
 
 class Gaussian(Behavior):
-    """Diagonal Gaussian policies.
+    """Diagonal Gaussian policies, all on the same observations.
 
     The 2-Wasserstein distance between diagonal Gaussians is Euclidean on ``[loc, scale]``.
 
@@ -55,7 +55,7 @@ class Gaussian(Behavior):
 
 
 class MultivariateGaussian(Behavior):
-    """Gaussian policies with full covariance; the distance is the Bures-Wasserstein metric.
+    """Gaussian policies with full covariance, all on the same observations, compared by the Bures-Wasserstein metric.
 
     Args:
         loc: Means, shape ``[..., agents, actions]``.

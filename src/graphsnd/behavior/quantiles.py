@@ -13,7 +13,7 @@ from graphsnd.errors import check_finite, check_rank
 
 
 class Quantiles(Behavior):
-    r"""Policies whose action dimensions are independent, given by their quantile functions.
+    r"""Policies with independent action dimensions, all on the same observations, given by their quantile functions.
 
     In one dimension :math:`W_2^2 = \int_0^1 (F^{-1}(u) - G^{-1}(u))^2 du`. With the integral taken by a
     quadrature rule, this is Euclidean on the quantiles weighted by the square roots of the weights.

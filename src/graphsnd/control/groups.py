@@ -78,6 +78,8 @@ class PerGroup:
             measured = self.measure(measured.values, generator, norm=measured.norm)
         elif isinstance(measured, Tensor):
             measured = self.measure(measured, generator) if measured.dim() > 2 else Measurement.given(measured)
+        elif not isinstance(measured, Measurement):
+            raise InputError("measured", "to be points, diversities or a Measurement", type(measured).__name__)
         if measured.value.shape[-1:] != (len(self.groups),):
             raise InputError("measured", f"with shape (..., {len(self.groups)})", tuple(measured.value.shape))
         scale, after, status = self._dico_on(measured.value.device).step(measured, state)

@@ -52,7 +52,7 @@ class SndAccumulator:
         >>> accumulator.update(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         >>> accumulator.update(gs.Deterministic(torch.tensor([[[0.0], [1.0], [2.0]]])))
         >>> print(accumulator.compute())
-        SND 2.66667 (exact over 3 pairs, 2 observations)
+        SND 2.66667 (exact over 3 pairs, 2 shared observations)
     """
 
     def __init__(

@@ -62,11 +62,12 @@ class Estimate:
 
     def __str__(self) -> str:
         if self.exact:
-            used = f"{self.pairs_used} pairs, {self.observations} observations"
+            used = f"{self.pairs_used} pairs, {self.observations} shared observations"
             return f"{self.target} {self.value:.6g} (exact over {used})"
         low, high = self.interval
         text = f"{self.target} {self.value:.6g} ± {self.standard_error:.2g}, in [{low:.6g}, {high:.6g}]"
-        text += f" with {self.confidence:.0%} confidence ({self.design}, {self.distances:,} distances)"
+        used = f"{self.design}, {self.distances:,} distances on shared observations"
+        text += f" with {self.confidence:.0%} confidence ({used})"
         return f"{text}; the tolerance was not met" if self.met is False else text
 
 

@@ -1,0 +1,66 @@
+"""The distance between what agents do, each on its own observation: not SND, and kept apart from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from graphsnd.behavior import Behavior, Distance, default_distance, from_distribution
+from graphsnd.metric.distances import pairwise
+
+
+@dataclass(frozen=True, eq=False)
+class OwnObservations:
+    """Distances between outputs that agents gave on their own observations.
+
+    No controller, estimator, metric or adapter takes it: agents that share one policy are apart here wherever they
+    observe different things.
+    """
+
+    mean: float  # over all pairs and observations
+    distances: torch.Tensor  # [n, n], means over observations
+    observations: int  # of each agent
+    distance: str
+
+    def __float__(self) -> float:
+        return self.mean
+
+    def __str__(self) -> str:
+        n = len(self.distances)
+        of = f"{n * (n - 1) // 2} pairs, {self.observations} observations of each agent"
+        return f"Mean distance on own observations {self.mean:.6g} ({of}; this is not SND)"
+
+
+def own_observations(
+    outputs: Behavior | torch.distributions.Distribution, distance: Distance | None = None, *, squashed: bool = True
+) -> OwnObservations:
+    """Return the mean distance between agents' outputs, each on its agent's own observation.
+
+    That is what a rollout holds, and it mixes two things: that agents are different, and that they see different
+    things. A team with shared parameters has SND 0 and a mean distance above 0. For SND, show all policies the same
+    observations: :func:`graphsnd.evaluate`.
+
+    Args:
+        outputs: A behaviour or a distribution ``[..., agents, actions]``; entry i is agent i's output on its own
+            observation.
+        distance: Distance object; the family's default when None.
+        squashed: Passed to :func:`~graphsnd.from_distribution`.
+
+    Returns:
+        The mean and the distances of all pairs.
+
+    Raises:
+        InputError: As :func:`graphsnd.pairwise`.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> print(gs.own_observations(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
+        Mean distance on own observations 4 (3 pairs, 1 observations of each agent; this is not SND)
+    """
+    if isinstance(outputs, torch.distributions.Distribution):
+        outputs = from_distribution(outputs, squashed=squashed)
+    matrix = pairwise(outputs, distance).detach()
+    n = len(matrix)
+    mean = float(matrix.double().sum()) / (n * (n - 1))
+    return OwnObservations(mean, matrix, outputs.observations, (distance or default_distance(outputs)).name)
