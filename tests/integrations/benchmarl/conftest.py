@@ -35,13 +35,16 @@ def small(folder: Path, **options: Any) -> ExperimentConfig:
 
 @pytest.fixture
 def experiment(tmp_path: Path) -> Callable[..., Experiment]:
-    def make(algorithm: Any, model: Any, *, callbacks: Any = (), task: Any = None, **options: Any) -> Experiment:
+    def make(
+        algorithm: Any, model: Any, *, callbacks: Any = (), task: Any = None, critic_model: Any = None, **options: Any
+    ) -> Experiment:
         if task is None or isinstance(task, dict):  # options of dispersion
             task = VmasTask.DISPERSION.get_task({**VmasTask.DISPERSION.get_from_yaml().config, **(task or {})})
         return Experiment(
             task=task,
             algorithm_config=algorithm.get_from_yaml(),
             model_config=model,
+            critic_model_config=critic_model,
             seed=0,
             config=small(tmp_path, **options),
             callbacks=list(callbacks),

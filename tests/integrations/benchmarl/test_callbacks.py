@@ -1,18 +1,26 @@
 from __future__ import annotations
 
 import pickle
+import warnings
+from pathlib import Path
 
 import pytest
 import torch
 from benchmarl.algorithms import IppoConfig
+from benchmarl.environments import VmasTask
+from benchmarl.experiment import Callback
 from benchmarl.models import MlpConfig
+from tensordict import TensorDict
 
+import graphsnd as gs
 from graphsnd.errors import InputError
-from graphsnd.integrations.benchmarl import ActionSpaceLoss, DiCoModelConfig, DiversityLog
+from graphsnd.integrations.benchmarl import ActionSpaceLoss, DiCoModelConfig, DiversityCallback, DiversityLog
 from graphsnd.integrations.benchmarl.callbacks import action_overflow
+from graphsnd.integrations.benchmarl.evaluation import evaluate_group, sample_frames
 from tests.integrations.benchmarl.conftest import build
 
 MODEL = DiCoModelConfig(target=0.1, num_cells=(8,))
+PLAIN = MlpConfig(num_cells=[8], layer_class=torch.nn.Linear, activation_class=torch.nn.Tanh)
 
 
 def test_overflow_is_the_farthest_agents(generator) -> None:
@@ -45,13 +53,70 @@ def test_setups_that_would_lie_are_refused(experiment) -> None:
         experiment(IppoConfig, MODEL, callbacks=[DiversityLog()], collect_with_grad=True)
     with pytest.raises(InputError, match="discrete"):
         experiment(IppoConfig, MODEL, callbacks=[ActionSpaceLoss()], prefer_continuous_actions=False)
-    plain = MlpConfig(num_cells=[8], layer_class=torch.nn.Linear, activation_class=torch.nn.Tanh)
     with pytest.raises(InputError, match="DiCoModelConfig"):
-        experiment(IppoConfig, plain, callbacks=[DiversityLog()])
+        experiment(IppoConfig, PLAIN, callbacks=[DiversityLog()])
 
 
 def test_callbacks_are_pickled_without_the_experiment() -> None:
-    log = DiversityLog(most=7)
-    log.experiment, log.rows = object(), [{"audit": 1.0}]
+    log = DiversityLog(most=7, design="knn:1")
+    log.experiment, log._rows = object(), {(0, "agents"): {"audit": 1.0}}
     other = pickle.loads(pickle.dumps(log))
-    assert (other.experiment, other.rows, other.most) == (None, [], 7)
+    assert (other.experiment, other.rows, other.most, str(other.design)) == (None, [], 7, "knn:1")
+
+
+class Frames(Callback):
+    """Graph-SND of the batch just collected, by the pairs that are nearest in each frame."""
+
+    def on_batch_collected(self, batch) -> None:
+        frames, _ = sample_frames(batch, 40)
+        policy = self.experiment.algorithm.get_policy_for_loss("agents")
+        actions = evaluate_group(policy, frames, "agents", squashed=False)
+        points = torch.cat([actions.loc, actions.scale], -1).double()  # [seats, frames, agents, ...]
+        total, places = 0.0, frames["agents", "observation"][..., :2]
+        for number, place in enumerate(places):
+            apart = torch.cdist(place, place).fill_diagonal_(torch.inf)
+            pairs = {tuple(sorted((agent, int(apart[agent].argmin())))) for agent in range(4)}
+            for seat in range(4):
+                each = [float((points[seat, number, i] - points[seat, number, j]).norm()) for i, j in pairs]
+                total += sum(each) / len(each) / (4 * len(places))
+        self.value = total
+
+
+def test_a_graph_of_positions_is_that_of_each_frame(experiment) -> None:
+    log, frames = DiversityCallback(design="knn:1", positions=2, squashed=False, every=2), Frames()
+    run = experiment(IppoConfig, PLAIN, callbacks=[log, frames], share_policy_params=False, max_n_iters=3)
+    run.run()
+    assert [row["iteration"] for row in log.rows] == [0, 2]
+    assert log.rows[-1]["graph_snd"] == pytest.approx(frames.value, rel=1e-5)
+
+
+def test_several_groups_and_one_agent(experiment, tmp_path: Path) -> None:
+    log = DiversityCallback(design=gs.graphs.complete(3), observations=60)
+    task = VmasTask.SIMPLE_TAG.get_from_yaml()
+    experiment(IppoConfig, PLAIN, callbacks=[log], task=task, share_policy_params=False).run()
+    assert [row["group"] for row in log.rows] == ["adversary", "agent"] * 2
+    several, single = log.rows[-2:]
+    assert several["graph_snd"] == several["graph_snd_low"] == pytest.approx(several["snd"])
+    assert single["snd"] == 0.0
+    (path,) = tmp_path.rglob("diversity_adversary_snd.csv")
+    assert float(path.read_text().split(",")[-1]) == several["snd"]
+    assert list(tmp_path.rglob("diversity_adversary_contribution_adversary_2.csv"))
+
+
+def test_what_cannot_be_measured_is_said_once(experiment) -> None:
+    log = DiversityCallback(distance=gs.Hellinger())  # has no meaning for squashed Gaussians
+    run = experiment(IppoConfig, PLAIN, callbacks=[log], share_policy_params=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run.run()
+    assert len([each for each in caught if "'agents' is not measured" in str(each.message)]) == 1
+    assert (run.n_iters_performed, log.rows) == (2, [])
+
+
+def test_frames_are_spread_over_environments() -> None:
+    batch = TensorDict({"x": torch.arange(12).view(3, 4)}, [3, 4])
+    frames, environments = sample_frames(batch, 4)
+    assert (frames["x"].tolist(), environments.tolist()) == ([0, 4, 7, 11], [0, 1, 1, 2])
+    frames, environments = sample_frames(batch, 8, sequences=True)
+    assert (frames["x"][:, 0].tolist(), environments.tolist()) == ([0, 8], [[0] * 4, [2] * 4])
+    assert sample_frames(batch[0], 2)[1] is None

@@ -1,4 +1,4 @@
-"""Controlled diversity (DiCo) for BenchMARL, without a fork: a model, two callbacks, and Hydra configuration.
+"""Diversity in BenchMARL, without a fork: measured in any experiment by a callback, controlled by a model (DiCo).
 
 Needs ``pip install benchmarl vmas``. See ``docs/benchmarl.md``.
 """
@@ -7,8 +7,8 @@ from graphsnd.errors import require
 
 require("benchmarl", "benchmarl")
 
-from graphsnd.integrations.benchmarl.callbacks import ActionSpaceLoss, DiversityLog  # noqa: E402
+from graphsnd.integrations.benchmarl.callbacks import ActionSpaceLoss, DiversityCallback, DiversityLog  # noqa: E402
 from graphsnd.integrations.benchmarl.config import DiCoModelConfig  # noqa: E402
 from graphsnd.integrations.benchmarl.model import DiCoModel  # noqa: E402
 
-__all__ = ["ActionSpaceLoss", "DiCoModel", "DiCoModelConfig", "DiversityLog"]
+__all__ = ["ActionSpaceLoss", "DiCoModel", "DiCoModelConfig", "DiversityCallback", "DiversityLog"]

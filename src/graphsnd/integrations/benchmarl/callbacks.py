@@ -1,8 +1,11 @@
-"""Callbacks: the log of an experiment with controlled diversity, and the loss that keeps actions in their range."""
+"""Callbacks: the diversity of any experiment, what controllers did, and the loss that keeps actions in their range."""
 
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -10,20 +13,28 @@ from benchmarl.experiment import Callback
 from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
 
-from graphsnd.errors import InputError
+from graphsnd.behavior import Behavior, Distance, embed
+from graphsnd.control import measure_points
+from graphsnd.designs import Design, parse
+from graphsnd.errors import EmptyDrawError, InputError, check_integer
+from graphsnd.estimation import Estimate, measure
+from graphsnd.estimation.estimate import Interval
+from graphsnd.graphs import Graph
+from graphsnd.integrations.benchmarl.evaluation import evaluate_group, has_memory, sample_frames
 from graphsnd.integrations.benchmarl.model import COUNTED, DiCoModel
+from graphsnd.metric import contributions
 
 
 class _Callback(Callback):  # type: ignore[misc]
-    """Base of both callbacks: it looks up the models, and is pickled without the experiment."""
+    """Base of all callbacks: it looks up the models, and is pickled without the experiment."""
 
     def models(self) -> dict[str, DiCoModel]:
-        """Return the models by group of agents."""
+        """Return the controlled models by group of agents."""
         modules = ((group, m) for group, policy in self.experiment.group_policies.items() for m in policy.modules())
         return {group: module for group, module in modules if isinstance(module, DiCoModel)}
 
-    def on_setup(self) -> None:
-        """Refuse set-ups that would make the numbers wrong."""
+    def check_control(self) -> None:
+        """Refuse set-ups without control, or with one whose numbers would be wrong."""
         if self.experiment.config.collect_with_grad:
             fix = "Set it to False: a rollout with gradients looks like a training forward and would move the estimate."
             raise InputError("collect_with_grad", "to be False", True, fix)
@@ -35,44 +46,150 @@ class _Callback(Callback):  # type: ignore[misc]
         return {**self.__dict__, "experiment": None}
 
 
-class DiversityLog(_Callback):
-    """Log diversity through the experiment's loggers, once per iteration.
+class DiversityCallback(_Callback):
+    """Log the diversity of every group of agents, in any BenchMARL experiment.
 
-    Under ``diversity/<group>/``: ``audit`` (SND over all pairs of the scaled policies on the batch just collected,
-    before training: the test of the control), ``estimate`` (of the unscaled deviations, after training), ``scale``
-    (mean over training forwards), ``applied`` (their product, which equals the target for any constant estimate, right
-    or wrong), ``forwards``, and the share of them that were ``saturated`` (the bounds clipped the scale), ``empty`` (a
-    draw without pairs, so that all were measured) and ``invalid`` (not finite, left out). Means over groups of a
-    controller that has any; without estimates where nothing is measured.
+    All agents of a group are put on the same observations, those of all agents in the batch just collected
+    (:func:`~graphsnd.integrations.benchmarl.evaluation.evaluate_group`), with the policies that collected it, without
+    exploration. Under ``diversity/<group>/``: ``snd``, over all pairs; ``snd_low`` and ``snd_high``, its 95% interval
+    over observations, by environments; ``contribution_<agent>``, the agent's mean distance to the others; and
+    ``seconds``. With a ``design`` also ``graph_snd``, with ``graph_snd_low`` and ``graph_snd_high``, the interval for
+    what the design leaves out. Stochastic policies are compared by 2-Wasserstein distance (continuous) or total
+    variation (discrete), deterministic ones by the distance of their actions. Q-learners are compared by their greedy
+    actions: the share of observations on which two agents choose differently.
+
+    A group of one agent, and agents that share all parameters, have SND 0. Where a policy cannot be evaluated like
+    this, a warning says so once, and training goes on.
 
     Args:
-        most: Frames of the batch that the audit uses.
+        every: Iterations from one measurement to the next.
+        design: Which pairs to measure besides all of them: a design, a graph, or text such as ``"bernoulli:0.1"``.
+        observations: Largest number of observations to measure on; recurrent policies see at least one whole sequence.
+        positions: Number of features, the first of an observation, that are the agent's position; for ``knn:3`` and
+            ``radius:0.5``, whose pairs are then those of each frame.
+        distance: The family's default when None.
+        squashed: Whether actions are compared after the final tanh, as environments receive them, or before it.
 
     Attributes:
         rows: The same numbers, one dictionary for each iteration and group.
     """
 
-    def __init__(self, *, most: int = 4096) -> None:
+    def __init__(
+        self,
+        *,
+        every: int = 1,
+        design: Design | Graph | str | None = None,
+        observations: int = 2048,
+        positions: int | None = None,
+        distance: Distance | None = None,
+        squashed: bool = True,
+    ) -> None:
         super().__init__()
+        self.every = check_integer("every", every, "to be at least 1", low=1)
+        self.observations = check_integer("observations", observations, "to be at least 1", low=1)
+        self.design = parse(design) if isinstance(design, str) else design
+        self.positions, self.distance, self.squashed = positions, distance, squashed
+        self._rows: dict[tuple[int, str], dict[str, Any]] = {}
+        self._refused: set[str] = set()
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The numbers so far."""
+        return list(self._rows.values())
+
+    def on_batch_collected(self, batch: TensorDictBase) -> None:
+        """Measure the policies that collected it."""
+        if self.experiment.n_iters_performed % self.every:
+            return
+        for group, names in self.experiment.group_map.items():
+            if group in self._refused:
+                continue
+            try:
+                self.record(group, self.measure(batch, group, names))
+            except InputError as error:
+                self._refused.add(group)
+                warnings.warn(f"The diversity of {group!r} is not measured: {error}", stacklevel=1)
+
+    def measure(self, batch: TensorDictBase, group: str, names: Sequence[str]) -> dict[str, float]:
+        """Return the numbers of one group on a batch."""
+        began = perf_counter()
+        numbers = {"snd": 0.0, "snd_low": 0.0, "snd_high": 0.0}
+        if len(names) > 1:
+            policy = self.experiment.algorithm.get_policy_for_loss(group)
+            most = max(1, self.observations // len(names))
+            frames, environments = sample_frames(batch, most, sequences=has_memory(policy))
+            behavior = evaluate_group(policy, frames, group, squashed=self.squashed)
+            clusters = None if environments is None else environments.expand(behavior.batch_shape)
+            estimate = measure(behavior, distance=self.distance, clusters=clusters)
+            numbers = {"snd": estimate.value, **_ends("snd", estimate.population_interval)}
+            each = contributions(behavior, self.distance).tolist()
+            numbers |= {f"contribution_{name}": value for name, value in zip(names, each, strict=True)}
+            if self.design is not None:
+                numbers |= self._measure_design(behavior, estimate, frames.get(policy.in_keys[0]))
+        return {**numbers, "seconds": perf_counter() - began}
+
+    def _measure_design(self, behavior: Behavior, all_pairs: Estimate, seen: Tensor) -> dict[str, float]:
+        generator = torch.Generator().manual_seed(self.experiment.n_iters_performed)
+        if self.positions is not None and isinstance(self.design, Design):
+            points = embed(behavior, self.distance)
+            places = seen[..., : self.positions].expand(behavior.agents, *seen.shape[:-1], -1).flatten(0, -3)
+            measured = measure_points(self.design, points.values, generator, positions=places, norm=points.norm)
+            return {"graph_snd": float(measured.value)}
+        try:
+            estimate = measure(behavior, design=self.design, distance=self.distance, seed=generator)
+        except EmptyDrawError:  # the rule of controllers: all pairs instead
+            estimate = all_pairs
+        return {"graph_snd": estimate.value, **_ends("graph_snd", estimate.interval)}
+
+    def record(self, group: str, numbers: dict[str, float]) -> None:
+        """Log numbers of this iteration."""
+        step = self.experiment.n_iters_performed
+        self._rows.setdefault((step, group), {"iteration": step, "group": group}).update(numbers)
+        self.experiment.logger.log({f"diversity/{group}/{key}": value for key, value in numbers.items()}, step=step)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_rows": {}, "_refused": set()}
+
+
+def _ends(name: str, interval: Interval | None) -> dict[str, float]:
+    return {} if interval is None else {f"{name}_low": interval[0], f"{name}_high": interval[1]}
+
+
+class DiversityLog(DiversityCallback):
+    """Log what :class:`DiversityCallback` does, and what the controller did.
+
+    Added under ``diversity/<group>/``: ``audit`` (SND over all pairs of the scaled policies on the batch just
+    collected, before training, in the quantity that is controlled: the test of the control), ``estimate`` (of the
+    unscaled deviations, after training), ``scale`` (mean over training forwards), ``applied`` (their product, which
+    equals the target for any constant estimate, right or wrong), ``forwards``, and the share of them that were
+    ``saturated`` (the bounds clipped the scale), ``empty`` (a draw without pairs, so that all were measured) and
+    ``invalid`` (not finite, left out). Means over groups of a controller that has any; without estimates where nothing
+    is measured. The controller's numbers are logged in every iteration.
+
+    Args:
+        most: Frames of the batch that the audit uses.
+        **options: Of :class:`DiversityCallback`.
+    """
+
+    def __init__(self, *, most: int = 4096, **options: Any) -> None:
+        super().__init__(**options)
         self.most = most
-        self.rows: list[dict[str, Any]] = []
-        self._audits: dict[str, float] = {}
+
+    def on_setup(self) -> None:
+        """Refuse set-ups that would make the numbers wrong."""
+        self.check_control()
 
     def on_batch_collected(self, batch: TensorDictBase) -> None:
         """Audit the policies that collected it, and restart the tally."""
+        super().on_batch_collected(batch)
         for group, model in self.models().items():
-            self._audits[group] = float(model.audit(model.gather(batch), most=self.most))
+            self.record(group, {"audit": float(model.audit(model.gather(batch), most=self.most))})
             model.tally.zero_()
 
     def on_train_end(self, training_td: TensorDictBase, group: str) -> None:
-        """Log the iteration of one group."""
+        """Log what the controller did in this iteration."""
         if model := self.models().get(group):
-            numbers, step = {"audit": self._audits[group], **_summarise(model)}, self.experiment.n_iters_performed
-            self.rows.append({"iteration": step, "group": group, **numbers})
-            self.experiment.logger.log({f"diversity/{group}/{key}": v for key, v in numbers.items()}, step=step)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "rows": [], "_audits": {}}
+            self.record(group, _summarise(model))
 
 
 def _summarise(model: DiCoModel) -> dict[str, float]:
@@ -108,7 +225,7 @@ class ActionSpaceLoss(_Callback):
 
     def on_setup(self) -> None:
         """Create the optimisers."""
-        super().on_setup()
+        self.check_control()
         for group, model in self.models().items():
             if model.discrete:
                 raise InputError("task", "with continuous actions for ActionSpaceLoss", f"{group!r} with discrete ones")

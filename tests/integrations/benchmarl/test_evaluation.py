@@ -1,0 +1,176 @@
+"""Diversity in real BenchMARL experiments against loops in float64: one agent, one observation, one pair at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import pytest
+import torch
+from benchmarl.algorithms import IppoConfig, IqlConfig, MaddpgConfig, MasacConfig
+from benchmarl.experiment import Callback
+from benchmarl.models import GruConfig, LstmConfig, MlpConfig
+from benchmarl.models.common import Model, ModelConfig
+from tensordict.nn import NormalParamExtractor
+from torch import Tensor
+
+from graphsnd.integrations.benchmarl import DiversityCallback
+
+LAYERS = {"num_cells": [16], "layer_class": torch.nn.Linear, "activation_class": torch.nn.Tanh}
+MLP = MlpConfig(**LAYERS)
+RNN = {"hidden_size": 8, "n_layers": 1, "bias": True, "dropout": 0.0, "compile": False}
+RNN |= {f"mlp_{name}": value for name, value in LAYERS.items()}
+DISCRETE = {"prefer_continuous_actions": False}
+Answer = Callable[[dict[str, Tensor], int, Tensor], Tensor]  # parameters, agent, joint observation -> outputs by seat
+Apart = Callable[[Tensor, Tensor], float]
+
+
+class Loop(Callback):
+    """The same number, by hand, on the same frames and with the same policies."""
+
+    def __init__(self, answer: Answer, apart: Apart) -> None:
+        super().__init__()
+        self.answer, self.apart, self.values = answer, apart, []
+
+    def on_batch_collected(self, batch: Any) -> None:
+        policy = self.experiment.algorithm.get_policy_for_loss("agents")
+        weights = {name.split("module.")[-1]: each.detach().double() for name, each in policy.named_parameters()}
+        weights = {name.replace("0.mlp", "mlp").replace("0.gru", "gru"): each for name, each in weights.items()}
+        frames = batch["agents", "observation"].double()  # [environments, time, agents, features]
+        distances = []
+        for sequence in frames:
+            answers = [self.answer(weights, agent, sequence) for agent in range(4)]  # each [time, seats, outputs]
+            for one, other in combinations(answers, 2):
+                pairs = zip(one.flatten(0, 1), other.flatten(0, 1), strict=True)
+                distances += [self.apart(a, b) for a, b in pairs]
+        self.values.append(sum(distances) / len(distances))
+
+
+def head(weights: dict[str, Tensor], agent: int, x: Tensor) -> Tensor:
+    hidden = torch.tanh(x @ weights["mlp.params.0.weight"][agent].T + weights["mlp.params.0.bias"][agent])
+    return hidden @ weights["mlp.params.2.weight"][agent].T + weights["mlp.params.2.bias"][agent]
+
+
+def gru(weights: dict[str, Tensor], agent: int, sequence: Tensor) -> Tensor:
+    cell = torch.nn.GRUCell(sequence.shape[-1], 8).double()
+    cell.load_state_dict({name: weights[f"gru.params.grus.0.{name}"][agent] for name in cell.state_dict()})
+    memory, states = torch.zeros(sequence.shape[1], 8, dtype=torch.float64), []
+    with torch.no_grad():
+        for seen in sequence:  # no episode of dispersion ends within these batches
+            memory = cell(seen, memory)
+            states.append(memory)
+    return head(weights, agent, torch.stack(states))
+
+
+def gaussian(a: Tensor, b: Tensor) -> float:
+    extract = NormalParamExtractor(scale_mapping="biased_softplus_1.0")
+    return float(sum((p - q).square().sum() for p, q in zip(extract(a), extract(b), strict=True)).sqrt())
+
+
+def squashed_gaussian(a: Tensor, b: Tensor) -> float:
+    normal = torch.special.ndtri((torch.arange(2000, dtype=torch.float64) + 0.5) / 2000)
+    extract = NormalParamExtractor(scale_mapping="biased_softplus_1.0")
+    one, other = (torch.tanh(loc[:, None] + scale[:, None] * normal) for loc, scale in map(extract, (a, b)))
+    return float((one - other).square().mean(1).sum().sqrt())
+
+
+def squashed_action(a: Tensor, b: Tensor) -> float:
+    return float((a.tanh() - b.tanh()).norm())
+
+
+def total_variation(a: Tensor, b: Tensor) -> float:
+    return float((a.softmax(-1) - b.softmax(-1)).abs().sum() / 2)
+
+
+def other_choice(a: Tensor, b: Tensor) -> float:
+    return float(a.argmax() != b.argmax())
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "model", "answer", "apart", "options", "settings"),
+    [
+        (IppoConfig, MLP, head, gaussian, {"squashed": False}, {}),
+        (IppoConfig, MLP, head, squashed_gaussian, {}, {}),
+        (MaddpgConfig, MLP, head, squashed_action, {}, {}),
+        (IppoConfig, MLP, head, total_variation, {}, DISCRETE),
+        (MasacConfig, MLP, head, total_variation, {}, DISCRETE),
+        (IqlConfig, MLP, head, other_choice, {}, DISCRETE),
+        (IppoConfig, GruConfig(**RNN), gru, gaussian, {"squashed": False}, {}),
+    ],
+    ids=["ippo", "ippo-squashed", "maddpg", "ippo-discrete", "masac-discrete", "iql", "gru"],
+)
+def test_agents_answer_the_same_observations(algorithm, model, answer, apart, options, settings, experiment) -> None:
+    diversity, loop = DiversityCallback(**options), Loop(answer, apart)
+    experiment(algorithm, model, callbacks=[diversity, loop], share_policy_params=False, **settings).run()
+    rel = 1e-3 if apart is squashed_gaussian else 1e-5  # the loop's quadrature is coarse
+    assert [row["snd"] for row in diversity.rows] == pytest.approx(loop.values, rel=rel)
+    for row in diversity.rows:
+        assert 0 < row["snd_low"] < row["snd"] < row["snd_high"]
+        contributions = [row[f"contribution_agent_{agent}"] for agent in range(4)]
+        assert sum(contributions) / 4 == pytest.approx(row["snd"], rel=1e-5)
+
+
+class Talking(Model):
+    """As BenchMARL's GNN does: one network per agent runs at every seat, and agent i is read at seat i."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        sizes = 2 * self.input_leaf_spec.shape[-1], self.output_leaf_spec.shape[-1]
+        count = 1 if self.share_params else self.n_agents
+        self.networks = torch.nn.ModuleList(torch.nn.Linear(*sizes) for _ in range(count))
+
+    def _forward(self, tensordict: Any) -> Any:
+        joint = tensordict.get(self.in_key)
+        joint = torch.cat([joint, joint.mean(-2, keepdim=True).expand_as(joint)], -1)
+        networks = list(self.networks) * (self.n_agents if self.share_params else 1)
+        outputs = [network(joint)[..., agent, :] for agent, network in enumerate(networks)]
+        return tensordict.set(self.out_key, torch.stack(outputs, -2))
+
+
+@dataclass
+class TalkingConfig(ModelConfig):
+    @staticmethod
+    def associated_class() -> type[Talking]:
+        return Talking
+
+
+def talk(weights: dict[str, Tensor], agent: int, sequence: Tensor) -> Tensor:
+    joint = torch.cat([sequence, sequence.mean(-2, keepdim=True).expand_as(sequence)], -1)
+    weight, bias = (weights[f"0.networks.{agent}.{name}"] for name in ("weight", "bias"))
+    return joint @ weight.T + bias
+
+
+def graph_conv(weights: dict[str, Tensor], agent: int, sequence: Tensor) -> Tensor:
+    """PyG's GraphConv on the complete graph: W1 x_k + b + W2 mean of the others."""
+    others = (sequence.sum(-2, keepdim=True) - sequence) / 3
+    near, bias = (weights[f"0.gnns.{agent}.lin_rel.{name}"] for name in ("weight", "bias"))
+    return sequence @ weights[f"0.gnns.{agent}.lin_root.weight"].T + others @ near.T + bias
+
+
+def gnn() -> ModelConfig:
+    from benchmarl.models import GnnConfig
+
+    convolution = pytest.importorskip("torch_geometric").nn.GraphConv
+    return GnnConfig(topology="full", self_loops=False, gnn_class=convolution, gnn_kwargs={"aggr": "mean"})
+
+
+@pytest.mark.parametrize(("model", "answer"), [(TalkingConfig, talk), (gnn, graph_conv)], ids=["own", "gnn"])
+def test_agents_that_communicate_take_every_seat(model, answer, experiment) -> None:
+    diversity, loop = DiversityCallback(squashed=False), Loop(answer, gaussian)
+    critic = {"critic_model": MLP}
+    experiment(IppoConfig, model(), callbacks=[diversity, loop], share_policy_params=False, **critic).run()
+    assert [row["snd"] for row in diversity.rows] == pytest.approx(loop.values, rel=1e-5)
+
+
+@pytest.mark.parametrize("model", [lambda: MLP, lambda: LstmConfig(**RNN), gnn], ids=["mlp", "lstm", "gnn"])
+@pytest.mark.parametrize("algorithm", [IppoConfig, MaddpgConfig])
+def test_shared_parameters_are_exactly_no_diversity(algorithm, model, experiment) -> None:
+    diversity = DiversityCallback(design="bernoulli:0.5")
+    run = experiment(algorithm, model(), callbacks=[diversity], share_policy_params=True, critic_model=MLP)
+    run.run()
+    for row in diversity.rows:
+        zeros = {name: value for name, value in row.items() if name not in ("iteration", "group", "seconds")}
+        assert len(zeros) == 10
+        assert set(zeros.values()) == {0.0}
