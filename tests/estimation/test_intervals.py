@@ -8,7 +8,7 @@ import torch
 
 import graphsnd as gs
 from tests.estimation.teams import REPETITIONS, inside, on_and_off
-from tests.estimation.test_on_graph import team
+from tests.estimation.test_graph_intervals import team
 
 
 def test_clustered_intervals_cover_the_population() -> None:

@@ -13,14 +13,15 @@ from graphsnd.behavior import Behavior, Distance, Points, default_distance, embe
 from graphsnd.errors import InputError, check_agents
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.exactsum import ExactSum
+from graphsnd.estimation.graph_intervals import PairError, normalised_error
 from graphsnd.estimation.intervals import check_clusters, check_confidence, cluster_error
-from graphsnd.estimation.on_graph import PairError, check_not_empty, make_estimate, normalised
+from graphsnd.estimation.on_graph import check_not_empty, make_estimate
 from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph
 from graphsnd.kernels import separable
 from graphsnd.kernels.dispatch import obstacle
-from graphsnd.metric.distances import check_graph
 from graphsnd.metric.diversity import normalised_weights, weighted_mean
+from graphsnd.metric.pair_distances import check_graph
 
 CHUNK = 1 << 22  # edge distances held at a time
 ROWS = 16  # observations below which the compiled kernel sums in another order
@@ -171,7 +172,9 @@ class SndAccumulator:
             if self._drawn:
                 # No distance exceeds the sum of the two largest ones to the mean agent.
                 bound = float(radii.topk(2).values.sum()) * (1 + 16 * torch.finfo(torch.float32).eps)
-                error = normalised(graph, means, value, min(bound, self.distance.maximum or math.inf), 1 - confidence)
+                error = normalised_error(
+                    graph, means, value, min(bound, self.distance.maximum or math.inf), 1 - confidence
+                )
         _, sizes, own = self._clusters
         around = cluster_error(own.value() / (weight or 1.0), sizes, value, confidence)
         # An accumulator has all of a source that an estimate reads.

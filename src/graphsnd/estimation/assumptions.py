@@ -25,7 +25,7 @@ from graphsnd.designs import Agents
 from graphsnd.estimation.forecast import PILOT
 from graphsnd.estimation.sample import Sample, draw, variance
 from graphsnd.estimation.source import BehaviorSource, Workload
-from graphsnd.metric.distances import edge_means
+from graphsnd.metric.pair_distances import edge_means
 
 
 @dataclass(frozen=True, eq=False)

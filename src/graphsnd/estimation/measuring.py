@@ -26,7 +26,7 @@ from graphsnd.estimation.projections import measure_by_projections
 from graphsnd.estimation.sampling import Callback, Task, sample_once, sample_until
 from graphsnd.estimation.source import Source, as_source
 from graphsnd.graphs import Graph
-from graphsnd.metric.distances import check_graph
+from graphsnd.metric.pair_distances import check_graph
 from graphsnd.teams import Policy, Team
 
 SLOW = 10.0  # seconds from which an exact measurement says what a tolerance would cost

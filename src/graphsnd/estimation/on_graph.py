@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from graphsnd import bounds, kernels
+from graphsnd import kernels
 from graphsnd.behavior import Points
 from graphsnd.bounds.concentration import points_diameter
 from graphsnd.errors import EmptyDrawError
-from graphsnd.estimation.estimate import Estimate, Interval
+from graphsnd.estimation.estimate import Estimate
+from graphsnd.estimation.graph_intervals import PairError, horvitz_thompson_error, normalised_error
 from graphsnd.estimation.intervals import BLOCKS, PopulationError, population_error, quantile
 from graphsnd.estimation.source import Source
-from graphsnd.graphs import Graph, Sampling
-from graphsnd.metric.distances import edge_means
+from graphsnd.graphs import Graph
 from graphsnd.metric.diversity import known_inclusion, normalised_weights, weighted_mean
+from graphsnd.metric.pair_distances import edge_means
 
 WEIGHTINGS = ("normalised", "horvitz-thompson")  # mean over the edges; their sum over its expected count
 LARGE = 10**9  # degrees of freedom at which Student's distribution is the normal one
@@ -47,8 +47,8 @@ def measure_on_graph(
     value = float(weighted_mean(distances, graph)) * scale
     error, target = PairError(0.0, (value, value), "exact: every edge"), "Graph-SND"
     if graph.inclusion is not None and graph.weights is None:
-        interval = _horvitz_thompson if ht else normalised
-        error, target = interval(graph, distances, value, _diameter(source), 1 - confidence), "SND"
+        find_error = horvitz_thompson_error if ht else normalised_error
+        error, target = find_error(graph, distances, value, _diameter(source), 1 - confidence), "SND"
     around = population_error(per_block * scale, index, clusters, source.observations, confidence)
     return make_estimate(source, value, target, error, around, confidence, graph.m, name)
 
@@ -58,16 +58,6 @@ def check_not_empty(graph: Graph) -> None:
     if graph.m == 0 and graph.inclusion is not None:
         fix = "Draw again with another seed or more edges."
         raise EmptyDrawError("graph", "to have at least one edge", "an empty draw", fix)
-
-
-@dataclass(frozen=True)
-class PairError:
-    """The error of measuring some pairs instead of all, in the fields of an :class:`Estimate`."""
-
-    standard_error: float
-    interval: Interval
-    method: str
-    guaranteed: bool = True
 
 
 def make_estimate(
@@ -136,53 +126,3 @@ def _diameter(source: Source) -> float:
     # The triangle inequality holds for the mean over observations too, so block by block it can only get larger.
     sizes = [(b - a) / source.observations * points_diameter(source.block(a, b)) for a, b in source.blocks()]
     return min(sum(sizes), source.distance.maximum or math.inf)
-
-
-def normalised(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> PairError:
-    """Return the error of the mean over the edges of a random graph."""
-    if graph.m == graph.pairs:
-        return PairError(0.0, (value, value), "exact: all pairs")
-    # A single distance shows no spread; no distances between 0 and d_max spread more than half of it.
-    std = float(distances.std(correction=1)) if graph.m > 1 else d_max / 2
-    if graph.sampling is Sampling.RELABELLED:
-        error, radius, method = _relabelled_error(graph, distances, std, d_max, delta)
-    else:
-        error = std * math.sqrt((1 - graph.m / graph.pairs) / graph.m)
-        serfling = bounds.serfling(d_max, graph.m, graph.pairs, delta / 2)
-        bernstein = bounds.empirical_bernstein(std, d_max, graph.m, graph.pairs, delta / 2)
-        radius, method = min((serfling, "Serfling"), (bernstein, "empirical Bernstein-Serfling"))
-    share = graph.m / graph.pairs
-    # The other pairs lie between 0 and the diameter, so the measured ones alone bound SND for certain.
-    certain = share * value, share * value + (1 - share) * d_max
-    interval = max(value - radius, certain[0]), min(value + radius, certain[1])
-    return PairError(error, interval, f"{method}, certified diameter")
-
-
-def _relabelled_error(
-    graph: Graph, distances: Tensor, std: float, d_max: float, delta: float
-) -> tuple[float, float, str]:
-    """Return the standard error, the radius and its method for a graph whose agents were numbered at random.
-
-    The factor bounds the variance for every team. Regular graphs do better on teams whose differences are mostly
-    effects of single agents, which cancel in them.
-    """
-    degrees = graph.degrees()
-    factor = bounds.relabelling_factor(graph.n, degrees)
-    error, degree = std * math.sqrt(factor), int(degrees[0])
-    if int(degrees.min()) != int(degrees.max()):
-        return error, d_max / 2 * math.sqrt(factor / delta), "second moments of relabelled graphs"
-    # From degree 3 on, the edges of an agent show its effect.
-    error = bounds.regular_standard_error(distances, graph) if degree >= 3 else error
-    radius = bounds.random_regular_bound(d_max, graph.n, degree, delta)
-    return error, radius, "second moments of random regular graphs"
-
-
-def _horvitz_thompson(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> PairError:
-    """Where the number of edges is fixed, the mean again; where pairs are drawn independently, Hoeffding's radius."""
-    p, pairs = known_inclusion(graph), graph.pairs
-    if graph.sampling is not Sampling.INDEPENDENT:
-        return normalised(graph, distances, value, d_max, delta)
-    error = math.sqrt((1 - p) * float((distances**2).sum())) / (p * pairs)
-    radius = d_max / p * math.sqrt(math.log(2 / delta) / (2 * pairs))
-    interval = max(0.0, value - radius), min(d_max, value + radius)
-    return PairError(error, interval, "Hoeffding over pairs, certified diameter")

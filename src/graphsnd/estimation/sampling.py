@@ -17,8 +17,9 @@ from graphsnd.errors import InputError
 from graphsnd.estimation.costs import Budget, Cost, complete_seconds, counts, work
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.forecast import LATER, NOW, PASSES, PILOT, Tolerance, best_size, forecast, later_looks
+from graphsnd.estimation.graph_intervals import PairError
 from graphsnd.estimation.intervals import errors, guaranteed_radius, population_error, quantile
-from graphsnd.estimation.on_graph import PairError, make_estimate
+from graphsnd.estimation.on_graph import make_estimate
 from graphsnd.estimation.sample import Sample, draw, join
 from graphsnd.estimation.source import Source
 

@@ -1,8 +1,8 @@
 """5 ONE NUMBER: distances of equation (1), SND, Graph-SND and the Horvitz-Thompson estimator."""
 
-from graphsnd.metric.distances import contributions, edge_distances, pairwise
 from graphsnd.metric.diversity import graph_snd, horvitz_thompson, snd
 from graphsnd.metric.own import OwnObservations, own_observations
+from graphsnd.metric.pair_distances import contributions, edge_distances, pairwise
 
 __all__ = [
     "OwnObservations",

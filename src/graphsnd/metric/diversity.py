@@ -8,7 +8,7 @@ from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, embed
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
-from graphsnd.metric.distances import check_graph
+from graphsnd.metric.pair_distances import check_graph
 
 
 def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:

@@ -26,6 +26,7 @@ def draw_heatmap(ax: Axes, matrix: Array, order: NDArray[np.int64] | None = None
     values = np.asarray(matrix)
     if order is not None:
         values = values[np.ix_(order, order)]
+    # The colour map is `image.cmap` of graphsnd.mplstyle: edges of graphs are drawn in the same colours.
     # Above a few hundred agents a cell is smaller than a pixel: averaging is honest, nearest neighbour drops agents.
     image = ax.imshow(values, interpolation="nearest" if len(values) <= 400 else "antialiased", vmin=0.0)
     ax.spines[:].set_visible(False)
