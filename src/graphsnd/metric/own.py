@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from graphsnd.behavior import Behavior, Distance, default_distance, from_distribution
-from graphsnd.metric.distances import pairwise
+from graphsnd.metric.pair_distances import pairwise
 
 
 @dataclass(frozen=True, eq=False)
