@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 import operator
+import warnings
 from collections.abc import Collection
 from numbers import Real
 from types import ModuleType
@@ -53,15 +54,54 @@ def shape_of(tensor: torch.Tensor) -> str:
     return f"shape {tuple(tensor.shape)}"
 
 
-def check_rank(name: str, tensor: Any, rank: int, symbolic: str, *, fix: str = "") -> None:
-    """Raise unless ``tensor`` is a tensor with at least ``rank`` dimensions; ``symbolic`` is the expected shape."""
+def as_tensor(value: Any) -> Any:
+    """Return an array of numbers from another library as a tensor that shares its memory; anything else as it is.
+
+    Arrays are what has ``__dlpack__`` (JAX, CuPy) or ``__array__`` (NumPy, pandas). What torch cannot share is copied:
+    negative strides and foreign byte orders.
+
+    Example:
+        >>> import numpy as np
+        >>> as_tensor(np.zeros((2, 3), dtype=np.float32)).shape, as_tensor([0.0])
+        (torch.Size([2, 3]), [0.0])
+    """
+    import numpy as np
+    import torch
+    from torch.utils.dlpack import from_dlpack
+
+    if isinstance(value, torch.Tensor):
+        return value
+    if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
+        return from_dlpack(value)
+    array = np.asarray(value) if hasattr(value, "__array__") else None
+    if array is None or array.dtype.kind not in "biufc":
+        return value
+    if any(stride < 0 for stride in array.strides) or not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="), order="C")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of arrays that are not writable: no argument is written to
+        return torch.from_numpy(array)
+
+
+def check_rank(name: str, tensor: Any, rank: int, symbolic: str, *, fix: str = "") -> torch.Tensor:
+    """Return a tensor or array as a tensor, or raise when it has fewer dimensions than ``rank``.
+
+    Args:
+        name: Argument name for the message.
+        tensor: What was given.
+        rank: The least number of dimensions.
+        symbolic: The expected shape, for the message.
+        fix: For the message, when there are fewer.
+    """
     import torch
 
-    if not isinstance(tensor, torch.Tensor):
+    given = as_tensor(tensor)
+    if not isinstance(given, torch.Tensor):
         fix = f"Convert with torch.as_tensor({name})."
-        raise InputError(name, f"to be a torch.Tensor with shape {symbolic}", type(tensor).__name__, fix)
-    if tensor.dim() < rank:
-        raise InputError(name, f"with shape {symbolic}", shape_of(tensor), fix)
+        raise InputError(name, f"to be a torch.Tensor or an array with shape {symbolic}", type(tensor).__name__, fix)
+    if given.dim() < rank:
+        raise InputError(name, f"with shape {symbolic}", shape_of(given), fix)
+    return given
 
 
 def check_finite(name: str, tensor: torch.Tensor) -> None:

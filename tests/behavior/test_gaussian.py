@@ -117,8 +117,8 @@ LOC = torch.zeros(4, 3, 2)
         (torch.inf, ["finite"]),
         (torch.ones(5), ["broadcast", "(4, 3, 2)", "(5,)"]),
         (torch.ones(2, 4, 3, 2), ["broadcast"]),
-        ("wide", ["number or a torch.Tensor", "str"]),
-        (None, ["number or a torch.Tensor", "NoneType"]),
+        ("wide", ["torch.Tensor or an array", "str"]),
+        (None, ["torch.Tensor or an array", "NoneType"]),
     ],
 )
 def test_bad_scale(scale: object, words: list[str]) -> None:

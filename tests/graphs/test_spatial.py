@@ -141,7 +141,7 @@ def test_radius_refuses_r(r):
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        (np.zeros((4, 2)), r"`features` to be a torch.Tensor with shape \(n, f\), got ndarray.*as_tensor"),
+        ([[0.0, 0.0]], r"`features` to be a torch.Tensor or an array with shape \(n, f\), got list.*as_tensor"),
         (torch.zeros(4), r"`features` with shape \(n, f\)"),
         (torch.zeros(1, 2), "`features` with shape"),
         (torch.zeros(4, 0), "`features` with shape"),

@@ -168,7 +168,7 @@ def test_wrong_number_of_agents(observations: torch.Tensor, weights: torch.Tenso
         gs.evaluate(lambda o: torch.zeros(6, 5, 3, 2), observations, agents=5)
 
 
-@pytest.mark.parametrize("bad", [np.zeros((3, 4)), None, torch.tensor(1.0)])
+@pytest.mark.parametrize("bad", [[[0.0, 1.0]], None, torch.tensor(1.0), np.array(["a"])])
 def test_bad_observations(bad: object) -> None:
     with pytest.raises(gs.InputError, match=r"`observations`.*\(..., features\)"):
         gs.evaluate([LINEAR, LINEAR], bad)  # type: ignore[arg-type]

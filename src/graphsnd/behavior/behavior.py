@@ -39,15 +39,15 @@ class Behavior(ABC):
         return f"{type(self).__name__}(agents={self.agents}, observations={self.observations})"
 
 
-def check_layout(name: str, tensor: torch.Tensor, trailing: str) -> None:
-    """Raise unless ``tensor`` is floating, has an agents axis, and is not empty.
+def check_layout(name: str, tensor: torch.Tensor, trailing: str) -> torch.Tensor:
+    """Return a tensor or array as a tensor, or raise unless it is floating, has an agents axis, and is not empty.
 
     Args:
         name: Argument name for the message.
         tensor: Shape ``[..., agents, features]``.
         trailing: The symbolic shape for the message.
     """
-    check_rank(name, tensor, 2, trailing, fix="The agents axis comes before the last one.")
+    tensor = check_rank(name, tensor, 2, trailing, fix="The agents axis comes before the last one.")
     if not tensor.is_floating_point():
         # Cast to float, indices of discrete actions would be compared as if action 3 were nearer to 2 than to 0.
         discrete = "For discrete actions pass their probabilities: graphsnd.Categorical(probs=...) or (logits=...)."
@@ -57,6 +57,7 @@ def check_layout(name: str, tensor: torch.Tensor, trailing: str) -> None:
         raise InputError(name, f"with shape {trailing} and no empty axis", shape_of(tensor))
     if tensor.shape[:-2].numel() == 0:
         raise InputError(name, "to hold at least one observation", shape_of(tensor), "Collect a rollout first.")
+    return tensor
 
 
 def broadcast(name: str, tensor: torch.Tensor, shape: torch.Size | tuple[int, ...], target: str) -> torch.Tensor:

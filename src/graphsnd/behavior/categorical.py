@@ -6,7 +6,7 @@ import torch
 
 from graphsnd.behavior.behavior import Behavior, broadcast, check_layout
 from graphsnd.behavior.points import Points
-from graphsnd.errors import InputError, check_finite, shape_of
+from graphsnd.errors import InputError, check_finite, check_rank, shape_of
 
 # How far a row of probabilities may be from 1 before it is not one: the rounding of a softmax in that dtype.
 _SUM_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
@@ -62,7 +62,7 @@ class Categorical(Behavior):
 
 
 def _checked_probs(probs: torch.Tensor, validate: bool) -> torch.Tensor:
-    check_layout("probs", probs, "(..., agents, actions)")
+    probs = check_layout("probs", probs, "(..., agents, actions)")
     if not validate:
         return probs
     check_finite("probs", probs)
@@ -76,11 +76,10 @@ def _checked_probs(probs: torch.Tensor, validate: bool) -> torch.Tensor:
 
 
 def _softmax(logits: torch.Tensor, mask: torch.Tensor | None, validate: bool) -> torch.Tensor:
-    check_layout("logits", logits, "(..., agents, actions)")
+    logits = check_layout("logits", logits, "(..., agents, actions)")
     if mask is not None:
-        if not isinstance(mask, torch.Tensor):
-            raise InputError("mask", "to be a boolean torch.Tensor", type(mask).__name__, "Use torch.as_tensor(mask).")
-        allowed = broadcast("mask", mask.to(torch.bool), logits.shape, f"logits' {shape_of(logits)}")
+        mask = check_rank("mask", mask, 0, "(..., agents, actions)")
+        allowed = broadcast("mask", mask.to(logits.device, torch.bool), logits.shape, f"logits' {shape_of(logits)}")
         logits = logits.masked_fill(~allowed, -torch.inf)
     if validate:
         values = logits.detach()

@@ -24,7 +24,7 @@ class Deterministic(Behavior):
     """
 
     def __init__(self, actions: torch.Tensor, *, validate: bool = True) -> None:
-        check_layout("actions", actions, "(..., agents, actions)")
+        actions = check_layout("actions", actions, "(..., agents, actions)")
         super().__init__(actions.shape)
         if validate:
             check_finite("actions", actions)

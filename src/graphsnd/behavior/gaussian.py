@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 
 from graphsnd.behavior.behavior import Behavior, broadcast, check_layout, flatten
 from graphsnd.behavior.points import Norm, Points
-from graphsnd.errors import InputError, check_finite, shape_of
+from graphsnd.errors import InputError, check_finite, check_rank, shape_of
 
 
 class Gaussian(Behavior):
@@ -29,12 +29,11 @@ class Gaussian(Behavior):
     """
 
     def __init__(self, loc: torch.Tensor, scale: torch.Tensor | float, *, validate: bool = True) -> None:
-        check_layout("loc", loc, "(..., agents, actions)")
+        loc = check_layout("loc", loc, "(..., agents, actions)")
         super().__init__(loc.shape)
         if isinstance(scale, int | float):
             scale = torch.tensor(scale, dtype=loc.dtype, device=loc.device)
-        if not isinstance(scale, torch.Tensor):
-            raise InputError("scale", "to be a number or a torch.Tensor", type(scale).__name__, "Use torch.as_tensor.")
+        scale = check_rank("scale", scale, 0, "(..., agents, actions)")
         wide = scale.to(torch.promote_types(scale.dtype, loc.dtype))
         self.scale = broadcast("scale", wide, loc.shape, f"loc's {shape_of(loc)}")
         self.loc = loc.to(self.scale.dtype)
@@ -69,9 +68,9 @@ class MultivariateGaussian(Behavior):
     """
 
     def __init__(self, loc: torch.Tensor, covariance: torch.Tensor, *, validate: bool = True) -> None:
-        check_layout("loc", loc, "(..., agents, actions)")
+        loc = check_layout("loc", loc, "(..., agents, actions)")
         super().__init__(loc.shape)
-        check_layout("covariance", covariance, "(..., agents, actions, actions)")
+        covariance = check_layout("covariance", covariance, "(..., agents, actions, actions)")
         target = (*loc.shape, loc.shape[-1])
         self.covariance = broadcast("covariance", covariance, target, f"shape {target}")
         self.loc = loc

@@ -29,7 +29,7 @@ class Quantiles(Behavior):
     """
 
     def __init__(self, values: torch.Tensor, *, validate: bool = True) -> None:
-        check_rank("values", values, 3, "(..., agents, actions, nodes)")
+        values = check_rank("values", values, 3, "(..., agents, actions, nodes)")
         check_layout("values", values.flatten(-2), "(..., agents, actions, nodes)")
         if validate:
             check_finite("values", values)

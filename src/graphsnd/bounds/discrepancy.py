@@ -178,7 +178,7 @@ def _sum_eigenvalues(matrix: Tensor) -> float:
 
 def check_symmetric(distances: Tensor) -> Tensor:
     """Return the matrix in float64, once it is known to be a symmetric matrix of distances."""
-    check_rank("distances", distances, 2, "(n, n)")
+    distances = check_rank("distances", distances, 2, "(n, n)")
     if distances.dim() != 2 or distances.shape[0] != distances.shape[1] or len(distances) < 2:
         raise InputError("distances", "with shape (n, n), at least (2, 2)", shape_of(distances))
     check_finite("distances", distances)

@@ -55,7 +55,7 @@ def relabelling_variance(distances: Tensor, degrees: Sequence[int] | Tensor) -> 
         >>> relabelling_variance((line[:, None] - line).abs(), [1, 1, 1, 1])
         tensor(0.2222, dtype=torch.float64)
     """
-    check_rank("distances", distances, 2, "(..., n, n)")
+    distances = check_rank("distances", distances, 2, "(..., n, n)")
     n = distances.shape[-1]
     if distances.shape[-2] != n or n < 2:
         raise InputError("distances", "with shape (..., n, n), at least 2 agents", shape_of(distances))

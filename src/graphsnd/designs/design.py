@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_integer, shape_of
+from graphsnd.errors import InputError, as_tensor, check_integer, shape_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +174,7 @@ def require_generator(generator: torch.Generator | None, design: Design) -> torc
 
 def require_positions(positions: Tensor | None, shape: tuple[int, ...], design: Design) -> Tensor:
     """Return the positions; raise unless they are there with the leading ``shape``."""
+    positions = as_tensor(positions)
     if positions is None or positions.dim() != len(shape) + 1 or positions.shape[: len(shape)] != shape:
         got = "none" if positions is None else shape_of(positions)
         fix = "Or use a design that needs none, such as regular:8."

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from graphsnd import bounds
 from graphsnd.designs import Template
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, as_tensor
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.sample import Sample
 
@@ -172,7 +172,7 @@ def check_clusters(clusters: Tensor | None, observations: int) -> Tensor | None:
     """Return one integer for each observation, flattened, on the CPU."""
     if clusters is None:
         return None
-    clusters = torch.as_tensor(clusters)
+    clusters = torch.as_tensor(as_tensor(clusters))
     if clusters.is_floating_point() or clusters.numel() != observations:
         got = f"{clusters.dtype} of shape {tuple(clusters.shape)}"
         raise InputError("clusters", f"to be {observations} integers, one for each observation", got)

@@ -96,7 +96,7 @@ class TeamSource(Source):
     """Policies and observations; nothing is evaluated before it is needed."""
 
     def __init__(self, team: Team, observations: Tensor, distance: Distance | None, backend: str = "auto") -> None:
-        check_rank("observations", observations, 1 + team.feature_dims, "(..., features)")
+        observations = check_rank("observations", observations, 1 + team.feature_dims, "(..., features)")
         inputs = observations.detach().flatten(0, -1 - team.feature_dims)
         self.team, self.inputs, self.backend = team, inputs, backend
         if not len(self.inputs):

@@ -16,7 +16,7 @@ EDGE_INDEX_HINT = "For a PyG edge_index use graphs.from_edge_index(edge_index, n
 def check_indices(name: str, edges: Any, n: int, *, columns: int) -> Tensor:
     """Return pairs of agents as int64, in range and without self-loops; ``columns`` is the axis of length 2."""
     symbolic = "(edges, 2)" if columns == 1 else "(2, edges)"
-    check_rank(name, edges, 0, symbolic)
+    edges = check_rank(name, edges, 0, symbolic)
     if edges.dim() != 2 or edges.shape[columns] != 2:
         transposed = edges.dim() == 2 and edges.shape[1 - columns] == 2
         advice = EDGE_INDEX_HINT if columns == 1 else "For rows of pairs use Graph(n, edges)."
@@ -45,7 +45,7 @@ def check_distinct(name: str, i: Tensor, j: Tensor, values: Tensor, fix: str) ->
 
 def check_weights(given: Any, edges: Tensor) -> Tensor:
     """Return the weights as a floating tensor ``[m]``, finite and not negative, one for each of the m ``edges``."""
-    check_rank("weights", given, 0, "(edges,)")
+    given = check_rank("weights", given, 0, "(edges,)")
     if given.shape != (len(edges),):
         expected = f"with shape (edges,) = ({len(edges)},)"
         raise InputError("weights", expected, shape_of(given), "Give one weight for each edge.")

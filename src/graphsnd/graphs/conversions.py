@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_agents, check_finite, number, shape_of
+from graphsnd.errors import InputError, as_tensor, check_agents, check_finite, number, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.checks import check_distinct, check_indices, check_weights
 from graphsnd.graphs.graph import Graph
@@ -32,6 +32,7 @@ def from_adjacency(A: Tensor) -> Graph:
         >>> graph.edges.tolist(), graph.weights
         ([[0, 1]], tensor([2.]))
     """
+    A = as_tensor(A)
     if not isinstance(A, Tensor) or A.layout != torch.strided:
         kind = f"a {A.layout} tensor" if isinstance(A, Tensor) else type(A).__name__
         fix = "Use torch.as_tensor(A), or graphs.from_edge_index for a sparse matrix."

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_finite, check_integer, check_positive, check_rank, shape_of
+from graphsnd.errors import InputError, as_tensor, check_finite, check_integer, check_positive, check_rank, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.graph import Graph
 
@@ -50,7 +50,7 @@ def knn(features: Tensor, k: int) -> Graph:
     nearest = _nearest_dense(points, k, GPU_BLOCK) if points.is_cuda else torch.from_numpy(_nearest_tree(points, k))
     agents = torch.arange(n, device=nearest.device).repeat_interleave(k)
     edges = pairs.from_keys(torch.unique(pairs.keys(agents, nearest.reshape(-1), n)), n)
-    return Graph._trusted(n, edges.to(features.device), family="knn")
+    return Graph._trusted(n, edges.to(as_tensor(features).device), family="knn")
 
 
 def radius(features: Tensor, r: float) -> Graph:
@@ -70,12 +70,12 @@ def radius(features: Tensor, r: float) -> Graph:
     points = _check_features(features)
     check_positive("r", r, "It is a distance in the units of the features.")
     edges = _within_dense(points, float(r), GPU_BLOCK) if points.is_cuda else _within_tree(points, float(r))
-    return Graph._trusted(len(points), edges.to(features.device), family="radius")
+    return Graph._trusted(len(points), edges.to(as_tensor(features).device), family="radius")
 
 
 def _check_features(features: Any) -> Tensor:
     """Return the features as float64, on the GPU if they are there and on the CPU otherwise."""
-    check_rank("features", features, 0, "(n, f)")
+    features = check_rank("features", features, 0, "(n, f)")
     if features.dim() != 2 or features.shape[0] < 2 or features.shape[1] < 1:
         raise InputError("features", "with shape (n, f), at least (2, 1)", shape_of(features))
     if features.is_complex() or features.dtype == torch.bool:

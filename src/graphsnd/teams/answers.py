@@ -17,7 +17,7 @@ from graphsnd.behavior import (
     Quantiles,
     from_distribution,
 )
-from graphsnd.errors import InputError, shape_of
+from graphsnd.errors import InputError, as_tensor, shape_of
 
 # The tensors that make up a behaviour, in the order of its constructor, with the dimensions after the agents axis.
 FIELDS: dict[Callable[..., Behavior], tuple[tuple[str, int], ...]] = {
@@ -48,6 +48,7 @@ def read_answer(answer: object, *, squashed: bool, validate: bool = True) -> Beh
         return answer
     if isinstance(answer, D.Distribution):
         return from_distribution(answer, squashed=squashed, validate=validate)
+    answer = as_tensor(answer)
     if isinstance(answer, Tensor):
         return Deterministic(answer, validate=validate)
     if isinstance(answer, tuple) and len(answer) == 2:
@@ -74,6 +75,7 @@ def read_single(answer: object, lead: Sequence[int], *, squashed: bool, validate
     """
     expected = f"to answer with shape {(*lead, 'actions')}"
     fix = "A policy of a list answers for one agent, without an agents axis."
+    answer = as_tensor(answer)
     if isinstance(answer, Tensor) and answer.dim() < 2:
         raise InputError("team", expected, shape_of(answer), fix)
     behavior = read_answer(answer, squashed=squashed, validate=validate)

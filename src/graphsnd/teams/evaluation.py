@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, as_tensor
 from graphsnd.teams.answers import read_answer, take_agents
 from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy, device_of
 from graphsnd.teams.mixing import ask_quietly, check_unmixed
@@ -156,6 +156,7 @@ class JointTeam(Team):
 
     def partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         """As for every team, at the cost of all agents."""
+        observations = as_tensor(observations)
         if self._agents is None and isinstance(observations, Tensor) and observations.dim() == 2 and len(observations):
             self.evaluate(observations[:1])
         return super().partial(observations, agents)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.errors import InputError, check_rank, shape_of
+from graphsnd.errors import InputError, as_tensor, check_rank, shape_of
 
 
 class Team(ABC):
@@ -48,7 +48,7 @@ class Team(ABC):
         Raises:
             InputError: When the observations do not fit the policies, or the policies do not fit each other.
         """
-        check_rank("observations", observations, self.feature_dims, "(..., features)")
+        observations = check_rank("observations", observations, self.feature_dims, "(..., features)")
         self._check_features(observations)
         lead = tuple(observations.shape[: -self.feature_dims])
         if not math.prod(lead):
@@ -80,7 +80,8 @@ class Team(ABC):
         Raises:
             InputError: When shapes do not fit or an agent is outside ``0 .. n - 1``.
         """
-        check_rank("observations", observations, 2, "(observations, features)")
+        observations = check_rank("observations", observations, 2, "(observations, features)")
+        agents = as_tensor(agents)
         if observations.dim() != 1 + self.feature_dims or not len(observations):
             expected = "with shape (observations, features) and at least one observation"
             fix = "Pool leading dimensions with observations.flatten(0, -2)."
