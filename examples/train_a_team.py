@@ -21,4 +21,4 @@ with tempfile.TemporaryDirectory() as folder:
     team = Team.load(Path(folder) / "seed-0")
 
 found = evaluate_team(team, world, steps=100, seed=7)
-print(f"{found.solved_at_end:.0%} of the agents of seed 0 end at their goal")
+print(f"{found.solved_at_end:.0%} of the agents of seed 0 end a test episode at their goal")

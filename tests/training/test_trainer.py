@@ -68,6 +68,14 @@ def test_team_acts_like_the_actors() -> None:
         torch.testing.assert_close(answers[:, agent, agent], mine, rtol=1e-4, atol=1e-5)
 
 
+def test_a_team_that_is_not_there_is_named(line, tiny: Settings) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match="`seed` to be one of 0, 4, got 3"):
+        Trainer(line, tiny, seeds=(0, 4)).team(3)
+    small = ControlSettings(environments=2, steps=4, epochs=1, hidden=(8,))
+    with pytest.raises(InputError, match="independent"):
+        ControlTask(3, (0.1,), settings=small).make_trainer().team(0)
+
+
 def test_row_counts_episodes_and_solved_agents(line, tiny: Settings) -> None:  # type: ignore[no-untyped-def]
     trainer = Trainer(line, tiny, seeds=(0, 1))
     rows = trainer.step()

@@ -93,23 +93,28 @@ def _check_render(path: Path | None) -> None:
 
 
 def _describe(frames: int) -> Describe:
-    """Describe means over the runs; diversity as it was last measured."""
-    last: dict[str, float] = {}
+    """Describe means over the runs; between two measurements of diversity the last one, with its iteration."""
+    last: tuple[int, str] | None = None
 
     def describe(rows: Sequence[Any]) -> str:
-        for name in ("snd", "graph_snd", "solved"):
-            values = [getattr(row, name) for row in rows if getattr(row, name) is not None]
-            if values:
-                last[name] = sum(values) / len(values)
-        parts = [f"reward {sum(row.reward for row in rows) / len(rows):+.4f}"]
-        if "solved" in last:
-            parts.append(f"solved {last['solved']:.0%}")
-        if "snd" in last:
-            parts.append(f"SND {last['snd']:.4f}  Graph-SND {last['graph_snd']:.4f}")
+        nonlocal last
+        means = {name: _mean(rows, name) for name in ("reward", "solved", "snd", "graph_snd")}
+        parts = [f"reward {means['reward']:+.4f}"]
+        if means["solved"] is not None:
+            parts.append(f"solved in rollouts {means['solved']:.0%}")
+        if means["snd"] is not None:
+            last = rows[0].iteration, f"SND {means['snd']:.4f}  Graph-SND {means['graph_snd']:.4f}"
+        if last is not None:
+            parts.append(last[1] if last[0] == rows[0].iteration else f"{last[1]} (of iteration {last[0]})")
         rate = frames / (rows[0].rollout_seconds + rows[0].update_seconds)
         return "  ".join([*parts, f"{rate:,.0f} frames/s"])
 
     return describe
+
+
+def _mean(rows: Sequence[Any], name: str) -> float | None:
+    values = [getattr(row, name) for row in rows]
+    return None if None in values else sum(values) / len(values)
 
 
 def _show(rows: list[Any], result: Trained, out: Path, render: Path | None) -> list[Path]:

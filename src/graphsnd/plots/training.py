@@ -37,7 +37,7 @@ def curves_figure(rows: Sequence[Row]) -> Figure:
         _label(axes[0], "Reward", "mean reward of a step")
         if solved:
             _draw_band(axes[1], rows, "solved", GREEN)
-            _label(axes[1], "Solved", "share of agents, when rollouts end", ylim=(-0.02, 1.02))
+            _label(axes[1], "Solved in rollouts", "share of agents, when rollouts end", ylim=(-0.02, 1.02))
         if measured:
             few = len({row.iteration for row in rows if row.snd is not None}) <= 60
             marks: list[dict[str, Any]] = [{"marker": mark if few else "", "markersize": 4} for mark in "os"]
@@ -52,7 +52,7 @@ def curves_figure(rows: Sequence[Row]) -> Figure:
 
 
 def training_table(rows: Sequence[Row]) -> Table:
-    """Return first and last reward, share of solved agents, and the last diversity measured, for each seed."""
+    """Return first and last reward, share solved in rollouts, and the last diversity measured, for each seed."""
     lines = []
     for seed in sorted({row.seed for row in rows}):
         mine = [row for row in rows if row.seed == seed]
@@ -62,7 +62,7 @@ def training_table(rows: Sequence[Row]) -> Table:
         solved = "-" if last.solved is None else f"{last.solved:.0%}"
         rewards = (f"{mine[0].reward:+.4f}", f"{last.reward:+.4f}")
         lines.append((str(seed), str(last.iteration), *rewards, solved, *measured))
-    heads = ("seed", "iterations", "reward, first", "reward, last", "solved", "SND", "Graph-SND")
+    heads = ("seed", "iterations", "reward, first", "reward, last", "solved in rollouts", "SND", "Graph-SND")
     return table(heads, lines, align=">")
 
 

@@ -17,7 +17,7 @@ class Evaluation:
     """What came of acting for some steps, without resets in between."""
 
     reward: float  # of a step, mean over agents and environments, until the environment's episode ended
-    solved_at_end: float | None  # share of agents that had done their part when their episode or the time ended
+    solved_at_end: float | None  # share of agents that had done their part when their test episode or the time ended
 
 
 @torch.no_grad()

@@ -37,7 +37,8 @@ class Row:
     seed: int
     reward: float  # of a step, mean over agents, environments and steps
     episodes: int  # that ended in the rollout
-    solved: float | None  # share of agents that had done their part where an episode or the rollout ended
+    solved: float | None  # in rollouts, with drawn actions: share of agents whose part was done where an episode or the
+    # rollout ended; Evaluation.solved_at_end is of whole test episodes
     policy_loss: float
     value_loss: float
     entropy: float

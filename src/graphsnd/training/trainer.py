@@ -200,8 +200,15 @@ class Trainer:
         step.graph()
 
     def team(self, seed: int) -> StackedTeam:
-        """Return a copy of the independent actors that learnt with ``seed``, with its origin in ``about``."""
-        assert isinstance(self.policy, IndependentPolicy)
+        """Return a copy of the independent actors that learnt with ``seed``, with its origin in ``about``.
+
+        Raises:
+            InputError: For a seed that did not learn here, and where diversity is controlled.
+        """
+        if not isinstance(self.policy, IndependentPolicy):
+            raise InputError("team", "of independent policies", "controlled ones", "Use trainer.companion.team(run).")
+        if seed not in self.seeds:
+            raise InputError("seed", f"to be one of {', '.join(map(str, self.seeds))}", repr(seed))
         about = {"world": self.world.name, "seed": seed, "iteration": self.iteration}
         return self.policy.team(self.seeds.index(seed), about)
 
