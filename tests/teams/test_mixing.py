@@ -84,6 +84,13 @@ def test_batch_normalisation_in_training_mode_is_refused_and_left_alone() -> Non
     for use in (gs.evaluate, gs.measure):
         with pytest.raises(gs.InputError, match=r"by itself.*policy\.eval\(\)"):
             use(policies, torch.randn(16, FEATURES))
+    for policy in policies:
+        policy.eval()
+    gs.evaluate(policies, torch.randn(16, FEATURES))
+    for policy in policies:
+        policy.train()
+    with pytest.raises(gs.InputError, match="by itself"):
+        gs.evaluate(policies, torch.randn(16, FEATURES))
     after = [buffer for policy in policies for buffer in policy.buffers()]
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
 

@@ -89,7 +89,8 @@ class CallablesTeam(Team):
     def _check_unmixed(self, agent: int, rows: Tensor) -> None:
         if not self._unmixed and len(rows) > 1:
             policy = self.policies[agent]
-            check_unmixed(lambda o: self._read(ask_quietly(policy, o), o, validate=False), rows[:ROWS], rows[-1])
+            answer = lambda o: self._read(ask_quietly(policy, o), o, validate=False)  # noqa: E731
+            check_unmixed(policy, answer, rows[:ROWS], rows[-1])
             self._unmixed = True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -14,15 +15,19 @@ from graphsnd.errors import InputError
 from graphsnd.teams.answers import FIELDS
 
 ROWS = 3  # enough for one to be replaced and another to follow it
+_CHECKED: WeakKeyDictionary[Callable[..., Any], bool] = WeakKeyDictionary()  # modules that passed, and their mode
 
 
-def check_unmixed(answer: Callable[[Tensor], Behavior], given: Tensor, other: Tensor) -> None:
+def check_unmixed(
+    policy: Callable[..., Any], answer: Callable[[Tensor], Behavior], given: Tensor, other: Tensor
+) -> None:
     """Raise when replacing the first or last entry of ``given`` changes the answer at the remaining ones.
 
     Such a policy (recurrent, communicating, batch normalisation in training mode) answers to the batch, and the batch
-    that graphsnd makes is not one that it was trained on.
+    that graphsnd makes is not one that it was trained on. A module is checked once, and again in the other mode.
 
     Args:
+        policy: What answers.
         answer: Maps entries to a behaviour whose agents axis is that of the entries, see :func:`ask_quietly`.
         given: Shape ``[entries, ...]``, at least 2 entries.
         other: Shape ``[...]``, what stands in for an entry.
@@ -30,12 +35,15 @@ def check_unmixed(answer: Callable[[Tensor], Behavior], given: Tensor, other: Te
     Raises:
         InputError: When it does.
     """
-    first, again = _fields(answer(given)), _fields(answer(given))
+    training = policy.training if isinstance(policy, nn.Module) else None
+    if training is not None and _CHECKED.get(policy) is training:
+        return
+    first = _fields(answer(given))
     for changed, kept in ((0, slice(1, None)), (-1, slice(None, -1))):
         entries = given.clone()
         entries[changed] = given[0] if torch.equal(other, given[changed]) else other
         # A policy that draws random numbers, or keeps state between calls, changes by itself: nothing can be told.
-        if _differ(first, _fields(answer(entries)), kept) and not _differ(first, again, kept):
+        if _differ(first, _fields(answer(entries)), kept) and not _differ(first, _fields(answer(given)), kept):
             raise InputError(
                 "team",
                 "to answer each observation by itself",
@@ -43,6 +51,8 @@ def check_unmixed(answer: Callable[[Tensor], Behavior], given: Tensor, other: Te
                 "Recurrent and communicating policies: graphsnd.evaluate([policy, ...], observations, whole=True), one "
                 "policy per agent, each given the observations as they are. Batch normalisation: policy.eval().",
             )
+    if training is not None:
+        _CHECKED[policy] = training
 
 
 @torch.no_grad()
