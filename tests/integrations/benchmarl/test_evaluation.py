@@ -11,12 +11,16 @@ import pytest
 import torch
 from benchmarl.algorithms import IppoConfig, IqlConfig, MaddpgConfig, MasacConfig
 from benchmarl.experiment import Callback
-from benchmarl.models import GruConfig, LstmConfig, MlpConfig
+from benchmarl.models import CnnConfig, GruConfig, LstmConfig, MlpConfig
 from benchmarl.models.common import Model, ModelConfig
+from tensordict import TensorDict
 from tensordict.nn import NormalParamExtractor
 from torch import Tensor
+from torchrl.data import Composite, Unbounded
+from torchrl.modules import Delta, MaskedCategorical, ProbabilisticActor
 
 from graphsnd.integrations.benchmarl import DiversityCallback
+from graphsnd.integrations.benchmarl.evaluation import evaluate_group
 
 LAYERS = {"num_cells": [16], "layer_class": torch.nn.Linear, "activation_class": torch.nn.Tanh}
 MLP = MlpConfig(**LAYERS)
@@ -174,3 +178,51 @@ def test_shared_parameters_are_exactly_no_diversity(algorithm, model, experiment
         zeros = {name: value for name, value in row.items() if name not in ("iteration", "group", "seconds")}
         assert len(zeros) == 10
         assert set(zeros.values()) == {0.0}
+
+
+def actor(model: ModelConfig, inputs: dict[str, tuple[int, ...]], outputs: int, **options: Any) -> ProbabilisticActor:
+    """A policy of three agents as BenchMARL's algorithms build it."""
+
+    def group(leaves: dict[str, Any]) -> Composite:
+        return Composite({"agents": Composite(leaves, shape=(3,))})
+
+    torch.manual_seed(0)
+    module = model.get_model(
+        input_spec=group({name: Unbounded((3, *shape)) for name, shape in inputs.items()}),
+        output_spec=group({"logits": Unbounded((3, outputs))}),
+        action_spec=group({"action": Unbounded((3, outputs))}),
+        agent_group="agents", input_has_agent_dim=True, n_agents=3, centralised=False, share_params=False, device="cpu",
+    )  # fmt: skip
+    return ProbabilisticActor(module, out_keys=[("agents", "action")], **options)
+
+
+def answers_by_copies(policy: Any, frames: TensorDict) -> Tensor:
+    """Show each observation in all places at once and return the logits: [seats, frames, agents, outputs]."""
+    rows = []
+    for seat in range(3):
+        shown = {name: part[:, seat : seat + 1].expand_as(part) for name, part in frames["agents"].items()}
+        rows.append(policy.get_dist_params(TensorDict({"agents": shown}, [len(frames)]))["agents", "logits"])
+    return torch.stack(rows).detach()
+
+
+def test_images(generator) -> None:
+    cnn = {"cnn_num_cells": [4], "cnn_kernel_sizes": 3, "cnn_strides": 1, "cnn_paddings": 0}
+    cnn |= {"cnn_activation_class": torch.nn.Tanh, **{f"mlp_{name}": value for name, value in LAYERS.items()}}
+    policy = actor(CnnConfig(**cnn), {"image": (6, 6, 3)}, 2, in_keys={"param": ("agents", "logits")},
+                   distribution_class=Delta)  # fmt: skip
+    frames = TensorDict({"agents": {"image": torch.randn(5, 3, 6, 6, 3, generator=generator)}}, [5])
+    behavior = evaluate_group(policy, frames, "agents")
+    torch.testing.assert_close(behavior.actions, answers_by_copies(policy, frames))
+
+
+def test_masks_belong_to_the_observation(generator) -> None:
+    keys = {"logits": ("agents", "logits"), "mask": ("agents", "action_mask")}
+    policy = actor(MLP, {"observation": (5,)}, 4, in_keys=keys, distribution_class=MaskedCategorical)
+    mask = torch.rand(6, 3, 4, generator=generator) < 0.7
+    mask[..., 0] = True
+    seen = torch.randn(6, 3, 5, generator=generator)
+    frames = TensorDict({"agents": {"observation": seen, "action_mask": mask}}, [6])
+    logits = answers_by_copies(policy, frames)
+    allowed = mask.movedim(1, 0).unsqueeze(2)  # [seats, frames, 1, actions]
+    expected = logits.masked_fill(~allowed, -torch.inf).softmax(-1)
+    torch.testing.assert_close(evaluate_group(policy, frames, "agents").probs, expected)

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from benchmarl.models.common import Model
 from tensordict import TensorDict, TensorDictBase
-from tensordict.nn import ProbabilisticTensorDictSequential
 from torch import Tensor
 
-from graphsnd.behavior import Behavior, Categorical, from_distribution
+from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
+from graphsnd.integrations.torchrl import read_actor, run_actor
 
 
 def sample_frames(batch: TensorDictBase, most: int, *, sequences: bool = False) -> tuple[TensorDictBase, Tensor | None]:
@@ -78,27 +78,15 @@ def evaluate_group(policy: Any, frames: TensorDictBase, group: str, *, squashed:
             value = frames.get(key).to(models[0].device)
             own = isinstance(key, tuple) and key[0] == group
             shown.set(key, torch.cat([value.roll(-s, len(lead)) if own else value for s in range(shifts)]))
-    answers = _run(policy, shown).get(group)
+    answers = run_actor(policy, shown).get(group)
     seated = answers.apply(
         lambda part: _sort_by_seat(part, len(lead), shared=shared), batch_size=[agents, *lead, agents]
     )
-    return _read(policy, TensorDict({group: seated}, [agents, *lead]), group, squashed=squashed)
+    return read_actor(policy, TensorDict({group: seated}, [agents, *lead]), squashed=squashed)
 
 
 def _is_hidden(key: Any) -> bool:
     return str(key[-1] if isinstance(key, tuple) else key).startswith("_hidden")
-
-
-def _run(policy: Any, shown: TensorDictBase) -> TensorDictBase:
-    """Return the outputs before anything is drawn, with dropout off."""
-    modes = [(module, module.training) for module in policy.modules()]
-    policy.eval()
-    try:
-        probabilistic = isinstance(policy, ProbabilisticTensorDictSequential)
-        return policy.get_dist_params(shown) if probabilistic else policy(shown)
-    finally:
-        for module, mode in modes:
-            module.training = mode
 
 
 def _sort_by_seat(part: Tensor, axis: int, *, shared: bool) -> Tensor:
@@ -110,12 +98,3 @@ def _sort_by_seat(part: Tensor, axis: int, *, shared: bool) -> Tensor:
     parts = part.unflatten(0, (agents, -1)).movedim(axis + 1, 1)  # [shifts, agents, frames, ...]
     agent = torch.arange(agents, device=part.device)
     return parts[(agent[:, None] - agent) % agents, agent.expand(agents, -1)].movedim(1, axis + 1)
-
-
-def _read(policy: Any, answers: TensorDictBase, group: str, *, squashed: bool) -> Behavior:
-    if isinstance(policy, ProbabilisticTensorDictSequential):
-        return from_distribution(policy.build_dist_from_params(answers), squashed=squashed)
-    values = answers.get((group, "action_value"), None)
-    if values is None:
-        raise InputError("policy", "with a distribution or action values", type(policy).__name__)
-    return Categorical(probs=torch.nn.functional.one_hot(values.argmax(-1), values.shape[-1]).to(values.dtype))

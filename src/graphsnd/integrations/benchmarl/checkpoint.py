@@ -1,0 +1,44 @@
+"""Teams from the checkpoints of BenchMARL experiments."""
+
+from __future__ import annotations
+
+import os
+from tempfile import TemporaryDirectory
+
+import torch
+from benchmarl.experiment import Experiment
+
+from graphsnd.integrations.torchrl import ActorTeam
+
+
+def load_teams(
+    checkpoint: str | os.PathLike[str], *, device: torch.device | str = "cpu", squashed: bool = True
+) -> dict[str, ActorTeam]:
+    """Return the policies of a BenchMARL checkpoint, one team for each group of agents.
+
+    BenchMARL rebuilds the experiment from the ``config.pkl`` beside it, which is a pickle: load what you trust. Nothing
+    is written to the experiment's folder.
+
+    Args:
+        checkpoint: ``<experiment>/checkpoints/checkpoint_<frames>.pt``.
+        device: Where the policies go.
+        squashed: Passed to :func:`~graphsnd.from_distribution`.
+
+    Returns:
+        Teams by the name of their group.
+
+    Raises:
+        InputError: For recurrent policies and those with several inputs.
+    """
+    device = str(device)
+    with TemporaryDirectory() as folder:  # BenchMARL writes config.pkl again wherever it reloads
+        patch = {"save_folder": folder, "loggers": [], "create_json": False, "restore_map_location": device}
+        patch |= dict.fromkeys(("sampling_device", "train_device", "buffer_device"), device)
+        experiment = Experiment.reload_from_file(os.fspath(checkpoint), experiment_patch=patch)
+        experiment.close()
+    teams = {}
+    for group, names in experiment.group_map.items():
+        # Without gradients a controlled model takes no evaluation for a training step.
+        policy = experiment.algorithm.get_policy_for_loss(group).requires_grad_(False)
+        teams[group] = ActorTeam(policy, agents=len(names), squashed=squashed)
+    return teams

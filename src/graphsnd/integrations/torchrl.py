@@ -1,0 +1,151 @@
+"""TorchRL's multi-agent actors as teams.
+
+Needs ``torchrl`` and ``tensordict``. See ``docs/torchrl.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, from_distribution
+from graphsnd.errors import InputError, require
+from graphsnd.teams import JointTeam
+from graphsnd.teams.answers import FIELDS
+
+tensordict = require("tensordict", "torchrl")
+MultiAgentNetBase = require("torchrl.modules.models.multiagent", "torchrl").MultiAgentNetBase
+
+
+class ActorTeam(JointTeam):
+    """A TorchRL actor of several agents, each of which answers the same observations.
+
+    An actor takes one observation per agent and answers for agent i in place i. Every observation is shown in all
+    places, so that agents are compared on the same ones, whichever of them made them. Nothing is drawn: a distribution
+    is compared as such, an action without exploration. Action values (``QValueActor``) are compared by the greedy
+    action: total variation is the share of observations on which two agents choose differently.
+
+    Args:
+        actor: A ``ProbabilisticActor``, a ``TensorDictModule`` or ``TensorDictSequential`` that puts out an action, a
+            ``loc`` and ``scale``, or action values; or a ``MultiAgentMLP`` that puts out actions. It must not be
+            centralised or recurrent.
+        agents: Number of agents; that of the ``MultiAgentMLP`` in it when None.
+        squashed: Passed to :func:`~graphsnd.from_distribution`.
+
+    Attributes:
+        observation_key: Where the actor reads observations; None for a bare network.
+
+    Raises:
+        InputError: For centralised networks, several inputs, and an unknown number of agents.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> from torchrl.modules import MultiAgentMLP
+        >>> options = {"n_agent_inputs": 4, "n_agent_outputs": 2, "n_agents": 3, "centralized": False}
+        >>> team = ActorTeam(MultiAgentMLP(**options, share_params=True))
+        >>> print(gs.measure(team, torch.randn(16, 4)).value)
+        0.0
+    """
+
+    def __init__(self, actor: nn.Module, *, agents: int | None = None, squashed: bool = True) -> None:
+        networks = [module for module in actor.modules() if isinstance(module, MultiAgentNetBase)]
+        if any(network.centralized for network in networks):
+            fix = "Centralised networks see all agents at once: there is no answer to one observation."
+            raise InputError("actor", "with decentralised networks", "a centralised one", fix)
+        agents = networks[0].n_agents if agents is None and networks else agents
+        if agents is None:
+            raise InputError("agents", "to be given for an actor without a MultiAgentMLP", "None", "Pass agents=.")
+        self.observation_key = None if isinstance(actor, MultiAgentNetBase) else find_observation_key(actor)
+        super().__init__(actor, agents=agents, squashed=squashed)
+        self.actor, self.policy = actor, self._ask
+        held = {id(each) for network in networks if network.share_params for each in network.parameters()}
+        self._shared = bool(held) and all(id(each) in held for each in actor.parameters())
+
+    def evaluate(self, observations: Any) -> Behavior:
+        """As for every team; a TensorDict, such as a rollout, is read at ``observation_key``, all agents pooled."""
+        if isinstance(observations, tensordict.TensorDictBase) and self.observation_key is not None:
+            observations = observations.get(self.observation_key)
+        return super().evaluate(observations)
+
+    def _evaluate(self, observations: Tensor) -> Behavior:
+        behavior = super()._evaluate(observations)
+        return collapse_equal_agents(behavior) if self._shared else behavior
+
+    def _ask(self, shown: Tensor) -> Behavior:
+        if self.observation_key is None:
+            return Deterministic(run_quietly(self.actor, shown))
+        given = tensordict.TensorDict({self.observation_key: shown}, shown.shape[:-2])
+        return read_actor(self.actor, run_actor(self.actor, given), squashed=self.squashed)
+
+
+def collapse_equal_agents(behavior: Behavior) -> Behavior:
+    """Return the first agent's answers for all where agents differ by rounding only, and the behaviour otherwise.
+
+    One network that answers for all agents rounds by the place of an observation in the batch, which is no diversity.
+    An actor that tells its one network which agent it is has some all the same.
+    """
+    family: Any = type(behavior)
+    fields = {}
+    for name, trailing in FIELDS[family]:
+        part = getattr(behavior, name)
+        fields[name] = part.narrow(-1 - trailing, 0, 1).expand_as(part)
+        rounding = 64 * torch.finfo(part.dtype).eps * float(part.detach().abs().max())
+        if float((part - fields[name]).detach().abs().max()) > rounding:
+            return behavior
+    return family(**fields, validate=False)
+
+
+def find_observation_key(actor: Any) -> Any:
+    """Return the one key that an actor reads.
+
+    Raises:
+        InputError: When it reads several, as recurrent ones do.
+    """
+    keys = list(actor.in_keys)
+    if len(keys) != 1:
+        fix = "Join observations into one key; for recurrent policies see graphsnd.evaluate(..., whole=True)."
+        raise InputError("actor", "with one input", f"{len(keys)}: {keys}", fix)
+    return keys[0]
+
+
+def run_actor(actor: Any, given: Any) -> Any:
+    """Return a TensorDict with an actor's outputs before anything is drawn, with dropout off."""
+    probabilistic = isinstance(actor, tensordict.nn.ProbabilisticTensorDictSequential)
+    return run_quietly(actor, given, actor.get_dist_params if probabilistic else actor)
+
+
+def run_quietly(module: nn.Module, given: Any, call: Any = None) -> Any:
+    """Return what a module answers in evaluation mode, and restore the modes of all its parts."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        return (call or module)(given)
+    finally:
+        for part, mode in modes:
+            part.training = mode
+
+
+def read_actor(actor: Any, answers: Any, *, squashed: bool) -> Behavior:
+    """Return the behaviour in an actor's outputs.
+
+    Args:
+        actor: As in :class:`ActorTeam`.
+        answers: From :func:`run_actor`, leaves ``[..., agents, outputs]``.
+        squashed: Passed to :func:`~graphsnd.from_distribution`.
+
+    Raises:
+        InputError: For outputs that are none of those.
+    """
+    if isinstance(actor, tensordict.nn.ProbabilisticTensorDictSequential):
+        return from_distribution(actor.build_dist_from_params(answers), squashed=squashed)
+    outputs = {key[-1] if isinstance(key, tuple) else key: answers.get(key) for key in actor.out_keys}
+    if "action_value" in outputs:
+        values = outputs["action_value"]
+        return Categorical(probs=nn.functional.one_hot(values.argmax(-1), values.shape[-1]).to(values.dtype))
+    if outputs.keys() >= {"loc", "scale"}:
+        return Gaussian(outputs["loc"], outputs["scale"])
+    if len(outputs) == 1:
+        return Deterministic(*outputs.values())
+    raise InputError("actor", "with an action, loc and scale, or action_value as outputs", list(actor.out_keys))

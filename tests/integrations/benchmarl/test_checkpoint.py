@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from benchmarl.algorithms import IppoConfig, QmixConfig
+from benchmarl.experiment import Callback
+from benchmarl.models import MlpConfig
+
+import graphsnd as gs
+from graphsnd.integrations.benchmarl import DiCoModelConfig, DiversityCallback, load_teams
+
+PLAIN = MlpConfig(num_cells=[8], layer_class=torch.nn.Linear, activation_class=torch.nn.Tanh)
+
+
+class Keep(Callback):
+    def on_batch_collected(self, batch) -> None:
+        self.batch = batch.clone()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "model", "options"),
+    [
+        (IppoConfig, PLAIN, {"share_policy_params": False}),
+        (QmixConfig, PLAIN, {"share_policy_params": False, "prefer_continuous_actions": False}),
+        (IppoConfig, DiCoModelConfig(target=0.3, num_cells=(8,)), {}),
+    ],
+    ids=["ippo", "qmix", "dico"],
+)
+def test_a_checkpoint_is_a_team(algorithm, model, options, experiment, tmp_path: Path) -> None:
+    diversity, keep = DiversityCallback(), Keep()
+    run = experiment(algorithm, model, callbacks=[diversity, keep], checkpoint_at_end=True, **options)
+    run.run()
+    (path,) = tmp_path.rglob("checkpoint_*.pt")
+    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    (team,) = load_teams(path).values()
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
+    seen = keep.batch["agents", "observation"]
+    # The policies as they are now, through the adapter of the callback.
+    expected = diversity.measure(keep.batch, "agents", run.group_map["agents"])["snd"]
+    assert gs.measure(team, seen).value == pytest.approx(expected, rel=1e-5)
+    assert gs.measure(team, seen, design="agents:2", rel_tol=0.5).agents == 4
