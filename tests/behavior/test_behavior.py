@@ -69,3 +69,50 @@ def test_indices_of_actions_are_not_cast(dtype: torch.dtype) -> None:
     with pytest.raises(gs.InputError, match=r"floating dtype.*graphsnd\.Categorical") as error:
         gs.Deterministic(torch.zeros(8, 3, 1, dtype=dtype))
     assert "float()" not in str(error.value)
+
+
+NAMES = ("scout", "carrier", "guard")
+
+
+def test_a_dict_of_agents_keeps_its_names(generator: torch.Generator) -> None:
+    values = {name: torch.rand(20, 2, generator=generator) + 0.1 for name in NAMES}
+    stacked = torch.stack(list(values.values()), dim=-2)
+    backwards = dict(reversed(values.items()))
+    square = {name: torch.diag_embed(value) for name, value in values.items()}
+    quantiles = {name: value.unsqueeze(-1).expand(20, 2, 4) for name, value in values.items()}
+    pairs = [
+        (gs.Deterministic(values), gs.Deterministic(stacked)),
+        (gs.Gaussian(values, backwards), gs.Gaussian(stacked, stacked)),
+        (gs.Gaussian(values, 0.5), gs.Gaussian(stacked, 0.5)),
+        (gs.MultivariateGaussian(values, square), gs.MultivariateGaussian(stacked, torch.diag_embed(stacked))),
+        (gs.Categorical(logits=values), gs.Categorical(logits=stacked)),
+        (gs.Categorical(probs={n: v.softmax(-1) for n, v in values.items()}), gs.Categorical(logits=stacked)),
+        (gs.Quantiles(quantiles), gs.Quantiles(stacked.unsqueeze(-1).expand(20, 3, 2, 4))),
+    ]
+    for named, plain in pairs:
+        assert (named.names, named.named) == (NAMES, True)
+        assert (plain.names, plain.named) == (("0", "1", "2"), False)
+        torch.testing.assert_close(gs.pairwise(named), gs.pairwise(plain))
+        again = plain.with_names(NAMES)
+        assert (again.names, plain.named) == (NAMES, False)
+    mask = {name: torch.tensor([True, name == "guard"]) for name in NAMES}
+    probs = gs.Categorical(logits=values, mask=mask).probs
+    assert bool((probs[:, :2, 1] == 0).all())
+    assert bool((probs[:, 2, 1] > 0).all())
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: gs.Deterministic({}), ["actions", "names"]),
+        (lambda: gs.Deterministic({"a": torch.ones(5, 2), "b": torch.ones(5, 3)}), ["(5, 2)", "(5, 3)", "spaces"]),
+        (lambda: gs.Deterministic({"a": torch.ones(5, 2), "b": [1.0]}), ["actions['b']", "list"]),
+        (lambda: gs.Gaussian({"a": torch.ones(5, 2)}, {"b": torch.ones(5, 2)}), ["`scale` by the names a", "got b"]),
+        (lambda: gs.Deterministic(torch.ones(5, 2, 1)).with_names("ab" * 2), ["names", "2 different strings"]),
+        (lambda: gs.Deterministic(torch.ones(5, 2, 1)).with_names(["a", "a"]), ["names", "2 different strings"]),
+    ],
+)
+def test_bad_names(make, words: list[str]) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(gs.InputError) as error:
+        make()
+    assert all(word in str(error.value) for word in words), str(error.value)

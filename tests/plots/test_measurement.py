@@ -48,3 +48,19 @@ def test_units() -> None:
     graph = gs.graphs.complete(3)
     assert _pairs(graph, gs.Deterministic(loc)).unit == "action units"
     assert _pairs(graph, gs.Categorical(logits=loc)).unit == "total variation, at most 1"
+
+
+@pytest.mark.parametrize("edges", [None, [[0, 1], [1, 3]]])
+def test_names_stay_with_their_agents(edges: list[list[int]] | None) -> None:
+    places = {"a": 0.0, "b": 9.0, "c": 1.0, "d": 8.5}
+    team = gs.Deterministic({name: torch.tensor([[place]]) for name, place in places.items()})
+    graph = gs.graphs.complete(4) if edges is None else gs.Graph(4, torch.tensor(edges))
+    pairs = _pairs(graph, team)
+    for (i, j), distance in zip(pairs.edges, pairs.distances, strict=True):
+        assert distance == abs(places[pairs.names[i]] - places[pairs.names[j]])
+    heatmap, _, agents = plots.measurement_figure(pairs).axes[:3]
+    assert [label.get_text() for label in heatmap.get_yticklabels()] == list(pairs.names)
+    means = {"a": 9.0, "b": 4.75, "d": 0.5}
+    if edges is None:
+        means = {name: sum(abs(place - other) for other in places.values()) for name, place in places.items()}
+    assert [label.get_text() for label in agents.get_xticklabels()] == sorted(means, key=lambda name: -means[name])

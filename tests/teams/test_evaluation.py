@@ -7,6 +7,7 @@ from torch import distributions as D
 from torch import nn
 
 import graphsnd as gs
+from graphsnd.teams import as_team
 
 FEATURES, ACTIONS, N = 4, 2, 3
 
@@ -148,7 +149,7 @@ LINEAR = nn.Linear(FEATURES, ACTIONS)
         ([lambda o: {"loc": o}] * 2, ["distribution", "dict", "graphsnd.Categorical(logits"]),
         ([lambda o: [o, o]] * 2, ["(loc, scale)", "list"]),
         (["policy"], ["modules or callables", "list"]),
-        ({"a": LINEAR}, ["modules or callables", "dict"]),
+        ({"a": "policy"}, ["modules or callables"]),
         (7, ["modules or callables", "int"]),
         (None, ["modules or callables", "NoneType"]),
         # One policy instead of a list of one: its last batch axis must not be taken for the team.
@@ -182,3 +183,16 @@ def test_no_observations() -> None:
 def test_diverged_policy_is_named() -> None:
     with pytest.raises(gs.InputError, match=r"finite.*diverged"):
         gs.evaluate([LINEAR, lambda o: LINEAR(o) * torch.nan], torch.ones(3, FEATURES))
+
+
+def test_a_dict_of_policies_keeps_its_names(observations: torch.Tensor, weights: torch.Tensor) -> None:
+    policies = {name: linear(w) for name, w in zip(("scout", "carrier", "guard"), weights, strict=True)}
+    plain = gs.evaluate(list(policies.values()), observations)
+    assert plain.names == ("0", "1", "2")
+    for team in (policies, nn.ModuleDict(policies), as_team(policies)):
+        behavior = gs.evaluate(team, observations)  # type: ignore[arg-type]
+        assert behavior.names == as_team(team).names == tuple(policies)  # type: ignore[arg-type]
+        torch.testing.assert_close(behavior.actions, plain.actions)  # type: ignore[attr-defined]
+    assert gs.measure(policies, observations).value == pytest.approx(float(gs.snd(plain).detach()), rel=1e-6)
+    with pytest.raises(gs.InputError, match=r"`observations` beside"):
+        gs.measure(policies)

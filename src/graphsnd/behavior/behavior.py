@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any
 
 import torch
 
 from graphsnd.behavior.points import Points
 from graphsnd.errors import InputError, check_rank, shape_of
+
+Agents = torch.Tensor | Mapping[str, torch.Tensor]  # with an agents axis, or one tensor per agent
 
 
 class Behavior(ABC):
@@ -21,10 +26,11 @@ class Behavior(ABC):
     observations to all policies; outputs on own observations belong into :func:`graphsnd.own_observations`.
     """
 
-    def __init__(self, shape: torch.Size) -> None:
-        """Take the shape ``[..., agents, features]``."""
+    def __init__(self, shape: torch.Size, names: Sequence[str] | None = None) -> None:
+        """Take the shape ``[..., agents, features]``, and the agents' names where they have any."""
         self.batch_shape = shape[:-2]  # how the observations are laid out
         self.agents = shape[-2]
+        self._names = None if names is None else tuple(names)
 
     @abstractmethod
     def wasserstein_points(self) -> Points:
@@ -34,6 +40,27 @@ class Behavior(ABC):
     def observations(self) -> int:
         """Number of observations."""
         return self.batch_shape.numel()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The agents' names in order: the keys of the dict that they came in, or "0", "1", ..."""
+        return self._names or tuple(map(str, range(self.agents)))
+
+    @property
+    def named(self) -> bool:
+        """Whether the agents have names of their own."""
+        return self._names is not None
+
+    def with_names(self, names: Sequence[str]) -> Behavior:
+        """Return the same behaviour with other names.
+
+        Raises:
+            InputError: Unless there is one name for each agent, no two alike.
+        """
+        check_names(names, self.agents)
+        behavior = copy(self)
+        behavior._names = tuple(names)
+        return behavior
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agents={self.agents}, observations={self.observations})"
@@ -58,6 +85,42 @@ def check_layout(name: str, tensor: torch.Tensor, trailing: str) -> torch.Tensor
     if tensor.shape[:-2].numel() == 0:
         raise InputError(name, "to hold at least one observation", shape_of(tensor), "Collect a rollout first.")
     return tensor
+
+
+def check_names(names: Sequence[str], agents: int) -> None:
+    """Raise unless there is one name for each agent, no two alike."""
+    if len(names) != agents or len(set(names)) != agents or not all(isinstance(name, str) for name in names):
+        got = f"{len(names)}, of which {len(set(names))} differ"
+        raise InputError("names", f"to be {agents} different strings, one for each agent", got)
+
+
+def stack_agents(name: str, given: Any, names: Sequence[str] | None = None, *, trailing: int = 1) -> Any:
+    """Return a dict of one array per agent as one tensor with an agents axis; anything else as it is.
+
+    Args:
+        name: Argument name for the message.
+        given: Arrays ``[..., actions]`` by the agents' names, or anything else.
+        names: The agents in order; the dict's own order when None.
+        trailing: Dimensions after the agents axis.
+
+    Raises:
+        InputError: For other names, or arrays of different shapes.
+    """
+    if not isinstance(given, Mapping):
+        return given
+    if not given or set(given) != set(names or given):
+        raise InputError(name, f"by the names {', '.join(names or ()) or 'of agents'}", ", ".join(map(str, given)))
+    parts = [check_rank(f"{name}[{key!r}]", given[key], trailing, "(..., actions)") for key in names or given]
+    if len({part.shape for part in parts}) > 1:
+        fix = "Agents with different action spaces have no distance; measure them apart."
+        shapes = " and ".join(sorted({shape_of(part) for part in parts}))
+        raise InputError(name, "of one shape for all agents", shapes, fix)
+    return torch.stack(parts, dim=-1 - trailing)
+
+
+def names_of(given: Any) -> tuple[str, ...] | None:
+    """Return the keys of a dict of agents; None for anything else."""
+    return tuple(map(str, given)) if isinstance(given, Mapping) else None
 
 
 def broadcast(name: str, tensor: torch.Tensor, shape: torch.Size | tuple[int, ...], target: str) -> torch.Tensor:

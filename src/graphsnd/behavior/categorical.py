@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from graphsnd.behavior.behavior import Behavior, broadcast, check_layout
+from graphsnd.behavior.behavior import Agents, Behavior, broadcast, check_layout, names_of, stack_agents
 from graphsnd.behavior.points import Points
 from graphsnd.errors import InputError, check_finite, check_rank, shape_of
 
@@ -16,7 +16,8 @@ class Categorical(Behavior):
     """Policies over a finite set of actions, all on the same observations, by exactly one of ``probs`` and ``logits``.
 
     Args:
-        probs: Probabilities, shape ``[..., agents, actions]``; each row sums to 1.
+        probs: Probabilities, shape ``[..., agents, actions]``; each row sums to 1. Or a dict of one array
+            ``[..., actions]`` per agent; so may be the others.
         logits: Unnormalised log-probabilities of the same shape; ``-inf`` marks an impossible action.
         mask: True where an action is allowed, broadcastable to ``logits``. Only with ``logits``.
         validate: Check values (one host read on a GPU). Shapes are always checked.
@@ -29,9 +30,9 @@ class Categorical(Behavior):
 
     def __init__(
         self,
-        probs: torch.Tensor | None = None,
-        logits: torch.Tensor | None = None,
-        mask: torch.Tensor | None = None,
+        probs: Agents | None = None,
+        logits: Agents | None = None,
+        mask: Agents | None = None,
         *,
         validate: bool = True,
     ) -> None:
@@ -41,11 +42,12 @@ class Categorical(Behavior):
         if probs is not None:
             if mask is not None:
                 raise InputError("mask", "only together with `logits`", "probs and mask", "Mask before the softmax.")
-            self.probs = _checked_probs(probs, validate)
+            self.probs = _checked_probs(stack_agents("probs", probs), validate)
         else:
             assert logits is not None
-            self.probs = _softmax(logits, mask, validate)
-        super().__init__(self.probs.shape)
+            names = names_of(logits)
+            self.probs = _softmax(stack_agents("logits", logits), stack_agents("mask", mask, names), validate)
+        super().__init__(self.probs.shape, names_of(logits if probs is None else probs))
 
     def wasserstein_points(self) -> Points:
         """Undefined: categories have no distance between them.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-
-from graphsnd.behavior.behavior import Behavior, check_layout, flatten
+from graphsnd.behavior.behavior import Agents, Behavior, check_layout, flatten, names_of, stack_agents
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.errors import check_finite
 
@@ -15,17 +13,21 @@ class Deterministic(Behavior):
     The 2-Wasserstein distance between point masses is the Euclidean distance between the actions.
 
     Args:
-        actions: Shape ``[..., agents, actions]``.
+        actions: Shape ``[..., agents, actions]``, or a dict of one array ``[..., actions]`` per agent.
         validate: Check values (one host read on a GPU). Shapes are always checked.
 
     Example:
+        >>> import torch
         >>> Deterministic(torch.zeros(8, 4, 3, 2))
         Deterministic(agents=3, observations=32)
+        >>> Deterministic({"scout": torch.zeros(8, 2), "guard": torch.ones(8, 2)}).names
+        ('scout', 'guard')
     """
 
-    def __init__(self, actions: torch.Tensor, *, validate: bool = True) -> None:
-        actions = check_layout("actions", actions, "(..., agents, actions)")
-        super().__init__(actions.shape)
+    def __init__(self, actions: Agents, *, validate: bool = True) -> None:
+        names = names_of(actions)
+        actions = check_layout("actions", stack_agents("actions", actions), "(..., agents, actions)")
+        super().__init__(actions.shape, names)
         if validate:
             check_finite("actions", actions)
         self.actions = actions

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from graphsnd.behavior.behavior import Behavior, broadcast, check_layout, flatten
+from graphsnd.behavior.behavior import Agents, Behavior, broadcast, check_layout, flatten, names_of, stack_agents
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.errors import InputError, check_finite, check_rank, shape_of
 
@@ -18,7 +18,7 @@ class Gaussian(Behavior):
     The 2-Wasserstein distance between diagonal Gaussians is Euclidean on ``[loc, scale]``.
 
     Args:
-        loc: Means, shape ``[..., agents, actions]``.
+        loc: Means, shape ``[..., agents, actions]``, or a dict of one array ``[..., actions]`` per agent.
         scale: Standard deviations, non-negative, broadcastable to ``loc``.
         validate: Check values (one host read on a GPU). Shapes are always checked.
 
@@ -28,9 +28,11 @@ class Gaussian(Behavior):
         Gaussian(agents=3, observations=64)
     """
 
-    def __init__(self, loc: torch.Tensor, scale: torch.Tensor | float, *, validate: bool = True) -> None:
-        loc = check_layout("loc", loc, "(..., agents, actions)")
-        super().__init__(loc.shape)
+    def __init__(self, loc: Agents, scale: Agents | float, *, validate: bool = True) -> None:
+        names = names_of(loc)
+        loc = check_layout("loc", stack_agents("loc", loc), "(..., agents, actions)")
+        super().__init__(loc.shape, names)
+        scale = stack_agents("scale", scale, names)
         if isinstance(scale, int | float):
             scale = torch.tensor(scale, dtype=loc.dtype, device=loc.device)
         scale = check_rank("scale", scale, 0, "(..., agents, actions)")
@@ -57,7 +59,7 @@ class MultivariateGaussian(Behavior):
     """Gaussian policies with full covariance, all on the same observations, compared by the Bures-Wasserstein metric.
 
     Args:
-        loc: Means, shape ``[..., agents, actions]``.
+        loc: Means, shape ``[..., agents, actions]``, or a dict of one array ``[..., actions]`` per agent.
         covariance: Symmetric positive semi-definite, broadcastable to ``[..., agents, actions, actions]``.
         validate: Check values, positive semi-definiteness by eigenvalues included.
 
@@ -67,10 +69,12 @@ class MultivariateGaussian(Behavior):
         MultivariateGaussian(agents=3, observations=64)
     """
 
-    def __init__(self, loc: torch.Tensor, covariance: torch.Tensor, *, validate: bool = True) -> None:
-        loc = check_layout("loc", loc, "(..., agents, actions)")
-        super().__init__(loc.shape)
-        covariance = check_layout("covariance", covariance, "(..., agents, actions, actions)")
+    def __init__(self, loc: Agents, covariance: Agents, *, validate: bool = True) -> None:
+        names = names_of(loc)
+        loc = check_layout("loc", stack_agents("loc", loc), "(..., agents, actions)")
+        super().__init__(loc.shape, names)
+        stacked = stack_agents("covariance", covariance, names, trailing=2)
+        covariance = check_layout("covariance", stacked, "(..., agents, actions, actions)")
         target = (*loc.shape, loc.shape[-1])
         self.covariance = broadcast("covariance", covariance, target, f"shape {target}")
         self.loc = loc

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 import torch
 
-from graphsnd.behavior.behavior import Behavior, check_layout, flatten
+from graphsnd.behavior.behavior import Agents, Behavior, check_layout, flatten, names_of, stack_agents
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.errors import check_finite, check_rank
 
@@ -19,7 +19,8 @@ class Quantiles(Behavior):
     quadrature rule, this is Euclidean on the quantiles weighted by the square roots of the weights.
 
     Args:
-        values: Quantiles at :func:`nodes_and_weights`'s nodes, shape ``[..., agents, actions, nodes]``.
+        values: Quantiles at :func:`nodes_and_weights`'s nodes, shape ``[..., agents, actions, nodes]``, or a
+            dict of one array per agent.
         validate: Check values (one host read on a GPU). Shapes are always checked.
 
     Example:
@@ -28,13 +29,14 @@ class Quantiles(Behavior):
         Quantiles(agents=3, observations=64)
     """
 
-    def __init__(self, values: torch.Tensor, *, validate: bool = True) -> None:
-        values = check_rank("values", values, 3, "(..., agents, actions, nodes)")
+    def __init__(self, values: Agents, *, validate: bool = True) -> None:
+        names = names_of(values)
+        values = check_rank("values", stack_agents("values", values, trailing=2), 3, "(..., agents, actions, nodes)")
         check_layout("values", values.flatten(-2), "(..., agents, actions, nodes)")
         if validate:
             check_finite("values", values)
         self.values = values
-        super().__init__(values.shape[:-1])
+        super().__init__(values.shape[:-1], names)
 
     def wasserstein_points(self) -> Points:
         """Weighted quantiles, under the Euclidean norm."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -40,7 +40,7 @@ class SlowMeasurementWarning(UserWarning):
 
 
 def measure(
-    team: Behavior | Team | Policy | Sequence[Policy],
+    team: Behavior | Team | Policy | Mapping[str, Policy] | Sequence[Policy],
     observations: Tensor | None = None,
     *,
     design: Design | Graph | str | None = None,

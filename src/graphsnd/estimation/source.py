@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,7 +134,7 @@ def as_source(team: Any, observations: Tensor | None, distance: Distance | None,
         if observations is not None:
             raise InputError("observations", "only beside a team", "a behaviour, which has been evaluated")
         return BehaviorSource(team, distance, backend)
-    if observations is None and not isinstance(team, Team | Sequence) and not callable(team):
+    if observations is None and not isinstance(team, Team | Sequence | Mapping) and not callable(team):
         embed(team, distance)  # raises: it is neither policies nor a behaviour, and the error says how to wrap it
     if observations is None:
         raise InputError("observations", "beside a team of policies", None, "Pass a tensor (..., features).")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 ORDERED = 2000  # agents up to which a full matrix is clustered for its order
 DRAWN = 1_000_000  # pairs up to which all are drawn
+LABELLED = 40  # agents up to which names are written along an axis
 CELLS = 500  # cells along a side of the picture of a large matrix
 
 
@@ -40,6 +41,7 @@ class PairDistances:
     distances: NDArray[np.float64]  # [m]
     ordered: bool  # whether the agents were reordered
     drawn: str  # what part of the measured pairs this is, for people
+    names: tuple[str, ...] = ()  # of the agents as they are numbered here, where they have any
 
     @property
     def unit(self) -> str:
@@ -60,7 +62,7 @@ def pair_distances(
         distance: With which distance; None for the default.
         estimate: The result of the measurement.
     """
-    n, drawn = behavior.agents, "all measured pairs"
+    n, drawn, names = behavior.agents, "all measured pairs", behavior.names if behavior.named else ()
     if graph is None and n <= ORDERED:
         graph = graphs.complete(n)
     elif graph is None:
@@ -71,13 +73,14 @@ def pair_distances(
             place = torch.from_numpy(np.argsort(cluster(matrix).order))
             edges = graph.edges.cpu()
             values, edges = matrix[tuple(edges.T)], place[edges]
+            names = tuple(names[agent] for agent in place.argsort().tolist()) if names else ()
         else:
             if graph.m > DRAWN:
                 chosen = torch.randperm(graph.m, generator=torch.Generator().manual_seed(0))[:DRAWN]
                 graph = Graph(graph.n, graph.edges[chosen.to(graph.device)])
                 drawn = f"{DRAWN:,} of the measured pairs"
             values, edges = edge_distances(behavior, graph, distance).cpu(), graph.edges.cpu()
-    return PairDistances(estimate, edges.numpy(), values.double().numpy(), ordered, drawn)
+    return PairDistances(estimate, edges.numpy(), values.double().numpy(), ordered, drawn, names)
 
 
 def measurement_figure(pairs: PairDistances) -> Figure:
@@ -113,6 +116,9 @@ def draw_pairs(ax: Axes, pairs: PairDistances) -> None:
     image.set_extent((-0.5, n - 0.5, n - 0.5, -0.5))
     draw_scale(image, f"distance  [{pairs.unit}]", ax=ax, shrink=0.9, aspect=26, pad=0.02)
     ax.set(title=pairs.drawn.capitalize(), xlabel="agent" + ", ordered by clustering" * pairs.ordered, ylabel="agent")
+    if 0 < len(pairs.names) <= LABELLED:
+        ax.set_xticks(range(n), pairs.names, rotation=90)
+        ax.set_yticks(range(n), pairs.names)
 
 
 def draw_histogram(ax: Axes, pairs: PairDistances) -> None:
@@ -142,7 +148,11 @@ def draw_agents(ax: Axes, pairs: PairDistances) -> None:
     degree = np.bincount(ends, minlength=n)
     total = np.bincount(ends, weights=np.tile(pairs.distances, 2), minlength=n)
     paired = degree > 0
-    draw_contributions(ax, total[paired] / degree[paired])
+    means = total[paired] / degree[paired]
+    draw_contributions(ax, means)
+    if 0 < len(pairs.names) <= LABELLED:
+        named = np.array(pairs.names)[paired][np.argsort(-means, kind="stable")]
+        ax.set_xticks(range(len(named)), named, rotation=90)
     missing = "" if paired.all() else f" ({(~paired).sum():,} without a pair)"
     ax.set(title="Whose diversity it is", xlabel=f"agents, most distinctive first{missing}")
     ax.set_ylabel(f"mean measured distance  [{pairs.unit}]")

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior
+from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, as_tensor
 from graphsnd.teams.answers import read_answer, take_agents
 from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy, device_of
 from graphsnd.teams.mixing import ask_quietly, check_unmixed
 from graphsnd.teams.team import Team
 
-_EXPECTED = "to be a list of modules or callables, or one stacked module"
+_EXPECTED = "to be a list or dict of modules or callables, or one stacked module"
 
 
 def evaluate(
-    team: Team | Sequence[Policy] | Policy,
+    team: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
     observations: Tensor,
     *,
     agents: int | None = None,
@@ -45,9 +46,10 @@ def evaluate(
       .. math:: d(i,j) = \frac{1}{|B|\,n} \sum_{O \in B} \sum_{k=1}^{n} W_2\left(f_i(O)_k, f_j(O)_k\right)
 
     Args:
-        team: A list of ``n`` policies (``nn.Module`` or callable), one per agent; or one stacked module that answers
-            for all agents with an agents axis in second to last place; or a :class:`~graphsnd.teams.Team`. An answer is
-            a ``torch.distributions`` object, a tensor (deterministic action), a tuple ``(loc, scale)``, or a behaviour.
+        team: A list of ``n`` policies (``nn.Module`` or callable), one per agent, or a dict of them, whose keys name
+            the agents; or one stacked module that answers for all agents with an agents axis in second to last place;
+            or a :class:`~graphsnd.teams.Team`. An answer is a ``torch.distributions`` object, a tensor (deterministic
+            action), a tuple ``(loc, scale)``, or a behaviour.
         observations: Shape ``[..., features]``.
         agents: For stacked modules that, like TorchRL's ``MultiAgentMLP``, take one observation per agent: the
             number of agents; each observation is then shown to all of them. Without it the module is called on
@@ -75,7 +77,7 @@ def evaluate(
 
 
 def as_team(
-    policies: Team | Sequence[Policy] | Policy,
+    policies: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
     *,
     agents: int | None = None,
     squashed: bool = True,
@@ -99,6 +101,11 @@ def as_team(
         >>> as_team([torch.nn.Linear(4, 2) for _ in range(3)])
         ModulesTeam(agents=3, observation_features=None)
     """
+    if isinstance(policies, Mapping | nn.ModuleDict):
+        team = _from_list(policies.values(), squashed, whole, feature_dims)
+        team._names = tuple(map(str, policies.keys()))
+        check_names(team._names, agents or team.agents)
+        return team
     if not isinstance(policies, Team) and callable(policies) and not isinstance(policies, nn.ModuleList):
         # A ModuleList can be called too; its call only says that it has none.
         if whole or feature_dims != 1:

@@ -24,6 +24,7 @@ class Team(ABC):
         observation_features: Length of one observation; None when unknown.
         feature_dims: Trailing dimensions of one observation: 1, or 3 for images.
         device: Where the policies live.
+        names: The agents' names in order: the keys of the dict of policies, or "0", "1", ...
         cost: Multiply-adds of one policy on one observation; None when unknown.
         proportional: Whether the work of :meth:`partial` is proportional to the requests.
     """
@@ -34,7 +35,13 @@ class Team(ABC):
     device: torch.device
     cost: int | None = None
     proportional: bool = True
+    _names: tuple[str, ...] | None = None
     _promised_agents: int | None = None  # where an answer could hold another number of agents than was said
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The agents' names in order."""
+        return self._names or tuple(map(str, range(self.agents)))
 
     def evaluate(self, observations: Tensor) -> Behavior:
         """Return what every agent would do on every observation.
@@ -61,7 +68,7 @@ class Team(ABC):
             got = f"{(*behavior.batch_shape, behavior.agents, '...')}"
             fix = "Pass single policies as a list; a stacked module adds the agents axis."
             raise InputError("team", expected, got, fix)
-        return behavior
+        return behavior if self._names is None else behavior.with_names(self._names)
 
     def partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         """Return what some agents would do on each observation, another choice of agents for each.
