@@ -72,12 +72,18 @@ def test_a_line_says_of_which_iteration_its_diversity_is() -> None:
 
 
 def test_resume_goes_on_and_keeps_the_settings(run: Any, tmp_path: Path) -> None:
-    first = run("simple_spread", "--agents", 3, "--iterations", 2, "--out", tmp_path, *SMALL, "--device", "cpu")
+    fresh = ("--agents", 3, "--iterations", 2, "--out", tmp_path, "--threads", 2, *SMALL, "--device", "cpu")
+    first = run("simple_spread", *fresh)
     assert first.exit_code == 0, first.output
+    assert "on cpu with 2 threads" in first.stdout
+    assert json.loads((tmp_path / "about.json").read_text())["threads"] == 2
+    refused = run("--resume", "--out", tmp_path, "--threads", 1)
+    assert (refused.exit_code, "`--threads` without --resume" in refused.stderr) == (2, True)
     result = run("--resume", "--iterations", 4, "--out", tmp_path, "--device", "cpu")
     assert result.exit_code == 0, result.output
     found = load_checkpoint(tmp_path)
     assert (found.iteration, found.task.world, found.task.settings.hidden) == (4, "simple_spread", (8,))
+    assert (found.task.settings.threads, "with 2 threads" in result.stdout) == (2, True)
     assert len((tmp_path / "metrics.csv").read_text().splitlines()) == 5
     other = run("navigation", "--resume", "--out", tmp_path)
     assert (other.exit_code, "`WORLD`" in other.stderr) == (2, True)
@@ -102,6 +108,7 @@ def test_presets_by_either_name(run: Any, tmp_path: Path) -> None:
     (("navigation", "--set", "steps"), "`--set` as KEY=VALUE"),
     (("navigation", "--set", "lr=1"), "`settings` to be among"),
     (("navigation", "--set", "gamma=two"), "`gamma`"),
+    (("navigation", "--threads", "-1"), "`threads`"),
     (("navigation", "--set", "world.colour=red"), "`option of navigation`"),
     (("navigation", "--device", "abacus"), "`--device` auto, cpu or cuda"),
     (("navigation", "--render", "film.avi"), "`--render` to end in .gif or .mp4"),

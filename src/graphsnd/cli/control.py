@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import Changes, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import Changes, Threads, parse_changes, parse_device, parse_seeds
 from graphsnd.cli.training import resume_task, run_task
 from graphsnd.errors import InputError, check_choice
 
@@ -39,6 +39,7 @@ def control(
     envs: Annotated[int | None, typer.Option(help="Environments of each run.")] = None,
     preset: Annotated[str | None, typer.Option(help="paper, or small for a CPU.")] = None,
     change: Changes = None,
+    threads: Threads = None,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 10,
@@ -68,13 +69,14 @@ def control(
     on = parse_device(device)
     if resume:
         said = {"--targets": targets, "--designs": designs, "--seeds": seeds, "--envs": envs, "--preset": preset}
-        task = resume_task(out, ControlTask, said | {"--set": change or None}, world, agents, iterations)
+        others = {"--set": change or None, "--threads": threads}
+        task = resume_task(out, ControlTask, said | others, world, agents, iterations)
     else:
         if world is None:
             fix = "For example: graphsnd control dispersion --targets 0.1"
             raise InputError("WORLD", "or --resume", "neither", fix)
         check_choice("--preset", preset or "paper", CONTROL_PRESETS)
-        settings, of_world = parse_changes(change, {"environments": envs, "iterations": iterations})
+        settings, of_world = parse_changes(change, {"environments": envs, "iterations": iterations, "threads": threads})
         task = ControlTask(
             agents=10 if agents is None else agents,
             targets=tuple(_parse_target(part.strip()) for part in (targets or "0.1").split(",")),

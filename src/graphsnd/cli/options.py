@@ -14,6 +14,9 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Any setting, or world.KEY=VALUE for an option of the world."),
 ]
+Threads = Annotated[
+    int | None, typer.Option(help="Of torch on a CPU; by default one for small teams and networks, all for others.")
+]
 
 
 def parse_changes(pairs: Sequence[str] | None, named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

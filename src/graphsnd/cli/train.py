@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import Changes, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import Changes, Threads, parse_changes, parse_device, parse_seeds
 from graphsnd.cli.training import Describe, resume_task, run_task
 from graphsnd.errors import InputError, check_choice
 
@@ -32,6 +32,7 @@ def train(
     envs: Annotated[int | None, typer.Option(help="Environments of each run.")] = None,
     diversity_every: Annotated[int | None, typer.Option(help="Iterations between two measurements of SND.")] = None,
     change: Changes = None,
+    threads: Threads = None,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 25,
@@ -48,10 +49,10 @@ def train(
     from graphsnd.training import Task
 
     if resume:
-        said = {"--preset": preset, "--envs": envs, "--seeds": seeds, "--set": change or None}
+        said = {"--preset": preset, "--envs": envs, "--seeds": seeds, "--set": change or None, "--threads": threads}
         task = resume_task(out, Task, said | {"--diversity-every": diversity_every}, world, agents, iterations)
     else:
-        named = {"environments": envs, "iterations": iterations, "diversity_every": diversity_every}
+        named = {"environments": envs, "iterations": iterations, "diversity_every": diversity_every, "threads": threads}
         settings, of_world = parse_changes(change, named)
         base = _base_task(world, preset)
         task = dataclasses.replace(

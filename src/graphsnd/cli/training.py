@@ -75,14 +75,17 @@ def run_task(
     from rich.markup import escape
 
     from graphsnd.training import read_rows, train
+    from graphsnd.training.loop import choose_threads
 
     with watch(task.settings.iterations, task.settings.optimiser_steps, describe) as (report, progress):
         result = train(task, out, device=device, report=report, progress=progress, **options)
     rows: list[Any] = read_rows(out, task.row)
+    threads = choose_threads(result.trainer)
     if rows:
         written = show(rows, result)
+        where = device if device == "cuda" else f"{device} with {threads} thread{'s' * (threads > 1)}"
         console = Console(highlight=False)
-        console.print(f"took {result.seconds:,.0f} s on {device}", style="dim")
+        console.print(f"took {result.seconds:,.0f} s on {where}", style="dim")
         if device == "cuda" and result.trainer.eager is not None:
             console.print(f"without CUDA graphs: {escape(result.trainer.eager)}", style="dim", soft_wrap=True)
         for path in [*written, out / "metrics.csv"]:
@@ -92,7 +95,7 @@ def run_task(
         again = f"graphsnd {task.command} --resume --out {shlex.quote(str(out))}"
         typer.echo(f"{done}; go on with: {again}", err=True)
         raise typer.Exit(130)
-    write_origin(task, out, device=device, seconds=result.seconds)
+    write_origin(task, out, device=device, seconds=result.seconds, threads=threads)
 
 
 @contextmanager
@@ -139,12 +142,12 @@ def _report_lines(total: int, describe: Describe) -> Callable[[Sequence[Any]], N
     return report
 
 
-def write_origin(task: Task | ControlTask, out: Path, *, device: str, seconds: float) -> None:
+def write_origin(task: Task | ControlTask, out: Path, *, device: str, seconds: float, threads: int) -> None:
     """Write machine, versions, commit, command and all settings to ``about.json``."""
     from graphsnd.plots import collect_provenance
 
-    about = {"seeds": list(task.seeds), "device": device, "took_s": round(seconds, 2), "task": task.to_dict()}
-    text = json.dumps(collect_provenance(command(task)) | about, indent=1)
+    about = {"seeds": list(task.seeds), "device": device, "threads": threads, "took_s": round(seconds, 2)}
+    text = json.dumps(collect_provenance(command(task)) | about | {"task": task.to_dict()}, indent=1)
     (out / "about.json").write_text(text + "\n", encoding="utf-8")
 
 

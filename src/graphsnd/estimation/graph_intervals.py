@@ -15,7 +15,7 @@ from graphsnd.metric.diversity import known_inclusion
 
 @dataclass(frozen=True)
 class PairError:
-    """The error of measuring some pairs instead of all, in the fields of an :class:`Estimate`."""
+    """The error of measuring some pairs instead of all, in the fields of an :class:`~graphsnd.Estimate`."""
 
     standard_error: float
     interval: Interval

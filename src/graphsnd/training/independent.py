@@ -119,7 +119,7 @@ class IndependentNetworks:
             return Block(networks[first:last], batch, sizes, settings.activation, own)
 
         self.whole = block(0, count, self.batch)
-        widest = max(*settings.hidden, 1) * settings.minibatch
+        widest = max(settings.hidden, default=1) * settings.minibatch
         size = count if flat.device.type != "cpu" else max(1, CACHED // widest)
         ends = [(first, min(first + size, count)) for first in range(0, count, size)]
         self.blocks = [block(first, last, (last - first,)) for first, last in ends]

@@ -13,11 +13,15 @@ from time import perf_counter
 from types import FrameType
 from typing import Any
 
+import torch
+
 from graphsnd.errors import InputError, check_integer
 from graphsnd.training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint, save_teams
 from graphsnd.training.log import CsvLog, TensorBoardLog
 from graphsnd.training.task import ControlTask, Task
 from graphsnd.training.trainer import Trainer
+
+BRIEF = 2**25  # multiply-adds of a product that take a core about 2 ms, no more than a time slice of the scheduler
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +85,8 @@ def train(
     folder.mkdir(parents=True, exist_ok=True)
     start, begun, last = perf_counter(), trainer.iteration, task.settings.iterations
     with ExitStack() as stack:
+        stack.callback(torch.set_num_threads, torch.get_num_threads())
+        torch.set_num_threads(choose_threads(trainer))
         logs: list[CsvLog | TensorBoardLog] = [CsvLog(folder, task.row, after=trainer.iteration)]
         if tensorboard:
             logs.append(TensorBoardLog(folder / "tensorboard", after=trainer.iteration))
@@ -100,6 +106,20 @@ def train(
             save_teams(folder, trainer, observations=trainer.iteration > begun)
         save_checkpoint(folder, task, trainer, seconds=seconds)
     return Trained(trainer, trainer.iteration >= last, seconds)
+
+
+def choose_threads(trainer: Trainer) -> int:
+    """Return the number of torch's threads for a training: the setting, or one where it is 0 and operations are brief.
+
+    An operation ends when its last thread does. Where another program has a core, that is after that program's time
+    slice; an operation that takes no longer than a slice by itself has little to win from a second thread (a third of
+    its time) and that slice to lose. So there is one thread where the largest product of a gradient step, runs x agents
+    x minibatch x width x width, has fewer than ``BRIEF`` multiply-adds, and as many as torch has elsewhere.
+    """
+    settings = trainer.settings
+    rows = len(trainer.seeds) * trainer.world.agents * min(settings.minibatch, settings.samples)
+    brief = trainer.world.device.type == "cpu" and rows * max(settings.hidden, default=1) ** 2 < BRIEF
+    return settings.threads or (1 if brief else torch.get_num_threads())
 
 
 def _resume(task: Task | ControlTask, folder: Path, trainer: Trainer) -> float:

@@ -36,6 +36,8 @@ class PPOSettings:
         hidden: Width of every hidden layer.
         activation: ``"tanh"`` or ``"relu"``.
         tf32: Whether a GPU may round matrix products of training to TF32. Diversity is always measured without.
+        threads: Of torch, while :func:`~graphsnd.training.train` trains on a CPU. 0 chooses by the size of the work:
+            :func:`~graphsnd.training.loop.choose_threads`.
 
     Raises:
         InputError: For values out of range.
@@ -57,6 +59,7 @@ class PPOSettings:
     hidden: tuple[int, ...] = (64, 64)
     activation: str = "tanh"
     tf32: bool = True
+    threads: int = 0
 
     counts: ClassVar[tuple[str, ...]] = ("steps", "environments", "epochs", "minibatch", "iterations")
     positive: ClassVar[tuple[str, ...]] = ("learning_rate", "clip", "max_gradient_norm")
@@ -65,6 +68,7 @@ class PPOSettings:
         object.__setattr__(self, "hidden", tuple(self.hidden))
         for name in self.counts:
             check_integer(name, getattr(self, name), "to be an integer, at least 1", low=1)
+        check_integer("threads", self.threads, "to be an integer, at least 0", low=0)
         for width in self.hidden:
             check_integer("hidden", width, "to hold integers, at least 1", low=1)
         for name in self.positive:
