@@ -112,6 +112,14 @@ def test_forward_is_differentiable() -> None:
     torch.testing.assert_close(gradient, expected)
 
 
+def test_plot() -> None:
+    metric = SystemNeuralDiversity()
+    values = [metric(gs.Deterministic(part)) for part in actions(6).split(2)]
+    _, axes = metric.plot(values)
+    assert [line.get_ydata().tolist() for line in axes.lines[:1]] == [pytest.approx([float(v) for v in values])]
+    metric.plot()
+
+
 def test_reset_and_empty() -> None:
     metric = SystemNeuralDiversity()
     metric.update(gs.Deterministic(actions(3)))

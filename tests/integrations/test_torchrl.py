@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from itertools import combinations
 
 import pytest
@@ -11,10 +12,14 @@ pytest.importorskip("torchrl")
 from tensordict import TensorDict
 from tensordict.nn import NormalParamExtractor, TensorDictModule, TensorDictSequential
 from torch import Tensor
+from torchrl.collectors import SyncDataCollector
 from torchrl.data import Categorical as CategoricalSpec
+from torchrl.envs import VmasEnv
 from torchrl.modules import MultiAgentMLP, ProbabilisticActor, QValueModule, TanhDelta, TanhNormal
+from torchrl.trainers import Trainer
 
-from graphsnd.integrations.torchrl import ActorTeam
+from graphsnd.errors import MissingExtraError
+from graphsnd.integrations.torchrl import ActorTeam, DiversityHook
 
 AGENTS, FEATURES = 4, 5
 OBSERVATION = ("agents", "observation")
@@ -24,7 +29,7 @@ def network(outputs: int, **options) -> MultiAgentMLP:
     torch.manual_seed(0)
     defaults = {"centralized": False, "share_params": False, "depth": 1, "num_cells": 8}
     sizes = {"n_agent_inputs": FEATURES, "n_agent_outputs": outputs, "n_agents": AGENTS}
-    return MultiAgentMLP(**sizes, **{**defaults, **options})
+    return MultiAgentMLP(**{**sizes, **defaults, **options})
 
 
 def module(outputs: int, name: str = "action", **options) -> TensorDictModule:
@@ -144,3 +149,29 @@ def test_evaluation_leaves_modes_alone() -> None:
     one, two = (ActorTeam(actor).evaluate(rollout()).actions for _ in range(2))
     assert torch.equal(one, two)
     assert (layers[0].training, layers[1].training) == (True, False)
+
+
+def test_a_trainer_logs_diversity() -> None:
+    pytest.importorskip("vmas")
+    environment = VmasEnv("dispersion", num_envs=3, max_steps=10, device="cpu", seed=0)
+    features = environment.observation_spec[OBSERVATION].shape[-1]
+    actor = module(2, n_agent_inputs=features)
+    collector = SyncDataCollector(environment, actor, frames_per_batch=30, total_frames=90)
+    seen = []
+    trainer = Trainer(
+        collector=collector, total_frames=90, frame_skip=1, optim_steps_per_batch=1, progress_bar=False,
+        loss_module=lambda batch: TensorDict({"loss": torch.zeros(())}),
+    )  # fmt: skip
+    trainer.register_op("pre_steps_log", lambda batch: seen.append(batch[OBSERVATION].clone()))
+    DiversityHook(team := ActorTeam(actor)).register(trainer)
+    trainer.train()
+    assert trainer._log_dict["snd"] == [gs.measure(team, each).value for each in seen]
+    assert len(seen) == 3
+    assert all(a < b for a, b in zip(trainer._log_dict["snd_low"], trainer._log_dict["snd_high"], strict=True))
+
+
+def test_absent_package_names_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensordict", None)
+    monkeypatch.delitem(sys.modules, "graphsnd.integrations.torchrl")
+    with pytest.raises(MissingExtraError, match="torchrl"):
+        __import__("graphsnd.integrations.torchrl")

@@ -38,6 +38,7 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
     is_differentiable = True
     higher_is_better = None
     full_state_update = False
+    plot_lower_bound = 0.0
     total: Tensor  # sum over observations, float64
     observations: Tensor  # int64
     fingerprint: Tensor  # int64 [32], of class, graph and distance
@@ -59,6 +60,10 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         if not int(self.observations):
             raise InputError("behavior", "in at least one update", "none", "Call update first.")
         return self.total / self.observations
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Return a figure and its axes, of the value so far or of given values, as all of torchmetrics do."""
+        return self._plot(val, ax)
 
     def mean(self, behavior: Behavior) -> Tensor:
         """Return the measure of one batch."""

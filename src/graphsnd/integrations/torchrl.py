@@ -11,12 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, from_distribution
-from graphsnd.errors import InputError, require
+from graphsnd.errors import InputError, check_integer, require
+from graphsnd.estimation import measure
 from graphsnd.teams import JointTeam
 from graphsnd.teams.answers import FIELDS
 
 tensordict = require("tensordict", "torchrl")
 MultiAgentNetBase = require("torchrl.modules.models.multiagent", "torchrl").MultiAgentNetBase
+TrainerHookBase = require("torchrl.trainers", "torchrl").TrainerHookBase
 
 
 class ActorTeam(JointTeam):
@@ -78,6 +80,52 @@ class ActorTeam(JointTeam):
             return Deterministic(run_quietly(self.actor, shown))
         given = tensordict.TensorDict({self.observation_key: shown}, shown.shape[:-2])
         return read_actor(self.actor, run_actor(self.actor, given), squashed=self.squashed)
+
+
+class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
+    """Log the SND of a team on every batch that a ``torchrl.trainers.Trainer`` collects, before it learns from it.
+
+    Logged are ``snd`` and, where observations allow an interval over them, ``snd_low`` and ``snd_high``.
+
+    Args:
+        team: The actor that is trained, as a team.
+        observations: Largest number of observations to measure on, evenly spaced in the batch.
+        log_pbar: Whether the progress bar shows them.
+        **options: Of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
+
+    Example:
+        ``DiversityHook(ActorTeam(actor)).register(trainer)``
+    """
+
+    def __init__(self, team: ActorTeam, *, observations: int = 2048, log_pbar: bool = False, **options: Any) -> None:
+        self.team, self.log_pbar, self.options = team, log_pbar, options
+        self.observations = check_integer("observations", observations, "to be at least 1", low=1)
+        if team.observation_key is None:
+            raise InputError("team", "of an actor that reads a TensorDict", "a bare network")
+
+    def __call__(self, batch: Any) -> dict[str, Any]:
+        """Return what the trainer logs."""
+        frames = batch.get(self.team.observation_key)
+        mask = batch.get(("collector", "mask"), None)
+        rows = (frames if mask is None else frames[mask]).flatten(0, -2)
+        places = torch.linspace(0, len(rows) - 1, min(len(rows), self.observations)).round().long()
+        estimate = measure(self.team, rows[places.to(rows.device)], **self.options)
+        numbers: dict[str, Any] = {"snd": estimate.value, "log_pbar": self.log_pbar}
+        if estimate.population_interval is not None:
+            numbers["snd_low"], numbers["snd_high"] = estimate.population_interval
+        return numbers
+
+    def register(self, trainer: Any, name: str = "diversity") -> None:
+        """Add the hook to a trainer."""
+        trainer.register_op("pre_steps_log", self)
+        trainer.register_module(name, self)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return nothing: a measurement depends on none before it."""
+        return {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore nothing."""
 
 
 def collapse_equal_agents(behavior: Behavior) -> Behavior:
