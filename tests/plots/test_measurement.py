@@ -63,4 +63,6 @@ def test_names_stay_with_their_agents(edges: list[list[int]] | None) -> None:
     means = {"a": 9.0, "b": 4.75, "d": 0.5}
     if edges is None:
         means = {name: sum(abs(place - other) for other in places.values()) for name, place in places.items()}
-    assert [label.get_text() for label in agents.get_xticklabels()] == sorted(means, key=lambda name: -means[name])
+    labels = [label.get_text() for label in agents.get_xticklabels()]
+    assert [means[label] for label in labels] == sorted(means.values(), reverse=True)
+    assert set(labels) == set(means)
