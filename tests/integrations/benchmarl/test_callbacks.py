@@ -58,10 +58,10 @@ def test_setups_that_would_lie_are_refused(experiment) -> None:
 
 
 def test_callbacks_are_pickled_without_the_experiment() -> None:
-    log = DiversityLog(most=7, design="knn:1")
+    log = DiversityLog(most=7, design="ring:2")
     log.experiment, log._rows = object(), {(0, "agents"): {"audit": 1.0}}
     other = pickle.loads(pickle.dumps(log))
-    assert (other.experiment, other.rows, other.most, str(other.design)) == (None, [], 7, "knn:1")
+    assert (other.experiment, other.rows, other.most, str(other.design)) == (None, [], 7, "ring:2")
 
 
 class Frames(Callback):
@@ -111,6 +111,18 @@ def test_what_cannot_be_measured_is_said_once(experiment) -> None:
         run.run()
     assert len([each for each in caught if "'agents' is not measured" in str(each.message)]) == 1
     assert (run.n_iters_performed, log.rows) == (2, [])
+
+
+def test_a_graph_that_does_not_fit_costs_no_snd(experiment) -> None:
+    with pytest.raises(InputError, match="positions"):
+        DiversityCallback(design="knn:1")
+    log = DiversityCallback(design=gs.graphs.complete(3))
+    run = experiment(IppoConfig, PLAIN, callbacks=[log], share_policy_params=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run.run()
+    assert len([each for each in caught if "Graph-SND of 'agents' is not measured" in str(each.message)]) == 1
+    assert [row["snd"] > 0 and "graph_snd" not in row for row in log.rows] == [True, True]
 
 
 def test_frames_are_spread_over_environments() -> None:

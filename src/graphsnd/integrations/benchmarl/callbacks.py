@@ -72,6 +72,9 @@ class DiversityCallback(_Callback):
 
     Attributes:
         rows: The same numbers, one dictionary for each iteration and group.
+
+    Raises:
+        InputError: For a design that needs positions, without them.
     """
 
     def __init__(
@@ -88,6 +91,9 @@ class DiversityCallback(_Callback):
         self.every = check_integer("every", every, "to be at least 1", low=1)
         self.observations = check_integer("observations", observations, "to be at least 1", low=1)
         self.design = parse(design) if isinstance(design, str) else design
+        if isinstance(self.design, Design) and self.design.needs_positions and positions is None:
+            fix = "Write positions=2 where the first two features of an observation are the agent's position."
+            raise InputError("positions", f"to be given for {self.design}", None, fix)
         self.positions, self.distance, self.squashed = positions, distance, squashed
         self._rows: dict[tuple[int, str], dict[str, Any]] = {}
         self._refused: set[str] = set()
@@ -107,8 +113,7 @@ class DiversityCallback(_Callback):
             try:
                 self.record(group, self.measure(batch, group, names))
             except InputError as error:
-                self._refused.add(group)
-                warnings.warn(f"The diversity of {group!r} is not measured: {error}", stacklevel=1)
+                self._refuse(group, f"The diversity of {group!r} is not measured: {error}")
 
     def measure(self, batch: TensorDictBase, group: str, names: Sequence[str]) -> dict[str, float]:
         """Return the numbers of one group on a batch."""
@@ -124,13 +129,16 @@ class DiversityCallback(_Callback):
             numbers = {"snd": estimate.value, **_ends("snd", estimate.population_interval)}
             each = contributions(behavior, self.distance).tolist()
             numbers |= {f"contribution_{name}": value for name, value in zip(names, each, strict=True)}
-            if self.design is not None:
-                numbers |= self._measure_design(behavior, estimate, frames.get(policy.in_keys[0]))
+            if self.design is not None and f"{group}/graph_snd" not in self._refused:
+                try:
+                    numbers |= self._measure_design(behavior, estimate, frames.get(policy.in_keys[0]))
+                except InputError as error:  # a graph of another group, for example: SND is there all the same
+                    self._refuse(f"{group}/graph_snd", f"The Graph-SND of {group!r} is not measured: {error}")
         return {**numbers, "seconds": perf_counter() - began}
 
     def _measure_design(self, behavior: Behavior, all_pairs: Estimate, seen: Tensor) -> dict[str, float]:
         generator = torch.Generator().manual_seed(self.experiment.n_iters_performed)
-        if self.positions is not None and isinstance(self.design, Design):
+        if isinstance(self.design, Design) and self.design.needs_positions:
             points = embed(behavior, self.distance)
             places = seen[..., : self.positions].expand(behavior.agents, *seen.shape[:-1], -1).flatten(0, -3)
             measured = measure_points(self.design, points.values, generator, positions=places, norm=points.norm)
@@ -140,6 +148,10 @@ class DiversityCallback(_Callback):
         except EmptyDrawError:  # the rule of controllers: all pairs instead
             estimate = all_pairs
         return {"graph_snd": estimate.value, **_ends("graph_snd", estimate.interval)}
+
+    def _refuse(self, what: str, message: str) -> None:
+        self._refused.add(what)
+        warnings.warn(message, stacklevel=1)
 
     def record(self, group: str, numbers: dict[str, float]) -> None:
         """Log numbers of this iteration."""
