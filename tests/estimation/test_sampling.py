@@ -48,7 +48,7 @@ def test_counts_what_it_spends() -> None:
     counting = Counting(team.network, team.head)
     e = gs.measure(counting, observations, design=gs.designs.Agents(3), rel_tol=0.1, seed=0)
     assert not e.exact
-    assert e.policy_evaluations == sum(asked) - 2  # two tell the family of the answers
+    assert e.policy_evaluations == sum(asked) - 4  # two agents on two observations tell the family of the answers
     assert e.distances == e.policy_evaluations  # three agents, three pairs
 
 

@@ -194,5 +194,11 @@ def test_a_dict_of_policies_keeps_its_names(observations: torch.Tensor, weights:
         assert behavior.names == as_team(team).names == tuple(policies)  # type: ignore[arg-type]
         torch.testing.assert_close(behavior.actions, plain.actions)  # type: ignore[attr-defined]
     assert gs.measure(policies, observations).value == pytest.approx(float(gs.snd(plain).detach()), rel=1e-6)
+    # What each agent observed, by its name, is pooled and shown to all.
+    own = {name: torch.randn(7, FEATURES) for name in policies}
+    pooled = gs.evaluate(policies, torch.stack(list(own.values()), -2))
+    assert pooled.batch_shape == (7, 3)
+    torch.testing.assert_close(gs.pairwise(gs.evaluate(policies, own)), gs.pairwise(pooled))  # type: ignore[arg-type]
+    assert gs.measure(policies, own).value == pytest.approx(float(gs.snd(pooled).detach()), rel=1e-6)  # type: ignore[arg-type]
     with pytest.raises(gs.InputError, match=r"`observations` beside"):
         gs.measure(policies)

@@ -79,7 +79,7 @@ def measure(
     Args:
         team: A behaviour; or policies (see :func:`~graphsnd.teams.as_team`), of which only those that the design
             asks for are evaluated.
-        observations: For policies: ``[..., features]``.
+        observations: For policies: ``[..., features]``, or a dict of what each agent observed, which is pooled.
         design: Which pairs to measure: a design, what :func:`graphsnd.designs.parse` reads (``"bernoulli:0.1"``), or a
             graph. Without one, all pairs, or what suits the tolerance and the budget.
         tol: Half-width of the interval that is good enough.

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
+from graphsnd.behavior.behavior import stack_agents
 from graphsnd.designs import Design, Template
 from graphsnd.errors import InputError, check_rank
 from graphsnd.teams import Team, as_team
@@ -96,7 +97,8 @@ class TeamSource(Source):
     """Policies and observations; nothing is evaluated before it is needed."""
 
     def __init__(self, team: Team, observations: Tensor, distance: Distance | None, backend: str = "auto") -> None:
-        observations = check_rank("observations", observations, 1 + team.feature_dims, "(..., features)")
+        given = stack_agents("observations", observations, trailing=team.feature_dims)
+        observations = check_rank("observations", given, 1 + team.feature_dims, "(..., features)")
         inputs = observations.detach().flatten(0, -1 - team.feature_dims)
         self.team, self.inputs, self.backend = team, inputs, backend
         if not len(self.inputs):

@@ -50,7 +50,7 @@ def evaluate(
             the agents; or one stacked module that answers for all agents with an agents axis in second to last place;
             or a :class:`~graphsnd.teams.Team`. An answer is a ``torch.distributions`` object, a tensor (deterministic
             action), a tuple ``(loc, scale)``, or a behaviour.
-        observations: Shape ``[..., features]``.
+        observations: Shape ``[..., features]``, or a dict of what each agent observed, which is pooled.
         agents: For stacked modules that, like TorchRL's ``MultiAgentMLP``, take one observation per agent: the
             number of agents; each observation is then shown to all of them. Without it the module is called on
             ``observations`` as they are and must add the agents axis itself.

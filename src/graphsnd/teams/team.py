@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import stack_agents
 from graphsnd.errors import InputError, as_tensor, check_rank, shape_of
 
 
@@ -47,7 +48,7 @@ class Team(ABC):
         """Return what every agent would do on every observation.
 
         Args:
-            observations: Shape ``[..., features]``.
+            observations: Shape ``[..., features]``, or a dict of what each agent observed, which is pooled.
 
         Returns:
             A behaviour with batch shape ``[...]`` and ``n`` agents.
@@ -55,7 +56,8 @@ class Team(ABC):
         Raises:
             InputError: When the observations do not fit the policies, or the policies do not fit each other.
         """
-        observations = check_rank("observations", observations, self.feature_dims, "(..., features)")
+        pooled = stack_agents("observations", observations, trailing=self.feature_dims)
+        observations = check_rank("observations", pooled, self.feature_dims, "(..., features)")
         self._check_features(observations)
         lead = tuple(observations.shape[: -self.feature_dims])
         if not math.prod(lead):
