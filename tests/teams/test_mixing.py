@@ -243,3 +243,10 @@ def test_random_policies_pass_and_random_state_is_left_alone() -> None:
     torch.testing.assert_close(behavior.actions, expected)  # type: ignore[attr-defined]
     noise = iter(range(100))
     gs.evaluate([lambda o: o + next(noise)] * 2, torch.randn(50, 2))
+
+
+def test_equal_observations_settle_nothing():
+    policies = [torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)) for _ in range(2)]
+    gs.evaluate(policies, torch.zeros(16, 4))
+    with pytest.raises(gs.InputError, match="by itself"):
+        gs.evaluate(policies, torch.randn(16, 4, generator=torch.Generator().manual_seed(0)))

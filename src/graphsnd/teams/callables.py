@@ -90,8 +90,7 @@ class CallablesTeam(Team):
         if not self._unmixed and len(rows) > 1:
             policy = self.policies[agent]
             answer = lambda o: self._read(ask_quietly(policy, o), o, validate=False)  # noqa: E731
-            check_unmixed(policy, answer, rows[:ROWS], rows[-1])
-            self._unmixed = True
+            self._unmixed = check_unmixed(policy, answer, rows[:ROWS], rows[-1])
 
 
 class ModulesTeam(CallablesTeam):

@@ -187,10 +187,9 @@ class JointTeam(Team):
     def _check_unmixed(self, shown: Tensor) -> None:
         # A network that mixes agents, such as a GNN, would see a team in which all agents observe the same.
         if not self._unmixed and len(shown) > 1 and shown.shape[1] > 1:
-            check_unmixed(
+            self._unmixed = check_unmixed(
                 self.policy,
                 lambda seats: read_answer(ask_quietly(self.policy, seats.unsqueeze(0)), squashed=self.squashed),
                 shown[0],
                 shown[-1, 0],
             )
-            self._unmixed = True

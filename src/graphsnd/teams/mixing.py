@@ -20,7 +20,7 @@ _CHECKED: WeakKeyDictionary[Callable[..., Any], bool] = WeakKeyDictionary()  # m
 
 def check_unmixed(
     policy: Callable[..., Any], answer: Callable[[Tensor], Behavior], given: Tensor, other: Tensor
-) -> None:
+) -> bool:
     """Raise when replacing the first or last entry of ``given`` changes the answer at the remaining ones.
 
     Such a policy (recurrent, communicating, batch normalisation in training mode) answers to the batch, and the batch
@@ -32,12 +32,17 @@ def check_unmixed(
         given: Shape ``[entries, ...]``, at least 2 entries.
         other: Shape ``[...]``, what stands in for an entry.
 
+    Returns:
+        Whether this is settled; False where all entries are equal, which shows nothing.
+
     Raises:
         InputError: When it does.
     """
     training = policy.training if isinstance(policy, nn.Module) else None
     if training is not None and _CHECKED.get(policy) is training:
-        return
+        return True
+    if torch.equal(given, other.expand_as(given)):
+        return False
     first = _fields(answer(given))
     for changed, kept in ((0, slice(1, None)), (-1, slice(None, -1))):
         entries = given.clone()
@@ -53,6 +58,7 @@ def check_unmixed(
             )
     if training is not None:
         _CHECKED[policy] = training
+    return True
 
 
 @torch.no_grad()
