@@ -250,3 +250,12 @@ def test_equal_observations_settle_nothing():
     gs.evaluate(policies, torch.zeros(16, 4))
     with pytest.raises(gs.InputError, match="by itself"):
         gs.evaluate(policies, torch.randn(16, 4, generator=torch.Generator().manual_seed(0)))
+
+
+def test_a_part_that_changes_mode_is_checked_again():
+    policies = [torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)).eval() for _ in range(2)]
+    observations = torch.randn(16, 4, generator=torch.Generator().manual_seed(0))
+    gs.evaluate(policies, observations)
+    policies[0][0].train()
+    with pytest.raises(gs.InputError, match="by itself"):
+        gs.evaluate(policies, observations)

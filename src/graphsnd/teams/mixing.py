@@ -15,7 +15,7 @@ from graphsnd.errors import InputError
 from graphsnd.teams.answers import FIELDS
 
 ROWS = 3  # enough for one to be replaced and another to follow it
-_CHECKED: WeakKeyDictionary[Callable[..., Any], bool] = WeakKeyDictionary()  # modules that passed, and their mode
+_CHECKED: WeakKeyDictionary[Callable[..., Any], tuple[bool, ...]] = WeakKeyDictionary()  # modes of what passed
 
 
 def check_unmixed(
@@ -24,7 +24,8 @@ def check_unmixed(
     """Raise when replacing the first or last entry of ``given`` changes the answer at the remaining ones.
 
     Such a policy (recurrent, communicating, batch normalisation in training mode) answers to the batch, and the batch
-    that graphsnd makes is not one that it was trained on. A module is checked once, and again in the other mode.
+    that graphsnd makes is not one that it was trained on. A module is checked once, and again
+    when a part of it changes mode.
 
     Args:
         policy: What answers.
@@ -38,8 +39,8 @@ def check_unmixed(
     Raises:
         InputError: When it does.
     """
-    training = policy.training if isinstance(policy, nn.Module) else None
-    if training is not None and _CHECKED.get(policy) is training:
+    training = tuple(part.training for part in policy.modules()) if isinstance(policy, nn.Module) else None
+    if training is not None and _CHECKED.get(policy) == training:
         return True
     if torch.equal(given, other.expand_as(given)):
         return False
