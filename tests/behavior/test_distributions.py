@@ -49,6 +49,32 @@ def test_categorical(family) -> None:  # type: ignore[no-untyped-def]
     same(gs.from_distribution(family(probs=probs)), gs.Categorical(probs=probs))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_bernoulli(dtype: torch.dtype) -> None:
+    logits = LOC[..., 0].to(dtype).requires_grad_()
+    behavior = gs.from_distribution(D.Bernoulli(logits=logits))
+    assert (behavior.agents, behavior.observations) == (3, 5)
+    p = 1 / (1 + np.exp(-LOC[..., 0].numpy()))
+    expected = oracles.distances(3, 5, lambda o, i, j: abs(p[o, i] - p[o, j]))
+    rtol = 1e-12 if dtype == torch.float64 else 1e-5
+    np.testing.assert_allclose(gs.pairwise(behavior).detach().numpy(), expected, rtol=rtol)
+    expected = oracles.distances(
+        3, 5, lambda o, i, j: oracles.hellinger(np.array([1 - p[o, i], p[o, i]]), np.array([1 - p[o, j], p[o, j]]))
+    )
+    np.testing.assert_allclose(gs.pairwise(behavior, gs.Hellinger()).detach().numpy(), expected, rtol=rtol)
+    gs.snd(behavior).backward()
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("family", [D.Categorical, D.OneHotCategorical, D.Bernoulli])
+def test_several_discrete_actions_are_not_taken_for_agents(family) -> None:  # type: ignore[no-untyped-def]
+    # [observations, agents, components, categories] once gave the SND of as many "agents" as there are components.
+    logits = LOC if family is D.Bernoulli else torch.stack([LOGITS, -LOGITS], dim=2)
+    with pytest.raises(gs.InputError, match=r"one discrete action per agent.*average their SNDs"):
+        gs.from_distribution(D.Independent(family(logits=logits), 1))
+
+
 def test_torchrl_categoricals(rl) -> None:  # type: ignore[no-untyped-def]
     logits = LOGITS.float()
     plain, masked = gs.Categorical(logits=logits), gs.Categorical(logits=logits, mask=MASK)
@@ -107,6 +133,12 @@ def test_delta(rl) -> None:  # type: ignore[no-untyped-def]
     same(gs.from_distribution(rl.Delta(LOC)), gs.Deterministic(LOC))
     same(gs.from_distribution(rl.TanhDelta(LOC)), gs.Deterministic(LOC.tanh()), rtol=1e-6, atol=0)
     same(gs.from_distribution(rl.TanhDelta(LOC), squashed=False), gs.Deterministic(LOC))
+
+
+@pytest.mark.parametrize("name", ["TanhNormal", "TruncatedNormal", "Delta", "TanhDelta"])
+def test_independent_of_torchrl_families(rl, name: str) -> None:  # type: ignore[no-untyped-def]
+    d = getattr(rl, name)(*((LOC,) if "Delta" in name else (LOC, SCALE)))
+    same(gs.from_distribution(D.Independent(d, 1)), gs.from_distribution(d))
 
 
 def test_independent_normal_and_truncated_normal(rl) -> None:  # type: ignore[no-untyped-def]
@@ -199,7 +231,6 @@ def test_low_precision_parameters(family, dtype: torch.dtype) -> None:  # type: 
         D.Gamma(SCALE, SCALE),
         D.Dirichlet(SCALE),
         D.VonMises(LOC, SCALE),
-        D.Bernoulli(logits=LOC),
         D.LogisticNormal(LOC, SCALE),
         D.RelaxedOneHotCategorical(torch.tensor(1.0), logits=LOGITS),
         D.MixtureSameFamily(D.Categorical(logits=LOGITS), D.Normal(LOGITS, 1.0)),

@@ -24,9 +24,9 @@ def from_distribution(
     """Turn a batch of action distributions, of all agents on the same observations, into a behaviour.
 
     Batch and event dimensions together must read ``[..., agents, actions]`` (``[..., agents]`` and a
-    number of categories for discrete ones). ``Normal``, ``MultivariateNormal`` and the categorical
-    families have closed forms; ``Beta``, TorchRL's ``TanhNormal`` and anything else with a quantile function
-    go through :class:`~graphsnd.behavior.quantiles.Quantiles`.
+    number of categories for discrete ones; ``Bernoulli`` has two). ``Normal``, ``MultivariateNormal`` and the
+    categorical families have closed forms; ``Beta``, TorchRL's ``TanhNormal`` and anything else with a quantile
+    function go through :class:`~graphsnd.behavior.quantiles.Quantiles`.
 
     Args:
         distribution: From ``torch.distributions`` or ``torchrl.modules``; ``Independent`` is unwrapped. Distributions
@@ -40,7 +40,8 @@ def from_distribution(
         The behaviour, differentiable in the distribution's parameters.
 
     Raises:
-        InputError: For a family without a quantile function, or with dependent dimensions.
+        InputError: For a family without a quantile function, or with dependent dimensions, and for several discrete
+            actions of one agent.
 
     Example:
         >>> normal = D.Independent(D.Normal(torch.zeros(64, 3, 2), torch.ones(64, 3, 2)), 1)
@@ -50,14 +51,23 @@ def from_distribution(
     d = distribution
     if not isinstance(d, D.Distribution):
         raise InputError("distribution", "to be a torch.distributions.Distribution", type(d).__name__)
+    independent = False
     while isinstance(d, D.Independent) or (isinstance(d, D.TransformedDistribution) and not squashed):
+        independent |= isinstance(d, D.Independent) and d.reinterpreted_batch_ndims > 0
         d = d.base_dist
+    if independent and isinstance(d, D.Categorical | D.OneHotCategorical | D.Bernoulli):
+        # Its last batch axis holds the actions of one agent (MultiDiscrete); read as agents, they would give a number.
+        got = f"Independent({type(d).__name__}), several of each"
+        fix = "Make one distribution of each component and average their SNDs: that is SND under the mean distance."
+        raise InputError("distribution", "of one discrete action per agent", got, fix)
     if isinstance(d, D.Normal):
         return Gaussian(d.loc, d.scale, validate=validate)
     if isinstance(d, D.MultivariateNormal | D.LowRankMultivariateNormal):
         return MultivariateGaussian(d.loc, d.covariance_matrix, validate=validate)
     if isinstance(d, D.Categorical | D.OneHotCategorical):
         return Categorical(probs=d.probs, validate=validate)
+    if isinstance(d, D.Bernoulli):
+        return Categorical(probs=torch.stack([1 - d.probs, d.probs], dim=-1), validate=validate)
     action = _point_mass(d)
     if action is not None:
         return Deterministic(action, validate=validate)
@@ -94,7 +104,7 @@ def _quantiles(d: D.Distribution, nodes: torch.Tensor) -> torch.Tensor:
     except NotImplementedError:
         raise InputError(
             "distribution",
-            "to be Normal, MultivariateNormal, a categorical, Beta, TanhNormal, Delta or a family with icdf",
+            "to be Normal, MultivariateNormal, a categorical, Bernoulli, Beta, TanhNormal, Delta or a family with icdf",
             f"{type(d).__name__}: it has no elementwise quantile function (icdf)",
             "Evaluate its quantiles and pass graphsnd.Quantiles, or compare deterministic actions.",
         ) from None
