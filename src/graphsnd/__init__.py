@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from graphsnd.graphs import Graph
     from graphsnd.metric import (
         contributions,
+        decompose,
         edge_distances,
         graph_snd,
         horvitz_thompson,
@@ -83,6 +84,7 @@ __all__ = [
     "bounds",
     "contributions",
     "control",
+    "decompose",
     "designs",
     "edge_distances",
     "evaluate",

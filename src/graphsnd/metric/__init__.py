@@ -1,12 +1,15 @@
 """5 ONE NUMBER: distances of equation (1), SND, Graph-SND and the Horvitz-Thompson estimator."""
 
+from graphsnd.metric.decomposition import Decomposition, decompose
 from graphsnd.metric.diversity import graph_snd, horvitz_thompson, snd
 from graphsnd.metric.own import OwnObservations, own_observations
 from graphsnd.metric.pair_distances import contributions, edge_distances, pairwise
 
 __all__ = [
+    "Decomposition",
     "OwnObservations",
     "contributions",
+    "decompose",
     "edge_distances",
     "graph_snd",
     "horvitz_thompson",
