@@ -1,4 +1,4 @@
-"""TorchRL's multi-agent actors as teams.
+"""TorchRL's multi-agent actors as teams, and worlds as its environments.
 
 Needs ``torchrl`` and ``tensordict``. See ``docs/torchrl.md``.
 """
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, from_distribution
 from graphsnd.errors import InputError, check_integer, require
 from graphsnd.estimation import measure
+from graphsnd.integrations.torchrl_env import WorldEnv as WorldEnv
 from graphsnd.teams import JointTeam
 from graphsnd.teams.answers import FIELDS
 

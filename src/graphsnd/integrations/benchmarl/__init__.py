@@ -11,5 +11,15 @@ from graphsnd.integrations.benchmarl.callbacks import ActionSpaceLoss, Diversity
 from graphsnd.integrations.benchmarl.checkpoint import load_teams  # noqa: E402
 from graphsnd.integrations.benchmarl.config import DiCoModelConfig  # noqa: E402
 from graphsnd.integrations.benchmarl.model import DiCoModel  # noqa: E402
+from graphsnd.integrations.benchmarl.tasks import GraphsndTask, provide_mpe  # noqa: E402
 
-__all__ = ["ActionSpaceLoss", "DiCoModel", "DiCoModelConfig", "DiversityCallback", "DiversityLog", "load_teams"]
+__all__ = [
+    "ActionSpaceLoss",
+    "DiCoModel",
+    "DiCoModelConfig",
+    "DiversityCallback",
+    "DiversityLog",
+    "GraphsndTask",
+    "load_teams",
+    "provide_mpe",
+]

@@ -7,14 +7,13 @@ many of them, ``-m model.target=0.1,0.2 seed=0,1,2``. All of BenchMARL's own con
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from graphsnd.errors import InputError, require
 from graphsnd.integrations.benchmarl.callbacks import ActionSpaceLoss, DiversityLog
-
-CONF = Path(__file__).parent / "conf"
+from graphsnd.integrations.benchmarl.tasks import CONF, provide_mpe
 
 
 def load_experiment(config: Any, task: str) -> Any:
@@ -39,7 +38,11 @@ def load_experiment(config: Any, task: str) -> Any:
     callbacks: list[Any] = [DiversityLog(most=config.audit_frames)]
     if config.action_space_loss is not None:
         callbacks.append(ActionSpaceLoss(lr=config.action_space_loss))
-    return load_experiment_from_hydra(config, task_name=task, callbacks=callbacks)
+    if task.startswith("pettingzoo/simple_"):
+        provide_mpe()
+    with warnings.catch_warnings():  # our worlds check their options themselves
+        warnings.filterwarnings("ignore", "TaskConfig python dataclass not found")
+        return load_experiment_from_hydra(config, task_name=task, callbacks=callbacks)
 
 
 def main(argv: Sequence[str]) -> None:

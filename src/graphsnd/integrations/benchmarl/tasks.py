@@ -1,0 +1,86 @@
+"""Batched worlds as BenchMARL tasks, and BenchMARL's own MPE tasks on recent versions of PettingZoo."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from benchmarl.environments import Task, VmasClass, task_config_registry
+from benchmarl.utils import _read_yaml_config
+
+from graphsnd.errors import require
+from graphsnd.integrations.torchrl_env import WorldEnv
+from graphsnd.worlds import Discrete, parse_world
+from graphsnd.worlds.parse import BATCHED
+
+CONF = Path(__file__).parent / "conf"
+
+
+class GraphsndClass(VmasClass):  # type: ignore[misc]
+    """A batched world as a task, with BenchMARL's ``n_agents`` and ``max_steps`` and the other options of the world."""
+
+    def get_env_fun(self, num_envs: int, continuous_actions: bool, seed: int | None, device: Any) -> Callable[[], Any]:
+        """Return a function that makes the environment."""
+        options = {**self.config, "device": device}
+        agents, options["horizon"] = options.pop("n_agents"), options.pop("max_steps")
+        name = self.name.lower()
+        return lambda: WorldEnv(
+            parse_world(name, agents, num_envs, **options), seed=seed or 0, discrete=not continuous_actions
+        )
+
+    def supports_continuous_actions(self) -> bool:
+        """Return whether the world has continuous actions; all have discrete ones, at least as a grid."""
+        return not isinstance(BATCHED[self.name.lower()].actions, Discrete)
+
+    def has_render(self, env: Any) -> bool:
+        """Return False: nothing is drawn."""
+        return False
+
+    @staticmethod
+    def env_name() -> str:
+        """Return the name of the folder with the tasks."""
+        return "graphsnd"
+
+
+class GraphsndTask(Task):  # type: ignore[misc]
+    """The batched worlds: ``GraphsndTask.NAVIGATION.get_from_yaml()``, or ``task=graphsnd/navigation`` with Hydra."""
+
+    NAVIGATION = None
+    DISPERSION = None
+    SIMPLE_SPREAD = None
+
+    @staticmethod
+    def associated_class() -> type[GraphsndClass]:
+        """Return the class of the tasks."""
+        return GraphsndClass
+
+    def get_from_yaml(self, path: str | None = None) -> GraphsndClass:
+        """Return the task with the options of a file, of ``conf/task/graphsnd`` when None."""
+        default = CONF / "task" / self.env_name() / f"{self.name.lower()}.yaml"
+        return self.get_task(_read_yaml_config(path or str(default)))
+
+
+def provide_mpe() -> None:
+    """Let TorchRL and BenchMARL find MPE in ``mpe2``, for ``PettingZooTask.SIMPLE_SPREAD`` and its likes.
+
+    PettingZoo 1.27 does not have these environments any more, but TorchRL 0.11 imports ``pettingzoo.mpe``. Does nothing
+    where that can be imported.
+
+    Raises:
+        MissingExtraError: Without mpe2.
+    """
+    with suppress(ImportError):
+        import_module("pettingzoo.mpe.all_modules")
+        return
+    mpe2, modules = require("mpe2", "mpe2"), require("mpe2.all_modules", "mpe2")
+    sys.modules["pettingzoo.mpe"], sys.modules["pettingzoo.mpe.all_modules"] = mpe2, modules
+    with suppress(ModuleNotFoundError):  # without Atari and the like, TorchRL asks for pettingzoo.mpe instead
+        import_module("pettingzoo.utils.all_modules").all_environments.update(modules.mpe_environments)
+
+
+# So that BenchMARL's Hydra loaders know task=graphsnd/navigation.
+task_config_registry.update({f"graphsnd/{name.lower()}": task for name, task in GraphsndTask.__members__.items()})

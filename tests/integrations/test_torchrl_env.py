@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytest.importorskip("torchrl")
+from torchrl.envs import VmasEnv
+from torchrl.envs.utils import check_env_specs
+
+from graphsnd.integrations.torchrl import WorldEnv
+from graphsnd.worlds import Dispersion, Navigation, SimpleSpread, World
+
+WORLDS = [Navigation(3, 4, horizon=6), Dispersion(3, 4, horizon=6, food_radius=0.3), SimpleSpread(3, 4, horizon=6)]
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
+def test_specs_are_those_of_the_data(world: World, discrete: bool) -> None:
+    check_env_specs(WorldEnv(world, discrete=discrete))
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
+def test_a_rollout_is_that_of_the_world_used_directly(world: World) -> None:
+    torch.manual_seed(0)
+    # 20 steps, three horizons: with the resets between
+    rollout = WorldEnv(world, seed=5).rollout(20, break_when_any_done=False)
+    generator = torch.Generator().manual_seed(5)
+    state = world.spawn(generator)
+    ended = torch.zeros(4, dtype=torch.bool)
+    for time in range(20):
+        assert torch.equal(rollout["agents", "observation"][:, time], world.observe(state))
+        state, step = world.step(state, rollout["agents", "action"][:, time])
+        after = rollout["next"][:, time]
+        assert torch.equal(after["agents", "observation"], step.observations)
+        assert torch.equal(after["agents", "reward"][..., 0], step.rewards)
+        assert torch.equal(after["terminated"][:, 0], step.terminated)
+        assert torch.equal(after["truncated"][:, 0], step.truncated)
+        done = step.terminated | step.truncated
+        assert torch.equal(after["done"][:, 0], done)
+        ended |= done
+        state = world.reset_done(state, done, generator)
+    assert ended.all()
+
+
+def test_a_partial_reset_leaves_the_other_environments_alone() -> None:
+    env = WorldEnv(Dispersion(3, 4))
+    before = env.rollout(3)[:, -1]["next"]
+    before["_reset"] = torch.tensor([[True], [False], [True], [False]])
+    after = env.reset(before.clone())["agents", "observation"]
+    kept = (after == before["agents", "observation"]).flatten(1).all(1)
+    assert kept.tolist() == [False, True, False, True]
+    assert not after[0, :, :4].any()  # at rest in the middle
+
+
+def test_a_seed_repeats_the_starts() -> None:
+    env = WorldEnv(Dispersion(3, 4), seed=1)
+    first, second = env.reset(), env.reset()
+    env.set_seed(1)
+    assert torch.equal(env.reset()["agents", "observation"], first["agents", "observation"])
+    assert not torch.equal(first["agents", "observation"], second["agents", "observation"])
+
+
+def test_discrete_actions_are_numbered_as_in_vmas() -> None:
+    pytest.importorskip("vmas")
+    theirs = VmasEnv("dispersion", num_envs=9, n_agents=2, continuous_actions=False)
+    ours = WorldEnv(Dispersion(2, 9), discrete=True)
+    assert ours.full_action_spec["agents", "action"] == theirs.full_action_spec["agents", "action"]
+    chosen = torch.arange(9).unsqueeze(-1).expand(9, 2)
+    velocities = []
+    for env in (theirs, ours):
+        start = env.reset()
+        start["agents", "action"] = chosen
+        velocities.append(env.step(start)["next", "agents", "observation"][..., 2:4])
+    torch.testing.assert_close(*velocities)
