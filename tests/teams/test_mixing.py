@@ -259,3 +259,22 @@ def test_a_part_that_changes_mode_is_checked_again():
     policies[0][0].train()
     with pytest.raises(gs.InputError, match="by itself"):
         gs.evaluate(policies, observations)
+
+
+class StackedRecurrent(nn.Module):
+    """All agents at once, the agents axis added by the module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.policies = nn.ModuleList(Recurrent() for _ in range(N))
+
+    def forward(self, sequences: Tensor) -> Tensor:
+        return torch.stack([policy(sequences) for policy in self.policies], -2)
+
+
+def test_a_stacked_recurrent_module_is_evaluated_whole_and_not_in_parts() -> None:
+    module, sequences = StackedRecurrent(), torch.randn(20, 6, FEATURES)
+    alone = [torch.cat([p.one_step_at_a_time(s) for s in sequences.unbind(1)]) for p in module.policies]  # type: ignore[operator]
+    assert float(gs.snd(gs.evaluate(module, sequences)).detach()) == pytest.approx(by_hand(alone), rel=1e-5)
+    with pytest.raises(gs.InputError, match="by itself"):
+        gs.measure(module, sequences)

@@ -14,7 +14,7 @@ from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
 from graphsnd.teams import requests
 from graphsnd.teams.answers import FIELDS, join_agents, join_requests, read_single
-from graphsnd.teams.mixing import ROWS, ask_quietly, check_unmixed
+from graphsnd.teams.mixing import ROWS, agents_first, ask_quietly, check_unmixed
 from graphsnd.teams.stacked import MAX_ACTIVATIONS
 from graphsnd.teams.team import Team
 
@@ -89,7 +89,7 @@ class CallablesTeam(Team):
     def _check_unmixed(self, agent: int, rows: Tensor) -> None:
         if not self._unmixed and len(rows) > 1:
             policy = self.policies[agent]
-            answer = lambda o: self._read(ask_quietly(policy, o), o, validate=False)  # noqa: E731
+            answer = lambda o: agents_first(self._read(ask_quietly(policy, o), o, validate=False))  # noqa: E731
             self._unmixed = check_unmixed(policy, answer, rows[:ROWS], rows[-1])
 
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from graphsnd.behavior import Behavior
 from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, as_tensor
-from graphsnd.teams.answers import read_answer, take_agents
+from graphsnd.teams.answers import FIELDS, read_answer, take_agents
 from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy, device_of
-from graphsnd.teams.mixing import ask_quietly, check_unmixed
+from graphsnd.teams.mixing import ROWS, ask_quietly, check_unmixed
 from graphsnd.teams.team import Team
 
 _EXPECTED = "to be a list or dict of modules or callables, or one stacked module"
@@ -182,6 +182,8 @@ class JointTeam(Team):
         return behavior
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
+        if self._promised_agents is None and not self._unmixed and len(observations) > 1:
+            self._unmixed = check_unmixed(self.policy, self._ask_fields, observations[:ROWS], observations[-1])
         return take_agents(self.evaluate(observations), agents)
 
     def _check_unmixed(self, shown: Tensor) -> None:
@@ -189,7 +191,11 @@ class JointTeam(Team):
         if not self._unmixed and len(shown) > 1 and shown.shape[1] > 1:
             self._unmixed = check_unmixed(
                 self.policy,
-                lambda seats: read_answer(ask_quietly(self.policy, seats.unsqueeze(0)), squashed=self.squashed),
+                lambda seats: [field.movedim(1, 0) for field in self._ask_fields(seats.unsqueeze(0))],
                 shown[0],
                 shown[-1, 0],
             )
+
+    def _ask_fields(self, shown: Tensor) -> list[Tensor]:
+        behavior = read_answer(ask_quietly(self.policy, shown), squashed=self.squashed)
+        return [getattr(behavior, name) for name, _ in FIELDS[type(behavior)]]

@@ -19,7 +19,7 @@ _CHECKED: WeakKeyDictionary[Callable[..., Any], tuple[bool, ...]] = WeakKeyDicti
 
 
 def check_unmixed(
-    policy: Callable[..., Any], answer: Callable[[Tensor], Behavior], given: Tensor, other: Tensor
+    policy: Callable[..., Any], answer: Callable[[Tensor], list[Tensor]], given: Tensor, other: Tensor
 ) -> bool:
     """Raise when replacing the first or last entry of ``given`` changes the answer at the remaining ones.
 
@@ -29,7 +29,7 @@ def check_unmixed(
 
     Args:
         policy: What answers.
-        answer: Maps entries to a behaviour whose agents axis is that of the entries, see :func:`ask_quietly`.
+        answer: Maps entries to tensors whose first axis is that of the entries, see :func:`ask_quietly`.
         given: Shape ``[entries, ...]``, at least 2 entries.
         other: Shape ``[...]``, what stands in for an entry.
 
@@ -44,12 +44,12 @@ def check_unmixed(
         return True
     if torch.equal(given, other.expand_as(given)):
         return False
-    first = _fields(answer(given))
+    first = answer(given)
     for changed, kept in ((0, slice(1, None)), (-1, slice(None, -1))):
         entries = given.clone()
         entries[changed] = given[0] if torch.equal(other, given[changed]) else other
         # A policy that draws random numbers, or keeps state between calls, changes by itself: nothing can be told.
-        if _differ(first, _fields(answer(entries)), kept) and not _differ(first, _fields(answer(given)), kept):
+        if _differ(first, answer(entries), kept) and not _differ(first, answer(given), kept):
             raise InputError(
                 "team",
                 "to answer each observation by itself",
@@ -65,7 +65,7 @@ def check_unmixed(
 @torch.no_grad()
 def ask_quietly(policy: Callable[[Tensor], Any], shown: Tensor) -> Any:
     """Return the policy's answer, with no trace left in its buffers or in the state of random number generators."""
-    with torch.random.fork_rng([shown.device] if shown.device.type == "cuda" else []):
+    with torch.random.fork_rng():  # of all devices, because manual_seed seeds them all
         torch.manual_seed(0)  # so that dropout draws the same numbers in all calls
         if isinstance(policy, nn.Module):
             # A module in training mode updates its buffers.
@@ -74,8 +74,8 @@ def ask_quietly(policy: Callable[[Tensor], Any], shown: Tensor) -> Any:
         return policy(shown)
 
 
-def _fields(behavior: Behavior) -> list[Tensor]:
-    """The behaviour's tensors, the axis of its agents first."""
+def agents_first(behavior: Behavior) -> list[Tensor]:
+    """Return the behaviour's tensors, the axis of its agents first."""
     return [getattr(behavior, name).movedim(-1 - trailing, 0) for name, trailing in FIELDS[type(behavior)]]
 
 

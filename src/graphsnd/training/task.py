@@ -7,9 +7,10 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
+from typing_extensions import Self
 
 from graphsnd import designs
 from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstrained
