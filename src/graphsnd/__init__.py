@@ -108,9 +108,9 @@ def _load(name: str) -> Any:
     if name in _STAGES:
         return importlib.import_module(f"graphsnd.{name}")
     for stage in _STAGES if name in __all__ else ():
-        found = getattr(importlib.import_module(f"graphsnd.{stage}"), name, None)
-        if found is not None:
-            return globals().setdefault(name, found)
+        value = getattr(importlib.import_module(f"graphsnd.{stage}"), name, None)
+        if value is not None:
+            return globals().setdefault(name, value)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

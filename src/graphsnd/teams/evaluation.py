@@ -34,7 +34,8 @@ def evaluate(
     answers ``[observations, actions]``.
 
     A policy whose answer to one row depends on the other rows is refused, unless ``whole=True`` says that they belong
-    together. Each policy is then given the observations as they are, and answers with the same leading dimensions:
+    together. Of a list one policy is tried, on a few rows. With ``whole=True`` each policy is given the observations as
+    they are, and answers with the same leading dimensions:
 
     - *Recurrent policies* are given sequences ``[time, batch, features]`` (or ``[batch, time, features]``, as they
       take them), and each rolls its own hidden state along the same observations.

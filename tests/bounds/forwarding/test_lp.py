@@ -13,8 +13,8 @@ from graphsnd.errors import InputError
 from tests.bounds.forwarding.test_index import check_certificates, graph_of
 
 
-def path_program(G: nx.Graph) -> float:
-    """The fractional index with one variable for every simple path: small graphs only."""
+def path_matrices(G: nx.Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Loads of the edges, shares of the pairs and the objective, with one variable for every simple path."""
     edges = {frozenset(e): k for k, e in enumerate(G.edges)}
     paths = [(p, path) for p, pair in enumerate(itertools.combinations(G, 2)) for path in nx.all_simple_paths(G, *pair)]
     use, share = np.zeros((len(edges), len(paths) + 1)), np.zeros((len(G) * (len(G) - 1) // 2, len(paths) + 1))
@@ -23,8 +23,13 @@ def path_program(G: nx.Graph) -> float:
         for step in itertools.pairwise(path):
             use[edges[frozenset(step)], k] = 1
     use[:, -1] = -1
-    objective = np.eye(len(paths) + 1)[-1]
-    return linprog(objective, use, np.zeros(len(edges)), share, np.ones(len(share)), method="highs-ds").fun
+    return use, share, np.eye(len(paths) + 1)[-1]
+
+
+def path_program(G: nx.Graph) -> float:
+    """The fractional index with one variable for every simple path: small graphs only."""
+    use, share, objective = path_matrices(G)
+    return linprog(objective, use, np.zeros(len(use)), share, np.ones(len(share)), method="highs-ds").fun
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -13,20 +13,13 @@ from graphsnd.bounds.forwarding import forwarding_index
 from graphsnd.bounds.forwarding.network import build_network
 from paper.expanders import integral
 from paper.expanders.integral import integral_index
+from tests.bounds.forwarding.test_lp import path_matrices
 
 
 def integer_program(G: nx.Graph) -> int:
     """The integral index itself, with a binary variable for every simple path."""
-    edges = {frozenset(e): k for k, e in enumerate(G.edges)}
-    paths = [(p, path) for p, pair in enumerate(itertools.combinations(G, 2)) for path in nx.all_simple_paths(G, *pair)]
-    use, share = np.zeros((len(edges), len(paths) + 1)), np.zeros((len(G) * (len(G) - 1) // 2, len(paths) + 1))
-    for k, (pair, path) in enumerate(paths):
-        share[pair, k] = 1
-        for step in itertools.pairwise(path):
-            use[edges[frozenset(step)], k] = 1
-    use[:, -1] = -1
+    use, share, objective = path_matrices(G)
     constraints = [LinearConstraint(use, -np.inf, 0), LinearConstraint(share, 1, 1)]
-    objective = np.eye(len(paths) + 1)[-1]
     return round(milp(objective, constraints=constraints, integrality=1, bounds=Bounds(0, np.inf)).fun)
 
 
