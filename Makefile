@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install demo test test-slow test-gpu lint format bench reproduce clean
+.PHONY: help install demo test test-slow test-gpu campaign lint format bench reproduce clean
 
 help:            ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,9 @@ test-slow: $(READY) ## Run the slow tests
 
 test-gpu:        ## Run the GPU tests with the Python and torch that are there; installs nothing
 	PYTHONPATH=src:. $(PYTHON) -m pytest -m gpu tests
+
+campaign: $(READY) ## Attack the library for about an hour; SHARE=0.1 for a tenth of the cases, SEED=1
+	$(BIN)/python -m tests.campaign --seed $(or $(SEED),0) --share $(or $(SHARE),1)
 
 lint: $(READY)   ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
