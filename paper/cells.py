@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 from graphsnd.errors import InputError
 from graphsnd.plots.provenance import find_commit
-from graphsnd.teams.files import write_whole
+from graphsnd.storage import write_whole
 from paper.rows import decode
 from paper.store import RESULTS
 
@@ -76,7 +76,7 @@ class Cells:
         cell = {"settings": wanted, "commit": _describe_commit(), "value": make(), "seconds": perf_counter() - begin}
         text = json.dumps(cell, default=asdict)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
+        write_whole(path, text)
         return cast(T, decode(kind, json.loads(text)["value"]))
 
     def folder(self, name: str) -> Path:

@@ -13,6 +13,7 @@ from rich.markup import escape
 from graphsnd.cli.app import Commands, join_lines
 from graphsnd.cli.progress import NEWS, steps
 from graphsnd.errors import InputError, MissingExtraError
+from graphsnd.storage import write_whole
 from paper.experiment import Scale
 from paper.judging.claims import Claim, MissingYamlError, load_claims
 from paper.judging.formatting import format_duration, summary, verdicts_table
@@ -109,7 +110,7 @@ def _conclude(claims: Sequence[Claim], chosen: Sequence[str], out: Path, scale: 
         command = "python -m paper run" + (f" --scale {scale.value}" if only else "")
         page = verdicts_page(_judge(claims, out, only), out, command=command, scale=only)
         written.append(out / f"{name}.html")
-        written[-1].write_text(page, encoding="utf-8")
+        write_whole(written[-1], page)
     mine = [claim for claim in claims if claim.experiment in chosen]
     ready = [claim for claim in mine if scale in claim.scales]
     _print_verdicts(_judge(ready, out, scale), larger=len(mine) - len(ready), written=written)

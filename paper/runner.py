@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -10,8 +11,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from graphsnd.plots import collect_provenance, save_png
-from graphsnd.teams.files import write_whole
+from graphsnd.plots import collect_provenance
+from graphsnd.plots.style import png_bytes
+from graphsnd.storage import write_whole
 from paper.cells import Cells
 from paper.experiment import Experiment, Outcome, Scale
 from paper.rows import decode
@@ -65,16 +67,18 @@ def run(
 def draw(experiment: Experiment[Any, Any], result: Result, path: Path) -> None:
     """Draw the figure of a result beside its JSON."""
     figure = experiment.figure(decode(experiment.data, result.data))
-    write_whole(path.with_suffix(".png"), lambda part: _shrink(save_png(figure, part)))
+    write_whole(path.with_suffix(".png"), _shrink(png_bytes(figure)))
 
 
-def _shrink(png: Path) -> None:
+def _shrink(png: bytes) -> bytes:
     """Keep 256 colours, enough for a diagram, and a third of the bytes: figures are committed, and are on pages."""
     from PIL import Image
 
-    with Image.open(png) as image:
+    with Image.open(io.BytesIO(png)) as image:
         small = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    small.save(png, format="png", optimize=True)
+    buffer = io.BytesIO()
+    small.save(buffer, format="png", optimize=True)
+    return buffer.getvalue()
 
 
 def _result(

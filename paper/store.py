@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from graphsnd.errors import InputError
-from graphsnd.teams.files import write_whole
+from graphsnd.storage import write_whole
 from paper.experiment import Number, Scale
 from paper.rows import decode
 
@@ -47,7 +47,7 @@ def write_result(result: Result, path: Path) -> None:
     # What people read has a line for each value; the data may be long and has one line.
     text = json.dumps(head, indent=1, allow_nan=False, default=asdict)[:-2] + ',\n "data": ' + data
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, lambda part: part.write_text(text + "\n}\n", encoding="utf-8"))
+    write_whole(path, text + "\n}\n")
 
 
 def read_result(path: Path) -> Result:

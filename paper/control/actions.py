@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from graphsnd.control import audit
+from graphsnd.storage import write_whole
 from graphsnd.training import Trainer, load_checkpoint
 from graphsnd.training.control import DiversityControl
 from paper.rows import decode
@@ -49,7 +50,7 @@ def write_actions(folder: Path, *, device: str = "cpu") -> list[ActionDiversity]
     trainer.load(kept.tensors, kept.iteration)
     trainer.step()
     actions = measure_actions(trainer)
-    (folder / ACTIONS).write_text(json.dumps(actions, indent=1, default=asdict) + "\n", encoding="utf-8")
+    write_whole(folder / ACTIONS, json.dumps(actions, indent=1, default=asdict) + "\n")
     return actions
 
 

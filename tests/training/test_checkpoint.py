@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -68,13 +69,13 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.M
     before = (tmp_path / CHECKPOINT).read_bytes()
     trainer.step()
 
-    def broken(tensors: object, path: Path, metadata: object) -> None:
-        path.write_bytes(b"half of it")
-        raise OSError("disk full")
+    def broken(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "disk full")
 
-    monkeypatch.setattr("graphsnd.training.checkpoint.save_file", broken)
-    with pytest.raises(OSError, match="disk full"):
-        save_checkpoint(tmp_path, TASK, trainer)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", broken)
+        with pytest.raises(OSError, match="disk full"):
+            save_checkpoint(tmp_path, TASK, trainer)
     assert (tmp_path / CHECKPOINT).read_bytes() == before
     assert not list(tmp_path.glob(".*.part"))
 

@@ -15,6 +15,7 @@ import typer
 
 from graphsnd.cli.options import check_resumed
 from graphsnd.errors import InputError
+from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
     from graphsnd.training import ControlTask, Task, Trained
@@ -148,7 +149,7 @@ def write_origin(task: Task | ControlTask, out: Path, *, device: str, seconds: f
 
     about = {"seeds": list(task.seeds), "device": device, "threads": threads, "took_s": round(seconds, 2)}
     text = json.dumps(collect_provenance(command(task)) | about | {"task": task.to_dict()}, indent=1)
-    (out / "about.json").write_text(text + "\n", encoding="utf-8")
+    write_whole(out / "about.json", text + "\n")
 
 
 def command(task: Task | ControlTask) -> str:

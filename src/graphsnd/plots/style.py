@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from graphsnd.storage import write_whole
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -53,10 +55,17 @@ def new_figure(width: float, height: float, *, layout: Literal["constrained"] | 
 
 
 def save_png(figure: Figure, path: Path, *, dpi: int = DPI) -> Path:
-    """Write a PNG and return its path."""
-    with style():
-        figure.savefig(path, format="png", dpi=dpi, metadata={"Software": "graphsnd"})
+    """Write a PNG, all of it or nothing, and return its path."""
+    write_whole(path, png_bytes(figure, dpi=dpi))
     return path
+
+
+def png_bytes(figure: Figure, *, dpi: int = DPI) -> bytes:
+    """Return the figure as a PNG."""
+    buffer = io.BytesIO()
+    with style():
+        figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": "graphsnd"})
+    return buffer.getvalue()
 
 
 def svg_uri(figure: Figure) -> str:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as serialise
 from torch import Tensor, nn
 
 from graphsnd.errors import InputError, shape_of
+from graphsnd.storage import write_whole
 from graphsnd.teams.heads import HEADS, Head
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.stacked import StackedTeam
@@ -55,8 +55,8 @@ def save(team: StackedTeam, path: str | os.PathLike[str]) -> None:
     except (TypeError, ValueError) as error:
         raise InputError("about", "to hold only what JSON can say", str(error)) from None
     tensors = {name: value.contiguous() for name, value in _modules(team.network, team.head).state_dict().items()}
-    write_whole(folder / TENSORS, lambda file: save_file(tensors, file, metadata={"team": text}))
-    write_whole(folder / DESCRIPTION, lambda file: file.write_text(text + "\n", encoding="utf-8"))
+    write_whole(folder / TENSORS, serialise(tensors, metadata={"team": text}))
+    write_whole(folder / DESCRIPTION, text + "\n")
 
 
 def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu") -> StackedTeam:
@@ -94,26 +94,6 @@ def _describe(team: StackedTeam) -> dict[str, Any]:
         "head": {"name": team.head.name, "actions": team.head.actions, **team.head.options()},
         "about": team.about,
     }
-
-
-def write_whole(target: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` make a file, so that ``target`` holds all of it or what it held before."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        write(temporary)
-        _flush(temporary)
-        os.replace(temporary, target)
-        _flush(target.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _read_description(file: Path) -> dict[str, Any]:

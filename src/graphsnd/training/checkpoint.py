@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save as serialise
 from torch import Tensor
 
 from graphsnd.errors import InputError
-from graphsnd.teams.files import OBSERVATIONS, write_whole
+from graphsnd.storage import write_whole
+from graphsnd.teams.files import OBSERVATIONS
 from graphsnd.training.diversity import pool_observations
 from graphsnd.training.settings import Settings
 from graphsnd.training.task import ControlTask, Task
@@ -47,9 +47,8 @@ def save_checkpoint(folder: Path, task: Task | ControlTask, trainer: Trainer, *,
     metadata = {"training": json.dumps(about)}
     # Cloned because arms may share memory, which the format does not allow.
     tensors = {name: part.detach().cpu().contiguous().clone() for name, part in trainer.tensors().items()}
-    write_whole(folder / CHECKPOINT, lambda path: save_file(tensors, path, metadata=metadata))
-    text = json.dumps(task.to_dict(), indent=2) + "\n"
-    write_whole(folder / DESCRIPTION, lambda path: path.write_text(text, encoding="utf-8"))
+    write_whole(folder / CHECKPOINT, serialise(tensors, metadata=metadata))
+    write_whole(folder / DESCRIPTION, json.dumps(task.to_dict(), indent=2) + "\n")
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
@@ -90,5 +89,5 @@ def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> 
         trainer.team(seed).save(folder / f"seed-{seed}")
         if observations:
             pooled = pool_observations(trainer.buffer.observations[run], trainer.settings.diversity_observations)
-            save = partial(save_file, {"observations": pooled.cpu().contiguous()})
-            write_whole(folder / f"seed-{seed}" / OBSERVATIONS, save)
+            data = serialise({"observations": pooled.cpu().contiguous()})
+            write_whole(folder / f"seed-{seed}" / OBSERVATIONS, data)

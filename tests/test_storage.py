@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from graphsnd.storage import write_whole
+
+
+def test_text_and_bytes_arrive_as_they_are(tmp_path: Path) -> None:
+    write_whole(tmp_path / "text", "ä\r\n")
+    assert (tmp_path / "text").read_bytes() == "ä\r\n".encode()
+    write_whole(tmp_path / "text", b"\x00" * 100_000)
+    assert (tmp_path / "text").read_bytes() == b"\x00" * 100_000
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
+
+
+def test_a_name_may_be_as_long_as_names_can_be(tmp_path: Path) -> None:
+    write_whole(tmp_path / ("x" * 255), "here")
+    assert (tmp_path / ("x" * 255)).read_text() == "here"
+
+
+@pytest.mark.parametrize("call", ["open", "write", "fsync", "replace"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_a_failure_leaves_the_old_file_and_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int
+) -> None:
+    target = tmp_path / "kept"
+    target.write_text("old")
+
+    def fail(*arguments: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(OSError, match="kept") as caught:
+        write_whole(target, "new")
+    monkeypatch.undo()
+    assert (caught.value.errno, caught.value.filename) == (code, str(target))
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_a_disk_that_takes_a_byte_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, bytes(data)[:1]))
+    write_whole(tmp_path / "slow", "letter by letter")
+    assert (tmp_path / "slow").read_text() == "letter by letter"
+
+
+def test_everything_is_flushed_before_and_after_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def flush(descriptor: int) -> None:
+        order.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        fsync(descriptor)
+
+    def rename(source: Path, target: Path) -> None:
+        order.append("rename")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    monkeypatch.setattr(os, "replace", rename)
+    write_whole(tmp_path / "a", "b")
+    assert order == ["file", "rename", "folder"]
+
+
+def test_links_are_followed_and_pipes_are_written_to(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "elsewhere" / "file")
+    write_whole(link, "through")
+    assert link.is_symlink()
+    assert (tmp_path / "elsewhere" / "file").read_text() == "through"
+    write_whole("/dev/null", "gone")
+    assert not Path("/dev/null").is_file()
+    with pytest.raises(IsADirectoryError):
+        write_whole(tmp_path / "elsewhere", "a folder")
