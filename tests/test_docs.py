@@ -1,4 +1,4 @@
-"""Docstrings point at things that exist."""
+"""Docstrings point at things that exist, and promises name tests that exist."""
 
 from __future__ import annotations
 
@@ -63,3 +63,12 @@ def test_cross_references_resolve(file: Path) -> None:
                 continue
         else:
             pytest.fail(f"{target!r} in {name}{'.'.join(('', *classes))} points nowhere")
+
+
+def test_promises_name_tests_that_exist() -> None:
+    root = SOURCE.parents[1]
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", (root / "docs/reliability.md").read_text(encoding="utf-8"))
+    assert named
+    for file, test in named:
+        assert (root / file).is_file(), file
+        assert f"def {test}(" in (root / file).read_text(encoding="utf-8"), f"{file}::{test}"
