@@ -19,7 +19,7 @@ class Counter(SimulatorWorld):
 
     def __init__(self, *spaces: Any, agents: int | None = None) -> None:
         super().__init__("counter", agents, 3, None, "cpu")
-        self.describe("scenario", agents, [Box(0.0, 1.0)] * len(spaces), list(spaces))
+        self._describe("scenario", agents, [Box(0.0, 1.0)] * len(spaces), list(spaces))
 
     def _start(self, environments: int, generator: Any) -> tuple[list[int], Tensor]:
         return [0] * environments, torch.zeros(environments, self.agents, 1)

@@ -56,7 +56,7 @@ class PettingZooWorld(SimulatorWorld):
         probe = self._make()
         self._names = list(probe.possible_agents)
         observations, actions = map(probe.observation_space, self._names), map(probe.action_space, self._names)
-        self.describe("factory", agents, list(observations), list(actions))
+        self._describe("factory", agents, list(observations), list(actions))
 
     def _start(self, environments: int, generator: torch.Generator | int) -> tuple[Any, Tensor]:
         envs = [self._make() for _ in range(environments)]

@@ -54,7 +54,7 @@ class SimulatorWorld(World):
         check_counts(1 if agents is None else agents, environments, horizon)
         self.name, self.environments, self.horizon, self.device = name, environments, horizon, torch.device(device)
 
-    def describe(self, argument: str, agents: int | None, observations: list[Any], actions: list[Any]) -> None:
+    def _describe(self, argument: str, agents: int | None, observations: list[Any], actions: list[Any]) -> None:
         """Take the number of agents and their spaces from the simulator's own description.
 
         Args:

@@ -50,7 +50,7 @@ class VmasWorld(SimulatorWorld):
         self._scenario, self._continuous = scenario, continuous
         self._options = options if agents is None else {"n_agents": agents, **options}
         probe = self._make(1, 0)
-        self.describe("scenario", agents, list(probe.observation_space), list(probe.action_space))
+        self._describe("scenario", agents, list(probe.observation_space), list(probe.action_space))
 
     def _start(self, environments: int, generator: torch.Generator | int) -> tuple[Any, Tensor]:
         simulator = self._make(environments, draw_seeds(generator, 1)[0])
