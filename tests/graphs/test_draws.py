@@ -4,7 +4,7 @@ import torch
 from scipy import stats
 
 from graphsnd.graphs import complete
-from graphsnd.graphs.draws import integers, resolve
+from graphsnd.graphs.draws import _sorted, _tabled, integers, resolve
 from tests.graphs.test_random import generator
 
 
@@ -20,3 +20,12 @@ def test_the_device_is_the_one_told_or_the_default():
     with torch.device("meta"):
         assert resolve(None).type == "meta"
         assert resolve("cpu").type == "cpu"
+
+
+def test_first_draws_by_table_and_by_sorting_are_the_same():
+    stream = integers(500, 300, generator())
+    by_table, by_sorting = _tabled(stream.numpy(), 300), _sorted(stream)
+    for one, other in zip(by_table, by_sorting, strict=True):
+        assert one.tolist() == other.tolist()
+    seen = list(dict.fromkeys(stream.tolist()))  # the different values in the order they came
+    assert by_table[0][by_table[1] <= by_table[2][99]].tolist() == sorted(seen[:100])

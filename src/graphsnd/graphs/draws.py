@@ -11,6 +11,7 @@ from torch import Tensor
 
 from graphsnd.errors import check_integer
 
+TABLE = 64  # cells of a table for each draw that cost less than sorting the draws
 Device = torch.device | str | None
 
 
@@ -51,10 +52,10 @@ def geometric_skips(count: int, p: float, generator: torch.Generator) -> Tensor:
         # torch splits an array between threads and may round the ends of each part differently, and a single gap
         # rounded the other way shifts every edge after it. NumPy takes one thread, so the graph cannot depend on their
         # number; for small graphs it is also faster.
-        host = u.device.type == "cpu"
-        waited = _waited(u.numpy(), rate, count, np) if host else _waited(u, rate, count, torch)
-        gaps = (torch.from_numpy(waited) if host else waited).long() + 1
-        trials = gaps.cumsum_(0).add_(last)
+        if u.device.type == "cpu":
+            trials = torch.from_numpy(_trials(u.numpy(), rate, count, last, np, _int64))
+        else:
+            trials = _trials(u, rate, count, last, torch, Tensor.long)
         inside = int((trials < count).sum())
         parts.append(trials[:inside])
         if inside < size:
@@ -62,12 +63,17 @@ def geometric_skips(count: int, p: float, generator: torch.Generator) -> Tensor:
         last, size = int(trials[-1]), int(slack)
 
 
-def _waited(u: Any, rate: float, count: int, library: Any) -> Any:
-    """Return the failures before each success, from uniform numbers.
+def _int64(array: Any) -> Any:
+    return array.astype(np.int64)
 
-    The clip keeps the gap of a tiny p inside int64; anything past the last trial is past it all the same.
+
+def _trials(u: Any, rate: float, count: int, last: int, library: Any, long: Any) -> Any:
+    """Return the positions of successes after ``last``, from uniform numbers.
+
+    The bound keeps the gap of a tiny p inside int64; anything past the last trial is past it all the same.
     """
-    return library.clip(library.floor(-library.log1p(-u) / rate), None, count)
+    gaps = library.floor(library.log1p(-u) / -rate)
+    return long(gaps.clip(None, count) + 1).cumsum(0) + last
 
 
 def distinct(size: int, count: int, generator: torch.Generator) -> Tensor:
@@ -76,17 +82,34 @@ def distinct(size: int, count: int, generator: torch.Generator) -> Tensor:
     Which values come first is exchangeable, so the set is exactly uniform: nothing is thinned after the fact.
     """
     slack = int(4 * math.sqrt(size)) + 16
-    stream = torch.empty(0, dtype=torch.int64, device=generator.device)
     # On average this many draws show `size` different values; the slack makes one round the rule.
-    more = math.ceil(-count * math.log1p(-size / count)) + slack
+    stream = integers(math.ceil(-count * math.log1p(-size / count)) + slack, count, generator)
     while True:
-        stream = torch.cat([stream, integers(more, count, generator)])
-        values, order = stream.sort(stable=True)
-        new = torch.ones_like(values, dtype=torch.bool)
-        new[1:] = values[1:] != values[:-1]
-        # seen[t] is the number of different values among the draws 0 .. t; the sort is stable, so `new` marks the
-        # earliest draw of each value.
-        seen = torch.zeros_like(stream).index_put((order,), new.long()).cumsum(0)
-        if int(seen[-1]) >= size:
-            return values[new & (seen[order] <= size)]
-        more = slack
+        on_host = stream.device.type == "cpu" and count < TABLE * len(stream)
+        values, places, early = _tabled(stream.numpy(), count) if on_host else _sorted(stream)
+        if len(early) >= size:
+            # `early` are the places in the stream where something new came, in order.
+            return torch.as_tensor(values[places <= early[size - 1]] if size else values[:0])
+        stream = torch.cat([stream, integers(slack, count, generator)])
+
+
+def _tabled(stream: Any, count: int) -> tuple[Any, Any, Any]:
+    """Return the different values of a stream in order, the place where each came first, and these places in order.
+
+    Without a sort, in NumPy: written backwards, what stays in a table of all values is the first place of each.
+    """
+    table, new = np.full(count, -1), np.zeros(len(stream), dtype=bool)
+    table[stream[::-1]] = np.arange(len(stream))[::-1]
+    values = (table >= 0).nonzero()[0]
+    places = table.take(values)
+    new[places] = True
+    return values, places, new.nonzero()[0]
+
+
+def _sorted(stream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the same by sorting, whatever the number of values."""
+    values, places = stream.sort(stable=True)
+    new = torch.ones_like(values, dtype=torch.bool)
+    new[1:] = values[1:] != values[:-1]
+    places = places[new]
+    return values[new], places, places.sort().values

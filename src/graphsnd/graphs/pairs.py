@@ -6,14 +6,14 @@ These functions trust their input: they run on whatever device it is on and neve
 
 from __future__ import annotations
 
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-# Numbers that NumPy unranks in less time than torch, whose operations cost some microseconds each, however small.
-FEW = 1 << 14
+LISTED = 512  # agents whose pairs are kept in a table, 2 MB at most
 
 
 def pair_count(n: int) -> int:
@@ -53,21 +53,27 @@ def unrank(index: Tensor, n: int) -> Tensor:
         >>> unrank(torch.tensor([0, 3, 5]), 4).tolist()
         [[0, 1], [1, 2], [2, 3]]
     """
-    if index.device.type == "cpu" and index.numel() < FEW:
-        return torch.from_numpy(_unrank(index.numpy(), n, np, np.float64, np.int64))
-    edges: Tensor = _unrank(index, n, torch, Tensor.double, Tensor.long)
-    return edges
+    if index.device.type == "cpu" and n <= LISTED:
+        return torch.from_numpy(_listed(n).take(index.numpy(), axis=0))
+    return _unrank(index, n)
 
 
-def _unrank(index: Any, n: int, library: Any, double: Any, long: Any) -> Any:
-    """With torch or NumPy; the same integers either way, since roots are correctly rounded."""
-    # Counted from the last pair, row k = n - 2 - i begins at the triangular number k(k+1)/2, which a square root finds.
+@lru_cache(maxsize=16)
+def _listed(n: int) -> NDArray[np.int64]:
+    """All pairs of a small team: reading them costs a tenth of computing them."""
+    listed: NDArray[np.int64] = _unrank(torch.arange(pair_count(n), device="cpu"), n).numpy()
+    return listed
+
+
+def _unrank(index: Tensor, n: int) -> Tensor:
     from_end = pair_count(n) - 1 - index
-    k = long((library.sqrt(8.0 * double(from_end) + 1.0) - 1.0) / 2.0)
-    # Past 2**53 the argument of the root is rounded, and the floor may land one row off on either side.
-    k = library.where(k * (k + 1) // 2 > from_end, k - 1, k)
-    k = library.where((k + 1) * (k + 2) // 2 <= from_end, k + 1, k)
-    return library.stack([n - 2 - k, n - 1 - (from_end - k * (k + 1) // 2)], -1)
+    # Counted from the last pair, row k = n - 2 - i begins at the triangular number k(k+1)/2, which a square root finds.
+    k = ((torch.sqrt(8.0 * from_end.double() + 1.0) - 1.0) / 2.0).long()
+    if n > 2**25:
+        # Past 2**53 the argument of the root is rounded, and the floor may land one row off on either side.
+        k = torch.where(k * (k + 1) >> 1 > from_end, k - 1, k)
+        k = torch.where((k + 1) * (k + 2) >> 1 <= from_end, k + 1, k)
+    return torch.stack([n - 2 - k, n - 1 - from_end + (k * (k + 1) >> 1)], -1)
 
 
 def others(ranks: Tensor, n: int) -> Tensor:

@@ -1,13 +1,23 @@
-"""The pairing behind :func:`graphsnd.graphs.random_regular`: configuration model, then switches until it is simple."""
+"""The pairing behind :func:`graphsnd.graphs.random_regular`: configuration model, then switches until it is simple.
+
+On the host, with NumPy: a graph of some thousand edges is done before torch has started its operations.
+"""
 
 from __future__ import annotations
 
+import sys
+from functools import lru_cache
+from itertools import count
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from graphsnd.graphs import pairs
 from graphsnd.graphs.draws import integers
 
+Ints = NDArray[np.int64]
 # Rounds without a single accepted switch before the pairing is thrown away. Even in the densest case, half of all
 # pairs, a switch with a random edge is accepted about one time in four: a longer drought means that none is possible.
 PATIENCE = 64
@@ -15,6 +25,7 @@ PATIENCE = 64
 # K_3,3 half its due among the cubic graphs on 6 agents, is 12 % short of triangles on 10, and not measurably off past
 # 250 edges. Below that random switches go on for a few rounds of every edge, which removes it.
 SMALL, SWITCHES_PER_EDGE = 256, 8
+_plain = count()  # graphs drawn without numba
 
 
 def regular_pairs(n: int, degree: int, generator: torch.Generator) -> Tensor:
@@ -22,65 +33,109 @@ def regular_pairs(n: int, degree: int, generator: torch.Generator) -> Tensor:
     while True:
         ends = _repair(_pairing(n, degree, generator), n, generator)
         if ends is not None:
-            i, j = (_mix(ends, n, generator) if len(ends) <= SMALL else ends).unbind(1)
-            return pairs.rank(pairs.from_keys(pairs.keys(i, j, n).sort().values, n), n)
+            keys = _keys(_mix(ends, n, generator) if len(ends) <= SMALL else ends, n)
+            i, j = keys // n, keys % n
+            return torch.from_numpy(np.sort(i * (2 * n - i - 1) // 2 + (j - i - 1))).to(generator.device)
 
 
-def _pairing(n: int, degree: int, generator: torch.Generator) -> Tensor:
+def _keys(ends: Ints, n: int) -> Ints:
+    """Return one integer per unordered pair of ``[m, 2]``."""
+    return np.minimum(ends[:, 0], ends[:, 1]) * n + np.maximum(ends[:, 0], ends[:, 1])
+
+
+def _draw(size: int, high: int, generator: torch.Generator) -> Ints:
+    drawn: Ints = integers(size, high, generator).cpu().numpy()
+    return drawn
+
+
+def _pairing(n: int, degree: int, generator: torch.Generator) -> Ints:
     """Return a uniform perfect matching of n * degree stubs, as a multigraph ``[m, 2]``."""
-    agents = torch.arange(n, device=generator.device).repeat_interleave(degree)
-    # Sorting random keys, not randperm, whose Fisher-Yates reduces 32 bits modulo the remaining length.
-    return agents[integers(n * degree, 2**63 - 1, generator).argsort(stable=True)].view(-1, 2)
+    # Sorting random keys, not randperm, whose Fisher-Yates reduces 32 bits modulo the remaining length. The low bits
+    # become the stub's number: sorting values takes a fifth of the time of sorting places.
+    size = n * degree
+    low = (1 << size.bit_length()) - 1
+    stubs = np.sort(_draw(size, 2**63 - 1, generator) & ~low | np.arange(size)) & low
+    return (stubs // max(degree, 1)).reshape(-1, 2)
 
 
-def _repair(ends: Tensor, n: int, generator: torch.Generator) -> Tensor | None:
+def _repair(ends: Ints, n: int, generator: torch.Generator) -> Ints | None:
     """Switch loops and repeats away; None after PATIENCE rounds without progress."""
     idle = 0
     while idle < PATIENCE:
-        present, order = pairs.keys(ends[:, 0], ends[:, 1], n).sort(stable=True)
-        bad = ends[:, 0] == ends[:, 1]
-        bad[order[1:]] |= present[1:] == present[:-1]
-        if not bool(bad.any()):
+        present, repeated = _repeats(_keys(ends, n), n * n)
+        bad = repeated | (ends[:, 0] == ends[:, 1])
+        if not bad.any():
             return ends
         idle = 0 if _switch(ends, present, bad, n, generator) else idle + 1
     return None
 
 
-def _switch(ends: Tensor, present: Tensor, bad: Tensor, n: int, generator: torch.Generator) -> int:
+def _switch(ends: Ints, present: Ints, bad: NDArray[np.bool_], n: int, generator: torch.Generator) -> int:
     """Replace bad edges ab and random good edges cd by ac and bd, in place, where all stays simple; return how many."""
-    wrong = bad.nonzero().squeeze(1)
-    partner = integers(len(wrong), len(ends), generator)
-    flip = integers(len(wrong), 2, generator)
-    a, b = ends[wrong].unbind(1)
-    c, d = ends[partner].gather(1, torch.stack([flip, 1 - flip], dim=1)).unbind(1)
-    proposed = torch.cat([pairs.keys(a, c, n), pairs.keys(b, d, n)])
+    wrong = bad.nonzero()[0]
+    partner = _draw(len(wrong), len(ends), generator)
+    flip = _draw(len(wrong), 2, generator)
+    a, b = ends[wrong].T
+    c, d = ends[partner, flip], ends[partner, 1 - flip]
+    proposed = _keys(np.stack([np.concatenate([a, b]), np.concatenate([c, d])], axis=1), n)
     # All proposals of a round are taken at once, so none may make what is there or what another one makes.
-    exists = present[torch.searchsorted(present, proposed).clamp_(max=len(present) - 1)] == proposed
-    clash = (exists | pairs.repeats(proposed)).view(2, -1).any(0)
-    refused = clash | (a == c) | (b == d) | bad[partner] | pairs.repeats(partner)
-    good = (~refused).nonzero().squeeze(1)
-    ends[wrong[good]] = torch.stack([a, c], dim=1)[good]
-    ends[partner[good]] = torch.stack([b, d], dim=1)[good]
+    exists = present[np.minimum(np.searchsorted(present, proposed), len(present) - 1)] == proposed
+    clash = (exists | _repeats(proposed, n * n)[1]).reshape(2, -1).any(0)
+    refused = clash | (a == c) | (b == d) | bad[partner] | _repeats(partner, len(ends))[1]
+    good = (~refused).nonzero()[0]
+    ends[wrong[good], 1] = c[good]
+    ends[partner[good], 0], ends[partner[good], 1] = b[good], d[good]
     return len(good)
 
 
-def _mix(ends: Tensor, n: int, generator: torch.Generator) -> Tensor:
+def _repeats(values: Ints, high: int) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return values below ``high`` in order, and a mark for each (in its old place) that equals an earlier one."""
+    bits = len(values).bit_length()
+    if high.bit_length() + bits < 64:  # with its place every value is distinct, so a faster, unstable sort will do
+        ordered = np.sort((values << bits) | np.arange(len(values)))
+        ordered, order = ordered >> bits, ordered & ((1 << bits) - 1)
+    else:
+        order = values.argsort(kind="stable")
+        ordered = values[order]
+    repeated = np.zeros(len(values), dtype=bool)
+    repeated[order[1:]] = ordered[1:] == ordered[:-1]
+    return ordered, repeated
+
+
+def _mix(ends: Ints, n: int, generator: torch.Generator) -> Ints:
     """Random switches of a simple graph, one after the other; their stationary law is uniform over all such graphs."""
-    edges: list[tuple[int, int]] = [(i, j) for i, j in ends.tolist()]
-    barred = bytearray(n * n)  # 1 where an edge would be a loop or a repeat
-    barred[:: n + 1] = b"\1" * n
-    for a, b in edges:
-        barred[a * n + b] = barred[b * n + a] = 1
-    steps = SWITCHES_PER_EDGE * len(edges)
     # The doubled range picks an edge, and for the second one a direction as well.
-    chosen = integers(2 * steps, 2 * max(1, len(edges)), generator).view(-1, 2)
-    for first, second, turned in torch.cat([chosen // 2, chosen[:, 1:] % 2], dim=1).tolist():
-        a, b = edges[first]
-        d, c = edges[second] if turned else edges[second][::-1]
+    chosen = _draw(2 * SWITCHES_PER_EDGE * len(ends), 2 * max(1, len(ends)), generator)
+    edges = ends.reshape(-1)
+    # Loading numba takes as long as plain Python needs for a thousand graphs, so the thousandth loads it.
+    if "numba" in sys.modules or next(_plain) >= 1000:
+        _compiled()(edges, chosen, np.zeros(n * n, dtype=np.uint8), n)
+        return ends
+    listed = edges.tolist()
+    _switches(listed, chosen.tolist(), bytearray(n * n), n)
+    return np.array(listed, dtype=np.int64).reshape(-1, 2)
+
+
+@lru_cache
+def _compiled() -> Any:
+    from numba import njit
+
+    return njit(cache=True)(_switches)
+
+
+def _switches(edges: Any, chosen: Any, barred: Any, n: int) -> None:
+    """Switch in place; ``edges`` flat, ``barred[i * n + j]`` where an edge would be a loop or a repeat, 0 at first."""
+    for a in range(n):
+        barred[a * n + a] = 1
+    for at in range(0, len(edges), 2):
+        a, b = edges[at], edges[at + 1]
+        barred[a * n + b] = barred[b * n + a] = 1
+    for at in range(0, len(chosen), 2):
+        first, second = chosen[at] // 2 * 2, chosen[at + 1]
+        a, b, c, d = edges[first], edges[first + 1], edges[second], edges[second ^ 1]
         # A switch that fails is a step that stays put: skipping it instead would favour graphs with few switches.
-        if barred[a * n + c] or barred[b * n + d]:
-            continue
-        barred[a * n + b] = barred[b * n + a] = barred[c * n + d] = barred[d * n + c] = 0
-        barred[a * n + c] = barred[c * n + a] = barred[b * n + d] = barred[d * n + b] = 1
-        edges[first], edges[second] = (a, c), (b, d)
-    return torch.tensor(edges, dtype=torch.int64, device=ends.device).reshape(-1, 2)
+        if not (barred[a * n + c] or barred[b * n + d]):
+            barred[a * n + b] = barred[b * n + a] = barred[c * n + d] = barred[d * n + c] = 0
+            barred[a * n + c] = barred[c * n + a] = barred[b * n + d] = barred[d * n + b] = 1
+            edges[first + 1] = c
+            edges[second // 2 * 2], edges[second // 2 * 2 + 1] = b, d
