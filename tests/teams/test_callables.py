@@ -29,8 +29,8 @@ def test_asked_agents_are_called_once_on_what_was_asked(generator: torch.Generat
     behavior = as_team(policies).partial(observations, agents)
     counts = torch.bincount(agents.flatten(), minlength=6).tolist()
     assert [policy.seen[-1:] for policy in policies] == [[count] if count else [] for count in counts]
-    # One policy is also asked about a few rows, to see that it answers each by itself.
-    assert [len(policy.seen) for policy in policies] == [0, 4, 1, 1, 0, 0]
+    # Each is also asked about a few rows, three times, to see that it answers each by itself.
+    assert [len(policy.seen) for policy in policies] == [0, 4, 4, 4, 0, 0]
     torch.testing.assert_close(behavior.actions, observations.unsqueeze(1) * agents.unsqueeze(-1))  # type: ignore[attr-defined]
 
 
@@ -179,17 +179,25 @@ def test_modules_that_return_distributions(observations: torch.Tensor) -> None:
     torch.testing.assert_close(behavior.loc, torch.stack([m(observations).mean for m in team.modules], -2))
 
 
-def test_dropout_runs_in_a_loop(observations: torch.Tensor) -> None:
-    team = ModulesTeam([nn.Sequential(nn.Linear(FEATURES, 2).double(), nn.Dropout()) for _ in range(3)])
-    with torch.random.fork_rng():
-        team.evaluate(observations)
-    assert not team.batched
+def test_dropout_is_off_and_modes_are_restored(observations: torch.Tensor) -> None:
+    made = [nn.Sequential(nn.Linear(FEATURES, 2).double(), nn.Dropout()) for _ in range(3)]
+    made[1].eval()
+    team = ModulesTeam(made)
+    expected = torch.stack([module[0](observations) for module in made], -2)
+    agents = torch.randint(3, (11, 2))
+    asked = expected[torch.arange(11)[:, None], agents]
+    for batched in (True, False):
+        team.batched = batched
+        torch.testing.assert_close(team.evaluate(observations).actions, expected)  # type: ignore[attr-defined]
+        torch.testing.assert_close(team.partial(observations, agents).actions, asked)  # type: ignore[attr-defined]
+    assert [module[1].training for module in made] == [True, False, True]
 
 
 def test_wrong_observations_do_not_end_batching(generator: torch.Generator, observations: torch.Tensor) -> None:
     team = ModulesTeam(modules(generator))
-    with pytest.raises(RuntimeError):
-        team.evaluate(torch.zeros(3, FEATURES + 1).double())
+    for bad in (torch.zeros(3, FEATURES + 1).double(), torch.zeros(3, FEATURES)):
+        with pytest.raises(gs.InputError, match=rf"`observations` that policy 0 .*\(3, {bad.shape[1]}\).*RuntimeError"):
+            team.evaluate(bad)
     assert team.batched
 
 
@@ -210,7 +218,7 @@ def test_only_asked_modules_are_read(
     monkeypatch.setattr(code, "_tensors", lambda module: (read.append(team.modules.index(module)), original(module))[1])
     team.partial(observations, torch.tensor([[4, 1]]).expand(11, 2))
     assert team.batched
-    assert sorted(read) == [1, 4]
+    assert set(read) == {1, 4}
 
 
 def test_diverged_module_is_named(generator: torch.Generator, observations: torch.Tensor) -> None:

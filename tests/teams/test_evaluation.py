@@ -145,7 +145,7 @@ LINEAR = nn.Linear(FEATURES, ACTIONS)
         ([], ["at least one policy", "empty"]),
         ([LINEAR, nn.Linear(FEATURES, 3)], ["shape of actions", "(30, 2)", "(30, 3)"]),
         ([LINEAR, lambda o: (LINEAR(o), 1.0)], ["one family", "Deterministic and Gaussian"]),
-        ([lambda o: LINEAR(o).unsqueeze(1)] * 2, ["one agent", "(3, 'actions')", "(3, 1, '...')"]),
+        ([lambda o: LINEAR(o).unsqueeze(1)] * 2, ["one agent", "(30, 'actions')", "(30, 1, '...')"]),
         ([lambda o: {"loc": o}] * 2, ["distribution", "dict", "graphsnd.Categorical(logits"]),
         ([lambda o: [o, o]] * 2, ["(loc, scale)", "list"]),
         (["policy"], ["modules or callables", "list"]),
@@ -154,7 +154,7 @@ LINEAR = nn.Linear(FEATURES, ACTIONS)
         (None, ["modules or callables", "NoneType"]),
         # One policy instead of a list of one: its last batch axis must not be taken for the team.
         (LINEAR, ["(6, 5, 'agents', '...')", "(6, 5, '...')", "as a list"]),
-        ([lambda o: LINEAR(o).mean(0)] * 2, ["(3, 'actions')", "(2,)"]),
+        ([lambda o: LINEAR(o).mean(0)] * 2, ["(30, 'actions')", "(2,)"]),
     ],
 )
 def test_bad_teams(team: object, words: list[str], observations: torch.Tensor) -> None:

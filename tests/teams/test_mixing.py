@@ -78,21 +78,20 @@ def test_distributions_of_stable_baselines() -> None:
     assert behavior.loc.shape == (16, N, ACTIONS)
 
 
-def test_batch_normalisation_in_training_mode_is_refused_and_left_alone() -> None:
-    policies = [normalised() for _ in range(N)]
+def test_batch_normalisation_uses_its_own_statistics_and_leaves_them_alone() -> None:
+    policies, observations = [normalised() for _ in range(N)], torch.randn(16, FEATURES)
     before = [buffer.clone() for policy in policies for buffer in policy.buffers()]
-    for use in (gs.evaluate, gs.measure):
-        with pytest.raises(gs.InputError, match=r"by itself.*policy\.eval\(\)"):
-            use(policies, torch.randn(16, FEATURES))
-    for policy in policies:
-        policy.eval()
-    gs.evaluate(policies, torch.randn(16, FEATURES))
-    for policy in policies:
-        policy.train()
-    with pytest.raises(gs.InputError, match="by itself"):
-        gs.evaluate(policies, torch.randn(16, FEATURES))
+    numbers = [gs.snd(gs.evaluate(policies, observations)).detach(), gs.measure(policies, observations).value]
+    assert all(part.training for policy in policies for part in policy.modules())
     after = [buffer for policy in policies for buffer in policy.buffers()]
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    expected = by_hand([policy.eval()(observations).detach() for policy in policies])
+    assert [float(number) for number in numbers] == pytest.approx([expected] * 2, rel=1e-6)
+    # What cannot be switched is refused.
+    trained = [policy.train() for policy in policies]
+    for use in (gs.evaluate, gs.measure):
+        with pytest.raises(gs.InputError, match=r"by itself.*module\.eval\(\)"):
+            use([lambda o, p=p: p(o) for p in trained], observations)
 
 
 def test_images() -> None:
@@ -110,7 +109,7 @@ def test_images() -> None:
         team.partial(flat, agents).actions,  # type: ignore[attr-defined]
         team.evaluate(flat).actions[torch.arange(10)[:, None], agents],  # type: ignore[attr-defined]
     )
-    with pytest.raises(RuntimeError):
+    with pytest.raises(gs.InputError, match=r"policy 0 .*\(120, 4\).*RuntimeError.*feature_dims=3"):
         gs.evaluate(policies, images)
 
 
@@ -234,31 +233,105 @@ def test_a_network_that_mixes_agents_is_not_shown_copies(module: nn.Module) -> N
         gs.evaluate([GraphNetwork() for _ in range(N)], torch.randn(7, N, FEATURES))
 
 
-def test_random_policies_pass_and_random_state_is_left_alone() -> None:
-    drop = nn.Dropout()
-    torch.manual_seed(3)
-    expected = torch.stack([drop(torch.ones(50, 2)) for _ in range(2)], 1)
-    torch.manual_seed(3)
-    behavior = gs.evaluate([lambda o: drop(o), lambda o: drop(o)], torch.ones(50, 2))
-    torch.testing.assert_close(behavior.actions, expected)  # type: ignore[attr-defined]
-    noise = iter(range(100))
-    gs.evaluate([lambda o: o + next(noise)] * 2, torch.randn(50, 2))
+@pytest.mark.parametrize("design", [None, "pairs:3"])
+def test_any_policy_of_a_list_is_caught(design: str | None) -> None:
+    observations = torch.randn(200, FEATURES)
+    mixing = {
+        "mean": lambda o: o - o.mean(0),
+        "largest": lambda o: o - o.amax(0),
+        "the one before": lambda o: o + o.roll(1, 0),
+        "the one after": lambda o: o + o.roll(-1, 0),
+        "the first": lambda o: o - o[0],
+        "the last": lambda o: o - o[-1],
+        "teams of four": lambda o: o.view(-1, 4, FEATURES).softmax(1).view(-1, FEATURES),
+        "four by time": lambda o: o.view(4, -1, FEATURES).softmax(0).view(-1, FEATURES),
+    }
+    for name, policy in mixing.items():
+        policies = {"a": torch.sin, "b": torch.cos, name: policy}
+        with pytest.raises(gs.InputError, match=f"policy {name}, whose answer changes with the other"):
+            gs.measure(policies, observations, design=design, seed=0) if design else gs.evaluate(policies, observations)
+    modules = [nn.GRU(FEATURES, ACTIONS) if i == 5 else nn.Linear(FEATURES, ACTIONS) for i in range(8)]
+    first = [lambda o, m=m: m(o)[0] if isinstance(m, nn.GRU) else m(o) for m in modules]
+    with pytest.raises(gs.InputError, match="policy 5, whose"):
+        gs.evaluate(first, observations)
 
 
-def test_equal_observations_settle_nothing():
-    policies = [torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)) for _ in range(2)]
-    gs.evaluate(policies, torch.zeros(16, 4))
+class Zero(nn.Module):
+    """Mixes rows by a layer that starts at zero in all but one."""
+
+    def __init__(self, strength: float) -> None:
+        super().__init__()
+        self.strength = nn.Parameter(torch.tensor(strength))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return rows + self.strength * rows.mean(0)
+
+
+def test_modules_of_the_same_code_are_all_checked_at_once() -> None:
+    team = as_team([Zero(float(i == 6)) for i in range(8)])
+    with pytest.raises(gs.InputError, match="policy 6, whose"):
+        team.evaluate(torch.randn(50, FEATURES))
+    assert team.batched  # type: ignore[attr-defined]
+
+
+def test_answers_drawn_at_random_are_refused_and_random_state_is_left_alone() -> None:
+    drop, observations = nn.Dropout(), torch.randn(50, FEATURES)
+    state = torch.get_rng_state()
+    numbers = iter(range(1000))
+    draws = {
+        "dropout": lambda o: drop(o),
+        "sample": lambda o: D.Normal(o, 1.0).sample(),
+        "noise": lambda o: o + next(numbers),
+    }
+    for name, draw in draws.items():
+        for given in (observations, torch.ones(50, FEATURES)):
+            with pytest.raises(gs.InputError, match=rf"policy {name}, .*from call to call.*distribution"):
+                gs.evaluate({"a": torch.sin, name: draw}, given)
+        with pytest.raises(gs.InputError, match="a module whose answer changes from call to call"):
+            gs.evaluate(lambda o, f=draw: torch.stack([f(o), o], -2), observations)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert float(gs.snd(gs.evaluate([drop, drop], observations))) == 0
+
+
+def test_policies_that_write_into_their_observations_write_into_a_copy() -> None:
+    policies = [lambda o, a=a: o.mul_(a).add_(1) for a in (1.0, 2.0, 3.0)]
+    observations = torch.randn(50, FEATURES)
+    kept = observations.clone()
+    expected = torch.stack([kept * a + 1 for a in (1.0, 2.0, 3.0)], -2)
+    for given in (policies, lambda o: torch.stack([o.mul_(a).add_(1).clone() for a in (1.0, 2.0, 1.5)], -2)):
+        behavior = gs.evaluate(given, observations)
+        assert torch.equal(observations, kept)
+        if isinstance(given, list):
+            torch.testing.assert_close(behavior.actions, expected)  # type: ignore[attr-defined]
+    assert gs.measure(policies, observations).value == pytest.approx(by_hand(list(expected.unbind(1))), rel=1e-6)
+    assert torch.equal(observations, kept)
+
+
+def test_policies_with_a_batch_size_of_their_own() -> None:
+    policies = [lambda o, a=a: a * o.view(40, FEATURES) for a in (1.0, 2.0)]
+    observations = torch.randn(40, FEATURES)
+    expected = by_hand([observations, 2 * observations])
+    assert float(gs.snd(gs.evaluate(policies, observations))) == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(gs.InputError, match=r"`observations` that policy 0 can take.*\(41, 4\).*shape '\[40, 4\]'"):
+        gs.evaluate(policies, torch.randn(41, FEATURES))
+    mixing = [lambda o: o.view(10, 4, FEATURES).softmax(1).view(40, FEATURES)] * 2
     with pytest.raises(gs.InputError, match="by itself"):
-        gs.evaluate(policies, torch.randn(16, 4, generator=torch.Generator().manual_seed(0)))
+        gs.evaluate(mixing, observations)
 
 
-def test_a_part_that_changes_mode_is_checked_again():
-    policies = [torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)).eval() for _ in range(2)]
-    observations = torch.randn(16, 4, generator=torch.Generator().manual_seed(0))
-    gs.evaluate(policies, observations)
-    policies[0][0].train()
+def test_infinite_answers_do_not_hide_mixing() -> None:
+    for policy, refused in ((lambda o: torch.cat([o * torch.inf, o.sum(0).expand_as(o)], 1), "by itself"),
+                            (lambda o: o.abs() * torch.inf, "finite")):  # fmt: skip
+        with pytest.raises(gs.InputError, match=refused):
+            gs.evaluate([policy] * 2, torch.randn(20, FEATURES))
+
+
+def test_equal_observations_settle_nothing() -> None:
+    policies = [lambda o: o - o.mean(0), lambda o: o]
+    team = as_team(policies)
+    team.evaluate(torch.zeros(16, 4))
     with pytest.raises(gs.InputError, match="by itself"):
-        gs.evaluate(policies, observations)
+        team.evaluate(torch.randn(16, 4))
 
 
 class StackedRecurrent(nn.Module):

@@ -16,6 +16,7 @@ from graphsnd.estimation import measure
 from graphsnd.integrations.torchrl_env import WorldEnv as WorldEnv
 from graphsnd.teams import JointTeam
 from graphsnd.teams.answers import FIELDS
+from graphsnd.teams.mixing import evaluation_mode
 
 tensordict = require("tensordict", "torchrl")
 MultiAgentNetBase = require("torchrl.modules.models.multiagent", "torchrl").MultiAgentNetBase
@@ -78,7 +79,8 @@ class ActorTeam(JointTeam):
 
     def _ask(self, shown: Tensor) -> Behavior:
         if self.observation_key is None:
-            return Deterministic(run_quietly(self.actor, shown))
+            with evaluation_mode(self.actor):
+                return Deterministic(self.actor(shown))
         given = tensordict.TensorDict({self.observation_key: shown}, shown.shape[:-2])
         return read_actor(self.actor, run_actor(self.actor, given), squashed=self.squashed)
 
@@ -104,6 +106,7 @@ class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
         if team.observation_key is None:
             raise InputError("team", "of an actor that reads a TensorDict", "a bare network")
 
+    @torch.no_grad()
     def __call__(self, batch: Any) -> dict[str, Any]:
         """Return what the trainer logs."""
         frames = batch.get(self.team.observation_key)
@@ -162,18 +165,8 @@ def find_observation_key(actor: Any) -> Any:
 def run_actor(actor: Any, given: Any) -> Any:
     """Return a TensorDict with an actor's outputs before anything is drawn, with dropout off."""
     probabilistic = isinstance(actor, tensordict.nn.ProbabilisticTensorDictSequential)
-    return run_quietly(actor, given, actor.get_dist_params if probabilistic else actor)
-
-
-def run_quietly(module: nn.Module, given: Any, call: Any = None) -> Any:
-    """Return what a module answers in evaluation mode, and restore the modes of all its parts."""
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        return (call or module)(given)
-    finally:
-        for part, mode in modes:
-            part.training = mode
+    with evaluation_mode(actor):
+        return (actor.get_dist_params if probabilistic else actor)(given)
 
 
 def read_actor(actor: Any, answers: Any, *, squashed: bool) -> Behavior:

@@ -28,7 +28,9 @@ class OwnObservations:
 
     def __str__(self) -> str:
         n = len(self.distances)
-        of = f"{n * (n - 1) // 2} pairs, {self.observations} observations of each agent"
+        counts = ((n * (n - 1) // 2, "pair"), (self.observations, "observation"))
+        pairs, observations = (f"{count} {word}" if count == 1 else f"{count} {word}s" for count, word in counts)
+        of = f"{pairs}, {observations} of each agent"
         return f"Mean distance on own observations {self.mean:.6g} ({of}; this is not SND)"
 
 
@@ -56,7 +58,7 @@ def own_observations(
     Example:
         >>> import graphsnd as gs
         >>> print(gs.own_observations(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
-        Mean distance on own observations 4 (3 pairs, 1 observations of each agent; this is not SND)
+        Mean distance on own observations 4 (3 pairs, 1 observation of each agent; this is not SND)
     """
     if isinstance(outputs, torch.distributions.Distribution):
         outputs = from_distribution(outputs, squashed=squashed)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
@@ -14,12 +15,14 @@ from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
 from graphsnd.teams import requests
 from graphsnd.teams.answers import FIELDS, join_agents, join_requests, read_single
-from graphsnd.teams.mixing import ROWS, agents_first, ask_quietly, check_unmixed
+from graphsnd.teams.mixing import agents_first, ask, ask_quietly, check_unmixed, evaluation_mode
 from graphsnd.teams.stacked import MAX_ACTIVATIONS
 from graphsnd.teams.team import Team
 
 Policy = Callable[[Tensor], Any]
-_OWN = ("_parameters", "_buffers", "_modules")  # what a module's parameters, buffers and children live in
+# What a module's parameters, buffers and children live in, and its mode: policies are asked in evaluation mode.
+_OWN = ("_parameters", "_buffers", "_modules", "training")
+_CHECKED: WeakSet[nn.Module] = WeakSet()  # answer each row by itself
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
 
 
@@ -28,8 +31,9 @@ class CallablesTeam(Team):
 
     A policy is given what it was given in training: a batch ``[observations, features]``, one row per observation, and
     it answers for one agent, ``[observations, actions]``. :meth:`~graphsnd.teams.team.Team.partial` calls each
-    requested agent once, on the observations that request it, and no other agent. With the first batch one policy is
-    also called on a few rows, to see that its answer to one row does not depend on the others.
+    requested agent once, on the observations that request it, and no other agent. Before its first answer a policy is
+    called on a few rows three times, to see that its answer to one row depends neither on the others nor on chance.
+    Modules are called in evaluation mode, and their modes restored.
 
     Args:
         policies: Each maps ``[observations, features]`` to one agent's answer.
@@ -51,19 +55,20 @@ class CallablesTeam(Team):
         self.feature_dims = feature_dims
         self.agents = len(self.policies)
         self.device = device_of(self.policies[0])
-        self._unmixed = whole  # whether it is known that policies answer each row by itself, or need not
+        self._unchecked = set() if whole else set(range(self.agents))  # who may not answer each row by itself
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         lead = observations.shape[: -self.feature_dims]
         shown = observations if self.whole and lead else observations.reshape(-1, *observations.shape[len(lead) :])
-        self._check_unmixed(0, shown)
+        self._check_unmixed(range(self.agents), shown)
         return self._answer_all(shown, lead)
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         if self.whole:
             fix = "Evaluate first: graphsnd.measure(graphsnd.evaluate(policies, observations, whole=True))."
             raise InputError("team", "of policies that answer each observation by itself", "whole=True", fix)
-        self._check_unmixed(int(agents[0, 0]), observations)
+        if self._unchecked:
+            self._check_unmixed(agents.unique().tolist(), observations)
         return self._answer_requests(observations, agents)
 
     def _answer_all(self, shown: Tensor, lead: Sequence[int]) -> Behavior:
@@ -80,17 +85,27 @@ class CallablesTeam(Team):
         return join_requests(answers, slots, agents.shape)
 
     def _call(self, agent: int, shown: Tensor) -> Behavior:
-        return self._read(self.policies[agent](shown), shown)
+        return self._read(ask(self.policies[agent], shown, self._name(agent)), shown)
+
+    def _name(self, agent: int) -> str:
+        return self._names[agent] if self._names else str(agent)
 
     def _read(self, answer: object, shown: Tensor, *, validate: bool = True) -> Behavior:
         lead = shown.shape[: shown.dim() - self.feature_dims]
         return read_single(answer, lead, squashed=self.squashed, validate=validate)
 
-    def _check_unmixed(self, agent: int, rows: Tensor) -> None:
-        if not self._unmixed and len(rows) > 1:
-            policy = self.policies[agent]
-            answer = lambda o: agents_first(self._read(ask_quietly(policy, o), o, validate=False))  # noqa: E731
-            self._unmixed = check_unmixed(policy, answer, rows[:ROWS], rows[-1])
+    def _check_unmixed(self, agents: Iterable[int], rows: Tensor) -> None:
+        asked = [agent for agent in agents if agent in self._unchecked and self.policies[agent] not in _CHECKED]
+        if not asked or len(rows) < 2:
+            return
+        answer = lambda shown, seed: self._ask_quietly(asked, shown, seed)  # noqa: E731
+        if check_unmixed(answer, rows, list(map(self._name, asked))):
+            self._unchecked.difference_update(asked)
+            _CHECKED.update(policy for policy in map(self.policies.__getitem__, asked) if isinstance(policy, nn.Module))
+
+    def _ask_quietly(self, agents: Sequence[int], shown: Tensor, seed: int) -> list[list[Tensor]]:
+        answers = (ask_quietly(self.policies[agent], shown, seed, self._name(agent)) for agent in agents)
+        return [agents_first(self._read(answer, shown, validate=False)) for answer in answers]
 
 
 class ModulesTeam(CallablesTeam):
@@ -133,7 +148,14 @@ class ModulesTeam(CallablesTeam):
     def _answer_requests(self, observations: Tensor, agents: Tensor) -> Behavior:
         return self._try(self._requests_batched, super()._answer_requests, observations, agents)
 
-    def _try(self, batched: Callable[..., Behavior], loop: Callable[..., Behavior], *args: Any) -> Behavior:
+    def _ask_quietly(self, agents: Sequence[int], shown: Tensor, seed: int) -> list[list[Tensor]]:
+        return self._try(self._ask_batched, super()._ask_quietly, agents, shown, seed)
+
+    @torch.no_grad()
+    def _ask_batched(self, agents: Sequence[int], shown: Tensor, seed: int) -> list[list[Tensor]]:
+        return [agents_first(behavior) for behavior in self._run(agents, shown, None)]  # vmap refuses random numbers
+
+    def _try(self, batched: Callable[..., Any], loop: Callable[..., Any], *args: Any) -> Any:
         if not self.batched:
             return loop(*args)
         try:
@@ -141,9 +163,9 @@ class ModulesTeam(CallablesTeam):
         except RuntimeError:
             # vmap's refusals have no class of their own. A fault of the policies comes up again in the loop, and only
             # a loop that succeeds proves that it was vmap's.
-            behavior = loop(*args)
+            answers = loop(*args)
             self.batched = False
-            return behavior
+            return answers
 
     def _all_batched(self, shown: Tensor, lead: Sequence[int]) -> Behavior:
         size = max(1, MAX_ACTIVATIONS // (max(1, math.prod(lead)) * self._width))
@@ -173,7 +195,8 @@ class ModulesTeam(CallablesTeam):
             family.append(type(behavior))
             return tuple(getattr(behavior, name) for name, _ in FIELDS[type(behavior)])
 
-        fields = vmap(call, in_dims=(0, in_dim))(stacked, shown)
+        with evaluation_mode(self.modules[0]):  # whose code runs for all
+            fields = vmap(call, in_dims=(0, in_dim))(stacked, shown.clone())
         return [family[0](*parts, validate=False) for parts in zip(*(field.unbind(0) for field in fields), strict=True)]
 
 

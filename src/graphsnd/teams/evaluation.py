@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import torch
 from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior
@@ -11,7 +12,7 @@ from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, as_tensor
 from graphsnd.teams.answers import FIELDS, read_answer, take_agents
 from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy, device_of
-from graphsnd.teams.mixing import ROWS, ask_quietly, check_unmixed
+from graphsnd.teams.mixing import ask, ask_quietly, check_repeatable, check_unmixed
 from graphsnd.teams.team import Team
 
 _EXPECTED = "to be a list or dict of modules or callables, or one stacked module"
@@ -33,9 +34,9 @@ def evaluate(
     different observations. A policy of a list is given ``[observations, features]``, one row per observation, and
     answers ``[observations, actions]``.
 
-    A policy whose answer to one row depends on the other rows is refused, unless ``whole=True`` says that they belong
-    together. Of a list one policy is tried, on a few rows. With ``whole=True`` each policy is given the observations as
-    they are, and answers with the same leading dimensions:
+    Modules are asked in evaluation mode (dropout off), and their modes restored. A policy whose answer to one row
+    depends on the other rows, or on chance, is refused, unless ``whole=True`` says that rows belong together. Then
+    each policy is given the observations as they are, and answers with the same leading dimensions:
 
     - *Recurrent policies* are given sequences ``[time, batch, features]`` (or ``[batch, time, features]``, as they
       take them), and each rolls its own hidden state along the same observations.
@@ -64,8 +65,8 @@ def evaluate(
         A behaviour with ``n`` agents and all of the leading dimensions of ``observations``.
 
     Raises:
-        InputError: For an empty team, when policies answer in different families or shapes, and when an answer depends
-            on other observations of the batch.
+        InputError: For an empty team, when policies answer in different families or shapes, when an answer depends
+            on other observations of the batch or is drawn, and when a policy raises an error of its own.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -152,7 +153,7 @@ class JointTeam(Team):
         self.squashed = squashed
         self.device = device_of(policy)
         self._agents = agents
-        self._unmixed = False
+        self._unmixed = self._repeatable = False
 
     @property
     def agents(self) -> int:  # type: ignore[override]
@@ -176,27 +177,29 @@ class JointTeam(Team):
         shown = observations
         if self._promised_agents is not None:
             shown = observations.unsqueeze(-2).expand(*observations.shape[:-1], self._promised_agents, -1)
-            self._check_unmixed(shown.reshape(-1, *shown.shape[-2:]))
-        behavior = read_answer(self.policy(shown), squashed=self.squashed)
+            self._check_unmixed(observations.reshape(-1, observations.shape[-1]))
+        elif not self._repeatable:
+            check_repeatable(self._ask_quietly, observations)
+            self._repeatable = True
+        behavior = read_answer(ask(self.policy, shown), squashed=self.squashed)
         if behavior.batch_shape == observations.shape[:-1]:
             self._agents = self._agents or behavior.agents
         return behavior
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         if self._promised_agents is None and not self._unmixed and len(observations) > 1:
-            self._unmixed = check_unmixed(self.policy, self._ask_fields, observations[:ROWS], observations[-1])
+            self._unmixed = check_unmixed(self._ask_quietly, observations, [None])
         return take_agents(self.evaluate(observations), agents)
 
-    def _check_unmixed(self, shown: Tensor) -> None:
+    def _check_unmixed(self, rows: Tensor) -> None:
         # A network that mixes agents, such as a GNN, would see a team in which all agents observe the same.
-        if not self._unmixed and len(shown) > 1 and shown.shape[1] > 1:
-            self._unmixed = check_unmixed(
-                self.policy,
-                lambda seats: [field.movedim(1, 0) for field in self._ask_fields(seats.unsqueeze(0))],
-                shown[0],
-                shown[-1, 0],
-            )
+        if not self._unmixed and len(rows) > 1 and self.agents > 1:
+            seats = rows[torch.arange(self.agents, device=rows.device) * (len(rows) - 1) // (self.agents - 1)]
+            self._unmixed = check_unmixed(self._ask_seats, seats, [None], most=self.agents)
 
-    def _ask_fields(self, shown: Tensor) -> list[Tensor]:
-        behavior = read_answer(ask_quietly(self.policy, shown), squashed=self.squashed)
-        return [getattr(behavior, name) for name, _ in FIELDS[type(behavior)]]
+    def _ask_seats(self, seats: Tensor, seed: int) -> list[list[Tensor]]:
+        return [[field.movedim(1, 0) for field in self._ask_quietly(seats.unsqueeze(0), seed)[0]]]
+
+    def _ask_quietly(self, shown: Tensor, seed: int) -> list[list[Tensor]]:
+        behavior = read_answer(ask_quietly(self.policy, shown, seed), squashed=self.squashed)
+        return [[getattr(behavior, name) for name, _ in FIELDS[type(behavior)]]]

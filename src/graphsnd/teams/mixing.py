@@ -1,10 +1,10 @@
-"""Find policies whose answer to one observation depends on the other observations of the batch."""
+"""Ask policies without leaving a trace, and find those whose answers are not to one observation alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -14,64 +14,106 @@ from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
 from graphsnd.teams.answers import FIELDS
 
-ROWS = 3  # enough for one to be replaced and another to follow it
-_CHECKED: WeakKeyDictionary[Callable[..., Any], tuple[bool, ...]] = WeakKeyDictionary()  # modes of what passed
+ROWS = 16  # on which a policy is tried: half of them are replaced, and the answers to the others must stay
+Ask = Callable[[Tensor, int], Sequence[Sequence[Tensor]]]  # entries and a seed; by policy its tensors, entries first
+_FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)  # what a policy raises on a wrong shape
 
 
-def check_unmixed(
-    policy: Callable[..., Any], answer: Callable[[Tensor], list[Tensor]], given: Tensor, other: Tensor
-) -> bool:
-    """Raise when replacing the first or last entry of ``given`` changes the answer at the remaining ones.
+@contextmanager
+def evaluation_mode(policy: object) -> Iterator[None]:
+    """Turn dropout off and let batch normalisation use its own statistics, as where policies act; then restore modes.
 
-    Such a policy (recurrent, communicating, batch normalisation in training mode) answers to the batch, and the batch
-    that graphsnd makes is not one that it was trained on. A module is checked once, and again
-    when a part of it changes mode.
+    Recurrent layers without dropout keep their mode, which changes no number; cuDNN has no gradients in the other.
+    """
+    parts = policy.modules() if isinstance(policy, nn.Module) else ()
+    training = [part for part in parts if part.training and not (isinstance(part, nn.RNNBase) and not part.dropout)]
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+def ask(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None) -> Any:
+    """Return the answer of a policy in evaluation mode to a copy of ``shown``, which it may write into.
+
+    Raises:
+        InputError: Where the policy raises an error of its own: what it was given, and what it said.
+    """
+    try:
+        with evaluation_mode(policy):
+            return policy(shown.clone())
+    except (InputError, torch.OutOfMemoryError):
+        raise
+    except _FAULTS as error:
+        what = "the stacked module" if name is None else f"policy {name}"
+        said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        fix = "A policy is given what it was trained on. Images: feature_dims=3. Sequences: whole=True."
+        got = f"a tensor of shape {tuple(shown.shape)}, on which it raised {said.rstrip('.')}"
+        raise InputError("observations", f"that {what} can take", got, fix) from error
+
+
+@torch.no_grad()
+def ask_quietly(policy: Callable[[Tensor], Any], shown: Tensor, seed: int, name: str | None = None) -> Any:
+    """Return the policy's answer, with no trace left in its buffers or in the state of random number generators."""
+    with torch.random.fork_rng():  # of all devices, because manual_seed seeds them all
+        torch.manual_seed(seed)
+        if not isinstance(policy, nn.Module):
+            return ask(policy, shown, name)
+        buffers = {key: buffer.clone() for key, buffer in policy.named_buffers()}
+        with evaluation_mode(policy):
+            return ask(lambda given: functional_call(policy, buffers, (given,)), shown, name)
+
+
+def check_unmixed(ask_all: Ask, rows: Tensor, names: Sequence[str | None], *, most: int = ROWS) -> bool:
+    """Raise when a policy's answer to some rows changes with the other rows, or from one call to the next.
+
+    A policy that mixes rows (recurrent, communicating) answers to the batch, and the batch that graphsnd makes is not
+    one that it was trained on. A policy that draws its answer makes identical agents seem different.
 
     Args:
-        policy: What answers.
-        answer: Maps entries to tensors whose first axis is that of the entries, see :func:`ask_quietly`.
-        given: Shape ``[entries, ...]``, at least 2 entries.
-        other: Shape ``[...]``, what stands in for an entry.
+        ask_all: Returns the answers of all policies that are to be checked.
+        rows: Shape ``[entries, ...]``, at least 2 entries.
+        names: Of the policies, for the message.
+        most: Number of entries to use, evenly spaced.
 
     Returns:
-        Whether this is settled; False where all entries are equal, which shows nothing.
+        Whether this is settled; False where all entries are equal, which shows nothing of mixing.
 
     Raises:
         InputError: When it does.
     """
-    training = tuple(part.training for part in policy.modules()) if isinstance(policy, nn.Module) else None
-    if training is not None and _CHECKED.get(policy) == training:
-        return True
-    if torch.equal(given, other.expand_as(given)):
-        return False
-    first = answer(given)
-    for changed, kept in ((0, slice(1, None)), (-1, slice(None, -1))):
-        entries = given.clone()
-        entries[changed] = given[0] if torch.equal(other, given[changed]) else other
-        # A policy that draws random numbers, or keeps state between calls, changes by itself: nothing can be told.
-        if _differ(first, answer(entries), kept) and not _differ(first, answer(given), kept):
-            raise InputError(
-                "team",
-                "to answer each observation by itself",
-                "a policy whose answer changes with the other observations of the batch",
-                "Recurrent and communicating policies: graphsnd.evaluate([policy, ...], observations, whole=True), one "
-                "policy per agent, each given the observations as they are. Batch normalisation: policy.eval().",
-            )
-    if training is not None:
-        _CHECKED[policy] = training
-    return True
+    count = min(len(rows), most)
+    given = rows[torch.arange(count, device=rows.device) * (len(rows) - 1) // (count - 1)]
+    given, first = _try_few(ask_all, given, rows)
+    # By the parity of the index' bits, so that rows at any distance are parted: neighbours, blocks, first and last.
+    odd = torch.tensor([bin(index).count("1") % 2 == 1 for index in range(len(given))], device=rows.device)
+    settled = False
+    for seed, kept in enumerate((odd, ~odd), start=1):
+        entries, others = given.clone(), given[kept]
+        entries[~kept] = others[torch.arange(int((~kept).sum()), device=rows.device) % len(others)]
+        settled |= not torch.equal(entries, given)
+        for index, answer in enumerate(ask_all(entries, seed)):
+            if _differ(first[index], answer, kept):
+                again = ask_all(given, 3)[index]
+                _refuse_mixed(names[index]) if not _differ(first[index], again) else _refuse_random(names[index])
+    return settled
 
 
-@torch.no_grad()
-def ask_quietly(policy: Callable[[Tensor], Any], shown: Tensor) -> Any:
-    """Return the policy's answer, with no trace left in its buffers or in the state of random number generators."""
-    with torch.random.fork_rng():  # of all devices, because manual_seed seeds them all
-        torch.manual_seed(0)  # so that dropout draws the same numbers in all calls
-        if isinstance(policy, nn.Module):
-            # A module in training mode updates its buffers.
-            buffers = {name: buffer.clone() for name, buffer in policy.named_buffers()}
-            return functional_call(policy, buffers, (shown,))
-        return policy(shown)
+def check_repeatable(ask_all: Ask, rows: Tensor) -> None:
+    """Raise when the answer of a stacked module to some rows changes from one call to the next."""
+    given, first = _try_few(ask_all, rows[:ROWS], rows)
+    if _differ(first[0], ask_all(given, 1)[0]):
+        _refuse_random(None)
+
+
+def _try_few(ask_all: Ask, few: Tensor, rows: Tensor) -> tuple[Tensor, Sequence[Sequence[Tensor]]]:
+    try:
+        return few, ask_all(few, 0)
+    except InputError:  # perhaps of a policy with a batch size of its own
+        return rows, ask_all(rows, 0)
 
 
 def agents_first(behavior: Behavior) -> list[Tensor]:
@@ -79,10 +121,34 @@ def agents_first(behavior: Behavior) -> list[Tensor]:
     return [getattr(behavior, name).movedim(-1 - trailing, 0) for name, trailing in FIELDS[type(behavior)]]
 
 
-def _differ(one: list[Tensor], two: list[Tensor], kept: slice) -> bool:
+def _refuse_mixed(name: str | None) -> None:
+    raise InputError(
+        "team",
+        "to answer each observation by itself",
+        f"{_named(name)} whose answer changes with the other observations of the batch",
+        "Recurrent and communicating policies: graphsnd.evaluate([policy, ...], observations, whole=True), one policy "
+        "per agent, each given the observations as they are. A function around a module: call module.eval() first.",
+    )
+
+
+def _refuse_random(name: str | None) -> None:
+    raise InputError(
+        "team",
+        "to give the same answer to the same observations",
+        f"{_named(name)} whose answer changes from call to call: identical agents would seem different",
+        "Return the distribution in place of a sample, or the action without noise (deterministic=True). A function "
+        "around a module with dropout: call module.eval() first. Policies with a memory: whole=True.",
+    )
+
+
+def _named(name: str | None) -> str:
+    return "a module" if name is None else f"policy {name},"
+
+
+def _differ(one: Sequence[Tensor], two: Sequence[Tensor], kept: Any = ...) -> bool:
     """Whether two answers differ by more than rounding at the ``kept`` entries."""
     for a, b in zip(one, two, strict=True):
-        close = 64 * torch.finfo(a.dtype).eps * float(a.abs().nan_to_num().max())
+        close = 64 * torch.finfo(a.dtype).eps * float(a.abs().nan_to_num(0, 0).max())
         if not torch.allclose(a[kept], b[kept], rtol=0, atol=close, equal_nan=True):
             return True
     return False
