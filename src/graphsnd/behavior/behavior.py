@@ -89,8 +89,9 @@ def check_layout(name: str, tensor: torch.Tensor, trailing: str) -> torch.Tensor
 
 def check_names(names: Sequence[str], agents: int) -> None:
     """Raise unless there is one name for each agent, no two alike."""
-    if len(names) != agents or len(set(names)) != agents or not all(isinstance(name, str) for name in names):
-        got = f"{len(names)}, of which {len(set(names))} differ"
+    strings = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    if not strings or not agents == len(names) == len(set(names)):
+        got = f"{len(names)}, of which {len(set(names))} differ" if strings else repr(names)
         raise InputError("names", f"to be {agents} different strings, one for each agent", got)
 
 
@@ -108,14 +109,21 @@ def stack_agents(name: str, given: Any, names: Sequence[str] | None = None, *, t
     """
     if not isinstance(given, Mapping):
         return given
-    if not given or set(given) != set(names or given):
-        raise InputError(name, f"by the names {', '.join(names or ()) or 'of agents'}", ", ".join(map(str, given)))
-    parts = [check_rank(f"{name}[{key!r}]", given[key], trailing, "(..., actions)") for key in names or given]
+    names = names or tuple(given)
+    named = zip(names, in_order(name, given, names), strict=True)
+    parts = [check_rank(f"{name}[{key!r}]", part, trailing, "(..., actions)") for key, part in named]
     if len({part.shape for part in parts}) > 1:
         fix = "Agents with different action spaces have no distance; measure them apart."
         shapes = " and ".join(sorted({shape_of(part) for part in parts}))
         raise InputError(name, "of one shape for all agents", shapes, fix)
     return torch.stack(parts, dim=-1 - trailing)
+
+
+def in_order(name: str, given: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+    """Return the values of a dict in the order of ``names``, or raise when it has other keys."""
+    if not given or set(given) != set(names):
+        raise InputError(name, f"by the names {', '.join(names) or 'of agents'}", ", ".join(map(str, given)))
+    return [given[key] for key in names]
 
 
 def names_of(given: Any) -> tuple[str, ...] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import struct
 import warnings
@@ -10,6 +11,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,7 +31,7 @@ FAMILIES: dict[tuple[str, ...], Callable[..., Behavior]] = {
     ("logits",): Categorical,
     ("actions",): Deterministic,
 }
-OPTIONAL = ("mask", "positions", "observations", "clusters")
+OPTIONAL = ("mask", "positions", "observations", "clusters", "names")
 KEYS = frozenset(key for keys in FAMILIES for key in keys) | frozenset(OPTIONAL)
 # What readers raise on files that are truncated, empty or something else altogether, besides UnpicklingError.
 BROKEN = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError)
@@ -87,7 +89,7 @@ def _read_policies(folder: Path, observations: Path | None) -> TeamFile:
     return TeamFile(Team.load(folder), tensors["observations"], tensors.get("positions"), tensors.get("clusters"))
 
 
-def _tensors(path: Path) -> dict[str, Tensor]:
+def _tensors(path: Path) -> dict[str, Any]:
     readers = {".npz": _npz, ".safetensors": _safetensors, ".pt": _pt, ".pth": _pt}
     reader = readers.get(path.suffix.lower())
     if reader is None:
@@ -106,7 +108,7 @@ def _tensors(path: Path) -> dict[str, Tensor]:
         raise _unreadable(path, error) from None
 
 
-def _team(tensors: dict[str, Tensor]) -> TeamFile:
+def _team(tensors: dict[str, Any]) -> TeamFile:
     # A lone `loc` fits no family, and loc with scale and covariance fits two; both are named for what they are.
     held = [keys for keys in FAMILIES if set(keys) <= set(tensors)]
     named = ", ".join(sorted(set(tensors) & KEYS)) or "none of these keys"
@@ -120,10 +122,12 @@ def _team(tensors: dict[str, Tensor]) -> TeamFile:
         if keys != ("logits",):
             raise InputError("mask", "only together with `logits`", f"{' + '.join(keys)} and mask")
         arguments["mask"] = tensors["mask"]
-    return TeamFile(FAMILIES[keys](**arguments), None, tensors.get("positions"), tensors.get("clusters"))
+    behavior = FAMILIES[keys](**arguments)
+    behavior = behavior.with_names(tensors["names"]) if "names" in tensors else behavior
+    return TeamFile(behavior, None, tensors.get("positions"), tensors.get("clusters"))
 
 
-def _npz(path: Path) -> dict[str, Tensor]:
+def _npz(path: Path) -> dict[str, Any]:
     archive = np.load(path, allow_pickle=False)
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise InputError("FILE", "to be an .npz archive of named arrays", "a single array", "Use numpy.savez.")
@@ -132,7 +136,9 @@ def _npz(path: Path) -> dict[str, Tensor]:
         return {key: _tensor(key, archive[key]) for key in archive.files if key in KEYS}
 
 
-def _tensor(key: str, array: np.ndarray) -> Tensor:  # type: ignore[type-arg]
+def _tensor(key: str, array: np.ndarray) -> Tensor | list[str]:  # type: ignore[type-arg]
+    if key == "names" and array.dtype.kind == "U":
+        return [str(name) for name in array.reshape(-1)]
     if array.dtype.kind not in "fiub":
         raise InputError(key, "to be an array of numbers", f"dtype {array.dtype}")
     # torch knows neither foreign byte orders nor long doubles.
@@ -140,12 +146,15 @@ def _tensor(key: str, array: np.ndarray) -> Tensor:  # type: ignore[type-arg]
     return torch.from_numpy(native)
 
 
-def _safetensors(path: Path) -> dict[str, Tensor]:
+def _safetensors(path: Path) -> dict[str, Any]:
     with safe_open(path, framework="pt") as archive:
-        return {key: archive.get_tensor(key) for key in archive.keys() if key in KEYS}  # noqa: SIM118
+        tensors = {key: archive.get_tensor(key) for key in archive.keys() if key in KEYS}  # noqa: SIM118
+        # The format has no strings but those of its metadata.
+        names = (archive.metadata() or {}).get("names")
+        return tensors if names is None else {**tensors, "names": json.loads(names)}
 
 
-def _pt(path: Path) -> dict[str, Tensor]:
+def _pt(path: Path) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch remarks on foreign pickles before it refuses them
         held = torch.load(path, map_location="cpu", weights_only=True)
@@ -153,7 +162,7 @@ def _pt(path: Path) -> dict[str, Tensor]:
         raise InputError("FILE", "to hold a dict of tensors by name", f"a {type(held).__name__}")
     named = {key: value for key, value in held.items() if key in KEYS}
     for key, value in named.items():
-        if not isinstance(value, Tensor):
+        if not isinstance(value, Tensor) and key != "names":
             raise InputError(str(key), "to be a tensor", f"a {type(value).__name__}")
     return named
 

@@ -80,7 +80,7 @@ def measure(
     [cyan]covariance[/cyan] (full Gaussian), [cyan]probs[/cyan] or [cyan]logits[/cyan] with an optional
     [cyan]mask[/cyan] (discrete), or [cyan]actions[/cyan] (deterministic). An optional [cyan]positions[/cyan], agents x
     features, is for knn and radius; an optional [cyan]clusters[/cyan], an integer for each observation, tells which
-    belong to one episode. Pickled objects are never loaded.
+    belong to one episode; an optional [cyan]names[/cyan] names the agents. Pickled objects are never loaded.
 
     Or it is the folder of a saved team; then [cyan]--observations[/cyan] says what to show it, and only the policies
     that the design asks for are evaluated.

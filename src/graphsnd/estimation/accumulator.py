@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -40,6 +41,8 @@ class SndAccumulator:
     batches, in whatever order the batches came, and however partial accumulators were merged. On a GPU the kernels
     give no such promise for single observations; there merging agrees to rounding.
 
+    Names of the agents are those of the first behaviour, graph or other accumulator that has any; others are refused.
+
     Args:
         agents: Size of the team.
         graph: Graph on these agents; None for all pairs.
@@ -65,6 +68,7 @@ class SndAccumulator:
             check_not_empty(graph)
         self.graph = None if graph is not None and graph.is_complete and graph.weights is None else graph
         self.distance, self.clusters = distance, clusters
+        self.names: tuple[str, ...] | None = None if graph is None else graph.names
         self.observations = 0
         # The total of all pairs, or of each edge; of a random graph also the distance of each agent to the mean agent.
         self._sums = ExactSum.zeros(1 if self.graph is None else self.graph.m + self._drawn * self.agents)
@@ -79,17 +83,19 @@ class SndAccumulator:
             clusters: One integer for each, where the accumulator was made with ``clusters=True``.
 
         Raises:
-            InputError: For another number of agents, or clusters given or missing against what was declared.
+            InputError: For other agents, or clusters given or missing against what was declared.
         """
         if self.distance is None and isinstance(behavior, Behavior):
             self.distance = default_distance(behavior)
         points = embed(behavior, self.distance)
         if points.agents != self.agents:
             raise InputError("behavior", f"of {self.agents} agents", points.agents)
+        names = _same_names("behavior", self.names, behavior._names)
         if (clusters is not None) != self.clusters:
             fix = "Say clusters=True when making the accumulator, and give them with every update, or never."
             raise InputError("clusters", "given" if self.clusters else "to be None", clusters, fix)
         groups = check_clusters(clusters, points.observations)
+        self.names = names
         with torch.no_grad():
             points = Points(points.values.detach(), points.norm, points.dtype)
             step = points.observations if self.graph is None else max(1, CHUNK // max(1, self.graph.m))
@@ -116,6 +122,7 @@ class SndAccumulator:
         _check_alike(one, two)
         distance = one.distance or two.distance
         merged = SndAccumulator(one.agents, graph=one.graph, distance=distance, clusters=one.clusters)
+        merged.names = _same_names("two", one.names, two.names)
         merged.observations = one.observations + two.observations
         merged._sums = one._sums.merged(two._sums)
         merged._clusters = _join(one._clusters, two._clusters)
@@ -126,7 +133,7 @@ class SndAccumulator:
         ids, sizes, own = self._clusters
         state: dict[str, Any] = {"agents": self.agents, "observations": self.observations, "clusters": self.clusters}
         state |= {"sums": self._sums.limbs, "top": self._sums.top, "ids": ids, "sizes": sizes}
-        return state | {"own": own.limbs, "own_top": own.top}
+        return state | {"own": own.limbs, "own_top": own.top, "names": self.names}
 
     @classmethod
     def from_state(
@@ -135,12 +142,13 @@ class SndAccumulator:
         """Resume from :meth:`state`, with the graph and the distance it was collected for.
 
         Raises:
-            InputError: When the graph has another number of edges.
+            InputError: When the graph has another number of edges, or other names.
         """
         made = cls(int(state["agents"]), graph=graph, distance=distance, clusters=bool(state["clusters"]))
         if tuple(state["sums"].shape) != tuple(made._sums.limbs.shape):
             got = f"{state['sums'].shape[1]} sums"
             raise InputError("state", f"of {made._sums.limbs.shape[1]} sums, as the graph asks for", got)
+        made.names = _same_names("state", made.names, state.get("names"))
         made.observations = int(state["observations"])
         made._sums = ExactSum(state["sums"], int(state["top"]))
         made._clusters = state["ids"], state["sizes"], ExactSum(state["own"], int(state["own_top"]))
@@ -190,6 +198,13 @@ def _join(one: Clusters, two: Clusters) -> Clusters:
     ids, group = torch.cat([one[0], two[0]]).unique(return_inverse=True)
     sizes = torch.zeros_like(ids).index_add(0, group, torch.cat([one[1], two[1]]))
     return ids, sizes, one[2].grouped(two[2], group, len(ids))
+
+
+def _same_names(name: str, known: Sequence[str] | None, given: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return the names that are known, or raise where both are and differ."""
+    if known and given and tuple(known) != tuple(given):
+        raise InputError(name, f"with the agents {', '.join(known)}", ", ".join(given))
+    return tuple(known or given or ()) or None
 
 
 def _check_alike(one: SndAccumulator, two: SndAccumulator) -> None:

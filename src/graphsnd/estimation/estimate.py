@@ -44,6 +44,7 @@ class Estimate:
     looks: int = 1  # how often the data were inspected to decide whether to go on
     seconds: float = 0.0
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
+    names: tuple[str, ...] = ()  # of the agents in order, where they have any
 
     def __float__(self) -> float:
         return self.value

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import stack_agents
 from graphsnd.designs import Agents, Complete, Design, GraphDesign, Projections, RelabelledDesign, parse
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.errors import InputError, check_choice, check_integer
@@ -88,7 +89,7 @@ def measure(
             policy evaluations.
         confidence: Coverage of the interval.
         distance: Distance object; the family's default when None.
-        positions: Where the agents are, ``[agents, d]``, for ``knn`` and ``radius``.
+        positions: Where the agents are, ``[agents, d]`` or a dict of one ``[d]`` per agent, for ``knn`` and ``radius``.
         weighting: Of the edges of a random graph: their mean (``"normalised"``), or their sum over its expected count
             (``"horvitz-thompson"``).
         max_observations: Draw at most this many of the observations at random, at least 2; all when None.
@@ -142,7 +143,8 @@ def measure(
         else:
             graph = chosen
             if isinstance(chosen, GraphDesign):
-                graph = chosen.draw(source.agents, torch.Generator().manual_seed(number), positions)
+                places = stack_agents("positions", positions, source.names)
+                graph = chosen.draw(source.agents, torch.Generator().manual_seed(number), places)
             assert isinstance(graph, Graph)  # all other designs are measured without one
             estimate = measure_on_graph(source, graph, _name(chosen), weighting, confidence, groups)
     met = None if tolerance is None else tolerance.met(estimate) or estimate.exact
@@ -193,7 +195,7 @@ def _choose(
     max_observations: int | None,
 ) -> Choice:
     if isinstance(asked, Graph):
-        check_graph(asked, source.agents)
+        check_graph(asked, source.agents, source.names)
         asked = Complete() if asked.is_complete and asked.weights is None else asked
     if asked is not None:
         return asked, "as asked"

@@ -91,6 +91,7 @@ def make_estimate(
         population_interval=around[1],
         observations_total=observations,
         distances=pairs * observations,
+        names=source.names or (),
     )
 
 

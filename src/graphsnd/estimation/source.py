@@ -42,6 +42,7 @@ class Source(Workload, ABC):
 
     distance: Distance
     backend: str  # of the kernels
+    names: tuple[str, ...] | None  # of the agents
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Points:
@@ -74,7 +75,7 @@ class BehaviorSource(Source):
     """Points of all agents at all observations, in memory."""
 
     def __init__(self, behavior: Behavior, distance: Distance | None, backend: str = "auto") -> None:
-        self.distance, self.backend = distance or default_distance(behavior), backend
+        self.distance, self.backend, self.names = distance or default_distance(behavior), backend, behavior._names
         points = embed(behavior, self.distance)
         self.points = Points(points.values.detach(), points.norm, points.dtype)
         super().__init__(points.agents, points.observations, points.values.shape[2], 0.0, points.values.device)
@@ -100,13 +101,14 @@ class TeamSource(Source):
         given = stack_agents("observations", observations, trailing=team.feature_dims)
         observations = check_rank("observations", given, 1 + team.feature_dims, "(..., features)")
         inputs = observations.detach().flatten(0, -1 - team.feature_dims)
-        self.team, self.inputs, self.backend = team, inputs, backend
+        self.team, self.inputs, self.backend, self.names = team, inputs, backend, team._names
         if not len(self.inputs):
             raise InputError("observations", "to be at least one", "none")
         device = self.inputs.device
         with torch.no_grad():
             if not team.proportional:
-                team.evaluate(self.inputs[:1])  # a joint module tells its size only when it is evaluated
+                # A joint module tells its size, and its agents' names, only when it is evaluated.
+                self.names = team.evaluate(self.inputs[:1])._names
             if team.agents < 2:
                 raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
             pilot = self.inputs[:2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -91,17 +92,19 @@ def from_edge_index(edge_index: Tensor, n: int, weights: Tensor | None = None) -
     return Graph._trusted(n, pairs.from_keys(keys[~again], n), weights=weights, family="edge_index")
 
 
-def from_networkx(G: networkx.Graph) -> Graph:
+def from_networkx(G: networkx.Graph, names: Sequence[str] | None = None) -> Graph:
     """Return the graph of a ``networkx.Graph``.
 
-    Nodes that are the integers 0 .. n-1 keep their numbers; any others are numbered in the order of ``G.nodes``.
+    Nodes that are the integers 0 .. n-1 keep their numbers; any others are numbered in the order of ``names`` or,
+    without them, of ``G.nodes``. Nodes that are strings name the agents.
 
     Args:
         G: Undirected, at least two nodes, no self-loops. If any edge has a ``weight``, edges without one weigh 1, which
             is the convention of networkx.
+        names: All nodes of ``G`` in the order of the agents, such as ``behavior.names``.
 
     Raises:
-        InputError: For a directed or multi-graph, self-loops, or weights that are not non-negative numbers.
+        InputError: For a directed or multi-graph, self-loops, other names, or weights that are no non-negative numbers.
 
     Example:
         >>> import networkx
@@ -120,10 +123,13 @@ def from_networkx(G: networkx.Graph) -> Graph:
     if loop is not None:
         fix = "Use G.remove_edges_from(networkx.selfloop_edges(G))."
         raise InputError("G", "without self-loops", f"a loop at node {loop[0]!r}", fix)
-    numbered = set(G.nodes) == set(range(n))
-    place = {node: node if numbered else position for position, node in enumerate(G.nodes)}
-    edges = [(int(place[i]), int(place[j])) for i, j in G.edges]
-    return Graph(n, torch.tensor(edges, dtype=torch.int64).reshape(-1, 2), _read_weights(G), family="networkx")
+    nodes = sorted(G.nodes) if names is None and set(G.nodes) == set(range(n)) else list(names or G.nodes)
+    if set(nodes) != set(G.nodes):
+        raise InputError("names", f"to be the nodes of G: {', '.join(map(str, G.nodes))}", ", ".join(map(str, nodes)))
+    place = {node: position for position, node in enumerate(nodes)}
+    edges = torch.tensor([(place[i], place[j]) for i, j in G.edges], dtype=torch.int64).reshape(-1, 2)
+    named = tuple(nodes) if all(isinstance(node, str) for node in nodes) else None
+    return Graph(n, edges, _read_weights(G), family="networkx", names=named)
 
 
 def _read_weights(G: networkx.Graph) -> Tensor | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
+from graphsnd.behavior.behavior import names_of
 from graphsnd.errors import InputError, check_agents, check_degree, check_finite, check_integer, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.draws import Device, integers, resolve, source
@@ -34,11 +35,12 @@ def complete(n: int, *, device: Device = None) -> Graph:
     return Graph._trusted(n, edges, family="complete")
 
 
-def cliques(labels: Tensor | Sequence[Hashable]) -> Graph:
+def cliques(labels: Tensor | Sequence[Hashable] | Mapping[str, Hashable]) -> Graph:
     """Return a union of cliques: two agents are joined when their labels are equal.
 
     Args:
-        labels: ``[n]``, a tensor or a sequence of anything hashable, such as the name of each agent's squad.
+        labels: ``[n]``, a tensor or a sequence of anything hashable, such as the name of each agent's squad; or a dict
+            of them by the agents' names, which are then the graph's.
 
     Raises:
         InputError: For labels that are not one-dimensional, fewer than two, or NaN.
@@ -47,7 +49,8 @@ def cliques(labels: Tensor | Sequence[Hashable]) -> Graph:
         >>> cliques(["red", "blue", "red", "blue"]).edges.tolist()
         [[0, 2], [1, 3]]
     """
-    group = _groups(labels)
+    names = names_of(labels)
+    group = _groups(list(labels.values()) if isinstance(labels, Mapping) else labels)
     n, device = len(group), group.device
     # Sorted stably by group, the later members of agent i's group follow it directly and in ascending order. Walking
     # the agents in their own order then emits sorted edges without ever sorting them.
@@ -58,7 +61,8 @@ def cliques(labels: Tensor | Sequence[Hashable]) -> Graph:
     later = ends[group] - place - 1
     first = torch.arange(n, device=device).repeat_interleave(later)
     step = torch.arange(len(first), device=device) - (later.cumsum(0) - later)[first]
-    return Graph._trusted(n, torch.stack([first, order[place[first] + 1 + step]], dim=1), family="cliques")
+    edges = torch.stack([first, order[place[first] + 1 + step]], dim=1)
+    return Graph._trusted(n, edges, family="cliques", names=names)
 
 
 def circulant(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, check_agents, check_inclusion
 from graphsnd.graphs import pairs
 from graphsnd.graphs.checks import EDGE_INDEX_HINT, check_distinct, check_indices, check_weights
@@ -40,9 +43,10 @@ class Graph:
         inclusion: The probability that the sampling design draws a given pair; None for a fixed graph.
         family: How the graph was built, for people to read.
         sampling: How the edges were drawn; when None, fixed without an inclusion probability, uniform with one.
+        names: Of the agents in order, where they have any. A behaviour with other names is then refused.
 
     Raises:
-        InputError: For indices out of range, self-loops, duplicates, bad weights, wrong shapes or dtypes.
+        InputError: For indices out of range, self-loops, duplicates, bad weights, wrong shapes, dtypes or names.
 
     Example:
         >>> graph = Graph(4, torch.tensor([[3, 0], [0, 1]]))
@@ -56,6 +60,7 @@ class Graph:
     inclusion: float | None = None  # probability of a pair under the design
     family: str = "custom"
     sampling: Sampling | None = None  # never None once constructed
+    names: tuple[str, ...] | None = None  # of the agents in order
 
     def __post_init__(self) -> None:
         n = check_agents(self.n)
@@ -72,6 +77,9 @@ class Graph:
         if (self.sampling is Sampling.FIXED) != (self.inclusion is None):
             drawn = "with an inclusion probability where it is drawn, and without where it is fixed"
             raise InputError("sampling", drawn, f"{self.sampling}, inclusion {self.inclusion}")
+        if self.names is not None:
+            check_names(self.names, n)
+            object.__setattr__(self, "names", tuple(self.names))
         object.__setattr__(self, "n", n)
         object.__setattr__(self, "edges", pairs.from_keys(keys, n))
 
@@ -85,11 +93,12 @@ class Graph:
         inclusion: float | None = None,
         family: str = "custom",
         sampling: Sampling | None = None,
+        names: tuple[str, ...] | None = None,
     ) -> Graph:
         """A graph from edges that the caller guarantees to be canonical: no checks, no sort, no device sync."""
         graph = object.__new__(cls)
         fields = {"n": n, "edges": edges, "weights": weights, "inclusion": inclusion, "family": family}
-        fields = {**fields, "sampling": sampling or _sampling(inclusion)}
+        fields = {**fields, "sampling": sampling or _sampling(inclusion), "names": names}
         for name, value in fields.items():
             object.__setattr__(graph, name, value)
         return graph
@@ -97,7 +106,8 @@ class Graph:
     def __repr__(self) -> str:
         inclusion = "" if self.inclusion is None else f", inclusion={self.inclusion:.6g}"
         weighted = "" if self.weights is None else ", weighted"
-        return f"Graph({self.family}, n={self.n}, m={self.m}{inclusion}{weighted})"
+        named = "" if self.names is None else ", named"
+        return f"Graph({self.family}, n={self.n}, m={self.m}{inclusion}{weighted}{named})"
 
     @property
     def m(self) -> int:
@@ -119,6 +129,27 @@ class Graph:
         """Where the edges live."""
         return self.edges.device
 
+    def with_names(self, names: Sequence[str]) -> Graph:
+        """The same graph, its agents named in order, for example ``graph.with_names(behavior.names)``.
+
+        Raises:
+            InputError: Unless there is one name for each agent, no two alike.
+        """
+        check_names(names, self.n)
+        graph = copy(self)
+        object.__setattr__(graph, "names", tuple(names))
+        return graph
+
+    def named_edges(self) -> list[tuple[str, str]]:
+        """The names of both agents of every edge, "0", "1", ... where they have none.
+
+        Example:
+            >>> Graph(3, torch.tensor([[0, 1], [0, 2]]), names=("scout", "guard", "medic")).named_edges()
+            [('scout', 'guard'), ('scout', 'medic')]
+        """
+        names = self.names or range(self.n)
+        return [(str(names[i]), str(names[j])) for i, j in self.edges.tolist()]
+
     def degrees(self) -> Tensor:
         """The number of edges at every agent, int64 ``[n]``; weights do not enter.
 
@@ -136,18 +167,18 @@ class Graph:
         edges = self.edges.to(device)
         if edges is self.edges:
             return self
-        weights = None if self.weights is None else self.weights.to(device)
-        return Graph._trusted(
-            self.n, edges, weights=weights, inclusion=self.inclusion, family=self.family, sampling=self.sampling
-        )
+        graph = copy(self)
+        object.__setattr__(graph, "edges", edges)
+        object.__setattr__(graph, "weights", None if self.weights is None else self.weights.to(device))
+        return graph
 
     def to_networkx(self) -> networkx.Graph:
-        """A ``networkx.Graph`` on nodes 0 .. n-1, with ``weight`` on the edges where the graph has weights."""
+        """A ``networkx.Graph`` on the names or 0 .. n-1, with ``weight`` on the edges where the graph has weights."""
         import networkx
 
         graph = networkx.Graph()
-        graph.add_nodes_from(range(self.n))
-        edges = self.edges.tolist()
+        graph.add_nodes_from(self.names or range(self.n))
+        edges = self.edges.tolist() if self.names is None else self.named_edges()
         if self.weights is None:
             graph.add_edges_from(edges)
         else:

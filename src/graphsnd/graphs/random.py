@@ -128,5 +128,11 @@ def relabelled(graph: Graph, *, seed: int | torch.Generator = 0, device: Device 
     labels = integers(graph.n, 2**63 - 1, generator).argsort(stable=True).to(target)
     i, j = labels[graph.edges.to(target)].unbind(1)
     edges = pairs.from_keys(pairs.keys(i, j, graph.n).sort().values, graph.n)
-    inclusion = graph.m / graph.pairs
-    return Graph._trusted(graph.n, edges, inclusion=inclusion, family=graph.family, sampling=Sampling.RELABELLED)
+    return Graph._trusted(
+        graph.n,
+        edges,
+        inclusion=graph.m / graph.pairs,
+        family=graph.family,
+        sampling=Sampling.RELABELLED,
+        names=graph.names,
+    )

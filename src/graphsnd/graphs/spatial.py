@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphsnd.behavior.behavior import Agents, names_of, stack_agents
 from graphsnd.errors import InputError, as_tensor, check_finite, check_integer, check_positive, check_rank, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.graph import Graph
@@ -27,14 +28,15 @@ GPU_BLOCK = 2**26
 SLACK = 1e-9
 
 
-def knn(features: Tensor, k: int) -> Graph:
+def knn(features: Agents, k: int) -> Graph:
     """Join every agent to its ``k`` nearest others; the undirected union, so degrees may exceed ``k``.
 
     On the CPU a k-d tree takes about a second for 100 000 agents in the plane and half a minute in 8 dimensions; past
     that a GPU, which visits all pairs, is the better place.
 
     Args:
-        features: ``[n, f]``, finite; Euclidean distance between the rows.
+        features: ``[n, f]``, finite, or a dict of one row per agent, whose keys name the graph's agents; Euclidean
+            distance between the rows.
         k: Neighbours of each agent before the union, 1 .. n-1. Ties go to the lower index, so there are exactly k.
 
     Raises:
@@ -44,20 +46,21 @@ def knn(features: Tensor, k: int) -> Graph:
         >>> knn(torch.tensor([[0.0], [1.0], [1.5], [9.0]]), 1).edges.tolist()
         [[0, 1], [1, 2], [2, 3]]
     """
+    names, features = names_of(features), stack_agents("features", features)
     points = _check_features(features)
     n = len(points)
     k = check_integer("k", k, f"to be an integer in 1 .. n-1 = {n - 1}", low=1, high=n - 1)
     nearest = _nearest_dense(points, k, GPU_BLOCK) if points.is_cuda else torch.from_numpy(_nearest_tree(points, k))
     agents = torch.arange(n, device=nearest.device).repeat_interleave(k)
     edges = pairs.from_keys(torch.unique(pairs.keys(agents, nearest.reshape(-1), n)), n)
-    return Graph._trusted(n, edges.to(as_tensor(features).device), family="knn")
+    return Graph._trusted(n, edges.to(as_tensor(features).device), family="knn", names=names)
 
 
-def radius(features: Tensor, r: float) -> Graph:
+def radius(features: Agents, r: float) -> Graph:
     """Join every two agents at Euclidean distance at most ``r``; it may be empty.
 
     Args:
-        features: ``[n, f]``, finite.
+        features: ``[n, f]``, finite, or a dict of one row per agent, whose keys name the graph's agents.
         r: The largest distance of a pair that is joined, finite and above 0.
 
     Raises:
@@ -67,10 +70,11 @@ def radius(features: Tensor, r: float) -> Graph:
         >>> radius(torch.tensor([[0.0], [1.0], [2.5]]), 1.0).edges.tolist()
         [[0, 1]]
     """
+    names, features = names_of(features), stack_agents("features", features)
     points = _check_features(features)
     check_positive("r", r, "It is a distance in the units of the features.")
     edges = _within_dense(points, float(r), GPU_BLOCK) if points.is_cuda else _within_tree(points, float(r))
-    return Graph._trusted(len(points), edges.to(as_tensor(features).device), family="radius")
+    return Graph._trusted(len(points), edges.to(as_tensor(features).device), family="radius", names=names)
 
 
 def _check_features(features: Any) -> Tensor:

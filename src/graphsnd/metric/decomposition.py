@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 
 from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import in_order
 from graphsnd.errors import InputError
 from graphsnd.metric.pair_distances import pairwise
 
@@ -31,7 +32,7 @@ class Decomposition:
 
 def decompose(
     behavior: Behavior,
-    labels: torch.Tensor | Sequence[Hashable],
+    labels: torch.Tensor | Sequence[Hashable] | Mapping[str, Hashable],
     distance: Distance | None = None,
     *,
     backend: str = "auto",
@@ -46,7 +47,8 @@ def decompose(
 
     Args:
         behavior: What ``n`` agents would do on shared observations.
-        labels: ``[n]``, a tensor or a sequence of anything hashable, such as the name of each agent's role.
+        labels: ``[n]``, a tensor or a sequence of anything hashable, such as the name of each agent's role; or a dict
+            of them by the agents' names.
         distance: Distance object; the family's default when None.
         backend: ``auto`` or the name of a kernel backend.
 
@@ -62,8 +64,10 @@ def decompose(
         >>> print(gs.decompose(team, ["scout", "scout", "guard"]))
         SND 4 = 0.333333 within + 3.66667 between 2 groups
     """
-    names = labels.tolist() if isinstance(labels, torch.Tensor) else list(labels)
     matrix = pairwise(behavior, distance, backend=backend)
+    if isinstance(labels, Mapping):
+        labels = in_order("labels", labels, behavior.names)
+    names = labels.tolist() if isinstance(labels, torch.Tensor) else list(labels)
     n = len(matrix)
     if len(names) != n:
         raise InputError("labels", f"to be {n}, one for each agent", len(names))

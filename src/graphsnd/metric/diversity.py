@@ -59,7 +59,7 @@ def graph_snd(
         tensor(3.)
     """
     points = embed(behavior, distance)
-    check_graph(graph, points.agents)
+    check_graph(graph, points.agents, behavior._names)
     weights, total = normalised_weights(graph, points.values.device)
     sums = kernels.edge_totals(points, graph.edges.to(points.values.device), weights, backend=backend)
     return torch.where(total > 0, sums.mean() / torch.where(total > 0, total, 1), 0).to(points.result_dtype)
@@ -91,7 +91,7 @@ def horvitz_thompson(
         tensor(4.)
     """
     points = embed(behavior, distance)
-    check_graph(graph, points.agents)
+    check_graph(graph, points.agents, behavior._names)
     inclusion = known_inclusion(graph)
     total = kernels.edge_totals(points, graph.edges.to(points.values.device), backend=backend).mean()
     return (total / (inclusion * graph.pairs)).to(points.result_dtype)

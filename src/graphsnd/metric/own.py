@@ -22,6 +22,7 @@ class OwnObservations:
     distances: torch.Tensor  # [n, n], means over observations
     observations: int  # of each agent
     distance: str
+    names: tuple[str, ...]  # of the agents in order
 
     def __float__(self) -> float:
         return self.mean
@@ -65,4 +66,5 @@ def own_observations(
     matrix = pairwise(outputs, distance).detach()
     n = len(matrix)
     mean = float(matrix.double().sum()) / (n * (n - 1))
-    return OwnObservations(mean, matrix, outputs.observations, (distance or default_distance(outputs)).name)
+    name = (distance or default_distance(outputs)).name
+    return OwnObservations(mean, matrix, outputs.observations, name, outputs.names)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from graphsnd import kernels
@@ -48,7 +50,7 @@ def edge_distances(
         ``[m]`` distances in the order of ``graph.edges``, differentiable.
 
     Raises:
-        InputError: When the graph has another number of agents.
+        InputError: When the graph has another number of agents, or other names for them.
 
     Example:
         >>> import graphsnd as gs
@@ -57,6 +59,7 @@ def edge_distances(
         tensor([3., 1.])
     """
     points = embed(behavior, distance)
+    check_graph(graph, points.agents, behavior._names)
     return edge_means(points, graph, backend=backend).to(points.result_dtype)
 
 
@@ -69,7 +72,8 @@ def contributions(behavior: Behavior, distance: Distance | None = None, *, backe
         backend: ``auto`` or the name of a kernel backend.
 
     Returns:
-        ``[n]``, differentiable.
+        ``[n]`` in the order of ``behavior.names``, differentiable. ``dict(zip(behavior.names, values.tolist()))`` has
+        them by name.
 
     Example:
         >>> import graphsnd as gs
@@ -86,8 +90,8 @@ def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.
     return kernels.edge_sums(points, graph.edges.to(points.values.device), backend=backend)
 
 
-def check_graph(graph: Graph, agents: int) -> None:
-    """Raise unless ``graph`` is a graph on that many agents."""
+def check_graph(graph: Graph, agents: int, names: Sequence[str] | None = None) -> None:
+    """Raise unless ``graph`` is a graph on that many agents, with the same names where both have names."""
     if not isinstance(graph, Graph):
         raise InputError(
             "graph",
@@ -98,3 +102,8 @@ def check_graph(graph: Graph, agents: int) -> None:
     if graph.n != agents:
         fix = f"Build it with n = {agents}."
         raise InputError("graph", f"on the behaviour's {agents} agents", f"a graph on {graph.n}", fix)
+    if names and graph.names and tuple(names) != graph.names:
+        at = next(i for i, name in enumerate(names) if name != graph.names[i])
+        fix = "Build it in the behaviour's order, e.g. graphs.from_networkx(G, behavior.names)."
+        expected = f"with the behaviour's agents in their order, {names[at]!r} at {at}"
+        raise InputError("graph", expected, f"{graph.names[at]!r}", fix)

@@ -133,6 +133,7 @@ def _agents(study: Study) -> Section:
     rows = []
     for rank, agent in [*order[:5], *order[-3:]]:
         role = study.team.role_names[int(study.team.roles[agent])]
-        rows.append((f"agent {agent}", role, f"{rank} of {len(order)}", f"{float(study.contributions[agent]):.3f}"))
+        name, value = f"agent {study.team.behavior.names[agent]}", f"{float(study.contributions[agent]):.3f}"
+        rows.append((name, role, f"{rank} of {len(order)}", value))
     text = "Mean distance to all other agents, the most distinctive first, then the least. Their mean is SND."
     return Section("Whose diversity it is", text, table=HtmlTable(("agent", "role", "rank", "mean distance"), rows))

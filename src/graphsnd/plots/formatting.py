@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def format_number(value: float) -> str:
     """Return six significant digits, enough to tell two runs apart.
@@ -42,6 +44,16 @@ def format_duration(seconds: float) -> str:
     """
     value, unit = next(((seconds * f, u) for f, u in ((1e6, "us"), (1e3, "ms")) if seconds * f < 999.5), (seconds, "s"))
     return f"{value:,.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f} {unit}"
+
+
+def format_names(names: Sequence[str], most: int = 12) -> str:
+    """Return the names of agents, the first ones where there are many.
+
+    Example:
+        >>> format_names(["scout", "guard", "medic"], most=2)
+        'scout, guard and 1 more'
+    """
+    return ", ".join(names[:most]) + f" and {len(names) - most:,} more" * (len(names) > most)
 
 
 def format_ratio(value: float) -> str:

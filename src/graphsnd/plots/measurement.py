@@ -17,7 +17,7 @@ from graphsnd.plots.formatting import format_number
 from graphsnd.plots.matrix import draw_contributions, draw_heatmap, draw_scale
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
-from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, new_figure, style, styled_figure
+from graphsnd.plots.style import ESTIMATE, LABELLED, MUTED, TRUTH, new_figure, style, styled_figure
 from graphsnd.plots.summary import Lines
 from graphsnd.plots.tree import cluster
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 ORDERED = 2000  # agents up to which a full matrix is clustered for its order
 DRAWN = 1_000_000  # pairs up to which all are drawn
-LABELLED = 40  # agents up to which names are written along an axis
 CELLS = 500  # cells along a side of the picture of a large matrix
 
 
@@ -62,7 +61,7 @@ def pair_distances(
         distance: With which distance; None for the default.
         estimate: The result of the measurement.
     """
-    n, drawn, names = behavior.agents, "all measured pairs", behavior.names if behavior.named else ()
+    n, drawn, names = behavior.agents, "all measured pairs", behavior._names or getattr(graph, "names", None) or ()
     if graph is None and n <= ORDERED:
         graph = graphs.complete(n)
     elif graph is None:

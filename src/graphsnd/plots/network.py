@@ -9,7 +9,7 @@ import numpy as np
 from graphsnd.graphs import Graph
 from graphsnd.plots.matrix import Array, group_legend
 from graphsnd.plots.study import GraphResult, Study
-from graphsnd.plots.style import FAINT, MUTED, UNIT, group_look, styled_figure
+from graphsnd.plots.style import FAINT, LABELLED, MUTED, UNIT, group_look, styled_figure
 from graphsnd.plots.tree import behaviour_map
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def draw_graph(
     ax: Axes, graph: Graph, places: Array, groups: Array, *, matrix: Array | None = None, size: float = 22
 ) -> None:
-    """Draw the edges as thin lines and the agents on top, in the colour and shape of their group.
+    """Draw the edges as thin lines and the agents on top, in the colour and shape of their group, with their names.
 
     Args:
         ax: Where to draw.
@@ -49,6 +49,8 @@ def draw_graph(
         ax.scatter(
             chosen[:, 0], chosen[:, 1], s=size, color=shade, marker=marker, edgecolors="white", linewidths=0.5, zorder=2
         )
+    for agent, name in enumerate(graph.names or ()) if graph.n <= LABELLED else ():
+        ax.annotate(name, where[agent], xytext=(4, 4), textcoords="offset points", fontsize=8, zorder=3)
     ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.06)
 

@@ -26,6 +26,7 @@ ESTIMATE = BLUE  # anything that estimates it
 LOCAL = MUTED  # measures that do not
 
 DPI = 170
+LABELLED = 40  # agents up to which their names are written
 UNIT = "action units"  # of the demo team's distances
 
 

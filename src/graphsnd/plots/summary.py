@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphsnd.estimation import Estimate
-from graphsnd.plots.formatting import format_interval, format_number
+from graphsnd.plots.formatting import format_interval, format_names, format_number
 
 Lines = list[tuple[str, str]]  # names and sentences
 
@@ -21,7 +21,7 @@ def summarise(estimate: Estimate) -> Lines:
         lines.append(("observation error", f"{e.observation_error:.3g}, from having {e.observations:,} observations"))
     used = f"{e.observations:,}"
     lines += [
-        ("agents", f"{e.agents:,}"),
+        ("agents", f"{e.agents:,}" + f": {format_names(e.names)}" * bool(e.names)),
         ("observations", used if e.observations == e.observations_total else f"{used} of {e.observations_total:,}"),
         ("pairs used", f"{e.pairs_used:,} of {e.pairs_total:,} ({100 * e.pairs_used / e.pairs_total:.3g}%)"),
         ("distance", e.distance),

@@ -78,7 +78,7 @@ def agents_table(study: Study) -> Table:
     made = table(("agent", "hidden role", "mean distance to the others"), align="><")
     for at, agent in enumerate([*order[:4], *order[-2:]]):
         role = study.team.role_names[int(study.team.roles[agent])]
-        made.add_row(str(agent), role, bar(values[agent], values[order[0]]), end_section=at == 3)
+        made.add_row(study.team.behavior.names[agent], role, bar(values[agent], values[order[0]]), end_section=at == 3)
     return made
 
 

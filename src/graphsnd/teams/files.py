@@ -79,7 +79,8 @@ def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu") ->
         modules = _modules(network, head)
         _check_shapes(folder / TENSORS, tensors, modules.state_dict())
         modules.load_state_dict(tensors, assign=True)
-        return StackedTeam(network, head, about=description["about"])
+        team = StackedTeam(network, head, about=description["about"])
+        return team.with_names(description["names"]) if "names" in description else team
     except (KeyError, TypeError) as error:
         raise InputError("path", f"with a complete {folder / DESCRIPTION}", f"trouble with {error}") from None
 
@@ -93,6 +94,7 @@ def _describe(team: StackedTeam) -> dict[str, Any]:
         "activation": team.network.activation,
         "head": {"name": team.head.name, "actions": team.head.actions, **team.head.options()},
         "about": team.about,
+        **({} if team._names is None else {"names": list(team._names)}),
     }
 
 

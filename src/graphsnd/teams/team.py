@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from copy import copy
 
 import torch
 from torch import Tensor
+from typing_extensions import Self
 
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.behavior.behavior import stack_agents
+from graphsnd.behavior.behavior import check_names, stack_agents
 from graphsnd.errors import InputError, as_tensor, check_rank, shape_of
 
 
@@ -43,6 +46,17 @@ class Team(ABC):
     def names(self) -> tuple[str, ...]:
         """The agents' names in order."""
         return self._names or tuple(map(str, range(self.agents)))
+
+    def with_names(self, names: Sequence[str]) -> Self:
+        """Return the same team, its agents named in order.
+
+        Raises:
+            InputError: Unless there is one name for each agent, no two alike.
+        """
+        check_names(names, self.agents)
+        team = copy(self)
+        team._names = tuple(names)
+        return team
 
     def evaluate(self, observations: Tensor) -> Behavior:
         """Return what every agent would do on every observation.

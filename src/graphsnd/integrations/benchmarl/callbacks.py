@@ -123,7 +123,7 @@ class DiversityCallback(_Callback):
             policy = self.experiment.algorithm.get_policy_for_loss(group)
             most = max(1, self.observations // len(names))
             frames, environments = sample_frames(batch, most, sequences=has_memory(policy))
-            behavior = evaluate_group(policy, frames, group, squashed=self.squashed)
+            behavior = evaluate_group(policy, frames, group, squashed=self.squashed).with_names(names)
             clusters = None if environments is None else environments.expand(behavior.batch_shape)
             estimate = measure(behavior, distance=self.distance, clusters=clusters)
             numbers = {"snd": estimate.value, **_ends("snd", estimate.population_interval)}

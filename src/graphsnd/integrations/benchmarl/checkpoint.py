@@ -40,5 +40,5 @@ def load_teams(
     for group, names in experiment.group_map.items():
         # Without gradients a controlled model takes no evaluation for a training step.
         policy = experiment.algorithm.get_policy_for_loss(group).requires_grad_(False)
-        teams[group] = ActorTeam(policy, agents=len(names), squashed=squashed)
+        teams[group] = ActorTeam(policy, agents=len(names), squashed=squashed).with_names(names)
     return teams
