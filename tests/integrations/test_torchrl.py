@@ -105,6 +105,13 @@ def test_a_rollout_is_read_at_the_actors_key() -> None:
     team, data = ActorTeam(gaussian()), rollout()
     assert team.observation_key == OBSERVATION
     assert torch.equal(gs.snd(team.evaluate(data)), gs.snd(team.evaluate(data[OBSERVATION])))
+    assert gs.measure(team, data).value == gs.measure(team, data[OBSERVATION]).value
+    with pytest.raises(gs.InputError, match=r"`observations` with the entry \('agents', 'observation'\)"):
+        gs.measure(team, data["agents"])
+    with pytest.raises(gs.InputError, match=r"`observations` to be a tensor, got a TensorDict"):
+        gs.measure(ActorTeam(network(2)), data)
+    with pytest.raises(gs.InputError, match="observations"):
+        gs.evaluate([torch.sin, torch.cos], data)
 
 
 @pytest.mark.parametrize("actor", [lambda: network(2, share_params=True), lambda: gaussian(share_params=True)])
@@ -129,6 +136,10 @@ def test_a_shared_network_that_knows_the_agent_is_diverse() -> None:
 
 
 def test_what_is_refused() -> None:
+    with pytest.raises(gs.InputError, match=r"`actor`.*function"):
+        ActorTeam(torch.sin)
+    with pytest.raises(gs.InputError, match=r"stacked module can take, got torch.float32 of shape \(1, 4, 7\)"):
+        gs.measure(ActorTeam(module(2)), torch.randn(6, 7))
     with pytest.raises(gs.InputError, match="centralised"):
         ActorTeam(network(2, centralized=True))
     plain = TensorDictModule(torch.nn.Linear(FEATURES, 2), in_keys=[OBSERVATION], out_keys=["action"])

@@ -39,6 +39,7 @@ def test_asked_agents_are_called_once_on_what_was_asked(generator: torch.Generat
     [
         (lambda o: o[:-1], ["(5, 'actions')", "(4, '...')"]),
         (lambda o: o[:, 0], ["(5, 'actions')", "(5,)", "one agent"]),
+        (lambda o: o.argmax(-1), ["(5, 'actions')", "(5,)", "Categorical"]),
         (lambda o: o.unsqueeze(1), ["(5, 'actions')", "(5, 1, '...')", "one agent"]),
         (lambda o: o[..., :2], ["shape of actions", "(2,)", "(4,)"]),
         (lambda o: (o, 1.0), ["one family"]),

@@ -109,7 +109,7 @@ def stack_agents(name: str, given: Any, names: Sequence[str] | None = None, *, t
     """
     if not isinstance(given, Mapping):
         return given
-    names = names or tuple(given)
+    names = names or tuple(given.keys())  # an iteration over a TensorDict is one over its batch
     named = zip(names, in_order(name, given, names), strict=True)
     parts = [check_rank(f"{name}[{key!r}]", part, trailing, "(..., actions)") for key, part in named]
     if len({part.shape for part in parts}) > 1:
@@ -121,14 +121,15 @@ def stack_agents(name: str, given: Any, names: Sequence[str] | None = None, *, t
 
 def in_order(name: str, given: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
     """Return the values of a dict in the order of ``names``, or raise when it has other keys."""
-    if not given or set(given) != set(names):
-        raise InputError(name, f"by the names {', '.join(names) or 'of agents'}", ", ".join(map(str, given)))
+    keys = list(given.keys())
+    if not keys or set(keys) != set(names):
+        raise InputError(name, f"by the names {', '.join(names) or 'of agents'}", ", ".join(map(str, keys)))
     return [given[key] for key in names]
 
 
 def names_of(given: Any) -> tuple[str, ...] | None:
     """Return the keys of a dict of agents; None for anything else."""
-    return tuple(map(str, given)) if isinstance(given, Mapping) else None
+    return tuple(map(str, given.keys())) if isinstance(given, Mapping) else None
 
 
 def broadcast(name: str, tensor: torch.Tensor, shape: torch.Size | tuple[int, ...], target: str) -> torch.Tensor:

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
-from graphsnd.behavior.behavior import stack_agents
 from graphsnd.designs import Design, Template
 from graphsnd.errors import InputError, check_rank
 from graphsnd.teams import Team, as_team
@@ -98,7 +97,7 @@ class TeamSource(Source):
     """Policies and observations; nothing is evaluated before it is needed."""
 
     def __init__(self, team: Team, observations: Tensor, distance: Distance | None, backend: str = "auto") -> None:
-        given = stack_agents("observations", observations, trailing=team.feature_dims)
+        given = team.read_observations(observations)
         observations = check_rank("observations", given, 1 + team.feature_dims, "(..., features)")
         inputs = observations.detach().flatten(0, -1 - team.feature_dims)
         self.team, self.inputs, self.backend, self.names = team, inputs, backend, team._names

@@ -54,6 +54,9 @@ class ActorTeam(JointTeam):
     """
 
     def __init__(self, actor: nn.Module, *, agents: int | None = None, squashed: bool = True) -> None:
+        if not hasattr(actor, "modules"):
+            fix = "For functions: graphsnd.evaluate([policy, ...], observations), one policy per agent."
+            raise InputError("actor", "to be a TorchRL actor or a MultiAgentMLP", type(actor).__name__, fix)
         networks = [module for module in actor.modules() if isinstance(module, MultiAgentNetBase)]
         if any(network.centralized for network in networks):
             fix = "Centralised networks see all agents at once: there is no answer to one observation."
@@ -67,11 +70,15 @@ class ActorTeam(JointTeam):
         held = {id(each) for network in networks if network.share_params for each in network.parameters()}
         self._shared = bool(held) and all(id(each) in held for each in actor.parameters())
 
-    def evaluate(self, observations: Any) -> Behavior:
+    def read_observations(self, observations: Any) -> Tensor:
         """As for every team; a TensorDict, such as a rollout, is read at ``observation_key``, all agents pooled."""
-        if isinstance(observations, tensordict.TensorDictBase) and self.observation_key is not None:
-            observations = observations.get(self.observation_key)
-        return super().evaluate(observations)
+        if isinstance(observations, tensordict.TensorDictBase):
+            key = self.observation_key
+            if key is None or observations.get(key, None) is None:
+                expected = "to be a tensor" if key is None else f"with the entry {key!r}, which the actor reads"
+                raise InputError("observations", expected, f"a TensorDict with {list(observations.keys(True, True))}")
+            observations = observations.get(key)
+        return super().read_observations(observations)
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         behavior = super()._evaluate(observations)

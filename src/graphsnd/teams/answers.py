@@ -77,6 +77,8 @@ def read_single(answer: object, lead: Sequence[int], *, squashed: bool, validate
     fix = "A policy of a list answers for one agent, without an agents axis."
     answer = as_tensor(answer)
     if isinstance(answer, Tensor) and answer.dim() < 2:
+        if not answer.is_floating_point():  # the index of a discrete action
+            fix = "For discrete actions return their probabilities: graphsnd.Categorical(probs=...) or (logits=...)."
         raise InputError("team", expected, shape_of(answer), fix)
     behavior = read_answer(answer, squashed=squashed, validate=validate)
     # A policy that loses or adds a row would shift the answers of all agents after it.

@@ -48,10 +48,11 @@ def ask(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None)
     except (InputError, torch.OutOfMemoryError):
         raise
     except _FAULTS as error:
-        what = "the stacked module" if name is None else f"policy {name}"
-        said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        fix = "A policy is given what it was trained on. Images: feature_dims=3. Sequences: whole=True."
-        got = f"a tensor of shape {tuple(shown.shape)}, on which it raised {said.rstrip('.')}"
+        what, fix = f"policy {name}", "Images: feature_dims=3. Sequences: whole=True."
+        if name is None:
+            what, fix = "the stacked module", "A module that takes one observation per agent: agents=."
+        said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(".")
+        got = f"{shown.dtype} of shape {tuple(shown.shape)}, on which it raised {said}"
         raise InputError("observations", f"that {what} can take", got, fix) from error
 
 

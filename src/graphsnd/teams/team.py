@@ -7,6 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -70,8 +71,7 @@ class Team(ABC):
         Raises:
             InputError: When the observations do not fit the policies, or the policies do not fit each other.
         """
-        pooled = stack_agents("observations", observations, trailing=self.feature_dims)
-        observations = check_rank("observations", pooled, self.feature_dims, "(..., features)")
+        observations = self.read_observations(observations)
         self._check_features(observations)
         lead = tuple(observations.shape[: -self.feature_dims])
         if not math.prod(lead):
@@ -85,6 +85,11 @@ class Team(ABC):
             fix = "Pass single policies as a list; a stacked module adds the agents axis."
             raise InputError("team", expected, got, fix)
         return behavior if self._names is None else behavior.with_names(self._names)
+
+    def read_observations(self, observations: Any) -> Tensor:
+        """Return observations as one tensor ``[..., features]``; a dict of what each agent observed is pooled."""
+        pooled = stack_agents("observations", observations, trailing=self.feature_dims)
+        return check_rank("observations", pooled, self.feature_dims, "(..., features)")
 
     def partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         """Return what some agents would do on each observation, another choice of agents for each.
