@@ -12,6 +12,7 @@ import torch
 from graphsnd.behavior.points import Points
 from graphsnd.errors import InputError, check_rank, shape_of
 
+BY_GROUP = "Measure them by group: gs.measure({'predators': ..., 'prey': ...})."
 Agents = torch.Tensor | Mapping[str, torch.Tensor]  # with an agents axis, or one tensor per agent
 
 
@@ -113,7 +114,7 @@ def stack_agents(name: str, given: Any, names: Sequence[str] | None = None, *, t
     named = zip(names, in_order(name, given, names), strict=True)
     parts = [check_rank(f"{name}[{key!r}]", part, trailing, "(..., actions)") for key, part in named]
     if len({part.shape for part in parts}) > 1:
-        fix = "Agents with different action spaces have no distance; measure them apart."
+        fix = f"Agents with different spaces have no distance. {BY_GROUP}"
         shapes = " and ".join(sorted({shape_of(part) for part in parts}))
         raise InputError(name, "of one shape for all agents", shapes, fix)
     return torch.stack(parts, dim=-1 - trailing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 Interval = tuple[float, float]
@@ -45,9 +45,19 @@ class Estimate:
     seconds: float = 0.0
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
     names: tuple[str, ...] = ()  # of the agents in order, where they have any
+    groups: dict[str, Estimate] = field(default_factory=dict, hash=False)  # where groups were measured
 
     def __float__(self) -> float:
         return self.value
+
+    def __getitem__(self, group: str) -> Estimate:
+        """The estimate of one group."""
+        return self.groups[group]
+
+    @property
+    def total(self) -> Estimate:
+        """The same without its groups: over all pairs within them."""
+        return replace(self, groups={})
 
     def __format__(self, spec: str) -> str:
         return format(self.value, spec) if spec else str(self)
@@ -59,16 +69,23 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; None where a number is infinite, as an error that nothing is known about."""
-        return {name: finite(value) for name, value in {**asdict(self), "exact": self.exact}.items()}
+        values = {part.name: finite(getattr(self, part.name)) for part in fields(self)}
+        return {**values, "groups": {name: each.to_dict() for name, each in self.groups.items()}, "exact": self.exact}
 
     def __str__(self) -> str:
+        if self.groups:
+            each = [f"{name}: {estimate}" for name, estimate in self.groups.items()]
+            why = "agents of different groups, whose spaces differ, have no distance"
+            return "\n".join([*each, f"total: {self.total}; {why}"])
+        if not self.pairs_total or math.isnan(self.value):
+            return f"{self.target} {self.value:.6g} ({self.method})"
         if self.exact:
             used = f"{self.pairs_used} pairs, {self.observations} shared observations"
             return f"{self.target} {self.value:.6g} (exact over {used})"
         low, high = self.interval
         text = f"{self.target} {self.value:.6g} ± {self.standard_error:.2g}, in [{low:.6g}, {high:.6g}]"
         used = f"{self.design}, {self.distances:,} distances on shared observations"
-        text += f" with {self.confidence:.0%} confidence ({used})"
+        text += f" with {100 * self.confidence:.4g}% confidence ({used})"
         return f"{text}; the tolerance was not met" if self.met is False else text
 
 

@@ -21,6 +21,7 @@ from graphsnd.estimation.advising import advise
 from graphsnd.estimation.costs import Budget, Choice, choose, complete_seconds, to_seconds
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.forecast import Tolerance
+from graphsnd.estimation.groups import by_group
 from graphsnd.estimation.intervals import check_clusters, check_confidence
 from graphsnd.estimation.on_graph import WEIGHTINGS, measure_all_pairs, measure_on_graph
 from graphsnd.estimation.projections import measure_by_projections
@@ -40,9 +41,10 @@ class SlowMeasurementWarning(UserWarning):
     """
 
 
+@by_group
 def measure(
-    team: Behavior | Team | Policy | Mapping[str, Policy] | Sequence[Policy],
-    observations: Tensor | None = None,
+    team: Behavior | Team | Policy | Mapping[str, Any] | Sequence[Policy],
+    observations: Tensor | Mapping[str, Any] | None = None,
     *,
     design: Design | Graph | str | None = None,
     tol: float | None = None,
@@ -77,10 +79,16 @@ def measure(
     known: from the behaviour, from the networks of a stacked team, from the distance (total variation is at most 1), or
     from ``d_max``. Where none is known it is asymptotic, and ``method`` says so.
 
+    Agents with different action spaces have no distance. A dict of groups, each a behaviour or policies of one space,
+    is measured group by group, each with a seed of its own. The estimate is then of the mean over all pairs within
+    groups (a group of one agent has none), and ``estimate["prey"]`` is that of one group. The intervals of all groups
+    and of the total hold together with the given confidence. Tolerance and budget are those of each group.
+
     Args:
         team: A behaviour; or policies (see :func:`~graphsnd.teams.as_team`), of which only those that the design
-            asks for are evaluated.
-        observations: For policies: ``[..., features]``, or a dict of what each agent observed, which is pooled.
+            asks for are evaluated; or a dict of groups of either.
+        observations: For policies: ``[..., features]``, or a dict of what each agent observed, which is pooled. For
+            groups, ``observations``, ``design``, ``positions`` and ``clusters`` may be dicts by group.
         design: Which pairs to measure: a design, what :func:`graphsnd.designs.parse` reads (``"bernoulli:0.1"``), or a
             graph. Without one, all pairs, or what suits the tolerance and the budget.
         tol: Half-width of the interval that is good enough.
@@ -115,6 +123,9 @@ def measure(
         >>> estimate = gs.measure(team, design="matching", rel_tol=0.02)
         >>> estimate.met, abs(float(estimate) / float(gs.snd(team)) - 1) < 0.02
         (True, True)
+        >>> hunt = {"predators": gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])), "prey": team}
+        >>> gs.measure(hunt)["predators"].value
+        4.0
     """
     began = perf_counter()
     _check_arguments(observations, confidence, weighting, max_observations, d_max)
@@ -214,7 +225,7 @@ def _hint(source: Source) -> None:
     sizes = {"features": source.features, "policy_cost": source.policy_cost, "device": source.device.type}
     less = advise(source.agents, source.observations, rel_tol=0.01, **sizes)  # type: ignore[arg-type]
     text = f"All pairs take about {seconds:.0f} s; rel_tol=0.01 would take about"
-    warnings.warn(f"{text} {to_seconds(less.cost.work, source):.2g} s.", SlowMeasurementWarning, stacklevel=4)
+    warnings.warn(f"{text} {to_seconds(less.cost.work, source):.2g} s.", SlowMeasurementWarning, stacklevel=5)
 
 
 def _check_combination(

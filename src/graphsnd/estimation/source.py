@@ -131,7 +131,7 @@ class TeamSource(Source):
         return self.team.bound(self.distance)
 
 
-def as_source(team: Any, observations: Tensor | None, distance: Distance | None, backend: str) -> Source:
+def as_source(team: Any, observations: Any, distance: Distance | None, backend: str) -> Source:
     """Wrap a behaviour without observations, or a team (or what :func:`~graphsnd.teams.as_team` accepts) with them."""
     if isinstance(team, Behavior):
         if observations is not None:

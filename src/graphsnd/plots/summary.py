@@ -23,7 +23,7 @@ def summarise(estimate: Estimate) -> Lines:
     lines += [
         ("agents", f"{e.agents:,}" + f": {format_names(e.names)}" * bool(e.names)),
         ("observations", used if e.observations == e.observations_total else f"{used} of {e.observations_total:,}"),
-        ("pairs used", f"{e.pairs_used:,} of {e.pairs_total:,} ({100 * e.pairs_used / e.pairs_total:.3g}%)"),
+        ("pairs used", f"{e.pairs_used:,} of {e.pairs_total:,} ({100 * e.pairs_used / max(1, e.pairs_total):.3g}%)"),
         ("distance", e.distance),
         ("design", e.design),
     ]
@@ -34,7 +34,7 @@ def summarise(estimate: Estimate) -> Lines:
 
 def _certainty(e: Estimate) -> Lines:
     sure = f"{100 * e.confidence:.4g}%"
-    if e.target != "SND":
+    if e.target.startswith("Graph-SND"):
         return [("certainty", "exact on this graph, which defines a local measure: not an estimate of SND")]
     if e.exact:
         return [("certainty", "exact: every pair was used")]

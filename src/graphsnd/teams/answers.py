@@ -17,6 +17,7 @@ from graphsnd.behavior import (
     Quantiles,
     from_distribution,
 )
+from graphsnd.behavior.behavior import BY_GROUP
 from graphsnd.errors import InputError, as_tensor, shape_of
 
 # The tensors that make up a behaviour, in the order of its constructor, with the dimensions after the agents axis.
@@ -129,7 +130,7 @@ def _family(behaviors: Sequence[Behavior]) -> Callable[..., Behavior]:
     family: Callable[..., Behavior] = type(behaviors[0])
     if any(type(b) is not family for b in behaviors):
         names = sorted({type(b).__name__ for b in behaviors})
-        fix = "Use one distribution for all."
+        fix = f"Use one distribution for all. {BY_GROUP}"
         raise InputError("team", "whose policies answer in one family", " and ".join(names), fix)
     if family not in FIELDS:
         known = ", ".join(sorted(getattr(f, "__name__", "") for f in FIELDS))
@@ -142,5 +143,6 @@ def _parts(behaviors: Sequence[Behavior], name: str, *, skip: int) -> list[Tenso
     parts = [getattr(b, name) for b in behaviors]
     shapes = {tuple(part.shape[skip:]) for part in parts}
     if len(shapes) > 1:
-        raise InputError("team", f"whose policies agree on the shape of {name}", " and ".join(map(str, shapes)))
+        fix = f"Agents with different spaces have no distance. {BY_GROUP}"
+        raise InputError("team", f"whose policies agree on the shape of {name}", " and ".join(map(str, shapes)), fix)
     return parts

@@ -1,0 +1,140 @@
+"""Teams whose agents have different spaces: a measurement of each group, and the mean over all pairs within groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec
+
+from torch import nn
+
+from graphsnd.behavior import Behavior
+from graphsnd.behavior.behavior import in_order
+from graphsnd.designs.subsets import integer_seed
+from graphsnd.errors import InputError
+from graphsnd.estimation.estimate import Estimate, Interval
+from graphsnd.estimation.intervals import check_confidence
+from graphsnd.graphs.draws import source
+from graphsnd.teams import JointTeam, Team, as_team
+
+P = ParamSpec("P")
+GROUPS = (Behavior, Team, Mapping, Sequence, nn.ModuleDict, nn.ModuleList)  # what is not one policy
+OPTIONS = ("observations", "design", "positions", "clusters")  # which may be dicts by group
+
+
+def by_group(measure: Callable[P, Estimate]) -> Callable[P, Estimate]:
+    """Let the measurement of one team take a dict of groups."""
+
+    @wraps(measure)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Estimate:
+        team = args[0] if args else kwargs.get("team")
+        if not isinstance(team, Mapping) or not any(isinstance(group, GROUPS) for group in team.values()):
+            return measure(*args, **kwargs)
+        bound = signature(measure).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return measure_groups(measure, **bound.arguments)
+
+    return wrapper
+
+
+def measure_groups(
+    measure: Callable[..., Estimate], team: Mapping[str, Any], *, confidence: float, seed: Any, **options: Any
+) -> Estimate:
+    """Measure each group with a seed of its own, and combine.
+
+    The intervals of the groups have failure probabilities that sum to ``1 - confidence``. So they hold together, and
+    with them the interval of the total between the weighted means of their ends, whichever way each was made. A
+    normal interval from the standard errors would be narrower, but is no guarantee, and groups that stop when they are
+    sure enough have no fixed one.
+    """
+    check_confidence(confidence)
+    if not all(isinstance(group, GROUPS) for group in team.values()):
+        raise InputError("team", "of groups, or of policies", "both", "A group of one agent is a list of one policy.")
+    generator, _ = source(seed, None, host=True)
+    by_name = {key: in_order(key, options[key], tuple(team)) for key in OPTIONS if isinstance(options[key], Mapping)}
+    teams = [group if isinstance(group, Behavior) else as_team(group) for group in team.values()]
+    paired = sum(_size(one) != 1 for one in teams)
+    each = 1 - (1 - confidence) / max(1, paired)
+    groups = {}
+    for at, (name, one) in enumerate(zip(team, teams, strict=True)):
+        options |= {key: values[at] for key, values in by_name.items()}
+        number = integer_seed(generator)
+        alone = _size(one) == 1
+        groups[str(name)] = _alone(one, each) if alone else measure(one, confidence=each, seed=number, **options)
+    return combine(groups, confidence)
+
+
+def _size(team: Behavior | Team) -> int | None:
+    """Return the number of agents; None where only the first answer will tell."""
+    return team._agents if isinstance(team, JointTeam) else team.agents
+
+
+def _alone(team: Behavior | Team, confidence: float) -> Estimate:
+    """Return the estimate of one agent, which has no pair: 0 on any observations."""
+    zero, observations = (0.0, 0.0), team.observations if isinstance(team, Behavior) else 0
+    return Estimate(
+        0.0, "SND", 0.0, zero, zero, confidence, "exact: one agent has no pair", 0.0, 1, observations, 0, 0, 0, "none",
+        "complete", population_interval=zero, observations_total=observations, names=team._names or (),
+    )  # fmt: skip
+
+
+def combine(groups: Mapping[str, Estimate], confidence: float) -> Estimate:
+    r"""Return the mean distance over all pairs within groups.
+
+    .. math:: \mathrm{total} = \sum_g \binom{n_g}{2} \mathrm{SND}_g \Big/ \sum_g \binom{n_g}{2}
+
+    NaN where groups were measured by different distances, which have different units.
+
+    Args:
+        groups: Their estimates, whose intervals hold together with this confidence.
+        confidence: Of the total's intervals.
+    """
+    paired = [estimate for estimate in groups.values() if estimate.pairs_total]
+    pairs, distances = sum(e.pairs_total for e in paired), list(dict.fromkeys(e.distance for e in paired))
+    unit = 1.0 if len(distances) < 2 else math.nan
+    weights = [unit * e.pairs_total / pairs for e in paired]
+
+    def mean(values: Sequence[float]) -> float:
+        return math.fsum(weight * value for weight, value in zip(weights, values, strict=True))
+
+    def spread(values: Sequence[float]) -> float:  # of a mean of independent errors: groups have other seeds
+        return math.hypot(*(weight * value for weight, value in zip(weights, values, strict=True)))
+
+    def ends(intervals: Sequence[Interval]) -> Interval:
+        return mean([low for low, _ in intervals]), mean([high for _, high in intervals])
+
+    value, reach = mean([e.value for e in paired]), spread([e.asymptotic_interval[1] - e.value for e in paired])
+    # Groups may have been observed together, so their errors over observations may add up.
+    errors = [e.observation_error for e in paired if e.observation_error is not None]
+    around = [e.population_interval for e in paired if e.population_interval is not None]
+    method = "weighted mean of the groups' intervals, which hold together"
+    if len(distances) > 1:
+        method = f"no total: {' and '.join(distances)} have different units"
+    return Estimate(
+        value=value,
+        target="SND within groups" if all(e.target == "SND" for e in paired) else "Graph-SND within groups",
+        standard_error=spread([e.standard_error for e in paired]),
+        interval=ends([e.interval for e in paired]),
+        asymptotic_interval=(max(value - reach, 0.0), value + reach),
+        confidence=confidence,
+        method="exact: every group is" if all(e.exact for e in paired) and unit == 1 else method,
+        observation_error=mean(errors) if len(errors) == len(paired) else None,
+        agents=sum(e.agents for e in groups.values()),
+        observations=sum(e.observations for e in groups.values()),
+        pairs_total=pairs,
+        pairs_used=sum(e.pairs_used for e in paired),
+        policy_evaluations=sum(e.policy_evaluations for e in paired),
+        distance=", ".join(distances),
+        design=", ".join(dict.fromkeys(e.design for e in paired)),
+        pair_error=spread([e.pair_error for e in paired]),
+        population_interval=ends(around) if len(around) == len(paired) else None,
+        observations_total=sum(e.observations_total for e in groups.values()),
+        distances=sum(e.distances for e in paired),
+        met=all(e.met for e in paired) if paired and paired[0].met is not None else None,
+        looks=max([e.looks for e in paired], default=1),
+        seconds=math.fsum(e.seconds for e in paired),
+        guaranteed=all(e.guaranteed for e in paired),
+        groups=dict(groups),
+    )
