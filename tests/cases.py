@@ -124,8 +124,43 @@ DISCRETE = [
     ]
     for masked in (False, True)
 ]
+MULTI_DISCRETE = Case(
+    "multi-discrete",
+    lambda r, o, n: (2 * r.normal(size=(o, n, 5)), 2 * r.normal(size=(o, n, 3))),
+    lambda *logits: gs.Joint([gs.Categorical(logits=each) for each in logits]),
+    lambda *logits: sum(oracles.total_variation(*map(oracles.softmax, pair)) for pair in logits) / 2,
+)
+MIXED = Case(  # every norm at once, and a part within a part
+    "mixed",
+    lambda r, o, n: (r.normal(size=(o, n, 2)), r.uniform(0.1, 2, size=(o, n, 2)), *r.normal(size=(4, o, n, 3))),
+    lambda loc, scale, *logits: gs.Joint(
+        {
+            "move": gs.Gaussian(loc, scale),
+            "arm": gs.MultivariateGaussian(loc, torch.diag_embed(scale.double() ** 2)),
+            "grip": gs.Joint([gs.Categorical(logits=each) for each in logits[:2]], weights=[1, 3]),
+            **{name: gs.Categorical(logits=each) for name, each in zip("ab", logits[2:], strict=True)},
+        },
+        weights={"move": 1, "arm": 0.5, "grip": 2, "a": 1, "b": 1.5},
+        distance={"a": gs.Hellinger(), "b": gs.JensenShannon()},
+    ),
+    lambda loc, scale, *logits: (
+        (
+            1.5 * oracles.euclidean(np.r_[loc[0], scale[0]], np.r_[loc[1], scale[1]])
+            + sum(
+                weight * distance(*map(oracles.softmax, pair))
+                for weight, distance, pair in zip(
+                    (0.5, 1.5, 1, 1.5),
+                    (oracles.total_variation, oracles.total_variation, oracles.hellinger, oracles.jensen_shannon),
+                    logits,
+                    strict=True,
+                )
+            )
+        )
+        / 6
+    ),
+)
 CLOSED_FORM = [GAUSSIAN, DETERMINISTIC, *(_full_gaussian(a) for a in (1, 2, 3)), *DISCRETE]
 QUADRATURE = [BETA, TANH_NORMAL, LOG_NORMAL]
-CASES = CLOSED_FORM + QUADRATURE
+CASES = [*CLOSED_FORM, *QUADRATURE, MULTI_DISCRETE, MIXED]
 
 each = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)

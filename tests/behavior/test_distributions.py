@@ -71,8 +71,71 @@ def test_bernoulli(dtype: torch.dtype) -> None:
 def test_several_discrete_actions_are_not_taken_for_agents(family) -> None:  # type: ignore[no-untyped-def]
     # [observations, agents, components, categories] once gave the SND of as many "agents" as there are components.
     logits = LOC if family is D.Bernoulli else torch.stack([LOGITS, -LOGITS], dim=2)
-    with pytest.raises(gs.InputError, match=r"one discrete action per agent.*average their SNDs"):
-        gs.from_distribution(D.Independent(family(logits=logits), 1))
+    behavior = gs.from_distribution(D.Independent(family(logits=logits), 1))
+    parts = [gs.from_distribution(family(logits=part)) for part in logits.unbind(2)]
+    assert (behavior.agents, behavior.observations) == (3, 5)
+    torch.testing.assert_close(gs.pairwise(behavior), (gs.pairwise(parts[0]) + gs.pairwise(parts[1])) / 2)
+    with pytest.raises(gs.InputError, match=r"agents, actions"):
+        gs.from_distribution(D.Independent(family(logits=logits[0, 0]), 1))
+
+
+PARTS = {"move": D.Normal(LOC, SCALE), "grip": D.Categorical(logits=LOGITS)}
+WEIGHTS = {"move": 1.0, "grip": 3.0}
+
+
+def mixed_oracle() -> np.ndarray:
+    p = oracles.softmax(LOGITS.numpy())
+    points = torch.cat([LOC, SCALE], dim=-1).numpy()
+    return oracles.distances(
+        3,
+        5,
+        lambda o, i, j: (
+            (oracles.euclidean(points[o, i], points[o, j]) + 3 * oracles.total_variation(p[o, i], p[o, j])) / 4
+        ),
+    )
+
+
+def test_dicts_and_lists_of_distributions() -> None:
+    behaviors = [
+        gs.from_distribution(PARTS, weights=WEIGHTS),
+        gs.from_distribution(list(PARTS.values()), weights=[1, 3]),
+        gs.from_distribution((PARTS["move"], gs.Categorical(logits=LOGITS)), weights=[1, 3]),
+        gs.from_distribution({"all": PARTS["move"], "hand": {"grip": PARTS["grip"]}}, weights=[1, 3]),
+    ]
+    for behavior in behaviors:
+        np.testing.assert_allclose(gs.pairwise(behavior).numpy(), mixed_oracle(), rtol=1e-12)
+    tanh = {"move": D.TransformedDistribution(PARTS["move"], [D.TanhTransform()]), "grip": PARTS["grip"]}
+    before = gs.from_distribution(tanh, weights=WEIGHTS, squashed=False)
+    np.testing.assert_allclose(gs.pairwise(before).numpy(), mixed_oracle(), rtol=1e-12)
+
+
+def test_composite_distribution(rl) -> None:  # type: ignore[no-untyped-def]
+    td = pytest.importorskip("tensordict")
+    from tensordict.nn import CompositeDistribution
+
+    held = {"move": {"loc": LOC, "scale": SCALE}, ("hand", "grip"): {"logits": LOGITS}}
+    families = {"move": rl.IndependentNormal, ("hand", "grip"): rl.OneHotCategorical}
+    composite = CompositeDistribution(td.TensorDict(held, [5, 3]), families)
+    behavior = gs.from_distribution(composite, weights={"move": 1, "hand.grip": 3})
+    np.testing.assert_allclose(gs.pairwise(behavior).numpy(), mixed_oracle(), rtol=1e-12)
+    with pytest.raises(gs.InputError, match=r"`weights`.*wasserstein, total-variation.*'hand.grip': 1.0"):
+        gs.from_distribution(composite)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("name", ["MaskedCategorical", "MaskedOneHotCategorical"])
+def test_categoricals_masked_by_indices(rl, name: str, padded: bool) -> None:  # type: ignore[no-untyped-def]
+    # They hold the probabilities of the allowed actions only: entry 0 is another action for each agent.
+    allowed = torch.from_numpy(np.stack([RNG.permutation(4)[:2] for _ in range(15)])).reshape(5, 3, 2)
+    p = np.zeros((5, 3, 4))
+    for o, i in np.ndindex(5, 3):
+        kept = allowed[o, i].numpy()
+        p[o, i, kept] = oracles.softmax(LOGITS[o, i].numpy()[kept])
+    expected = oracles.distances(3, 5, lambda o, i, j: oracles.total_variation(p[o, i], p[o, j]))
+    options = {"padding_value": -1} if padded else {}
+    indices = torch.cat([allowed, torch.full((5, 3, 1), -1)], dim=-1) if padded else allowed
+    behavior = gs.from_distribution(getattr(rl, name)(logits=LOGITS, indices=indices, **options))
+    np.testing.assert_allclose(gs.pairwise(behavior).numpy(), expected, rtol=1e-6)
 
 
 def test_torchrl_categoricals(rl) -> None:  # type: ignore[no-untyped-def]

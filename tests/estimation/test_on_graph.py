@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import graphsnd as gs
+from graphsnd.behavior import default_distance
 from tests.cases import Case, each
 from tests.estimation.test_graph_intervals import team
 
@@ -21,7 +22,7 @@ def test_without_a_graph_it_is_snd(case: Case) -> None:
         assert estimate.method.startswith("exact")
         assert (estimate.pairs_total, estimate.pairs_used) == (6, 6)
         assert (estimate.agents, estimate.observations, estimate.policy_evaluations) == (4, 20, 80)
-        assert estimate.distance == (case.distance or gs.Wasserstein()).name
+        assert estimate.distance == (case.distance or default_distance(behavior)).name
 
 
 @each

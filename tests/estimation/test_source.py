@@ -24,10 +24,9 @@ def _single(case: Case) -> list[gs.Behavior]:
 
 
 def _slice(behavior: gs.Behavior, o: int) -> gs.Behavior:
-    from graphsnd.teams.answers import FIELDS
+    from graphsnd.teams.answers import combine
 
-    parts = {name: getattr(behavior, name)[o : o + 1] for name, _ in FIELDS[type(behavior)]}
-    return type(behavior)(**parts, validate=False)  # type: ignore[call-arg]
+    return combine([behavior], lambda parts, _: parts[0][o : o + 1])
 
 
 def test_identical_agents_have_bound_zero() -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 import graphsnd as gs
 from graphsnd.behavior import Behavior, default_distance
 from graphsnd.teams import CallablesTeam, JointTeam, ModulesTeam, StackedTeam, Team
-from graphsnd.teams.answers import FIELDS
+from graphsnd.teams.answers import tensors_of
 
 from .conftest import FEATURES, N
 
@@ -27,7 +27,7 @@ CHOICES = {
 
 
 def fields(behavior: Behavior) -> list[Tensor]:
-    return [getattr(behavior, name) for name, _ in FIELDS[type(behavior)]]
+    return [tensor for tensor, _ in tensors_of(behavior)]
 
 
 def gathered(behavior: Behavior, agents: Tensor) -> list[Tensor]:

@@ -20,6 +20,7 @@ from graphsnd.behavior.distances import (
 )
 from graphsnd.behavior.distributions import from_distribution
 from graphsnd.behavior.gaussian import Gaussian, MultivariateGaussian
+from graphsnd.behavior.joint import Joint
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.behavior.quantiles import Quantiles
 
@@ -32,6 +33,7 @@ __all__ = [
     "Gaussian",
     "Hellinger",
     "JensenShannon",
+    "Joint",
     "MultivariateGaussian",
     "Norm",
     "Points",

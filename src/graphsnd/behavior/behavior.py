@@ -5,12 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from graphsnd.behavior.points import Points
 from graphsnd.errors import InputError, check_rank, shape_of
+
+if TYPE_CHECKING:
+    from graphsnd.behavior.distances import Distance
 
 BY_GROUP = "Measure them by group: gs.measure({'predators': ..., 'prey': ...})."
 Agents = torch.Tensor | Mapping[str, torch.Tensor]  # with an agents axis, or one tensor per agent
@@ -32,6 +35,12 @@ class Behavior(ABC):
         self.batch_shape = shape[:-2]  # how the observations are laid out
         self.agents = shape[-2]
         self._names = None if names is None else tuple(names)
+
+    distance: Distance | None = None  # of its own, where the family does not decide
+
+    def embed(self, distance: Distance) -> Points:
+        """Return points whose norm is the distance."""
+        return distance.embed(self)
 
     @abstractmethod
     def wasserstein_points(self) -> Points:

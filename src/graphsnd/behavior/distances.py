@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
@@ -23,8 +24,15 @@ from graphsnd.errors import InputError
 class Distance(ABC):
     """One distance; a metric on distributions, so all theorems of the paper apply to it."""
 
-    name: ClassVar[str]
-    maximum: ClassVar[float | None]  # D_max of the paper's section 5, None where the distance is unbounded
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """In results and files."""
+
+    @property
+    @abstractmethod
+    def maximum(self) -> float | None:
+        """D_max of the paper's section 5, None where the distance is unbounded."""
 
     @abstractmethod
     def embed(self, behavior: Behavior) -> Points:
@@ -106,8 +114,20 @@ def _probs(behavior: Behavior, distance: Distance) -> torch.Tensor:
 
 
 def default_distance(behavior: Behavior) -> Distance:
-    """Return total variation for discrete actions, as in the paper's discrete panel; 2-Wasserstein otherwise."""
-    return TotalVariation() if isinstance(behavior, Categorical) else Wasserstein()
+    """Return total variation for discrete actions, as in the paper's discrete panel; 2-Wasserstein otherwise.
+
+    A behaviour of several parts brings its own.
+    """
+    return behavior.distance or (TotalVariation() if isinstance(behavior, Categorical) else Wasserstein())
+
+
+def check_distance(distance: Any, behavior: Behavior) -> Distance:
+    """Return the distance, or the behaviour's default for None; raise for anything else."""
+    if distance is not None and not isinstance(distance, Distance):
+        by_part = "Give those of single parts to graphsnd.Joint(parts, distance={...})."
+        fix = by_part if isinstance(distance, Mapping) else "Names are for the command line only."
+        raise InputError("distance", "to be a distance object such as graphsnd.Hellinger()", repr(distance), fix)
+    return distance or default_distance(behavior)
 
 
 def embed(behavior: Behavior, distance: Distance | None = None) -> Points:
@@ -130,13 +150,7 @@ def embed(behavior: Behavior, distance: Distance | None = None) -> Points:
             type(behavior).__name__,
             "Wrap tensors in graphsnd.Gaussian, Categorical or Deterministic, or use from_distribution.",
         )
-    if distance is not None and not isinstance(distance, Distance):
-        raise InputError(
-            "distance",
-            "to be a distance object such as graphsnd.Hellinger()",
-            repr(distance),
-            "Names are for the command line only.",
-        )
+    distance = check_distance(distance, behavior)
     if behavior.agents < 2:
         raise InputError("behavior", "to have at least 2 agents", f"{behavior.agents}", "Diversity needs a pair.")
-    return (distance or default_distance(behavior)).embed(behavior)
+    return behavior.embed(distance)

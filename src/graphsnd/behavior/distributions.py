@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,19 +15,29 @@ from graphsnd.behavior.behavior import Behavior
 from graphsnd.behavior.categorical import Categorical
 from graphsnd.behavior.deterministic import Deterministic
 from graphsnd.behavior.gaussian import Gaussian, MultivariateGaussian
+from graphsnd.behavior.joint import Joint
 from graphsnd.behavior.quantiles import Quantiles, nodes_and_weights
 from graphsnd.errors import InputError
 
+Distributions = D.Distribution | Mapping[str, Any] | Sequence[Any]  # one, or one for each part of the action
+
 
 def from_distribution(
-    distribution: D.Distribution, *, squashed: bool = True, nodes: int = 64, validate: bool = True
+    distribution: Distributions,
+    *,
+    squashed: bool = True,
+    nodes: int = 64,
+    weights: Mapping[str, float] | Sequence[float] | None = None,
+    validate: bool = True,
 ) -> Behavior:
     """Turn a batch of action distributions, of all agents on the same observations, into a behaviour.
 
     Batch and event dimensions together must read ``[..., agents, actions]`` (``[..., agents]`` and a
     number of categories for discrete ones; ``Bernoulli`` has two). ``Normal``, ``MultivariateNormal`` and the
     categorical families have closed forms; ``Beta``, TorchRL's ``TanhNormal`` and anything else with a quantile
-    function go through :class:`~graphsnd.behavior.quantiles.Quantiles`.
+    function go through :class:`~graphsnd.behavior.quantiles.Quantiles`. Several of them, in a dict, a list or a tuple,
+    in tensordict's ``CompositeDistribution``, or discrete ones under ``Independent`` (MultiDiscrete), become a
+    :class:`~graphsnd.Joint`.
 
     Args:
         distribution: From ``torch.distributions`` or ``torchrl.modules``; ``Independent`` is unwrapped. Distributions
@@ -34,45 +45,65 @@ def from_distribution(
         squashed: Whether a transformed distribution (tanh-squashed Gaussians) is compared after its
             transform, as the environment receives the action (the default), or before it, as DiCo does.
         nodes: Quadrature nodes for the families without a closed form.
+        weights: Of the parts, where there are several; as in :class:`~graphsnd.Joint`.
         validate: Check values (one host read on a GPU).
 
     Returns:
         The behaviour, differentiable in the distribution's parameters.
 
     Raises:
-        InputError: For a family without a quantile function, or with dependent dimensions, and for several discrete
-            actions of one agent.
+        InputError: For a family without a quantile function, or with dependent dimensions.
 
     Example:
         >>> normal = D.Independent(D.Normal(torch.zeros(64, 3, 2), torch.ones(64, 3, 2)), 1)
         >>> from_distribution(normal)
         Gaussian(agents=3, observations=64)
     """
-    d = distribution
+    d: Any = getattr(distribution, "dists", distribution)  # of a CompositeDistribution
+    options: dict[str, Any] = {"squashed": squashed, "nodes": nodes, "validate": validate}
+    if isinstance(d, Mapping):
+        named = {".".join(key) if isinstance(key, tuple) else key: part for key, part in d.items()}
+        return Joint({key: _read_part(part, options) for key, part in named.items()}, weights)
+    if isinstance(d, list | tuple):
+        return Joint([_read_part(part, options) for part in d], weights)
     if not isinstance(d, D.Distribution):
-        raise InputError("distribution", "to be a torch.distributions.Distribution", type(d).__name__)
-    independent = False
+        expected = "to be a torch.distributions.Distribution, or a dict or list of them"
+        raise InputError("distribution", expected, type(d).__name__)
+    inner = 0  # batch axes that hold actions of one agent
     while isinstance(d, D.Independent) or (isinstance(d, D.TransformedDistribution) and not squashed):
-        independent |= isinstance(d, D.Independent) and d.reinterpreted_batch_ndims > 0
+        inner += d.reinterpreted_batch_ndims if isinstance(d, D.Independent) else 0
         d = d.base_dist
-    if independent and isinstance(d, D.Categorical | D.OneHotCategorical | D.Bernoulli):
-        # Its last batch axis holds the actions of one agent (MultiDiscrete); read as agents, they would give a number.
-        got = f"Independent({type(d).__name__}), several of each"
-        fix = "Make one distribution of each component and average their SNDs: that is SND under the mean distance."
-        raise InputError("distribution", "of one discrete action per agent", got, fix)
     if isinstance(d, D.Normal):
         return Gaussian(d.loc, d.scale, validate=validate)
     if isinstance(d, D.MultivariateNormal | D.LowRankMultivariateNormal):
         return MultivariateGaussian(d.loc, d.covariance_matrix, validate=validate)
-    if isinstance(d, D.Categorical | D.OneHotCategorical):
-        return Categorical(probs=d.probs, validate=validate)
-    if isinstance(d, D.Bernoulli):
-        return Categorical(probs=torch.stack([1 - d.probs, d.probs], dim=-1), validate=validate)
+    if isinstance(d, D.Categorical | D.OneHotCategorical | D.Bernoulli):
+        probs = _probabilities(d)
+        if not inner:
+            return Categorical(probs=probs, validate=validate)
+        parts = probs.flatten(-1 - inner, -2).unbind(-2)
+        return Joint([Categorical(probs=part, validate=validate) for part in parts], weights)
     action = _point_mass(d)
     if action is not None:
         return Deterministic(action, validate=validate)
     nodes_at, _ = nodes_and_weights(nodes)
     return Quantiles(_quantiles(d, nodes_at).movedim(0, -1), validate=validate)
+
+
+def _read_part(part: Any, options: dict[str, Any]) -> Behavior:
+    return part if isinstance(part, Behavior) else from_distribution(part, **options)
+
+
+def _probabilities(d: Any) -> torch.Tensor:
+    """Return the probabilities of all actions, ``[..., agents, actions]``."""
+    if isinstance(d, D.Bernoulli):
+        return torch.stack([1 - d.probs, d.probs], dim=-1)
+    if getattr(d, "_sparse_mask", False):
+        # TorchRL's MaskedCategorical(indices=...) holds those of the allowed actions only, each agent its own.
+        every = d.probs.new_zeros(*d.probs.shape[:-1], d.num_samples)
+        allowed = d._mask.expand(d.probs.shape).clamp(0, d.num_samples - 1)  # padding has probability 0
+        return every.scatter_add(-1, allowed, d.probs)
+    return d.probs
 
 
 def _point_mass(d: D.Distribution) -> torch.Tensor | None:

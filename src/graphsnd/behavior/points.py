@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import torch
+
+from graphsnd.errors import InputError
 
 
 class Norm(Enum):
@@ -15,6 +17,16 @@ class Norm(Enum):
     HALF_L1 = "half-l1"  # sum |x - y| / 2
     SQRT_JS = "sqrt-js"  # sqrt of the Jensen-Shannon divergence of two probability vectors, in nats
     BURES = "bures"  # 2-Wasserstein between Gaussians given as [loc, flattened square root of the covariance]
+    JOINT = "joint"  # the weighted sum over blocks of features, each under a norm of its own
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive features of joint points."""
+
+    norm: Norm
+    features: int
+    weight: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +39,11 @@ class Points:
     values: torch.Tensor  # [observations, agents, features]
     norm: Norm
     dtype: torch.dtype | None = None  # of the results, where the points are kept more precisely than the input
+    blocks: tuple[Block, ...] = ()  # of the joint norm
+
+    def __post_init__(self) -> None:
+        if (self.norm is Norm.JOINT) != bool(self.blocks):
+            raise InputError("norm", "to be one norm", self.norm.value, "Joint actions are for graphsnd.measure.")
 
     @property
     def result_dtype(self) -> torch.dtype:
@@ -51,8 +68,18 @@ class Points:
         """
         # The mean of float32 values near the largest float overflows as a sum; float64 does not.
         mean = self.values.to(torch.float64).mean(dim=1, keepdim=True)
-        return Points(mean.to(self.values.dtype), self.norm, self.dtype)
+        return replace(self, values=mean.to(self.values.dtype))
 
     def slice(self, start: int, stop: int) -> Points:
         """Return the observations ``start`` to ``stop``, without a copy."""
-        return Points(self.values[start:stop], self.norm, self.dtype)
+        return replace(self, values=self.values[start:stop])
+
+    def split(self) -> list[tuple[float, Points]]:
+        """Return points under one norm each, and their weights: the distance is the weighted sum of theirs."""
+        if self.norm is not Norm.JOINT:
+            return [(1.0, self)]
+        parts = self.values.split([block.features for block in self.blocks], dim=2)
+        return [
+            (block.weight, Points(part.contiguous(), block.norm, self.dtype))
+            for block, part in zip(self.blocks, parts, strict=True)
+        ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -153,7 +153,7 @@ def diameter(behavior: Behavior, distance: Distance | None = None) -> float:
 
 def points_diameter(points: Points) -> float:
     """Return the same for points that are already embedded."""
-    with_center = Points(torch.cat([points.values, points.center().values], dim=1).detach(), points.norm)
+    with_center = replace(points, values=torch.cat([points.values, points.center().values], dim=1).detach())
     radii = _radii(with_center, points.agents)
     bound = float(radii.topk(2).values.sum())
     if points.norm in (Norm.SQRT_JS, Norm.BURES):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -97,7 +98,7 @@ class SndAccumulator:
         groups = check_clusters(clusters, points.observations)
         self.names = names
         with torch.no_grad():
-            points = Points(points.values.detach(), points.norm, points.dtype)
+            points = replace(points, values=points.values.detach())
             step = points.observations if self.graph is None else max(1, CHUNK // max(1, self.graph.m))
             for start in range(0, points.observations, step):
                 part = points.slice(start, start + step)
@@ -219,6 +220,7 @@ def _check_alike(one: SndAccumulator, two: SndAccumulator) -> None:
         raise InputError("two", f"with the distance {one.distance.name}", two.distance.name)
 
 
+@kernels.sum_over_blocks
 def totals(points: Points) -> Tensor:
     """Return the sum over all pairs for each observation ``[observations]``, on a CPU the same bits in every batch."""
     if points.values.is_cuda:
@@ -228,9 +230,10 @@ def totals(points: Points) -> Tensor:
         return torch.cat([kernels.pair_totals(points.slice(o, o + 1)) for o in range(points.observations)])
     missing = max(0, ROWS - points.observations)
     values = torch.cat([points.values, points.values[-1:].expand(missing, -1, -1)])
-    return kernels.pair_totals(Points(values, points.norm, points.dtype), backend="cpu")[: points.observations]
+    return kernels.pair_totals(replace(points, values=values), backend="cpu")[: points.observations]
 
 
+@kernels.sum_over_blocks
 def distances(points: Points, edges: Tensor) -> Tensor:
     """Return the distance along each edge ``[observations, m]``; every distance is computed for itself."""
     edges = edges.to(points.values.device)
@@ -246,6 +249,6 @@ def distances(points: Points, edges: Tensor) -> Tensor:
 def radii(points: Points) -> Tensor:
     """Return the distance of each agent to the mean agent, ``[observations, agents]``."""
     centers = torch.cat([points.slice(o, o + 1).center().values for o in range(points.observations)])
-    both = Points(torch.cat([points.values, centers], dim=1), points.norm, points.dtype)
+    both = replace(points, values=torch.cat([points.values, centers], dim=1))
     others = torch.arange(points.agents, device=points.values.device)
     return distances(both, torch.stack([others, torch.full_like(others, points.agents)], dim=1))

@@ -14,13 +14,13 @@ over pairs with themselves, over those that share an agent and over the B_N disj
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from graphsnd import bounds, graphs
-from graphsnd.behavior import Behavior, Points, default_distance
+from graphsnd.behavior import Behavior, default_distance
 from graphsnd.designs import Agents
 from graphsnd.estimation.forecast import PILOT
 from graphsnd.estimation.sample import Sample, draw, variance
@@ -129,7 +129,7 @@ def _lasting(known: BehaviorSource, order: Tensor) -> Tensor:
     n = known.agents
     graph = graphs.random_regular(n, 8, seed=0) if n > 9 else graphs.complete(n)
     rows = order.to(known.device)
-    points = Points(known.points.values[rows], known.points.norm, known.points.dtype)
+    points = replace(known.points, values=known.points.values[rows])
     distances = edge_means(points, graph.to(known.device)).cpu()
     squares = float(distances.var(correction=1)) if graph.m > 1 else 0.0
     explained = bounds.agent_effects(distances, graph).explained if n > 3 and squares else 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -76,7 +76,7 @@ class BehaviorSource(Source):
     def __init__(self, behavior: Behavior, distance: Distance | None, backend: str = "auto") -> None:
         self.distance, self.backend, self.names = distance or default_distance(behavior), backend, behavior._names
         points = embed(behavior, self.distance)
-        self.points = Points(points.values.detach(), points.norm, points.dtype)
+        self.points = replace(points, values=points.values.detach())
         super().__init__(points.agents, points.observations, points.values.shape[2], 0.0, points.values.device)
 
     def block(self, start: int, stop: int) -> Points:  # noqa: D102
@@ -87,7 +87,7 @@ class BehaviorSource(Source):
 
     def some(self, index: Tensor, agents: Tensor | None) -> Points:  # noqa: D102
         values = self.points.values[index] if agents is None else self.points.values[index.unsqueeze(1), agents]
-        return Points(values, self.points.norm, self.points.dtype)
+        return replace(self.points, values=values)
 
     def bound(self) -> float:  # noqa: D102
         return min(largest_distance(self.points), self.distance.maximum or math.inf)
@@ -144,6 +144,7 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
     return TeamSource(as_team(team), observations, distance, backend)
 
 
+@kernels.sum_over_blocks
 def largest_distance(points: Points) -> float:
     """Return an upper bound on the distance of any two agents at any observation.
 
@@ -157,7 +158,7 @@ def largest_distance(points: Points) -> float:
         sides = (values.amax(dim=1) - values.amin(dim=1)).double()
         sizes = sides.norm(dim=1) if points.norm is Norm.EUCLIDEAN else sides.sum(dim=1) / 2
         return float(sizes.max()) * slack
-    with_center = Points(torch.cat([values, points.center().values], dim=1), points.norm, points.dtype)
+    with_center = replace(points, values=torch.cat([values, points.center().values], dim=1))
     others = torch.arange(points.agents, device=values.device)
     star = torch.stack([others, torch.full_like(others, points.agents)], dim=1)
     radii = kernels.observation_edges(with_center, star.expand(points.observations, -1, -1))

@@ -15,7 +15,7 @@ from graphsnd.errors import InputError, check_integer, require
 from graphsnd.estimation import measure
 from graphsnd.integrations.torchrl_env import WorldEnv as WorldEnv
 from graphsnd.teams import JointTeam
-from graphsnd.teams.answers import FIELDS
+from graphsnd.teams.answers import combine, tensors_of
 from graphsnd.teams.mixing import evaluation_mode
 
 tensordict = require("tensordict", "torchrl")
@@ -145,15 +145,11 @@ def collapse_equal_agents(behavior: Behavior) -> Behavior:
     One network that answers for all agents rounds by the place of an observation in the batch, which is no diversity.
     An actor that tells its one network which agent it is has some all the same.
     """
-    family: Any = type(behavior)
-    fields = {}
-    for name, trailing in FIELDS[family]:
-        part = getattr(behavior, name)
-        fields[name] = part.narrow(-1 - trailing, 0, 1).expand_as(part)
+    for part, trailing in tensors_of(behavior):
         rounding = 64 * torch.finfo(part.dtype).eps * float(part.detach().abs().max())
-        if float((part - fields[name]).detach().abs().max()) > rounding:
+        if float((part - part.narrow(-1 - trailing, 0, 1)).detach().abs().max()) > rounding:
             return behavior
-    return family(**fields, validate=False)
+    return combine([behavior], lambda parts, trailing: parts[0].narrow(-1 - trailing, 0, 1).expand_as(parts[0]))
 
 
 def find_observation_key(actor: Any) -> Any:

@@ -6,17 +6,20 @@ compiled backends are imported on first use, so that importing graphsnd loads ne
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, reduce, wraps
 from importlib import import_module
-from typing import Protocol
+from operator import add
+from typing import Any, Protocol, TypeVar, cast
 
 import torch
 
-from graphsnd.behavior import Points
+from graphsnd.behavior import Norm, Points
 from graphsnd.errors import InputError
 from graphsnd.kernels import reference, separable
 from graphsnd.kernels.autograd import CODES
 
+Operation = TypeVar("Operation", bound=Callable[..., Any])
 COMPILED = {"gpu": "triton", "cpu": "numba"}  # backend and the package it needs
 MAX_FEATURES = {"gpu": 128, "cpu": 4096}  # the GPU unrolls some loops over features
 SMALL = 1 << 16  # pair-features below which plain torch is done before a compiled kernel has loaded
@@ -41,6 +44,19 @@ class Backend(Protocol):
         """``[observations, k]``."""
 
 
+def sum_over_blocks(operation: Operation) -> Operation:
+    """Make an operation on points of one norm one on joint points too: the weighted sum over their blocks."""
+
+    @wraps(operation)
+    def run(points: Points, *args: Any, **kwargs: Any) -> Any:
+        if points.norm is not Norm.JOINT:
+            return operation(points, *args, **kwargs)
+        return reduce(add, (weight * operation(part, *args, **kwargs) for weight, part in points.split()))
+
+    return cast(Operation, run)
+
+
+@sum_over_blocks
 def pair_totals(points: Points, *, backend: str = "auto") -> torch.Tensor:
     """Return the sum over all pairs i < j, for each observation: ``[observations]``, float64, differentiable.
 
@@ -51,11 +67,13 @@ def pair_totals(points: Points, *, backend: str = "auto") -> torch.Tensor:
     return choose(backend, points, points.agents**2 // 2).pair_totals(points)
 
 
+@sum_over_blocks
 def pair_matrix(points: Points, weight: torch.Tensor | None = None, *, backend: str = "auto") -> torch.Tensor:
     """Weighted sum of distance matrices (uniform mean by default): ``[agents, agents]``, float64, differentiable."""
     return choose(backend, points, points.agents**2 // 2).pair_matrix(points, _weight(points, weight))
 
 
+@sum_over_blocks
 def edge_sums(
     points: Points, edges: torch.Tensor, weight: torch.Tensor | None = None, *, backend: str = "auto"
 ) -> torch.Tensor:
@@ -63,6 +81,7 @@ def edge_sums(
     return choose(backend, points, edges.shape[0]).edge_sums(points, edges, _weight(points, weight))
 
 
+@sum_over_blocks
 def edge_totals(
     points: Points, edges: torch.Tensor, coefficient: torch.Tensor | None = None, *, backend: str = "auto"
 ) -> torch.Tensor:
@@ -70,6 +89,7 @@ def edge_totals(
     return choose(backend, points, edges.shape[0]).edge_totals(points, edges, coefficient)
 
 
+@sum_over_blocks
 def observation_edges(points: Points, edges: torch.Tensor, *, backend: str = "auto") -> torch.Tensor:
     """Distances along edges that each observation has for itself: ``[observations, k]``, float64, differentiable."""
     return choose(backend, points, edges.shape[1]).observation_edges(points, edges)

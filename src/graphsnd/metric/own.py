@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from graphsnd.behavior import Behavior, Distance, default_distance, from_distribution
+from graphsnd.behavior.distributions import Distributions
 from graphsnd.metric.pair_distances import pairwise
 
 
@@ -36,7 +37,7 @@ class OwnObservations:
 
 
 def own_observations(
-    outputs: Behavior | torch.distributions.Distribution, distance: Distance | None = None, *, squashed: bool = True
+    outputs: Behavior | Distributions, distance: Distance | None = None, *, squashed: bool = True
 ) -> OwnObservations:
     """Return the mean distance between agents' outputs, each on its agent's own observation.
 
@@ -45,8 +46,8 @@ def own_observations(
     observations: :func:`graphsnd.evaluate`.
 
     Args:
-        outputs: A behaviour or a distribution ``[..., agents, actions]``; entry i is agent i's output on its own
-            observation.
+        outputs: A behaviour or what :func:`~graphsnd.from_distribution` takes, ``[..., agents, actions]``; entry i is
+            agent i's output on its own observation.
         distance: Distance object; the family's default when None.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
 
@@ -61,7 +62,7 @@ def own_observations(
         >>> print(gs.own_observations(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
         Mean distance on own observations 4 (3 pairs, 1 observation of each agent; this is not SND)
     """
-    if isinstance(outputs, torch.distributions.Distribution):
+    if not isinstance(outputs, Behavior):
         outputs = from_distribution(outputs, squashed=squashed)
     matrix = pairwise(outputs, distance).detach()
     n = len(matrix)

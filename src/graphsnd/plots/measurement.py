@@ -46,6 +46,8 @@ class PairDistances:
     def unit(self) -> str:
         """Unit of the distances, for axis labels."""
         name = self.estimate.distance
+        if name not in DISTANCES:  # a mean of several, or the user's own
+            return name
         maximum = DISTANCES[name].maximum
         return "action units" if maximum is None else f"{name.replace('-', ' ')}, at most {maximum:.3g}"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from graphsnd.behavior import (
     Categorical,
     Deterministic,
     Gaussian,
+    Joint,
     MultivariateGaussian,
     Quantiles,
     from_distribution,
@@ -30,11 +32,12 @@ FIELDS: dict[Callable[..., Behavior], tuple[tuple[str, int], ...]] = {
 }
 
 
-def read_answer(answer: object, *, squashed: bool, validate: bool = True) -> Behavior:
+def read_answer(answer: Any, *, squashed: bool, validate: bool = True) -> Behavior:
     """Return a policy's answer as a behaviour.
 
     Args:
-        answer: A distribution, a tensor (deterministic action), a tuple ``(loc, scale)``, or a behaviour.
+        answer: A distribution, a tensor (deterministic action), a tuple ``(loc, scale)``, a behaviour, or a dict, list
+            or tuple of distributions and behaviours, one for each part of the action.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         validate: Check values.
 
@@ -47,7 +50,7 @@ def read_answer(answer: object, *, squashed: bool, validate: bool = True) -> Beh
     """
     if isinstance(answer, Behavior):
         return answer
-    if isinstance(answer, D.Distribution):
+    if isinstance(answer, D.Distribution) or _in_parts(answer):
         return from_distribution(answer, squashed=squashed, validate=validate)
     answer = as_tensor(answer)
     if isinstance(answer, Tensor):
@@ -56,7 +59,7 @@ def read_answer(answer: object, *, squashed: bool, validate: bool = True) -> Beh
         return Gaussian(*answer, validate=validate)
     raise InputError(
         "team",
-        "of policies that return a distribution, a tensor, (loc, scale) or a behaviour",
+        "of policies that return a distribution, a tensor, (loc, scale), a behaviour, or a dict of distributions",
         type(answer).__name__,
         "Wrap the policy: lambda o: graphsnd.Categorical(logits=net(o)).",
     )
@@ -90,12 +93,12 @@ def read_single(answer: object, lead: Sequence[int], *, squashed: bool, validate
 
 def join_agents(behaviors: Sequence[Behavior], lead: Sequence[int], *, validate: bool = False) -> Behavior:
     """Join answers of single agents, on the same observations, to the behaviour of a team with batch shape ``lead``."""
-    family = _family(behaviors)
-    fields = []
-    for name, trailing in FIELDS[family]:
-        stacked = torch.stack(_parts(behaviors, name, skip=0), dim=-1 - trailing)
-        fields.append(stacked.reshape(*lead, *stacked.shape[-1 - trailing :]))
-    return family(*fields, validate=validate)
+
+    def stack(parts: list[Tensor], trailing: int) -> Tensor:
+        stacked = torch.stack(parts, dim=-1 - trailing)
+        return stacked.reshape(*lead, *stacked.shape[-1 - trailing :])
+
+    return combine(behaviors, stack, validate=validate)
 
 
 def join_requests(
@@ -109,9 +112,11 @@ def join_requests(
         shape: ``(observations, k)``.
         validate: Check values, where the parts have not been.
     """
-    family = _family(behaviors)
-    rows = (torch.cat(_parts(behaviors, name, skip=1)) for name, _ in FIELDS[family])
-    return family(*(part.index_select(0, slots).unflatten(0, shape) for part in rows), validate=validate)
+
+    def pick(parts: list[Tensor], _: int) -> Tensor:
+        return torch.cat(parts).index_select(0, slots).unflatten(0, shape)
+
+    return combine(behaviors, pick, skip=1, validate=validate)
 
 
 def take_agents(behavior: Behavior, agents: Tensor) -> Behavior:
@@ -121,9 +126,48 @@ def take_agents(behavior: Behavior, agents: Tensor) -> Behavior:
         behavior: Batch shape ``[observations]``.
         agents: int64, shape ``[observations, k]``.
     """
-    family = _family([behavior])
     rows = torch.arange(len(agents), device=agents.device).unsqueeze(-1)
-    return family(**{name: getattr(behavior, name)[rows, agents] for name, _ in FIELDS[family]}, validate=False)
+    return combine([behavior], lambda parts, _: parts[0][rows, agents])
+
+
+def combine(
+    behaviors: Sequence[Behavior],
+    function: Callable[[list[Tensor], int], Tensor],
+    *,
+    skip: int = 0,
+    validate: bool = False,
+) -> Behavior:
+    """Return the behaviour of the same family whose tensors are made of those of the given ones.
+
+    Args:
+        behaviors: Of one family.
+        function: Takes the same tensor of every behaviour, and its dimensions after the agents axis.
+        skip: Leading dimensions in which the tensors may differ.
+        validate: Check values.
+    """
+    family = _family(behaviors)
+    if isinstance(behaviors[0], Joint):
+        parts = zip(*(b.parts.values() for b in behaviors if isinstance(b, Joint)), strict=True)
+        return behaviors[0].with_parts([combine(p, function, skip=skip, validate=validate) for p in parts])
+    fields = (function(_parts(behaviors, name, skip=skip), trailing) for name, trailing in FIELDS[family])
+    return family(*fields, validate=validate)
+
+
+def tensors_of(behavior: Behavior) -> list[tuple[Tensor, int]]:
+    """Return the tensors that make up a behaviour, each with its number of dimensions after the agents axis."""
+    if isinstance(behavior, Joint):
+        return [pair for part in behavior.parts.values() for pair in tensors_of(part)]
+    return [(getattr(behavior, name), trailing) for name, trailing in FIELDS[_family([behavior])]]
+
+
+def _in_parts(answer: object) -> bool:
+    """Whether an answer has a distribution or behaviour for each of several parts; tensors say too little of theirs."""
+    parts = list(answer.values()) if isinstance(answer, Mapping) else answer
+    return (
+        isinstance(parts, list | tuple)
+        and bool(parts)
+        and all(isinstance(part, D.Distribution | Behavior) or _in_parts(part) for part in parts)
+    )
 
 
 def _family(behaviors: Sequence[Behavior]) -> Callable[..., Behavior]:
@@ -132,7 +176,12 @@ def _family(behaviors: Sequence[Behavior]) -> Callable[..., Behavior]:
         names = sorted({type(b).__name__ for b in behaviors})
         fix = f"Use one distribution for all. {BY_GROUP}"
         raise InputError("team", "whose policies answer in one family", " and ".join(names), fix)
-    if family not in FIELDS:
+    if isinstance(behaviors[0], Joint):
+        made = {(tuple(b.parts), b.distance) for b in behaviors if isinstance(b, Joint)}
+        if len(made) > 1:
+            fix = "Use the same names, weights and distances for all."
+            raise InputError("team", "whose policies answer with the same parts", " and ".join(map(str, made)), fix)
+    elif family not in FIELDS:
         known = ", ".join(sorted(getattr(f, "__name__", "") for f in FIELDS))
         raise InputError("team", f"whose policies answer with one of {known}", type(behaviors[0]).__name__)
     return family

@@ -14,7 +14,7 @@ from torch.func import functional_call, vmap
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
 from graphsnd.teams import requests
-from graphsnd.teams.answers import FIELDS, join_agents, join_requests, read_single
+from graphsnd.teams.answers import combine, join_agents, join_requests, read_single, tensors_of
 from graphsnd.teams.mixing import agents_first, ask, ask_quietly, check_unmixed, evaluation_mode
 from graphsnd.teams.stacked import MAX_ACTIVATIONS
 from graphsnd.teams.team import Team
@@ -187,17 +187,18 @@ class ModulesTeam(CallablesTeam):
         """One behaviour for each of ``agents``, all on ``shown`` (None) or each on its own slice of it (0)."""
         of_agent = [_tensors(self.modules[agent]) for agent in agents]
         stacked = {name: torch.stack([tensors[name] for tensors in of_agent]) for name in of_agent[0]}
-        family: list[Callable[..., Behavior]] = []
+        answered: list[Behavior] = []
 
         def call(tensors: dict[str, Tensor], observations: Tensor) -> tuple[Tensor, ...]:
             answer = functional_call(self.modules[0], tensors, (observations,))
             behavior = self._read(answer, observations, validate=False)
-            family.append(type(behavior))
-            return tuple(getattr(behavior, name) for name, _ in FIELDS[type(behavior)])
+            answered.append(behavior)
+            return tuple(tensor for tensor, _ in tensors_of(behavior))
 
         with evaluation_mode(self.modules[0]):  # whose code runs for all
             fields = vmap(call, in_dims=(0, in_dim))(stacked, shown.clone())
-        return [family[0](*parts, validate=False) for parts in zip(*(field.unbind(0) for field in fields), strict=True)]
+        rows = (iter(row) for row in zip(*(field.unbind(0) for field in fields), strict=True))
+        return [combine(answered[:1], lambda *_, row=row: next(row)) for row in rows]
 
 
 def _tensors(module: nn.Module) -> dict[str, Tensor]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from graphsnd.behavior import Behavior
 from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, as_tensor
-from graphsnd.teams.answers import FIELDS, read_answer, take_agents
+from graphsnd.teams.answers import read_answer, take_agents, tensors_of
 from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy, device_of
 from graphsnd.teams.mixing import ask, ask_quietly, check_repeatable, check_unmixed
 from graphsnd.teams.team import Team
@@ -51,7 +51,8 @@ def evaluate(
         team: A list of ``n`` policies (``nn.Module`` or callable), one per agent, or a dict of them, whose keys name
             the agents; or one stacked module that answers for all agents with an agents axis in second to last place;
             or a :class:`~graphsnd.teams.Team`. An answer is a ``torch.distributions`` object, a tensor (deterministic
-            action), a tuple ``(loc, scale)``, or a behaviour.
+            action), a tuple ``(loc, scale)``, a behaviour, or a dict or list of distributions and behaviours, one for
+            each part of the action.
         observations: Shape ``[..., features]``, or a dict of what each agent observed, which is pooled.
         agents: For stacked modules that, like TorchRL's ``MultiAgentMLP``, take one observation per agent: the
             number of agents; each observation is then shown to all of them. Without it the module is called on
@@ -202,4 +203,4 @@ class JointTeam(Team):
 
     def _ask_quietly(self, shown: Tensor, seed: int) -> list[list[Tensor]]:
         behavior = read_answer(ask_quietly(self.policy, shown, seed), squashed=self.squashed)
-        return [[getattr(behavior, name) for name, _ in FIELDS[type(behavior)]]]
+        return [[tensor for tensor, _ in tensors_of(behavior)]]

@@ -12,7 +12,7 @@ from torch.func import functional_call
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
-from graphsnd.teams.answers import FIELDS
+from graphsnd.teams.answers import tensors_of
 
 ROWS = 16  # on which a policy is tried: half of them are replaced, and the answers to the others must stay
 Ask = Callable[[Tensor, int], Sequence[Sequence[Tensor]]]  # entries and a seed; by policy its tensors, entries first
@@ -119,7 +119,7 @@ def _try_few(ask_all: Ask, few: Tensor, rows: Tensor) -> tuple[Tensor, Sequence[
 
 def agents_first(behavior: Behavior) -> list[Tensor]:
     """Return the behaviour's tensors, the axis of its agents first."""
-    return [getattr(behavior, name).movedim(-1 - trailing, 0) for name, trailing in FIELDS[type(behavior)]]
+    return [tensor.movedim(-1 - trailing, 0) for tensor, trailing in tensors_of(behavior)]
 
 
 def _refuse_mixed(name: str | None) -> None:

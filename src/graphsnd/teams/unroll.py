@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Behavior
-from graphsnd.teams.answers import FIELDS, read_single
+from graphsnd.teams.answers import combine, read_single
 
 
 class Unroll:
@@ -39,5 +39,4 @@ class Unroll:
         for observations in sequences:
             answer, state = self.step(observations, state)
             answers.append(read_single(answer, observations.shape[:-1], squashed=self.squashed))
-        family: Callable[..., Behavior] = type(answers[0])
-        return family(*(torch.stack([getattr(a, name) for a in answers]) for name, _ in FIELDS[family]))
+        return combine(answers, lambda steps, _: torch.stack(steps), validate=True)

@@ -1,0 +1,168 @@
+"""Actions of several parts: MultiDiscrete, and continuous beside discrete ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import torch
+
+from graphsnd.behavior.behavior import Behavior
+from graphsnd.behavior.distances import Distance, Wasserstein, check_distance
+from graphsnd.behavior.points import Block, Norm, Points
+from graphsnd.errors import InputError, as_tensor, number
+
+
+class Joint(Behavior):
+    r"""Policies whose action has several parts, all on the same observations.
+
+    The distance of two agents is the weighted mean of their distances in each part. So SND is the same mean of the
+    parts' SNDs, and so are Graph-SND and contributions:
+
+    .. math:: d = \sum_k w_k d_k, \quad \sum_k w_k = 1 \quad\Rightarrow\quad \mathrm{SND} = \sum_k w_k \mathrm{SND}_k
+
+    Args:
+        parts: Behaviours of the same agents on the same observations, by name or in order.
+        weights: How much each part counts, positive, by name or in order. Equal when None, which only parts with one
+            kind of distance allow: between a length and a probability no weight is natural.
+        distance: Of single parts, by name or in order; the default of the part where it is missing or None.
+
+    Raises:
+        InputError: For parts that differ in agents or observations, and kinds of distances that differ without weights.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> grip = gs.Categorical(probs=torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]))
+        >>> move = gs.Deterministic(torch.tensor([[[0.0], [4.0]]]))
+        >>> gs.snd(gs.Joint({"move": move, "grip": grip}, weights={"move": 1, "grip": 2}))
+        tensor(2.)
+    """
+
+    distance: JointDistance
+
+    def __init__(
+        self,
+        parts: Mapping[str, Behavior] | Sequence[Behavior],
+        weights: Mapping[str, float] | Sequence[float] | None = None,
+        distance: Mapping[str, Distance] | Sequence[Distance | None] | None = None,
+    ) -> None:
+        if not isinstance(parts, Mapping | Sequence) or not parts:
+            raise InputError("parts", "to be behaviours, in a dict or a list", repr(parts))
+        given = parts if isinstance(parts, Mapping) else {str(place): part for place, part in enumerate(parts)}
+        self.parts = {str(name): part for name, part in given.items()}
+        _check_layout(self.parts)
+        names = next((part.names for part in self.parts.values() if part.named), None)
+        first = next(iter(self.parts.values()))
+        super().__init__(torch.Size([*first.batch_shape, first.agents, 1]), names)
+        chosen = _in_order("distance", {} if distance is None else distance, tuple(self.parts))
+        distances = [check_distance(each, part) for each, part in zip(chosen, self.parts.values(), strict=True)]
+        self.distance = JointDistance(tuple(distances), _check_weights(weights, tuple(self.parts), distances))
+
+    def with_parts(self, parts: Sequence[Behavior]) -> Joint:
+        """Return a joint with other parts of the same names, weights and distances."""
+        made = copy(self)
+        made.parts = dict(zip(self.parts, parts, strict=True))
+        made.batch_shape, made.agents = parts[0].batch_shape, parts[0].agents
+        made._names = None
+        return made
+
+    def embed(self, distance: Distance) -> Points:
+        """Embed every part, for a distance that fits all of them or for the joint one."""
+        if not isinstance(distance, JointDistance):
+            distance = JointDistance((distance,) * len(self.parts), self.distance.weights)
+        return distance.embed(self)
+
+    def wasserstein_points(self) -> Points:
+        """The points of all parts; discrete ones have none."""
+        return self.embed(Wasserstein())
+
+
+@dataclass(frozen=True)
+class JointDistance(Distance):
+    """The weighted mean of the distances of the parts of a :class:`Joint`; a metric, because each of them is."""
+
+    distances: tuple[Distance, ...]
+    weights: tuple[float, ...]  # they sum to 1
+
+    @property
+    def name(self) -> str:
+        """The parts' common name, or the weight of each kind."""
+        kinds = {distance.name: 0.0 for distance in self.distances}
+        for distance, weight in zip(self.distances, self.weights, strict=True):
+            kinds[distance.name] += weight
+        return next(iter(kinds)) if len(kinds) == 1 else " + ".join(f"{w:.3g} {kind}" for kind, w in kinds.items())
+
+    @property
+    def maximum(self) -> float | None:
+        """The mean of the parts' maxima."""
+        largest = [math.inf if distance.maximum is None else distance.maximum for distance in self.distances]
+        total = sum(weight * each for weight, each in zip(self.weights, largest, strict=True))
+        return total if math.isfinite(total) else None
+
+    def embed(self, behavior: Behavior) -> Points:
+        """Return the parts' points side by side, with the norm and the weight of each."""
+        if not isinstance(behavior, Joint) or behavior.distance.weights != self.weights:
+            got = f"weights {behavior.distance.weights}" if isinstance(behavior, Joint) else repr(behavior)
+            raise InputError("behavior", f"to be a Joint with weights {self.weights}", got)
+        embedded = [part.embed(each) for part, each in zip(behavior.parts.values(), self.distances, strict=True)]
+        pieces = [
+            (weight * inner, part)
+            for weight, points in zip(self.weights, embedded, strict=True)
+            for inner, part in points.split()
+        ]
+        # Half-L1 distances are sums over features: together they cost one visit of the pairs. In units of the largest
+        # weight, so that equal weights leave the probabilities as they are.
+        sums = [(weight, part.values) for weight, part in pieces if part.norm is Norm.HALF_L1]
+        pieces = [(weight, part) for weight, part in pieces if part.norm is not Norm.HALF_L1]
+        if sums:
+            unit = max(weight for weight, _ in sums)
+            values = torch.cat([values if w == unit else values * (w / unit) for w, values in sums], dim=-1)
+            pieces.append((unit, Points(values, Norm.HALF_L1)))
+        blocks = tuple(Block(part.norm, part.values.shape[2], weight) for weight, part in pieces)
+        dtype = reduce(torch.promote_types, (points.result_dtype for points in embedded))
+        return Points(torch.cat([part.values for _, part in pieces], dim=-1), Norm.JOINT, dtype, blocks)
+
+
+def _check_layout(parts: Mapping[str, Any]) -> None:
+    for name, part in parts.items():
+        if not isinstance(part, Behavior):
+            fix = "Wrap it: graphsnd.Categorical(logits=...), graphsnd.from_distribution(...)."
+            raise InputError(f"parts[{name!r}]", "to be a behaviour", type(part).__name__, fix)
+    layouts = {(part.agents, tuple(part.batch_shape)) for part in parts.values()}
+    if len(layouts) > 1:
+        got = " and ".join(f"{agents} on {shape}" for agents, shape in sorted(layouts))
+        raise InputError("parts", "of the same agents on the same observations", got)
+    names = {part.names for part in parts.values() if part.named}
+    if len(names) > 1:
+        raise InputError("parts", "of the same agents in the same order", " and ".join(map(str, sorted(names))))
+
+
+def _check_weights(weights: Any, names: Sequence[str], distances: Sequence[Distance]) -> tuple[float, ...]:
+    """Return the weights in order, divided by their sum; equal ones for None where all distances are of one kind."""
+    kinds = list(dict.fromkeys(distance.name for distance in distances))
+    if weights is None and len(kinds) > 1:
+        fix = f"Say how much each part counts: graphsnd.Joint(parts, weights={dict.fromkeys(names, 1.0)})."
+        raise InputError("weights", f"for parts that differ in distance ({', '.join(kinds)})", None, fix)
+    given = [1.0] * len(names) if weights is None else _in_order("weights", weights, names)
+    values = [number(weight) for weight in given]
+    total = sum(values)
+    if not (all(value > 0 for value in values) and math.isfinite(total)):
+        raise InputError("weights", "to be positive and finite", weights, "Leave out a part that should not count.")
+    return tuple(value / total for value in values)
+
+
+def _in_order(argument: str, given: Any, names: Sequence[str]) -> list[Any]:
+    """Return one value for each part, from a dict by name or from a sequence."""
+    if isinstance(given, Mapping):
+        if set(given) - set(names) or (argument == "weights" and set(names) - set(given)):
+            raise InputError(argument, f"by the names {', '.join(names)}", ", ".join(map(str, given)))
+        return [given.get(name) for name in names]
+    given = as_tensor(given)
+    values = given.tolist() if isinstance(given, torch.Tensor) else given
+    if not isinstance(values, Sequence) or len(values) != len(names):
+        raise InputError(argument, f"to be {len(names)}, one for each part", repr(given))
+    return list(values)

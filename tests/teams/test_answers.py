@@ -1,0 +1,141 @@
+"""Policies whose answer has several parts, through every way of asking them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch import distributions as D
+
+import graphsnd as gs
+from graphsnd.teams import Unroll, as_team
+
+FEATURES, AGENTS = 3, 4
+ROWS = torch.randn(30, FEATURES, generator=torch.Generator().manual_seed(1))
+
+
+class Net(nn.Module):
+    """Two discrete actions of 2 and 3 choices, in whatever form is asked for."""
+
+    def __init__(self, answer: Callable[[Tensor, Tensor], Any]) -> None:
+        super().__init__()
+        self.layer, self.answer = nn.Linear(FEATURES, 5), answer
+
+    def forward(self, observations: Tensor) -> Any:
+        return self.answer(*self.layer(observations).split([2, 3], dim=-1))
+
+
+def as_behaviors(one: Tensor, two: Tensor) -> Any:
+    return {
+        "grip": gs.Categorical(logits=one, validate=False),
+        "say": gs.Categorical(logits=two, validate=False),
+    }
+
+
+FORMS: dict[str, Callable[[Tensor, Tensor], Any]] = {
+    "dict": lambda a, b: {"grip": D.Categorical(logits=a), "say": D.Categorical(logits=b)},
+    "list": lambda a, b: [D.Categorical(logits=a), D.OneHotCategorical(logits=b)],
+    "tuple": lambda a, b: (D.Categorical(logits=a), gs.Categorical(logits=b)),
+    "joint": lambda a, b: gs.Joint(as_behaviors(a, b)),
+    "behaviours": as_behaviors,
+}
+
+
+def make(form: Callable[[Tensor, Tensor], Any]) -> list[nn.Module]:
+    torch.manual_seed(0)
+    return [Net(form) for _ in range(AGENTS)]
+
+
+def by_hand(policies: list[nn.Module], rows: Tensor) -> float:
+    """The mean over pairs, rows and both actions, of total variation."""
+    with torch.no_grad():
+        outputs = [policy.layer(rows).double() for policy in policies]  # type: ignore[operator, union-attr]
+    total = 0.0
+    for i in range(AGENTS):
+        for j in range(i):
+            for part in (slice(0, 2), slice(2, 5)):
+                p, q = (torch.softmax(outputs[k][:, part], -1) for k in (i, j))
+                total += float((p - q).abs().sum(-1).mean()) / 2 / 2
+    return total / (AGENTS * (AGENTS - 1) / 2)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_policies_that_answer_in_parts(form: str) -> None:
+    policies = make(FORMS[form])
+    expected = pytest.approx(by_hand(policies, ROWS), rel=1e-5)
+    behavior = gs.evaluate(policies, ROWS)
+    assert isinstance(behavior, gs.Joint)
+    assert (behavior.agents, tuple(behavior.batch_shape)) == (AGENTS, (30,))
+    assert float(gs.snd(behavior)) == expected
+    assert gs.measure(policies, ROWS).value == expected
+    named = gs.evaluate(dict(zip("abcd", policies, strict=True)), ROWS.reshape(5, 6, FEATURES))
+    assert (named.names, tuple(named.batch_shape)) == (("a", "b", "c", "d"), (5, 6))
+    assert float(gs.snd(named)) == expected
+    # Only some agents at each observation, through the batched modules or one by one.
+    asked = torch.tensor([[0, 2], [3, 3], [1, 0]])
+    team = as_team(policies)
+    partial = team.partial(ROWS[:3], asked)
+    assert isinstance(partial, gs.Joint)
+    for name, part in behavior.parts.items():
+        rows = part.probs[torch.arange(3).unsqueeze(1), asked]  # type: ignore[attr-defined]
+        torch.testing.assert_close(partial.parts[name].probs, rows)  # type: ignore[attr-defined]
+    sampled = gs.measure(policies, ROWS, design="agents:4")
+    assert sampled.value == expected
+    assert sampled.guaranteed  # total variation is at most 1, and so is a mean of it
+
+
+def test_modules_are_batched() -> None:
+    team = as_team(make(FORMS["joint"]))
+    team.evaluate(ROWS)
+    assert team.batched  # type: ignore[attr-defined]
+
+
+def test_gradients_reach_the_policies() -> None:
+    policies = make(FORMS["dict"])
+    gs.snd(gs.evaluate(policies, ROWS)).backward()
+    for policy in policies:
+        assert policy.layer.weight.grad.abs().sum() > 0  # type: ignore[operator, union-attr]
+
+
+def test_one_module_for_all_agents() -> None:
+    policies = make(FORMS["joint"])
+    stacked = lambda rows: FORMS["dict"](  # noqa: E731
+        *torch.stack([policy.layer(rows) for policy in policies], dim=-2).split([2, 3], dim=-1)  # type: ignore[operator, union-attr]
+    )
+    assert float(gs.snd(gs.evaluate(stacked, ROWS))) == pytest.approx(by_hand(policies, ROWS), rel=1e-5)
+    estimate = gs.measure(stacked, ROWS, design="agents:4")
+    assert estimate.value == pytest.approx(by_hand(policies, ROWS), rel=1e-5)
+
+
+def test_one_policy_for_all_is_exactly_zero() -> None:
+    policy = make(FORMS["dict"])[0]
+    assert gs.snd(gs.evaluate([policy] * AGENTS, ROWS)) == 0
+    assert gs.measure([policy] * AGENTS, ROWS, design="matching").value == 0
+
+
+def test_unrolled_sequences() -> None:
+    policies = make(FORMS["dict"])
+    rolled = [Unroll(lambda o, h, net=policy: (net(o + h), h + o), 0.0) for policy in policies]
+    sequences = ROWS.reshape(5, 6, FEATURES)
+    behavior = gs.evaluate(rolled, sequences, whole=True)
+    assert float(gs.snd(behavior)) == pytest.approx(by_hand(policies, sequences.cumsum(0).flatten(0, 1)), rel=1e-5)
+
+
+def weighted(weight: float) -> Callable[[Tensor], gs.Joint]:
+    return lambda o: gs.Joint({"a": gs.Deterministic(o), "b": gs.Categorical(logits=o)}, {"a": 1, "b": weight})
+
+
+def test_policies_must_agree_on_their_parts() -> None:
+    assert isinstance(gs.evaluate([weighted(2.0), weighted(2.0)], ROWS), gs.Joint)
+    with pytest.raises(gs.InputError, match=r"`team`.*same parts.*same names, weights and distances"):
+        gs.evaluate([weighted(2.0), weighted(3.0)], ROWS)
+    with pytest.raises(gs.InputError, match=r"`team`.*one family.*Categorical and Joint"):
+        gs.evaluate([weighted(2.0), lambda o: gs.Categorical(logits=o)], ROWS)
+    with pytest.raises(gs.InputError, match=r"`weights`.*wasserstein, total-variation.*graphsnd.Joint"):
+        gs.evaluate([lambda o: (D.Normal(o, 1.0), D.Categorical(logits=o))] * 2, ROWS)
+    # Tensors in a dict say too little: these are parameters of one Gaussian, not two actions.
+    with pytest.raises(gs.InputError, match=r"`team`.*dict of distributions"):
+        gs.evaluate([lambda o: {"loc": o, "scale": o.exp()}] * 2, ROWS)
