@@ -70,6 +70,12 @@ def draw(shape: Shape, norm: Norm, dtype: torch.dtype, *, ties: bool = True) -> 
         if shape[2] > 1:
             values[::2, ::3, 0] = 0
             values[:, ::5, 1] = 0
+    if norm is Norm.BURES:
+        actions = {2: 1, 6: 2, 12: 3, 20: 4}[shape[2]]
+        factor = values[..., actions:].reshape(*shape[:2], actions, actions)
+        if actions == 3:
+            factor[:, 4::4, :, 1:] = 0  # of rank one
+        values[..., actions:] = (factor @ factor.mT).flatten(-2)
     if ties and shape[1] > 2:
         values[:, 1] = values[:, 0]
         values[:, 2] = values[:, 0] * (1 + 1e-3)

@@ -69,7 +69,7 @@ def test_unknown_backends_are_refused(operation: str, name: str) -> None:
     [
         ("gpu", points_of(), "(cpu, reference, or auto)", "not on a CUDA device"),
         ("cpu", points_of(features=TOO_MANY), "(reference, or auto)", f"{TOO_MANY} features are more than"),
-        ("cpu", points_of(features=6, norm=Norm.BURES), "(reference, or auto)", "bures norm has no compiled kernel"),
+        ("cpu", points_of(features=20, norm=Norm.BURES), "(reference, or auto)", "for at most 3 actions"),
         ("cpu", points_of(dtype=torch.bfloat16), "(reference, or auto)", "torch.bfloat16 is not supported"),
         ("cpu", Points(points_of().values.to("meta"), Norm.EUCLIDEAN), "(reference, or auto)", "not on the CPU"),
     ],
@@ -85,7 +85,7 @@ def test_unusable_backends_are_refused(backend: str, points: Points, able: str, 
 @pytest.mark.usefixtures("large")
 @pytest.mark.parametrize(
     "points",
-    [points_of(features=TOO_MANY), points_of(features=6, norm=Norm.BURES), points_of(dtype=torch.bfloat16)],
+    [points_of(features=TOO_MANY), points_of(features=20, norm=Norm.BURES), points_of(dtype=torch.bfloat16)],
     ids=["features", "norm", "dtype"],
 )
 def test_auto_falls_back_on_the_reference(points: Points) -> None:

@@ -18,7 +18,7 @@ from graphsnd.behavior import Norm, Points
 Operation = Callable[..., Tensor]
 
 # The norms that have compiled kernels, and the numbers by which these know them.
-CODES = {Norm.EUCLIDEAN: 0, Norm.HALF_L1: 1, Norm.SQRT_JS: 2}
+CODES = {Norm.EUCLIDEAN: 0, Norm.HALF_L1: 1, Norm.SQRT_JS: 2, Norm.BURES: 3}
 
 
 class RawOperations(Protocol):

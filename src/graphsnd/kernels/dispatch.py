@@ -17,7 +17,6 @@ import torch
 from graphsnd.behavior import Norm, Points
 from graphsnd.errors import InputError
 from graphsnd.kernels import reference, separable
-from graphsnd.kernels.autograd import CODES
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
 COMPILED = {"gpu": "triton", "cpu": "numba"}  # backend and the package it needs
@@ -126,8 +125,8 @@ def obstacle(backend: str, points: Points) -> str | None:
         return "the points are not on a CUDA device"
     if backend == "cpu" and values.device.type != "cpu":
         return "the points are not on the CPU"
-    if points.norm not in CODES:
-        return f"the {points.norm.value} norm has no compiled kernel"
+    if points.norm is Norm.BURES and (backend == "gpu" or values.shape[2] not in (2, 6, 12)):
+        return f"the {points.norm.value} norm has a compiled kernel on the CPU only, for at most 3 actions"
     if values.shape[2] > MAX_FEATURES[backend]:
         return f"{values.shape[2]} features are more than {MAX_FEATURES[backend]}"
     if values.dtype not in (torch.float32, torch.float64):

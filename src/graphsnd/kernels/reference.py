@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 import torch
 
-from graphsnd.behavior import Points
+from graphsnd.behavior import Norm, Points
 from graphsnd.kernels.pairfunctions import HOMOGENEOUS, PAIR_FUNCTIONS, scale_of
 
 CHUNK = 1 << 22  # elements of the largest temporary
@@ -21,6 +21,8 @@ def pair_totals(points: Points) -> torch.Tensor:
     """Return the sum of the distances over all pairs i < j, for each observation: ``[observations]``, float64."""
     x, scale, distance = _prepare(points)
     o, n, f = x.shape
+    if points.norm is Norm.BURES:  # an SVD for each pair: none is computed twice
+        return edge_totals(points, torch.triu_indices(n, n, 1, device=x.device).T, None)
 
     def block(part: torch.Tensor, start: int, stop: int) -> torch.Tensor:
         d = distance(part[:, start:stop, None], part[:, None, start:])

@@ -49,6 +49,31 @@ def test_agreement(operation: str, norm: Norm, dtype: torch.dtype, shape: Shape)
 
 
 @each_operation
+@pytest.mark.parametrize("shape", [(3, 5, 2), (20, 9, 6), (5, 19, 6), (70, 9, 12), (5, 9, 12)], ids=str)
+def test_agreement_of_covariances(operation: str, shape: Shape) -> None:
+    values = checks.draw(shape, Norm.BURES, torch.float64)
+    expected = checks.run(operation, values, Norm.BURES, "reference")
+    checks.assert_close(checks.run(operation, values, Norm.BURES, "cpu"), expected, 1e-11)
+    regular = values[
+        :, [k for k in range(shape[1]) if k % 4 or k == 0 or shape[2] < 12]
+    ]  # singular roots have no one gradient
+    checks.check_agreement(operation, regular, Norm.BURES, "cpu")
+
+
+@each_operation
+@few_or_many
+@pytest.mark.parametrize("scale", [1e-150, 1e-20, 1e20, 1e150])
+def test_covariances_of_any_scale_and_nan(operation: str, shape: Shape, scale: float) -> None:
+    shape = (*shape[:2], 12)
+    values = checks.draw(shape, Norm.BURES, torch.float64) * scale
+    same = values[:, :1].expand(shape).contiguous()
+    assert not checks.run(operation, same, Norm.BURES, "cpu").any()
+    expected = checks.run(operation, values, Norm.BURES, "reference")
+    checks.assert_close(checks.run(operation, values, Norm.BURES, "cpu") / scale, expected / scale, 1e-11)
+    checks.check_nan(operation, shape, Norm.BURES, torch.float64, *CPU)
+
+
+@each_operation
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("shape", [(200, 20, 3), (2, 130, 4)], ids=str)
 def test_agreement_with_threads(operation: str, shape: Shape) -> None:

@@ -17,7 +17,7 @@ from graphsnd.behavior import Norm
 from graphsnd.kernels.autograd import CODES
 from graphsnd.kernels.cpu import loops
 from graphsnd.kernels.cpu.loops import LANES
-from graphsnd.kernels.pairfunctions import scale_of
+from graphsnd.kernels.pairfunctions import HOMOGENEOUS, scale_of
 
 Array = npt.NDArray[Any]
 
@@ -124,7 +124,7 @@ def _in_range(run: Callable[[Any], Tensor], x: Tensor, norm: Norm, terms: int) -
     Looking for the largest value first would cost as much as the kernel itself on small teams.
     """
     sums = run(x.detach().numpy().dtype.type(1))
-    if norm is not Norm.EUCLIDEAN or bool(((sums > 1e-9 * terms) & (sums < 1e18)).all()):
+    if norm not in HOMOGENEOUS or bool(((sums > 1e-9 * terms) & (sums < 1e18)).all()):
         return sums
     scale = scale_of(x, norm)
     return run(_inverse(scale)) * scale

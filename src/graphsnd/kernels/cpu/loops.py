@@ -18,7 +18,7 @@ import numpy as np
 
 LANES = 64
 TILE = 16  # agents
-EUCLIDEAN, HALF_L1, SQRT_JS = 0, 1, 2
+EUCLIDEAN, HALF_L1, SQRT_JS, BURES = 0, 1, 2, 3
 
 # No nnan/ninf: a NaN that slipped past validate=False must come out as NaN.
 FLAGS = {"contract", "reassoc", "nsz", "arcp"}
@@ -35,8 +35,10 @@ def distances(norm, x, y, d):
             d[q] = np.sqrt(d[q])
     elif norm == HALF_L1:
         absolutes(x, y, d)
-    else:
+    elif norm == SQRT_JS:
         divergences(x, y, d)
+    else:
+        covariances(x, y, d)
 
 
 @inlined
@@ -140,8 +142,10 @@ def add_slopes(norm, x, y, d, c, gx, gy):
                 t = np.sign(x[f, q] - y[f, q]) * c[q] * d.dtype.type(0.5)
                 gx[f, q] += t
                 gy[f, q] -= t
-    else:
+    elif norm == SQRT_JS:
         divergence_slopes(x, y, d, c, gx, gy)
+    else:
+        covariance_slopes(x, y, d, c, gx, gy)
 
 
 @jit
@@ -156,6 +160,136 @@ def divergence_slopes(x, y, d, c, gx, gy):
                     gx[f, q] += r * math.log1p((p - s) / (p + s))
                 if s > 0:
                     gy[f, q] += r * math.log1p((s - p) / (p + s))
+
+
+@jit
+def covariances(x, y, d):
+    """Wasserstein distances of Gaussians with 1 to 3 actions, each a mean and a root: see ``pairfunctions.bures``."""
+    size = actions(x)
+    q, r, same = rotations(x, y, size), np.empty(LANES, x.dtype), np.ones(LANES, np.bool_)
+    d[:] = 0
+    for f in range(x.shape[0]):
+        for p in range(LANES):
+            same[p] &= x[f, p] == y[f, p]
+    for f in range(size):
+        for p in range(LANES):
+            d[p] += (x[f, p] - y[f, p]) ** 2
+    for i in range(size):
+        for j in range(size):
+            for p in range(LANES):
+                r[p] = x[size + i * size + j, p]
+            for k in range(size):
+                for p in range(LANES):
+                    r[p] -= y[size + i * size + k, p] * q[j * size + k, p]
+            for p in range(LANES):
+                d[p] += r[p] * r[p]
+    for p in range(LANES):
+        d[p] = 0 if same[p] else np.sqrt(d[p])
+
+
+@jit
+def covariance_slopes(x, y, d, c, gx, gy):
+    """The rotation is a minimiser, so it is a constant here."""
+    size = actions(x)
+    q = rotations(x, y, size)
+    for p in range(LANES):
+        d[p] = c[p] / d[p] if d[p] > 0 else 0
+    for f in range(size):
+        for p in range(LANES):
+            gx[f, p] += (x[f, p] - y[f, p]) * d[p]
+            gy[f, p] += (y[f, p] - x[f, p]) * d[p]
+    for i in range(size):
+        for j in range(size):
+            f = size + i * size + j
+            for p in range(LANES):
+                to_x, to_y = x[f, p], y[f, p]
+                for k in range(size):
+                    to_x -= y[size + i * size + k, p] * q[j * size + k, p]
+                    to_y -= x[size + i * size + k, p] * q[k * size + j, p]
+                gx[f, p] += to_x * d[p]
+                gy[f, p] += to_y * d[p]
+
+
+@jit
+def actions(x):
+    """Return the length of the mean in features ``[mean, root]``."""
+    return 1 if x.shape[0] == 2 else 2 if x.shape[0] == 6 else 3
+
+
+@jit
+def rotations(x, y, size):
+    """``[size * size, lane]``: the orthogonal factor of the product of two roots."""
+    q = np.empty((size * size, LANES), x.dtype)
+    for i in range(size):
+        for j in range(size):
+            m = q[i * size + j]
+            m[:] = 0
+            for k in range(size):
+                for p in range(LANES):
+                    m[p] += x[size + i * size + k, p] * y[size + k * size + j, p]
+    if size == 1:
+        q[:] = 1
+    elif size == 2:
+        for p in range(LANES):
+            cos, sin = q[0, p] + q[3, p], q[2, p] - q[1, p]
+            length = np.sqrt(cos * cos + sin * sin)
+            cos, sin = (cos / length, sin / length) if length != 0 else (1.0, 0.0)
+            q[0, p], q[1, p], q[2, p], q[3, p] = cos, -sin, sin, cos
+    else:
+        polar(q)
+    return q
+
+
+@jit
+def polar(q):
+    """Replace 3 x 3 matrices ``q[entry, lane]`` by their orthogonal factors, by Newton's iteration with scaling.
+
+    It inverts by cofactors, which rounding spoils where two singular values are small: those lanes start from an SVD.
+    """
+    flat = np.empty(LANES, np.bool_)
+    for p in range(LANES):
+        size, other = squared_norm(entries(q, p)), squared_norm(cofactors(entries(q, p)))
+        flat[p] = (other <= 1e-7 * size * size) & (size < np.inf)
+    for p in range(LANES):
+        if flat[p]:
+            u, _, v = np.linalg.svd(q[:, p].copy().reshape(3, 3))
+            q[:, p] = (u @ v).reshape(9)
+    for _ in range(16):
+        moved = 0.0
+        for p in range(LANES):
+            m = entries(q, p)
+            k = cofactors(m)
+            det = m[0] * k[0] + m[1] * k[1] + m[2] * k[2]
+            # Half of gamma Q + Q^-T / gamma, with gamma^2 = |Q^-1| / |Q| and the inverse from the cofactors.
+            gamma = np.sqrt(np.sqrt(squared_norm(k) / squared_norm(m)) / abs(det))
+            change = 0.0
+            for f in range(9):
+                q[f, p] = gamma / 2 * m[f] + k[f] / (2 * gamma * det)
+                change += (q[f, p] - m[f]) ** 2
+            moved = max(moved, change)
+        if not moved > 1e-18:  # what is left after this step is the square of what it moved
+            break
+
+
+@jit
+def entries(q, p):
+    """Return a lane's 3 x 3 matrix."""
+    return q[0, p], q[1, p], q[2, p], q[3, p], q[4, p], q[5, p], q[6, p], q[7, p], q[8, p]
+
+
+@jit
+def cofactors(m):
+    """Return the determinant's derivatives, in the same order."""
+    a, b, c, d, e, f, g, h, i = m
+    first = (e * i - f * h, f * g - d * i, d * h - e * g)
+    return (*first, c * h - b * i, a * i - c * g, b * g - a * h, b * f - c * e, c * d - a * f, a * e - b * d)
+
+
+@jit
+def squared_norm(m):
+    """Return the sum of nine squares."""
+    a, b, c, d, e, f, g, h, i = m
+    return a * a + b * b + c * c + d * d + e * e + f * f + g * g + h * h + i * i
 
 
 @jit
