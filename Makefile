@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install demo test test-slow test-gpu campaign lint format bench reproduce clean
+.PHONY: help install demo test test-integrations test-slow test-gpu campaign lint format bench reproduce clean
 
 help:            ## Show the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 install: $(READY) ## Make .venv with the pinned development environment
 
@@ -24,6 +24,9 @@ demo: $(READY)   ## Measure a 100-agent team with four hidden roles; writes demo
 
 test: $(READY)   ## Run the tests (not the slow ones)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-integrations: $(READY) ## Run what is long of other frameworks: real experiments, compilers
+	$(BIN)/python -m pytest -m integration -n 2 tests
 
 test-slow: $(READY) ## Run the slow tests
 	$(BIN)/python -m pytest -m slow

@@ -153,8 +153,11 @@ def broadcast(name: str, tensor: torch.Tensor, shape: torch.Size | tuple[int, ..
 def flatten(tensor: torch.Tensor) -> torch.Tensor:
     """Pool the observations: ``[..., agents, features]`` to ``[observations, agents, features]``.
 
-    Half precision is widened to float32 here, because a mean over thousands of observations is not
-    representable in it; float32 and float64 pass through.
+    Half precision is widened, see :func:`widen`.
     """
-    flat = tensor.reshape(-1, tensor.shape[-2], tensor.shape[-1])
-    return flat.float() if flat.dtype in (torch.float16, torch.bfloat16) else flat
+    return widen(tensor.reshape(-1, tensor.shape[-2], tensor.shape[-1]))
+
+
+def widen(tensor: torch.Tensor) -> torch.Tensor:
+    """Return half precision as float32, because a difference or a long mean is not representable in it."""
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor

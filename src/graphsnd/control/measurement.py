@@ -10,6 +10,7 @@ from torch import Tensor
 
 from graphsnd import designs, kernels
 from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.behavior import widen
 from graphsnd.designs import Design, Selection
 from graphsnd.errors import InputError, shape_of
 from graphsnd.graphs import complete
@@ -72,6 +73,7 @@ def measure_points(
     if values.dim() not in (3, 4) or values.shape[-2] < 2:
         expected = "with shape (observations, agents, features), at least 2 agents"
         raise InputError("values", expected, shape_of(values))
+    values = widen(values)
     if values.dim() == 3:
         places = None if positions is None else positions.unsqueeze(0)
         return measure_points(design, values.unsqueeze(0), generator, positions=places, norm=norm).select_run(0)
@@ -103,6 +105,7 @@ def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm
         >>> measure_selected([Selection(None)], torch.tensor([[[[0.0], [3.0], [6.0]]]])).value
         tensor([4.], dtype=torch.float64)
     """
+    values = widen(values)
     empty = torch.tensor([selection.empty for selection in selections])
     pairs = torch.tensor([selection.pairs(values.shape[2]) for selection in selections])
     empty, pairs = (copy_without_waiting(part, values.device) for part in (empty, pairs))

@@ -95,6 +95,8 @@ class CallablesTeam(Team):
         return read_single(answer, lead, squashed=self.squashed, validate=validate)
 
     def _check_unmixed(self, agents: Iterable[int], rows: Tensor) -> None:
+        if torch.compiler.is_compiling():  # random state and weak references are not to be traced
+            return
         asked = [agent for agent in agents if agent in self._unchecked and self.policies[agent] not in _CHECKED]
         if not asked or len(rows) < 2:
             return
@@ -114,8 +116,8 @@ class ModulesTeam(CallablesTeam):
     Batching shows every agent's parameters to the code of the first module. So it is used only when all modules are
     the same code: equal classes, equal plain attributes, equal names, shapes and dtypes of parameters and buffers, all
     the way down. Otherwise, and when ``vmap`` refuses (control flow that depends on data, behaviours made with their
-    checks on, random numbers), the modules are called in a loop. ``batched`` says which it is; the numbers are the
-    same. A forward must be a function of parameters, buffers and observation: state that it keeps
+    checks on, random numbers), and under autocast, the modules are called in a loop. ``batched`` says which it is; the
+    numbers are the same. A forward must be a function of parameters, buffers and observation: state that it keeps
     between calls is not kept per agent.
 
     Parameters are read at every call, so that gradients reach the modules and training shows.
@@ -156,7 +158,7 @@ class ModulesTeam(CallablesTeam):
         return [agents_first(behavior) for behavior in self._run(agents, shown, None)]  # vmap refuses random numbers
 
     def _try(self, batched: Callable[..., Any], loop: Callable[..., Any], *args: Any) -> Any:
-        if not self.batched:
+        if not self.batched or torch.is_autocast_enabled(self.device.type):  # which rounds batched layers elsewhere
             return loop(*args)
         try:
             return batched(*args)

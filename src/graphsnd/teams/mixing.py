@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.parallel import DistributedDataParallel
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
@@ -36,6 +37,11 @@ def evaluation_mode(policy: object) -> Iterator[None]:
             part.training = True
 
 
+def unwrap(policy: Any) -> Any:
+    """Return the module in a DDP wrapper unless gradients are wanted: its forward may wait for all other ranks."""
+    return policy.module if isinstance(policy, DistributedDataParallel) and not torch.is_grad_enabled() else policy
+
+
 def ask(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None) -> Any:
     """Return the answer of a policy in evaluation mode to a copy of ``shown``, which it may write into.
 
@@ -44,7 +50,7 @@ def ask(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None)
     """
     try:
         with evaluation_mode(policy):
-            return policy(shown.clone())
+            return unwrap(policy)(shown.clone())
     except (InputError, torch.OutOfMemoryError):
         raise
     except _FAULTS as error:
@@ -63,9 +69,10 @@ def ask_quietly(policy: Callable[[Tensor], Any], shown: Tensor, seed: int, name:
         torch.manual_seed(seed)
         if not isinstance(policy, nn.Module):
             return ask(policy, shown, name)
-        buffers = {key: buffer.clone() for key, buffer in policy.named_buffers()}
-        with evaluation_mode(policy):
-            return ask(lambda given: functional_call(policy, buffers, (given,)), shown, name)
+        module: nn.Module = unwrap(policy)
+        buffers = {key: buffer.clone() for key, buffer in module.named_buffers()}
+        with evaluation_mode(module):
+            return ask(lambda given: functional_call(module, buffers, (given,)), shown, name)
 
 
 def check_unmixed(ask_all: Ask, rows: Tensor, names: Sequence[str | None], *, most: int = ROWS) -> bool:
