@@ -12,7 +12,7 @@ from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.errors import InputError
 from graphsnd.teams import NormalActions, StackedTeam
 from graphsnd.training import ControlTask, Task, Trainer, train
-from graphsnd.training.checkpoint import CHECKPOINT
+from graphsnd.training.checkpoint import find_checkpoints
 from graphsnd.training.sampling import fill_noise, noise_shape, to_world
 from graphsnd.training.streams import hashed
 from graphsnd.worlds import World
@@ -124,7 +124,7 @@ def train_cell(task: Task | ControlTask, cells: Cells, name: str) -> Trainer:
     cells.step(name)
     folder, end = cells.folder(name), task.settings.iterations
     outcome = train(
-        task, folder, resume=(folder / CHECKPOINT).exists(),
+        task, folder, resume=bool(find_checkpoints(folder)),
         report=lambda rows: cells.step(f"{name}, iteration {rows[0].iteration} of {end}"),
     )  # fmt: skip
     if not outcome.finished:

@@ -6,12 +6,14 @@ import contextlib
 import errno
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-PARTS = ".graphsnd-*.part"  # what a killed process may leave behind
+PARTS = ".graphsnd-*-*.part"  # process and thread; what a killed process may leave behind
 
 
-def write_whole(target: str | os.PathLike[str], content: str | bytes) -> None:
+def write_whole(target: str | os.PathLike[str], content: str | bytes, *, keep: Path | None = None) -> None:
     """Write a file so that ``target`` holds all of it, or what it held before.
 
     It is written under another name in the same folder, flushed to the disk, renamed, and the folder is flushed. When
@@ -21,6 +23,7 @@ def write_whole(target: str | os.PathLike[str], content: str | bytes) -> None:
     Args:
         target: In a folder that exists.
         content: Text is written as UTF-8, with its line ends as they are.
+        keep: A second name in the same folder, for what ``target`` held before. A crash may leave that one alone.
 
     Raises:
         OSError: With the name of ``target``.
@@ -32,24 +35,37 @@ def write_whole(target: str | os.PathLike[str], content: str | bytes) -> None:
         ...     [path.name for path in Path(folder).iterdir()]
         ['a.txt']
     """
-    path = Path(os.path.realpath(target))
-    data = content.encode() if isinstance(content, str) else content
-    try:
+    path, data = Path(os.path.realpath(target)), _encode(content)
+    with naming(target):
         if path.exists() and not path.is_file():
             path.write_bytes(data)
             return
-        # Short, because the target's own name may be as long as names can be; of this thread alone.
-        part = path.with_name(PARTS.replace("*", f"{os.getpid()}-{threading.get_ident()}"))
-        try:
-            _write(part, data)
+        with _part_of(path, data) as part:
+            if keep is not None and path.exists():
+                os.replace(path, keep)
             os.replace(part, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                part.unlink()
-            raise
         flush_folder(path.parent)
+
+
+def create_whole(target: Path, content: str | bytes) -> bool:
+    """Make a file with all of its content at once, and return whether it was absent; one that is there stays."""
+    with naming(target), _part_of(target, _encode(content)) as part:
+        try:
+            os.link(part, target)
+        except FileExistsError:
+            return False
+        except OSError:
+            # Some drives know no second name of a file. There it is absent, then empty, then whole.
+            return _create_in_place(target, _encode(content))
+        return True
+
+
+@contextmanager
+def naming(target: str | os.PathLike[str]) -> Iterator[None]:
+    """Let errors name the file that was asked for; a failed write names none at all."""
+    try:
+        yield
     except OSError as error:
-        # The name of the file that was asked for; a failed write has none at all.
         raise OSError(error.errno, error.strerror or str(error), str(target)) from error
 
 
@@ -74,10 +90,39 @@ def flush_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _write(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o666)
+@contextmanager
+def _part_of(path: Path, data: bytes) -> Iterator[Path]:
+    """Write a file beside ``path`` and flush it; it is gone afterwards, unless it was given another name."""
+    # Short, because the target's own name may be as long as names can be; of this thread alone.
+    part = path.with_name(f".graphsnd-{os.getpid()}-{threading.get_ident()}.part")
+    try:
+        _write(part, data, os.O_TRUNC)
+        yield part
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def _create_in_place(path: Path, data: bytes) -> bool:
+    try:
+        _write(path, data, os.O_EXCL)
+    except FileExistsError:
+        return False
+    except BaseException:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
+    return True
+
+
+def _write(path: Path, data: bytes, flag: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | flag | getattr(os, "O_BINARY", 0), 0o666)
     try:
         append(descriptor, data)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _encode(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content

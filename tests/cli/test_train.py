@@ -3,6 +3,8 @@ from __future__ import annotations
 import csv
 import json
 import os
+import pty
+import select
 import shlex
 import signal
 import subprocess
@@ -142,7 +144,8 @@ app()
 """
 
 
-def test_ctrl_c_exits_130_and_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_saves_and_says_how_to_go_on(tmp_path: Path, number: signal.Signals, code: int) -> None:
     out = tmp_path / "a run"
     command = ["navigation", "--agents", "3", "--iterations", "100000", "--out", str(out), "--device", "cpu", *SMALL]
     with subprocess.Popen(
@@ -152,12 +155,29 @@ def test_ctrl_c_exits_130_and_says_how_to_go_on(tmp_path: Path) -> None:
         give_up = time.monotonic() + 60
         while not _begun(out) and time.monotonic() < give_up:
             time.sleep(0.05)
-        child.send_signal(signal.SIGINT)
+        child.send_signal(number)
         assert child.stderr is not None
         said = child.stderr.read()
-    assert child.returncode == 130, said
+    assert child.returncode == code, said
     assert f"graphsnd train --resume --out '{out}'" in said
     assert load_checkpoint(out).iteration >= 1
+
+
+def test_a_training_whose_terminal_is_closed_saves(tmp_path: Path) -> None:
+    """The whole way: a progress bar on a terminal that goes away, as a broken connection makes it."""
+    command = ["navigation", "--agents", "3", "--iterations", "100000", "--out", str(tmp_path), "--device", "cpu"]
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ["OMP_NUM_THREADS"] = "1"
+        os.execv(sys.executable, [sys.executable, "-c", CHILD, *command, *SMALL])
+    give_up = time.monotonic() + 60
+    while not _begun(tmp_path) and time.monotonic() < give_up:
+        select.select([terminal], [], [], 0.05)[0] and os.read(terminal, 65536)
+    os.close(terminal)
+    status = os.waitpid(child, 0)[1]
+    assert os.waitstatus_to_exitcode(status) == 129
+    assert load_checkpoint(tmp_path).iteration >= 1
+    assert (tmp_path / "curves.png").exists()
 
 
 def _begun(out: Path) -> bool:

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from graphsnd import InputError
 from graphsnd.teams import Team
@@ -24,7 +27,7 @@ from graphsnd.training import (
     save_teams,
     train,
 )
-from graphsnd.training.checkpoint import CHECKPOINT
+from graphsnd.training.checkpoint import CHECKPOINT, PREVIOUS
 
 SETTINGS = Settings(steps=8, environments=3, minibatch=10, epochs=2, hidden=(8,), iterations=6, diversity_every=2)
 TASK = Task("navigation", 3, {"horizon": 11}, (0, 5), SETTINGS.replace(restart=False))
@@ -86,6 +89,75 @@ def test_bad_checkpoints_are_refused(tmp_path: Path) -> None:
     (tmp_path / CHECKPOINT).write_bytes(b"not a checkpoint")
     with pytest.raises(InputError, match="`checkpoint`"):
         load_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("about", [
+    {}, [], "text", {"task": TASK.to_dict()}, {"task": TASK.to_dict(), "iteration": "two", "seconds": 1.0},
+    {"task": TASK.to_dict(), "iteration": 2, "seconds": "long"}, {"task": {}, "iteration": 2, "seconds": 1.0},
+    {"task": {key: part for key, part in TASK.to_dict().items() if key != "seeds"}, "iteration": 2, "seconds": 1.0},
+    {"task": TASK.to_dict() | {"settings": {"gamma": "high"}}, "iteration": 2, "seconds": 1.0},
+    {"task": TASK.to_dict() | {"settings": 5}, "iteration": 2, "seconds": 1.0},
+])  # fmt: skip
+def test_a_description_without_fields_is_refused(tmp_path: Path, about: object) -> None:
+    save_file({"a": torch.zeros(1)}, tmp_path / CHECKPOINT, metadata={"training": json.dumps(about)})
+    with pytest.raises(InputError):
+        load_checkpoint(tmp_path)
+
+
+def damage(folder: Path, how: str) -> None:
+    """Take from a finished training what a crash, a careless hand or a bad disk may take."""
+    log = folder / "metrics.csv"
+    if how == "log":  # ends between the two checkpoints
+        lines = log.read_text().splitlines(keepends=True)
+        log.write_text("".join(lines[: 1 + 2 * 3]))
+    elif how == "cut checkpoint":
+        (folder / CHECKPOINT).write_bytes((folder / CHECKPOINT).read_bytes()[:-9])
+    elif how == "no checkpoint":  # killed between two renames
+        (folder / CHECKPOINT).unlink()
+
+
+@pytest.mark.parametrize("how", ["log", "cut checkpoint", "no checkpoint", "settings"])
+def test_training_goes_back_to_where_log_and_checkpoint_agree(tmp_path: Path, how: str) -> None:
+    task = Task(TASK.world, TASK.agents, TASK.options, TASK.seeds, SETTINGS.replace(iterations=4))
+    train(task, tmp_path / "straight")
+    train(task, tmp_path / "damaged", checkpoint_every=2)
+    damage(tmp_path / "damaged", how)
+    (tmp_path / "damaged" / "settings.json").write_text('{"cut')
+    warned = how in ("log", "cut checkpoint")
+    with pytest.warns(UserWarning, match="from iteration 2") if warned else nullcontext():
+        result = train(task, tmp_path / "damaged", resume=True)
+    assert result.finished
+    one, two = (load_checkpoint(tmp_path / name) for name in ("straight", "damaged"))
+    for name, part in one.tensors.items():
+        assert torch.equal(part, two.tensors[name]), name
+    assert [row.iteration for row in read_rows(tmp_path / "damaged", Row)] == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert json.loads((tmp_path / "damaged" / "settings.json").read_text()) == json.loads(json.dumps(task.to_dict()))
+
+
+def test_a_log_with_gaps_is_not_continued(tmp_path: Path) -> None:
+    task = Task(TASK.world, TASK.agents, TASK.options, TASK.seeds, SETTINGS.replace(iterations=4))
+    train(task, tmp_path, checkpoint_every=2)
+    log = tmp_path / "metrics.csv"
+    lines = log.read_text().splitlines(keepends=True)
+    for kept in (lines[:2], lines[:1], lines[:2] + lines[3:]):
+        log.write_text("".join(kept))
+        before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+        with pytest.raises(InputError, match=r"`metrics\.csv` with all iterations up to the checkpoint's 4"):
+            train(task, tmp_path, resume=True)
+        assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+    log.unlink()
+    with pytest.raises(InputError, match=r"hold metrics\.csv"):
+        train(task, tmp_path, resume=True)
+
+
+def test_the_log_of_a_training_without_its_checkpoint_is_not_overwritten(tmp_path: Path) -> None:
+    task = Task(TASK.world, TASK.agents, TASK.options, TASK.seeds, SETTINGS.replace(iterations=1))
+    train(task, tmp_path)
+    (tmp_path / CHECKPOINT).unlink()
+    (tmp_path / PREVIOUS).unlink()
+    with pytest.raises(InputError, match="log of another training"):
+        train(task, tmp_path)
+    assert len(read_rows(tmp_path, Row)) == 2
 
 
 def test_another_training_is_not_overwritten_or_resumed(tmp_path: Path) -> None:

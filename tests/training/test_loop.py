@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 import torch
 
+from graphsnd import InputError
+from graphsnd.locks import LOCK, hold_lock
 from graphsnd.training import Row, Settings, Task, Trainer, load_checkpoint, read_rows, train
+from graphsnd.training.log import METRICS
 from graphsnd.training.loop import choose_threads, interruptible
 from graphsnd.worlds import Navigation
 
@@ -31,6 +34,55 @@ def test_ctrl_c_ends_between_iterations_and_saves(tmp_path: Path) -> None:
     assert signal.getsignal(signal.SIGINT) is before
     assert train(TASK, tmp_path, resume=True).finished
     assert [row.iteration for row in read_rows(tmp_path, Row)] == list(range(1, 9))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_system_may_end_a_training_that_saves_first(tmp_path: Path, number: signal.Signals) -> None:
+    def progress(done: int) -> None:
+        if done == 1 and not (tmp_path / METRICS).read_text().count("\n") < 3:
+            os.kill(os.getpid(), number)
+
+    before = signal.getsignal(number)
+    reported: list[Any] = []
+    result = train(TASK, tmp_path, progress=progress, report=reported.append)
+    assert (result.finished, result.stopped) == (False, number)
+    assert load_checkpoint(tmp_path).iteration == len(read_rows(tmp_path, Row)) == len(reported) + 1
+    assert signal.getsignal(number) is before
+    assert not (tmp_path / LOCK).exists()
+    assert train(TASK, tmp_path, resume=True).finished
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with interruptible() as stop:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stop()
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert stop() == signal.SIGTERM
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_folder_that_another_process_writes_to_is_refused(tmp_path: Path) -> None:
+    with hold_lock(tmp_path / LOCK):
+        with pytest.raises(InputError, match=f"in use by .* pid {os.getpid()}"):
+            train(TASK, tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == [LOCK]
+        assert train(TASK, tmp_path, break_lock=True).finished
+    assert load_checkpoint(tmp_path).iteration == 8
+
+
+def test_it_can_be_resumed_before_its_first_interval(tmp_path: Path) -> None:
+    def crash(rows: object) -> None:
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        train(TASK, tmp_path, report=crash)
+    assert not (tmp_path / LOCK).exists()
+    assert train(TASK, tmp_path, resume=True).finished
+    assert len(read_rows(tmp_path, Row)) == 8
 
 
 @pytest.fixture
@@ -62,6 +114,14 @@ def test_threads_are_set_while_training_and_restored(tmp_path: Path) -> None:
         assert torch.get_num_threads() == 2
     assert during == [1] * 8 + [2] * 8 + [3] * 8
     assert load_checkpoint(tmp_path / "3").task.settings.threads == 3  # so a resumption has them too
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_resumed_training_has_the_threads_it_began_with(tmp_path: Path) -> None:
+    large = dataclasses.replace(TASK, settings=TASK.settings.replace(hidden=(2048,), iterations=1))
+    assert train(large, tmp_path).threads == load_checkpoint(tmp_path).threads == 2
+    torch.set_num_threads(1)  # a machine with fewer cores
+    assert train(large.with_iterations(2), tmp_path, resume=True).threads == 2
 
 
 def test_a_second_ctrl_c_interrupts_at_once() -> None:

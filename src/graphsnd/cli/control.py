@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import Changes, Threads, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import BreakLock, Changes, Threads, parse_changes, parse_device, parse_seeds
 from graphsnd.cli.training import resume_task, run_task
 from graphsnd.errors import InputError, check_choice
 
@@ -42,14 +42,15 @@ def control(
     threads: Threads = None,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
+    break_lock: BreakLock = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 10,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")] = False,
 ) -> None:
     """Train teams whose diversity is held at a target (DiCo), and audit what came of it.
 
     Every target is run with every design and every seed, all stacked. FOLDER receives metrics.csv, control.png,
-    about.json and a checkpoint. Ctrl-C stops after the iteration that is running and saves; --resume goes on from
-    there.
+    about.json and a checkpoint. Ctrl-C, SIGTERM and SIGHUP stop after the iteration that is running and save; --resume
+    goes on from there.
 
     [cyan]graphsnd control --engine benchmarl task=vmas/dispersion model.target=0.1 model.design=bernoulli:0.1[/cyan]
     runs the same controller inside BenchMARL, with its algorithms, tasks and options.
@@ -89,6 +90,7 @@ def control(
         task.make_world("cpu")  # so that an unknown world or option is refused before anything begins
     _announce(task, on)
     options = {"resume": resume, "checkpoint_every": checkpoint_every, "tensorboard": tensorboard}
+    options["break_lock"] = break_lock
     run_task(task, out, describe, partial(_show, out=out), device=on, **options)
 
 

@@ -17,6 +17,9 @@ Changes = Annotated[
 Threads = Annotated[
     int | None, typer.Option(help="Of torch on a CPU; by default one for small teams and networks, all for others.")
 ]
+BreakLock = Annotated[
+    bool, typer.Option("--break-lock", help="Take FOLDER from a process that holds its lock and is known to be gone.")
+]
 
 
 def parse_changes(pairs: Sequence[str] | None, named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

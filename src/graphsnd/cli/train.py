@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import Changes, Threads, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import BreakLock, Changes, Threads, parse_changes, parse_device, parse_seeds
 from graphsnd.cli.training import Describe, resume_task, run_task
 from graphsnd.errors import InputError, check_choice
 
@@ -35,6 +35,7 @@ def train(
     threads: Threads = None,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
+    break_lock: BreakLock = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 25,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")] = False,
     render: Annotated[Path | None, typer.Option(metavar="PATH", help="Film the trained team: .gif or .mp4.")] = None,
@@ -42,7 +43,8 @@ def train(
     """Train a team with independent PPO and log its diversity.
 
     Every agent has a policy and a critic of its own. FOLDER receives metrics.csv, curves.png, a checkpoint, and a
-    team for each seed. Ctrl-C stops after the iteration that is running and saves; --resume goes on from there.
+    team for each seed. Ctrl-C, SIGTERM and SIGHUP stop after the iteration that is running and save; --resume goes on
+    from there.
     """
     _check_render(render)
     on = parse_device(device)
@@ -66,6 +68,7 @@ def train(
 
     describe, show = _describe(task.settings.samples * len(task.seeds)), partial(_show, out=out, render=render)
     options = {"resume": resume, "checkpoint_every": checkpoint_every, "tensorboard": tensorboard}
+    options["break_lock"] = break_lock
     run_task(task, out, describe, show, device=on, **options)
 
 

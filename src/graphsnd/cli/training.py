@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shlex
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +41,7 @@ def resume_task(
     """
     from graphsnd.training import load_checkpoint
 
-    saved = load_checkpoint(out)
+    saved = load_checkpoint(out, logged=True)
     if not isinstance(saved.task, kind):
         fix = f"Use graphsnd {saved.task.command} --resume."
         raise InputError("checkpoint", f"of graphsnd {kind.command}", f"another in {out}", fix)
@@ -70,18 +72,22 @@ def run_task(
         options: Others of :func:`graphsnd.training.train`.
 
     Raises:
-        Exit: With 130 when it was interrupted.
+        Exit: With 130 when it was interrupted, 143 after SIGTERM, 129 after SIGHUP.
     """
     from rich.console import Console
     from rich.markup import escape
 
     from graphsnd.training import read_rows, train
-    from graphsnd.training.loop import choose_threads
 
-    with watch(task.settings.iterations, task.settings.optimiser_steps, describe) as (report, progress):
+    with (
+        warnings.catch_warnings(),
+        watch(task.settings.iterations, task.settings.optimiser_steps, describe) as (report, progress),
+    ):
+        warnings.showwarning = _show_warning
         result = train(task, out, device=device, report=report, progress=progress, **options)
+        _leave_closed_terminal()
     rows: list[Any] = read_rows(out, task.row)
-    threads = choose_threads(result.trainer)
+    threads = result.threads
     if rows:
         written = show(rows, result)
         where = device if device == "cuda" else f"{device} with {threads} thread{'s' * (threads > 1)}"
@@ -95,8 +101,23 @@ def run_task(
         done = f"stopped after iteration {result.trainer.iteration} of {task.settings.iterations}"
         again = f"graphsnd {task.command} --resume --out {shlex.quote(str(out))}"
         typer.echo(f"{done}; go on with: {again}", err=True)
-        raise typer.Exit(130)
+        raise typer.Exit(128 + result.stopped)
     write_origin(task, out, device=device, seconds=result.seconds, threads=threads)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    typer.echo(f"graphsnd: {message}", err=True)
+
+
+def _leave_closed_terminal() -> None:
+    """Send to nowhere what is said to a terminal that has gone, as after SIGHUP: what follows must not fail for it."""
+    for stream in (1, 2):
+        try:
+            os.write(stream, b"")
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream)
+            os.close(nowhere)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +11,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
 from torch import Tensor
 
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_integer, number
 from graphsnd.storage import write_whole
 from graphsnd.teams.files import OBSERVATIONS
 from graphsnd.training.diversity import pool_observations
+from graphsnd.training.log import check_complete
 from graphsnd.training.settings import Settings
 from graphsnd.training.task import ControlTask, Task
 from graphsnd.training.trainer import Trainer
 
-CHECKPOINT, DESCRIPTION = "checkpoint.safetensors", "settings.json"
+CHECKPOINT, PREVIOUS, DESCRIPTION = "checkpoint.safetensors", "checkpoint.previous.safetensors", "settings.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,37 +31,70 @@ class Checkpoint:
     iteration: int
     seconds: float  # of training so far
     tensors: dict[str, Tensor]
+    threads: int = 0  # of torch; 0 where it does not say
+    passed_over: str = ""  # what is wrong with the newer one, where this is the previous
 
 
-def save_checkpoint(folder: Path, task: Task | ControlTask, trainer: Trainer, *, seconds: float = 0.0) -> None:
+def save_checkpoint(
+    folder: Path, task: Task | ControlTask, trainer: Trainer, *, seconds: float = 0.0, threads: int = 0
+) -> None:
     """Write ``checkpoint.safetensors``, and ``settings.json`` for people.
 
-    The file is written under another name, flushed to the disk and renamed. Until then the previous one stands.
+    The file is written under another name and flushed to the disk. Then the one that was there is renamed to
+    ``checkpoint.previous.safetensors``, and the new one to its name.
 
     Args:
         folder: Made if need be.
         task: What the trainer was made from.
         trainer: Between two iterations.
         seconds: Of training so far.
+        threads: Of torch; training goes on with as many.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    about = {"task": task.to_dict(), "iteration": trainer.iteration, "seconds": seconds}
+    write_whole(folder / DESCRIPTION, json.dumps(task.to_dict(), indent=2) + "\n")
+    about = {"task": task.to_dict(), "iteration": trainer.iteration, "seconds": seconds, "threads": threads}
     metadata = {"training": json.dumps(about)}
     # Cloned because arms may share memory, which the format does not allow.
     tensors = {name: part.detach().cpu().contiguous().clone() for name, part in trainer.tensors().items()}
-    write_whole(folder / CHECKPOINT, serialise(tensors, metadata=metadata))
-    write_whole(folder / DESCRIPTION, json.dumps(task.to_dict(), indent=2) + "\n")
+    write_whole(folder / CHECKPOINT, serialise(tensors, metadata=metadata), keep=folder / PREVIOUS)
 
 
-def load_checkpoint(folder: Path) -> Checkpoint:
+def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
     """Read a folder's checkpoint, of either kind of training; nothing is unpickled.
 
+    Args:
+        folder: Of a training.
+        logged: Whether all its iterations must be in the log, as when training goes on from it.
+
+    Returns:
+        The newest, or the one before it where that is not whole, not logged or not there.
+
     Raises:
-        InputError: When there is none, or it is damaged or of another version.
+        InputError: When there is none, or it is damaged, of another version or not logged.
     """
-    path = folder / CHECKPOINT
-    if not path.is_file():
+    there = find_checkpoints(folder)
+    if not there:
         raise InputError("folder", f"to hold {CHECKPOINT}", repr(str(folder)), "Start without --resume.")
+    refused: list[InputError] = []
+    for path in there:
+        try:
+            found = _read_checkpoint(path)
+            if refused and not found.iteration:
+                break  # to begin again is not to go on; that takes another folder
+            if logged and found.iteration:
+                check_complete(folder, found.task.row, found.task.run_names(), found.iteration)
+            return dataclasses.replace(found, passed_over=str(refused[0]) if refused else "")
+        except InputError as error:
+            refused.append(error)
+    raise refused[0]
+
+
+def find_checkpoints(folder: Path) -> list[Path]:
+    """Return the checkpoints of a folder, the newest first."""
+    return [path for path in (folder / CHECKPOINT, folder / PREVIOUS) if path.is_file()]
+
+
+def _read_checkpoint(path: Path) -> Checkpoint:
     try:
         with safe_open(path, framework="pt") as opened:
             about = json.loads((opened.metadata() or {}).get("training", "null"))
@@ -67,10 +102,15 @@ def load_checkpoint(folder: Path) -> Checkpoint:
     except (SafetensorError, ValueError) as error:
         raise InputError("checkpoint", f"to be whole in {path}", str(error)) from None
     about = about if isinstance(about, dict) else {}
-    saved = about.get("task")
+    saved, seconds = about.get("task"), number(about.get("seconds"))
     controlled = isinstance(saved, dict) and saved.get("format") == ControlTask.format
     task = (ControlTask if controlled else Task).from_dict(saved, path)
-    return Checkpoint(task, about["iteration"], about["seconds"], tensors)
+    expected = f"to be an integer, at least 0, in {path}"
+    iteration = check_integer("iteration", about.get("iteration"), expected, low=0)
+    threads = check_integer("threads", about.get("threads", 0), expected, low=0)
+    if not seconds >= 0:
+        raise InputError("seconds", f"to be at least 0 in {path}", repr(about.get("seconds")))
+    return Checkpoint(task, iteration, seconds, tensors, threads)
 
 
 def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-from collections.abc import Mapping, Sequence
+import io
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product, takewhile, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from graphsnd.errors import InputError, require
+from graphsnd.storage import append, naming, write_whole
 from graphsnd.training.rollout import RolloutBuffer
 
 if TYPE_CHECKING:
@@ -83,7 +87,7 @@ class ControlRow:
 
 
 class CsvLog:
-    """``metrics.csv``, flushed after every iteration.
+    """``metrics.csv``, which grows by whole iterations; a line that a crash has cut is recognised when it is read.
 
     Args:
         folder: Where it is.
@@ -92,21 +96,25 @@ class CsvLog:
     """
 
     def __init__(self, folder: Path, kind: type[Row] | type[ControlRow], *, after: int = 0) -> None:
-        path = folder / METRICS
-        kept = [row for row in read_rows(folder, kind) if row.iteration <= after] if after and path.exists() else []
-        self.file = path.open("w", newline="", encoding="utf-8")
-        self.writer = csv.writer(self.file, lineterminator="\n")
-        self.writer.writerow([field.name for field in dataclasses.fields(kind)])
-        self.write(kept)
+        self.path = folder / METRICS
+        kept = [row for row in read_whole_rows(folder, kind) if row.iteration <= after] if after else []
+        names = [field.name for field in dataclasses.fields(kind)]
+        write_whole(self.path, _to_lines([names, *map(dataclasses.astuple, kept)]))
+        self.descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
 
     def write(self, rows: Sequence[DataclassInstance]) -> None:
         """Add rows."""
-        self.writer.writerows(dataclasses.astuple(row) for row in rows)
-        self.file.flush()
+        with naming(self.path):
+            append(self.descriptor, _to_lines(map(dataclasses.astuple, rows)).encode())
+
+    def flush(self) -> None:
+        """Wait until all rows are on the disk."""
+        with naming(self.path):
+            os.fsync(self.descriptor)
 
     def close(self) -> None:
         """Close the file."""
-        self.file.close()
+        os.close(self.descriptor)
 
 
 class TensorBoardLog:
@@ -151,33 +159,82 @@ def run_folder(row: Any) -> str:
     """
     arm, target = getattr(row, "arm", None), getattr(row, "target", None)
     parts = [arm.replace(":", "-")] if arm else []
-    return "-".join([*parts, *([] if target is None else [f"target-{target:g}"]), f"seed-{row.seed}"])
+    return "-".join(
+        [*parts, *([] if target is None else [f"target-{target!r}".removesuffix(".0")]), f"seed-{row.seed}"]
+    )
 
 
 def read_rows(folder: Path, kind: type[T]) -> list[T]:
-    """Return the rows of a folder's ``metrics.csv``; an incomplete last line is left out.
+    """Return the rows of a folder's ``metrics.csv``; a last line that was cut is left out.
 
     Args:
         folder: Of a training.
         kind: The dataclass of its rows: :class:`Row`, or :class:`ControlRow` for a controlled training.
 
     Raises:
-        InputError: When there is no such file, or it has other columns.
+        InputError: When there is no such file, it has other columns, or a line is damaged and the next ones are not.
     """
+    rows = list(_read_lines(folder, kind))
+    while rows and rows[-1] is None:
+        rows.pop()
+    if None in rows:
+        line = f"line {rows.index(None) + 2} of {folder / METRICS}, which is not"
+        raise InputError("metrics.csv", "with the numbers of a row in every line", line)
+    return cast(list[T], rows)
+
+
+def read_whole_rows(folder: Path, kind: type[T]) -> list[T]:
+    """Return the rows before the first damaged line: those that are sure to have been there."""
+    return list(takewhile(lambda row: row is not None, _read_lines(folder, kind)))  # type: ignore[arg-type]
+
+
+def check_complete(folder: Path, kind: type[Row] | type[ControlRow], runs: Sequence[str], iteration: int) -> None:
+    """Raise unless ``metrics.csv`` has every iteration up to ``iteration`` for every run, in order.
+
+    Args:
+        folder: Of a training.
+        kind: The dataclass of its rows.
+        runs: As :func:`run_folder` names them, in their order.
+        iteration: Of a checkpoint.
+    """
+    rows = [(row.iteration, run_folder(row)) for row in read_whole_rows(folder, kind) if row.iteration <= iteration]
+    expected = list(product(range(1, iteration + 1), runs))
+    if rows != expected:
+        first = next(wanted for wanted, row in zip_longest(expected, rows) if wanted != row)
+        lack = "other runs" if first is None else f"no iteration {first[0]} of {first[1]} in its place"
+        fix = f"Bring back {folder / METRICS}, or train in another folder: a log with gaps is not continued."
+        raise InputError("metrics.csv", f"with all iterations up to the checkpoint's {iteration}", lack, fix)
+
+
+def _read_lines(folder: Path, kind: type[T]) -> Iterator[T | None]:
+    """Yield the row of every line after the first; None for one that is not whole."""
     path, fields = folder / METRICS, dataclasses.fields(kind)
     try:
-        lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+        # A byte that is no text spoils its own line only. What follows the last line end was cut.
+        lines = path.read_bytes().decode(errors="replace").split("\n")[:-1]
     except OSError:
         raise InputError("folder", f"to hold {METRICS}", repr(str(folder))) from None
-    if not lines or lines[0] != [field.name for field in fields]:
+    if not lines or lines[0].rstrip("\r") != ",".join(field.name for field in fields):
         raise InputError("folder", f"with a {METRICS} of this version and kind", f"other columns in {path}")
-    whole = [zip(fields, cells, strict=True) for cells in lines[1:] if len(cells) == len(fields)]
-    return [kind(**{field.name: _from_cell(cell, str(field.type)) for field, cell in row}) for row in whole]
+    for line in lines[1:]:
+        try:
+            cells = next(csv.reader([line]), [])
+            named = {field.name: _from_cell(cell, str(field.type)) for field, cell in zip(fields, cells, strict=True)}
+        except (csv.Error, ValueError):
+            yield None
+        else:
+            yield kind(**named)
 
 
 def _from_cell(cell: str, kind: str) -> Any:
     if kind == "str":
         return cell
-    if not cell:
+    if not cell and kind.endswith("None"):
         return None
     return int(cell) if kind.startswith("int") else float(cell)
+
+
+def _to_lines(rows: Iterable[Sequence[Any]]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerows(rows)
+    return buffer.getvalue()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,11 +17,19 @@ from typing import Any
 import torch
 
 from graphsnd.errors import InputError, check_integer
-from graphsnd.training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint, save_teams
-from graphsnd.training.log import CsvLog, TensorBoardLog
+from graphsnd.locks import LOCK, hold_lock, remove_parts
+from graphsnd.training.checkpoint import (
+    Checkpoint,
+    find_checkpoints,
+    load_checkpoint,
+    save_checkpoint,
+    save_teams,
+)
+from graphsnd.training.log import METRICS, CsvLog, TensorBoardLog
 from graphsnd.training.task import ControlTask, Task
 from graphsnd.training.trainer import Trainer
 
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows lacks the last
 BRIEF = 2**25  # multiply-adds of a product that take a core about 2 ms, no more than a time slice of the scheduler
 
 
@@ -31,6 +40,8 @@ class Trained:
     trainer: Trainer
     finished: bool  # False when it was interrupted; the checkpoint is where it stopped
     seconds: float  # of training, over all resumptions
+    threads: int = 1  # of torch
+    stopped: int = 0  # the signal that interrupted it
 
 
 def train(
@@ -39,6 +50,7 @@ def train(
     *,
     device: str = "cpu",
     resume: bool = False,
+    break_lock: bool = False,
     checkpoint_every: int = 25,
     tensorboard: bool = False,
     capture: bool = True,
@@ -52,7 +64,10 @@ def train(
         folder: Made if need be.
         device: ``"cpu"`` or ``"cuda"``.
         resume: Go on from the folder's checkpoint, bit for bit as if there had been no interruption (on the same
-            device, with the same number of threads).
+            device), with the number of threads of the checkpoint. Where the log lacks iterations of the newest
+            checkpoint, or that is damaged, it goes on from the one before, and warns.
+        break_lock: Take the folder even if another process holds its lock: ``run.lock``, which names that process. One
+            that is gone is noticed without this, on its own host.
         checkpoint_every: Iterations between two checkpoints; there is one at the end in any case.
         tensorboard: Whether to write event files too.
         capture: Passed to :class:`~graphsnd.training.Trainer`.
@@ -60,10 +75,13 @@ def train(
         progress: Called with the number of gradient steps done in an iteration.
 
     Returns:
-        The trainer, and whether it got to the end. Ctrl-C lets the iteration finish and saves a checkpoint.
+        The trainer, and whether it got to the end. Ctrl-C, SIGTERM and SIGHUP let the iteration finish and save a
+        checkpoint.
 
     Raises:
-        InputError: When the folder holds another training, or none where it should be resumed.
+        InputError: When the folder holds another training, or none where it should be resumed, or another process
+            writes to it.
+        OSError: For a file that cannot be written. The checkpoint before it stands, and training can be resumed.
 
     Example:
         >>> import tempfile
@@ -78,34 +96,50 @@ def train(
         True
     """
     check_integer("checkpoint_every", checkpoint_every, "to be an integer, at least 1", low=1)
-    if not resume and (folder / CHECKPOINT).exists():
-        raise _occupied(folder, task)
-    trainer = task.make_trainer(device, capture=capture)
-    before = _resume(task, folder, trainer) if resume else 0.0
-    folder.mkdir(parents=True, exist_ok=True)
-    start, begun, last = perf_counter(), trainer.iteration, task.settings.iterations
     with ExitStack() as stack:
-        stack.callback(torch.set_num_threads, torch.get_num_threads())
-        torch.set_num_threads(choose_threads(trainer))
-        logs: list[CsvLog | TensorBoardLog] = [CsvLog(folder, task.row, after=trainer.iteration)]
-        if tensorboard:
-            logs.append(TensorBoardLog(folder / "tensorboard", after=trainer.iteration))
-        for log in logs:
-            stack.callback(log.close)
         stop = stack.enter_context(interruptible())
+        trainer = task.make_trainer(device, capture=capture)
+        if resume and not find_checkpoints(folder):
+            load_checkpoint(folder)  # refuses, before there is a folder
+        folder.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(hold_lock(folder / LOCK, break_lock=break_lock))
+        remove_parts(folder)
+        saved = _resume(task, folder, trainer) if resume else None
+        if not resume:
+            _check_free(folder, task)
+        threads = (saved.threads if saved else 0) or choose_threads(trainer)
+        stack.callback(torch.set_num_threads, torch.get_num_threads())
+        torch.set_num_threads(threads)
+        log = CsvLog(folder, task.row, after=trainer.iteration)
+        stack.callback(log.close)
+        others: list[TensorBoardLog] = []
+        if tensorboard:
+            others.append(TensorBoardLog(folder / "tensorboard", after=trainer.iteration))
+            stack.callback(others[0].close)
+        before, start = saved.seconds if saved else 0.0, perf_counter()
+        begun, last = trainer.iteration, task.settings.iterations
+
+        def save() -> None:
+            log.flush()  # so that the log has every iteration of every checkpoint
+            save_checkpoint(folder, task, trainer, seconds=before + perf_counter() - start, threads=threads)
+
+        if not resume:
+            save()  # from now on it can be resumed, whatever happens
         while trainer.iteration < last and not stop():
             rows = trainer.step(progress=progress)
-            for log in logs:
-                log.write(rows)
-            report(rows)
+            log.write(rows)
+            for other in others:
+                other.write(rows)
+            if not stop():  # after SIGHUP there is no terminal to report to
+                report(rows)
             if trainer.iteration % checkpoint_every == 0 and trainer.iteration < last:
-                save_checkpoint(folder, task, trainer, seconds=before + perf_counter() - start)
+                save()
         seconds = before + perf_counter() - start
         if isinstance(task, Task):
             # Before the checkpoint, which says that all is done. Without an iteration there are no observations.
             save_teams(folder, trainer, observations=trainer.iteration > begun)
-        save_checkpoint(folder, task, trainer, seconds=seconds)
-    return Trained(trainer, trainer.iteration >= last, seconds)
+        save()
+    return Trained(trainer, trainer.iteration >= last, seconds, threads, stop())
 
 
 def choose_threads(trainer: Trainer) -> int:
@@ -122,9 +156,9 @@ def choose_threads(trainer: Trainer) -> int:
     return settings.threads or (1 if brief else torch.get_num_threads())
 
 
-def _resume(task: Task | ControlTask, folder: Path, trainer: Trainer) -> float:
-    """Bring the trainer to the folder's checkpoint and return the seconds it took to get there."""
-    saved = load_checkpoint(folder)
+def _resume(task: Task | ControlTask, folder: Path, trainer: Trainer) -> Checkpoint:
+    """Bring the trainer to the folder's checkpoint and return that."""
+    saved = load_checkpoint(folder, logged=True)
     if type(saved.task) is not type(task):
         raise InputError("task", f"to be the one of the checkpoint in {folder}", "another format")
     # More iterations are what a resumption is for; anything else would be another training.
@@ -135,35 +169,54 @@ def _resume(task: Task | ControlTask, folder: Path, trainer: Trainer) -> float:
     if task.settings.iterations < saved.iteration:
         expected = f"to be at least {saved.iteration}, which are done"
         raise InputError("iterations", expected, task.settings.iterations)
+    if saved.passed_over:
+        text = f"Training goes on from iteration {saved.iteration}, not from the newest checkpoint. {saved.passed_over}"
+        warnings.warn(text, stacklevel=3)
     trainer.load(saved.tensors, saved.iteration)
-    return saved.seconds
+    return saved
 
 
-def _occupied(folder: Path, task: Task | ControlTask) -> InputError:
-    """Return what to say of a folder that holds a training already."""
-    saved = load_checkpoint(folder).task
-    fix = "Resume it (--resume), or choose another folder."
-    if type(saved) is not type(task):
-        fix = f"It holds a run of graphsnd {saved.command}; choose another folder."
-    return InputError("folder", "without a checkpoint of another training", repr(str(folder)), fix)
+def _check_free(folder: Path, task: Task | ControlTask) -> None:
+    """Refuse a folder that holds a training already, or the log of one."""
+    if find_checkpoints(folder):
+        saved = load_checkpoint(folder).task
+        fix = "Resume it (--resume), or choose another folder."
+        if type(saved) is not type(task):
+            fix = f"It holds a run of graphsnd {saved.command}; choose another folder."
+        raise InputError("folder", "without a checkpoint of another training", repr(str(folder)), fix)
+    log = folder / METRICS
+    if log.exists() and log.read_bytes().count(b"\n") > 1:
+        raise InputError("folder", "without the log of another training", repr(str(log)), "Choose another folder.")
 
 
 @contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """Let the first Ctrl-C only be noted, so that work can end between two iterations; the second one interrupts."""
-    noted = False
+def interruptible() -> Iterator[Callable[[], int]]:
+    """Let signals that end a program only be noted, so that work can end between two iterations.
+
+    They are Ctrl-C, of which the second one interrupts at once, SIGTERM and SIGHUP. What the program was told to ignore
+    (``nohup``) stays ignored.
+
+    Yields:
+        A function that returns the number of the first signal, 0 before there was one.
+    """
+    noted = 0
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: False  # signals reach the main thread only
+        yield lambda: 0  # signals reach the main thread only
         return
 
     def note(number: int, frame: FrameType | None) -> Any:
         nonlocal noted
-        if noted:
+        if noted and number == signal.SIGINT:
             raise KeyboardInterrupt
-        noted = True
+        noted = noted or number
 
-    before = signal.signal(signal.SIGINT, note)
+    present = [each for each in (getattr(signal, name, None) for name in SIGNALS) if each is not None]
+    before = {each: signal.getsignal(each) for each in present}
+    taken = {each: handler for each, handler in before.items() if handler != signal.SIG_IGN and handler is not None}
+    for each in taken:
+        signal.signal(each, note)
     try:
         yield lambda: noted
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in taken.items():
+            signal.signal(each, handler)

@@ -17,7 +17,7 @@ from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstra
 from graphsnd.errors import InputError, check_integer
 from graphsnd.training.control import DiversityControl, Group, Run
 from graphsnd.training.controlled import ControlledLearner, make_networks
-from graphsnd.training.log import ControlRow, Row
+from graphsnd.training.log import ControlRow, Row, run_folder
 from graphsnd.training.roles import Method
 from graphsnd.training.settings import ControlSettings, PPOSettings, Settings
 from graphsnd.training.streams import Streams
@@ -53,6 +53,10 @@ class AnyTask:
         """Return a trainer before its first iteration."""
         return Trainer(self.make_world(device), self.settings, seeds=self.seeds, capture=capture)
 
+    def run_names(self) -> list[str]:
+        """Return the name of every run's folder, in the order of their rows."""
+        return [f"seed-{seed}" for seed in self.seeds]
+
     def with_iterations(self, iterations: int) -> Self:
         """Return the same task, longer or shorter."""
         return dataclasses.replace(self, settings=self.settings.replace(iterations=iterations))  # type: ignore[type-var]
@@ -70,10 +74,13 @@ class AnyTask:
         """
         if not isinstance(saved, dict) or saved.get("format") != cls.format or saved.get("version") != VERSION:
             raise InputError("checkpoint", f"of format {cls.format!r}, version {VERSION}", f"another in {where}")
-        parts = {part.name: saved[part.name] for part in dataclasses.fields(cls)}  # type: ignore[arg-type]
-        parts = {name: tuple(part) if isinstance(part, list) else part for name, part in parts.items()}
-        settings = cls.settings.replace(**cls.settings_before | parts["settings"])
-        return cls(**parts | {"settings": settings})
+        try:
+            parts = {part.name: saved[part.name] for part in dataclasses.fields(cls)}  # type: ignore[arg-type]
+            parts = {name: tuple(part) if isinstance(part, list) else part for name, part in parts.items()}
+            settings = cls.settings.replace(**cls.settings_before | parts["settings"])
+            return cls(**parts | {"settings": settings})
+        except (KeyError, TypeError) as error:
+            raise InputError("checkpoint", f"with a complete task in {where}", f"trouble with {error}") from None
 
 
 @dataclass(frozen=True)
@@ -156,6 +163,10 @@ class ControlTask(AnyTask):
         words = [target for target in self.targets if isinstance(target, str)]
         controlled = [Run(arm, float(t), seed) for arm in self.designs for t in numbers for seed in self.seeds]
         return controlled + [Run(word, None, seed) for word in words for seed in self.seeds]
+
+    def run_names(self) -> list[str]:
+        """Return the name of every run's folder, in the order of their rows."""
+        return [run_folder(run) for run in self.runs()]
 
     def groups(self, device: torch.device) -> list[Group]:
         """Return the arms of :meth:`runs`, each with its controller."""
