@@ -64,12 +64,11 @@ class Cells:
         """
         path = self._path(name).with_name(f"{name}.json")
         wanted = json.loads(json.dumps(settings))
-        if path.exists():
-            stored = json.loads(path.read_text(encoding="utf-8"))
-            if stored["settings"] == wanted:
-                self.commits.add(stored.get("commit", "unknown"))
-                self.spared += stored.get("seconds", 0.0)
-                return cast(T, decode(kind, stored["value"]))
+        stored = _read_cell(path)
+        if stored is not None and stored["settings"] == wanted:
+            self.commits.add(stored.get("commit", "unknown"))
+            self.spared += stored.get("seconds", 0.0)
+            return cast(T, decode(kind, stored["value"]))
         self.step(name)
         self.commits.add(_describe_commit())
         begin = perf_counter()
@@ -89,6 +88,16 @@ class Cells:
         if not NAME.fullmatch(name):
             raise InputError("name", "of letters, digits and .,=-_", repr(name))
         return self.root / name
+
+
+def _read_cell(path: Path) -> dict[str, Any] | None:
+    """Return a cell; None where there is none, or a damaged one, which is made again."""
+    try:
+        stored = json.loads(path.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    whole = isinstance(stored, dict) and "settings" in stored and "value" in stored
+    return stored if whole and isinstance(stored.get("seconds", 0.0), int | float) else None
 
 
 @lru_cache(maxsize=1)

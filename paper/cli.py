@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -11,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from graphsnd.cli.app import Commands, join_lines
+from graphsnd.cli.options import BreakLock
 from graphsnd.cli.progress import NEWS, steps
 from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.storage import write_whole
@@ -33,12 +37,13 @@ def run_experiments(
     out: Out = RESULTS,
     work: Annotated[Path, typer.Option(metavar="FOLDER", help="Unfinished work.")] = WORK,
     again: Annotated[bool, typer.Option("--again", help="Repeat finished experiments from the start.")] = False,
+    break_lock: BreakLock = False,
 ) -> None:
     """Run experiments and judge the claims that they decide.
 
     Every claim has a rule that was fixed before measuring, and gets a verdict: confirmed, confirmed in direction,
     corrected, or not confirmed. Results go to FOLDER as JSON with a figure, and all claims to a page. What is finished
-    is not repeated. Ctrl-C stops, and the same command resumes.
+    is not repeated. Ctrl-C, SIGTERM and SIGHUP stop, and the same command resumes.
 
     On two cores all experiments take a minute or two at smoke scale, which is too little for most claims, half an hour
     at laptop scale, and hours at paper scale, where GPU results are read from committed logs.
@@ -50,7 +55,7 @@ def run_experiments(
       All of them.
     """
     chosen = check_names(names or [])
-    failed = _run_all(chosen, scale, out, work, again=again)
+    failed = _run_all(chosen, scale, out, work, again=again, break_lock=break_lock)
     try:
         _conclude(load_claims(), chosen, out, scale)
     except MissingYamlError as error:
@@ -74,28 +79,47 @@ def show_verdicts(
     _print_verdicts(_judge([claim for claim in load_claims() if claim.experiment in chosen], out, scale))
 
 
-def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, *, again: bool) -> dict[str, str]:
+def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, **options: bool) -> dict[str, str]:
     """Run the experiments one after the other; return the errors of those that failed."""
     failed: dict[str, str] = {}
-    with steps(len(names)) as begin:
+    with steps(len(names)) as begin, _interrupting():
         for name in names:
-            there = result_path(out, name, scale).is_file() and not again
+            there = result_path(out, name, scale).is_file() and not options["again"]
             begin(name)
 
             def tell(cell: str, name: str = name) -> None:
                 begin(f"{NEWS}{name}: {cell}")
 
             try:
-                result = run(find(name), scale, out=out, work=work, again=again, step=tell)
+                result = run(find(name), scale, out=out, work=work, step=tell, **options)
             except (InputError, MissingExtraError, OSError) as error:
                 failed[name] = str(error)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as stop:
                 typer.echo(f"stopped in {name}; the same command resumes", err=True)
-                raise typer.Exit(130) from None
+                raise typer.Exit(128 + (stop.args[0] if stop.args else signal.SIGINT)) from None
             else:
                 seconds = format_duration(result.provenance["took_s"])
                 typer.echo(f"{name}: {'already there, took' if there else 'took'} {seconds}", err=True)
     return failed
+
+
+@contextmanager
+def _interrupting() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP interrupt as Ctrl-C does, unless they were ignored before."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(number)
+
+    there = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {each: signal.getsignal(each) for each in there}
+    for each, handler in before.items():
+        if handler == signal.SIG_DFL:
+            signal.signal(each, interrupt)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _judge(claims: Sequence[Claim], out: Path, scale: Scale | None) -> list[Judged]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from graphsnd.locks import hold_lock, remove_parts
 from graphsnd.plots import collect_provenance
 from graphsnd.plots.style import png_bytes
 from graphsnd.storage import write_whole
@@ -30,6 +31,7 @@ def run(
     out: Path = RESULTS,
     work: Path = WORK,
     again: bool = False,
+    break_lock: bool = False,
     step: Callable[[str], None] = lambda name: None,
 ) -> Result:
     """Run one experiment and write ``<out>/<name>/<scale>.json`` and its figure.
@@ -43,7 +45,11 @@ def run(
         out: Folder of results.
         work: Folder of unfinished work; cells are in ``<work>/<scale>/<name>``.
         again: Repeat a finished experiment from its beginning. A repetition that was stopped continues.
+        break_lock: Take over the lock of another process, ``<work>/<scale>/<name>.lock``.
         step: Called with the name of each cell as it begins.
+
+    Raises:
+        InputError: When another process runs it in the same folder, and what its cells raise.
     """
     path, folder = result_path(out, experiment.name, scale), work / scale.value / experiment.name
     if path.is_file() and not again:
@@ -51,16 +57,23 @@ def run(
         if not path.with_suffix(".png").is_file():
             draw(experiment, result, path)
         return result
-    if again and (folder / FINISHED).exists():
-        shutil.rmtree(folder)
-    cells, begin = Cells(folder, results=RESULTS, step=step), perf_counter()
-    outcome = experiment.run(scale, cells)
-    result = _result(experiment, scale, outcome, RESULTS, perf_counter() - begin + cells.spared)
-    result.provenance["cells"] = sorted(cells.commits)  # a run that was resumed may have been made by several
-    path.with_suffix(".png").unlink(missing_ok=True)  # a figure of other numbers is worse than none
-    write_result(result, path)
-    cells.folder(FINISHED)
-    draw(experiment, result, path)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with hold_lock(folder.with_name(f"{folder.name}.lock"), break_lock=break_lock):
+        if again and (folder / FINISHED).exists():
+            # Out of the way at once: cells that a kill left over would pass for those of the repetition.
+            old = folder.with_name(f"{folder.name}.old")
+            shutil.rmtree(old, ignore_errors=True)
+            folder.rename(old)
+            shutil.rmtree(old)
+        remove_parts(folder)
+        cells, begin = Cells(folder, results=RESULTS, step=step), perf_counter()
+        outcome = experiment.run(scale, cells)
+        result = _result(experiment, scale, outcome, RESULTS, perf_counter() - begin + cells.spared)
+        result.provenance["cells"] = sorted(cells.commits)  # a run that was resumed may have been made by several
+        path.with_suffix(".png").unlink(missing_ok=True)  # a figure of other numbers is worse than none
+        write_result(result, path)
+        cells.folder(FINISHED)
+        draw(experiment, result, path)
     return result
 
 

@@ -111,7 +111,7 @@ def train_cell(task: Task | ControlTask, cells: Cells, name: str) -> Trainer:
 
     Raises:
         InputError: When the folder holds another training.
-        KeyboardInterrupt: After Ctrl-C, once the training has saved where it was.
+        KeyboardInterrupt: With the number of the signal that ended it, once the training has saved where it was.
 
     Example:
         >>> import pathlib, tempfile
@@ -128,7 +128,7 @@ def train_cell(task: Task | ControlTask, cells: Cells, name: str) -> Trainer:
         report=lambda rows: cells.step(f"{name}, iteration {rows[0].iteration} of {end}"),
     )  # fmt: skip
     if not outcome.finished:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(outcome.stopped)
     return outcome.trainer
 
 

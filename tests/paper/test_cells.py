@@ -7,6 +7,7 @@ import pytest
 
 from graphsnd.errors import InputError
 from paper.cells import Cells
+from paper.experiment import Number
 
 
 def test_a_cell_is_made_once_and_again_with_other_settings(tmp_path: Path) -> None:
@@ -52,3 +53,20 @@ def test_cells_say_which_code_made_them(tmp_path: Path) -> None:
     again = Cells(tmp_path)
     assert (again.get("a", {}, lambda: 3, int), again.get("b", {}, lambda: 4, int)) == (1, 2)
     assert again.commits == first.commits | {"unknown"}
+
+
+def test_a_damaged_cell_is_made_again(tmp_path: Path) -> None:
+    cells, path = Cells(tmp_path), tmp_path / "a.json"
+    cells.get("a", {}, lambda: Number(1.0), Number)
+    whole = path.read_bytes()
+    damaged = [whole[:end] for end in range(len(whole))]
+    for content in (
+        *damaged,
+        b"\xff\x00",
+        b"[]",
+        b'{"settings": {}}',
+        b'{"settings": {}, "value": {}, "seconds": "x"}',
+    ):
+        path.write_bytes(content)
+        assert cells.get("a", {}, lambda: Number(2.0), Number).value == 2.0
+        assert cells.get("a", {}, lambda: Number(3.0), Number).value == 2.0

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +11,7 @@ from typing import Any
 import pytest
 
 from graphsnd.errors import InputError
+from graphsnd.locks import hold_lock
 from paper.experiment import Scale
 from paper.judging.claims import Claim, MissingYamlError
 from tests.paper.fakes import claim, squares
@@ -85,14 +89,29 @@ def test_one_that_cannot_run_does_not_stop_the_others(
     assert "not measured" in result.stdout
 
 
-def test_ctrl_c_says_how_to_go_on(run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_says_how_to_go_on(
+    run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: signal.Signals
+) -> None:
     def stop(n: int) -> None:
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), number)
 
     _replace(monkeypatch, (claim(),), lambda name: squares(name, before=stop))
     result = run("run", "--scale", "smoke", *options(tmp_path))
-    assert result.exit_code == 130
+    assert result.exit_code == 128 + number
     assert "stopped in recovery; the same command resumes" in result.stderr
+
+
+def test_an_experiment_runs_once_at_a_time(run: Any, made: list[int], tmp_path: Path) -> None:
+    lock = tmp_path / "work" / "smoke" / "recovery.lock"
+    lock.parent.mkdir(parents=True)
+    with hold_lock(lock):
+        result = run("run", "recovery", "--scale", "smoke", *options(tmp_path))
+        assert result.exit_code == 2
+        assert f"in use by host {platform.node()}, pid {os.getpid()}" in " ".join(result.stderr.split())
+        assert made == []
+        assert run("run", "recovery", "--scale", "smoke", "--break-lock", *options(tmp_path)).exit_code == 0
+    assert made
 
 
 def test_without_pyyaml_it_runs_and_does_not_judge(

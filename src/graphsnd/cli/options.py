@@ -18,7 +18,7 @@ Threads = Annotated[
     int | None, typer.Option(help="Of torch on a CPU; by default one for small teams and networks, all for others.")
 ]
 BreakLock = Annotated[
-    bool, typer.Option("--break-lock", help="Take FOLDER from a process that holds its lock and is known to be gone.")
+    bool, typer.Option("--break-lock", help="Take over the lock of a process that is known to be gone.")
 ]
 
 
