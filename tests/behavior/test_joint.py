@@ -194,12 +194,13 @@ CAT, DET = gs.Categorical(probs=torch.full((5, 3, 2), 0.5)), gs.Deterministic(to
 ERRORS = [
     (lambda: gs.Joint([]), r"`parts`.*dict or a list"),
     (lambda: gs.Joint(CAT), r"`parts`.*dict or a list"),  # type: ignore[arg-type]
+    (lambda: gs.Joint({"1": CAT, 1: CAT}), r"`parts`.*strings.*1"),  # type: ignore[dict-item]
     (lambda: gs.Joint([CAT, torch.zeros(5, 3, 2)]), r"`parts\['1'\]`.*behaviour.*Tensor"),  # type: ignore[list-item]
     (lambda: gs.Joint([CAT, gs.Deterministic(torch.zeros(5, 4, 2))]), r"same agents.*3 on \(5,\) and 4 on \(5,\)"),
     (lambda: gs.Joint([CAT, gs.Deterministic(torch.zeros(1, 5, 3, 2))]), r"same observations"),
     (lambda: gs.Joint({"a": CAT, "b": DET}), r"`weights`.*\(total-variation, wasserstein\).*'a': 1.0, 'b': 1.0"),
     (lambda: gs.Joint([CAT, CAT], distance=[gs.Hellinger(), None]), r"`weights`.*\(hellinger, total-variation\)"),
-    (lambda: gs.Joint([CAT, CAT], weights=[1]), r"`weights`.*2, one for each part"),
+    (lambda: gs.Joint([CAT, CAT], weights=[1]), r"`weights`.*list of 2, one for each part"),
     (lambda: gs.Joint([CAT, CAT], weights=[1, 0]), r"`weights`.*positive.*Leave out"),
     (lambda: gs.Joint([CAT, CAT], weights=[1, float("inf")]), r"`weights`.*finite"),
     (lambda: gs.Joint([CAT, CAT], weights=[1, float("nan")]), r"`weights`.*finite"),

@@ -221,6 +221,10 @@ GOOD: dict[str, Make] = {
     "measure.d_max": lambda: 9.0,
     "Gaussian.scale": lambda: torch.ones(3, 4, 2),
     "Deterministic.actions": lambda: _normal(3, 4, 2),
+    "Joint.parts": lambda: [_categorical(), gs.Categorical(logits=_normal(3, 4, 2))],
+    "Joint.weights": lambda: [1.0, 2.0],
+    "from_distribution.weights": lambda: None,
+    "Joint.distance": lambda: [gs.Hellinger(), None],
     "Quantiles.values": lambda: _normal(3, 4, 2, 5).sort(-1).values,
     "Graph.inclusion": lambda: None,
     "Graph.sampling": lambda: None,
@@ -473,7 +477,12 @@ SLOW = {
       for method in ("spawn", "step", "reset_done", "observe", "goals", "positions", "solved", "truncated")),
 }  # fmt: skip
 # Valid calls that are refused by design.
-REFUSES = {"Categorical.wasserstein_points", "DeterministicHead.distribution", "Projections.select"}
+REFUSES = {
+    "Categorical.wasserstein_points",
+    "Joint.wasserstein_points",
+    "DeterministicHead.distribution",
+    "Projections.select",
+}
 REFUSES |= {f"{team}.save" for team in ("CallablesTeam", "JointTeam", "ModulesTeam", "ControlledTeam")}
 
 

@@ -3,19 +3,34 @@ from __future__ import annotations
 import sys
 from itertools import combinations
 
+import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 import graphsnd as gs
+from tests import oracles
 
 pytest.importorskip("torchrl")
 from tensordict import TensorDict
-from tensordict.nn import NormalParamExtractor, TensorDictModule, TensorDictSequential
+from tensordict.nn import CompositeDistribution, NormalParamExtractor, TensorDictModule, TensorDictSequential
 from torch import Tensor
 from torchrl.collectors import SyncDataCollector
 from torchrl.data import Categorical as CategoricalSpec
 from torchrl.envs import VmasEnv
-from torchrl.modules import MultiAgentMLP, ProbabilisticActor, QValueModule, TanhDelta, TanhNormal
+from torchrl.modules import (
+    Delta,
+    IndependentNormal,
+    MaskedCategorical,
+    MaskedOneHotCategorical,
+    MultiAgentMLP,
+    OneHotCategorical,
+    ProbabilisticActor,
+    QValueModule,
+    TanhDelta,
+    TanhNormal,
+    TruncatedNormal,
+)
 from torchrl.trainers import Trainer
 
 from graphsnd.errors import MissingExtraError
@@ -36,9 +51,16 @@ def module(outputs: int, name: str = "action", **options) -> TensorDictModule:
     return TensorDictModule(network(outputs, **options), in_keys=[OBSERVATION], out_keys=[("agents", name)])
 
 
+class Contiguous(torch.nn.Module):
+    """TorchRL's TruncatedNormal fails on the strides that a MultiAgentMLP puts out."""
+
+    def forward(self, output: Tensor) -> Tensor:
+        return output.contiguous()
+
+
 def gaussian(distribution=TanhNormal, **options) -> ProbabilisticActor:
     outputs = [("agents", "loc"), ("agents", "scale")]
-    layers = torch.nn.Sequential(network(4, **options), NormalParamExtractor())
+    layers = torch.nn.Sequential(network(4, **options), Contiguous(), NormalParamExtractor())
     actor = TensorDictModule(layers, in_keys=[OBSERVATION], out_keys=outputs)
     return ProbabilisticActor(actor, in_keys=outputs, out_keys=[("agents", "action")], distribution_class=distribution)
 
@@ -77,21 +99,109 @@ def normal(a: Tensor, b: Tensor) -> float:
     return float(sum((p - q).square().sum() for p, q in zip(extract(a), extract(b), strict=True)).sqrt())
 
 
-def delta() -> ProbabilisticActor:
+def delta(family=TanhDelta) -> ProbabilisticActor:
     keys = {"in_keys": {"param": ("agents", "param")}, "out_keys": [("agents", "action")]}
-    return ProbabilisticActor(module(2, "param"), **keys, distribution_class=TanhDelta)
+    return ProbabilisticActor(module(2, "param"), **keys, distribution_class=family)
+
+
+def quantiles(a: Tensor, b: Tensor, make) -> float:
+    """2-Wasserstein distance by the trapezoidal rule, from quantiles that SciPy knows."""
+    return oracles.wasserstein_product(*(make(*NormalParamExtractor()(each)) for each in (a, b)))
+
+
+def tanh_quantiles(loc: Tensor, scale: Tensor) -> np.ndarray:
+    return np.tanh(loc.numpy()[:, None] + scale.numpy()[:, None] * oracles.GRID)
+
+
+def truncated_quantiles(loc: Tensor, scale: Tensor) -> np.ndarray:
+    loc, scale = (each.numpy()[:, None] for each in (loc, scale))
+    ends = (-1 - loc) / scale, (1 - loc) / scale
+    return stats.truncnorm.ppf(stats.norm.cdf(oracles.GRID), *ends, loc=loc, scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("family", "make"),
+    [(TanhNormal, tanh_quantiles), (TruncatedNormal, truncated_quantiles)],
+    ids=["tanh", "truncated"],
+)
+def test_distributions_of_actions(family, make) -> None:
+    actor = gaussian(family)
+    estimate = gs.measure(ActorTeam(actor), rollout()[OBSERVATION])
+    assert estimate.value == pytest.approx(by_hand(actor, lambda a, b: quantiles(a, b, make)), rel=1e-4)
+
+
+def discrete(family, **parameters) -> ProbabilisticActor:
+    """Logits, and a mask that depends on the observation where the family takes one."""
+    seen, logits = [OBSERVATION], ("agents", "logits")
+    layers, keys = [module(3, "logits")], {"logits": logits}
+    if parameters:
+        layers += [TensorDictModule(mask_of, in_keys=seen, out_keys=[("agents", name)]) for name in parameters]
+        keys |= {name: ("agents", name) for name in parameters}
+    body = TensorDictSequential(*layers)
+    return ProbabilisticActor(body, in_keys=keys, out_keys=[("agents", "action")], distribution_class=family)
+
+
+def mask_of(seen: Tensor) -> Tensor:
+    return torch.stack([torch.ones_like(seen[..., 0]), seen[..., 0] > 0, seen[..., 1] > 0], dim=-1).bool()
+
+
+def total_variation(a: Tensor, b: Tensor) -> float:
+    return float((a.softmax(-1) - b.softmax(-1)).abs().sum()) / 2
+
+
+def composite() -> ProbabilisticActor:
+    split = TensorDictModule(
+        lambda raw: (*NormalParamExtractor()(raw[..., :4]), raw[..., 4:]),
+        in_keys=[("agents", "raw")],
+        out_keys=[("params", "move", "loc"), ("params", "move", "scale"), ("params", "grip", "logits")],
+    )
+    families = {"move": IndependentNormal, "grip": OneHotCategorical}
+    return ProbabilisticActor(
+        TensorDictSequential(module(7, "raw"), split),
+        in_keys=["params"],
+        out_keys=["move", "grip"],
+        distribution_class=CompositeDistribution,
+        distribution_kwargs={"distribution_map": families},
+    )
+
+
+def test_composite_distributions() -> None:
+    actor = composite()
+    team = ActorTeam(actor, weights={"move": 1, "grip": 3})
+    estimate = gs.measure(team, rollout()[OBSERVATION])
+    apart = lambda a, b: (normal(a[:4], b[:4]) + 3 * total_variation(a[4:], b[4:])) / 4  # noqa: E731
+    assert estimate.value == pytest.approx(by_hand(actor, apart), rel=1e-5)
+    assert estimate.distance == "0.25 wasserstein + 0.75 total-variation"
+    with pytest.raises(gs.InputError, match=r"`weights` for parts that differ in distance"):
+        gs.measure(ActorTeam(actor), rollout()[OBSERVATION])
+
+
+@pytest.mark.parametrize("family", [MaskedCategorical, MaskedOneHotCategorical])
+def test_masks_belong_to_observations(family) -> None:
+    actor = discrete(family, mask=True)
+    (net,) = [each for each in actor.modules() if isinstance(each, MultiAgentMLP)]
+    rows = rollout()[OBSERVATION].flatten(0, 1)
+    logits = net(rows.unsqueeze(1).expand(-1, AGENTS, -1)).detach().double()
+    total = 0.0
+    for row, answers in zip(rows, logits, strict=True):
+        kept = mask_of(row)
+        total += sum(total_variation(a[kept], b[kept]) for a, b in combinations(answers, 2)) / 6 / len(rows)
+    assert gs.measure(ActorTeam(actor), rows).value == pytest.approx(total, rel=1e-5)
 
 
 @pytest.mark.parametrize(
     ("actor", "apart"),
     [
+        (lambda: discrete(OneHotCategorical), total_variation),
+        (lambda: gaussian(IndependentNormal), normal),
         (lambda: network(2), lambda a, b: float((a - b).norm())),
         (lambda: module(2), lambda a, b: float((a - b).norm())),
         (gaussian, normal),
         (delta, lambda a, b: float((a - b).norm())),
+        (lambda: delta(Delta), lambda a, b: float((a - b).norm())),
         (greedy, lambda a, b: float(a.argmax() != b.argmax())),
     ],
-    ids=["mlp", "module", "probabilistic", "delta", "greedy"],
+    ids=["one-hot", "independent", "mlp", "module", "probabilistic", "tanh-delta", "delta", "greedy"],
 )
 def test_actors_are_compared_on_the_same_observations(actor, apart) -> None:
     made = actor()

@@ -38,7 +38,7 @@ class Behavior(ABC):
 
     distance: Distance | None = None  # of its own, where the family does not decide
 
-    def embed(self, distance: Distance) -> Points:
+    def _embed(self, distance: Distance) -> Points:
         """Return points whose norm is the distance."""
         return distance.embed(self)
 

@@ -153,4 +153,4 @@ def embed(behavior: Behavior, distance: Distance | None = None) -> Points:
     distance = check_distance(distance, behavior)
     if behavior.agents < 2:
         raise InputError("behavior", "to have at least 2 agents", f"{behavior.agents}", "Diversity needs a pair.")
-    return behavior.embed(distance)
+    return behavior._embed(distance)

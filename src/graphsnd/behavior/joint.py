@@ -14,7 +14,7 @@ import torch
 from graphsnd.behavior.behavior import Behavior
 from graphsnd.behavior.distances import Distance, Wasserstein, check_distance
 from graphsnd.behavior.points import Block, Norm, Points
-from graphsnd.errors import InputError, as_tensor, number
+from graphsnd.errors import InputError, number
 
 
 class Joint(Behavior):
@@ -53,7 +53,7 @@ class Joint(Behavior):
         if not isinstance(parts, Mapping | Sequence) or not parts:
             raise InputError("parts", "to be behaviours, in a dict or a list", repr(parts))
         given = parts if isinstance(parts, Mapping) else {str(place): part for place, part in enumerate(parts)}
-        self.parts = {str(name): part for name, part in given.items()}
+        self.parts = dict(given)
         _check_layout(self.parts)
         names = next((part.names for part in self.parts.values() if part.named), None)
         first = next(iter(self.parts.values()))
@@ -62,7 +62,7 @@ class Joint(Behavior):
         distances = [check_distance(each, part) for each, part in zip(chosen, self.parts.values(), strict=True)]
         self.distance = JointDistance(tuple(distances), _check_weights(weights, tuple(self.parts), distances))
 
-    def with_parts(self, parts: Sequence[Behavior]) -> Joint:
+    def _with_parts(self, parts: Sequence[Behavior]) -> Joint:
         """Return a joint with other parts of the same names, weights and distances."""
         made = copy(self)
         made.parts = dict(zip(self.parts, parts, strict=True))
@@ -70,7 +70,7 @@ class Joint(Behavior):
         made._names = None
         return made
 
-    def embed(self, distance: Distance) -> Points:
+    def _embed(self, distance: Distance) -> Points:
         """Embed every part, for a distance that fits all of them or for the joint one."""
         if not isinstance(distance, JointDistance):
             distance = JointDistance((distance,) * len(self.parts), self.distance.weights)
@@ -78,7 +78,7 @@ class Joint(Behavior):
 
     def wasserstein_points(self) -> Points:
         """The points of all parts; discrete ones have none."""
-        return self.embed(Wasserstein())
+        return self._embed(Wasserstein())
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class JointDistance(Distance):
         if not isinstance(behavior, Joint) or behavior.distance.weights != self.weights:
             got = f"weights {behavior.distance.weights}" if isinstance(behavior, Joint) else repr(behavior)
             raise InputError("behavior", f"to be a Joint with weights {self.weights}", got)
-        embedded = [part.embed(each) for part, each in zip(behavior.parts.values(), self.distances, strict=True)]
+        embedded = [part._embed(each) for part, each in zip(behavior.parts.values(), self.distances, strict=True)]
         pieces = [
             (weight * inner, part)
             for weight, points in zip(self.weights, embedded, strict=True)
@@ -129,6 +129,8 @@ class JointDistance(Distance):
 
 def _check_layout(parts: Mapping[str, Any]) -> None:
     for name, part in parts.items():
+        if not isinstance(name, str):
+            raise InputError("parts", "by names that are strings", repr(name))
         if not isinstance(part, Behavior):
             fix = "Wrap it: graphsnd.Categorical(logits=...), graphsnd.from_distribution(...)."
             raise InputError(f"parts[{name!r}]", "to be a behaviour", type(part).__name__, fix)
@@ -161,8 +163,6 @@ def _in_order(argument: str, given: Any, names: Sequence[str]) -> list[Any]:
         if set(given) - set(names) or (argument == "weights" and set(names) - set(given)):
             raise InputError(argument, f"by the names {', '.join(names)}", ", ".join(map(str, given)))
         return [given.get(name) for name in names]
-    given = as_tensor(given)
-    values = given.tolist() if isinstance(given, torch.Tensor) else given
-    if not isinstance(values, Sequence) or len(values) != len(names):
-        raise InputError(argument, f"to be {len(names)}, one for each part", repr(given))
-    return list(values)
+    if not isinstance(given, list | tuple) or len(given) != len(names):
+        raise InputError(argument, f"to be a dict, or a list of {len(names)}, one for each part", repr(given))
+    return list(given)

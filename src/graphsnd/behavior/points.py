@@ -43,7 +43,7 @@ class Points:
 
     def __post_init__(self) -> None:
         if (self.norm is Norm.JOINT) != bool(self.blocks):
-            raise InputError("norm", "to be one norm", self.norm.value, "Joint actions are for graphsnd.measure.")
+            raise InputError("norm", "to be one norm", self.norm, "Joint actions are for graphsnd.measure.")
 
     @property
     def result_dtype(self) -> torch.dtype:

@@ -5,6 +5,7 @@ Needs ``torchrl`` and ``tensordict``. See ``docs/torchrl.md``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -37,6 +38,7 @@ class ActorTeam(JointTeam):
             centralised or recurrent.
         agents: Number of agents; that of the ``MultiAgentMLP`` in it when None.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
+        weights: Of the parts of a ``CompositeDistribution``, by their names; passed on too.
 
     Attributes:
         observation_key: Where the actor reads observations; None for a bare network.
@@ -53,7 +55,14 @@ class ActorTeam(JointTeam):
         0.0
     """
 
-    def __init__(self, actor: nn.Module, *, agents: int | None = None, squashed: bool = True) -> None:
+    def __init__(
+        self,
+        actor: nn.Module,
+        *,
+        agents: int | None = None,
+        squashed: bool = True,
+        weights: Mapping[str, float] | None = None,
+    ) -> None:
         if not hasattr(actor, "modules"):
             fix = "For functions: graphsnd.evaluate([policy, ...], observations), one policy per agent."
             raise InputError("actor", "to be a TorchRL actor or a MultiAgentMLP", type(actor).__name__, fix)
@@ -66,7 +75,7 @@ class ActorTeam(JointTeam):
             raise InputError("agents", "to be given for an actor without a MultiAgentMLP", "None", "Pass agents=.")
         self.observation_key = None if isinstance(actor, MultiAgentNetBase) else find_observation_key(actor)
         super().__init__(actor, agents=agents, squashed=squashed)
-        self.actor, self.policy = actor, self._ask
+        self.actor, self.policy, self.weights = actor, self._ask, weights
         held = {id(each) for network in networks if network.share_params for each in network.parameters()}
         self._shared = bool(held) and all(id(each) in held for each in actor.parameters())
 
@@ -89,7 +98,7 @@ class ActorTeam(JointTeam):
             with evaluation_mode(self.actor):
                 return Deterministic(self.actor(shown))
         given = tensordict.TensorDict({self.observation_key: shown}, shown.shape[:-2])
-        return read_actor(self.actor, run_actor(self.actor, given), squashed=self.squashed)
+        return read_actor(self.actor, run_actor(self.actor, given), squashed=self.squashed, weights=self.weights)
 
 
 class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
@@ -158,7 +167,9 @@ def find_observation_key(actor: Any) -> Any:
     Raises:
         InputError: When it reads several, as recurrent ones do.
     """
-    keys = list(actor.in_keys)
+    # A distribution that reads a whole entry, as composite ones do, seems to read it from outside.
+    made = {key[:depth] for key in actor.out_keys if isinstance(key, tuple) for depth in range(1, len(key))}
+    keys = [key for key in actor.in_keys if (key if isinstance(key, tuple) else (key,)) not in made]
     if len(keys) != 1:
         fix = "Join observations into one key; for recurrent policies see graphsnd.evaluate(..., whole=True)."
         raise InputError("actor", "with one input", f"{len(keys)}: {keys}", fix)
@@ -172,19 +183,20 @@ def run_actor(actor: Any, given: Any) -> Any:
         return (actor.get_dist_params if probabilistic else actor)(given)
 
 
-def read_actor(actor: Any, answers: Any, *, squashed: bool) -> Behavior:
+def read_actor(actor: Any, answers: Any, *, squashed: bool, weights: Mapping[str, float] | None = None) -> Behavior:
     """Return the behaviour in an actor's outputs.
 
     Args:
         actor: As in :class:`ActorTeam`.
         answers: From :func:`run_actor`, leaves ``[..., agents, outputs]``.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
+        weights: Passed to it too.
 
     Raises:
         InputError: For outputs that are none of those.
     """
     if isinstance(actor, tensordict.nn.ProbabilisticTensorDictSequential):
-        return from_distribution(actor.build_dist_from_params(answers), squashed=squashed)
+        return from_distribution(actor.build_dist_from_params(answers), squashed=squashed, weights=weights)
     outputs = {key[-1] if isinstance(key, tuple) else key: answers.get(key) for key in actor.out_keys}
     if "action_value" in outputs:
         values = outputs["action_value"]

@@ -148,7 +148,7 @@ def combine(
     family = _family(behaviors)
     if isinstance(behaviors[0], Joint):
         parts = zip(*(b.parts.values() for b in behaviors if isinstance(b, Joint)), strict=True)
-        return behaviors[0].with_parts([combine(p, function, skip=skip, validate=validate) for p in parts])
+        return behaviors[0]._with_parts([combine(p, function, skip=skip, validate=validate) for p in parts])
     fields = (function(_parts(behaviors, name, skip=skip), trailing) for name, trailing in FIELDS[family])
     return family(*fields, validate=validate)
 
