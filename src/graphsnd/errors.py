@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 import operator
+import re
 import warnings
 from collections.abc import Collection
 from numbers import Real
@@ -47,6 +48,20 @@ def require(package: str, project: str) -> ModuleType:
         return importlib.import_module(package)
     except ImportError as error:
         raise MissingExtraError(package, project) from error
+
+
+# Control characters, marks that reverse the direction of text, and bytes of file names that are not UTF-8.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""Return ``text`` as terminals, pages and figures may show it: one line that cannot steer them.
+
+    Example:
+        >>> printable("team\x1b[2J\n.npz")
+        'team\ufffd[2J\ufffd.npz'
+    """
+    return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def shape_of(tensor: torch.Tensor) -> str:

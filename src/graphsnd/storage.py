@@ -1,14 +1,18 @@
-"""Files that are whole or absent, whenever the machine stops."""
+"""Files that are whole or absent, whenever the machine stops; and JSON that may be neither."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from graphsnd.errors import InputError
 
 PARTS = ".graphsnd-*-*.part"  # process and thread; what a killed process may leave behind
 
@@ -67,6 +71,31 @@ def naming(target: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(target)) from error
+
+
+def read_json(path: Path, name: str, fix: str = "") -> Any:
+    """Return what a JSON file says.
+
+    Args:
+        path: Of the file.
+        name: What errors call it.
+        fix: What they advise.
+
+    Raises:
+        InputError: For a file that is missing, cut, or something else.
+    """
+    try:
+        return parse_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(name, "to be a whole JSON file", f"{str(path)!r} ({error})", fix) from None
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return what JSON says, or raise ValueError, for brackets that are nested too deep too."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
 
 
 def append(descriptor: int, data: bytes) -> None:

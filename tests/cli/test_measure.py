@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -287,3 +290,91 @@ def test_what_takes_long_says_how_to_be_quicker(run: Any, save: Any, tensors: An
     assert json.loads(result.stdout)["exact"]
     assert result.stderr.count("\n") == 1
     assert "--rel-tol 0.01 would take" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--html", "--png"])
+@pytest.mark.parametrize("link", ["", "hard", "symbolic"])
+def test_no_output_is_an_input(option: str, link: str, run: Any, save: Any, tensors: Any, tmp_path: Path) -> None:
+    path = target = save(**tensors)
+    before = path.read_bytes()
+    if link:
+        target = tmp_path / "link.html"
+        os.link(path, target) if link == "hard" else target.symlink_to(path)
+    result = run("measure", path, option, target, "--force")
+    assert result.exit_code == 2
+    assert "another file than the input" in result.stderr
+    assert path.read_bytes() == before
+
+
+def test_no_output_is_a_file_of_the_saved_team(run: Any, policies: tuple[Path, Path]) -> None:
+    team, seen = policies
+    for target in (team / "team.json", team / "team.safetensors", seen):
+        before = target.read_bytes()
+        assert run("measure", team, "--observations", seen, "--png", target, "--force").exit_code == 2
+        assert target.read_bytes() == before
+
+
+def test_files_of_another_kind_are_replaced_only_by_force(run: Any, save: Any, tensors: Any, tmp_path: Path) -> None:
+    path, other, page = save(**tensors), tmp_path / "notes.csv", tmp_path / "page.html"
+    other.write_text("a,b\n1,2\n")
+    for option in ("--html", "--png"):
+        result = run("measure", path, option, other)
+        assert (result.exit_code, other.read_text()) == (2, "a,b\n1,2\n")
+        assert "add --force" in result.stderr
+    page.touch()
+    for _ in range(2):  # an empty file, then one's own page
+        assert run("measure", path, "--html", page).exit_code == 0
+    assert run("measure", path, "--png", page).exit_code == 2
+    assert run("measure", path, "--png", other, "--force").exit_code == 0
+    assert other.read_bytes().startswith(b"\x89PNG")
+    assert run("measure", path, "--png", tmp_path / "x", "--html", tmp_path / "x").exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb.npz", "\udcff.npz", "a\nb.npz", "[bold]a.npz"])
+def test_names_of_files_reach_neither_terminal_nor_page_raw(
+    name: str, run: Any, save: Any, tensors: Any, tmp_path: Path
+) -> None:
+    path = save(name, **tensors)
+    html = tmp_path / f"{path.stem}.html"
+    result = run("measure", path, "--html", html)
+    assert result.exit_code == 0, result.output
+    page = html.read_bytes().decode("utf-8")
+    for text in (result.stdout, page):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
+        assert "b.npz" in text or "\ufffd.npz" in text or "a.npz" in text
+
+
+def test_names_of_agents_reach_neither_terminal_nor_figures_raw(run: Any, save: Any, tmp_path: Path) -> None:
+    names, html = ["a\x1b[31mb", "$\\nothing$", "[bold]c", "\u202ed"], tmp_path / "page.html"
+    path = save(actions=np.random.default_rng(0).normal(size=(5, 4, 2)), names=np.array(names))
+    result = run("measure", path, "--html", html)
+    assert result.exit_code == 0, result.output
+    for text in (result.stdout, html.read_text(encoding="utf-8")):
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
+    assert "[bold]c" in result.stdout
+
+
+def test_a_full_disk_is_one_line_and_leaves_no_half_page(
+    run: Any, save: Any, tensors: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    html, path = tmp_path / "page.html", save(**tensors)
+    html.write_text("<!doctype html>of before")
+
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.write", full)
+    result = run("measure", path, "--html", html)
+    monkeypatch.undo()
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "No space left on device" in result.stderr
+    assert html.read_text() == "<!doctype html>of before"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["page.html", "team.npz"]
+
+
+def test_a_limit_on_memory(run: Any, save: Any, tensors: Any) -> None:
+    path = save(**tensors)
+    result = run("measure", path, "--max-bytes", 1000)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "raise --max-bytes" in result.stderr
+    assert run("measure", path, "--max-bytes", 100_000, "--json").exit_code == 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphsnd.cli.options import MaxBytes
 from graphsnd.errors import InputError, check_choice
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def advise(
     file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A team at some observations, to measure instead of assuming.")
     ] = None,
+    max_bytes: MaxBytes = 2**33,
     distance_spread: Annotated[float, typer.Option(help="Assumed spread of distances over pairs / SND.")] = 0.5,
     observation_spread: Annotated[
         float, typer.Option(help="Assumed spread of diversity over observations / SND.")
@@ -51,7 +53,7 @@ def advise(
     from graphsnd.estimation.advising import GOALS as KNOWN
 
     check_choice("--goal", goal.strip().lower(), KNOWN)
-    pilot = None if file is None else read_team(file).evaluate()
+    pilot = None if file is None else read_team(file, max_bytes=max_bytes).evaluate()
     agents = _require("--agents", agents, None if pilot is None else pilot.agents)
     observations = _require("--observations", observations, None if pilot is None else pilot.observations)
     advice = ask(

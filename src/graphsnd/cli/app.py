@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from graphsnd import __version__
 from graphsnd.cli.advise import advise
@@ -18,7 +23,11 @@ from graphsnd.cli.demo import demo
 from graphsnd.cli.doctor import doctor
 from graphsnd.cli.measure import measure
 from graphsnd.cli.train import train
-from graphsnd.errors import InputError, MissingExtraError
+from graphsnd.errors import InputError, MissingExtraError, printable
+
+BUG = 70  # exit code for an error that is ours: EX_SOFTWARE of sysexits.h
+LONG = 2**63  # beyond this, integers fit neither torch nor numpy
+FULL = re.compile("can't allocate memory|not enough memory|out of memory", re.IGNORECASE)  # in torch's errors
 
 
 def join_lines(text: str | None) -> str:
@@ -31,22 +40,96 @@ def join_lines(text: str | None) -> str:
     return re.sub(r"(?<!\n)\n(?![\n ])", " ", inspect.cleandoc(text or ""))
 
 
+class Command(TyperCommand):
+    """A command that takes no empty words, which would mean the default, and no integers of more than 64 bits."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Check the words before they are parsed, and the integers afterwards."""
+        for before, word in zip(["", *args], args, strict=False):
+            option = word if word.startswith("--") else f"{before}={word}"
+            name, equals, value = option.partition("=")
+            if equals and not value.strip():
+                raise InputError(name if name.startswith("-") else "ARGUMENT", "not to be empty", repr(value))
+        rest = super().parse_args(ctx, args)
+        for name, value in ctx.params.items():
+            if isinstance(value, int) and abs(value) >= LONG:
+                raise InputError(f"--{name.replace('_', '-')}", "to have at most 63 bits", f"{str(value)[:24]}...")
+        return rest
+
+
 class Commands(TyperGroup):
-    """Commands whose bad input ends in one line on stderr and exit code 2; a bug keeps its traceback."""
+    """Commands that end in one line on stderr when something is wrong.
+
+    Exit code 2 is for input that cannot be accepted, a file that cannot be written, or too little memory; 70 for a
+    bug, whose traceback goes to a file, or to the terminal with ``--debug``.
+    """
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        """Parse the command line, run the command, and exit."""
+        words = list(sys.argv[1:] if args is None else args)
+        debug = "--debug" in words
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors="replace")  # for outputs that cannot show ± or a file's name
+        try:
+            return super().main([word for word in words if word != "--debug"], *rest, **options)
+        except Exception as error:
+            if debug:
+                raise
+            message, code = _explain(error), 2
+            if message is None:
+                message, code = f"{type(error).__name__}: {error}. This is a bug. {_report(error, words)}", BUG
+            typer.echo(f"graphsnd: {printable(' '.join(message.split()))}", err=True)
+        sys.exit(code)
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Parse the words before the command."""
+        with _printable_usage():
+            return super().make_context(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
         try:
-            return super().invoke(ctx)
-        except (InputError, MissingExtraError) as error:
-            message = str(error)
-        except OSError as error:
-            # Reading is guarded where it happens, so this is a file that could not be written.
-            if isinstance(error, BrokenPipeError):
-                raise
-            message = f"Cannot use {error.filename!r}: {error.strerror}." if error.filename else str(error)
-        typer.echo("graphsnd: " + " ".join(message.split()), err=True)
-        raise typer.Exit(2)
+            with _printable_usage():
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("graphsnd: stopped", err=True)
+            raise typer.Exit(130) from None
+
+
+def _explain(error: Exception) -> str | None:
+    """Return what is wrong with the input or the machine; None when it is a bug."""
+    if isinstance(error, InputError | MissingExtraError):
+        return str(error)
+    if isinstance(error, OSError):  # reading is guarded where it happens, so this is a file that could not be written
+        return f"Cannot use {error.filename!r}: {error.strerror}." if error.filename else str(error)
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and FULL.search(str(error))):
+        return f"Not enough memory: {str(error).splitlines()[0] if str(error) else 'use less data or fewer agents'}."
+    return None
+
+
+def _report(error: Exception, words: list[str]) -> str:
+    """Write traceback, versions and command line to a file that only its owner can read, and say where it is."""
+    found = {name: vars(module).get("__version__") for name, module in sorted(sys.modules.items()) if "." not in name}
+    versions = [f"{name} {version}" for name, version in found.items() if isinstance(version, str)]
+    lines = [f"graphsnd {words!r}", f"Python {sys.version}", ", ".join(versions), *traceback.format_exception(error)]
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="graphsnd-", suffix=".txt")
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write("\n".join(lines))
+    except OSError:
+        return "Repeat it with --debug, and please report what you see."
+    return f"Please report it with {path}, or repeat it with --debug."
+
+
+@contextmanager
+def _printable_usage() -> Iterator[None]:
+    """Keep control characters out of the messages about wrong usage, which quote the command line as it is."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(getattr(error, "message", None), str):
+            error.message = printable(error.message)  # type: ignore[attr-defined]
+        raise
 
 
 app = typer.Typer(
@@ -68,6 +151,9 @@ def _show_version(wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; also behind a command.")
     ] = False,
 ) -> None:
     """Measure and control how differently the agents of a team behave.
@@ -100,7 +186,7 @@ app.callback(help=join_lines(_options.__doc__))(_options)
 # Options that control does not know may be for BenchMARL; it refuses the rest itself.
 EXTRA: dict[Any, dict[str, Any]] = {control: {"allow_extra_args": True, "ignore_unknown_options": True}}
 for command in (measure, advise, train, control, demo, bench, doctor):
-    app.command(help=join_lines(command.__doc__), context_settings=EXTRA.get(command))(command)
+    app.command(cls=Command, help=join_lines(command.__doc__), context_settings=EXTRA.get(command))(command)
 
 
 def main() -> None:

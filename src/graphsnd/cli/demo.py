@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphsnd.cli.options import Force, check_output, show_path
 from graphsnd.cli.progress import steps
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Seed of the team and of the graphs.")] = 0,
     agents: Annotated[int, typer.Option(help="Team size, at least 8.")] = 100,
     observations: Annotated[int, typer.Option(help="Number of observations, shared by all agents.")] = 2000,
+    force: Force = False,
 ) -> None:
     """Measure a built-in team of 100 agents with four hidden roles.
 
@@ -31,7 +33,10 @@ def demo(
     with steps(STEPS) as step:
         step("loading")
         from graphsnd import plots
+        from graphsnd.plots.demo import FIGURES
 
+        for name in ("index.html", *FIGURES) if out.is_dir() else ():
+            check_output("--out", out / name, "page" if name == "index.html" else "PNG", force=force)
         step("team")
         team = plots.example_team(agents, observations, seed)
         study = plots.run_study(team, seed=seed, step=step)
@@ -42,7 +47,6 @@ def demo(
 
 def _show(study: Study, written: list[Path]) -> None:
     from rich.console import Console
-    from rich.markup import escape
 
     from graphsnd.plots.tables import agents_table, estimates_table, roles_table
 
@@ -76,5 +80,5 @@ def _show(study: Study, written: list[Path]) -> None:
     )
     head("Written")
     page, *pictures = written
-    console.print(f"[bold]{escape(str(page))}[/bold]  everything on one page")
+    console.print(f"[bold]{show_path(page)}[/bold]  everything on one page")
     console.print(f"{', '.join(path.name for path in pictures)} beside it", style="dim")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import warnings
 from collections.abc import Iterator
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import graphsnd
+from graphsnd.cli.options import Force, MaxBytes, check_output, show_path
 from graphsnd.cli.progress import NEWS, steps
 from graphsnd.errors import InputError, check_choice
+from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
     from graphsnd.behavior import Distance
@@ -43,6 +46,7 @@ DISTANCE_HELP = (
     "[cyan]wasserstein[/cyan] (default for continuous actions), [cyan]total-variation[/cyan] (default for discrete "
     "ones), [cyan]hellinger[/cyan] or [cyan]jensen-shannon[/cyan]."
 )
+NOT_REPEATED = ("file", "as_json", "html", "png", "force", "max_bytes")  # options that do not change the number
 WEIGHTING_HELP = "Of a random graph's edges: [cyan]normalised[/cyan] (their mean) or [cyan]horvitz-thompson[/cyan]."
 
 
@@ -72,6 +76,8 @@ def measure(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     html: Annotated[Path | None, typer.Option(metavar="PATH", help="Write one self-contained page.")] = None,
     png: Annotated[Path | None, typer.Option(metavar="PATH", help="Write the figure.")] = None,
+    force: Force = False,
+    max_bytes: MaxBytes = 2**33,
 ) -> None:
     """Measure the diversity of the team in FILE.
 
@@ -98,13 +104,15 @@ def measure(
     metric = parse_distance(distance)
     if not 0 < confidence < 1:
         raise InputError("--confidence", "in (0, 1)", confidence, "Write 0.95 for 95%.")
-    for option, path in (("--html", html), ("--png", png)):
-        if path is not None and not path.parent.is_dir():
-            raise InputError(option, "in a folder that exists", repr(str(path)))
+    inputs = [file, *file.glob("*"), *([] if observations is None else [observations])]
+    check_output("--html", html, "page", inputs=inputs, force=force)
+    check_output("--png", png, "PNG", inputs=inputs, force=force)
+    if html is not None and png is not None and os.path.realpath(html) == os.path.realpath(png):
+        raise InputError("--png", "to be another file than --html", repr(str(png)))
     pictures = html is not None or png is not None
     with steps(4 if pictures else 2) as step:
         step("reading")
-        source = read_team(file, observations)
+        source = read_team(file, observations, max_bytes=max_bytes)
         if chosen is not None and chosen.needs_positions and source.positions is None:
             fix = "Add the key with shape (agents, d), or use a design that needs none, such as regular:8."
             raise InputError("positions", f"in the file for {chosen}", "no such key", fix)
@@ -192,28 +200,27 @@ def _draw(
     if options["html"] is not None:
         name, command = options["file"].name, _command(options)
         page = plots.measurement_page(pairs, plots.summarise(estimate), source=name, command=command, seed=seed)
-        options["html"].write_text(page, encoding="utf-8")
+        write_whole(options["html"], page)
 
 
 def _show(file: Path, estimate: Estimate, written: list[Path]) -> None:
     from rich.console import Console
-    from rich.markup import escape
 
     from graphsnd.plots import summarise
     from graphsnd.plots.tables import lines_table
 
     console = Console()
-    console.print(f"\n[bold]{escape(file.name)}[/bold]", highlight=False)
+    console.print(f"\n[bold]{show_path(Path(file.name))}[/bold]", highlight=False)
     console.print(lines_table(summarise(estimate)))
     for path in written:
-        console.print(f"wrote {escape(str(path))}", highlight=False)
+        console.print(f"wrote {show_path(path)}", highlight=False)
 
 
 def _command(options: dict[str, Any]) -> str:
     """Return the command without folders: enough to repeat the measurement, nothing about the machine."""
     words = ["graphsnd", "measure", options["file"].name]
     for name, value in sorted(options.items()):
-        if value is not None and name not in ("file", "as_json", "html", "png") and value != "normalised":
+        if value is not None and name not in NOT_REPEATED and value != "normalised":
             text = value.name if isinstance(value, Path) else f"{value:g}" if isinstance(value, float) else str(value)
             words += [f"--{name.replace('_', '-')}", text]
     return shlex.join(words)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_integer, printable
+from graphsnd.storage import parse_json
 
 Changes = Annotated[
     list[str] | None,
@@ -20,6 +21,59 @@ Threads = Annotated[
 BreakLock = Annotated[
     bool, typer.Option("--break-lock", help="Take over the lock of a process that is known to be gone.")
 ]
+
+Force = Annotated[bool, typer.Option("--force", help="Write over files of another kind.")]
+MaxBytes = Annotated[int, typer.Option(help="Refuse files whose tensors would take more memory.")]
+# How files of each kind begin, in lower case.
+KINDS = {
+    "page": (b"<!doctype html", b"<html"),
+    "PNG": (b"\x89png",),
+    "GIF": (b"gif8",),
+    "JSON": (b"{", b"["),
+    "CSV log": (b"iteration,",),
+}
+
+
+def check_output(
+    option: str, path: Path | None, kind: str | None, *, inputs: Iterable[Path] = (), force: bool = False
+) -> None:
+    """Refuse a path that cannot be written, that is an input, or that holds something else, before any work is done.
+
+    Args:
+        option: For the message.
+        path: Where to write; nothing is checked when None.
+        kind: One of ``KINDS``, which an existing file has to be; None for any.
+        inputs: Files that are read. Links to them count; ``force`` does not help here.
+        force: Whether a file of another kind may be replaced.
+
+    Raises:
+        InputError: With what is in the way.
+    """
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise InputError(option, "in a folder that exists", repr(str(path)))
+    if path.is_dir():
+        raise InputError(option, "to be a file", f"the folder {str(path)!r}")
+    if not path.exists():
+        return
+    for one in inputs:
+        if one.exists() and path.samefile(one):
+            raise InputError(option, "to be another file than the input", repr(str(path)))
+    if force or kind is None or not path.is_file():
+        return
+    with path.open("rb") as file:
+        begin = file.read(64).lower().lstrip()
+    if begin and not begin.startswith(KINDS[kind]):
+        fix = "Choose another name, or add --force."
+        raise InputError(option, f"to be new, or a {kind} to replace", f"{str(path)!r}, which is something else", fix)
+
+
+def show_path(path: Path) -> str:
+    """Return a path for rich's console: without control characters, and with its brackets as they are."""
+    from rich.markup import escape
+
+    return escape(printable(str(path)))
 
 
 def parse_changes(pairs: Sequence[str] | None, named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -46,9 +100,11 @@ def parse_changes(pairs: Sequence[str] | None, named: dict[str, Any]) -> tuple[d
         if name in given:
             raise InputError("--set", f"without {name}, which another option sets", pair)
         try:
-            value = json.loads(text)
+            value = parse_json(text)
         except ValueError:
             value = text
+        if isinstance(value, int) and not isinstance(value, bool):
+            check_integer("--set", value, f"to be below 2^63 for {name}", low=-(2**63), high=2**63 - 1)
         if name.startswith("world."):
             options[name.removeprefix("world.")] = value
         else:
@@ -64,9 +120,11 @@ def parse_seeds(text: str | None) -> tuple[int, ...]:
         (0, 1, 2)
     """
     try:
-        return (0,) if text is None else tuple(int(part) for part in text.split(","))
+        seeds = (0,) if text is None else tuple(int(part) for part in text.split(","))
     except ValueError:
         raise InputError("--seeds", "to be integers separated by commas", repr(text)) from None
+    expected = "to be integers from 0 to 2^63 - 1"
+    return tuple(check_integer("--seeds", seed, expected, low=0, high=2**63 - 1) for seed in seeds)
 
 
 def parse_device(name: str) -> str:

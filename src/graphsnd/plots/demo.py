@@ -15,6 +15,7 @@ from graphsnd.plots.readme_figure import overview_figure
 from graphsnd.plots.study import Study
 from graphsnd.plots.style import DPI, group_look, save_png
 from graphsnd.plots.tables import ESTIMATE_COLUMNS, estimate_rows
+from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +48,7 @@ def write_demo(
     folder.mkdir(parents=True, exist_ok=True)
     step("index.html")
     page = folder / "index.html"
-    page.write_text(demo_page(study, command), encoding="utf-8")
+    write_whole(page, demo_page(study, command))
     written = [page]
     for name, draw in FIGURES.items():
         step(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import torch
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise
 from graphsnd.plots.style import FAINT, MUTED, group_look, new_figure, style
+from graphsnd.storage import write_whole
 from graphsnd.teams import StackedTeam
 from graphsnd.training.diversity import pool_observations
 from graphsnd.training.sampling import to_world
@@ -66,12 +68,14 @@ def write_film(team: StackedTeam, world: World, path: Path, *, steps: int = 128,
     scene = play_episode(team, world, steps=steps, seed=seed)
     writer = (PillowWriter if path.suffix == ".gif" else FFMpegWriter)(fps=FPS)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with style():
+    with style(), TemporaryDirectory() as folder:
         figure, draw = _stage(scene, world.name)
-        with writer.saving(figure, str(path), DPI):
+        film = Path(folder) / f"film{path.suffix}"
+        with writer.saving(figure, str(film), DPI):
             for step in [*range(len(scene.paths)), *[len(scene.paths) - 1] * FPS]:  # the last picture stands a while
                 draw(step)
                 writer.grab_frame()
+        write_whole(path, film.read_bytes())
     return path
 
 

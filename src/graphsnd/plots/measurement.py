@@ -17,7 +17,7 @@ from graphsnd.plots.formatting import format_number
 from graphsnd.plots.matrix import draw_contributions, draw_heatmap, draw_scale
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
-from graphsnd.plots.style import ESTIMATE, LABELLED, MUTED, TRUTH, new_figure, style, styled_figure
+from graphsnd.plots.style import ESTIMATE, LABELLED, MUTED, TRUTH, label, new_figure, style, styled_figure
 from graphsnd.plots.summary import Lines
 from graphsnd.plots.tree import cluster
 
@@ -81,7 +81,7 @@ def pair_distances(
                 graph = Graph(graph.n, graph.edges[chosen.to(graph.device)])
                 drawn = f"{DRAWN:,} of the measured pairs"
             values, edges = edge_distances(behavior, graph, distance).cpu(), graph.edges.cpu()
-    return PairDistances(estimate, edges.numpy(), values.double().numpy(), ordered, drawn, names)
+    return PairDistances(estimate, edges.numpy(), values.double().numpy(), ordered, drawn, tuple(map(label, names)))
 
 
 def measurement_figure(pairs: PairDistances) -> Figure:

@@ -9,7 +9,7 @@ import numpy as np
 from graphsnd.graphs import Graph
 from graphsnd.plots.matrix import Array, group_legend
 from graphsnd.plots.study import GraphResult, Study
-from graphsnd.plots.style import FAINT, LABELLED, MUTED, UNIT, group_look, styled_figure
+from graphsnd.plots.style import FAINT, LABELLED, MUTED, UNIT, group_look, label, styled_figure
 from graphsnd.plots.tree import behaviour_map
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def draw_graph(
             chosen[:, 0], chosen[:, 1], s=size, color=shade, marker=marker, edgecolors="white", linewidths=0.5, zorder=2
         )
     for agent, name in enumerate(graph.names or ()) if graph.n <= LABELLED else ():
-        ax.annotate(name, where[agent], xytext=(4, 4), textcoords="offset points", fontsize=8, zorder=3)
+        ax.annotate(label(name), where[agent], xytext=(4, 4), textcoords="offset points", fontsize=8, zorder=3)
     ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.06)
 

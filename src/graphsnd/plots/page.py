@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
+from html import escape as escape_html
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING
 
+from graphsnd.errors import printable
 from graphsnd.plots.style import svg_uri
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ class Section:
     tall: bool = False  # whether the first picture takes the left column and the others stack beside it
     table: HtmlTable | None = None
     key: list[tuple[str, str]] = field(default_factory=list)  # names and colours
+
+
+def escape(text: str) -> str:
+    """Return text for HTML, without control characters."""
+    return escape_html(printable(text))
 
 
 def render_page(

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from graphsnd.errors import printable
 from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ def new_figure(width: float, height: float, *, layout: Literal["constrained"] | 
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout=layout)
+
+
+def label(name: str) -> str:
+    """Return a name as a figure may show it: without control characters, and with its dollars, which begin formulas."""
+    return printable(name).replace("$", r"\$")
 
 
 def save_png(figure: Figure, path: Path, *, dpi: int = DPI) -> Path:

@@ -8,6 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from graphsnd.errors import printable
 from graphsnd.plots.study import CONFIDENCE, Study
 from graphsnd.plots.summary import Lines
 
@@ -33,7 +34,7 @@ def table(
         else:
             made.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+        made.add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in row))
     return made
 
 
@@ -43,7 +44,7 @@ def lines_table(lines: Lines) -> Table:
     made.show_header = False
     made.columns[0].style, made.columns[0].no_wrap = "dim", True
     for at, (name, text) in enumerate(lines):
-        made.add_row(Text(name), Text(text, style="bold" if at == 0 else ""), end_section=at == 0)
+        made.add_row(Text(printable(name)), Text(printable(text), style="bold" if at == 0 else ""), end_section=at == 0)
     return made
 
 

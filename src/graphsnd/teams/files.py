@@ -13,14 +13,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
 from torch import Tensor, nn
 
-from graphsnd.errors import InputError, shape_of
-from graphsnd.storage import write_whole
+from graphsnd.errors import InputError, check_integer, shape_of
+from graphsnd.storage import parse_json, read_json, write_whole
 from graphsnd.teams.heads import HEADS, Head
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.stacked import StackedTeam
 
 FORMAT, VERSION = "graphsnd-team", 1
 TENSORS, DESCRIPTION = "team.safetensors", "team.json"
+MAX_BYTES = 2**33  # that a file may take in memory, unless told; far above teams that a machine measures in minutes
 OBSERVATIONS = "observations.safetensors"  # what a trained team saw last, where it lies beside the team
 
 
@@ -59,30 +60,42 @@ def save(team: StackedTeam, path: str | os.PathLike[str]) -> None:
     write_whole(folder / DESCRIPTION, text + "\n")
 
 
-def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu") -> StackedTeam:
+def load(
+    path: str | os.PathLike[str], *, device: torch.device | str = "cpu", max_bytes: int = MAX_BYTES
+) -> StackedTeam:
     """Read the team in the folder ``path``; nothing is unpickled.
 
     Args:
         path: A folder, or one of the two files in it.
         device: Where to put the weights.
+        max_bytes: That the weights may take.
 
     Raises:
         InputError: When a file is missing, damaged, of another version, or the tensors do not fit.
     """
     folder = Path(path).parent if Path(path).name in (TENSORS, DESCRIPTION) else Path(path)
     description = _read_description(folder / DESCRIPTION)
-    tensors = _read_tensors(folder / TENSORS, description, device)
+    tensors = _read_tensors(folder / TENSORS, description, device, max_bytes)
     try:
-        sizes, agents = tuple(map(int, description["sizes"])), int(description["agents"])
-        network = _blank_network(sizes, agents, description["activation"])
-        head = _build_head(description["head"], agents)
+        sizes = tuple(_count(size, max_bytes) for size in description["sizes"])
+        agents = _count(description["agents"], max_bytes)
+        # Without memory for the weights: a description alone may declare any number of them.
+        with torch.device("meta"):
+            network = _blank_network(sizes, agents, description["activation"])
+            head = _build_head(description["head"], agents)
         modules = _modules(network, head)
         _check_shapes(folder / TENSORS, tensors, modules.state_dict())
         modules.load_state_dict(tensors, assign=True)
-        team = StackedTeam(network, head, about=description["about"])
+        team = StackedTeam(network, head, about=dict(description["about"]))
         return team.with_names(description["names"]) if "names" in description else team
-    except (KeyError, TypeError) as error:
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:  # RuntimeError: sizes whose product overflows
         raise InputError("path", f"with a complete {folder / DESCRIPTION}", f"trouble with {error}") from None
+
+
+def _count(value: Any, most: int) -> int:
+    return check_integer("path", value, f"with sizes from 1 to {most:,} in {DESCRIPTION}", low=1, high=most)
 
 
 def _describe(team: StackedTeam) -> dict[str, Any]:
@@ -99,12 +112,9 @@ def _describe(team: StackedTeam) -> dict[str, Any]:
 
 
 def _read_description(file: Path) -> dict[str, Any]:
-    try:
-        description = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError("path", f"to hold {DESCRIPTION}", f"no file {file}") from None
-    except ValueError as error:
-        raise InputError("path", f"with {file} in JSON", str(error)) from None
+    if not file.is_file():
+        raise InputError("path", f"to hold {DESCRIPTION}", f"no file {file}")
+    description = read_json(file, "path")
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise InputError("path", f"with the format {FORMAT!r} in {file}", "something else")
     if description.get("version") != VERSION:
@@ -113,12 +123,16 @@ def _read_description(file: Path) -> dict[str, Any]:
     return description
 
 
-def _read_tensors(file: Path, description: dict[str, Any], device: torch.device | str) -> dict[str, Tensor]:
+def _read_tensors(
+    file: Path, description: dict[str, Any], device: torch.device | str, max_bytes: int
+) -> dict[str, Tensor]:
     if not file.is_file():
         raise InputError("path", f"to hold {TENSORS}", f"no file {file}")
+    if file.stat().st_size > max_bytes:
+        raise InputError("path", f"within max_bytes = {max_bytes:,}", f"a larger {file}", "Raise max_bytes.")
     try:
         with safe_open(file, framework="pt", device=str(device)) as opened:
-            inside = json.loads((opened.metadata() or {}).get("team", "null"))
+            inside = parse_json((opened.metadata() or {}).get("team", "null"))
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, ValueError) as error:
         raise InputError("path", f"with a whole {file}", str(error)) from None

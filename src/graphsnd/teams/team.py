@@ -137,15 +137,20 @@ class Team(ABC):
         raise InputError("team", "to be a StackedTeam to be saved", type(self).__name__, "Save its modules yourself.")
 
     @staticmethod
-    def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu") -> Team:
-        """Read a team that :meth:`save` wrote.
+    def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu", max_bytes: int | None = None) -> Team:
+        """Read a team that :meth:`save` wrote; nothing is unpickled.
+
+        Args:
+            path: Its folder, or one of the two files in it.
+            device: Where to put the weights.
+            max_bytes: That the weights may take; 8 GiB when None.
 
         Raises:
             InputError: When a file is missing, damaged, of another version, or the tensors do not fit.
         """
-        from graphsnd.teams.files import load
+        from graphsnd.teams.files import MAX_BYTES, load
 
-        return load(path, device=device)
+        return load(path, device=device, max_bytes=MAX_BYTES if max_bytes is None else max_bytes)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agents={self.agents}, observation_features={self.observation_features})"
