@@ -5,3 +5,8 @@ An :class:`~paper.experiment.Experiment` runs at a :class:`~paper.experiment.Sca
 :func:`~paper.judging.verdicts.judge_all` compares the claims with a folder of results. ``python -m paper`` does all of
 that; ``paper/recovery.py`` is the experiment to read first.
 """
+
+import warnings
+
+# Large teams on few observations are meant here.
+warnings.filterwarnings("ignore", r"Read \d+ agents", UserWarning, rf"{__name__}\.")

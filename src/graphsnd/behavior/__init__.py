@@ -5,7 +5,7 @@ points ``[observations, agents, features]`` under a norm. Everything after this 
 space.
 """
 
-from graphsnd.behavior.behavior import Behavior
+from graphsnd.behavior.behavior import AgentsAxisWarning, Behavior
 from graphsnd.behavior.categorical import Categorical
 from graphsnd.behavior.deterministic import Deterministic
 from graphsnd.behavior.distances import (
@@ -26,6 +26,7 @@ from graphsnd.behavior.quantiles import Quantiles
 
 __all__ = [
     "DISTANCES",
+    "AgentsAxisWarning",
     "Behavior",
     "Categorical",
     "Deterministic",

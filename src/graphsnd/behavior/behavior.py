@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -16,7 +18,14 @@ if TYPE_CHECKING:
     from graphsnd.behavior.distances import Distance
 
 BY_GROUP = "Measure them by group: gs.measure({'predators': ..., 'prey': ...})."
+# Modules whose calls are the user's own, unlike those of trainers, controllers and accumulators.
+_MODULES = ("behavior", "metric", "cli", "estimation.groups", "estimation.measuring", "estimation.source")
+MEASURES = tuple(f"graphsnd.{module}" for module in _MODULES)
 Agents = torch.Tensor | Mapping[str, torch.Tensor]  # with an agents axis, or one tensor per agent
+
+
+class AgentsAxisWarning(UserWarning):
+    """A tensor without names was read as more agents than observations: its axes may be in another order."""
 
 
 class Behavior(ABC):
@@ -36,6 +45,7 @@ class Behavior(ABC):
         self.agents = shape[-2]
         self._names = None if names is None else tuple(names)
 
+    _axis_known = False  # whether it came from a team, whose answers show which axis is the agents'
     distance: Distance | None = None  # of its own, where the family does not decide
 
     def _embed(self, distance: Distance) -> Points:
@@ -95,6 +105,24 @@ def check_layout(name: str, tensor: torch.Tensor, trailing: str) -> torch.Tensor
     if tensor.shape[:-2].numel() == 0:
         raise InputError(name, "to hold at least one observation", shape_of(tensor), "Collect a rollout first.")
     return tensor
+
+
+def warn_axis(behavior: Behavior) -> None:
+    """Warn where a measurement that the user called reads a bare tensor as more agents than observations.
+
+    One observation is no transposed rollout. Batches of an accumulator or a metric, and what controllers and trainers
+    measure, may be small: calls through any other module of this package are left alone.
+    """
+    known = behavior.named or behavior._axis_known or torch.compiler.is_compiling()
+    if known or not 1 < behavior.observations < behavior.agents:
+        return
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(MEASURES):
+        frame, level = frame.f_back, level + 1
+    if frame.f_globals.get("__name__", "").partition(".")[0] != "graphsnd":
+        read = f"Read {behavior.agents} agents and {behavior.observations} observations from [..., agents, features]."
+        fix = "If agents are its first axis, pass tensor.movedim(0, -2); if not, name them by with_names or a dict."
+        warnings.warn(f"{read} {fix}", AgentsAxisWarning, stacklevel=level)
 
 
 def check_names(names: Sequence[str], agents: int) -> None:

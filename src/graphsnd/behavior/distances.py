@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from graphsnd.behavior.behavior import Behavior, flatten
+from graphsnd.behavior.behavior import Behavior, flatten, warn_axis
 from graphsnd.behavior.categorical import Categorical
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.errors import InputError
@@ -153,4 +153,5 @@ def embed(behavior: Behavior, distance: Distance | None = None) -> Points:
     distance = check_distance(distance, behavior)
     if behavior.agents < 2:
         raise InputError("behavior", "to have at least 2 agents", f"{behavior.agents}", "Diversity needs a pair.")
+    warn_axis(behavior)
     return behavior._embed(distance)

@@ -150,10 +150,12 @@ def _hints() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         typer.echo(f"graphsnd: {str(message).replace('rel_tol=', '--rel-tol ')}", err=True)
 
+    from graphsnd.behavior import AgentsAxisWarning
     from graphsnd.estimation import SlowMeasurementWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", SlowMeasurementWarning)
+        warnings.simplefilter("always", AgentsAxisWarning)
         warnings.showwarning = show
         yield
 
