@@ -114,7 +114,8 @@ class CsvLog:
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self.descriptor)
+        with naming(self.path):
+            os.close(self.descriptor)
 
 
 class TensorBoardLog:
