@@ -39,6 +39,7 @@ class ActorTeam(JointTeam):
         agents: Number of agents; that of the ``MultiAgentMLP`` in it when None.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         weights: Of the parts of a ``CompositeDistribution``, by their names; passed on too.
+        feature_dims: Trailing dimensions of one observation, 3 for images.
 
     Attributes:
         observation_key: Where the actor reads observations; None for a bare network.
@@ -62,6 +63,7 @@ class ActorTeam(JointTeam):
         agents: int | None = None,
         squashed: bool = True,
         weights: Mapping[str, float] | None = None,
+        feature_dims: int = 1,
     ) -> None:
         if not hasattr(actor, "modules"):
             fix = "For functions: graphsnd.evaluate([policy, ...], observations), one policy per agent."
@@ -74,7 +76,7 @@ class ActorTeam(JointTeam):
         if agents is None:
             raise InputError("agents", "to be given for an actor without a MultiAgentMLP", "None", "Pass agents=.")
         self.observation_key = None if isinstance(actor, MultiAgentNetBase) else find_observation_key(actor)
-        super().__init__(actor, agents=agents, squashed=squashed)
+        super().__init__(actor, agents=agents, squashed=squashed, feature_dims=feature_dims)
         self.actor, self.policy, self.weights = actor, self._ask, weights
         held = {id(each) for network in networks if network.share_params for each in network.parameters()}
         self._shared = bool(held) and all(id(each) in held for each in actor.parameters())
@@ -97,7 +99,7 @@ class ActorTeam(JointTeam):
         if self.observation_key is None:
             with evaluation_mode(self.actor):
                 return Deterministic(self.actor(shown))
-        given = tensordict.TensorDict({self.observation_key: shown}, shown.shape[:-2])
+        given = tensordict.TensorDict({self.observation_key: shown}, shown.shape[: -1 - self.feature_dims])
         return read_actor(self.actor, run_actor(self.actor, given), squashed=self.squashed, weights=self.weights)
 
 
@@ -127,7 +129,7 @@ class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
         """Return what the trainer logs."""
         frames = batch.get(self.team.observation_key)
         mask = batch.get(("collector", "mask"), None)
-        rows = (frames if mask is None else frames[mask]).flatten(0, -2)
+        rows = (frames if mask is None else frames[mask]).flatten(0, -1 - self.team.feature_dims)
         places = torch.linspace(0, len(rows) - 1, min(len(rows), self.observations)).round().long()
         estimate = measure(self.team, rows[places.to(rows.device)], **self.options)
         numbers: dict[str, Any] = {"snd": estimate.value, "log_pbar": self.log_pbar}

@@ -144,12 +144,14 @@ class JointTeam(Team):
         agents: For modules that take one observation per agent, their number; each observation is then shown to all.
             None for modules that add the agents axis themselves.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
+        feature_dims: Trailing dimensions of one observation, 3 for images; with ``agents``.
     """
 
     proportional = False
 
-    def __init__(self, policy: Policy, *, agents: int | None, squashed: bool = True) -> None:
+    def __init__(self, policy: Policy, *, agents: int | None, squashed: bool = True, feature_dims: int = 1) -> None:
         self.policy = policy
+        self.feature_dims = feature_dims
         self._promised_agents = agents
         self.squashed = squashed
         self.device = device_of(policy)
@@ -177,13 +179,14 @@ class JointTeam(Team):
     def _evaluate(self, observations: Tensor) -> Behavior:
         shown = observations
         if self._promised_agents is not None:
-            shown = observations.unsqueeze(-2).expand(*observations.shape[:-1], self._promised_agents, -1)
-            self._check_unmixed(observations.reshape(-1, observations.shape[-1]))
+            lead, one = observations.shape[: -self.feature_dims], observations.shape[-self.feature_dims :]
+            shown = observations.unsqueeze(len(lead)).expand(*lead, self._promised_agents, *one)
+            self._check_unmixed(observations.reshape(-1, *one))
         elif not self._repeatable:
             check_repeatable(self._ask_quietly, observations)
             self._repeatable = True
         behavior = read_answer(ask(self.policy, shown), squashed=self.squashed)
-        if behavior.batch_shape == observations.shape[:-1]:
+        if behavior.batch_shape == observations.shape[: -self.feature_dims]:
             self._agents = self._agents or behavior.agents
         return behavior
 

@@ -6,10 +6,12 @@ import pytest
 import torch
 from benchmarl.algorithms import IppoConfig, QmixConfig
 from benchmarl.experiment import Callback
-from benchmarl.models import MlpConfig
+from benchmarl.models import CnnConfig, MlpConfig
 
 import graphsnd as gs
 from graphsnd.integrations.benchmarl import DiCoModelConfig, DiversityCallback, load_teams
+
+from .test_evaluation import CNN, pictures
 
 PLAIN = MlpConfig(num_cells=[8], layer_class=torch.nn.Linear, activation_class=torch.nn.Tanh)
 
@@ -25,8 +27,9 @@ class Keep(Callback):
         (IppoConfig, PLAIN, {"share_policy_params": False}),
         (QmixConfig, PLAIN, {"share_policy_params": False, "prefer_continuous_actions": False}),
         (IppoConfig, DiCoModelConfig(target=0.3, num_cells=(8,)), {}),
+        (IppoConfig, CnnConfig(**CNN), {"share_policy_params": False, "task": pictures()}),
     ],
-    ids=["ippo", "qmix", "dico"],
+    ids=["ippo", "qmix", "dico", "cnn"],
 )
 def test_a_checkpoint_is_a_team(algorithm, model, options, experiment, tmp_path: Path) -> None:
     diversity, keep = DiversityCallback(), Keep()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
@@ -9,7 +10,18 @@ from typing import Any
 
 import pytest
 import torch
-from benchmarl.algorithms import IppoConfig, IqlConfig, MaddpgConfig, MasacConfig
+from benchmarl.algorithms import (
+    IddpgConfig,
+    IppoConfig,
+    IqlConfig,
+    IsacConfig,
+    MaddpgConfig,
+    MappoConfig,
+    MasacConfig,
+    QmixConfig,
+    VdnConfig,
+)
+from benchmarl.environments import VmasClass, VmasTask
 from benchmarl.experiment import Callback
 from benchmarl.models import CnnConfig, GruConfig, LstmConfig, MlpConfig
 from benchmarl.models.common import Model, ModelConfig
@@ -17,6 +29,8 @@ from tensordict import TensorDict
 from tensordict.nn import NormalParamExtractor
 from torch import Tensor
 from torchrl.data import Composite, Unbounded
+from torchrl.envs.transforms import ObservationTransform
+from torchrl.envs.transforms.transforms import _apply_to_composite
 from torchrl.modules import Delta, MaskedCategorical, ProbabilisticActor
 
 from graphsnd.integrations.benchmarl import DiversityCallback
@@ -40,8 +54,9 @@ class Loop(Callback):
 
     def on_batch_collected(self, batch: Any) -> None:
         policy = self.experiment.algorithm.get_policy_for_loss("agents")
-        weights = {name.split("module.")[-1]: each.detach().double() for name, each in policy.named_parameters()}
-        weights = {name.replace("0.mlp", "mlp").replace("0.gru", "gru"): each for name, each in weights.items()}
+        # Of MLPs and networks like them without what stands before their name.
+        stem = re.compile(r"(?:.*module\.)?(?:0\.(?=mlp|gru|lstm|cnn))?")
+        weights = {stem.sub("", name, 1): each.detach().double() for name, each in policy.named_parameters()}
         frames = batch["agents", "observation"].double()  # [environments, time, agents, features]
         distances = []
         for sequence in frames:
@@ -68,6 +83,27 @@ def gru(weights: dict[str, Tensor], agent: int, sequence: Tensor) -> Tensor:
     return head(weights, agent, torch.stack(states))
 
 
+def lstm(weights: dict[str, Tensor], agent: int, sequence: Tensor) -> Tensor:
+    w, u, b, c = (weights[f"lstm.params.lstms.0.{name}"][agent] for name in torch.nn.LSTMCell(1, 1).state_dict())
+    memory = state = torch.zeros(sequence.shape[1], 8, dtype=torch.float64)
+    states = []
+    for seen in sequence:
+        write, forget, new, read = (seen @ w.T + b + state @ u.T + c).chunk(4, -1)
+        memory = forget.sigmoid() * memory + write.sigmoid() * new.tanh()
+        state = read.sigmoid() * memory.tanh()
+        states.append(state)
+    return head(weights, agent, torch.stack(states))
+
+
+def cnn(weights: dict[str, Tensor], agent: int, sequence: Tensor) -> Tensor:
+    """Four filters of 3 x 3 at the four places where they fit into a picture of 4 x 4 with one channel."""
+    filters, bias = (weights[f"cnn.params.0.{name}"][agent] for name in ("weight", "bias"))
+    pictures = sequence[..., 0].unsqueeze(-3)  # [time, seats, 1, 4, 4]
+    places = [pictures[..., y : y + 3, x : x + 3] for y in range(2) for x in range(2)]
+    features = [torch.tanh((filters[:, 0] * place).sum((-2, -1)) + bias) for place in places]
+    return head(weights, agent, torch.stack(features, -1).flatten(-2))
+
+
 def gaussian(a: Tensor, b: Tensor) -> float:
     extract = NormalParamExtractor(scale_mapping="biased_softplus_1.0")
     return float(sum((p - q).square().sum() for p, q in zip(extract(a), extract(b), strict=True)).sqrt())
@@ -92,9 +128,49 @@ def other_choice(a: Tensor, b: Tensor) -> float:
     return float(a.argmax() != b.argmax())
 
 
+class Pictures(ObservationTransform):
+    """Sixteen features as a picture of 4 x 4."""
+
+    def _apply_transform(self, seen: Tensor) -> Tensor:
+        return seen.unflatten(-1, (4, 4, 1))
+
+    def _reset(self, before: Any, after: Any) -> Any:
+        return self._call(after)
+
+    @_apply_to_composite
+    def transform_observation_spec(self, spec: Any) -> Any:
+        return Unbounded((*spec.shape[:-1], 4, 4, 1))
+
+
+class PicturesClass(VmasClass):
+    """Dispersion, seen as pictures."""
+
+    def get_env_transforms(self, env: Any) -> list[Any]:
+        return [Pictures([("agents", "observation")], [("agents", "observation")])]
+
+
+def pictures() -> PicturesClass:
+    return PicturesClass("DISPERSION", VmasTask.DISPERSION.get_from_yaml().config)
+
+
+CNN = {"cnn_num_cells": [4], "cnn_kernel_sizes": 3, "cnn_strides": 1, "cnn_paddings": 0}
+CNN |= {"cnn_activation_class": torch.nn.Tanh, **{f"mlp_{name}": value for name, value in LAYERS.items()}}
+LONG = pytest.mark.integration  # the same code as another, in an algorithm or model of its own
+
+
 @pytest.mark.parametrize(
     ("algorithm", "model", "answer", "apart", "options", "settings"),
     [
+        pytest.param(MappoConfig, MLP, head, gaussian, {"squashed": False}, {}, marks=LONG, id="mappo"),
+        pytest.param(MasacConfig, MLP, head, gaussian, {"squashed": False}, {}, marks=LONG, id="masac"),
+        pytest.param(IsacConfig, MLP, head, gaussian, {"squashed": False}, {}, marks=LONG, id="isac"),
+        pytest.param(IddpgConfig, MLP, head, squashed_action, {}, {}, marks=LONG, id="iddpg"),
+        pytest.param(MappoConfig, MLP, head, total_variation, {}, DISCRETE, marks=LONG, id="mappo-discrete"),
+        pytest.param(IsacConfig, MLP, head, total_variation, {}, DISCRETE, marks=LONG, id="isac-discrete"),
+        pytest.param(VdnConfig, MLP, head, other_choice, {}, DISCRETE, marks=LONG, id="vdn"),
+        pytest.param(QmixConfig, MLP, head, other_choice, {}, DISCRETE, marks=LONG, id="qmix"),
+        (IppoConfig, LstmConfig(**RNN), lstm, gaussian, {"squashed": False}, {}),
+        (IppoConfig, CnnConfig(**CNN), cnn, gaussian, {"squashed": False}, {"task": pictures}),
         (IppoConfig, MLP, head, gaussian, {"squashed": False}, {}),
         (IppoConfig, MLP, head, squashed_gaussian, {}, {}),
         (MaddpgConfig, MLP, head, squashed_action, {}, {}),
@@ -103,10 +179,12 @@ def other_choice(a: Tensor, b: Tensor) -> float:
         (IqlConfig, MLP, head, other_choice, {}, DISCRETE),
         (IppoConfig, GruConfig(**RNN), gru, gaussian, {"squashed": False}, {}),
     ],
-    ids=["ippo", "ippo-squashed", "maddpg", "ippo-discrete", "masac-discrete", "iql", "gru"],
+    ids=[None] * 8
+    + ["lstm", "cnn", "ippo", "ippo-squashed", "maddpg", "ippo-discrete", "masac-discrete", "iql", "gru"],
 )
 def test_agents_answer_the_same_observations(algorithm, model, answer, apart, options, settings, experiment) -> None:
     diversity, loop = DiversityCallback(**options), Loop(answer, apart)
+    settings = {name: value() if name == "task" else value for name, value in settings.items()}
     experiment(algorithm, model, callbacks=[diversity, loop], share_policy_params=False, **settings).run()
     rel = 1e-3 if apart is squashed_gaussian else 1e-5  # the loop's quadrature is coarse
     assert [row["snd"] for row in diversity.rows] == pytest.approx(loop.values, rel=rel)
@@ -206,9 +284,7 @@ def answers_by_copies(policy: Any, frames: TensorDict) -> Tensor:
 
 
 def test_images(generator) -> None:
-    cnn = {"cnn_num_cells": [4], "cnn_kernel_sizes": 3, "cnn_strides": 1, "cnn_paddings": 0}
-    cnn |= {"cnn_activation_class": torch.nn.Tanh, **{f"mlp_{name}": value for name, value in LAYERS.items()}}
-    policy = actor(CnnConfig(**cnn), {"image": (6, 6, 3)}, 2, in_keys={"param": ("agents", "logits")},
+    policy = actor(CnnConfig(**CNN), {"image": (6, 6, 3)}, 2, in_keys={"param": ("agents", "logits")},
                    distribution_class=Delta)  # fmt: skip
     frames = TensorDict({"agents": {"image": torch.randn(5, 3, 6, 6, 3, generator=generator)}}, [5])
     behavior = evaluate_group(policy, frames, "agents")

@@ -43,11 +43,27 @@ DISCRETE = {"prefer_continuous_actions": False}
         (MasacConfig, {}, 3),
         (MasacConfig, DISCRETE, 3),
         (IsacConfig, {}, 3),
+        pytest.param(MappoConfig, DISCRETE, 4, marks=pytest.mark.integration, id="mappo-discrete"),
+        pytest.param(IsacConfig, DISCRETE, 3, marks=pytest.mark.integration, id="isac-discrete"),
         (QmixConfig, DISCRETE, 3),
         (VdnConfig, DISCRETE, 3),
         (IqlConfig, DISCRETE, 3),
     ],
-    ids=["ippo", "ippo-discrete", "mappo", "maddpg", "iddpg", "masac", "masac-discrete", "isac", "qmix", "vdn", "iql"],
+    ids=[
+        "ippo",
+        "ippo-discrete",
+        "mappo",
+        "maddpg",
+        "iddpg",
+        "masac",
+        "masac-discrete",
+        "isac",
+        "-",
+        "-",
+        "qmix",
+        "vdn",
+        "iql",
+    ],
 )
 def test_every_algorithm_runs_two_iterations(algorithm, options, forwards, experiment, tmp_path: Path) -> None:
     log = DiversityLog()

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 from benchmarl.experiment import Experiment
+from benchmarl.models.common import Model
 
 from graphsnd.integrations.torchrl import ActorTeam
 
@@ -40,5 +41,8 @@ def load_teams(
     for group, names in experiment.group_map.items():
         # Without gradients a controlled model takes no evaluation for a training step.
         policy = experiment.algorithm.get_policy_for_loss(group).requires_grad_(False)
-        teams[group] = ActorTeam(policy, agents=len(names), squashed=squashed).with_names(names)
+        model = next(module for module in policy.modules() if isinstance(module, Model))
+        dims = len(next(iter(model.input_spec.values(True, True))).shape) - 1  # 3 where observations are images
+        team = ActorTeam(policy, agents=len(names), squashed=squashed, feature_dims=dims)
+        teams[group] = team.with_names(names)
     return teams
