@@ -103,6 +103,17 @@ def test_several_groups_and_one_agent(experiment, tmp_path: Path) -> None:
     assert list(tmp_path.rglob("diversity_adversary_contribution_adversary_2.csv"))
 
 
+def test_the_total_of_several_groups(experiment, tmp_path: Path) -> None:
+    log = DiversityCallback(observations=60)
+    options = {**VmasTask.SIMPLE_TAG.get_from_yaml().config, "num_good_agents": 2, "num_adversaries": 3}
+    task = VmasTask.SIMPLE_TAG.get_task(options)
+    experiment(IppoConfig, PLAIN, callbacks=[log], task=task, share_policy_params=False).run()
+    assert [row["group"] for row in log.rows] == ["adversary", "agent", "total"] * 2
+    three, two, total = log.rows[-3:]
+    assert total["snd"] == pytest.approx((3 * three["snd"] + two["snd"]) / 4, rel=1e-12)
+    assert list(tmp_path.rglob("diversity_total_snd.csv"))
+
+
 def test_what_cannot_be_measured_is_said_once(experiment) -> None:
     log = DiversityCallback(distance=gs.Hellinger())  # has no meaning for squashed Gaussians
     run = experiment(IppoConfig, PLAIN, callbacks=[log], share_policy_params=False)

@@ -19,6 +19,7 @@ from graphsnd.designs import Design, parse
 from graphsnd.errors import EmptyDrawError, InputError, check_integer
 from graphsnd.estimation import Estimate, measure
 from graphsnd.estimation.estimate import Interval
+from graphsnd.estimation.groups import combine
 from graphsnd.graphs import Graph
 from graphsnd.integrations.benchmarl.evaluation import evaluate_group, has_memory, sample_frames
 from graphsnd.integrations.benchmarl.model import COUNTED, DiCoModel
@@ -54,9 +55,10 @@ class DiversityCallback(_Callback):
     exploration. Under ``diversity/<group>/``: ``snd``, over all pairs; ``snd_low`` and ``snd_high``, its 95% interval
     over observations, by environments; ``contribution_<agent>``, the agent's mean distance to the others; and
     ``seconds``. With a ``design`` also ``graph_snd``, with ``graph_snd_low`` and ``graph_snd_high``, the interval for
-    what the design leaves out. Stochastic policies are compared by 2-Wasserstein distance (continuous) or total
-    variation (discrete), deterministic ones by the distance of their actions. Q-learners are compared by their greedy
-    actions: the share of observations on which two agents choose differently.
+    what the design leaves out. Where several groups have pairs, ``diversity/total/snd`` is the mean over the pairs
+    within groups. Stochastic policies are compared by 2-Wasserstein distance (continuous) or total variation
+    (discrete), deterministic ones by the distance of their actions. Q-learners are compared by their greedy actions:
+    the share of observations on which two agents choose differently.
 
     A group of one agent, and agents that share all parameters, have SND 0. Where a policy cannot be evaluated like
     this, a warning says so once, and training goes on.
@@ -97,6 +99,7 @@ class DiversityCallback(_Callback):
         self.positions, self.distance, self.squashed = positions, distance, squashed
         self._rows: dict[tuple[int, str], dict[str, Any]] = {}
         self._refused: set[str] = set()
+        self._estimates: dict[str, Estimate] = {}  # of groups with pairs, at this iteration
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -107,6 +110,7 @@ class DiversityCallback(_Callback):
         """Measure the policies that collected it."""
         if self.experiment.n_iters_performed % self.every:
             return
+        self._estimates.clear()
         for group, names in self.experiment.group_map.items():
             if group in self._refused:
                 continue
@@ -114,6 +118,9 @@ class DiversityCallback(_Callback):
                 self.record(group, self.measure(batch, group, names))
             except InputError as error:
                 self._refuse(group, f"The diversity of {group!r} is not measured: {error}")
+        total = combine(self._estimates, 0.95).value
+        if len(self._estimates) > 1 and not math.isnan(total):
+            self.record("total", {"snd": total})
 
     def measure(self, batch: TensorDictBase, group: str, names: Sequence[str]) -> dict[str, float]:
         """Return the numbers of one group on a batch."""
@@ -126,6 +133,7 @@ class DiversityCallback(_Callback):
             behavior = evaluate_group(policy, frames, group, squashed=self.squashed).with_names(names)
             clusters = None if environments is None else environments.expand(behavior.batch_shape)
             estimate = measure(behavior, distance=self.distance, clusters=clusters)
+            self._estimates[group] = estimate
             numbers = {"snd": estimate.value, **_ends("snd", estimate.population_interval)}
             each = contributions(behavior, self.distance).tolist()
             numbers |= {f"contribution_{name}": value for name, value in zip(names, each, strict=True)}
@@ -160,7 +168,7 @@ class DiversityCallback(_Callback):
         self.experiment.logger.log({f"diversity/{group}/{key}": value for key, value in numbers.items()}, step=step)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_rows": {}, "_refused": set()}
+        return {**super().__getstate__(), "_rows": {}, "_refused": set(), "_estimates": {}}
 
 
 def _ends(name: str, interval: Interval | None) -> dict[str, float]:
