@@ -48,6 +48,8 @@ def test_units() -> None:
     graph = gs.graphs.complete(3)
     assert _pairs(graph, gs.Deterministic(loc)).unit == "action units"
     assert _pairs(graph, gs.Categorical(logits=loc)).unit == "total variation, at most 1"
+    both = gs.Joint([gs.Deterministic(loc), gs.Categorical(logits=loc)], [1, 3])
+    assert _pairs(graph, both).unit == "0.25 wasserstein + 0.75 total-variation"
 
 
 @pytest.mark.parametrize("edges", [None, [[0, 1], [1, 3]]])

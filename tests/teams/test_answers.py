@@ -69,11 +69,11 @@ def test_policies_that_answer_in_parts(form: str) -> None:
     behavior = gs.evaluate(policies, ROWS)
     assert isinstance(behavior, gs.Joint)
     assert (behavior.agents, tuple(behavior.batch_shape)) == (AGENTS, (30,))
-    assert float(gs.snd(behavior)) == expected
+    assert gs.snd(behavior).item() == expected
     assert gs.measure(policies, ROWS).value == expected
     named = gs.evaluate(dict(zip("abcd", policies, strict=True)), ROWS.reshape(5, 6, FEATURES))
     assert (named.names, tuple(named.batch_shape)) == (("a", "b", "c", "d"), (5, 6))
-    assert float(gs.snd(named)) == expected
+    assert gs.snd(named).item() == expected
     # Only some agents at each observation, through the batched modules or one by one.
     asked = torch.tensor([[0, 2], [3, 3], [1, 0]])
     team = as_team(policies)
@@ -105,7 +105,7 @@ def test_one_module_for_all_agents() -> None:
     stacked = lambda rows: FORMS["dict"](  # noqa: E731
         *torch.stack([policy.layer(rows) for policy in policies], dim=-2).split([2, 3], dim=-1)  # type: ignore[operator, union-attr]
     )
-    assert float(gs.snd(gs.evaluate(stacked, ROWS))) == pytest.approx(by_hand(policies, ROWS), rel=1e-5)
+    assert gs.snd(gs.evaluate(stacked, ROWS)).item() == pytest.approx(by_hand(policies, ROWS), rel=1e-5)
     estimate = gs.measure(stacked, ROWS, design="agents:4")
     assert estimate.value == pytest.approx(by_hand(policies, ROWS), rel=1e-5)
 
@@ -121,7 +121,7 @@ def test_unrolled_sequences() -> None:
     rolled = [Unroll(lambda o, h, net=policy: (net(o + h), h + o), 0.0) for policy in policies]
     sequences = ROWS.reshape(5, 6, FEATURES)
     behavior = gs.evaluate(rolled, sequences, whole=True)
-    assert float(gs.snd(behavior)) == pytest.approx(by_hand(policies, sequences.cumsum(0).flatten(0, 1)), rel=1e-5)
+    assert gs.snd(behavior).item() == pytest.approx(by_hand(policies, sequences.cumsum(0).flatten(0, 1)), rel=1e-5)
 
 
 def weighted(weight: float) -> Callable[[Tensor], gs.Joint]:

@@ -118,13 +118,14 @@ class JointDistance(Distance):
         # weight, so that equal weights leave the probabilities as they are.
         sums = [(weight, part.values) for weight, part in pieces if part.norm is Norm.HALF_L1]
         pieces = [(weight, part) for weight, part in pieces if part.norm is not Norm.HALF_L1]
+        blocks = [Block(part.norm, part.values.shape[2], weight) for weight, part in pieces]
+        columns = [part.values for _, part in pieces]
         if sums:
             unit = max(weight for weight, _ in sums)
-            values = torch.cat([values if w == unit else values * (w / unit) for w, values in sums], dim=-1)
-            pieces.append((unit, Points(values, Norm.HALF_L1)))
-        blocks = tuple(Block(part.norm, part.values.shape[2], weight) for weight, part in pieces)
+            columns += [values if weight == unit else values * (weight / unit) for weight, values in sums]
+            blocks.append(Block(Norm.HALF_L1, sum(values.shape[2] for _, values in sums), unit))
         dtype = reduce(torch.promote_types, (points.result_dtype for points in embedded))
-        return Points(torch.cat([part.values for _, part in pieces], dim=-1), Norm.JOINT, dtype, blocks)
+        return Points(torch.cat(columns, dim=-1), Norm.JOINT, dtype, tuple(blocks))
 
 
 def _check_layout(parts: Mapping[str, Any]) -> None:
