@@ -20,6 +20,7 @@ from torch import Tensor
 from graphsnd.bounds.spectral import DENSE, TOLERANCE, Spectrum, adjacency, lanczos, spectrum
 from graphsnd.errors import InputError, check_finite, check_rank, shape_of
 from graphsnd.graphs import Graph
+from graphsnd.sums import total
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def spectral_bound(graph: Graph, distances: Tensor) -> SpectralBound:
     matrix, n = check_symmetric(distances), graph.n
     if len(matrix) != n:
         raise InputError("distances", f"with shape (n, n) = ({n}, {n})", tuple(distances.shape))
-    snd = float(matrix.sum()) / (n * (n - 1))
+    snd = float(total(matrix)) / (n * (n - 1))
     if snd == 0:
         return SpectralBound(0.0, 0.0, 0.0, 1.0, 1.0, values)
     rho = _sum_eigenvalues(matrix) / (n * snd)

@@ -18,14 +18,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from graphsnd.bounds.spectral import adjacency, count_bipartite_components
 from graphsnd.errors import InputError, check_finite, shape_of
 from graphsnd.graphs import Graph
+
+TOLERANCE = 1e-12  # of the fit, relative
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +66,15 @@ def agent_effects(distances_on_edges: Tensor, graph: Graph) -> AgentEffects:
         (tensor([ 1.,  0.,  0., -1.], dtype=torch.float64), 5.0)
     """
     from scipy.sparse import csr_matrix
-    from scipy.sparse.linalg import lsmr
 
     values = _check_distances(distances_on_edges, graph)
     columns = graph.edges.cpu().numpy().reshape(-1)
     design = csr_matrix((np.ones(2 * graph.m), columns, 2 * np.arange(graph.m + 1)), shape=(graph.m, graph.n))
     # The mean goes first, so that the iteration resolves the spread of distances, however small beside their size.
     mean = float(values.mean())
-    fitted = lsmr(design, values - mean, atol=1e-12, btol=1e-12, conlim=0, maxiter=20 * graph.n)[0]
-    residual = values - mean - design @ fitted
+    fitted, residual = _least_squares(design, values - mean)
     freedom = graph.m - graph.n + count_bipartite_components(adjacency(graph))
-    variance = float(residual @ residual) / freedom if freedom else math.nan
+    variance = float((residual**2).sum()) / freedom if freedom else math.nan
     spread = float(values.var(ddof=1)) if graph.m > 1 else 0.0
     return AgentEffects(
         effects=torch.from_numpy(fitted - fitted.mean()),
@@ -80,6 +83,29 @@ def agent_effects(distances_on_edges: Tensor, graph: Graph) -> AgentEffects:
         freedom=freedom,
         explained=1 - variance / spread if spread else math.nan,
     )
+
+
+def _least_squares(design: Any, values: Floats) -> tuple[Floats, Floats]:
+    """Return the solution of least norm and its residual, by conjugate gradients.
+
+    SciPy's solvers take dot products from BLAS, whose last bits depend on the number of its threads.
+    """
+    transposed, columns = design.T.tocsr(), design.shape[1]
+    solution, residual = np.zeros(columns), values.copy()
+    slope = direction = transposed @ residual
+    steep, size = float((slope**2).sum()), math.sqrt(2 * np.bincount(design.indices).max())  # size >= design's norm
+    for _ in range(20 * columns):
+        left = float((residual**2).sum())
+        if steep <= (TOLERANCE * size) ** 2 * left or left <= TOLERANCE**2 * float((values**2).sum()):
+            break
+        moved = design @ direction
+        step = steep / float((moved**2).sum())
+        solution += step * direction
+        residual -= step * moved
+        slope, before = transposed @ residual, steep
+        steep = float((slope**2).sum())
+        direction = slope + steep / before * direction
+    return solution, residual
 
 
 def regular_standard_error(distances_on_edges: Tensor, graph: Graph) -> float:
@@ -117,7 +143,7 @@ def regular_standard_error(distances_on_edges: Tensor, graph: Graph) -> float:
     return math.sqrt((1 - graph.m / graph.pairs) / graph.m * fit.residual_variance)
 
 
-def _check_distances(distances_on_edges: Tensor, graph: Graph) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _check_distances(distances_on_edges: Tensor, graph: Graph) -> Floats:
     """Return the distances as a float64 array, one for each edge."""
     if graph.weights is not None or graph.m == 0:
         raise InputError("graph", "with edges and without weights", repr(graph))
@@ -125,5 +151,5 @@ def _check_distances(distances_on_edges: Tensor, graph: Graph) -> np.ndarray[tup
         got = shape_of(distances_on_edges) if isinstance(distances_on_edges, Tensor) else type(distances_on_edges)
         raise InputError("distances_on_edges", f"to be a tensor with shape (m,) = ({graph.m},)", got)
     check_finite("distances_on_edges", distances_on_edges)
-    array: np.ndarray[tuple[int], np.dtype[np.float64]] = distances_on_edges.detach().double().cpu().numpy()
+    array: Floats = distances_on_edges.detach().double().cpu().numpy()
     return array

@@ -35,6 +35,7 @@ from torch import Tensor
 
 from graphsnd.bounds.concentration import check_arguments
 from graphsnd.errors import InputError, check_agents, check_degree, check_finite, check_rank, shape_of
+from graphsnd.sums import add_last
 
 
 def relabelling_variance(distances: Tensor, degrees: Sequence[int] | Tensor) -> Tensor:
@@ -186,14 +187,14 @@ def split_squares(distances: Tensor) -> tuple[Tensor, Tensor]:
     # The symmetric half is taken, so that a matrix symmetric only up to rounding has one answer.
     values = distances.detach().double()
     values = (values + values.mT) / 2
-    total = (values * others).sum((-1, -2), keepdim=True)
-    centred = (values - total / (n * (n - 1))) * others
+    level = add_last((values * others).flatten(-2)) / (n * (n - 1))
+    centred = (values - level[..., None, None]) * others
     if n == 2:
         return centred.sum((-1, -2)), centred.sum((-1, -2))
     effects = centred.sum(-1) / (n - 2)
     # Squared after subtracting: from the sum of squares, a small rest beside large effects would be lost.
     rest = (centred - effects.unsqueeze(-1) - effects.unsqueeze(-2)) * others
-    return (n - 2) * effects.square().sum(-1), rest.square().sum((-1, -2)) / 2
+    return (n - 2) * effects.square().sum(-1), add_last(rest.square().flatten(-2)) / 2
 
 
 def _coefficients(n: int, edges: int, meeting: int) -> tuple[Fraction, Fraction]:

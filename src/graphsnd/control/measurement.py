@@ -14,6 +14,7 @@ from graphsnd.behavior.behavior import widen
 from graphsnd.designs import Design, Selection
 from graphsnd.errors import InputError, shape_of
 from graphsnd.graphs import complete
+from graphsnd.sums import add_last, mean_last
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,16 +118,16 @@ def _measure_values(selections: Sequence[Selection], values: Tensor, norm: Norm)
     points = Points(values.flatten(0, 1), norm)
     graphs = [selection.edges for selection in selections if selection.edges is not None]
     if not graphs:
-        return kernels.pair_totals(points).view(runs, observations).mean(1) / selections[0].pairs(agents)
+        return mean_last(kernels.pair_totals(points).view(runs, observations)) / selections[0].pairs(agents)
     if graphs[0].dim() == 3:
         distances = kernels.observation_edges(points, graphs[0] if runs == 1 else torch.cat(graphs))
         distances = distances.view(runs, observations, -1)
         weights = [selection.weights for selection in selections if selection.weights is not None]
         if not weights:
-            return distances.mean((1, 2))
+            return mean_last(distances.flatten(1))
         weight = torch.stack(weights).to(distances.dtype)
         # No pair in range is no diversity. A single direction of a mutual pair, one half, is the least sum above 0.
-        return ((distances * weight).sum(2) / weight.sum(2).clamp_min(0.5)).mean(1)
+        return mean_last(add_last(distances * weight) / add_last(weight).clamp_min(0.5))
     # A launch for each run would leave a GPU idle; on a CPU the padding of the shorter graphs would be computed.
     if values.device.type == "cuda":
         return _measure_together(selections, points)
@@ -150,8 +151,8 @@ def _measure_together(selections: Sequence[Selection], points: Points) -> Tensor
 
 def _measure_run(selection: Selection, points: Points) -> Tensor:
     if selection.edges is None:
-        return kernels.pair_totals(points).mean() / selection.pairs(points.agents)
-    return kernels.edge_totals(points, selection.edges).mean() / len(selection.edges)
+        return mean_last(kernels.pair_totals(points)) / selection.pairs(points.agents)
+    return mean_last(kernels.edge_totals(points, selection.edges)) / len(selection.edges)
 
 
 def copy_without_waiting(part: Tensor, device: torch.device) -> Tensor:

@@ -26,6 +26,7 @@ from graphsnd.estimation.forecast import PILOT
 from graphsnd.estimation.sample import Sample, draw, variance
 from graphsnd.estimation.source import BehaviorSource, Workload
 from graphsnd.metric.pair_distances import edge_means
+from graphsnd.sums import mean, sample_variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,7 @@ def measure_spreads(source: Workload, behavior: Behavior, *, bounded: bool) -> P
         d_max = known.bound() if bounded else None
         mean_d_max = bounds.diameter(behavior) if bounded else None
     if not len(pilot.moments):  # teams of two or three, of whom every draw shows all pairs
-        squares = 0.0 if n == 2 else float(pilot.spreads.mean()) * 2 / 3
+        squares = 0.0 if n == 2 else float(mean(pilot.spreads)) * 2 / 3
         pilot = Sample(pilot.means, pilot.spreads, moments(n, squares, 1.0).view(1, 3), pilot.index)
     value = pilot.value() or 1.0
     said = [
@@ -131,6 +132,6 @@ def _lasting(known: BehaviorSource, order: Tensor) -> Tensor:
     rows = order.to(known.device)
     points = replace(known.points, values=known.points.values[rows])
     distances = edge_means(points, graph.to(known.device)).cpu()
-    squares = float(distances.var(correction=1)) if graph.m > 1 else 0.0
+    squares = float(sample_variance(distances)) if graph.m > 1 else 0.0
     explained = bounds.agent_effects(distances, graph).explained if n > 3 and squares else 1.0
     return moments(n, squares, min(1.0, max(0.0, explained)))

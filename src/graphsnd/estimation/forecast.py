@@ -13,6 +13,7 @@ from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import observation_radius, pair_radius, quantile
 from graphsnd.estimation.sample import Sample, variance
 from graphsnd.estimation.source import Workload
+from graphsnd.sums import mean
 
 STEP = 1.1  # between sample sizes that are considered
 MARGIN = 0.93  # of the tolerance, since the pilot's variance is itself an estimate
@@ -118,7 +119,7 @@ def forecast(source: Workload, pilot: Sample, measured: RelabelledDesign, design
     n = source.agents
     template, total = design.template(n), pilot.total_variance()
     if design == measured:
-        return Forecast(source, design, pilot, pilot.pair_variance(template, n), total, float(pilot.spreads.mean()))
+        return Forecast(source, design, pilot, pilot.pair_variance(template, n), total, float(mean(pilot.spreads)))
     moments = pilot.moments.mean(dim=0)
     between = max(0.0, total - pilot.pair_variance(measured.template(n), n))
     pairs = variance(moments, n, template.m, template.meeting())

@@ -11,6 +11,7 @@ from graphsnd import bounds
 from graphsnd.estimation.estimate import Interval
 from graphsnd.graphs import Graph, Sampling
 from graphsnd.metric.diversity import known_inclusion
+from graphsnd.sums import sample_variance, total
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ def normalised_error(graph: Graph, distances: Tensor, value: float, d_max: float
     if graph.m == graph.pairs:
         return PairError(0.0, (value, value), "exact: all pairs")
     # A single distance shows no spread; no distances between 0 and d_max spread more than half of it.
-    std = float(distances.std(correction=1)) if graph.m > 1 else d_max / 2
+    std = math.sqrt(float(sample_variance(distances))) if graph.m > 1 else d_max / 2
     if graph.sampling is Sampling.RELABELLED:
         error, radius, method = _relabelled_error(graph, distances, std, d_max, delta)
     else:
@@ -71,7 +72,7 @@ def horvitz_thompson_error(graph: Graph, distances: Tensor, value: float, d_max:
     p, pairs = known_inclusion(graph), graph.pairs
     if graph.sampling is not Sampling.INDEPENDENT:
         return normalised_error(graph, distances, value, d_max, delta)
-    error = math.sqrt((1 - p) * float((distances**2).sum())) / (p * pairs)
+    error = math.sqrt((1 - p) * float(total(distances**2))) / (p * pairs)
     radius = d_max / p * math.sqrt(math.log(2 / delta) / (2 * pairs))
     interval = max(0.0, value - radius), min(d_max, value + radius)
     return PairError(error, interval, "Hoeffding over pairs, certified diameter")

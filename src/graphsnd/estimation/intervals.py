@@ -27,6 +27,7 @@ from graphsnd.designs import Template
 from graphsnd.errors import InputError, as_tensor
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.sample import Sample
+from graphsnd.sums import mean, total
 
 BLOCKS = 32  # contiguous blocks of observations that stand for clusters where none are given
 FEWEST = 16  # observations below which their error is not estimated
@@ -86,7 +87,7 @@ def guaranteed_radius(
     # A pass that was not finished leaves something of the choice of observations; nor does a single pair tell.
     if sample.draws % observations or ceiling is None:
         return observation_radius(sample.draws, biased, d_max, delta)
-    spread = float(sample.spreads.mean()) if ceiling else 0.0
+    spread = float(mean(sample.spreads)) if ceiling else 0.0
     return pair_radius(sample.draws, spread, ceiling, template.m, d_max, delta)
 
 
@@ -144,22 +145,22 @@ def population_error(
     group = index * min(BLOCKS, observations) // observations if clusters is None else clusters[index]
     ids, group, sizes = group.unique(return_inverse=True, return_counts=True)
     sums = torch.zeros(len(ids), dtype=torch.float64).index_add_(0, group, values)
-    return cluster_error(sums, sizes, float(values.mean()), confidence)
+    return cluster_error(sums, sizes, float(mean(values)), confidence)
 
 
-def cluster_error(sums: Tensor, sizes: Tensor, mean: float, confidence: float) -> PopulationError:
-    """Return the error of a mean, and its interval, from the sums of independent clusters and their sizes.
+def cluster_error(sums: Tensor, sizes: Tensor, center: float, confidence: float) -> PopulationError:
+    """Return the error of a mean, ``center``, and its interval, from the sums of independent clusters and their sizes.
 
     The mean is a ratio of two sums over clusters, of values and of counts, and its error follows from the spread of
-    (sum - mean * count).
+    (sum - center * count).
     """
     count = len(sizes)
     if count < 2:
         return None, None
-    residuals = sums - mean * sizes.double()  # an integer tensor would become float32
-    error = math.sqrt(float((residuals**2).sum()) * count / (count - 1) / int(sizes.sum()) ** 2)
+    residuals = sums - center * sizes.double()  # an integer tensor would become float32
+    error = math.sqrt(float(total(residuals**2)) * count / (count - 1) / int(sizes.sum()) ** 2)
     reach = quantile(1 - confidence, count - 1) * error
-    return error, (max(0.0, mean - reach), mean + reach)
+    return error, (max(0.0, center - reach), center + reach)
 
 
 def check_confidence(confidence: float) -> None:

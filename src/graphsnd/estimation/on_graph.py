@@ -18,6 +18,7 @@ from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph
 from graphsnd.metric.diversity import known_inclusion, normalised_weights, weighted_mean
 from graphsnd.metric.pair_distances import edge_means
+from graphsnd.sums import mean
 
 WEIGHTINGS = ("normalised", "horvitz-thompson")  # mean over the edges; their sum over its expected count
 LARGE = 10**9  # degrees of freedom at which Student's distribution is the normal one
@@ -28,7 +29,7 @@ def measure_all_pairs(source: Source, confidence: float, clusters: Tensor | None
     pairs = math.comb(source.agents, 2)
     totals = [kernels.pair_totals(source.block(a, b), backend=source.backend).cpu() for a, b in source.blocks()]
     values = torch.cat(totals) / pairs
-    value = float(values.mean())
+    value = float(mean(values))
     error = PairError(0.0, (value, value), "exact: all pairs")
     around = population_error(values, None, clusters, source.observations, confidence)
     return make_estimate(source, value, "SND", error, around, confidence, pairs, "complete")

@@ -24,6 +24,7 @@ from graphsnd.estimation.on_graph import make_estimate
 from graphsnd.estimation.source import Source
 from graphsnd.graphs.draws import source
 from graphsnd.kernels.projections import projected_totals
+from graphsnd.sums import mean, total
 
 STRATA = 4  # consecutive observations that share one finer polygon
 COUNTED = 2048  # agents from which places may be counted instead of sorted
@@ -47,7 +48,7 @@ class ProjectedSnd:
     @property
     def value(self) -> Tensor:
         """The estimate of SND, a float64 scalar."""
-        return self.per_observation.mean()
+        return mean(self.per_observation)
 
 
 def projected_snd(points: Points, directions: int = 8, *, seed: int | torch.Generator = 0) -> ProjectedSnd:
@@ -121,7 +122,7 @@ def _bound(values: Tensor, vectors: Tensor, count: int) -> float:
     if vectors.shape[1] == 2:
         finer = worst_spread(even_directions(2, STRATA * vectors.shape[0])) ** 2
         variance = variance * STRATA / (STRATA - 1) + finer * (STRATA - STRATA / (STRATA - 1))
-    return math.sqrt(variance / count) * float(values.norm()) / values.shape[0]
+    return math.sqrt(variance / count) * math.sqrt(float(total(values**2))) / values.shape[0]
 
 
 def _spread(each: Tensor) -> float:
@@ -130,7 +131,7 @@ def _spread(each: Tensor) -> float:
     Sums over the fours that are drawn together are independent of each other, so their variances add up.
     """
     fours = torch.stack([block.sum(dim=0) for block in each.split(STRATA)])
-    return math.sqrt(float(fours.var(dim=1).sum()) / each.shape[1]) / each.shape[0]
+    return math.sqrt(float(total(fours.var(dim=1))) / each.shape[1]) / each.shape[0]
 
 
 def measure_by_projections(
@@ -140,7 +141,7 @@ def measure_by_projections(
     generator = torch.Generator().manual_seed(seed)
     parts = [projected_snd(source.block(a, b), design.directions, seed=generator) for a, b in source.blocks()]
     values = torch.cat([part.per_observation for part in parts]).cpu()
-    value = float(values.mean())
+    value = float(mean(values))
     around = population_error(values, None, clusters, source.observations, confidence)
     pairs = source.agents * (source.agents - 1) // 2
     error = _error(parts, value, source, 1 - confidence)

@@ -11,6 +11,7 @@ from torch import Tensor
 from graphsnd.designs import Template
 from graphsnd.designs.subsets import ordered_subsets
 from graphsnd.estimation.source import Source
+from graphsnd.sums import add_last, mean, mean_last, sample_variance
 
 CHUNK = 1 << 21  # numbers measured at once
 LOOKED_AT = 2048  # draws from which the variance of pairs is estimated
@@ -32,11 +33,11 @@ class Sample:
 
     def value(self) -> float:
         """The estimate: every draw counts the same, and so does every observation."""
-        return float(self.means.mean())
+        return float(mean(self.means))
 
     def total_variance(self) -> float:
         """Of one draw, from the choice of its observation and of its agents."""
-        return float(self.means.var(correction=1)) if self.draws > 1 else math.inf
+        return float(sample_variance(self.means)) if self.draws > 1 else math.inf
 
     def pair_variance(self, template: Template, n: int) -> float:
         """Of one draw, from the choice of its agents alone, averaged over observations.
@@ -49,7 +50,7 @@ class Sample:
         if len(self.moments):
             return variance(self.moments.mean(dim=0), n, template.m, template.meeting())
         ceiling = self.pair_variance_ceiling(template, n)
-        return self.total_variance() if ceiling is None else ceiling * float(self.spreads.mean())
+        return self.total_variance() if ceiling is None else ceiling * float(mean(self.spreads))
 
     @staticmethod
     def pair_variance_ceiling(template: Template, n: int) -> float | None:
@@ -78,7 +79,7 @@ def _measure(source: Source, template: Template, index: Tensor, generator: torch
     distances = source.distances(index.to(source.device), agents, template)
     moments = products(distances[:LOOKED_AT], template) if first else None
     return Sample(
-        distances.mean(dim=1, dtype=torch.float64).cpu(),
+        mean_last(distances.double()).cpu(),
         spread(distances).cpu(),
         torch.empty(0, 3, dtype=torch.float64) if moments is None else moments.cpu(),
         index.cpu(),
@@ -99,7 +100,7 @@ def spread(distances: Tensor) -> Tensor:
     """Sample variance of the distances ``[t, m]`` of each observation, float64 ``[t]``; NaN for a single pair."""
     if distances.shape[1] < 2:
         return torch.full(distances.shape[:1], math.nan, dtype=torch.float64, device=distances.device)
-    return distances.double().var(dim=1, correction=1)
+    return sample_variance(distances.double())
 
 
 def products(distances: Tensor, template: Template) -> Tensor | None:
@@ -120,11 +121,11 @@ def products(distances: Tensor, template: Template) -> Tensor | None:
     disjoint = math.comb(template.m, 2) - adjacent
     if adjacent == 0 or disjoint == 0:
         return None
-    x = distances.double() - distances.double().mean()
+    x = distances.double() - mean(distances.double())
     ends = template.edges.to(x.device)
     at = x.new_zeros(x.shape[0], template.size)
     at.index_add_(1, ends[:, 0], x).index_add_(1, ends[:, 1], x)
-    squares, sums = (x * x).sum(dim=1), x.sum(dim=1)
+    squares, sums = add_last(x * x), add_last(x)
     touching = ((at * at).sum(dim=1) - 2 * squares) / 2
     apart = (sums * sums - squares) / 2 - touching
     return torch.stack([squares / template.m, touching / adjacent, apart / disjoint], dim=1)

@@ -15,6 +15,7 @@ from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
 from graphsnd.designs import Design, Template
 from graphsnd.errors import InputError, check_rank
+from graphsnd.sums import add_last
 from graphsnd.teams import Team, as_team
 
 BLOCK = 1 << 24  # numbers in one block of points
@@ -156,7 +157,7 @@ def largest_distance(points: Points) -> float:
     slack = 1 + 16 * torch.finfo(points.result_dtype).eps
     if points.norm in (Norm.EUCLIDEAN, Norm.HALF_L1):
         sides = (values.amax(dim=1) - values.amin(dim=1)).double()
-        sizes = sides.norm(dim=1) if points.norm is Norm.EUCLIDEAN else sides.sum(dim=1) / 2
+        sizes = add_last(sides.square()).sqrt() if points.norm is Norm.EUCLIDEAN else add_last(sides) / 2
         return float(sizes.max()) * slack
     with_center = replace(points, values=torch.cat([values, points.center().values], dim=1))
     others = torch.arange(points.agents, device=values.device)

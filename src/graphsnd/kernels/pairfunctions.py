@@ -10,6 +10,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from graphsnd.behavior import Norm
+from graphsnd.sums import add_last
 
 PairFunction = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -22,12 +23,12 @@ def safe_sqrt(squared: torch.Tensor) -> torch.Tensor:
 
 def euclidean(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Return the Euclidean distance; a matmul form would lose the small distances to cancellation."""
-    return safe_sqrt((x - y).square().sum(dim=-1))
+    return safe_sqrt(add_last((x - y).square()))
 
 
 def half_l1(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Return half the sum of absolute differences."""
-    return (x - y).abs().sum(dim=-1) / 2
+    return add_last((x - y).abs()) / 2
 
 
 def sqrt_js(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
@@ -58,7 +59,7 @@ class _JensenShannon(torch.autograd.Function):
             series = (series + coefficient) * squared
         direct = (torch.xlogy(1 + delta, 1 + delta) + torch.xlogy(1 - delta, 1 - delta)) / 2
         ctx.save_for_backward(delta)
-        return (total / 2 * torch.where(delta.abs() < _JensenShannon.THRESHOLD, series, direct)).sum(dim=-1)
+        return add_last(total / 2 * torch.where(delta.abs() < _JensenShannon.THRESHOLD, series, direct))
 
     @staticmethod
     @once_differentiable

@@ -13,6 +13,7 @@ import torch
 
 from graphsnd.behavior import Norm, Points
 from graphsnd.kernels.pairfunctions import HOMOGENEOUS, PAIR_FUNCTIONS, scale_of
+from graphsnd.sums import add_last
 
 CHUNK = 1 << 22  # elements of the largest temporary
 
@@ -26,7 +27,7 @@ def pair_totals(points: Points) -> torch.Tensor:
 
     def block(part: torch.Tensor, start: int, stop: int) -> torch.Tensor:
         d = distance(part[:, start:stop, None], part[:, None, start:])
-        return torch.triu(d, diagonal=1).sum(dim=(1, 2), dtype=torch.float64)
+        return add_last(torch.triu(d, diagonal=1).double().flatten(1))
 
     rows, step = _split_chunks(n, n * f)
     parts = []
@@ -60,7 +61,7 @@ def edge_sums(points: Points, edges: torch.Tensor, weight: torch.Tensor) -> torc
     o, _, f = x.shape
 
     def block(part: torch.Tensor, w: torch.Tensor, e: torch.Tensor) -> torch.Tensor:
-        d = distance(part[:, e[:, 0]], part[:, e[:, 1]])
+        d = distance(*_ends(part, e))
         return torch.einsum("om,o->m", d.double(), w)
 
     if edges.shape[0] == 0:
@@ -80,7 +81,7 @@ def edge_totals(points: Points, edges: torch.Tensor, coefficient: torch.Tensor |
     o, _, f = x.shape
 
     def block(part: torch.Tensor, e: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        return distance(part[:, e[:, 0]], part[:, e[:, 1]]).double() @ c
+        return distance(*_ends(part, e)).double() @ c
 
     if edges.shape[0] == 0:
         return x.reshape(o, -1)[:, :0].sum(dim=1, dtype=torch.float64)  # still of the graph that autograd walks
@@ -98,8 +99,7 @@ def observation_edges(points: Points, edges: torch.Tensor) -> torch.Tensor:
     o, _, f = x.shape
 
     def block(part: torch.Tensor, e: torch.Tensor) -> torch.Tensor:
-        rows = torch.arange(part.shape[0], device=part.device).unsqueeze(1)
-        return distance(part[rows, e[..., 0]], part[rows, e[..., 1]]).double()
+        return distance(*(part.gather(1, e[..., k, None].expand(-1, -1, f)) for k in (0, 1))).double()
 
     step = max(1, CHUNK // max(1, edges.shape[1] * f))
     parts = [_run(block, x[at : at + step], edges[at : at + step]) for at in range(0, o, step)]
@@ -110,6 +110,11 @@ def _prepare(points: Points) -> tuple[torch.Tensor, torch.Tensor, Callable[..., 
     x, distance = points.values, PAIR_FUNCTIONS[points.norm]
     scale = scale_of(x, points.norm)
     return x / scale if points.norm in HOMOGENEOUS else x, scale.double(), distance
+
+
+def _ends(part: torch.Tensor, edges: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Both ends of all edges. The gradient of ``part[:, index]`` is added up in the order in which threads come."""
+    return part.index_select(1, edges[:, 0]), part.index_select(1, edges[:, 1])
 
 
 def _split_chunks(count: int, size: int) -> tuple[int, int]:

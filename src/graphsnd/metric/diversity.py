@@ -9,6 +9,7 @@ from graphsnd.behavior import Behavior, Distance, embed
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
 from graphsnd.metric.pair_distances import check_graph
+from graphsnd.sums import mean, total
 
 
 def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:
@@ -31,7 +32,7 @@ def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = 
     """
     points = embed(behavior, distance)
     pairs = points.agents * (points.agents - 1) / 2
-    return (kernels.pair_totals(points, backend=backend).mean() / pairs).to(points.result_dtype)
+    return (mean(kernels.pair_totals(points, backend=backend)) / pairs).to(points.result_dtype)
 
 
 def graph_snd(
@@ -60,9 +61,9 @@ def graph_snd(
     """
     points = embed(behavior, distance)
     check_graph(graph, points.agents, behavior._names)
-    weights, total = normalised_weights(graph, points.values.device)
+    weights, whole = normalised_weights(graph, points.values.device)
     sums = kernels.edge_totals(points, graph.edges.to(points.values.device), weights, backend=backend)
-    return torch.where(total > 0, sums.mean() / torch.where(total > 0, total, 1), 0).to(points.result_dtype)
+    return torch.where(whole > 0, mean(sums) / torch.where(whole > 0, whole, 1), 0).to(points.result_dtype)
 
 
 def horvitz_thompson(
@@ -93,8 +94,8 @@ def horvitz_thompson(
     points = embed(behavior, distance)
     check_graph(graph, points.agents, behavior._names)
     inclusion = known_inclusion(graph)
-    total = kernels.edge_totals(points, graph.edges.to(points.values.device), backend=backend).mean()
-    return (total / (inclusion * graph.pairs)).to(points.result_dtype)
+    sums = kernels.edge_totals(points, graph.edges.to(points.values.device), backend=backend)
+    return (mean(sums) / (inclusion * graph.pairs)).to(points.result_dtype)
 
 
 def known_inclusion(graph: Graph) -> float:
@@ -118,11 +119,11 @@ def normalised_weights(graph: Graph, device: torch.device) -> tuple[torch.Tensor
     weights = graph.weights.to(device, torch.float64)
     largest = weights.max()
     weights = weights / torch.where(largest > 0, largest, 1)
-    return weights, weights.sum()
+    return weights, total(weights)
 
 
 def weighted_mean(distances: torch.Tensor, graph: Graph) -> torch.Tensor:
     """Aggregate edge distances ``[m]`` as Definition 1 does, 0 when the graph has no weight."""
-    weights, total = normalised_weights(graph, distances.device)
-    sums = distances.sum() if weights is None else (weights * distances).sum()
-    return torch.where(total > 0, sums / torch.where(total > 0, total, 1), 0)
+    weights, whole = normalised_weights(graph, distances.device)
+    sums = total(distances if weights is None else weights * distances)
+    return torch.where(whole > 0, sums / torch.where(whole > 0, whole, 1), 0)

@@ -9,6 +9,7 @@ import torch
 from graphsnd.behavior import Behavior, Distance, default_distance, from_distribution
 from graphsnd.behavior.distributions import Distributions
 from graphsnd.metric.pair_distances import pairwise
+from graphsnd.sums import total
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,6 @@ def own_observations(
         outputs = from_distribution(outputs, squashed=squashed)
     matrix = pairwise(outputs, distance).detach()
     n = len(matrix)
-    mean = float(matrix.double().sum()) / (n * (n - 1))
+    mean = float(total(matrix.double())) / (n * (n - 1))
     name = (distance or default_distance(outputs)).name
     return OwnObservations(mean, matrix, outputs.observations, name, outputs.names)

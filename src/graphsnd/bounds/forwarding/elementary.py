@@ -47,7 +47,7 @@ def dual_bound(net: Network, lengths: Floats) -> float:
     """Return the lower bound that edge lengths ``[m]`` prove; 0 for lengths that are zero everywhere."""
     from graphsnd.bounds.forwarding import loops  # loads numba, which importing graphsnd must not
 
-    norm = float(lengths @ net.capacity)
+    norm = float((lengths * net.capacity).sum())
     return loops.distance_sum(*net.arcs, lengths) / norm * (1 - ROUNDING) if norm > 0 else 0.0
 
 
@@ -111,7 +111,7 @@ def _slow_mode(net: Network, rounds: int = 300) -> Floats:
     strength = strengths(net)
     vector = np.cos(np.arange(net.n) * np.sqrt(2.0))
     for _ in range(rounds):
-        vector -= (strength @ vector) / strength.sum()
+        vector -= (strength * vector).sum() / strength.sum()
         vector /= np.abs(vector).max() or 1.0
         sums = _scatter(tails, net.capacity * vector[heads], net.n) + _scatter(
             heads, net.capacity * vector[tails], net.n

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, reduce
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +20,14 @@ from graphsnd.kernels.autograd import CODES
 from graphsnd.kernels.cpu import loops
 from graphsnd.kernels.cpu.loops import LANES
 from graphsnd.kernels.pairfunctions import HOMOGENEOUS, scale_of
+from graphsnd.sums import add_last
 
 Array = npt.NDArray[Any]
 
+Result = TypeVar("Result")
 FEW = LANES // 4  # observations below which lanes of observations would be mostly padding
+# Parts of a sum over observations: enough for eight threads, more where adding them up costs nothing beside them.
+SHARES, LONG = 8, 8 * LANES
 
 
 class Numba:
@@ -72,15 +78,20 @@ class Numba:
             return weight.double() @ self.observation_edges(x, norm, edges.expand(x.shape[0], -1, -1))
         a, code, inverse = _array(x), CODES[norm], _inverse(scale := scale_of(x, norm))
         e, w = _array(edges), _array(weight.double())
-        shares = split_range(x.shape[0], at_most=torch.get_num_threads())
-        parts = {share: np.zeros(edges.shape[0]) for share in shares}
-        run_threads(lambda i, j: loops.shared(code, a, inverse, e, w, i, j, parts[i, j]), shares)
-        return torch.from_numpy(sum(parts[share] for share in shares)) * scale
+
+        def part(i: int, j: int) -> Array:
+            out = np.zeros(edges.shape[0])
+            loops.shared(code, a, inverse, e, w, i, j, out)
+            return out
+
+        # Shares that the number of threads does not decide, or it would decide the last bits of their sum.
+        shares = split_range(x.shape[0], shares=max(SHARES, x.shape[0] // LONG))
+        return torch.from_numpy(reduce(operator.iadd, map_threads(part, shares))) * scale
 
     def edge_totals(self, x: Tensor, norm: Norm, edges: Tensor, coefficient: Tensor | None) -> Tensor:  # noqa: D102
         if x.shape[0] < FEW:
             own = self.observation_edges(x, norm, edges.expand(x.shape[0], -1, -1))
-            return own.sum(dim=1) if coefficient is None else own @ coefficient.double()
+            return add_last(own) if coefficient is None else own @ coefficient.double()
         a, code, e = _array(x), CODES[norm], _array(edges)
         c = _array(x.new_empty(0, dtype=torch.float64) if coefficient is None else coefficient.double())
 
@@ -139,9 +150,9 @@ def _inverse(scale: Tensor) -> Any:
     return (1 / scale).numpy()[()]
 
 
-def split_range(count: int, *, least: int = LANES, at_most: int | None = None) -> list[tuple[int, int]]:
-    """Split a range into a few shares per thread, none smaller than a full set of lanes."""
-    shares = max(1, min(at_most or 4 * torch.get_num_threads(), count // least))
+def split_range(count: int, *, least: int = LANES, shares: int | None = None) -> list[tuple[int, int]]:
+    """Split a range into shares, by default a few per thread, none smaller than a full set of lanes."""
+    shares = max(1, min(shares or 4 * torch.get_num_threads(), count // least))
     step = -(-count // shares)
     step += -step % least
     return [(i, min(i + step, count)) for i in range(0, count, step)]
@@ -152,16 +163,18 @@ def _strips(rows: int) -> list[tuple[int, int]]:
     return [(i, min(i + loops.TILE, rows)) for i in range(0, rows, loops.TILE)]
 
 
-def run_threads(kernel: Callable[[int, int], None], shares: Iterable[tuple[int, int]]) -> None:
+def run_threads(kernel: Callable[[int, int], None], shares: Sequence[tuple[int, int]]) -> None:
     """Run a kernel that releases the interpreter lock on all shares, in torch's number of threads."""
-    shares = list(shares)
-    if len(shares) == 1 or torch.get_num_threads() == 1:
-        for share in shares:
-            kernel(*share)
-        return
-    # Numba's own thread pool and torch's would fight over the cores, and does not survive a fork.
-    for _ in _pool(os.getpid(), torch.get_num_threads()).map(lambda share: kernel(*share), shares):
+    for _ in map_threads(kernel, shares):
         pass
+
+
+def map_threads(kernel: Callable[[int, int], Result], shares: Sequence[tuple[int, int]]) -> Iterator[Result]:
+    """Yield the kernel's results in the order of the shares, while later ones are computed."""
+    if len(shares) == 1 or torch.get_num_threads() == 1:
+        return itertools.starmap(kernel, shares)
+    # Numba's own thread pool and torch's would fight over the cores, and does not survive a fork.
+    return _pool(os.getpid(), torch.get_num_threads()).map(kernel, *zip(*shares, strict=True))
 
 
 @lru_cache(maxsize=1)
