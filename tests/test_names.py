@@ -83,8 +83,11 @@ def test_networkx_keeps_them_both_ways() -> None:
     assert tuple(graph.to_networkx()) == NAMES
     assert gs.graphs.from_networkx(theirs).names == tuple(theirs.nodes) == ("cook", "scout", "medic", "guard")
     assert gs.graphs.from_networkx(networkx.path_graph(3)).names is None
-    with pytest.raises(gs.InputError, match="to be the nodes of G: cook, scout, medic, guard, got scout, guard, medic"):
-        gs.graphs.from_networkx(theirs, NAMES[:3])
+    with pytest.raises(gs.InputError, match="to be the nodes of G: cook, scout, medic, guard, got scout, guard"):
+        gs.graphs.from_networkx(theirs, (*NAMES[:3], "a"))
+    for names in (NAMES[:3], 5, "abcd", np.array(NAMES)):
+        with pytest.raises(gs.InputError, match="`names` to be 4 different strings"):
+            gs.graphs.from_networkx(theirs, names)
 
 
 OTHER = gs.graphs.complete(4).with_names(("guard", "scout", "medic", "cook"))

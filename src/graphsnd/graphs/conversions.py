@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, as_tensor, check_agents, check_finite, number, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.checks import check_distinct, check_indices, check_weights
@@ -123,7 +124,10 @@ def from_networkx(G: networkx.Graph, names: Sequence[str] | None = None) -> Grap
     if loop is not None:
         fix = "Use G.remove_edges_from(networkx.selfloop_edges(G))."
         raise InputError("G", "without self-loops", f"a loop at node {loop[0]!r}", fix)
-    nodes = sorted(G.nodes) if names is None and set(G.nodes) == set(range(n)) else list(names or G.nodes)
+    nodes = sorted(G.nodes) if set(G.nodes) == set(range(n)) else list(G.nodes)
+    if names is not None:
+        check_names(names, n)
+        nodes = list(names)
     if set(nodes) != set(G.nodes):
         raise InputError("names", f"to be the nodes of G: {', '.join(map(str, G.nodes))}", ", ".join(map(str, nodes)))
     place = {node: position for position, node in enumerate(nodes)}
