@@ -21,7 +21,7 @@ from graphsnd.plots import collect_provenance, save_png
 from graphsnd.plots.formatting import format_duration
 from graphsnd.plots.tables import table
 
-NAMES = ("speed", "sorting", "designs", "projections", "coverage", "worlds", "training")
+NAMES = ("speed", "sorting", "designs", "projections", "coverage", "worlds", "training", "benchmarl", "callback")
 
 
 def main(arguments: list[str] | None = None) -> None:

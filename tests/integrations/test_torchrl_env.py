@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -7,8 +9,9 @@ pytest.importorskip("torchrl")
 from torchrl.envs import VmasEnv
 from torchrl.envs.utils import check_env_specs
 
+from graphsnd.errors import InputError
 from graphsnd.integrations.torchrl import WorldEnv
-from graphsnd.worlds import Dispersion, Navigation, SimpleSpread, World
+from graphsnd.worlds import Dispersion, Navigation, SimpleSpread, World, parse_world
 
 WORLDS = [Navigation(3, 4, horizon=6), Dispersion(3, 4, horizon=6, food_radius=0.3), SimpleSpread(3, 4, horizon=6)]
 
@@ -72,3 +75,43 @@ def test_discrete_actions_are_numbered_as_in_vmas() -> None:
         start["agents", "action"] = chosen
         velocities.append(env.step(start)["next", "agents", "observation"][..., 2:4])
     torch.testing.assert_close(*velocities)
+
+
+def test_another_device() -> None:
+    env = WorldEnv(Dispersion(3, 4), device="cpu", seed=2)
+    first = env.reset()["agents", "observation"]
+    assert env.to("cpu") is env  # and goes on
+    assert not torch.equal(env.reset()["agents", "observation"], first)
+    pytest.importorskip("vmas")
+    simulator = parse_world("vmas:dispersion", 3, 4)
+    assert WorldEnv(simulator, device="cpu").world is simulator
+    with pytest.raises(InputError, match="`device` to be cpu, that of the simulator, got meta"):
+        WorldEnv(simulator, device="meta")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("discrete", [False, True])
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
+def test_on_a_gpu(world: World, discrete: bool) -> None:
+    made = WorldEnv(world, device="cuda", discrete=discrete)
+    check_env_specs(made)
+    moved = WorldEnv(world, discrete=discrete)
+    moved.rollout(2)
+    moved = moved.to("cuda")
+    for env in (made, moved):
+        env.set_seed(3)
+    start, also = made.reset(), moved.reset()
+    assert {value.device.type for value in start.values(True, True)} == {"cuda"}
+    assert torch.equal(start["agents", "observation"], also["agents", "observation"])
+    # The same state on the CPU takes the same step.
+    host = WorldEnv(world, discrete=discrete)
+    host.reset()
+    fields = dataclasses.fields(made.state)
+    host.state = type(made.state)(**{field.name: getattr(made.state, field.name).cpu() for field in fields})
+    action = host.full_action_spec["agents", "action"].rand()
+    there = made.step(start.set(("agents", "action"), action.cuda()))["next"]
+    here = host.step(start.cpu().set(("agents", "action"), action))["next"]
+    for key in (("agents", "observation"), ("agents", "reward"), "done"):
+        assert there[key].is_cuda
+        torch.testing.assert_close(there[key].cpu(), here[key])
+    assert made.rollout(20, break_when_any_done=False)["next", "done"].any()

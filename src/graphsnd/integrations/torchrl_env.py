@@ -25,6 +25,7 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
     Args:
         world: E environments of N agents.
         seed: Of the episodes' starts; ``set_seed`` changes it.
+        device: Where to run; the world's when None. It is moved where it is on another one.
         discrete: Whether a world of continuous actions is given discrete ones: none, lowest or highest in each
             direction, 9 for two, in the order of VMAS.
 
@@ -33,7 +34,7 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
         group_map: ``{"agents": ["agent_0", ...]}``.
 
     Raises:
-        InputError: For a world that cannot move to the device in ``to``.
+        InputError: For a world that cannot move to another device: one of the original simulators.
 
     Example:
         >>> from graphsnd.worlds import Dispersion
@@ -42,7 +43,10 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
         (torch.Size([2, 5, 4, 16]), torch.Size([2, 5, 4, 1]))
     """
 
-    def __init__(self, world: World, *, seed: int = 0, discrete: bool = False) -> None:
+    def __init__(
+        self, world: World, *, seed: int = 0, device: torch.device | str | None = None, discrete: bool = False
+    ) -> None:
+        world = _move(world, world.device if device is None else torch.device(device))
         super().__init__(device=world.device, batch_size=[world.environments])
         self.world: Any = world
         self.state: Any = None
@@ -105,11 +109,20 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
 
     def to(self, device: Any) -> Any:
         """Move the environment, which starts over from its seed: reset it before the next step."""
-        if torch.device(device) != self.world.device:
-            if not dataclasses.is_dataclass(self.world):
-                raise InputError("device", f"to be {self.world.device}, that of the simulator", device)
-            world: Any = self.world  # is_dataclass also admits classes
-            self.world, self.state = dataclasses.replace(world, device=torch.device(device)), None
+        moved = _move(self.world, torch.device(device))
+        if moved is not self.world:
+            self.world, self.state = moved, None
             self._moves = None if self._moves is None else self._moves.to(device)
             self._set_seed(self._start)
         return super().to(device)
+
+
+def _move(world: Any, device: torch.device) -> Any:
+    """Return the world on a device: itself, or another one."""
+    if str(device) == "cuda":
+        device = torch.device("cuda", torch.cuda.current_device())  # torch compares devices literally
+    if device == world.device:
+        return world
+    if not dataclasses.is_dataclass(world):
+        raise InputError("device", f"to be {world.device}, that of the simulator", device)
+    return dataclasses.replace(world, device=device)  # type: ignore[type-var]

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from benchmarks import benchmarl, callback
+from benchmarks.__main__ import _cell
+from benchmarks.timing import Options
+
+pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore")]
+pytest.importorskip("benchmarl")
+QUICK = Options(torch.device("cpu"), quick=True)
+
+
+def test_both_tasks_are_timed_in_turns() -> None:
+    result = json.loads(json.dumps(benchmarl.measure(QUICK), allow_nan=False))
+    assert [row["task"] for row in result["tasks"]] == ["VMAS", "graphsnd"]
+    for row in result["tasks"]:
+        assert row["iteration"]["rounds"] == 2  # of 3 iterations, the first left out
+        assert row["iteration"]["min_s"] >= row["collection"]["min_s"] + row["training"]["min_s"]
+    medians = [row["iteration"]["median_s"] for row in result["tasks"]]
+    assert result["times_as_fast"] == pytest.approx(medians[0] / medians[1])
+    for rows, columns in benchmarl.tables(result).values():
+        assert all("-" not in _cell(row, column) for row in rows for column in columns)
+
+
+def test_the_callback_is_a_share_of_its_iterations() -> None:
+    result = json.loads(json.dumps(callback.measure(QUICK), allow_nan=False))
+    without, own = result["iterations"]
+    assert (without["callback"], own["callback"]) == ("without", "with")
+    assert without["iteration"]["rounds"] == own["iteration"]["rounds"] == result["seconds"]["rounds"] == 3
+    assert 0 < result["seconds"]["min_s"] / own["iteration"]["q3_s"] <= result["largest_share"] < 1
+    assert result["share"] <= result["largest_share"]
+    for rows, columns in callback.tables(result).values():
+        assert all("-" not in _cell(row, column) for row in rows for column in columns)
