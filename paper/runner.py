@@ -70,9 +70,9 @@ def run(
         outcome = experiment.run(scale, cells)
         result = _result(experiment, scale, outcome, RESULTS, perf_counter() - begin + cells.spared)
         result.provenance["cells"] = sorted(cells.commits)  # a run that was resumed may have been made by several
+        cells.folder(FINISHED)  # before the result, which is not looked behind once it is there
         path.with_suffix(".png").unlink(missing_ok=True)  # a figure of other numbers is worse than none
         write_result(result, path)
-        cells.folder(FINISHED)
         draw(experiment, result, path)
     return result
 
