@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 BY_GROUP = "Measure them by group: gs.measure({'predators': ..., 'prey': ...})."
 # Modules whose calls are the user's own, unlike those of trainers, controllers and accumulators.
-_MODULES = ("behavior", "metric", "cli", "estimation.groups", "estimation.measuring", "estimation.source")
+_MODULES = ("arguments", "behavior", "metric", "cli", "estimation.groups", "estimation.measuring", "estimation.source")
 MEASURES = tuple(f"graphsnd.{module}" for module in _MODULES)
 Agents = torch.Tensor | Mapping[str, torch.Tensor]  # with an agents axis, or one tensor per agent
 

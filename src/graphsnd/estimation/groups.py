@@ -22,6 +22,7 @@ from graphsnd.teams import JointTeam, Team, as_team
 P = ParamSpec("P")
 GROUPS = (Behavior, Team, Mapping, Sequence, nn.ModuleDict, nn.ModuleList)  # what is not one policy
 OPTIONS = ("observations", "design", "positions", "clusters")  # which may be dicts by group
+SUMS = ("agents", "observations", "observations_total", "pairs_total", "pairs_used", "policy_evaluations", "distances")
 
 
 def by_group(measure: Callable[P, Estimate]) -> Callable[P, Estimate]:
@@ -94,47 +95,38 @@ def combine(groups: Mapping[str, Estimate], confidence: float) -> Estimate:
     paired = [estimate for estimate in groups.values() if estimate.pairs_total]
     pairs, distances = sum(e.pairs_total for e in paired), list(dict.fromkeys(e.distance for e in paired))
     unit = 1.0 if len(distances) < 2 else math.nan
-    weights = [unit * e.pairs_total / pairs for e in paired]
 
-    def mean(values: Sequence[float]) -> float:
-        return math.fsum(weight * value for weight, value in zip(weights, values, strict=True))
+    def parts(name: str, end: int | None = None) -> list[float]:
+        values = (getattr(e, name) if end is None else getattr(e, name)[end] for e in paired)
+        return [unit * e.pairs_total / pairs * value for e, value in zip(paired, values, strict=True)]
 
-    def spread(values: Sequence[float]) -> float:  # of a mean of independent errors: groups have other seeds
-        return math.hypot(*(weight * value for weight, value in zip(weights, values, strict=True)))
+    def known(name: str) -> bool:
+        return all(getattr(e, name) is not None for e in paired)
 
-    def ends(intervals: Sequence[Interval]) -> Interval:
-        return mean([low for low, _ in intervals]), mean([high for _, high in intervals])
+    def ends(name: str) -> Interval:
+        return math.fsum(parts(name, 0)), math.fsum(parts(name, 1))
 
-    value, reach = mean([e.value for e in paired]), spread([e.asymptotic_interval[1] - e.value for e in paired])
-    # Groups may have been observed together, so their errors over observations may add up.
-    errors = [e.observation_error for e in paired if e.observation_error is not None]
-    around = [e.population_interval for e in paired if e.population_interval is not None]
-    method = "weighted mean of the groups' intervals, which hold together"
-    if len(distances) > 1:
-        method = f"no total: {' and '.join(distances)} have different units"
+    value, highest = parts("value"), parts("asymptotic_interval", 1)
+    mean, reach = math.fsum(value), math.dist(highest, value)  # groups have other seeds: their errors are independent
+    method = "exact: every group is" if all(e.exact for e in paired) else "weighted mean of the groups' intervals"
     return Estimate(
-        value=value,
+        value=mean,
         target="SND within groups" if all(e.target == "SND" for e in paired) else "Graph-SND within groups",
-        standard_error=spread([e.standard_error for e in paired]),
-        interval=ends([e.interval for e in paired]),
-        asymptotic_interval=(max(value - reach, 0.0), value + reach),
+        standard_error=math.hypot(*parts("standard_error")),
+        interval=ends("interval"),
+        asymptotic_interval=(max(mean - reach, 0.0), mean + reach),
         confidence=confidence,
-        method="exact: every group is" if all(e.exact for e in paired) and unit == 1 else method,
-        observation_error=mean(errors) if len(errors) == len(paired) else None,
-        agents=sum(e.agents for e in groups.values()),
-        observations=sum(e.observations for e in groups.values()),
-        pairs_total=pairs,
-        pairs_used=sum(e.pairs_used for e in paired),
-        policy_evaluations=sum(e.policy_evaluations for e in paired),
+        method=method if unit == 1 else f"no total: {' and '.join(distances)} have different units",
+        # Groups may have been observed together, so their errors over observations may add up.
+        observation_error=math.fsum(parts("observation_error")) if known("observation_error") else None,
         distance=", ".join(distances),
         design=", ".join(dict.fromkeys(e.design for e in paired)),
-        pair_error=spread([e.pair_error for e in paired]),
-        population_interval=ends(around) if len(around) == len(paired) else None,
-        observations_total=sum(e.observations_total for e in groups.values()),
-        distances=sum(e.distances for e in paired),
-        met=all(e.met for e in paired) if paired and paired[0].met is not None else None,
+        pair_error=math.hypot(*parts("pair_error")),
+        population_interval=ends("population_interval") if known("population_interval") else None,
+        met=all(e.met for e in paired) if paired and known("met") else None,
         looks=max([e.looks for e in paired], default=1),
-        seconds=math.fsum(e.seconds for e in paired),
+        seconds=sum(e.seconds for e in paired),
         guaranteed=all(e.guaranteed for e in paired),
         groups=dict(groups),
+        **{name: sum(getattr(e, name) for e in groups.values()) for name in SUMS},
     )
