@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from graphsnd.behavior.behavior import Behavior
+from graphsnd.behavior.behavior import Behavior, in_order
 from graphsnd.behavior.distances import Distance, Wasserstein, check_distance
 from graphsnd.behavior.points import Block, Norm, Points
 from graphsnd.errors import InputError, number
@@ -48,7 +48,7 @@ class Joint(Behavior):
         self,
         parts: Mapping[str, Behavior] | Sequence[Behavior],
         weights: Mapping[str, float] | Sequence[float] | None = None,
-        distance: Mapping[str, Distance] | Sequence[Distance | None] | None = None,
+        distance: Mapping[str, Distance | None] | Sequence[Distance | None] | None = None,
     ) -> None:
         if not isinstance(parts, Mapping | Sequence) or not parts:
             raise InputError("parts", "to be behaviours, in a dict or a list", repr(parts))
@@ -58,7 +58,9 @@ class Joint(Behavior):
         names = next((part.names for part in self.parts.values() if part.named), None)
         first = next(iter(self.parts.values()))
         super().__init__(torch.Size([*first.batch_shape, first.agents, 1]), names)
-        chosen = _in_order("distance", {} if distance is None else distance, tuple(self.parts))
+        if distance is None or isinstance(distance, Mapping):
+            distance = {**dict.fromkeys(self.parts), **(distance or {})}
+        chosen = _in_order("distance", distance, tuple(self.parts))
         distances = [check_distance(each, part) for each, part in zip(chosen, self.parts.values(), strict=True)]
         self.distance = JointDistance(tuple(distances), _check_weights(weights, tuple(self.parts), distances))
 
@@ -161,9 +163,7 @@ def _check_weights(weights: Any, names: Sequence[str], distances: Sequence[Dista
 def _in_order(argument: str, given: Any, names: Sequence[str]) -> list[Any]:
     """Return one value for each part, from a dict by name or from a sequence."""
     if isinstance(given, Mapping):
-        if set(given) - set(names) or (argument == "weights" and set(names) - set(given)):
-            raise InputError(argument, f"by the names {', '.join(names)}", ", ".join(map(str, given)))
-        return [given.get(name) for name in names]
+        return in_order(argument, given, names)
     if not isinstance(given, list | tuple) or len(given) != len(names):
         raise InputError(argument, f"to be a dict, or a list of {len(names)}, one for each part", repr(given))
     return list(given)

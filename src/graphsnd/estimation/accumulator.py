@@ -21,7 +21,7 @@ from graphsnd.estimation.on_graph import check_not_empty, make_estimate
 from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph
 from graphsnd.kernels import separable
-from graphsnd.kernels.dispatch import obstacle
+from graphsnd.kernels.dispatch import obstacle, sum_over_blocks
 from graphsnd.metric.diversity import normalised_weights, weighted_mean
 from graphsnd.metric.pair_distances import check_graph
 
@@ -220,7 +220,7 @@ def _check_alike(one: SndAccumulator, two: SndAccumulator) -> None:
         raise InputError("two", f"with the distance {one.distance.name}", two.distance.name)
 
 
-@kernels.sum_over_blocks
+@sum_over_blocks
 def totals(points: Points) -> Tensor:
     """Return the sum over all pairs for each observation ``[observations]``, on a CPU the same bits in every batch."""
     if points.values.is_cuda:
@@ -233,7 +233,7 @@ def totals(points: Points) -> Tensor:
     return kernels.pair_totals(replace(points, values=values), backend="cpu")[: points.observations]
 
 
-@kernels.sum_over_blocks
+@sum_over_blocks
 def distances(points: Points, edges: Tensor) -> Tensor:
     """Return the distance along each edge ``[observations, m]``; every distance is computed for itself."""
     edges = edges.to(points.values.device)

@@ -15,6 +15,7 @@ from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
 from graphsnd.designs import Design, Template
 from graphsnd.errors import InputError, check_rank
+from graphsnd.kernels.dispatch import sum_over_blocks
 from graphsnd.sums import add_last
 from graphsnd.teams import Team, as_team
 
@@ -145,7 +146,7 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
     return TeamSource(as_team(team), observations, distance, backend)
 
 
-@kernels.sum_over_blocks
+@sum_over_blocks
 def largest_distance(points: Points) -> float:
     """Return an upper bound on the distance of any two agents at any observation.
 
