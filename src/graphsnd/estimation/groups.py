@@ -54,7 +54,9 @@ def measure_groups(
     if not all(isinstance(group, GROUPS) for group in team.values()):
         raise InputError("team", "of groups, or of policies", "both", "A group of one agent is a list of one policy.")
     generator, _ = source(seed, None, host=True)
-    by_name = {key: in_order(key, options[key], tuple(team)) for key in OPTIONS if isinstance(options[key], Mapping)}
+    # A TensorDict has a batch: a rollout, of which each team reads its own part.
+    dicts = [key for key in OPTIONS if isinstance(options[key], Mapping) and not hasattr(options[key], "batch_size")]
+    by_name = {key: in_order(key, options[key], tuple(team)) for key in dicts}
     teams = [group if isinstance(group, Behavior) else as_team(group) for group in team.values()]
     paired = sum(_size(one) != 1 for one in teams)
     each = 1 - (1 - confidence) / max(1, paired)

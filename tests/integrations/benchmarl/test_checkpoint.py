@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from benchmarl.algorithms import IppoConfig, QmixConfig
+from benchmarl.environments import VmasTask
 from benchmarl.experiment import Callback
 from benchmarl.models import CnnConfig, MlpConfig
 
@@ -44,3 +45,23 @@ def test_a_checkpoint_is_a_team(algorithm, model, options, experiment, tmp_path:
     expected = diversity.measure(keep.batch, "agents", run.group_map["agents"])["snd"]
     assert gs.measure(team, seen).value == pytest.approx(expected, rel=1e-5)
     assert gs.measure(team, seen, design="agents:2", rel_tol=0.5).agents == 4
+
+
+def test_a_rollout_of_several_groups_is_measured_in_one_call(experiment, tmp_path: Path) -> None:
+    diversity, keep = DiversityCallback(), Keep()
+    options = {**VmasTask.SIMPLE_TAG.get_from_yaml().config, "num_good_agents": 2, "num_adversaries": 3}
+    task = VmasTask.SIMPLE_TAG.get_task(options)
+    run = experiment(
+        IppoConfig, PLAIN, callbacks=[diversity, keep], task=task, share_policy_params=False, checkpoint_at_end=True
+    )
+    run.run()
+    (path,) = tmp_path.rglob("checkpoint_*.pt")
+    teams = load_teams(path)
+    result = gs.measure(teams, keep.batch)
+    for group, names in run.group_map.items():
+        expected = diversity.measure(keep.batch, group, names)["snd"]
+        assert result[group].value == pytest.approx(expected, rel=1e-5)
+        assert result[group].names == tuple(names)
+    assert result.value == pytest.approx((3 * result["adversary"].value + result["agent"].value) / 4)
+    apart = {group: keep.batch[group, "observation"] for group in teams}
+    assert gs.measure(teams, apart).value == pytest.approx(result.value, rel=1e-6)
