@@ -188,19 +188,23 @@ class GraphNetwork(nn.Module):
         return self.own(joint) + others
 
 
+def seated_by_hand(networks: list[GraphNetwork], joint: Tensor) -> float:
+    """Every network in every seat of every joint observation, one at a time."""
+    rows: list[list[Tensor]] = [[] for _ in networks]
+    for observation in joint:
+        for seat in range(len(observation)):
+            for i, network in enumerate(networks):
+                others = [network.message(observation[k]).tanh() for k in range(len(observation)) if k != seat]
+                rows[i].append((network.own(observation[seat]) + sum(others) / len(others)).detach())
+    return by_hand([torch.stack(r) for r in rows])
+
+
 def test_communicating_policies_answer_in_every_seat() -> None:
     networks = [GraphNetwork() for _ in range(N)]
     joint = torch.randn(7, N, FEATURES)
-    rows: list[list[Tensor]] = [[] for _ in networks]
-    for observation in joint:
-        for seat in range(N):
-            for i, network in enumerate(networks):
-                others = [network.message(observation[k]).tanh() for k in range(N) if k != seat]
-                rows[i].append((network.own(observation[seat]) + sum(others) / (N - 1)).detach())
-    expected = by_hand([torch.stack(r) for r in rows])
     behavior = gs.evaluate(networks, joint, whole=True)
     assert behavior.batch_shape == (7, N)
-    assert float(gs.snd(behavior).detach()) == pytest.approx(expected, rel=1e-6)
+    assert float(gs.snd(behavior).detach()) == pytest.approx(seated_by_hand(networks, joint), rel=1e-6)
     assert float(gs.snd(gs.evaluate([networks[0]] * N, joint, whole=True)).detach()) == 0
 
 

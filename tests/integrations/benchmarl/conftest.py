@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,24 +34,32 @@ def small(folder: Path, **options: Any) -> ExperimentConfig:
     return config
 
 
+def make_experiment(
+    folder: Path,
+    algorithm: Any,
+    model: Any,
+    *,
+    callbacks: Any = (),
+    task: Any = None,
+    critic_model: Any = None,
+    **options: Any,
+) -> Experiment:
+    if task is None or isinstance(task, dict):  # options of dispersion
+        task = VmasTask.DISPERSION.get_task({**VmasTask.DISPERSION.get_from_yaml().config, **(task or {})})
+    return Experiment(
+        task=task,
+        algorithm_config=algorithm.get_from_yaml(),
+        model_config=model,
+        critic_model_config=critic_model,
+        seed=0,
+        config=small(folder, **options),
+        callbacks=list(callbacks),
+    )
+
+
 @pytest.fixture
 def experiment(tmp_path: Path) -> Callable[..., Experiment]:
-    def make(
-        algorithm: Any, model: Any, *, callbacks: Any = (), task: Any = None, critic_model: Any = None, **options: Any
-    ) -> Experiment:
-        if task is None or isinstance(task, dict):  # options of dispersion
-            task = VmasTask.DISPERSION.get_task({**VmasTask.DISPERSION.get_from_yaml().config, **(task or {})})
-        return Experiment(
-            task=task,
-            algorithm_config=algorithm.get_from_yaml(),
-            model_config=model,
-            critic_model_config=critic_model,
-            seed=0,
-            config=small(tmp_path, **options),
-            callbacks=list(callbacks),
-        )
-
-    return make
+    return partial(make_experiment, tmp_path)
 
 
 def specs(agents: int, inputs: int, outputs: int, *, discrete: bool = False, low: Any = -1.0, high: Any = 1.0) -> Any:
