@@ -109,6 +109,13 @@ def test_dicts_and_lists_of_distributions() -> None:
     np.testing.assert_allclose(gs.pairwise(before).numpy(), mixed_oracle(), rtol=1e-12)
 
 
+def test_a_dict_that_holds_itself_is_refused() -> None:
+    ring: dict[str, object] = {}
+    ring["again"] = ring
+    with pytest.raises(gs.InputError, match="hold themselves"):
+        gs.from_distribution(ring)
+
+
 def test_composite_distribution(rl) -> None:  # type: ignore[no-untyped-def]
     td = pytest.importorskip("tensordict")
     from tensordict.nn import CompositeDistribution

@@ -91,7 +91,10 @@ def from_distribution(
 
 
 def _read_part(part: Any, options: dict[str, Any]) -> Behavior:
-    return part if isinstance(part, Behavior) else from_distribution(part, **options)
+    try:
+        return part if isinstance(part, Behavior) else from_distribution(part, **options)
+    except RecursionError:
+        raise InputError("distribution", "of a few levels", "parts that hold themselves") from None
 
 
 def _probabilities(d: Any) -> torch.Tensor:
