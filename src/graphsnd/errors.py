@@ -11,14 +11,20 @@ import importlib
 import math
 import operator
 import re
+import reprlib
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from numbers import Real
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch  # at run time inside the checks of tensors: the command line's help does without
+
+
+MOST_NUMBERS = 2**37  # in a tensor: a terabyte in double precision
+MOST_AGENTS = 2**28
+MOST_EDGES = 2**30  # of a graph: 16 GiB
 
 
 class InputError(ValueError):
@@ -88,14 +94,63 @@ def as_tensor(value: Any) -> Any:
         return value
     if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
         return from_dlpack(value)
-    array = np.asarray(value) if hasattr(value, "__array__") else None
-    if array is None or array.dtype.kind not in "biufc":
+    array = np.asarray(value) if hasattr(value, "__array__") and not isinstance(value, np.ma.MaskedArray) else None
+    if array is None or array.dtype.kind not in "biufc" or array.dtype.itemsize > 8 * (1 + (array.dtype.kind == "c")):
         return value
     if any(stride < 0 for stride in array.strides) or not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="), order="C")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of arrays that are not writable: no argument is written to
         return torch.from_numpy(array)
+
+
+def plain_tensor(value: Any) -> torch.Tensor | None:
+    """Return a tensor or array as a tensor that all of torch can compute with; None for anything else.
+
+    That is one with a dense layout, values (no meta tensor), and a real dtype of at least 16 bits or an integer one.
+    """
+    import torch
+
+    tensor = as_tensor(value)
+    if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided or tensor.is_meta or tensor.is_nested:
+        return None
+    dtype = tensor.dtype
+    if tensor.is_quantized or dtype.is_complex or (dtype.is_floating_point and dtype.itemsize < 2):
+        return None
+    # An axis that was expanded to 2**40 entries takes no memory until something is computed from it.
+    if tensor.numel() > MOST_NUMBERS:
+        return None
+    return tensor.long() if dtype in (torch.uint16, torch.uint32, torch.uint64) else tensor
+
+
+def describe(value: Any) -> str:
+    """Return a value in one short line for a message."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        sort = "sparse " * (value.layout != torch.strided) + "quantised " * value.is_quantized + "meta " * value.is_meta
+        return f"a {sort}tensor of {value.dtype}" + (f" with {shape_of(value)}" if not value.is_nested else ", nested")
+    return f"{reprlib.repr(value)} of type {type(value).__name__}"
+
+
+def check_device(value: Any) -> torch.device:
+    """Return the device, or raise unless it is one of this machine that holds values."""
+    import torch
+
+    try:
+        device = torch.device(value) if isinstance(value, str | torch.device | int) else torch.device("meta")
+        torch.empty(0, device=device)
+    except (
+        RuntimeError,
+        AssertionError,
+        NotImplementedError,
+        TypeError,
+        ValueError,
+    ):  # no such name, not compiled in, no such card
+        device = torch.device("meta")
+    if device.type == "meta" or isinstance(value, bool):
+        raise InputError("device", "to be a device of this machine, such as cpu or cuda", describe(value))
+    return device
 
 
 def check_rank(name: str, tensor: Any, rank: int, symbolic: str, *, fix: str = "") -> torch.Tensor:
@@ -110,13 +165,42 @@ def check_rank(name: str, tensor: Any, rank: int, symbolic: str, *, fix: str = "
     """
     import torch
 
-    given = as_tensor(tensor)
-    if not isinstance(given, torch.Tensor):
-        fix = f"Convert with torch.as_tensor({name})."
-        raise InputError(name, f"to be a torch.Tensor or an array with shape {symbolic}", type(tensor).__name__, fix)
+    given = plain_tensor(tensor)
+    if given is None:
+        expected = f"to be a torch.Tensor or an array with shape {symbolic}"
+        if isinstance(tensor, torch.Tensor):
+            raise InputError(name, f"{expected}, dense and of real numbers", describe(tensor), "Convert it first.")
+        raise InputError(name, expected, type(tensor).__name__, f"Convert with torch.as_tensor({name}).")
     if given.dim() < rank:
         raise InputError(name, f"with shape {symbolic}", shape_of(given), fix)
     return given
+
+
+def check_shape(name: str, tensor: torch.Tensor, shape: Sequence[Any], dtype: str = "") -> None:
+    """Raise unless a tensor has a shape, given by numbers, words for any number, and ``...`` first for any dimensions.
+
+    Args:
+        name: Argument name for the message.
+        tensor: What was given.
+        shape: For example ``(..., 4, "features")``.
+        dtype: That it must have too: ``floating``, ``bool`` or ``int64``.
+    """
+    wanted = tuple(shape)[1:] if tuple(shape)[:1] == (...,) else tuple(shape)
+    own = tuple(tensor.shape)
+    tail = own[len(own) - len(wanted) :] if len(wanted) < len(shape) and len(own) >= len(wanted) else own
+    if len(tail) != len(wanted) or any(isinstance(w, int) and w != size for w, size in zip(wanted, tail, strict=True)):
+        symbolic = ", ".join("..." if part is ... else str(part) for part in shape) + "," * (len(shape) == 1)
+        raise InputError(name, f"with shape ({symbolic})", shape_of(tensor))
+    if not (tensor.is_floating_point() if dtype == "floating" else str(tensor.dtype).endswith(dtype)):
+        raise InputError(name, f"to have the dtype {dtype}", tensor.dtype, "Convert it first.")
+
+
+def check_broadcast(name: str, tensor: torch.Tensor, shape: Sequence[int]) -> None:
+    """Raise unless a floating tensor and one of ``shape`` broadcast together."""
+    pairs = zip(reversed(tensor.shape), reversed(shape), strict=False)
+    if not tensor.is_floating_point() or any(1 not in pair and pair[0] != pair[1] for pair in pairs):
+        expected = f"to be floating and to broadcast to {tuple(shape)}"
+        raise InputError(name, expected, f"{tensor.dtype} with {shape_of(tensor)}")
 
 
 def check_finite(name: str, tensor: torch.Tensor) -> None:
@@ -138,29 +222,68 @@ def check_finite(name: str, tensor: torch.Tensor) -> None:
 
 def number(value: Any) -> float:
     """Return ``value`` as a float, or NaN when it is not a real number: NaN fails every comparison with a range."""
-    return float(value) if not isinstance(value, bool) and isinstance(value, Real) else math.nan
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        value = value.item()  # of a tensor or an array without axes
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # of an integer or a fraction
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+
+
+def finite_number(value: Any) -> float | None:
+    """Return ``value`` as a float; None when it is not a finite real number."""
+    plain = number(value)
+    return plain if math.isfinite(plain) else None
+
+
+def as_integer(value: Any) -> int | None:
+    """Return ``value`` as an int; None when it is not an integer of 64 bits. A bool is none."""
+    if isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")) or getattr(value, "ndim", None):
+        return None
+    try:
+        integer = operator.index(value)
+    except (TypeError, ValueError):
+        return None
+    return integer if -(2**63) <= integer < 2**63 else None
 
 
 def check_integer(name: str, value: Any, expected: str, *, low: int, high: int | None = None, fix: str = "") -> int:
     """Return ``value`` as an int, or raise unless it is an integer in ``low .. high``; a bool is none."""
-    try:
-        integer = operator.index(value)
-    except (TypeError, ValueError):
-        raise InputError(name, expected, f"{value!r} of type {type(value).__name__}", fix) from None
-    if isinstance(value, bool) or integer < low or (high is not None and integer > high):
-        raise InputError(name, expected, repr(value), fix)
+    integer = as_integer(value)
+    if integer is None or integer < low or (high is not None and integer > high):
+        raise InputError(name, expected, repr(value) if isinstance(value, int) else describe(value), fix)
     return integer
+
+
+def check_number(name: str, value: Any, low: float, high: float, *, above: bool = False, fix: str = "") -> float:
+    """Return ``value`` as a float, or raise unless it is in ``low .. high``; ``above``: and not ``low`` itself."""
+    plain = number(value)
+    if not low <= plain <= high or math.isinf(plain) or (above and plain == low):
+        ends = f"{'above' if above else 'at least'} {low:g}" + (f" and at most {high:g}" if high < math.inf else "")
+        raise InputError(name, f"to be a finite number {ends}", describe(value), fix)
+    return plain
 
 
 def check_agents(n: Any) -> int:
     """Return the number of agents, or raise when there is no pair."""
-    return check_integer("n", n, "to be an integer, at least 2 agents", low=2)
+    return check_integer(
+        "n", n, f"to be an integer, at least 2 agents and at most {MOST_AGENTS}", low=2, high=MOST_AGENTS
+    )
+
+
+def check_edges(name: str, count: float) -> None:
+    """Raise before memory is taken for more pairs than fit; ``name`` is the argument that asks for them."""
+    if count > MOST_EDGES:
+        fix = "Sample fewer pairs; SND over all of them needs no graph."
+        raise InputError(name, f"that makes at most {MOST_EDGES} edges", f"{count:.3g}", fix)
 
 
 def check_positive(name: str, value: Any, fix: str = "") -> None:
     """Raise unless ``value`` is a finite number above 0."""
     if not 0 < number(value) < math.inf:
-        raise InputError(name, "to be a finite number above 0", repr(value), fix)
+        raise InputError(name, "to be a finite number above 0", reprlib.repr(value), fix)
 
 
 def check_degree(n: int, degree: Any) -> int:
@@ -176,11 +299,11 @@ def check_inclusion(name: str, value: Any) -> float:
     """Return a probability, or raise unless it is in (0, 1]."""
     if not 0.0 < number(value) <= 1.0:
         fix = "A pair that can never be drawn has no estimate."
-        raise InputError(name, "to be a probability in (0, 1]", repr(value), fix)
+        raise InputError(name, "to be a probability in (0, 1]", reprlib.repr(value), fix)
     return number(value)
 
 
 def check_choice(name: str, value: str, choices: Collection[str]) -> None:
     """Raise unless ``value`` is one of ``choices``."""
-    if value not in choices:
-        raise InputError(name, f"to be one of {', '.join(choices)}", repr(value))
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(name, f"to be one of {', '.join(choices)}", reprlib.repr(value))

@@ -46,7 +46,7 @@ MEMORY = 16 << 30  # of addresses; a call that asks for more than the machine ha
 ROOT = Path(graphsnd.__file__).parent
 PACKAGES = ["", "behavior", "teams", "graphs", "metric", "bounds", "designs", "estimation", "control", "worlds"]
 PACKAGES += ["training", "plots"]
-DUNDERS = ("__call__", "__str__", "__repr__", "__float__", "__format__")
+DUNDERS = ("__call__", "__str__", "__repr__", "__float__")
 
 
 class Hang(BaseException):
@@ -85,7 +85,7 @@ def find_targets() -> list[Target]:
         module = importlib.import_module(f"graphsnd.{package}".rstrip("."))
         for name in module.__all__:
             value = getattr(module, name)
-            if inspect.isclass(value) and issubclass(value, Warning | enum.Enum):
+            if inspect.isclass(value) and issubclass(value, BaseException | enum.Enum):
                 continue  # Python's own
             if inspect.isclass(value):
                 targets.setdefault(id(value), list(_class_targets(value)))
@@ -293,6 +293,10 @@ def attempt(target: Target, rng: random.Random) -> tuple[str, str, str]:
         wrong = wrong_answer(case, arguments, answer)
     except (InputError, MissingExtraError):
         return "refused", "", ""
+    except OSError as error:
+        if {"path", "folder"} & {*case.changed}:
+            return "refused", "", ""  # the system's own word on a path
+        return "failed", f"{target.label}: {type(error).__name__} at {place(error)}", f"{case} -> {error}"
     except Hang as error:
         return "failed", f"{target.label}: over {SECONDS} s at {place(error)}", str(case)
     except Exception as error:

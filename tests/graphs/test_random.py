@@ -105,10 +105,12 @@ def test_bad_n_is_named(draw, n):
 
 @pytest.mark.parametrize("draw", DESIGNS)
 def test_device_and_family(draw):
-    graph = draw(device="meta")
-    assert graph.device.type == "meta"
+    graph = draw(seed=generator(), device="cpu")
+    assert graph.device.type == "cpu"
     assert graph.family in {"bernoulli", "uniform", "random_regular"}
-    assert draw(seed=generator(), device="cpu").device.type == "cpu"
+    for device in ("meta", "cuda:99", "", 1.5):
+        with pytest.raises(InputError, match="`device` to be a device"):
+            draw(device=device)
 
 
 # Bernoulli

@@ -145,7 +145,10 @@ def test_radius_refuses_r(r):
         (torch.zeros(4), r"`features` with shape \(n, f\)"),
         (torch.zeros(1, 2), "`features` with shape"),
         (torch.zeros(4, 0), "`features` with shape"),
-        (torch.zeros(4, 2, dtype=torch.complex64), "`features` to have a real dtype"),
+        (
+            torch.zeros(4, 2, dtype=torch.complex64),
+            "`features` to be .*of real numbers",
+        ),
         (torch.tensor([[0.0], [torch.nan]]), r"`features` to be finite .*\(1, 0\)"),
         (torch.tensor([[torch.inf], [0.0]]), "`features` to be finite"),
     ],

@@ -20,7 +20,7 @@ def test_work_is_proportional_to_the_requests(
     spread: int, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, networks = [], []
-    original = StackedMLP.of
+    original = StackedMLP._of
 
     def spy(self: StackedMLP, index: list[torch.Tensor], inputs: Iterable[torch.Tensor]) -> list[torch.Tensor]:
         shown = list(inputs)
@@ -28,7 +28,7 @@ def test_work_is_proportional_to_the_requests(
         networks.extend(len(part) for part in index)
         return original(self, index, shown)
 
-    monkeypatch.setattr(StackedMLP, "of", spy)
+    monkeypatch.setattr(StackedMLP, "_of", spy)
     monkeypatch.setattr(StackedMLP, "forward", lambda *_: pytest.fail("the whole team was evaluated"))
     agents = torch.randint(spread, (500, 2), generator=generator)
     team(3000, generator).partial(torch.randn(500, 6, generator=generator), agents)

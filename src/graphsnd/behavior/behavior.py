@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from graphsnd.behavior.points import Points
-from graphsnd.errors import InputError, check_rank, shape_of
+from graphsnd.errors import InputError, check_rank, describe, shape_of
 
 if TYPE_CHECKING:
     from graphsnd.behavior.distances import Distance
@@ -129,7 +129,7 @@ def check_names(names: Sequence[str], agents: int) -> None:
     """Raise unless there is one name for each agent, no two alike."""
     strings = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
     if not strings or not agents == len(names) == len(set(names)):
-        got = f"{len(names)}, of which {len(set(names))} differ" if strings else repr(names)
+        got = f"{len(names)}, of which {len(set(names))} differ" if strings else describe(names)
         raise InputError("names", f"to be {agents} different strings, one for each agent", got)
 
 

@@ -17,7 +17,7 @@ import torch
 from graphsnd.behavior.behavior import Behavior, flatten, warn_axis
 from graphsnd.behavior.categorical import Categorical
 from graphsnd.behavior.points import Norm, Points
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, describe
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class Wasserstein(Distance):
 
     def embed(self, behavior: Behavior) -> Points:
         """Return the points of the family's own embedding."""
+        check_behavior(behavior)
         return behavior.wasserstein_points()
 
 
@@ -113,11 +114,19 @@ def _probs(behavior: Behavior, distance: Distance) -> torch.Tensor:
     return behavior.probs
 
 
+def check_behavior(behavior: object) -> None:
+    """Raise unless it is a behaviour."""
+    if not isinstance(behavior, Behavior):
+        fix = "Wrap tensors in graphsnd.Gaussian, Categorical or Deterministic, or use from_distribution."
+        raise InputError("behavior", "to be a graphsnd behaviour", type(behavior).__name__, fix)
+
+
 def default_distance(behavior: Behavior) -> Distance:
     """Return total variation for discrete actions, as in the paper's discrete panel; 2-Wasserstein otherwise.
 
     A behaviour of several parts brings its own.
     """
+    check_behavior(behavior)
     return behavior.distance or (TotalVariation() if isinstance(behavior, Categorical) else Wasserstein())
 
 
@@ -126,7 +135,7 @@ def check_distance(distance: Any, behavior: Behavior) -> Distance:
     if distance is not None and not isinstance(distance, Distance):
         by_part = "Give those of single parts to graphsnd.Joint(parts, distance={...})."
         fix = by_part if isinstance(distance, Mapping) else "Names are for the command line only."
-        raise InputError("distance", "to be a distance object such as graphsnd.Hellinger()", repr(distance), fix)
+        raise InputError("distance", "to be a distance object such as graphsnd.Hellinger()", describe(distance), fix)
     return distance or default_distance(behavior)
 
 
@@ -143,13 +152,7 @@ def embed(behavior: Behavior, distance: Distance | None = None) -> Points:
     Raises:
         InputError: For anything that is not a behaviour or a distance, and for a single agent.
     """
-    if not isinstance(behavior, Behavior):
-        raise InputError(
-            "behavior",
-            "to be a graphsnd behaviour",
-            type(behavior).__name__,
-            "Wrap tensors in graphsnd.Gaussian, Categorical or Deterministic, or use from_distribution.",
-        )
+    check_behavior(behavior)
     distance = check_distance(distance, behavior)
     if behavior.agents < 2:
         raise InputError("behavior", "to have at least 2 agents", f"{behavior.agents}", "Diversity needs a pair.")

@@ -11,6 +11,7 @@ import torch
 from torch import distributions as D
 from torch.autograd.function import once_differentiable
 
+from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import Behavior
 from graphsnd.behavior.categorical import Categorical
 from graphsnd.behavior.deterministic import Deterministic
@@ -22,6 +23,7 @@ from graphsnd.errors import InputError
 Distributions = D.Distribution | Mapping[str, Any] | Sequence[Any]  # one, or one for each part of the action
 
 
+@checked(own="distribution")
 def from_distribution(
     distribution: Distributions,
     *,

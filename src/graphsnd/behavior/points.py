@@ -7,6 +7,7 @@ from enum import Enum
 
 import torch
 
+from graphsnd.arguments import checked
 from graphsnd.errors import InputError
 
 
@@ -70,6 +71,7 @@ class Points:
         mean = self.values.to(torch.float64).mean(dim=1, keepdim=True)
         return replace(self, values=mean.to(self.values.dtype))
 
+    @checked
     def slice(self, start: int, stop: int) -> Points:
         """Return the observations ``start`` to ``stop``, without a copy."""
         return replace(self, values=self.values[start:stop])

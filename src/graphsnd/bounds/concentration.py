@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 import torch
 
 from graphsnd import kernels
+from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
-from graphsnd.errors import InputError, check_agents, check_inclusion, check_positive
+from graphsnd.errors import InputError, check_agents, check_inclusion, check_integer, check_positive, describe, number
 
 
+@checked(own="d_max m delta std eps p n")
 def hoeffding(d_max: float, m: int, delta: float) -> float:
     r"""Return the radius of Theorem 1: how close the mean over ``m`` sampled edges is to SND, except with chance delta.
 
@@ -27,9 +29,10 @@ def hoeffding(d_max: float, m: int, delta: float) -> float:
         0.064
     """
     check_arguments(d_max, m, delta)
-    return d_max * math.sqrt(math.log(2 / delta) / (2 * m))
+    return d_max * math.sqrt(log_of_inverse(2, delta) / (2 * m))
 
 
+@checked(own="d_max m delta std eps p n")
 def serfling(d_max: float, m: int, pairs: int, delta: float) -> float:
     r"""Return Serfling's refinement for sampling without replacement from ``pairs`` pairs (Remark 3).
 
@@ -50,6 +53,7 @@ def serfling(d_max: float, m: int, pairs: int, delta: float) -> float:
     return hoeffding(d_max, m, delta) * math.sqrt(1 - (m - 1) / pairs)
 
 
+@checked(own="d_max m delta std eps p n")
 def empirical_bernstein(std: float, d_max: float, m: int, pairs: int, delta: float) -> float:
     r"""Return the two-sided empirical Bernstein-Serfling radius (Bardenet and Maillard 2015, Theorem 4.3).
 
@@ -72,10 +76,10 @@ def empirical_bernstein(std: float, d_max: float, m: int, pairs: int, delta: flo
     """
     check_arguments(d_max, m, delta)
     _check_pairs(m, pairs)
-    if not std >= 0:
-        raise InputError("std", "to be non-negative", std)
+    if not 0 <= number(std) < math.inf:
+        raise InputError("std", "to be finite and non-negative", describe(std))
     rho = 1 - (m - 1) / pairs if m <= pairs / 2 else (1 - m / pairs) * (1 + 1 / m)
-    log_term = math.log(10 / delta)
+    log_term = log_of_inverse(10, delta)
     kappa = 7 / 3 + 3 / math.sqrt(2)
     return std * math.sqrt(2 * rho * log_term / m) + kappa * d_max * log_term / m
 
@@ -88,6 +92,7 @@ class BernoulliBound:
     failure: float  # ... except with this probability, delta + exp(-mu/8), at most 1
 
 
+@checked(own="d_max m delta std eps p n")
 def bernoulli(d_max: float, p: float, n: int, delta: float) -> BernoulliBound:
     r"""Return the unconditional Bernoulli form (Remark 2), by Theorem 1 and a Chernoff bound on the edge count.
 
@@ -107,9 +112,10 @@ def bernoulli(d_max: float, p: float, n: int, delta: float) -> BernoulliBound:
     check_arguments(d_max, 1, delta)
     p, n = check_inclusion("p", p), check_agents(n)
     mu = p * n * (n - 1) / 2
-    return BernoulliBound(d_max * math.sqrt(math.log(2 / delta) / mu), min(1.0, delta + math.exp(-mu / 8)))
+    return BernoulliBound(d_max * math.sqrt(log_of_inverse(2, delta) / mu), min(1.0, delta + math.exp(-mu / 8)))
 
 
+@checked(own="d_max m delta std eps p n")
 def edges_for(eps: float, d_max: float, delta: float) -> int:
     """Return the edges that suffice for an error of ``eps`` with probability 1 - delta: Theorem 1 solved for m.
 
@@ -124,7 +130,11 @@ def edges_for(eps: float, d_max: float, delta: float) -> int:
     """
     check_arguments(d_max, 1, delta)
     check_positive("eps", eps)
-    m = max(1, math.ceil((d_max / eps) ** 2 * math.log(2 / delta) / 2))
+    needed = (d_max / eps) * (d_max / eps) * log_of_inverse(2, delta) / 2
+    if not needed < 2**53:
+        fix = "The number of edges grows with the square of d_max / eps."
+        raise InputError("eps", "to be reached with fewer than 2**53 edges", describe(eps), fix)
+    m = max(1, math.ceil(needed))
     # The square root rounds: the neighbours decide, so that the answer is the least m by hoeffding's own arithmetic.
     return next(k for k in range(max(1, m - 1), m + 2) if hoeffding(d_max, k, delta) <= eps)
 
@@ -163,14 +173,18 @@ def points_diameter(points: Points) -> float:
     return bound * slack
 
 
+def log_of_inverse(factor: float, delta: float) -> float:
+    """Return log(factor / delta), where the quotient may be too large for a float."""
+    return math.log(factor) - math.log(delta)
+
+
 def check_arguments(d_max: float, m: int, delta: float) -> None:
     """Raise unless the arguments all bounds share make sense."""
-    if not (d_max >= 0 and math.isfinite(d_max)):
-        raise InputError("d_max", "to be finite and non-negative", d_max)
-    if m < 1:
-        raise InputError("m", "to be at least 1", m, "A draw without edges bounds nothing.")
-    if not 0 < delta < 1:
-        raise InputError("delta", "in (0, 1)", delta)
+    if not 0 <= number(d_max) < math.inf:
+        raise InputError("d_max", "to be finite and non-negative", describe(d_max))
+    check_integer("m", m, "to be an integer, at least 1", low=1, fix="A draw without edges bounds nothing.")
+    if not 0 < number(delta) < 1:
+        raise InputError("delta", "in (0, 1)", describe(delta))
 
 
 def _check_pairs(m: int, pairs: int) -> None:

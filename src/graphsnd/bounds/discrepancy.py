@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.bounds.spectral import DENSE, TOLERANCE, Spectrum, adjacency, lanczos, spectrum
 from graphsnd.errors import InputError, check_finite, check_rank, shape_of
 from graphsnd.graphs import Graph
@@ -43,6 +44,7 @@ class SpectralBound:
     spectrum: Spectrum  # of the graph
 
 
+@checked
 def spectral_bound(graph: Graph, distances: Tensor) -> SpectralBound:
     r"""Return the paper's spectral discrepancy bound for a regular graph, and a sharper one from the same proof.
 
@@ -90,6 +92,7 @@ def spectral_bound(graph: Graph, distances: Tensor) -> SpectralBound:
     return SpectralBound(relative * snd, relative, rho, max(low, 1 - relative), min(high, 1 + relative), values)
 
 
+@checked
 def spectral_ratio(graph: Graph) -> SpectralRatio:
     r"""Return bounds on Graph-SND / SND for every team whose distance is of negative type, from the graph alone.
 
@@ -121,6 +124,7 @@ def spectral_ratio(graph: Graph) -> SpectralRatio:
     return SpectralRatio(max(0.0, (graph.n - 1) / weight * second), (graph.n - 1) / weight * last)
 
 
+@checked
 def nuclear_norm(distances: Tensor) -> float:
     r"""Return the nuclear norm of a symmetric matrix with a zero diagonal, the sum of its absolute eigenvalues.
 

@@ -36,6 +36,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphsnd.arguments import checked
 from graphsnd.bounds.forwarding.elementary import ROUNDING, strengths
 from graphsnd.bounds.forwarding.index import ForwardingIndex, index_of_network
 from graphsnd.bounds.forwarding.network import Floats, Network, build_network
@@ -71,6 +72,7 @@ class Distortion:
         return f"Distortion({low:.4g} <= SND / Graph-SND <= {high:.4g})"
 
 
+@checked
 def distortion(
     graph: Graph, method: str = "auto", *, tolerance: float = 0.02, seconds: float | None = None
 ) -> Distortion:

@@ -25,6 +25,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.bounds.spectral import adjacency, count_bipartite_components
 from graphsnd.errors import InputError, check_finite, shape_of
 from graphsnd.graphs import Graph
@@ -44,6 +45,7 @@ class AgentEffects:
     explained: float  # share of the variance of the distances that the effects explain, adjusted for their number
 
 
+@checked
 def agent_effects(distances_on_edges: Tensor, graph: Graph) -> AgentEffects:
     r"""Fit d_ij = level + a_i + a_j to measured distances by least squares.
 
@@ -71,15 +73,17 @@ def agent_effects(distances_on_edges: Tensor, graph: Graph) -> AgentEffects:
     columns = graph.edges.cpu().numpy().reshape(-1)
     design = csr_matrix((np.ones(2 * graph.m), columns, 2 * np.arange(graph.m + 1)), shape=(graph.m, graph.n))
     # The mean goes first, so that the iteration resolves the spread of distances, however small beside their size.
+    size = float(np.abs(values).max()) or 1.0
+    values = values / size  # squares of 1e-200 are 0, of 1e200 infinite
     mean = float(values.mean())
     fitted, residual = _least_squares(design, values - mean)
     freedom = graph.m - graph.n + count_bipartite_components(adjacency(graph))
     variance = float((residual**2).sum()) / freedom if freedom else math.nan
     spread = float(values.var(ddof=1)) if graph.m > 1 else 0.0
     return AgentEffects(
-        effects=torch.from_numpy(fitted - fitted.mean()),
-        level=mean + 2 * float(fitted.mean()),
-        residual_variance=variance,
+        effects=torch.from_numpy((fitted - fitted.mean()) * size),
+        level=(mean + 2 * float(fitted.mean())) * size,
+        residual_variance=variance * size * size,
         freedom=freedom,
         explained=1 - variance / spread if spread else math.nan,
     )
@@ -108,6 +112,7 @@ def _least_squares(design: Any, values: Floats) -> tuple[Floats, Floats]:
     return solution, residual
 
 
+@checked
 def regular_standard_error(distances_on_edges: Tensor, graph: Graph) -> float:
     r"""Return the standard error of the mean over a random regular graph, from the distances on its edges alone.
 

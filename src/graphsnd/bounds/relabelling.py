@@ -33,11 +33,13 @@ from fractions import Fraction
 import torch
 from torch import Tensor
 
-from graphsnd.bounds.concentration import check_arguments
+from graphsnd.arguments import checked
+from graphsnd.bounds.concentration import check_arguments, log_of_inverse
 from graphsnd.errors import InputError, check_agents, check_degree, check_finite, check_rank, shape_of
 from graphsnd.sums import add_last
 
 
+@checked
 def relabelling_variance(distances: Tensor, degrees: Sequence[int] | Tensor) -> Tensor:
     """Return the exact variance of the mean over the edges of a randomly relabelled graph (Mantel's permutation test).
 
@@ -67,6 +69,7 @@ def relabelling_variance(distances: Tensor, degrees: Sequence[int] | Tensor) -> 
     return (float(rest) * of_rest + float(effects) * of_effects) / edges**2
 
 
+@checked
 def relabelling_factor(n: int, degrees: Sequence[int] | Tensor) -> float:
     r"""Return the smallest c with Var(mean over edges) <= c * (mean of x^2 over all pairs) for every team of n agents.
 
@@ -100,6 +103,7 @@ def factor_from_counts(n: int, edges: int, meeting: int) -> float:
     return float(math.comb(n, 2) * largest / edges**2)
 
 
+@checked
 def random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> float:
     r"""Return the radius for a uniform random regular graph of any size and degree, which fails with chance delta.
 
@@ -117,11 +121,13 @@ def random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> flo
         >>> random_regular_bound(1.0, 100, 10, 0.05) < relabelling_bound(1.0, 100, 0.05) / 4
         True
     """
+    check_arguments(d_max, 1, delta)
     check_degree(n, degree)
     variance = factor_from_counts(n, n * degree // 2, n * math.comb(degree, 2))
     return min(d_max / 2 * math.sqrt(variance / delta), relabelling_bound(d_max, n, delta))
 
 
+@checked
 def paper_random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> float:
     r"""Return the radius of the paper's proposition on random regular graphs, as printed.
 
@@ -148,9 +154,10 @@ def paper_random_regular_bound(d_max: float, n: int, degree: int, delta: float) 
     check_degree(n, degree)
     if degree < 3:
         raise InputError("degree", "to be at least 3, as in the proposition", degree)
-    return d_max * math.sqrt(8 / (n * degree) * (math.log(4 / delta) + (degree**2 - 1) / 4))
+    return d_max * math.sqrt(8 / (n * degree) * (log_of_inverse(4, delta) + (degree**2 - 1) / 4))
 
 
+@checked
 def relabelling_bound(d_max: float, n: int, delta: float) -> float:
     r"""Return the radius for a uniformly random relabelling of any fixed regular graph on ``n`` agents.
 
@@ -171,7 +178,7 @@ def relabelling_bound(d_max: float, n: int, delta: float) -> float:
     """
     check_arguments(d_max, 1, delta)
     check_agents(n)
-    return d_max * math.sqrt(8 * math.log(2 / delta) / n)
+    return d_max * math.sqrt(8 * log_of_inverse(2, delta) / n)
 
 
 def split_squares(distances: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphsnd.arguments import checked
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
 
@@ -53,6 +54,7 @@ class Spectrum:
         return self.regular and self.degree >= 1 and self.second <= 2 * math.sqrt(self.degree - 1) * (1 + 1e-9)
 
 
+@checked
 def spectrum(graph: Graph) -> Spectrum:
     """Return the eigenvalues at the ends of a graph's spectrum; weights enter where the graph has them.
 

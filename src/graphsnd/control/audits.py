@@ -7,14 +7,16 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.behavior import Distance
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_positive
 from graphsnd.metric import snd
 from graphsnd.teams import Team
 
 LAST = 50  # iterations at the end that the paper's summaries use (10 in its study of ten agents)
 
 
+@checked
 @torch.no_grad()
 def audit(team: Team, observations: Tensor, *, distance: Distance | None = None) -> Tensor:
     """Return the SND over all pairs of the scaled policies, on given observations.
@@ -40,6 +42,7 @@ def audit(team: Team, observations: Tensor, *, distance: Distance | None = None)
     return snd(team.evaluate(observations), distance)
 
 
+@checked
 def mean_error(values: Sequence[float], target: float) -> float:
     r"""Return the mean of the relative errors, :math:`\tfrac1T \sum_t |x_t - x^\ast| / x^\ast`.
 
@@ -47,10 +50,11 @@ def mean_error(values: Sequence[float], target: float) -> float:
         >>> mean_error([0.5, 1.5], 1.0)
         0.5
     """
-    _check(values)
+    _check(values, target)
     return sum(abs(value - target) for value in values) / len(values) / target
 
 
+@checked
 def error_of_mean(values: Sequence[float], target: float) -> float:
     r"""Return the relative error of the mean, :math:`|\tfrac1T \sum_t x_t - x^\ast| / x^\ast`; signed errors cancel.
 
@@ -58,10 +62,11 @@ def error_of_mean(values: Sequence[float], target: float) -> float:
         >>> error_of_mean([0.5, 1.5], 1.0)
         0.0
     """
-    _check(values)
+    _check(values, target)
     return abs(sum(values) / len(values) - target) / target
 
 
+@checked
 def tracking_error(applied: Sequence[float], target: float, *, last: int = LAST) -> float:
     """Return the paper's tracking error: :func:`mean_error` of the applied signal over the last iterations.
 
@@ -78,6 +83,7 @@ def tracking_error(applied: Sequence[float], target: float, *, last: int = LAST)
     return mean_error(applied[-last:], target)
 
 
+@checked
 def audit_error(audits: Sequence[float], target: float, *, last: int = LAST, signed: bool = True) -> float:
     """Return the relative error of the audit over the last iterations.
 
@@ -95,6 +101,7 @@ def audit_error(audits: Sequence[float], target: float, *, last: int = LAST, sig
     return (error_of_mean if signed else mean_error)(audits[-last:], target)
 
 
-def _check(values: Sequence[float]) -> None:
+def _check(values: Sequence[float], target: float) -> None:
+    check_positive("target", target, "A relative error has none to compare with.")
     if not len(values):
         raise InputError("values", "to be at least one", "none")

@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.behavior import Points
 from graphsnd.control.measurement import Measurement, as_design, measure_points
 from graphsnd.control.state import State, Status
@@ -81,6 +82,7 @@ def read_measurement(controller: Controller, measured: Measured, state: State, g
     return measurement if controller.through else Measurement(value.detach(), measurement.pairs, measurement.empty)
 
 
+@checked
 @dataclass(frozen=True)
 class Constant:
     """A scale that no measurement changes; they are reported all the same."""
@@ -112,6 +114,7 @@ class Constant:
         return torch.full_like(state.estimate, self.value)
 
 
+@checked
 @dataclass(frozen=True)
 class Unconstrained(Constant):
     """Scale 1: agents become as different as learning makes them.
@@ -124,6 +127,7 @@ class Unconstrained(Constant):
     value: ClassVar[float] = 1.0
 
 
+@checked
 @dataclass(frozen=True)
 class Homogeneous(Constant):
     """Scale 0: all agents behave alike.

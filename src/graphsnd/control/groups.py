@@ -9,6 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.behavior import Norm, Points
 from graphsnd.control.controllers import Generators, Measured
 from graphsnd.control.dico import DiCo
@@ -18,6 +19,7 @@ from graphsnd.designs import Design
 from graphsnd.errors import InputError
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class PerGroup:
     """DiCo within each group of a partition: every group has its own target, estimate and scale.

@@ -9,14 +9,16 @@ import torch
 from torch import Tensor
 
 from graphsnd import designs, kernels
+from graphsnd.arguments import checked
 from graphsnd.behavior import Norm, Points
 from graphsnd.behavior.behavior import widen
 from graphsnd.designs import Design, Selection
-from graphsnd.errors import InputError, shape_of
+from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.graphs import complete
 from graphsnd.sums import add_last, mean_last
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Measurement:
     """A measured diversity, ``[]`` or ``[runs]``."""
@@ -33,6 +35,8 @@ class Measurement:
 
     def select_run(self, run: int) -> Measurement:
         """Return the measurement of one of several runs."""
+        runs = self.value.shape[0] if self.value.dim() else 0
+        check_integer("run", run, f"in 0 .. {runs - 1}", low=0, high=runs - 1)
         return Measurement(self.value[run], self.pairs[run], self.empty[run])
 
 
@@ -41,6 +45,7 @@ def as_design(design: Design | str) -> Design:
     return designs.parse(design) if isinstance(design, str) else design
 
 
+@checked
 def measure_points(
     design: Design | str,
     values: Tensor,
@@ -74,6 +79,7 @@ def measure_points(
     if values.dim() not in (3, 4) or values.shape[-2] < 2:
         expected = "with shape (observations, agents, features), at least 2 agents"
         raise InputError("values", expected, shape_of(values))
+    check_shape("values", values, values.shape, dtype="floating")
     values = widen(values)
     if values.dim() == 3:
         places = None if positions is None else positions.unsqueeze(0)
@@ -91,6 +97,7 @@ def measure_points(
     return measure_selected(selections, selected, norm)
 
 
+@checked
 def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm = Norm.EUCLIDEAN) -> Measurement:
     """Measure stacked runs, each by its own selection.
 
@@ -106,6 +113,7 @@ def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm
         >>> measure_selected([Selection(None)], torch.tensor([[[[0.0], [3.0], [6.0]]]])).value
         tensor([4.], dtype=torch.float64)
     """
+    check_shape("values", values, (len(selections), "observations", "agents", "features"), dtype="floating")
     values = widen(values)
     empty = torch.tensor([selection.empty for selection in selections])
     pairs = torch.tensor([selection.pairs(values.shape[2]) for selection in selections])

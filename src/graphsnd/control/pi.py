@@ -9,12 +9,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.control.controllers import Generators, Measured, read_measurement
 from graphsnd.control.dico import Targeted
 from graphsnd.control.state import State, Status
 from graphsnd.errors import InputError, number
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class PI(Targeted):
     r"""Proportional-integral control of the *applied* diversity, that of the scaled policies.

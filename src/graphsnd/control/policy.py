@@ -8,12 +8,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from graphsnd.arguments import checked
 from graphsnd.control.team import KINDS, ControlledTeam, centre_logits, combine
-from graphsnd.errors import InputError, check_choice, shape_of
+from graphsnd.errors import InputError, check_choice, check_shape, shape_of
 from graphsnd.teams import ActionDistribution, StackedMLP
 from graphsnd.teams.actions import CategoricalActions, NormalActions, TanhNormalActions
 
 
+@checked
 class ControlledPolicy(nn.Module):
     r"""R runs of n agents; each run has one shared network h and a deviation :math:`b_i` for every agent.
 
@@ -96,7 +98,8 @@ class ControlledPolicy(nn.Module):
         Returns:
             ``[runs, observations, agents, actions]``.
         """
-        outputs = self.deviations.engine.run_all(observations, *self.deviations.flat(runs), self.deviations.activation)
+        seen = self._check_shown("observations", observations, runs)
+        outputs = self.deviations.engine.run_all(seen, *self.deviations.flat(runs), self.deviations.activation)
         return self._centre(outputs.unflatten(0, (-1, self.batch[1])).transpose(1, 2))
 
     def deviation_of(self, observations: Tensor, agents: Tensor, runs: slice = slice(None)) -> Tensor:
@@ -110,12 +113,24 @@ class ControlledPolicy(nn.Module):
         Returns:
             ``[runs, observations, k, actions]``.
         """
+        observations = self._check_shown("observations", observations, runs)
+        check_shape("agents", agents, (*observations.shape[:2], "k"), dtype="int64")
+        if agents.device.type == "cpu" and agents.numel():
+            low, high = map(int, agents.aminmax())
+            if low < 0 or high >= self.batch[1]:
+                raise InputError("agents", f"in 0 .. {self.batch[1] - 1}", f"values from {low} to {high}")
         flat, rows = observations.flatten(0, 1), agents.shape[0] * agents.shape[1]
         first = torch.arange(len(agents), device=agents.device).view(-1, 1, 1) * self.batch[1]
         shown = torch.arange(rows, device=agents.device).repeat_interleave(agents.shape[2])
         engine, networks = self.deviations.engine, (agents + first).flatten()
         outputs = engine.run_requests(flat, networks, shown, *self.deviations.flat(runs), self.deviations.activation)
         return self._centre(outputs.unflatten(0, agents.shape))
+
+    def _check_shown(self, name: str, shown: Tensor, runs: slice) -> Tensor:
+        """Return observations ``[runs, observations, features]`` in the precision of the weights."""
+        count = len(range(self.batch[0])[runs])
+        check_shape(name, shown, (count, "observations", self.deviations.sizes[0]))
+        return shown.to(self.deviations.weights[0].dtype)
 
     def _centre(self, deviation: Tensor) -> Tensor:
         return centre_logits(deviation) if self.kind == "categorical" else deviation
@@ -142,6 +157,7 @@ class ControlledPolicy(nn.Module):
 
     def outputs_of(self, seen: Tensor) -> tuple[Tensor, Tensor]:
         """Return outputs of the shared network and unscaled deviations: ``[runs, agents, rows, ...]`` each."""
+        check_shape("seen", seen, (*self.batch, "rows", self.deviations.sizes[0]))
         common = self.shared(seen.flatten(1, 2).unsqueeze(1)).squeeze(1).unflatten(1, seen.shape[1:3])
         return common, self.deviations(seen)
 
@@ -157,7 +173,11 @@ class ControlledPolicy(nn.Module):
         Returns:
             ``[runs, frames, actions]``, before any squashing; meaningless where not wanted.
         """
+        check_shape("seen", seen, (*self.batch, "frames", self.deviations.sizes[0]))
         (runs, count), frames = self.batch, seen.shape[2]
+        check_shape("agents", agents, (runs, frames), dtype="int64")
+        check_shape("wanted", wanted, (runs, frames), dtype="bool")
+        seen = seen.to(self.deviations.weights[0].dtype)
         run = torch.arange(runs, device=seen.device).unsqueeze(1)
         networks = run * count + agents
         rows = (networks * frames + torch.arange(frames, device=seen.device)).flatten()

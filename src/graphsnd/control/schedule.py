@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.control.controllers import Generators, Measured
 from graphsnd.control.dico import DiCo
 from graphsnd.control.pi import PI
 from graphsnd.control.state import State, Status
 from graphsnd.designs import Design
-from graphsnd.errors import check_integer
+from graphsnd.errors import check_integer, check_number
 
 
+@checked
 @dataclass(frozen=True)
 class Ramp:
     """A target that moves from one value to another in equal steps, and stays there.
@@ -36,12 +39,15 @@ class Ramp:
 
     def __post_init__(self) -> None:
         check_integer("steps", self.steps, "to be an integer, at least 1", low=1)
+        for name in ("start", "end"):
+            check_number(name, getattr(self, name), 0, math.inf)
 
     def __call__(self, steps: Tensor) -> Tensor:
         """Return the target after a number of steps."""
         return self.start + (self.end - self.start) * (steps.double() / self.steps).clamp(max=1.0)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Scheduled:
     """A controller whose target follows a schedule. All of it is tensors; nothing waits for the device.

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from graphsnd.arguments import checked
+from graphsnd.errors import MOST_AGENTS, InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +27,7 @@ class State:
     steps: Tensor  # int64, measurements so far
 
     @classmethod
+    @checked
     def start(cls, shape: Sequence[int] = (), device: torch.device | str | None = None) -> State:
         """Return the state before the first measurement.
 
@@ -30,6 +35,8 @@ class State:
             >>> State.start((3,)).begun
             tensor([False, False, False])
         """
+        if any(size < 0 for size in shape) or math.prod(shape) > MOST_AGENTS:
+            raise InputError("shape", f"of at most {MOST_AGENTS} numbers", tuple(shape))
         zero = torch.zeros(tuple(shape), dtype=torch.float64, device=device)
         return cls(zero, zero.bool(), zero.clone(), zero.long())
 
@@ -38,9 +45,13 @@ class State:
         return {part.name: getattr(self, part.name) for part in dataclasses.fields(self)}
 
     @classmethod
+    @checked
     def of(cls, tensors: Mapping[str, Tensor]) -> State:
         """Return the state from what :meth:`tensors` returned."""
-        return cls(**{part.name: tensors[part.name] for part in dataclasses.fields(cls)})
+        names = [part.name for part in dataclasses.fields(cls)]
+        if sorted(tensors) != sorted(names):
+            raise InputError("tensors", f"to be {', '.join(names)}", ", ".join(map(str, tensors)))
+        return cls(**{name: tensors[name] for name in names})
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch import distributions as D
 
+from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Categorical, Distance, Gaussian, Wasserstein, from_distribution
 from graphsnd.teams import StackedMLP, Team
 from graphsnd.teams.heads import biased_softplus
@@ -54,6 +55,7 @@ def combine(kind: str, common: Tensor, deviation: Tensor) -> tuple[Tensor, ...]:
     return loc, biased_softplus(raw).expand_as(loc)
 
 
+@checked
 class ControlledTeam(Team):
     """``n`` policies ``shared + scale * deviation``, made by :meth:`~graphsnd.control.ControlledPolicy.team`.
 

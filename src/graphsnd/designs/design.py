@@ -11,9 +11,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.errors import InputError, as_tensor, check_integer, shape_of
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Selection:
     """The pairs that a design chose for O observations of n agents, before anything is evaluated."""
@@ -46,6 +48,7 @@ class Call:
     positions: Tensor | None
 
 
+@checked
 class Design(ABC):
     """Which pairs of agents are measured: an immutable value, equal to every other that is written alike.
 
@@ -120,6 +123,7 @@ def _write(value: float) -> str:
     return short if not isinstance(value, int) and float(short) == value else str(value)
 
 
+@checked
 @dataclass(frozen=True)
 class Complete(Design):
     """All pairs at all observations: SND itself, without sampling error.
@@ -138,6 +142,7 @@ class Complete(Design):
         return Selection(None)
 
 
+@checked
 @dataclass(frozen=True)
 class Projections(Design):
     """All pairs, by sorting the agents along random directions: O(directions n log n) for each observation.

@@ -10,11 +10,13 @@ import torch
 from torch import Tensor
 
 from graphsnd import graphs
+from graphsnd.arguments import checked
 from graphsnd.designs.design import Call, Design, Selection, require_generator, require_positions
 from graphsnd.errors import InputError, check_inclusion
 from graphsnd.graphs import Graph
 
 
+@checked
 class GraphDesign(Design):
     """One graph that is used at all observations of a call."""
 
@@ -37,6 +39,7 @@ class GraphDesign(Design):
         return Selection(graph.edges) if graph.m else Selection(None, empty=True)
 
 
+@checked
 @dataclass(frozen=True)
 class Bernoulli(GraphDesign):
     """Each pair with probability ``p``, the paper's own choice.
@@ -60,6 +63,7 @@ class Bernoulli(GraphDesign):
         return graphs.bernoulli(n, self.p, seed=require_generator(generator, self))
 
 
+@checked
 @dataclass(frozen=True)
 class Uniform(GraphDesign):
     """``m`` different pairs, every set of ``m`` equally likely.
@@ -80,6 +84,7 @@ class Uniform(GraphDesign):
         return graphs.uniform(n, self.m, seed=require_generator(generator, self))
 
 
+@checked
 @dataclass(frozen=True)
 class Regular(GraphDesign):
     """A random graph in which each agent has ``degree`` neighbours, so that effects of single agents cancel.
@@ -100,6 +105,7 @@ class Regular(GraphDesign):
         return graphs.random_regular(n, self.degree, seed=require_generator(generator, self))
 
 
+@checked
 @dataclass(frozen=True)
 class Nearest(GraphDesign):
     """Each agent and its ``k`` nearest neighbours: a local measure, not SND.
@@ -136,6 +142,7 @@ class Nearest(GraphDesign):
         return Selection(torch.stack([mine, near.flatten(1)], -1), weights=_count_mutual_pairs_once(near))
 
 
+@checked
 @dataclass(frozen=True)
 class Radius(GraphDesign):
     """All pairs at most ``r`` apart: a local measure, not SND.

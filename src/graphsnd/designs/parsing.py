@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphsnd.arguments import checked
 from graphsnd.designs.design import Complete, Design, Projections
 from graphsnd.designs.drawn import Bernoulli, Nearest, Radius, Regular, Uniform
 from graphsnd.designs.relabelled import Agents, Matching, Pairs, Ring
@@ -14,6 +15,7 @@ FORMS: dict[str, type[Design]] = {
 }
 
 
+@checked
 def parse(text: str, argument: str = "design") -> Design:
     """Return the design that is written ``family`` or ``family:number``; the inverse of ``str(design)``.
 

@@ -17,12 +17,14 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.bounds.relabelling import factor_from_counts
 from graphsnd.designs.design import Call, Design, Selection, require_generator
 from graphsnd.designs.subsets import device_generator, ordered_subsets
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_edges
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Template:
     """Which places are paired."""
@@ -49,6 +51,7 @@ class Template:
         return int((degrees * (degrees - 1) // 2).sum())
 
 
+@checked
 class RelabelledDesign(Design):
     """A template over other random agents at each observation."""
 
@@ -69,6 +72,7 @@ class RelabelledDesign(Design):
     def _select(self, call: Call) -> Selection:
         template, source = _template(self, call.agents, call.device), require_generator(call.generator, self)
         size, count = template.size, call.observations
+        check_edges("observations", count * max(size, template.m))
         if 2 * size > call.agents:
             own = device_generator(source, call.device)
             return Selection(ordered_subsets(call.agents, size, count, own, call.device)[:, template.edges])
@@ -80,10 +84,12 @@ class RelabelledDesign(Design):
 @lru_cache(maxsize=64)
 def _template(design: RelabelledDesign, n: int, device: torch.device) -> Template:
     """Return a template on a device, kept: forecasts ask often, and each copy from the host would be waited for."""
+    check_edges("n", 2 * n)
     template = design.build(n)
     return Template(template.size, template.edges.to(device))
 
 
+@checked
 @dataclass(frozen=True)
 class Matching(RelabelledDesign):
     """Agents in random pairs, each agent once, redrawn for each observation.
@@ -101,6 +107,7 @@ class Matching(RelabelledDesign):
         return _disjoint_pairs(n // 2)
 
 
+@checked
 @dataclass(frozen=True)
 class Pairs(RelabelledDesign):
     """``count`` random disjoint pairs, redrawn for each observation; a :class:`Matching` where there are no more.
@@ -118,6 +125,7 @@ class Pairs(RelabelledDesign):
         return _disjoint_pairs(min(self.count, n // 2))
 
 
+@checked
 @dataclass(frozen=True)
 class Ring(RelabelledDesign):
     """A ring on a random order of the agents, each joined to the ``degree`` nearest on it, redrawn per observation.
@@ -151,6 +159,7 @@ class Ring(RelabelledDesign):
         return Template(n, torch.cat(rings))
 
 
+@checked
 @dataclass(frozen=True)
 class Agents(RelabelledDesign):
     """All pairs among ``count`` random agents, redrawn for each observation: only they need to be evaluated.

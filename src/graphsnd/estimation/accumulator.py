@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from graphsnd import kernels
+from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance, Points, default_distance, embed
 from graphsnd.errors import InputError, check_agents
 from graphsnd.estimation.estimate import Estimate
@@ -32,6 +33,7 @@ ROWS = 16  # observations below which the compiled kernel sums in another order
 Clusters = tuple[Tensor, Tensor, ExactSum]  # ids, of which some may be equal before they are joined; sizes; sums
 
 
+@checked(own="confidence")
 class SndAccumulator:
     r"""Collects SND, or Graph-SND on one graph, over batches of observations.
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import torch
 
 from graphsnd import bounds
+from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
 from graphsnd.designs import Complete, Design, GraphDesign, Nearest, Regular
 from graphsnd.errors import InputError, check_choice, check_integer
@@ -25,6 +26,7 @@ OFTEN = 0.01  # seconds that are cheap in every step of a training
 SPECTRAL, ROUTED = 3000, 150  # agents up to which a graph's eigenvalues and its routing are computed for advice
 
 
+@checked(own="device confidence")
 def advise(
     n: int,
     observations: int,

@@ -7,8 +7,9 @@ import sys
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from graphsnd.arguments import checked
 from graphsnd.designs import Agents, Complete, Design, Matching, Pairs, RelabelledDesign, Ring
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, describe, number
 from graphsnd.estimation.source import Workload
 from graphsnd.graphs import Graph
 
@@ -92,6 +93,7 @@ class Cost:
         return Cost(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
+@checked(own="distances evaluations seconds")
 @dataclass(frozen=True)
 class Budget:
     """The most that may be spent; None is no limit.
@@ -108,8 +110,8 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("distances", "evaluations", "seconds"):
             value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise InputError(f"budget.{name}", "to be positive and finite", value)
+            if value is not None and not 0 < number(value) < math.inf:
+                raise InputError(f"budget.{name}", "to be positive and finite", describe(value))
             if value is not None and name != "seconds":
                 object.__setattr__(self, name, int(value))  # 1e6 is how people write a million
         if self.distances is self.evaluations is self.seconds is None:

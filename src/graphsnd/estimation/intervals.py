@@ -24,7 +24,7 @@ from torch import Tensor
 
 from graphsnd import bounds
 from graphsnd.designs import Template
-from graphsnd.errors import InputError, as_tensor
+from graphsnd.errors import InputError, as_tensor, describe, number
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.sample import Sample
 from graphsnd.sums import mean, total
@@ -165,8 +165,8 @@ def cluster_error(sums: Tensor, sizes: Tensor, center: float, confidence: float)
 
 def check_confidence(confidence: float) -> None:
     """Raise unless ``confidence`` is a probability that is neither 0 nor 1."""
-    if not 0 < confidence < 1:
-        raise InputError("confidence", "in (0, 1)", confidence)
+    if not 0 < number(confidence) < 1:
+        raise InputError("confidence", "in (0, 1)", describe(confidence))
 
 
 def check_clusters(clusters: Tensor | None, observations: int) -> Tensor | None:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import stack_agents
 from graphsnd.designs import Agents, Complete, Design, GraphDesign, Projections, RelabelledDesign, parse
@@ -42,6 +43,7 @@ class SlowMeasurementWarning(UserWarning):
 
 
 @by_group
+@checked(own="team observations design budget distance confidence")
 def measure(
     team: Behavior | Team | Policy | Mapping[str, Any] | Sequence[Policy],
     observations: Tensor | Mapping[str, Any] | None = None,

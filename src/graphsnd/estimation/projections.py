@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from graphsnd import kernels
+from graphsnd.arguments import checked
 from graphsnd.behavior import Norm, Points
 from graphsnd.designs import Projections
 from graphsnd.errors import InputError, check_integer
@@ -51,6 +52,7 @@ class ProjectedSnd:
         return mean(self.per_observation)
 
 
+@checked
 def projected_snd(points: Points, directions: int = 8, *, seed: int | torch.Generator = 0) -> ProjectedSnd:
     r"""Estimate the mean distance over *all* pairs in O(directions · n log n), or less, for each observation.
 

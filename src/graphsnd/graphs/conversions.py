@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior.behavior import check_names
-from graphsnd.errors import InputError, as_tensor, check_agents, check_finite, number, shape_of
+from graphsnd.errors import InputError, check_agents, check_finite, describe, number, plain_tensor, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.checks import check_distinct, check_indices, check_weights
 from graphsnd.graphs.graph import Graph
@@ -34,11 +34,11 @@ def from_adjacency(A: Tensor) -> Graph:
         >>> graph.edges.tolist(), graph.weights
         ([[0, 1]], tensor([2.]))
     """
-    A = as_tensor(A)
-    if not isinstance(A, Tensor) or A.layout != torch.strided:
-        kind = f"a {A.layout} tensor" if isinstance(A, Tensor) else type(A).__name__
+    matrix = plain_tensor(A)
+    if matrix is None:
         fix = "Use torch.as_tensor(A), or graphs.from_edge_index for a sparse matrix."
-        raise InputError("A", "to be a dense torch.Tensor with shape (n, n)", kind, fix)
+        raise InputError("A", "to be a dense torch.Tensor of real numbers with shape (n, n)", describe(A), fix)
+    A = matrix
     if A.dim() != 2 or A.shape[0] != A.shape[1] or A.shape[0] < 2:
         raise InputError("A", "with shape (n, n), at least (2, 2)", shape_of(A))
     check_finite("A", A)
@@ -146,4 +146,4 @@ def _read_weights(G: networkx.Graph) -> Tensor | None:
             got = f"{value!r} on the edge ({i!r}, {j!r})"
             raise InputError("G", "with edge weights that are finite numbers and not negative", got)
         weights.append(float(value))
-    return torch.tensor(weights)
+    return torch.tensor(weights, dtype=torch.float64)  # 1e-300 is 0 in float32

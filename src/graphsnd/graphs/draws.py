@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphsnd.errors import check_integer
+from graphsnd.errors import check_device, check_integer
 
 TABLE = 64  # cells of a table for each draw that cost less than sorting the draws
 Device = torch.device | str | None
@@ -17,13 +17,13 @@ Device = torch.device | str | None
 
 def resolve(device: Device) -> torch.device:
     """Return the device that is meant; None is torch's default, as in torch's own factories."""
-    return torch.get_default_device() if device is None else torch.device(device)
+    return torch.get_default_device() if device is None else check_device(device)
 
 
 def source(seed: object, device: Device, *, host: bool = False) -> tuple[torch.Generator, torch.device]:
     """Return the generator to draw from and the device the graph ends up on."""
     if isinstance(seed, torch.Generator):
-        return seed, seed.device if device is None else torch.device(device)
+        return seed, seed.device if device is None else check_device(device)
     expected = "to be an int in 0 .. 2**63 - 1 or a torch.Generator"
     number = check_integer("seed", seed, expected, low=0, high=2**63 - 1, fix="Randomness is an argument.")
     target = resolve(device)

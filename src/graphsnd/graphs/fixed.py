@@ -8,8 +8,9 @@ from collections.abc import Hashable, Mapping, Sequence
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import names_of
-from graphsnd.errors import InputError, check_agents, check_degree, check_finite, check_integer, shape_of
+from graphsnd.errors import InputError, check_agents, check_degree, check_edges, check_finite, check_integer, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.draws import Device, integers, resolve, source
 from graphsnd.graphs.graph import Graph
@@ -31,6 +32,7 @@ def complete(n: int, *, device: Device = None) -> Graph:
         [[0, 1], [0, 2], [1, 2]]
     """
     n = check_agents(n)
+    check_edges("n", n * (n - 1) / 2)
     edges = torch.triu_indices(n, n, 1, device=resolve(device)).T.contiguous()
     return Graph._trusted(n, edges, family="complete")
 
@@ -59,12 +61,14 @@ def cliques(labels: Tensor | Sequence[Hashable] | Mapping[str, Hashable]) -> Gra
     place[order] = torch.arange(n, device=device)
     ends = torch.zeros(n + 1, dtype=torch.int64, device=device).index_add_(0, group, torch.ones_like(group)).cumsum(0)
     later = ends[group] - place - 1
+    check_edges("labels", int(later.sum()))
     first = torch.arange(n, device=device).repeat_interleave(later)
     step = torch.arange(len(first), device=device) - (later.cumsum(0) - later)[first]
     edges = torch.stack([first, order[place[first] + 1 + step]], dim=1)
     return Graph._trusted(n, edges, family="cliques", names=names)
 
 
+@checked
 def circulant(
     n: int,
     degree: int | None = None,
@@ -103,6 +107,7 @@ def circulant(
     n = check_agents(n)
     if (degree is None) == (shifts is None):
         raise InputError("degree", "or `shifts`, exactly one of them", f"degree={degree}, shifts={shifts}")
+    check_edges("degree", n * (degree or 2) / 2 if shifts is None else n * len(shifts))
     generator, target = source(seed, device, host=True)
     steps = _check_shifts(n, shifts) if shifts is not None else _draw_shifts(n, degree, generator)
     agents = torch.arange(n)[:, None]

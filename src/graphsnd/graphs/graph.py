@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, check_agents, check_inclusion
 from graphsnd.graphs import pairs
@@ -29,6 +30,7 @@ class Sampling(Enum):
     RELABELLED = "relabelled"  # one graph whose agents were numbered at random, as in random regular graphs
 
 
+@checked(own="n edges weights")
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
     """An undirected simple graph over agents 0 .. n-1.

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import torch
 
-from graphsnd.errors import InputError, check_agents, check_degree, check_inclusion, check_integer
+from graphsnd.arguments import checked
+from graphsnd.errors import InputError, check_agents, check_degree, check_edges, check_inclusion, check_integer
 from graphsnd.graphs import pairs
 from graphsnd.graphs.draws import Device, distinct, geometric_skips, integers, source
 from graphsnd.graphs.graph import Graph, Sampling
@@ -37,8 +38,9 @@ def bernoulli(n: int, p: float, *, seed: int | torch.Generator = 0, device: Devi
         (0.01, True)
     """
     n, p = check_agents(n), check_inclusion("p", p)
-    generator, target = source(seed, device)
     count = pairs.pair_count(n)
+    check_edges("p", p * count)
+    generator, target = source(seed, device)
     ranks = torch.arange(count, device=generator.device) if p == 1.0 else geometric_skips(count, p, generator)
     edges = pairs.unrank(ranks, n).to(target)
     return Graph._trusted(n, edges, inclusion=p, family="bernoulli", sampling=Sampling.INDEPENDENT)
@@ -63,6 +65,7 @@ def uniform(n: int, m: int, *, seed: int | torch.Generator = 0, device: Device =
     n = check_agents(n)
     count = pairs.pair_count(n)
     m = check_integer("m", m, f"to be an integer in 1 .. n(n-1)/2 = {count}", low=1, high=count)
+    check_edges("m", m)
     generator, target = source(seed, device)
     # Drawing what is left out keeps at least half of all draws new when most pairs are wanted.
     ranks = distinct(min(m, count - m), count, generator)
@@ -92,6 +95,7 @@ def random_regular(n: int, degree: int, *, seed: int | torch.Generator = 0, devi
     """
     n = check_agents(n)
     degree = check_degree(n, degree)
+    check_edges("degree", n * degree / 2)
     generator, target = source(seed, device, host=True)
     ranks = regular_pairs(n, min(degree, n - 1 - degree), generator)
     ranks = pairs.others(ranks, n) if degree > n - 1 - degree else ranks
@@ -100,6 +104,7 @@ def random_regular(n: int, degree: int, *, seed: int | torch.Generator = 0, devi
     return Graph._trusted(n, edges, inclusion=inclusion, family="random_regular", sampling=Sampling.RELABELLED)
 
 
+@checked
 def relabelled(graph: Graph, *, seed: int | torch.Generator = 0, device: Device = None) -> Graph:
     """Return the same graph with its agents numbered at random, so that its mean estimates SND without bias.
 

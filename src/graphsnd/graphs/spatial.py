@@ -7,6 +7,7 @@ included.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,7 @@ CPU_BLOCK = 2**22
 GPU_BLOCK = 2**26
 # Tree distances and ours differ by rounding, far less than this; a candidate that close to the limit is compared again.
 SLACK = 1e-9
+PLAIN_RANGE = 200  # binary orders of magnitude, both ways, in which all squares of differences are precise
 
 
 def knn(features: Agents, k: int) -> Graph:
@@ -47,7 +49,7 @@ def knn(features: Agents, k: int) -> Graph:
         [[0, 1], [1, 2], [2, 3]]
     """
     names, features = names_of(features), stack_agents("features", features)
-    points = _check_features(features)
+    points = _check_features(features)[0]
     n = len(points)
     k = check_integer("k", k, f"to be an integer in 1 .. n-1 = {n - 1}", low=1, high=n - 1)
     nearest = _nearest_dense(points, k, GPU_BLOCK) if points.is_cuda else torch.from_numpy(_nearest_tree(points, k))
@@ -71,22 +73,41 @@ def radius(features: Agents, r: float) -> Graph:
         [[0, 1]]
     """
     names, features = names_of(features), stack_agents("features", features)
-    points = _check_features(features)
+    points, factor = _check_features(features)
     check_positive("r", r, "It is a distance in the units of the features.")
-    edges = _within_dense(points, float(r), GPU_BLOCK) if points.is_cuda else _within_tree(points, float(r))
+    reach = float(r) * factor[0] * factor[1]
+    edges = _within_dense(points, reach, GPU_BLOCK) if points.is_cuda else _within_tree(points, reach)
     return Graph._trusted(len(points), edges.to(as_tensor(features).device), family="radius", names=names)
 
 
-def _check_features(features: Any) -> Tensor:
-    """Return the features as float64, on the GPU if they are there and on the CPU otherwise."""
+def _check_features(features: Any) -> tuple[Tensor, tuple[float, float]]:
+    """Return the features as float64, on their GPU or on the CPU, in units in which they can be squared.
+
+    The unit is a power of two, so that no bit changes; it is returned as two factors, whose product may overflow.
+    """
     features = check_rank("features", features, 0, "(n, f)")
     if features.dim() != 2 or features.shape[0] < 2 or features.shape[1] < 1:
         raise InputError("features", "with shape (n, f), at least (2, 1)", shape_of(features))
     if features.is_complex() or features.dtype == torch.bool:
         raise InputError("features", "to have a real dtype", features.dtype)
     check_finite("features", features)
-    points = features.detach() if features.is_cuda else features.detach().cpu()
-    return points.double()
+    points = (features.detach() if features.is_cuda else features.detach().cpu()).double()
+    exponent = math.frexp(float((points.amax(0) / 2 - points.amin(0) / 2).max()))[1]
+    factor = 2.0 ** -(exponent // 2), 2.0 ** -(exponent - exponent // 2)
+    if abs(exponent) <= PLAIN_RANGE:
+        return _check_differences(points), (1.0, 1.0)
+    return _check_differences(points * factor[0] * factor[1]), factor
+
+
+def _check_differences(points: Tensor) -> Tensor:
+    """Return the points, or raise when two of them are so close, beside the others, that the square of it is lost."""
+    nonzero = points[points != 0].abs()
+    if nonzero.numel() and float(nonzero.min()) < 2.0 ** -(2 * PLAIN_RANGE):
+        gaps = points.sort(dim=0).values.diff(dim=0)
+        if bool(((gaps > 0) & (gaps < 2.0 ** -(2 * PLAIN_RANGE))).any()):
+            got = "values that are closer together than 1e-120 of their range"
+            raise InputError("features", "of comparable size", got, "Round them, or give them other units.")
+    return points
 
 
 def _squared(points: Tensor, i: Tensor, j: Tensor) -> Tensor:

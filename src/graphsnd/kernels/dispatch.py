@@ -106,7 +106,7 @@ def choose(backend: str, points: Points, pairs: int) -> Backend:
             return reference
         return _load(device)
     known = [*COMPILED, "reference"]
-    why = obstacle(backend, points) if backend in COMPILED else "there is no such backend"
+    why = obstacle(backend, points) if isinstance(backend, str) and backend in COMPILED else "there is no such backend"
     if why:
         able = [name for name in known if name == "reference" or not obstacle(name, points)]
         raise InputError("backend", f"that can run this ({', '.join(able)}, or auto)", repr(backend), f"Here {why}.")

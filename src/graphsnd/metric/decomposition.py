@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import in_order
 from graphsnd.errors import InputError
@@ -30,6 +31,7 @@ class Decomposition:
         return f"SND {float(self.snd):.6g} = {parts} {len(self.groups)} groups"
 
 
+@checked
 def decompose(
     behavior: Behavior,
     labels: torch.Tensor | Sequence[Hashable] | Mapping[str, Hashable],

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance, default_distance, from_distribution
 from graphsnd.behavior.distributions import Distributions
 from graphsnd.metric.pair_distances import pairwise
@@ -37,6 +38,7 @@ class OwnObservations:
         return f"Mean distance on own observations {self.mean:.6g} ({of}; this is not SND)"
 
 
+@checked
 def own_observations(
     outputs: Behavior | Distributions, distance: Distance | None = None, *, squashed: bool = True
 ) -> OwnObservations:

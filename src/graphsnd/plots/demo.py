@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphsnd.arguments import checked
 from graphsnd.plots.intervals import estimates_figure
 from graphsnd.plots.matrix import contributions_figure, heatmap_figure, tree_figure
 from graphsnd.plots.network import graph_figure, graphs_figure
@@ -31,6 +32,7 @@ FIGURES: dict[str, Callable[[Study], Figure]] = {
 }
 
 
+@checked
 def write_demo(
     study: Study, folder: Path, command: str, *, step: Callable[[str], None] = lambda name: None
 ) -> list[Path]:

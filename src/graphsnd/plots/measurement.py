@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from graphsnd import graphs
+from graphsnd.arguments import checked
 from graphsnd.behavior import DISTANCES, Behavior, Distance
 from graphsnd.estimation import Estimate
 from graphsnd.graphs import Graph
@@ -52,6 +53,7 @@ class PairDistances:
         return "action units" if maximum is None else f"{name.replace('-', ' ')}, at most {maximum:.3g}"
 
 
+@checked
 def pair_distances(
     behavior: Behavior, graph: Graph | None, distance: Distance | None, estimate: Estimate
 ) -> PairDistances:
@@ -84,6 +86,7 @@ def pair_distances(
     return PairDistances(estimate, edges.numpy(), values.double().numpy(), ordered, drawn, tuple(map(label, names)))
 
 
+@checked
 def measurement_figure(pairs: PairDistances) -> Figure:
     """Return matrix, histogram and bars side by side."""
     with styled_figure(13.0, 4.3) as figure:
@@ -162,6 +165,7 @@ def draw_agents(ax: Axes, pairs: PairDistances) -> None:
 PANELS = (draw_pairs, draw_histogram, draw_agents)
 
 
+@checked
 def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command: str, seed: int) -> str:
     """Return the page of a measurement as a string.
 

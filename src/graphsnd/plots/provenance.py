@@ -10,9 +10,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from graphsnd.arguments import checked
+
 PACKAGES = ("torch", "numpy", "numba", "triton")
 
 
+@checked
 def collect_provenance(command: str, seed: int | None = None) -> dict[str, Any]:
     """Return everything a stored result should say about where it was made, ready for JSON."""
     return {

@@ -9,6 +9,7 @@ from time import perf_counter
 import torch
 
 from graphsnd import graphs
+from graphsnd.arguments import checked
 from graphsnd.designs import Bernoulli, GraphDesign, Nearest, Radius, Regular, Uniform
 from graphsnd.estimation import Estimate, measure
 from graphsnd.graphs import Graph
@@ -46,6 +47,7 @@ class Study:
     seed: int
 
 
+@checked
 def run_study(team: ExampleTeam, *, seed: int = 0, step: Callable[[str], None] = lambda name: None) -> Study:
     """Measure a team exactly, by every sampling design at a tenth of the pairs, and on local graphs.
 

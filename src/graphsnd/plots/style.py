@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from graphsnd.arguments import checked
 from graphsnd.errors import printable
 from graphsnd.storage import write_whole
 
@@ -61,6 +62,7 @@ def label(name: str) -> str:
     return printable(name).replace("$", r"\$")
 
 
+@checked
 def save_png(figure: Figure, path: Path, *, dpi: int = DPI) -> Path:
     """Write a PNG, all of it or nothing, and return its path."""
     write_whole(path, png_bytes(figure, dpi=dpi))
@@ -75,6 +77,7 @@ def png_bytes(figure: Figure, *, dpi: int = DPI) -> bytes:
     return buffer.getvalue()
 
 
+@checked
 def svg_uri(figure: Figure) -> str:
     """Return the figure as a ``data:`` address, for a page that needs no other file."""
     buffer = io.BytesIO()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from graphsnd.arguments import checked
 from graphsnd.estimation import Estimate
 from graphsnd.plots.formatting import format_interval, format_names, format_number
 
 Lines = list[tuple[str, str]]  # names and sentences
 
 
+@checked
 def summarise(estimate: Estimate) -> Lines:
     """Return everything an :class:`~graphsnd.Estimate` says, as names and sentences."""
     e = estimate

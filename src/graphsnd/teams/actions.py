@@ -14,6 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from graphsnd.arguments import checked
+from graphsnd.errors import check_broadcast, check_shape
+
 
 class ActionDistribution(Protocol):
     """What policy-gradient training needs from a distribution."""
@@ -40,6 +43,7 @@ class ActionDistribution(Protocol):
         """Entropy in nats, shape of the batch."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class NormalActions:
     """Independent Gaussians.
@@ -56,6 +60,7 @@ class NormalActions:
 
     def act(self, noise: Tensor) -> Tensor:
         """Shape ``[..., actions]``."""
+        check_shape("noise", noise, self.loc.shape, dtype="floating")
         return torch.addcmul(self.loc, self.scale, noise)
 
     def mode(self) -> Tensor:
@@ -64,6 +69,7 @@ class NormalActions:
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Shape ``[...]``."""
+        check_broadcast("actions", actions, self.loc.shape)
         each = -0.5 * ((actions - self.loc) / self.scale).square() - self.scale.log()
         return each.sum(-1) - 0.5 * math.log(2 * math.pi) * self.loc.shape[-1]
 
@@ -72,6 +78,7 @@ class NormalActions:
         return self.scale.log().sum(-1) + 0.5 * math.log(2 * math.pi * math.e) * self.loc.shape[-1]
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class TanhNormalActions:
     r"""Independent Gaussians through tanh.
@@ -86,6 +93,7 @@ class TanhNormalActions:
 
     def act(self, noise: Tensor) -> Tensor:
         """Shape ``[..., actions]``, inside (-1, 1)."""
+        check_shape("noise", noise, self.loc.shape, dtype="floating")
         return self._inside(torch.addcmul(self.loc, self.scale, noise).tanh_())
 
     def mode(self) -> Tensor:
@@ -94,6 +102,7 @@ class TanhNormalActions:
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Shape ``[...]``; actions at or beyond ±1 count as the nearest number inside."""
+        check_broadcast("actions", actions, self.loc.shape)
         before = torch.atanh(self._inside(actions))
         # 1 - tanh^2 u = 4 / (e^u + e^-u)^2, in a form that neither overflows nor cancels.
         slope = 2 * (math.log(2.0) - before - F.softplus(-2 * before))
@@ -109,6 +118,7 @@ class TanhNormalActions:
         return actions.clamp(-edge, edge)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class CategoricalActions:
     """Finite actions, as int64 indices.
@@ -124,6 +134,7 @@ class CategoricalActions:
 
     def act(self, noise: Tensor) -> Tensor:
         """int64, shape ``[...]``."""
+        check_shape("noise", noise, self.logits.shape[:-1], dtype="floating")
         # Inverse of the distribution function; the last bin takes what rounding leaves of the sum.
         steps = torch.softmax(self.logits, -1).cumsum(-1)[..., :-1]
         return (steps <= noise.unsqueeze(-1)).sum(-1)
@@ -133,7 +144,8 @@ class CategoricalActions:
         return self.logits.argmax(-1)
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Shape ``[...]``."""
+        """Shape ``[...]``; actions are not compared with their number, which would wait for the device."""
+        check_shape("actions", actions, self.logits.shape[:-1], dtype="int64")
         return torch.log_softmax(self.logits, -1).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
 
     def entropy(self) -> Tensor:

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
+from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import requests
 from graphsnd.teams.answers import combine, join_agents, join_requests, read_single, tensors_of
 from graphsnd.teams.mixing import agents_first, ask, ask_quietly, check_unmixed, evaluation_mode
@@ -26,6 +27,7 @@ _CHECKED: WeakSet[nn.Module] = WeakSet()  # answer each row by itself
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
 
 
+@checked
 class CallablesTeam(Team):
     """A list of policies, called in a loop.
 
@@ -50,6 +52,9 @@ class CallablesTeam(Team):
         self, policies: Sequence[Policy], *, squashed: bool = True, whole: bool = False, feature_dims: int = 1
     ) -> None:
         self.policies = list(policies)
+        if not self.policies:
+            raise InputError("policies", "to hold at least one", "none")
+        check_integer("feature_dims", feature_dims, "to be an integer, at least 1", low=1)
         self.squashed = squashed
         self.whole = whole
         self.feature_dims = feature_dims
@@ -110,6 +115,7 @@ class CallablesTeam(Team):
         return [agents_first(self._read(answer, shown, validate=False)) for answer in answers]
 
 
+@checked
 class ModulesTeam(CallablesTeam):
     """A list of modules, run as one batched module through ``torch.func.vmap``.
 

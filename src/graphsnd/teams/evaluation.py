@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
 from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, as_tensor
@@ -18,6 +19,7 @@ from graphsnd.teams.team import Team
 _EXPECTED = "to be a list or dict of modules or callables, or one stacked module"
 
 
+@checked(own="team observations")
 def evaluate(
     team: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
     observations: Tensor,
@@ -79,6 +81,7 @@ def evaluate(
     return made.evaluate(observations)
 
 
+@checked(own="policies")
 def as_team(
     policies: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
     *,
@@ -133,6 +136,7 @@ def _from_list(policies: object, squashed: bool, whole: bool, feature_dims: int)
     return kind(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
 
 
+@checked
 class JointTeam(Team):
     """One module that answers for all agents at once, such as TorchRL's ``MultiAgentMLP``.
 

@@ -80,8 +80,8 @@ def load(
         sizes = tuple(_count(size, max_bytes) for size in description["sizes"])
         agents = _count(description["agents"], max_bytes)
         # Without memory for the weights: a description alone may declare any number of them.
+        network = _blank_network(sizes, agents, description["activation"])
         with torch.device("meta"):
-            network = _blank_network(sizes, agents, description["activation"])
             head = _build_head(description["head"], agents)
         modules = _modules(network, head)
         _check_shapes(folder / TENSORS, tensors, modules.state_dict())
@@ -153,7 +153,7 @@ def _build_head(entry: dict[str, Any], agents: int) -> Head:
 
 def _blank_network(sizes: tuple[int, ...], agents: int, activation: str) -> StackedMLP:
     """Return a network without memory for its weights."""
-    weights = [torch.empty(agents, *fans, device="meta") for fans in pairwise(sizes)]
+    weights = [torch.empty(()).expand(agents, *fans) for fans in pairwise(sizes)]
     return StackedMLP(weights, [weight[:, :1] for weight in weights], activation=activation)
 
 

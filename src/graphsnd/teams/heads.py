@@ -16,8 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch import distributions as D
 
+from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Distance, Gaussian, Wasserstein, from_distribution
-from graphsnd.errors import InputError, check_choice, check_integer
+from graphsnd.errors import InputError, check_choice, check_integer, check_shape
 from graphsnd.teams.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
 
 MEANS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "identity": lambda loc: loc}
@@ -43,6 +44,7 @@ def split_moments(output: Tensor, mean: str) -> tuple[Tensor, Tensor]:
     return MEANS[mean](loc), biased_softplus(raw)
 
 
+@checked
 class Head(nn.Module, ABC):
     """How a network's output is read.
 
@@ -76,6 +78,9 @@ class Head(nn.Module, ABC):
     def distribution(self, output: Tensor) -> ActionDistribution:
         """Return the distribution to sample from, for an output of shape ``[*batch, rows, outputs]``."""
 
+    def _check_output(self, output: Tensor, *lead: Any) -> None:
+        check_shape("output", output, (*lead, self.outputs), dtype="floating")
+
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments that make this head again, apart from ``actions`` and ``batch``."""
         return {name: getattr(self, name) for name in self.keywords}
@@ -98,6 +103,8 @@ class Head(nn.Module, ABC):
         Raises:
             InputError: For a distance that does not fit the behaviour.
         """
+        for name, ends in (("low", low), ("high", high)):
+            check_shape(name, ends, ("agents", self.outputs), dtype="floating")
         distance.embed(self.behavior(torch.zeros_like(low).unsqueeze(0)))
         if not isinstance(distance, Wasserstein):
             return distance.maximum
@@ -115,6 +122,7 @@ class Head(nn.Module, ABC):
         return ", ".join(f"{key}={value!r}" for key, value in {"actions": self.actions, **self.options()}.items())
 
 
+@checked
 class GaussianHead(Head):
     """Diagonal Gaussians.
 
@@ -146,10 +154,12 @@ class GaussianHead(Head):
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """A Gaussian."""
+        self._check_output(output, ..., "agents")
         return Gaussian(*self._moments(output, self._log_std(agents)))
 
     def distribution(self, output: Tensor) -> NormalActions:
         """Independent normal actions."""
+        self._check_output(output, ..., "rows")
         return NormalActions(*self._moments(output, self.log_std if self.scale == "independent" else None))
 
     def _log_std(self, agents: Tensor | None) -> Tensor | None:
@@ -169,6 +179,7 @@ class GaussianHead(Head):
         return torch.cat(self._moments(low, log_std), -1), torch.cat(self._moments(high, log_std), -1)
 
 
+@checked
 class TanhNormalHead(Head):
     """Tanh-squashed Gaussians, ``action ~ tanh(Normal(loc, scale))`` with both from the network, as in DiCo.
 
@@ -193,6 +204,7 @@ class TanhNormalHead(Head):
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """Quantiles of the squashed distribution, or the Gaussian before it."""
+        self._check_output(output, ..., "agents")
         loc, scale = split_moments(output, self.mean)
         if not self.squashed:
             return Gaussian(loc, scale)
@@ -201,6 +213,7 @@ class TanhNormalHead(Head):
 
     def distribution(self, output: Tensor) -> TanhNormalActions:
         """Squashed actions."""
+        self._check_output(output, ..., "rows")
         return TanhNormalActions(*split_moments(output, self.mean))
 
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
@@ -209,6 +222,7 @@ class TanhNormalHead(Head):
         return torch.cat(split_moments(low, self.mean), -1), torch.cat(split_moments(high, self.mean), -1)
 
 
+@checked
 class CategoricalHead(Head):
     """Discrete actions; the network puts out logits.
 
@@ -227,16 +241,19 @@ class CategoricalHead(Head):
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """Probabilities."""
+        self._check_output(output, ..., "agents")
         return Categorical(logits=output)
 
     def distribution(self, output: Tensor) -> CategoricalActions:
         """Categorical actions."""
+        self._check_output(output, ..., "rows")
         return CategoricalActions(output)
 
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         raise AssertionError("no 2-Wasserstein distance between categories; refused when the distance was embedded")
 
 
+@checked
 class DeterministicHead(Head):
     """One action.
 
@@ -259,6 +276,7 @@ class DeterministicHead(Head):
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """The action itself."""
+        self._check_output(output, ..., "agents")
         return Deterministic(MEANS[self.mean](output))
 
     def distribution(self, output: Tensor) -> ActionDistribution:

@@ -9,12 +9,14 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from graphsnd.errors import InputError, check_choice, shape_of
+from graphsnd.arguments import checked
+from graphsnd.errors import InputError, check_choice, check_integer, check_shape, shape_of
 from graphsnd.teams.engine import ACTIVATIONS, PLAIN, Engine, run_layers
 
 DTYPE = torch.float32  # of parameters as they are drawn, whatever torch's default is
 
 
+@checked
 class StackedMLP(nn.Module):
     r"""A multilayer perceptron for every index of a batch, each with weights of its own.
 
@@ -113,7 +115,8 @@ class StackedMLP(nn.Module):
         Returns:
             Shape ``[*batch, rows, out]``.
         """
-        flat = inputs.reshape(math.prod(self.batch), *inputs.shape[-2:])
+        check_shape("inputs", inputs, (*self.batch, "rows", self.sizes[0]))
+        flat = inputs.reshape(math.prod(self.batch), *inputs.shape[-2:]).to(self.weights[0].dtype)
         outputs = self.engine.run_all(flat, *self.flat(), self.activation)
         return outputs.reshape(*self.batch, inputs.shape[-2], self.sizes[-1])
 
@@ -122,7 +125,7 @@ class StackedMLP(nn.Module):
         weights = [weight[part].reshape(-1, *weight.shape[-2:]) for weight in self.weights]
         return weights, [bias[part].reshape(-1, *bias.shape[-2:]) for bias in self.biases]
 
-    def of(self, networks: Sequence[Tensor], inputs: Iterable[Tensor]) -> list[Tensor]:
+    def _of(self, networks: Sequence[Tensor], inputs: Iterable[Tensor]) -> list[Tensor]:
         """Run some networks only, one batch after another; for a batch shape of one dimension.
 
         The weights of those networks are copied, others are not touched. Only a backward pass makes a gradient as large
@@ -135,6 +138,9 @@ class StackedMLP(nn.Module):
         Returns:
             Shape ``[m, rows, out]`` each.
         """
+        if len(self.batch) != 1 or not networks:
+            got = f"batch {self.batch} and {len(networks)} batches"
+            raise InputError("networks", "to be at least one batch, of networks in one dimension", got)
         stacks = self._gathered(networks)
         return [run_layers(rows, *stack, self.activation) for rows, stack in zip(inputs, stacks, strict=True)]
 
@@ -152,6 +158,7 @@ class StackedMLP(nn.Module):
 
     def select(self, run: int) -> StackedMLP:
         """Return a detached copy of the networks at one index of the first batch dimension."""
+        check_integer("run", run, f"in 0 .. {self.batch[0] - 1}", low=0, high=self.batch[0] - 1)
         weights = [weight.detach()[run].clone() for weight in self.weights]
         biases = [bias.detach()[run].clone() for bias in self.biases]
         return StackedMLP(weights, biases, activation=self.activation)

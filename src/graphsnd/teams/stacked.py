@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import InputError
 from graphsnd.teams import requests
@@ -21,6 +22,7 @@ MAX_ACTIVATIONS = 2**26  # floats of the widest layer held at once
 MAX_GATHERED = {"cpu": 2**22, "cuda": 2**28}
 
 
+@checked
 class StackedTeam(Team):
     """``n`` policies of one architecture: a stacked network and a head.
 
@@ -124,7 +126,7 @@ def run_chosen(network: StackedMLP, observations: Tensor, agents: Tensor) -> Ten
     plan = requests.batches(agents)
     parts = [part for b in plan.buckets for part in requests.split_bucket(b, _pieces(network, b.requests.shape[1]))]
     shown = (observations[part.requests // agents.shape[1]] for part in parts)
-    answers = network.of([part.agents for part in parts], shown)
+    answers = network._of([part.agents for part in parts], shown)
     rows = torch.cat([answer.flatten(0, 1) for answer in answers])
     return rows.index_select(0, plan.slots).unflatten(0, agents.shape)
 

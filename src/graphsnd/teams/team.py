@@ -13,11 +13,13 @@ import torch
 from torch import Tensor
 from typing_extensions import Self
 
+from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import check_names, stack_agents
-from graphsnd.errors import InputError, as_tensor, check_rank, shape_of
+from graphsnd.errors import InputError, check_rank, shape_of
 
 
+@checked(own="observations")
 class Team(ABC):
     """``n`` policies that answer for themselves.
 
@@ -110,7 +112,6 @@ class Team(ABC):
             InputError: When shapes do not fit or an agent is outside ``0 .. n - 1``.
         """
         observations = check_rank("observations", observations, 2, "(observations, features)")
-        agents = as_tensor(agents)
         if observations.dim() != 1 + self.feature_dims or not len(observations):
             expected = "with shape (observations, features) and at least one observation"
             fix = "Pool leading dimensions with observations.flatten(0, -2)."
@@ -159,6 +160,8 @@ class Team(ABC):
         return f"{type(self).__name__}(agents={self.agents}, observation_features={self.observation_features})"
 
     def _check_features(self, observations: Tensor) -> None:
+        if not observations.shape[-1]:
+            raise InputError("observations", "with at least one feature", shape_of(observations))
         features = self.observation_features
         if features is not None and observations.shape[-1] != features:
             raise InputError("observations", f"with {features} features in the last axis", shape_of(observations))

@@ -8,10 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
+from graphsnd.errors import InputError, check_shape, shape_of
 from graphsnd.teams.answers import combine, read_single
 
 
+@checked
 class Unroll:
     """A policy for sequences, made of one that takes a step: use with ``graphsnd.evaluate(..., whole=True)``.
 
@@ -35,6 +38,9 @@ class Unroll:
 
     def __call__(self, sequences: Tensor) -> Behavior:
         """Return the answers to ``[time, batch, features]``, one step after another."""
+        check_shape("sequences", sequences, ("time", "batch", "features"))
+        if not len(sequences):
+            raise InputError("sequences", "to hold at least one step", shape_of(sequences))
         state, answers = self.state, []
         for observations in sequences:
             answer, state = self.step(observations, state)

@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_integer, number
 from graphsnd.storage import write_whole
 from graphsnd.teams.files import OBSERVATIONS
@@ -35,6 +36,7 @@ class Checkpoint:
     passed_over: str = ""  # what is wrong with the newer one, where this is the previous
 
 
+@checked
 def save_checkpoint(
     folder: Path, task: Task | ControlTask, trainer: Trainer, *, seconds: float = 0.0, threads: int = 0
 ) -> None:
@@ -59,6 +61,7 @@ def save_checkpoint(
     write_whole(folder / CHECKPOINT, serialise(tensors, metadata=metadata), keep=folder / PREVIOUS)
 
 
+@checked
 def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
     """Read a folder's checkpoint, of either kind of training; nothing is unpickled.
 
@@ -113,6 +116,7 @@ def _read_checkpoint(path: Path) -> Checkpoint:
     return Checkpoint(task, iteration, seconds, tensors, threads)
 
 
+@checked
 def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> None:
     """Write each run's independent actors into ``seed-<seed>/``, for :meth:`Team.load <graphsnd.teams.Team.load>`.
 

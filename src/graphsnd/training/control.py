@@ -9,6 +9,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.control import ControlledTeam, Controller, Measurement, audit, measure_selected
 from graphsnd.control.measurement import as_design
 from graphsnd.training.controlled import ScaledPolicy
@@ -23,6 +24,7 @@ GRAPHS = 200  # separates the seeds of designs' draws from those of the streams
 SUMS = ("scale", "saturated", "zero", "empty", "invalid")
 
 
+@checked
 @dataclass(frozen=True)
 class Run:
     """One team that is trained."""

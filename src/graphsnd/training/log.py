@@ -12,6 +12,7 @@ from itertools import product, takewhile, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from graphsnd.arguments import checked
 from graphsnd.errors import InputError, require
 from graphsnd.storage import append, naming, write_whole
 from graphsnd.training.rollout import RolloutBuffer
@@ -165,6 +166,7 @@ def run_folder(row: Any) -> str:
     )
 
 
+@checked
 def read_rows(folder: Path, kind: type[T]) -> list[T]:
     """Return the rows of a folder's ``metrics.csv``; a last line that was cut is left out.
 

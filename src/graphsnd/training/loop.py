@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_integer
 from graphsnd.locks import LOCK, hold_lock, remove_parts
 from graphsnd.training.checkpoint import (
@@ -44,6 +45,7 @@ class Trained:
     stopped: int = 0  # the signal that interrupted it
 
 
+@checked
 def train(
     task: Task | ControlTask,
     folder: Path,

@@ -5,7 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
+from graphsnd.errors import check_shape
 
+
+@checked
 def compute_gae(
     rewards: Tensor,
     values: Tensor,
@@ -42,6 +46,11 @@ def compute_gae(
         >>> compute_gae(one, torch.zeros(1, 3, 1, 1), one, flag, flag, gamma=0.5, gae_lambda=1.0).flatten()
         tensor([1.5000, 1.0000])
     """
+    check_shape("rewards", rewards, ("runs", "steps", "environments", "agents"), dtype="floating")
+    check_shape("values", values, (len(rewards), rewards.shape[1] + 1, *rewards.shape[2:]), dtype="floating")
+    check_shape("final_values", final_values, rewards.shape, dtype="floating")
+    check_shape("terminated", terminated, rewards.shape[:3], dtype="bool")
+    check_shape("done", done, rewards.shape[:3], dtype="bool")
     ended = done.unsqueeze(-1)
     after = torch.where(ended, final_values, values[:, 1:])
     after = torch.where(terminated.unsqueeze(-1), 0.0, after)

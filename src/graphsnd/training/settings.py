@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import Self
 
+from graphsnd.arguments import checked
 from graphsnd.control import Bootstrap
 from graphsnd.control.dico import BOUNDS, check_bounds
 from graphsnd.errors import InputError, check_choice, check_inclusion, check_integer, number
@@ -16,6 +17,7 @@ POLICIES = ("gaussian", "tanh-normal")
 BOOTSTRAPS = tuple(each.value for each in Bootstrap)
 
 
+@checked
 @dataclass(frozen=True)
 class PPOSettings:
     """What every training is told.
@@ -103,6 +105,7 @@ class PPOSettings:
         return dataclasses.replace(self, **changes)
 
 
+@checked
 @dataclass(frozen=True)
 class Settings(PPOSettings):
     """Independent PPO; the defaults are the paper's table for 100 agents.
@@ -156,6 +159,7 @@ class Settings(PPOSettings):
         check_choice("policy", self.policy, POLICIES)
 
 
+@checked
 @dataclass(frozen=True)
 class ControlSettings(PPOSettings):
     """DiCo's own PPO settings; the defaults are the paper's study with 10 agents (with 50 it has 120 environments).

@@ -13,6 +13,7 @@ import torch
 from typing_extensions import Self
 
 from graphsnd import designs
+from graphsnd.arguments import checked
 from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstrained
 from graphsnd.errors import InputError, check_integer
 from graphsnd.training.control import DiversityControl, Group, Run
@@ -31,6 +32,7 @@ DISPERSION = {"food_radius": 0.08, "share_reward": True, "horizon": 100}
 NO_PRESET = "none"  # the world by itself with the default settings, where a preset has the world's name
 
 
+@checked
 class AnyTask:
     """What :class:`Task` and :class:`ControlTask` have in common."""
 
@@ -83,6 +85,7 @@ class AnyTask:
             raise InputError("checkpoint", f"with a complete task in {where}", f"trouble with {error}") from None
 
 
+@checked
 @dataclass(frozen=True)
 class Task(AnyTask):
     """A training of independent policies.
@@ -106,6 +109,7 @@ class Task(AnyTask):
     row: ClassVar[type[Row] | type[ControlRow]] = Row
 
 
+@checked
 @dataclass(frozen=True)
 class ControlTask(AnyTask):
     """A training with control: every target with every design and every seed, all stacked.

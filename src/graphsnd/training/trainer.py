@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import StackedTeam
 from graphsnd.training.cuda import CudaGraph, Stopwatch, matmul_precision
@@ -49,6 +50,7 @@ class CapturedStep:
     graph: CudaGraph
 
 
+@checked
 class Trainer:
     """PPO on stacked runs: act, learn, and do what the companion does.
 

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.errors import check_integer, check_positive
 from graphsnd.worlds.physics import DT, KEPT_SPEED, norm, offsets
 from graphsnd.worlds.world import Continuous, Step, World, check_counts, check_moves, draw_uniform
@@ -26,6 +27,7 @@ class DispersionState:
     steps: Tensor  # [E] int64
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Dispersion(World):
     r"""Agents pass through each other; an agent that touches food eats it.

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_integer, check_positive
 from graphsnd.worlds.lidar import Lidar
 from graphsnd.worlds.physics import DT, KEPT_SPEED, Near, add_contact, clamp_to, contact_dense, count_contacts, length
@@ -30,6 +31,7 @@ class NavigationState:
     steps: Tensor  # [E] int64
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Navigation(World):
     r"""Agents push each other on their way to their goals.

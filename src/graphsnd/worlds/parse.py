@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_choice
 from graphsnd.worlds.dispersion import Dispersion
 from graphsnd.worlds.navigation import Navigation
@@ -20,6 +21,7 @@ HIDDEN = ("agents", "environments", "dense")  # fields that are not options
 EXAMPLES = (*BATCHED, "vmas:balance", "mpe2:simple_spread_v3", "pettingzoo:<module>")
 
 
+@checked
 def parse_world(text: str, agents: int | None = None, environments: int = 32, **options: Any) -> World:
     """Return the world that ``text`` names.
 

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.errors import InputError, number
 from graphsnd.worlds.physics import DT, KEPT_SPEED, contact_dense, norm, offsets
 from graphsnd.worlds.world import Discrete, Step, World, check_counts, check_moves, draw_uniform
@@ -27,6 +28,7 @@ class SpreadState:
     steps: Tensor  # [E] int64
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class SimpleSpread(World):
     r"""One landmark per agent, and five moves: stay, left, right, down, up.

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.errors import InputError
 from graphsnd.graphs.draws import integers, source
 from graphsnd.worlds.world import Continuous, Discrete, Step, World, check_counts
@@ -45,6 +46,7 @@ class SimulatorState:
         return SimulatorState(self.simulator, observations)
 
 
+@checked
 class SimulatorWorld(World):
     """Base of worlds whose state is a simulator rather than tensors; an adapter starts, steps and resets it."""
 

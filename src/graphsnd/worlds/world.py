@@ -15,12 +15,14 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_integer, check_rank, shape_of
+from graphsnd.arguments import checked
+from graphsnd.errors import InputError, check_integer, check_rank, check_shape, shape_of
 from graphsnd.graphs.draws import source
 
 S = TypeVar("S")
 
 
+@checked
 @dataclass(frozen=True)
 class Continuous:
     """Actions are vectors; components outside the range are clamped to it."""
@@ -30,6 +32,7 @@ class Continuous:
     high: float = 1.0
 
 
+@checked
 @dataclass(frozen=True)
 class Discrete:
     """Actions are the integers 0 .. count-1."""
@@ -47,6 +50,7 @@ class Step:
     truncated: Tensor  # [E] bool: the horizon was reached; the return would have gone on
 
 
+@checked
 class World(ABC):
     """A batch of environments that all agents share, with N agents in each.
 
@@ -127,6 +131,7 @@ class World(ABC):
         return torch.zeros_like(steps, dtype=torch.bool) if self.horizon is None else steps >= self.horizon
 
 
+@checked
 def merge(state: S, done: Tensor, fresh: S) -> S:
     """Take ``fresh`` where ``done`` and ``state`` elsewhere, for every tensor of a state.
 
@@ -149,10 +154,11 @@ def merge(state: S, done: Tensor, fresh: S) -> S:
         >>> [bool((mixed.food[e] == new.food[e]).all()) for e in range(3)]
         [False, True, False]
     """
+    if type(fresh) is not type(state):
+        raise InputError("fresh", f"to be a {type(state).__name__}", type(fresh).__name__)
     chosen = {}
     for name, old in _tensors(state).items():
-        if done.shape != old.shape[:1]:
-            raise InputError("done", f"with shape ({old.shape[0]},), one flag for each environment", shape_of(done))
+        check_shape("done", done, old.shape[:1], dtype="bool")
         where = done.view(-1, *[1] * (old.dim() - 1))
         chosen[name] = torch.where(where, getattr(fresh, name), old)
     return dataclasses.replace(state, **chosen)  # type: ignore[type-var]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.bounds.forwarding import flow, lp
 from graphsnd.bounds.forwarding.elementary import ROUNDING, Bracket, elementary_bounds
 from graphsnd.bounds.forwarding.network import Network, build_network
@@ -38,6 +39,7 @@ class ForwardingIndex:
         return f"ForwardingIndex(in [{self.lower:.6g}, {self.upper:.6g}], {self.method})"
 
 
+@checked
 def forwarding_index(
     graph: Graph, method: str = "auto", *, tolerance: float = 0.02, seconds: float | None = None
 ) -> ForwardingIndex:
