@@ -203,7 +203,10 @@ def _whole(low: int, hints: Sequence[Any]) -> Kind:
         integer = as_integer(value)
         return NO if integer is None or not low <= integer <= most else integer
 
-    words = [f"an integer, at least {low}", *("None" if hint is type(None) else "a torch.Generator" for hint in beside)]
+    words = [
+        f"an integer, at least {low}" + f" and at most {most}" * (most < 2**63 - 1),
+        *("None" if hint is type(None) else "a torch.Generator" for hint in beside),
+    ]
     return Kind(" or ".join(words), read)
 
 

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import graphsnd as gs
 from graphsnd.errors import InputError
 from graphsnd.graphs import from_adjacency, from_edge_index, from_networkx
 
@@ -149,3 +150,10 @@ def bad_weight(value):
 def test_networkx_refuses(theirs, message):
     with pytest.raises(InputError, match=message):
         from_networkx(theirs)
+
+
+def test_weights_too_small_for_float32_are_kept():
+    graph = from_networkx(networkx.Graph([(0, 1, {"weight": 1e-300}), (1, 2, {"weight": 3e-300})]))
+    assert graph.weights.tolist() == [1e-300, 3e-300]
+    team = gs.Deterministic(torch.tensor([[[0.0], [1.0], [3.0]]]))
+    assert float(gs.graph_snd(team, graph)) == pytest.approx((1 * 1 + 3 * 2) / 4)

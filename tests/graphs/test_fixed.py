@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphsnd.errors import InputError
-from graphsnd.graphs import Graph, Sampling, circulant, cliques, complete
+from graphsnd.graphs import Graph, Sampling, bernoulli, circulant, cliques, complete, random_regular, uniform
 
 
 def pairs_of(graph):
@@ -114,3 +114,20 @@ def test_impossible_parameters_say_what_is_possible(call, name: str, says: str) 
     with pytest.raises(InputError, match=f"`{name}`") as raised:
         call()
     assert says in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda n: complete(n),
+        lambda n: circulant(n, 64),
+        lambda n: bernoulli(n, 0.5),
+        lambda n: uniform(n, 2**40),
+        lambda n: random_regular(n, 64),
+        lambda n: cliques([0] * (1 << 16)) if n < 2**60 else complete(n),
+    ],
+)
+@pytest.mark.parametrize("n", [2**27, 2**62, 2**70, 10**400], ids=["2**27", "2**62", "2**70", "10**400"])
+def test_graphs_that_fit_nowhere_are_refused_before_memory_is_taken(build, n):
+    with pytest.raises(InputError, match=r"at most \d+"):
+        build(n)

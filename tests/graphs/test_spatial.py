@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -168,3 +169,21 @@ def test_gpu_and_cpu_agree(n):
             graph = build(points.cuda())
             assert graph.device.type == "cuda"
             assert torch.equal(graph.edges.cpu(), build(points).edges)
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-200, 1e-30, 1.0, 1e30, 1e200, 1e300])
+def test_graphs_do_not_depend_on_the_units(factor):
+    features = torch.randn(40, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    # A power of two changes no bit, so that ties stay ties.
+    unit = 2.0 ** round(math.log2(factor))
+    assert torch.equal(knn(features * unit, 4).edges, knn(features, 4).edges)
+    assert torch.equal(radius(features * unit, unit).edges, radius(features, 1.0).edges)
+
+
+def test_units_that_cannot_be_compared_are_refused():
+    features = torch.tensor([[0.0], [1e-200], [3e-200], [1e200]], dtype=torch.float64)
+    with pytest.raises(InputError, match="of comparable size"):
+        knn(features, 1)
+    assert knn(torch.tensor([[0.0], [1e-30], [3e-30], [1e9]], dtype=torch.float64), 1).edges.tolist() == [
+        [0, 1], [1, 2], [2, 3]
+    ]  # fmt: skip

@@ -94,20 +94,20 @@ def _check_features(features: Any) -> tuple[Tensor, tuple[float, float]]:
     points = (features.detach() if features.is_cuda else features.detach().cpu()).double()
     exponent = math.frexp(float((points.amax(0) / 2 - points.amin(0) / 2).max()))[1]
     factor = 2.0 ** -(exponent // 2), 2.0 ** -(exponent - exponent // 2)
+    _check_gaps(points, math.ldexp(1.0, exponent - 2 * PLAIN_RANGE))
     if abs(exponent) <= PLAIN_RANGE:
-        return _check_differences(points), (1.0, 1.0)
-    return _check_differences(points * factor[0] * factor[1]), factor
+        return points, (1.0, 1.0)
+    return points * factor[0] * factor[1], factor
 
 
-def _check_differences(points: Tensor) -> Tensor:
-    """Return the points, or raise when two of them are so close, beside the others, that the square of it is lost."""
+def _check_gaps(points: Tensor, least: float) -> None:
+    """Raise when two points are so close, beside the others, that the square of their difference would be lost."""
     nonzero = points[points != 0].abs()
-    if nonzero.numel() and float(nonzero.min()) < 2.0 ** -(2 * PLAIN_RANGE):
+    if nonzero.numel() and float(nonzero.min()) < least:
         gaps = points.sort(dim=0).values.diff(dim=0)
-        if bool(((gaps > 0) & (gaps < 2.0 ** -(2 * PLAIN_RANGE))).any()):
+        if bool(((gaps > 0) & (gaps < least)).any()):
             got = "values that are closer together than 1e-120 of their range"
             raise InputError("features", "of comparable size", got, "Round them, or give them other units.")
-    return points
 
 
 def _squared(points: Tensor, i: Tensor, j: Tensor) -> Tensor:
