@@ -4,20 +4,27 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install demo test test-integrations test-slow test-gpu campaign lint format bench reproduce clean
+.PHONY: help install lock demo test test-integrations test-slow test-gpu campaign lint format bench reproduce clean
 
 help:            ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 install: $(READY) ## Make .venv with the pinned development environment
 
-$(READY): requirements-dev.lock pyproject.toml
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(READY): requirements-build.lock requirements-dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "graphsnd needs Python 3.10 or newer")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PIP) --no-deps --require-hashes -r requirements-build.lock
+	$(PIP) --no-deps --require-hashes --no-build-isolation -r requirements-dev.lock
+	$(PIP) torch==2.13.0
+	$(PIP) --no-deps --no-build-isolation --editable .
 	touch $@
+
+lock:            ## Write the hashes of the versions in requirements-*.in; needs uv
+	for part in build dev; do uv pip compile --quiet --no-deps --universal --python-version 3.10 --generate-hashes \
+	  --no-annotate --custom-compile-command 'make lock' requirements-$$part.in -o requirements-$$part.lock; done
 
 demo: $(READY)   ## Measure a 100-agent team with four hidden roles; writes demo/
 	$(BIN)/graphsnd demo --out demo
