@@ -12,6 +12,7 @@ import math
 import operator
 import re
 import reprlib
+import threading
 import warnings
 from collections.abc import Collection, Sequence
 from numbers import Real
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch  # at run time inside the checks of tensors: the command line's help does without
 
-
+_LOCK = threading.Lock()
 MOST_NUMBERS = 2**37  # in a tensor: a terabyte in double precision
 MOST_AGENTS = 2**28
 MOST_EDGES = 2**30  # of a graph: 16 GiB
@@ -99,7 +100,7 @@ def as_tensor(value: Any) -> Any:
         return value
     if any(stride < 0 for stride in array.strides) or not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="), order="C")
-    with warnings.catch_warnings():
+    with _LOCK, warnings.catch_warnings():  # in turn: filters belong to all threads, and each restores what it found
         warnings.simplefilter("ignore", UserWarning)  # of arrays that are not writable: no argument is written to
         return torch.from_numpy(array)
 

@@ -11,6 +11,7 @@ from torch import distributions as D
 
 import graphsnd as gs
 from graphsnd.teams import Unroll, as_team
+from graphsnd.teams.mixing import evaluation_mode
 
 FEATURES, ACTIONS, N = 4, 2, 3
 
@@ -355,3 +356,13 @@ def test_a_stacked_recurrent_module_is_evaluated_whole_and_not_in_parts() -> Non
     assert float(gs.snd(gs.evaluate(module, sequences)).detach()) == pytest.approx(by_hand(alone), rel=1e-5)
     with pytest.raises(gs.InputError, match="by itself"):
         gs.measure(module, sequences)
+
+
+def test_threads_that_share_a_module_leave_it_in_evaluation_mode_until_the_last_is_done() -> None:
+    module = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    with evaluation_mode(module):
+        other = evaluation_mode(module)  # as another thread would
+        other.__enter__()
+    assert not any(part.training for part in module.modules())
+    other.__exit__(None, None, None)
+    assert all(part.training for part in module.modules())

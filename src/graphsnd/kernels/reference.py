@@ -133,4 +133,5 @@ def _run(block: Callable[..., torch.Tensor], *args: torch.Tensor | int) -> torch
         return block(*args)
     from torch.utils.checkpoint import checkpoint
 
-    return checkpoint(block, *args, use_reentrant=False)
+    # Nothing is drawn in a block; restoring the global random state would disturb other threads.
+    return checkpoint(block, *args, use_reentrant=False, preserve_rng_state=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +19,10 @@ from graphsnd.teams.answers import tensors_of
 
 ROWS = 16  # on which a policy is tried: half of them are replaced, and the answers to the others must stay
 Ask = Callable[[Tensor, int], Sequence[Sequence[Tensor]]]  # entries and a seed; by policy its tensors, entries first
+_LOCK = threading.RLock()
+_asked: Counter[nn.Module] = (
+    Counter()
+)  # modules in training mode, by the number of callers that have them in evaluation mode
 _FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)  # what a policy raises on a wrong shape
 
 
@@ -26,15 +32,25 @@ def evaluation_mode(policy: object) -> Iterator[None]:
 
     Recurrent layers without dropout keep their mode, which changes no number; cuDNN has no gradients in the other.
     """
-    parts = policy.modules() if isinstance(policy, nn.Module) else ()
-    training = [part for part in parts if part.training and not (isinstance(part, nn.RNNBase) and not part.dropout)]
-    for part in training:
-        part.training = False
+    parts = list(policy.modules()) if isinstance(policy, nn.Module) else []
+    with _LOCK:  # another thread may be asking the same module: the last one restores its mode
+        training = [part for part in parts if _asked[part] or (part.training and _depends_on_mode(part))]
+        for part in training:
+            _asked[part] += 1
+            part.training = False
     try:
         yield
     finally:
-        for part in training:
-            part.training = True
+        with _LOCK:
+            for part in training:
+                _asked[part] -= 1
+                if not _asked[part]:
+                    del _asked[part]
+                    part.training = True
+
+
+def _depends_on_mode(part: nn.Module) -> bool:
+    return not (isinstance(part, nn.RNNBase) and not part.dropout)
 
 
 def unwrap(policy: Any) -> Any:
@@ -65,7 +81,8 @@ def ask(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None)
 @torch.no_grad()
 def ask_quietly(policy: Callable[[Tensor], Any], shown: Tensor, seed: int, name: str | None = None) -> Any:
     """Return the policy's answer, with no trace left in its buffers or in the state of random number generators."""
-    with torch.random.fork_rng():  # of all devices, because manual_seed seeds them all
+    # Of all devices, because manual_seed seeds them all; and in turn, or a thread would keep what another has set.
+    with _LOCK, torch.random.fork_rng():
         torch.manual_seed(seed)
         if not isinstance(policy, nn.Module):
             return ask(policy, shown, name)
