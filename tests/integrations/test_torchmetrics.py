@@ -134,3 +134,8 @@ def test_absent_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.delitem(sys.modules, "graphsnd.integrations.torchmetrics")
     with pytest.raises(MissingExtraError, match=r"pip install torchmetrics"):
         __import__("graphsnd.integrations.torchmetrics")
+
+
+def test_a_graph_is_a_graph() -> None:
+    with pytest.raises(gs.InputError, match=r"`graph` to be a graphsnd Graph, got 'ring:2'"):
+        GraphSnd("ring:2")

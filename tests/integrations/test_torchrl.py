@@ -283,12 +283,28 @@ def test_a_trainer_logs_diversity() -> None:
         collector=collector, total_frames=90, frame_skip=1, optim_steps_per_batch=1, progress_bar=False,
         loss_module=lambda batch: TensorDict({"loss": torch.zeros(())}),
     )  # fmt: skip
-    trainer.register_op("pre_steps_log", lambda batch: seen.append(batch[OBSERVATION].clone()))
+    trainer.register_op("pre_steps_log", lambda batch: seen.append(batch.clone()))
     DiversityHook(team := ActorTeam(actor)).register(trainer)
     trainer.train()
-    assert trainer._log_dict["snd"] == [gs.measure(team, each).value for each in seen]
     assert len(seen) == 3
-    assert all(a < b for a, b in zip(trainer._log_dict["snd_low"], trainer._log_dict["snd_high"], strict=True))
+    log = trainer._log_dict
+    for index, batch in enumerate(seen):  # [3 environments, 10 steps], an episode each
+        episodes = torch.arange(3)[:, None, None].expand(batch[OBSERVATION].shape[:-1])
+        estimate = gs.measure(team, batch[OBSERVATION], clusters=episodes)
+        assert log["snd"][index] == estimate.value
+        assert (log["snd_low"][index], log["snd_high"][index]) == estimate.population_interval
+        rows = gs.measure(team, batch[OBSERVATION]).population_interval
+        assert log["snd_high"][index] - log["snd_low"][index] > 2 * (rows[1] - rows[0])  # that rows were apart
+    hook = DiversityHook(team, observations=37)
+    for batch, clusters in ((seen[0].exclude("collector"), True), (seen[0].exclude("collector")[0], False)):
+        rows = batch[OBSERVATION].flatten(0, -2)
+        places = torch.linspace(0, len(rows) - 1, 37).round().long()
+        given = {"clusters": places // (10 * batch[OBSERVATION].shape[-2])} if clusters else {}
+        estimate = gs.measure(team, rows[places], **given)
+        assert hook(batch)["snd"] == estimate.value
+        assert (hook(batch)["snd_low"], hook(batch)["snd_high"]) == estimate.population_interval
+    with pytest.raises(gs.InputError, match=r"`team` to be an ActorTeam.*list"):
+        DiversityHook([actor])
 
 
 def test_absent_package_names_the_project(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,6 +96,9 @@ class GraphSnd(SystemNeuralDiversity):
 
     def __init__(self, graph: Graph, distance: Distance | None = None, **kwargs: Any) -> None:
         super().__init__(distance, **kwargs)
+        if not hasattr(graph, "edges"):
+            fix = "Make one with graphsnd.graphs, for example graphsnd.graphs.circulant(16, 4)."
+            raise InputError("graph", "to be a graphsnd Graph", repr(graph), fix)
         self.graph = graph
         weights = () if graph.weights is None else (graph.weights,)
         self._identify(torch.tensor(graph.n), graph.edges, *weights)

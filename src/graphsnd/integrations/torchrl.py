@@ -106,7 +106,9 @@ class ActorTeam(JointTeam):
 class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
     """Log the SND of a team on every batch that a ``torchrl.trainers.Trainer`` collects, before it learns from it.
 
-    Logged are ``snd`` and, where observations allow an interval over them, ``snd_low`` and ``snd_high``.
+    Logged are ``snd`` and, where observations allow an interval over them, ``snd_low`` and ``snd_high``. Observations
+    of one episode depend on each other, so the interval is over episodes, or over environments where the collector
+    does not number them.
 
     Args:
         team: The actor that is trained, as a team.
@@ -121,17 +123,22 @@ class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
     def __init__(self, team: ActorTeam, *, observations: int = 2048, log_pbar: bool = False, **options: Any) -> None:
         self.team, self.log_pbar, self.options = team, log_pbar, options
         self.observations = check_integer("observations", observations, "to be at least 1", low=1)
-        if team.observation_key is None:
-            raise InputError("team", "of an actor that reads a TensorDict", "a bare network")
+        if getattr(team, "observation_key", None) is None:
+            got = "a bare network" if isinstance(team, ActorTeam) else type(team).__name__
+            raise InputError("team", "to be an ActorTeam of an actor that reads a TensorDict", got)
 
     @torch.no_grad()
     def __call__(self, batch: Any) -> dict[str, Any]:
         """Return what the trainer logs."""
-        frames = batch.get(self.team.observation_key)
-        mask = batch.get(("collector", "mask"), None)
-        rows = (frames if mask is None else frames[mask]).flatten(0, -1 - self.team.feature_dims)
-        places = torch.linspace(0, len(rows) - 1, min(len(rows), self.observations)).round().long()
-        estimate = measure(self.team, rows[places.to(rows.device)], **self.options)
+        frames, episodes = batch.get(self.team.observation_key), _number_episodes(batch)
+        if (mask := batch.get(("collector", "mask"), None)) is not None:
+            frames, episodes = frames[mask], episodes[mask]
+        agents = frames.shape[episodes.dim()]
+        rows = frames.flatten(0, episodes.dim())  # of all agents
+        episodes = episodes.flatten().repeat_interleave(agents)
+        places = torch.linspace(0, len(rows) - 1, min(len(rows), self.observations)).round().long().to(rows.device)
+        clusters = episodes[places] if int(episodes[places].unique().numel()) > 1 else None
+        estimate = measure(self.team, rows[places], clusters=clusters, **self.options)
         numbers: dict[str, Any] = {"snd": estimate.value, "log_pbar": self.log_pbar}
         if estimate.population_interval is not None:
             numbers["snd_low"], numbers["snd_high"] = estimate.population_interval
@@ -148,6 +155,15 @@ class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore nothing."""
+
+
+def _number_episodes(batch: Any) -> Tensor:
+    """Return which episode, or else which environment, each frame of a collected batch belongs to."""
+    episodes = batch.get(("collector", "traj_ids"), None)
+    if episodes is not None:
+        return episodes.reshape(batch.batch_size)
+    first = torch.arange(batch.shape[0] if batch.batch_dims > 1 else 1, device=batch.device)
+    return first.view(-1, *[1] * (batch.batch_dims - 1)).expand(batch.batch_size)
 
 
 def collapse_equal_agents(behavior: Behavior) -> Behavior:
