@@ -121,7 +121,7 @@ def test_graphs_keep_them() -> None:
     squads = {"cook": "red", "scout": "blue", "guard": "red"}
     graph = gs.graphs.cliques(squads)
     assert graph.named_edges() == [("cook", "guard")]
-    assert gs.graphs.relabelled(graph).names == graph.to("meta").names == tuple(squads)
+    assert gs.graphs.relabelled(graph).names == graph.to("cpu").names == tuple(squads)
     places = {"far": torch.tensor([9.0]), "left": torch.tensor([0.0]), "right": torch.tensor([1.0])}
     assert gs.graphs.radius(places, 2.0).named_edges() == [("left", "right")]
     assert gs.graphs.knn(places, 1).named_edges() == [("far", "right"), ("left", "right")]

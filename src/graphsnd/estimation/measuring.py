@@ -54,7 +54,7 @@ def measure(
     budget: Budget | str | None = None,
     confidence: float = 0.95,
     distance: Distance | None = None,
-    positions: Tensor | None = None,
+    positions: Tensor | Mapping[str, Tensor] | None = None,
     weighting: str = "normalised",
     max_observations: int | None = None,
     d_max: float | None = None,
