@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 from graphsnd.errors import InputError
 from graphsnd.plots.provenance import find_commit
-from graphsnd.storage import write_whole
+from graphsnd.storage import parse_json, write_whole
 from paper.rows import decode
 from paper.store import RESULTS
 
@@ -93,7 +93,7 @@ class Cells:
 def _read_cell(path: Path) -> dict[str, Any] | None:
     """Return a cell; None where there is none, or a damaged one, which is made again."""
     try:
-        stored = json.loads(path.read_bytes())
+        stored = parse_json(path.read_bytes())
     except (FileNotFoundError, ValueError):
         return None
     whole = isinstance(stored, dict) and "settings" in stored and "value" in stored

@@ -88,6 +88,7 @@ def trained_team(folder: Path, *, observations: int = OBSERVATIONS, own: bool = 
     """
     team = load(folder)
     if own:
+        assert isinstance(team, StackedTeam)
         return _on_own_noise(team, observations, seed=NOISE_SEED)
     with torch.no_grad():
         return team.evaluate(load_file(folder / SEEN)["observations"][:observations])

@@ -485,7 +485,7 @@ REFUSES = {
     "DeterministicHead.distribution",
     "Projections.select",
 }
-REFUSES |= {f"{team}.save" for team in ("CallablesTeam", "JointTeam", "ModulesTeam", "ControlledTeam")}
+REFUSES |= {f"{team}.save" for team in ("CallablesTeam", "JointTeam", "ModulesTeam")}
 
 
 def good(owner: str, method: str, name: str, instance: Any = None) -> Make | None:

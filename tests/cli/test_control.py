@@ -16,8 +16,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from graphsnd import snd
 from graphsnd.cli.app import Commands, join_lines
 from graphsnd.cli.control import control
+from graphsnd.cli.files import read_team
 from graphsnd.training import load_checkpoint
 
 SMALL = (
@@ -60,6 +62,10 @@ def test_a_small_study_tells_and_writes(run: Any, tmp_path: Path) -> None:
     )
     assert [row["target"] for row in rows[:6]] == ["0.1"] * 4 + [""] * 2
     assert (out / "control.png").stat().st_size > 10_000
+    assert "matching-target-0.1-seed-2" in result.stdout
+    source = read_team(out / "matching-target-0.1-seed-2")
+    assert (source.team.agents, type(source.team).__name__) == (3, "ControlledTeam")
+    assert float(snd(source.evaluate())) > 0
     task = load_checkpoint(out).task
     assert task.options == {"food_radius": 0.08, "share_reward": True, "horizon": 100}
     about = json.loads((out / "about.json").read_text())

@@ -80,7 +80,7 @@ def rewrite(folder: Path, **changes: Any) -> None:
         ({"format": "other"}, ["graphsnd-team"]),
         ({"agents": 8}, ["head.log_std", "(8, 1, 2)", "(7, 1, 2)"]),
         ({"sizes": [4, 8, 5, 2]}, ["network.biases.1", "(7, 1, 5)", "(7, 1, 6)"]),
-        ({"sizes": [4, 8, 6]}, ["network.biases.2", "absent", "(7, 1, 2)"]),
+        ({"sizes": [4, 8, 6]}, ["network", "2 outputs", "got 6"]),
         ({"sizes": [4, 8, 6, 2, 2]}, ["network.biases.3", "no such tensor"]),
         ({"sizes": None}, ["complete"]),
         ({"activation": "gelu"}, ["activation", "gelu"]),

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import copy
 import dataclasses
+import itertools
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 import graphsnd as gs
 from graphsnd import InputError
-from graphsnd.control import State, audit_error, measure_points
+from graphsnd.control import ControlledTeam, State, audit, audit_error, measure_points
 from graphsnd.designs import Complete
+from graphsnd.teams import Team
 from graphsnd.teams.engine import PLAIN
 from graphsnd.training import (
     ControlRow,
@@ -23,6 +27,7 @@ from graphsnd.training import (
 )
 from graphsnd.training.control import DiversityControl, choose_observations
 from graphsnd.training.cuda import Stopwatch
+from graphsnd.training.log import run_folder
 from graphsnd.training.rollout import Minibatch
 from graphsnd.training.task import DISPERSION
 
@@ -183,3 +188,37 @@ def test_diversity_is_held_where_it_should_be() -> None:
         assert audit_error(audits, 0.1, last=6) < 0.05
         # Single rollouts of 32 environments differ by some percent whatever the scale.
         assert audit_error(audits, 0.1, last=6, signed=False) < 0.1
+
+
+@pytest.mark.parametrize("world", ["dispersion", "simple_spread"])
+def test_a_saved_team_measures_what_the_next_audit_says(world: str, tmp_path: Path) -> None:
+    """The policies that an iteration audits are those that the one before it left behind."""
+    runs = dataclasses.replace(TASK, world=world, options=TASK.options if world == "dispersion" else {})
+    train(runs.with_iterations(2), tmp_path)
+    teams = {name: Team.load(tmp_path / name) for name in runs.run_names()}
+    train(runs.with_iterations(3), tmp_path, resume=True)
+    rows = {run_folder(row): row for row in read_rows(tmp_path, ControlRow)}
+    for name, team in teams.items():
+        assert isinstance(team, ControlledTeam)
+        assert team.about["iteration"] == 2
+        assert (team.about["arm"], team.about["target"], team.about["seed"]) == (
+            rows[name].arm, rows[name].target, rows[name].seed,
+        )  # fmt: skip
+        seen = load_file(tmp_path / name / "observations.safetensors")["observations"]
+        assert float(audit(team, seen)) == rows[name].audit
+        assert float(gs.measure(team, seen)) == pytest.approx(rows[name].audit, rel=1e-6)
+        assert rows[name].audit == pytest.approx(_mean_distance(team, seen.double()), rel=1e-5)
+
+
+def _mean_distance(team: ControlledTeam, seen: torch.Tensor) -> float:
+    """The definition, in a loop over pairs in float64: distance of means, or total variation."""
+    shared, deviations = (copy.deepcopy(part).double() for part in (team.shared, team.deviations))
+    with torch.no_grad():
+        common = shared(seen.expand(1, -1, -1))[0]
+        own = [team.scale.double() * each for each in deviations(seen.expand(team.agents, -1, -1))]
+    if team.kind == "categorical":
+        chances = [(common + each).softmax(-1) for each in own]
+        gaps = [(a - b).abs().sum(-1).mean() / 2 for a, b in itertools.combinations(chances, 2)]
+    else:
+        gaps = [(a - b).norm(dim=-1).mean() for a, b in itertools.combinations(own, 2)]
+    return float(torch.stack(gaps).mean())

@@ -49,8 +49,8 @@ def control(
     """Train teams whose diversity is held at a target (DiCo), and audit what came of it.
 
     Every target is run with every design and every seed, all stacked. FOLDER receives metrics.csv, control.png,
-    about.json and a checkpoint. Ctrl-C, SIGTERM and SIGHUP stop after the iteration that is running and save; --resume
-    goes on from there.
+    about.json, a checkpoint, and a team for each run. Ctrl-C, SIGTERM and SIGHUP stop after the iteration that is
+    running and save; --resume goes on from there.
 
     [cyan]graphsnd control --engine benchmarl task=vmas/dispersion model.target=0.1 model.design=bernoulli:0.1[/cyan]
     runs the same controller inside BenchMARL, with its algorithms, tasks and options.
@@ -134,6 +134,8 @@ def _show(rows: list[Any], result: Trained, out: Path) -> list[Path]:
 
     from graphsnd.plots import save_png
     from graphsnd.plots.training import control_figure, control_table
+    from graphsnd.training.log import run_folder
 
     Console(highlight=False).print(control_table(rows))
-    return [save_png(control_figure(rows), out / "control.png")]
+    runs = dict.fromkeys(run_folder(row) for row in rows)
+    return [*(out / run for run in runs), save_png(control_figure(rows), out / "control.png")]

@@ -15,7 +15,7 @@ from graphsnd.control.pi import PI
 from graphsnd.control.policy import ControlledPolicy
 from graphsnd.control.schedule import Ramp, Scheduled
 from graphsnd.control.state import State, Status
-from graphsnd.control.team import ControlledTeam
+from graphsnd.teams.controlled import ControlledTeam
 
 __all__ = [
     "PI",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from graphsnd.arguments import checked
-from graphsnd.control.team import KINDS, ControlledTeam, centre_logits, combine
-from graphsnd.errors import InputError, check_choice, check_shape, shape_of
+from graphsnd.errors import InputError, check_shape, shape_of
 from graphsnd.teams import ActionDistribution, StackedMLP
 from graphsnd.teams.actions import CategoricalActions, NormalActions, TanhNormalActions
+from graphsnd.teams.controlled import ControlledTeam, centre_logits, check_fit, combine
 
 
 @checked
@@ -41,13 +42,10 @@ class ControlledPolicy(nn.Module):
 
     def __init__(self, shared: StackedMLP, deviations: StackedMLP, *, kind: str = "tanh-normal") -> None:
         super().__init__()
-        check_choice("kind", kind, KINDS)
         if len(deviations.batch) != 2 or shared.batch != (deviations.batch[0], 1):
             expected = "with batch (runs, 1) beside deviations with batch (runs, agents)"
             raise InputError("shared", expected, f"{shared.batch} and {deviations.batch}")
-        outputs = deviations.sizes[-1] * (1 if kind == "categorical" else 2)
-        if shared.sizes[-1] != outputs or shared.sizes[0] != deviations.sizes[0]:
-            raise InputError("shared", f"from {deviations.sizes[0]} to {outputs} features", shared.sizes)
+        check_fit(shared, deviations, kind)
         self.shared, self.deviations, self.kind = shared, deviations, kind
 
     @classmethod
@@ -189,7 +187,9 @@ class ControlledPolicy(nn.Module):
         own = expand_scale(scale, runs, count).gather(1, agents).unsqueeze(-1).to(parts[1].dtype)
         return combine(self.kind, parts[0], own * parts[1])[0]
 
-    def team(self, run: int, scale: Tensor | float, *, squashed: bool = False) -> ControlledTeam:
+    def team(
+        self, run: int, scale: Tensor | float, *, squashed: bool = False, about: dict[str, Any] | None = None
+    ) -> ControlledTeam:
         """Return a copy of one run at one scale, to measure with :func:`graphsnd.measure` and the rest.
 
         Args:
@@ -197,9 +197,10 @@ class ControlledPolicy(nn.Module):
             scale: ``[]``, or ``[agents]``.
             squashed: Whether tanh-normal agents are compared by the actions the environment receives rather than by
                 the Gaussians before the tanh, where DiCo controls them.
+            about: Anything that JSON can say about the team; kept in its file.
         """
         networks = self.shared.select(run), self.deviations.select(run)
-        return ControlledTeam(*networks, scale, kind=self.kind, squashed=squashed)
+        return ControlledTeam(*networks, scale, kind=self.kind, squashed=squashed, about=about)
 
 
 def broadcast_scale(scale: Tensor, seen: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from graphsnd.errors import InputError, check_integer, shape_of
 from graphsnd.storage import parse_json, read_json, write_whole
+from graphsnd.teams.controlled import ControlledTeam
 from graphsnd.teams.heads import HEADS, Head
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.stacked import StackedTeam
@@ -25,14 +26,14 @@ MAX_BYTES = 2**33  # that a file may take in memory, unless told; far above team
 OBSERVATIONS = "observations.safetensors"  # what a trained team saw last, where it lies beside the team
 
 
-def save(team: StackedTeam, path: str | os.PathLike[str]) -> None:
+def save(team: StackedTeam | ControlledTeam, path: str | os.PathLike[str]) -> None:
     """Write ``team`` into the folder ``path``, made if need be.
 
     Each file is complete or absent: written under another name, flushed to the disk, then renamed. The description
     stands in both files, so that two saves which a crash has mixed are noticed.
 
     Args:
-        team: A stacked team.
+        team: A stacked or a controlled team.
         path: A folder.
 
     Raises:
@@ -55,14 +56,14 @@ def save(team: StackedTeam, path: str | os.PathLike[str]) -> None:
         text = json.dumps(_describe(team), indent=2, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError("about", "to hold only what JSON can say", str(error)) from None
-    tensors = {name: value.contiguous() for name, value in _modules(team.network, team.head).state_dict().items()}
+    tensors = {name: value.contiguous() for name, value in _modules(team).state_dict().items()}
     write_whole(folder / TENSORS, serialise(tensors, metadata={"team": text}))
     write_whole(folder / DESCRIPTION, text + "\n")
 
 
 def load(
     path: str | os.PathLike[str], *, device: torch.device | str = "cpu", max_bytes: int = MAX_BYTES
-) -> StackedTeam:
+) -> StackedTeam | ControlledTeam:
     """Read the team in the folder ``path``; nothing is unpickled.
 
     Args:
@@ -77,16 +78,17 @@ def load(
     description = _read_description(folder / DESCRIPTION)
     tensors = _read_tensors(folder / TENSORS, description, device, max_bytes)
     try:
-        sizes = tuple(_count(size, max_bytes) for size in description["sizes"])
         agents = _count(description["agents"], max_bytes)
-        # Without memory for the weights: a description alone may declare any number of them.
-        network = _blank_network(sizes, agents, description["activation"])
-        with torch.device("meta"):
-            head = _build_head(description["head"], agents)
-        modules = _modules(network, head)
+        team: StackedTeam | ControlledTeam
+        if "deviations" in description:
+            team = _blank_controlled(description, agents, max_bytes, tensors.get("scale"))
+        else:
+            team = _blank_stacked(description, agents, max_bytes)
+        modules = _modules(team)
         _check_shapes(folder / TENSORS, tensors, modules.state_dict())
         modules.load_state_dict(tensors, assign=True)
-        team = StackedTeam(network, head, about=dict(description["about"]))
+        if isinstance(team, ControlledTeam):
+            team.scale = tensors["scale"]
         return team.with_names(description["names"]) if "names" in description else team
     except InputError:
         raise
@@ -98,17 +100,25 @@ def _count(value: Any, most: int) -> int:
     return check_integer("path", value, f"with sizes from 1 to {most:,} in {DESCRIPTION}", low=1, high=most)
 
 
-def _describe(team: StackedTeam) -> dict[str, Any]:
+def _describe(team: StackedTeam | ControlledTeam) -> dict[str, Any]:
+    if isinstance(team, ControlledTeam):
+        networks = {"shared": _describe_network(team.shared), "deviations": _describe_network(team.deviations)}
+        policies = {**networks, "kind": team.kind, "squashed": team.squashed}
+    else:
+        head = {"name": team.head.name, "actions": team.head.actions, **team.head.options()}
+        policies = {**_describe_network(team.network), "head": head}
     return {
         "format": FORMAT,
         "version": VERSION,
         "agents": team.agents,
-        "sizes": list(team.network.sizes),
-        "activation": team.network.activation,
-        "head": {"name": team.head.name, "actions": team.head.actions, **team.head.options()},
+        **policies,
         "about": team.about,
         **({} if team._names is None else {"names": list(team._names)}),
     }
+
+
+def _describe_network(network: StackedMLP) -> dict[str, Any]:
+    return {"sizes": list(network.sizes), "activation": network.activation}
 
 
 def _read_description(file: Path) -> dict[str, Any]:
@@ -151,15 +161,39 @@ def _build_head(entry: dict[str, Any], agents: int) -> Head:
     return head if head.batch is None else HEADS[name](actions, batch=(agents,), **options)  # type: ignore[call-arg]
 
 
-def _blank_network(sizes: tuple[int, ...], agents: int, activation: str) -> StackedMLP:
+def _blank_stacked(entry: dict[str, Any], agents: int, most: int) -> StackedTeam:
+    with torch.device("meta"):
+        head = _build_head(entry["head"], agents)
+    return StackedTeam(_blank_network(entry, agents, most), head, about=dict(entry["about"]))
+
+
+def _blank_controlled(entry: dict[str, Any], agents: int, most: int, scale: Tensor | None) -> ControlledTeam:
+    shared, deviations = _blank_network(entry["shared"], 1, most), _blank_network(entry["deviations"], agents, most)
+    if scale is None or tuple(scale.shape) not in ((), (agents,)):
+        got = "no such tensor" if scale is None else shape_of(scale)
+        raise InputError("path", f"with scale of shape () or ({agents},) in {TENSORS}", got)
+    if not isinstance(entry["squashed"], bool):
+        raise InputError("path", f"with squashed true or false in {DESCRIPTION}", repr(entry["squashed"]))
+    about = dict(entry["about"])
+    return ControlledTeam(shared, deviations, scale, kind=entry["kind"], squashed=entry["squashed"], about=about)
+
+
+def _blank_network(entry: dict[str, Any], agents: int, most: int) -> StackedMLP:
     """Return a network without memory for its weights."""
-    weights = [torch.empty(()).expand(agents, *fans) for fans in pairwise(sizes)]
-    return StackedMLP(weights, [weight[:, :1] for weight in weights], activation=activation)
+    # Without memory for the weights: a description alone may declare any number of them.
+    weights = [
+        torch.empty(()).expand(agents, *fans) for fans in pairwise(_count(size, most) for size in entry["sizes"])
+    ]
+    return StackedMLP(weights, [weight[:, :1] for weight in weights], activation=entry["activation"])
 
 
-def _modules(network: StackedMLP, head: Head) -> nn.ModuleDict:
-    """Join network and head, so that the names of their tensors are those in the file."""
-    return nn.ModuleDict({"network": network, "head": head})
+def _modules(team: StackedTeam | ControlledTeam) -> nn.ModuleDict:
+    """Join the parts of a team, so that the names of their tensors are those in the file."""
+    if isinstance(team, StackedTeam):
+        return nn.ModuleDict({"network": team.network, "head": team.head})
+    modules = nn.ModuleDict({"shared": team.shared, "deviations": team.deviations})
+    modules.register_buffer("scale", team.scale)
+    return modules
 
 
 def _check_shapes(file: Path, tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> None:

@@ -133,7 +133,7 @@ class Team(ABC):
         return distance.maximum
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the team to the folder ``path``; only stacked teams can be written.
+        """Write the team to the folder ``path``; only stacked and controlled teams can be written.
 
         Raises:
             InputError: For every other kind: their policies are code, and nothing is pickled.

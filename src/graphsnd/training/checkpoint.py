@@ -13,10 +13,12 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_integer, number
-from graphsnd.storage import write_whole
+from graphsnd.storage import parse_json, write_whole
+from graphsnd.teams import Team
 from graphsnd.teams.files import OBSERVATIONS
+from graphsnd.training.control import DiversityControl
 from graphsnd.training.diversity import pool_observations
-from graphsnd.training.log import check_complete
+from graphsnd.training.log import check_complete, run_folder
 from graphsnd.training.settings import Settings
 from graphsnd.training.task import ControlTask, Task
 from graphsnd.training.trainer import Trainer
@@ -100,7 +102,7 @@ def find_checkpoints(folder: Path) -> list[Path]:
 def _read_checkpoint(path: Path) -> Checkpoint:
     try:
         with safe_open(path, framework="pt") as opened:
-            about = json.loads((opened.metadata() or {}).get("training", "null"))
+            about = parse_json((opened.metadata() or {}).get("training", "null"))
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, ValueError) as error:
         raise InputError("checkpoint", f"to be whole in {path}", str(error)) from None
@@ -118,20 +120,28 @@ def _read_checkpoint(path: Path) -> Checkpoint:
 
 @checked
 def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> None:
-    """Write each run's independent actors into ``seed-<seed>/``, for :meth:`Team.load <graphsnd.teams.Team.load>`.
+    """Write each run's team into a folder of its own, for :meth:`Team.load <graphsnd.teams.Team.load>`.
 
-    Beside each lie the observations on which its diversity was measured last, under the key ``observations``, so that
-    ``graphsnd measure seed-0`` works without the world.
+    Independent actors go to ``seed-<seed>/``, controlled policies at their present scale to
+    ``<arm>-target-<target>-seed-<seed>/``. Beside each lie the observations on which its diversity was measured or
+    audited last, under the key ``observations``, so that ``graphsnd measure seed-0`` works without the world.
 
     Args:
         folder: Where.
-        trainer: Of independent policies.
+        trainer: Between two iterations.
         observations: Whether to write those; a trainer that was loaded and not stepped has none.
     """
-    assert isinstance(trainer.settings, Settings)
+    world, control, buffer = trainer.world.name, trainer.companion, trainer.buffer
     for run, seed in enumerate(trainer.seeds):
-        trainer.team(seed).save(folder / f"seed-{seed}")
+        if isinstance(control, DiversityControl):
+            kind = control.runs[run]
+            about = {"world": world, **dataclasses.asdict(kind), "iteration": trainer.iteration}
+            team: Team = control.team(run, about=about)
+            path, seen = folder / run_folder(kind), control.choose_audited(buffer)[run]
+        else:
+            assert isinstance(trainer.settings, Settings)
+            team, path = trainer.team(seed), folder / f"seed-{seed}"
+            seen = pool_observations(buffer.observations[run], trainer.settings.diversity_observations)
+        team.save(path)
         if observations:
-            pooled = pool_observations(trainer.buffer.observations[run], trainer.settings.diversity_observations)
-            data = serialise({"observations": pooled.cpu().contiguous()})
-            write_whole(folder / f"seed-{seed}" / OBSERVATIONS, data)
+            write_whole(path / OBSERVATIONS, serialise({"observations": seen.cpu().contiguous()}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -73,9 +74,9 @@ class DiversityControl(Companion):
         """Return the scale of all runs without a new measurement: ``[runs]``, float64."""
         return torch.cat([g.controller.scale(s) for g, s in zip(self.groups, self.states, strict=True)])
 
-    def team(self, run: int, *, squashed: bool = False) -> ControlledTeam:
+    def team(self, run: int, *, squashed: bool = False, about: dict[str, Any] | None = None) -> ControlledTeam:
         """Return a copy of a run's policies at their present scale: :meth:`~graphsnd.control.ControlledPolicy.team`."""
-        return self.policy.controlled.team(run, self.scale()[run], squashed=squashed)
+        return self.policy.controlled.team(run, self.scale()[run], squashed=squashed, about=about)
 
     def before_rollout(self) -> None:
         """Let the policies act at the present scale."""
@@ -89,14 +90,17 @@ class DiversityControl(Companion):
 
     def audit(self, buffer: RolloutBuffer) -> Tensor:
         """Return SND over all pairs at the scale of the last rollout, on its observations; nothing else reads it."""
+        policy, scale, chosen = self.policy.controlled, self.policy.scale, self.choose_audited(buffer)
+        return torch.stack([audit(policy.team(run, scale[run]), chosen[run]) for run in range(len(self.runs))])
+
+    def choose_audited(self, buffer: RolloutBuffer) -> Tensor:
+        """Return the observations of a rollout that its audit is on: ``[runs, observations, features]``."""
         seen = buffer.observations.flatten(1, 2)
         samples, agents = seen.shape[1:3]
         count = min(self.settings.audit_observations, samples * agents)
         sample, agent = choose_observations(min(count, samples), agents, count, seen.device)
         sample = sample * samples // min(count, samples)  # evenly over the rollout, which is not in random order
-        chosen = seen[:, sample, agent]
-        policy, scale = self.policy.controlled, self.policy.scale
-        return torch.stack([audit(policy.team(run, scale[run]), chosen[run]) for run in range(len(self.runs))])
+        return seen[:, sample, agent]
 
     def before_step(self, samples: Minibatch, buffer: RolloutBuffer, index: Tensor, watch: Stopwatch) -> Tensor:
         """Measure every arm on observations of a minibatch, and step its controller.

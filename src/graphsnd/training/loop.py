@@ -59,7 +59,7 @@ def train(
     report: Callable[[Sequence[Any]], None] = lambda rows: None,
     progress: Callable[[int], None] = lambda done: None,
 ) -> Trained:
-    """Train a task and write ``metrics.csv`` and checkpoints into a folder, and teams of independent policies.
+    """Train a task and write ``metrics.csv``, checkpoints and the teams of its runs into a folder.
 
     Args:
         task: What to train.
@@ -137,9 +137,8 @@ def train(
             if trainer.iteration % checkpoint_every == 0 and trainer.iteration < last:
                 save()
         seconds = before + perf_counter() - start
-        if isinstance(task, Task):
-            # Before the checkpoint, which says that all is done. Without an iteration there are no observations.
-            save_teams(folder, trainer, observations=trainer.iteration > begun)
+        # Before the checkpoint, which says that all is done. Without an iteration there are no observations.
+        save_teams(folder, trainer, observations=trainer.iteration > begun)
         save()
     return Trained(trainer, trainer.iteration >= last, seconds, threads, stop())
 

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from graphsnd.control import ControlledPolicy
 from graphsnd.control.policy import broadcast_scale
-from graphsnd.control.team import combine
 from graphsnd.teams.actions import TanhNormalActions
+from graphsnd.teams.controlled import combine
 from graphsnd.teams.heads import SCALE_FLOOR, SCALE_SHIFT
 from graphsnd.training.controlled import can_fuse, largest_overflow, policy_losses, squared_overflow
 from graphsnd.training.fused import choose_engine

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from graphsnd.behavior import Deterministic
 from graphsnd.control.policy import draw_networks
-from graphsnd.control.team import add_deviation, centre_logits
 from graphsnd.teams import DeterministicHead, StackedTeam
+from graphsnd.teams.controlled import add_deviation, centre_logits
 
 
 class Deviating(nn.Module):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch import distributions as D
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Categorical, Distance, Gaussian, Wasserstein, from_distribution
-from graphsnd.teams import StackedMLP, Team
+from graphsnd.errors import InputError, check_choice
 from graphsnd.teams.heads import biased_softplus
+from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.stacked import run_all, run_chosen
+from graphsnd.teams.team import Team
 
 KINDS = ("tanh-normal", "gaussian", "categorical")
 
@@ -55,6 +60,14 @@ def combine(kind: str, common: Tensor, deviation: Tensor) -> tuple[Tensor, ...]:
     return loc, biased_softplus(raw).expand_as(loc)
 
 
+def check_fit(shared: StackedMLP, deviations: StackedMLP, kind: str) -> None:
+    """Raise unless what all agents share can be added to their deviations."""
+    check_choice("kind", kind, KINDS)
+    outputs = deviations.sizes[-1] * (1 if kind == "categorical" else 2)
+    if shared.sizes[-1] != outputs or shared.sizes[0] != deviations.sizes[0]:
+        raise InputError("shared", f"from {deviations.sizes[0]} to {outputs} features", shared.sizes)
+
+
 @checked
 class ControlledTeam(Team):
     """``n`` policies ``shared + scale * deviation``, made by :meth:`~graphsnd.control.ControlledPolicy.team`.
@@ -65,6 +78,10 @@ class ControlledTeam(Team):
         scale: ``[]``, or ``[agents]``.
         kind: As for :class:`~graphsnd.control.ControlledPolicy`.
         squashed: Whether actions are compared after the tanh; only for tanh-normal policies.
+        about: Anything that JSON can say about the team; kept in its file.
+
+    Raises:
+        InputError: When the networks do not fit.
     """
 
     def __init__(
@@ -75,13 +92,27 @@ class ControlledTeam(Team):
         *,
         kind: str = "tanh-normal",
         squashed: bool = False,
+        about: dict[str, Any] | None = None,
     ) -> None:
+        check_fit(shared, deviations, kind)
         self.shared, self.deviations, self.kind, self.squashed = shared, deviations, kind, squashed
+        self.about = dict(about or {})
         weight = deviations.weights[0]
         self.scale = torch.as_tensor(scale, dtype=weight.dtype, device=weight.device).detach().clone()
-        self.agents, self.device = deviations.batch[0], weight.device
+        self.agents = deviations.batch[0]
         self.observation_features = deviations.sizes[0]
         self.cost = shared.cost + deviations.cost
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        """Where the weights are."""
+        return self.deviations.weights[0].device
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write ``team.safetensors`` and ``team.json`` into the folder ``path``, each at once or not at all."""
+        from graphsnd.teams.files import save
+
+        save(self, path)
 
     def bound(self, distance: Distance) -> float | None:
         """Return a bound on the distance of means before the tanh, from the last layer's weights."""

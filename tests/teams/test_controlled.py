@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+import graphsnd as gs
+from graphsnd import InputError
+from graphsnd.behavior import Wasserstein
+from graphsnd.control import ControlledPolicy
+from graphsnd.teams import Team
+from graphsnd.teams.controlled import ControlledTeam, add_deviation, centre_logits, combine
+
+
+def test_only_the_shared_part_is_squashed(generator: torch.Generator) -> None:
+    shared, deviation = (torch.randn(5, 2, generator=generator) for _ in range(2))
+    middle, half = torch.tensor([0.5, -1.0]), torch.tensor([2.0, 0.25])
+    assert torch.equal(add_deviation(shared, deviation, squash=False), shared + deviation)
+    assert torch.equal(add_deviation(shared, deviation, squash=True), shared.tanh() + deviation)
+    boxed = add_deviation(shared, deviation, squash=True, box=torch.stack([middle, half]))
+    torch.testing.assert_close(boxed, shared.tanh() * half + middle + deviation)
+
+
+def test_centred_logits_are_the_same_policy(generator: torch.Generator) -> None:
+    logits = torch.randn(6, 4, generator=generator)
+    torch.testing.assert_close(centre_logits(logits).sum(-1), torch.zeros(6))
+    torch.testing.assert_close(centre_logits(logits).softmax(-1), logits.softmax(-1))
+
+
+def test_means_and_logits_are_those_of_the_formula(generator: torch.Generator) -> None:
+    common, deviation = torch.randn(3, 4, generator=generator), torch.randn(3, 2, generator=generator)
+    loc, scale = combine("tanh-normal", common, deviation)
+    assert torch.equal(loc, common[:, :2].tanh() + deviation)
+    assert bool((scale > 0).all())
+    (logits,) = combine("categorical", common[:, :2], deviation)
+    assert torch.equal(logits, common[:, :2] + deviation)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", ["tanh-normal", "gaussian", "categorical"])
+@pytest.mark.parametrize("scale", [0.5, torch.tensor([0.5, 0.0, 2.0])])
+def test_a_saved_team_is_the_same_to_the_bit(tmp_path: Path, kind: str, scale: Tensor | float) -> None:
+    made = ControlledPolicy.create(3, 4, 2, generators=[torch.Generator().manual_seed(0)], hidden=(5,), kind=kind)
+    team = made.team(0, scale, squashed=kind == "tanh-normal", about={"seed": 3})
+    seen = torch.randn(6, 4, generator=torch.Generator().manual_seed(1))
+    team.save(tmp_path)
+    found = Team.load(tmp_path)
+    assert isinstance(found, ControlledTeam)
+    assert (found.agents, found.kind, found.squashed, found.about) == (3, kind, team.squashed, {"seed": 3})
+    assert torch.equal(found.scale, team.scale)
+    assert float(gs.snd(found.evaluate(seen))) == float(gs.snd(team.evaluate(seen)))
+    agents = torch.tensor([[0, 2]] * 6)
+    assert float(gs.snd(found.partial(seen, agents))) == float(gs.snd(team.partial(seen, agents)))
+    if kind != "categorical":
+        assert found.bound(Wasserstein()) == team.bound(Wasserstein())
+
+
+@pytest.mark.parametrize("changes", [
+    {"kind": "other"}, {"kind": 3}, {"squashed": "no"},
+    {"shared": {}},
+    {"shared": {"sizes": [4, 5, 3], "activation": "tanh"}}, {"deviations": {"sizes": [4, 5, 2], "activation": "other"}},
+    {"deviations": 7}, {"agents": 4}, {"agents": "three"}, {"about": 1},
+])  # fmt: skip
+def test_a_description_that_does_not_fit_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    made = ControlledPolicy.create(3, 4, 2, generators=[torch.Generator().manual_seed(0)], hidden=(5,))
+    made.team(0, 1.0).save(tmp_path)
+    text = json.dumps(json.loads((tmp_path / "team.json").read_text()) | changes)
+    tensors = load_file(tmp_path / "team.safetensors")
+    save_file(tensors, tmp_path / "team.safetensors", metadata={"team": text})
+    (tmp_path / "team.json").write_text(text)
+    with pytest.raises(InputError):
+        Team.load(tmp_path)
