@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,6 +120,62 @@ def test_state_goes_round(name: str) -> None:
     assert back.compute() == accumulator.compute()
     back.update(gs.Deterministic(torch.rand(5, AGENTS, 2)), torch.arange(5))
     assert back.observations == 10
+
+
+def _collected(graph: gs.Graph | None = None, **options: Any) -> SndAccumulator:
+    accumulator = SndAccumulator(4, graph=graph, **options)
+    accumulator.update(TEAM)
+    return accumulator
+
+
+def test_a_state_knows_what_it_was_collected_for() -> None:
+    probabilities = gs.Categorical(logits=torch.randn(3, 4, 5))
+    accumulator = SndAccumulator(4, distance=gs.Hellinger())
+    accumulator.update(probabilities)
+    state = accumulator.state()
+    assert SndAccumulator.from_state(state).compute() == accumulator.compute()  # the distance comes with the state
+    with pytest.raises(gs.InputError, match="`distance` that the state was collected for"):
+        SndAccumulator.from_state(state, distance=gs.TotalVariation())
+    edges = torch.tensor([[0, 1], [2, 3]])
+    light, heavy = (gs.Graph(4, edges, torch.tensor([1.0, weight])) for weight in (2.0, 3.0))
+    with pytest.raises(gs.InputError, match="`graph` that the state was collected for"):
+        SndAccumulator.from_state(_collected(light).state(), graph=heavy)
+    drawn, fixed = gs.Graph(4, edges, inclusion=0.5), gs.Graph(4, edges)
+    with pytest.raises(gs.InputError, match=r"as the graph asks for|collected for"):
+        SndAccumulator.from_state(_collected(drawn).state(), graph=fixed)
+    for one, two in ((light, heavy), (drawn, fixed), (fixed, light)):
+        with pytest.raises(gs.InputError, match="on the same graph"):
+            SndAccumulator.merge(_collected(one), _collected(two))
+    with pytest.raises(gs.InputError, match="to be Deterministic, as before"):
+        _collected().update(gs.Gaussian(torch.randn(3, 4, 2), 1.0))
+    other = SndAccumulator(4)
+    other.update(gs.Gaussian(torch.randn(3, 4, 2), 1.0))
+    with pytest.raises(gs.InputError, match="`two` of behaviours that are Deterministic"):
+        SndAccumulator.merge(_collected(), other)
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("observations", -5), ("observations", 1.5), ("observations", True), ("observations", 0), ("agents", 1),
+    ("agents", "4"), ("top", 1000), ("top", "a"), ("own_top", None), ("sums", torch.zeros(4, 2).long()),
+    ("sums", torch.zeros(4, 1)), ("sums", -torch.ones(4, 1).long()), ("sums", [0]), ("ids", torch.zeros(2).long()),
+    ("sizes", torch.ones(1).long()), ("own", torch.zeros(1)), ("distance", "Hellinger()"), ("graph", "another"),
+    ("sums", None),
+])  # fmt: skip
+def test_a_state_that_no_accumulator_has_is_refused(name: str, value: Any) -> None:
+    state = _collected().state()
+    with pytest.raises(gs.InputError):
+        SndAccumulator.from_state({**state, name: value}, distance=gs.Wasserstein())
+    with pytest.raises(gs.InputError, match=f"none of {name}"):
+        SndAccumulator.from_state({key: part for key, part in state.items() if key != name})
+
+
+def test_clusters_of_a_state_are_counted() -> None:
+    accumulator = SndAccumulator(4, clusters=True)
+    accumulator.update(TEAM, torch.tensor([3, 5]))
+    state = accumulator.state()
+    assert SndAccumulator.from_state(state).compute() == accumulator.compute()
+    with pytest.raises(gs.InputError, match="clusters of 2 observations"):
+        SndAccumulator.from_state({**state, "sizes": torch.tensor([1, 7])})
 
 
 def test_overflowing_distances_are_refused() -> None:

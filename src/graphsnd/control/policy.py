@@ -113,16 +113,20 @@ class ControlledPolicy(nn.Module):
         """
         observations = self._check_shown("observations", observations, runs)
         check_shape("agents", agents, (*observations.shape[:2], "k"), dtype="int64")
-        if agents.device.type == "cpu" and agents.numel():
-            low, high = map(int, agents.aminmax())
-            if low < 0 or high >= self.batch[1]:
-                raise InputError("agents", f"in 0 .. {self.batch[1] - 1}", f"values from {low} to {high}")
+        self._check_agents(agents)
         flat, rows = observations.flatten(0, 1), agents.shape[0] * agents.shape[1]
         first = torch.arange(len(agents), device=agents.device).view(-1, 1, 1) * self.batch[1]
         shown = torch.arange(rows, device=agents.device).repeat_interleave(agents.shape[2])
         engine, networks = self.deviations.engine, (agents + first).flatten()
         outputs = engine.run_requests(flat, networks, shown, *self.deviations.flat(runs), self.deviations.activation)
         return self._centre(outputs.unflatten(0, agents.shape))
+
+    def _check_agents(self, agents: Tensor) -> None:
+        """Raise for agents that do not exist; on a GPU, which would have to be waited for, they are trusted."""
+        if agents.device.type == "cpu" and agents.numel():
+            low, high = map(int, agents.aminmax())
+            if low < 0 or high >= self.batch[1]:
+                raise InputError("agents", f"in 0 .. {self.batch[1] - 1}", f"values from {low} to {high}")
 
     def _check_shown(self, name: str, shown: Tensor, runs: slice) -> Tensor:
         """Return observations ``[runs, observations, features]`` in the precision of the weights."""
@@ -174,6 +178,7 @@ class ControlledPolicy(nn.Module):
         check_shape("seen", seen, (*self.batch, "frames", self.deviations.sizes[0]))
         (runs, count), frames = self.batch, seen.shape[2]
         check_shape("agents", agents, (runs, frames), dtype="int64")
+        self._check_agents(agents)
         check_shape("wanted", wanted, (runs, frames), dtype="bool")
         seen = seen.to(self.deviations.weights[0].dtype)
         run = torch.arange(runs, device=seen.device).unsqueeze(1)

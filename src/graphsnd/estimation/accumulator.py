@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,10 +13,10 @@ from torch import Tensor
 
 from graphsnd import kernels
 from graphsnd.arguments import checked
-from graphsnd.behavior import Behavior, Distance, Points, default_distance, embed
-from graphsnd.errors import InputError, check_agents
+from graphsnd.behavior import DISTANCES, Behavior, Distance, Points, default_distance, embed
+from graphsnd.errors import InputError, check_agents, check_integer, describe
 from graphsnd.estimation.estimate import Estimate
-from graphsnd.estimation.exactsum import ExactSum
+from graphsnd.estimation.exactsum import LIMBS, LOWEST, ExactSum
 from graphsnd.estimation.graph_intervals import PairError, normalised_error
 from graphsnd.estimation.intervals import check_clusters, check_confidence, cluster_error
 from graphsnd.estimation.on_graph import check_not_empty, make_estimate
@@ -73,6 +74,7 @@ class SndAccumulator:
         self.distance, self.clusters = distance, clusters
         self.names: tuple[str, ...] | None = None if graph is None else graph.names
         self.observations = 0
+        self.family: str | None = None  # of the behaviours
         # The total of all pairs, or of each edge; of a random graph also the distance of each agent to the mean agent.
         self._sums = ExactSum.zeros(1 if self.graph is None else self.graph.m + self._drawn * self.agents)
         none = torch.zeros(0, dtype=torch.int64)
@@ -94,11 +96,13 @@ class SndAccumulator:
         if points.agents != self.agents:
             raise InputError("behavior", f"of {self.agents} agents", points.agents)
         names = _same_names("behavior", self.names, behavior._names)
+        if self.family not in (None, type(behavior).__name__):
+            raise InputError("behavior", f"to be {self.family}, as before", type(behavior).__name__)
         if (clusters is not None) != self.clusters:
             fix = "Say clusters=True when making the accumulator, and give them with every update, or never."
             raise InputError("clusters", "given" if self.clusters else "to be None", clusters, fix)
         groups = check_clusters(clusters, points.observations)
-        self.names = names
+        self.names, self.family = names, type(behavior).__name__
         with torch.no_grad():
             points = replace(points, values=points.values.detach())
             step = points.observations if self.graph is None else max(1, CHUNK // max(1, self.graph.m))
@@ -126,6 +130,7 @@ class SndAccumulator:
         distance = one.distance or two.distance
         merged = SndAccumulator(one.agents, graph=one.graph, distance=distance, clusters=one.clusters)
         merged.names = _same_names("two", one.names, two.names)
+        merged.family = one.family or two.family
         merged.observations = one.observations + two.observations
         merged._sums = one._sums.merged(two._sums)
         merged._clusters = _join(one._clusters, two._clusters)
@@ -136,7 +141,12 @@ class SndAccumulator:
         ids, sizes, own = self._clusters
         state: dict[str, Any] = {"agents": self.agents, "observations": self.observations, "clusters": self.clusters}
         state |= {"sums": self._sums.limbs, "top": self._sums.top, "ids": ids, "sizes": sizes}
-        return state | {"own": own.limbs, "own_top": own.top, "names": self.names}
+        state |= {"own": own.limbs, "own_top": own.top, "names": self.names}
+        return state | {"graph": _fingerprint(self.graph), "family": self.family, "distance": self._distance_text}
+
+    @property
+    def _distance_text(self) -> str | None:
+        return None if self.distance is None else repr(self.distance)
 
     @classmethod
     def from_state(
@@ -144,17 +154,31 @@ class SndAccumulator:
     ) -> SndAccumulator:
         """Resume from :meth:`state`, with the graph and the distance it was collected for.
 
+        Args:
+            state: What :meth:`state` returned.
+            graph: The same graph; the state has only its fingerprint.
+            distance: The same distance; one of graphsnd's own may be left out.
+
         Raises:
-            InputError: When the graph has another number of edges, or other names.
+            InputError: For another graph or distance, and for a state that no accumulator has.
         """
-        made = cls(int(state["agents"]), graph=graph, distance=distance, clusters=bool(state["clusters"]))
-        if tuple(state["sums"].shape) != tuple(made._sums.limbs.shape):
-            got = f"{state['sums'].shape[1]} sums"
-            raise InputError("state", f"of {made._sums.limbs.shape[1]} sums, as the graph asks for", got)
-        made.names = _same_names("state", made.names, state.get("names"))
-        made.observations = int(state["observations"])
-        made._sums = ExactSum(state["sums"], int(state["top"]))
-        made._clusters = state["ids"], state["sizes"], ExactSum(state["own"], int(state["own_top"]))
+        missing = sorted(cls(2).state().keys() - state.keys())
+        if missing:
+            raise InputError("state", "to be whole", f"none of {', '.join(missing)}")
+        agents = check_integer("state['agents']", state["agents"], "to be at least 2", low=2)
+        known = {repr(each): each for each in DISTANCES.values()}
+        distance = known.get(state["distance"]) if distance is None else distance
+        made = cls(agents, graph=graph, distance=distance, clusters=bool(state["clusters"]))
+        _check_sums(made, state)
+        for name, own in (("graph", _fingerprint(made.graph)), ("distance", made._distance_text)):
+            if state[name] is not None and own != state[name]:
+                got = f"{own}, and a state collected for {state[name]}"
+                raise InputError(name, "that the state was collected for", got, "Pass the same one again.")
+        made.names = _same_names("state", made.names, state["names"])
+        made.family = None if state["family"] is None else str(state["family"])
+        made.observations = state["observations"]
+        made._sums = ExactSum(state["sums"], state["top"])
+        made._clusters = state["ids"], state["sizes"], ExactSum(state["own"], state["own_top"])
         return made
 
     def compute(self, confidence: float = 0.95) -> Estimate:
@@ -166,7 +190,7 @@ class SndAccumulator:
         Raises:
             InputError: Before the first update.
         """
-        check_confidence(confidence)
+        confidence = check_confidence(confidence)
         if self.observations == 0 or self.distance is None:
             raise InputError("accumulator", "with at least one observation", "none", "Call update first.")
         means, graph = self._sums.value() / self.observations, self.graph
@@ -210,14 +234,47 @@ def _same_names(name: str, known: Sequence[str] | None, given: Sequence[str] | N
     return tuple(known or given or ()) or None
 
 
+def _fingerprint(graph: Graph | None) -> str:
+    """Return what tells a graph from all others: its edges, weights and how it was drawn."""
+    if graph is None:
+        return "all pairs"
+    sha = hashlib.sha256(repr((graph.n, graph.inclusion, graph.sampling)).encode())
+    for part in (graph.edges, None if graph.weights is None else graph.weights.double()):
+        sha.update(b"none" if part is None else part.detach().cpu().numpy().tobytes())
+    return sha.hexdigest()
+
+
+def _check_sums(made: SndAccumulator, state: dict[str, Any]) -> None:
+    """Raise unless the sums and counts of a state are such as an accumulator like ``made`` has."""
+    count = check_integer("state['observations']", state["observations"], "to be at least 0", low=0)
+    for name in ("top", "own_top"):
+        check_integer(f"state[{name!r}]", state[name], f"in {LOWEST} .. {-LOWEST}", low=LOWEST, high=-LOWEST)
+    groups = state["ids"].numel() if isinstance(state["ids"], Tensor) else 0
+    shapes = {"sums": made._sums.limbs.shape, "ids": (groups,), "sizes": (groups,), "own": (LIMBS, groups)}
+    for name, shape in shapes.items():
+        part = state[name]
+        if not isinstance(part, Tensor) or part.dtype != torch.int64 or tuple(part.shape) != tuple(shape):
+            asked = f" of {shape[1]} sums, as the graph asks for" if name == "sums" else f" with int64 {tuple(shape)}"
+            raise InputError("state", f"{name}{asked}", describe(part))
+        if name != "ids" and part.numel() and int(part.min()) < 0:
+            raise InputError("state", f"with {name} that are not negative", int(part.min()))
+    if int(state["sizes"].sum()) != (count if made.clusters else 0):
+        raise InputError("state", f"with clusters of {count} observations in all", int(state["sizes"].sum()))
+    if count == 0 and int(state["sums"].sum()):
+        raise InputError("state", "without sums where there are no observations", "some")
+
+
 def _check_alike(one: SndAccumulator, two: SndAccumulator) -> None:
     made, other = (
         {"agents": a.agents, "clusters": a.clusters, "edges": getattr(a.graph, "m", None)} for a in (one, two)
     )
     if made != other:
         raise InputError("two", f"to be made like the other, with {made}", other)
-    if one.graph is not None and two.graph is not None and not torch.equal(one.graph.edges, two.graph.edges):
-        raise InputError("two", "on the same graph", "other edges", "Send the graph to all ranks, or its seed.")
+    if _fingerprint(one.graph) != _fingerprint(two.graph):
+        got = "other edges, weights or inclusion probability"
+        raise InputError("two", "on the same graph", got, "Send the graph to all ranks, or its seed.")
+    if one.family and two.family and one.family != two.family:
+        raise InputError("two", f"of behaviours that are {one.family}", two.family)
     if one.distance and two.distance and one.distance != two.distance:
         raise InputError("two", f"with the distance {one.distance.name}", two.distance.name)
 

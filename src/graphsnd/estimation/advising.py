@@ -81,7 +81,7 @@ def advise(
     check_integer("n", n, "to be an integer, at least 2 agents", low=2)
     check_integer("observations", observations, "to be a positive integer", low=1)
     check_integer("features", features, "to be a positive integer", low=1)
-    check_confidence(confidence)
+    confidence = check_confidence(confidence)
     _check_numbers(policy_cost, distance_spread, observation_spread, effect_share, d_max_ratio)
     check_choice("device", str(device).partition(":")[0], CHEAP)
     check_choice("goal", goal, GOALS)

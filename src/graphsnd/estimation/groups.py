@@ -50,7 +50,7 @@ def measure_groups(
     normal interval from the standard errors would be narrower, but is no guarantee, and groups that stop when they are
     sure enough have no fixed one.
     """
-    check_confidence(confidence)
+    confidence = check_confidence(confidence)
     if not all(isinstance(group, GROUPS) for group in team.values()):
         raise InputError("team", "of groups, or of policies", "both", "A group of one agent is a list of one policy.")
     generator, _ = source(seed, None, host=True)

@@ -163,10 +163,11 @@ def cluster_error(sums: Tensor, sizes: Tensor, center: float, confidence: float)
     return error, (max(0.0, center - reach), center + reach)
 
 
-def check_confidence(confidence: float) -> None:
-    """Raise unless ``confidence`` is a probability that is neither 0 nor 1."""
+def check_confidence(confidence: float) -> float:
+    """Return ``confidence``, or raise unless it is a probability that is neither 0 nor 1."""
     if not 0 < number(confidence) < 1:
         raise InputError("confidence", "in (0, 1)", describe(confidence))
+    return number(confidence)
 
 
 def check_clusters(clusters: Tensor | None, observations: int) -> Tensor | None:

@@ -130,7 +130,8 @@ def measure(
         4.0
     """
     began = perf_counter()
-    _check_arguments(observations, confidence, weighting, max_observations, d_max)
+    _check_arguments(observations, weighting, max_observations, d_max)
+    confidence = check_confidence(confidence)
     tolerance = Tolerance(tol, rel_tol) if tol is not None or rel_tol is not None else None
     asked, limit, number = _read_design(design), _read_budget(budget), integer_seed(seed)
     source = as_source(team, observations, distance, backend)
@@ -167,13 +168,10 @@ def measure(
     return estimate
 
 
-def _check_arguments(
-    observations: Any, confidence: float, weighting: str, max_observations: int | None, d_max: float | None
-) -> None:
+def _check_arguments(observations: Any, weighting: str, max_observations: int | None, d_max: float | None) -> None:
     if isinstance(observations, Graph | Design | str):
         fix = f"Write design={str(observations)!r}." if not isinstance(observations, Graph) else "Write design=graph."
         raise InputError("observations", "to be a tensor", f"{observations!r}, which says which pairs", fix)
-    check_confidence(confidence)
     check_choice("weighting", weighting, WEIGHTINGS)
     if max_observations is not None:
         fix = "One observation says nothing about others."

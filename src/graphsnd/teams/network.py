@@ -16,6 +16,9 @@ from graphsnd.teams.engine import ACTIVATIONS, PLAIN, Engine, run_layers
 DTYPE = torch.float32  # of parameters as they are drawn, whatever torch's default is
 
 
+MOST_WEIGHTS = 2**33  # in a layer of all networks: 32 GiB
+
+
 @checked
 class StackedMLP(nn.Module):
     r"""A multilayer perceptron for every index of a batch, each with weights of its own.
@@ -83,6 +86,9 @@ class StackedMLP(nn.Module):
             got = f"batch {tuple(batch)} and sizes {tuple(sizes)}"
             raise InputError("sizes", "to hold at least input and output, all sizes positive", got)
         count = math.prod(batch)
+        if count * max(a * b for a, b in pairwise(sizes)) > MOST_WEIGHTS:
+            got = f"batch {tuple(batch)} and sizes {tuple(sizes)}"
+            raise InputError("sizes", f"that make at most {MOST_WEIGHTS} weights in a layer", got)
         weights, biases = [], []
         for layer, (fan_in, fan_out) in enumerate(pairwise(sizes)):
             weight, bias = INITIAL[init](count, fan_in, fan_out, generator)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_integer, check_rank, check_shape, shape_of
+from graphsnd.errors import MOST_AGENTS, InputError, check_integer, check_rank, check_shape, shape_of
 from graphsnd.graphs.draws import source
 
 S = TypeVar("S")
@@ -107,6 +107,7 @@ class World(ABC):
             done: Bool ``[E]``, usually ``step.terminated | step.truncated``.
             generator: Where the randomness comes from; an int is a seed.
         """
+        check_shape("done", done, ("environments",), dtype="bool")
         if not self.spawns_on_host and done.device.type != "cpu":
             return merge(state, done, self.spawn(generator, len(done)))
         rows = done.nonzero()[:, 0]
@@ -180,8 +181,9 @@ def _tensors(state: object) -> dict[str, Tensor]:
 
 def check_counts(agents: Any, environments: Any, horizon: Any) -> None:
     """Raise unless all three are integers from 1; the horizon may be None."""
-    check_integer("agents", agents, "to be an integer, at least 1", low=1)
-    check_integer("environments", environments, "to be an integer, at least 1", low=1)
+    agents = check_integer("agents", agents, f"to be an integer in 1 .. {MOST_AGENTS}", low=1, high=MOST_AGENTS)
+    most = MOST_AGENTS // agents
+    check_integer("environments", environments, f"to be an integer in 1 .. {most}", low=1, high=most)
     if horizon is not None:
         check_integer("horizon", horizon, "to be an integer, at least 1, or None for no limit", low=1)
 
