@@ -7,12 +7,12 @@ import torch
 from benchmarl.algorithms import IppoConfig, QmixConfig
 from benchmarl.environments import VmasTask
 from benchmarl.experiment import Callback
-from benchmarl.models import CnnConfig, MlpConfig
+from benchmarl.models import CnnConfig, GruConfig, LstmConfig, MlpConfig
 
 import graphsnd as gs
 from graphsnd.integrations.benchmarl import DiCoModelConfig, DiversityCallback, load_teams
 
-from .test_evaluation import CNN, pictures
+from .test_evaluation import CNN, RNN, Loop, gaussian, gnn, graph_conv, gru, lstm, pictures
 
 PLAIN = MlpConfig(num_cells=[8], layer_class=torch.nn.Linear, activation_class=torch.nn.Tanh)
 
@@ -65,3 +65,33 @@ def test_a_rollout_of_several_groups_is_measured_in_one_call(experiment, tmp_pat
     assert result.value == pytest.approx((3 * result["adversary"].value + result["agent"].value) / 4)
     apart = {group: keep.batch[group, "observation"] for group in teams}
     assert gs.measure(teams, apart).value == pytest.approx(result.value, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "answer"),
+    [(lambda: GruConfig(**RNN), gru), (lambda: LstmConfig(**RNN), lstm), (gnn, graph_conv)],
+    ids=["gru", "lstm", "gnn"],
+)
+def test_a_checkpoint_of_agents_that_remember_or_communicate(model, answer, experiment, tmp_path: Path) -> None:
+    loop, keep = Loop(answer, gaussian), Keep()
+    options = {"share_policy_params": False, "critic_model": None if answer is not graph_conv else PLAIN}
+    experiment(IppoConfig, model(), callbacks=[loop, keep], checkpoint_at_end=True, **options).run()
+    loop.on_batch_collected(keep.batch)  # with the policies as they are now
+    (path,) = tmp_path.rglob("checkpoint_*.pt")
+    (team,) = load_teams(path, squashed=False).values()
+    seen = keep.batch["agents", "observation"]  # [environments, time, agents, features]
+    for given in (seen, keep.batch):
+        behavior = team.evaluate(given)
+        assert behavior.batch_shape == seen.shape[:-1]
+        assert gs.measure(behavior).value == pytest.approx(loop.values[-1], rel=1e-5)
+    assert behavior.names == tuple(f"agent_{agent}" for agent in range(4))
+    torch.testing.assert_close(gs.pairwise(team.evaluate(seen[None])), gs.pairwise(behavior))
+    refused = [
+        lambda: gs.measure(team, seen),
+        lambda: team.evaluate(seen[..., 0, :]),
+        lambda: team.evaluate(seen[0, 0]),
+    ]
+    refused.append(lambda: team.partial(seen[0, :, 0], torch.zeros(10, 1, dtype=torch.int64)))
+    for use in refused:
+        with pytest.raises(gs.InputError, match=r"4 agents, features.*measure\(team\.evaluate\(observations\)\)"):
+            use()

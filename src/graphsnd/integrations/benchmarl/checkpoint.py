@@ -9,12 +9,14 @@ import torch
 from benchmarl.experiment import Experiment
 from benchmarl.models.common import Model
 
+from graphsnd.integrations.benchmarl.evaluation import GroupTeam, has_memory
 from graphsnd.integrations.torchrl import ActorTeam
+from graphsnd.teams import Team
 
 
 def load_teams(
     checkpoint: str | os.PathLike[str], *, device: torch.device | str = "cpu", squashed: bool = True
-) -> dict[str, ActorTeam]:
+) -> dict[str, Team]:
     """Return the policies of a BenchMARL checkpoint, one team for each group of agents.
 
     BenchMARL rebuilds the experiment from the ``config.pkl`` beside it, which is a pickle: load what you trust. Nothing
@@ -26,10 +28,12 @@ def load_teams(
         squashed: Passed to :func:`~graphsnd.from_distribution`.
 
     Returns:
-        Teams by the name of their group.
+        Teams by the name of their group. Those of recurrent and of graph networks answer to joint observations:
+        ``graphsnd.measure(team.evaluate(observations))``, see
+        :class:`~graphsnd.integrations.benchmarl.evaluation.GroupTeam`.
 
     Raises:
-        InputError: For recurrent policies and those with several inputs.
+        InputError: For policies with several inputs.
     """
     device = str(device)
     with TemporaryDirectory() as folder:  # BenchMARL writes config.pkl again wherever it reloads
@@ -43,6 +47,10 @@ def load_teams(
         policy = experiment.algorithm.get_policy_for_loss(group).requires_grad_(False)
         model = next(module for module in policy.modules() if isinstance(module, Model))
         dims = len(next(iter(model.input_spec.values(True, True))).shape) - 1  # 3 where observations are images
-        team = ActorTeam(policy, agents=len(names), squashed=squashed, feature_dims=dims)
+        team: Team = (
+            GroupTeam(policy, group, len(names), squashed=squashed)
+            if has_memory(policy) or type(model).__name__ == "Gnn"
+            else ActorTeam(policy, agents=len(names), squashed=squashed, feature_dims=dims)
+        )
         teams[group] = team.with_names(names)
     return teams

@@ -10,8 +10,11 @@ from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
 
 from graphsnd.behavior import Behavior
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, shape_of
 from graphsnd.integrations.torchrl import read_actor, run_actor
+from graphsnd.teams import Team
+from graphsnd.teams.answers import combine
+from graphsnd.teams.callables import device_of
 
 
 def sample_frames(batch: TensorDictBase, most: int, *, sequences: bool = False) -> tuple[TensorDictBase, Tensor | None]:
@@ -83,6 +86,66 @@ def evaluate_group(policy: Any, frames: TensorDictBase, group: str, *, squashed:
         lambda part: _sort_by_seat(part, len(lead), shared=shared), batch_size=[agents, *lead, agents]
     )
     return read_actor(policy, TensorDict({group: seated}, [agents, *lead]), squashed=squashed)
+
+
+class GroupTeam(Team):
+    """A group of agents that communicate or have a memory, as a team that answers to joint observations.
+
+    :meth:`evaluate` takes what all agents observed, ``[..., agents, features]``, and for recurrent policies whole
+    sequences ``[..., time, agents, features]``. Every agent answers in every seat, see :func:`evaluate_group`. There is
+    no answer to a single observation: measure ``team.evaluate(observations)``.
+
+    Args:
+        policy: Of ``algorithm.get_policy_for_loss(group)``, with one observation of each agent as input.
+        group: Name of the group.
+        agents: Number of agents in it.
+        squashed: Passed to :func:`~graphsnd.from_distribution`.
+
+    Raises:
+        InputError: For several inputs.
+    """
+
+    proportional = False
+
+    def __init__(self, policy: Any, group: str, agents: int, *, squashed: bool = True) -> None:
+        self.policy, self.group, self.agents, self.squashed = policy, group, agents, squashed
+        self.device, self.recurrent = device_of(policy), has_memory(policy)
+        keys = [key for key in policy.in_keys if isinstance(key, tuple) and not _is_hidden(key)]
+        if len(keys) != 1:
+            raise InputError("policy", "with one observation as input", keys)
+        self.observation_key = keys[0]
+
+    def read_observations(self, observations: Any) -> Tensor:
+        """Return joint observations as one tensor; those of a TensorDict, such as a rollout, are read from it."""
+        if isinstance(observations, TensorDictBase):
+            observations = observations.get(self.observation_key)
+        joint = super().read_observations(observations)
+        if joint.dim() < 3 + self.recurrent or joint.shape[-2] != self.agents:
+            raise self._refusal(joint)
+        return joint
+
+    def _refusal(self, observations: Tensor) -> InputError:
+        expected = f"with shape (..., {'time, ' * self.recurrent}{self.agents} agents, features)"
+        fix = "Agents that communicate or remember answer to what all of them observed: "
+        fix += "graphsnd.measure(team.evaluate(observations))."
+        return InputError("observations", expected, shape_of(observations), fix)
+
+    def _evaluate(self, observations: Tensor) -> Behavior:
+        joint = observations.flatten(0, -4 if self.recurrent else -3)
+        lead = joint.shape[:-2]
+        frames = TensorDict({self.observation_key: joint}, lead)
+        if self.recurrent:
+            frames["is_init"] = (torch.arange(lead[1], device=joint.device) == 0).expand(lead).unsqueeze(-1)
+        behavior = evaluate_group(self.policy, frames, self.group, squashed=self.squashed)
+
+        def seats_last(parts: list[Tensor], trailing: int) -> Tensor:
+            part = parts[0].movedim(0, len(lead))
+            return part.reshape(*observations.shape[:-1], *part.shape[-1 - trailing :])
+
+        return combine([behavior], seats_last)
+
+    def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
+        raise self._refusal(observations)
 
 
 def _is_hidden(key: Any) -> bool:
