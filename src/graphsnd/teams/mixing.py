@@ -74,7 +74,7 @@ def ask(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None)
         if name is None:
             what, fix = "the stacked module", "A module that takes one observation per agent: agents=."
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(".")
-        got = f"{shown.dtype} of shape {tuple(shown.shape)}, on which it raised {said}"
+        got = f"{shown.dtype or type(shown).__name__} of shape {tuple(shown.shape)}, on which it raised {said}"
         raise InputError("observations", f"that {what} can take", got, fix) from error
 
 

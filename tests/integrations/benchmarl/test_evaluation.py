@@ -218,6 +218,29 @@ class TalkingConfig(ModelConfig):
         return Talking
 
 
+class Stubborn(Talking):
+    """Takes the frames of a step or of a minibatch, and no other number."""
+
+    def _forward(self, tensordict: Any) -> Any:
+        assert tensordict.shape[0] in (4, 10, 20, 40), "frames?"
+        return super()._forward(tensordict)
+
+
+@dataclass
+class StubbornConfig(ModelConfig):
+    @staticmethod
+    def associated_class() -> type[Stubborn]:
+        return Stubborn
+
+
+def test_a_policy_that_fails_does_not_end_training(experiment) -> None:
+    diversity = DiversityCallback()
+    run = experiment(IppoConfig, StubbornConfig(), callbacks=[diversity], share_policy_params=False, critic_model=MLP)
+    with pytest.warns(UserWarning, match=r"'agents' is not measured.*policy of 'agents'.*AssertionError: frames\?"):
+        run.run()
+    assert (run.n_iters_performed, diversity.rows) == (2, [])
+
+
 def talk(weights: dict[str, Tensor], agent: int, sequence: Tensor) -> Tensor:
     joint = torch.cat([sequence, sequence.mean(-2, keepdim=True).expand_as(sequence)], -1)
     weight, bias = (weights[f"0.networks.{agent}.{name}"] for name in ("weight", "bias"))

@@ -15,6 +15,7 @@ from graphsnd.integrations.torchrl import read_actor, run_actor
 from graphsnd.teams import Team
 from graphsnd.teams.answers import combine
 from graphsnd.teams.callables import device_of
+from graphsnd.teams.mixing import ask
 
 
 def sample_frames(batch: TensorDictBase, most: int, *, sequences: bool = False) -> tuple[TensorDictBase, Tensor | None]:
@@ -67,7 +68,7 @@ def evaluate_group(policy: Any, frames: TensorDictBase, group: str, *, squashed:
         categorical that is certain of it.
 
     Raises:
-        InputError: For centralised policies, and what has no distance.
+        InputError: For centralised policies, what has no distance, and where the policy raises an error of its own.
     """
     models = [module for module in policy.modules() if isinstance(module, Model)]
     if any(model.centralised for model in models):
@@ -78,10 +79,12 @@ def evaluate_group(policy: Any, frames: TensorDictBase, group: str, *, squashed:
     shown = TensorDict({group: TensorDict({}, [shifts * lead[0], *lead[1:], agents])}, [shifts * lead[0], *lead[1:]])
     for key in policy.in_keys:
         if not _is_hidden(key):  # without it a recurrent model starts empty, as in training
-            value = frames.get(key).to(models[0].device)
+            if (value := frames.get(key, None)) is None:
+                raise InputError("policy", "that reads what was collected", f"the input {key}, which was not")
+            value = value.to(models[0].device)
             own = isinstance(key, tuple) and key[0] == group
             shown.set(key, torch.cat([value.roll(-s, len(lead)) if own else value for s in range(shifts)]))
-    answers = run_actor(policy, shown).get(group)
+    answers = ask(lambda given: run_actor(policy, given), shown, f"of {group!r}").get(group)
     seated = answers.apply(
         lambda part: _sort_by_seat(part, len(lead), shared=shared), batch_size=[agents, *lead, agents]
     )
