@@ -15,11 +15,12 @@ from rich.console import Console
 
 from benchmarks.figures import machine, speed_figure
 from benchmarks.timing import Options, Tables
-from graphsnd.cli.options import parse_device
+from graphsnd.cli.options import check_output, parse_device
 from graphsnd.errors import InputError
 from graphsnd.plots import collect_provenance, save_png
 from graphsnd.plots.formatting import format_duration
 from graphsnd.plots.tables import table
+from graphsnd.storage import parse_json, write_whole
 
 NAMES = ("speed", "sorting", "designs", "projections", "coverage", "worlds", "training", "benchmarl", "callback")
 
@@ -52,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--team", type=Path, action="append", default=[], help="designs: folder of a trained team")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the measurements")
     parser.add_argument("--png", type=Path, metavar="PATH", help="write the figure of speed")
+    parser.add_argument("--force", action="store_true", help="write over files of another kind")
     parser.add_argument("--plot", type=Path, nargs="+", metavar="FILE", help="measure nothing: draw these into --png")
     return parser
 
@@ -61,9 +63,9 @@ def _check(given: argparse.Namespace) -> None:
         raise InputError("--plot", "with --png", "no --png")
     if given.png is not None and given.name != "speed":
         raise InputError("--png", "for speed", repr(given.name))
-    for option, path in (("--json", given.json), ("--png", given.png)):
-        if path is not None and not path.parent.is_dir():
-            raise InputError(option, "in a folder that exists", repr(str(path)))
+    inputs = [*(given.plot or ()), *(file for team in given.team for file in team.glob("*"))]
+    for option, path, kind in (("--json", given.json, "JSON"), ("--png", given.png, "PNG")):
+        check_output(option, path, kind, inputs=inputs, force=given.force)
 
 
 def _measure(given: argparse.Namespace) -> None:
@@ -79,7 +81,7 @@ def _measure(given: argparse.Namespace) -> None:
     result |= question.measure(Options(device, given.quick, given.full, given.seed, tuple(given.team)))
     result["took_s"] = round(perf_counter() - begin, 1)
     if given.json is not None:
-        given.json.write_text(json.dumps(result, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        write_whole(given.json, json.dumps(result, indent=1, allow_nan=False) + "\n")
     if given.png is not None:
         _draw([result], given.png)
     _show(question.tables(result), result)
@@ -88,7 +90,7 @@ def _measure(given: argparse.Namespace) -> None:
 def _read(file: Path) -> dict[str, Any]:
     fix = "Write one with python -m benchmarks speed --json."
     try:
-        result = json.loads(file.read_text(encoding="utf-8"))
+        result = parse_json(file.read_bytes())
     except (OSError, ValueError):
         raise InputError("--plot", "to be the JSON of a benchmark", f"{file.name!r}, unreadable", fix) from None
     if not isinstance(result, dict) or result.get("format") != 1 or result.get("suite", "speed") != "speed":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
@@ -19,6 +19,16 @@ from paper.store import RESULTS
 
 T = TypeVar("T")
 NAME = re.compile(r"[\w.,=-]+")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell as its file has it."""
+
+    settings: Any
+    value: Any
+    commit: str = "unknown"
+    seconds: float = 0.0
 
 
 class Cells:
@@ -64,11 +74,11 @@ class Cells:
         """
         path = self._path(name).with_name(f"{name}.json")
         wanted = json.loads(json.dumps(settings))
-        stored = _read_cell(path)
-        if stored is not None and stored["settings"] == wanted:
-            self.commits.add(stored.get("commit", "unknown"))
-            self.spared += stored.get("seconds", 0.0)
-            return cast(T, decode(kind, stored["value"]))
+        stored = _read_cell(path, kind)
+        if stored is not None and stored.settings == wanted:
+            self.commits.add(stored.commit)
+            self.spared += stored.seconds
+            return cast(T, stored.value)
         self.step(name)
         self.commits.add(_describe_commit())
         begin = perf_counter()
@@ -90,14 +100,13 @@ class Cells:
         return self.root / name
 
 
-def _read_cell(path: Path) -> dict[str, Any] | None:
+def _read_cell(path: Path, kind: Any) -> Cell | None:
     """Return a cell; None where there is none, or a damaged one, which is made again."""
     try:
-        stored = parse_json(path.read_bytes())
+        cell: Cell = decode(Cell, parse_json(path.read_bytes()))
+        return replace(cell, value=decode(kind, cell.value))
     except (FileNotFoundError, ValueError):
         return None
-    whole = isinstance(stored, dict) and "settings" in stored and "value" in stored
-    return stored if whole and isinstance(stored.get("seconds", 0.0), int | float) else None
 
 
 @lru_cache(maxsize=1)

@@ -13,8 +13,8 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from graphsnd.cli.app import Commands, join_lines
-from graphsnd.cli.options import BreakLock
+from graphsnd.cli.app import Command, Commands, join_lines
+from graphsnd.cli.options import BreakLock, Force, check_folder
 from graphsnd.cli.progress import NEWS, steps
 from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.storage import write_whole
@@ -37,6 +37,7 @@ def run_experiments(
     out: Out = RESULTS,
     work: Annotated[Path, typer.Option(metavar="FOLDER", help="Unfinished work.")] = WORK,
     again: Annotated[bool, typer.Option("--again", help="Repeat finished experiments from the start.")] = False,
+    force: Force = False,
     break_lock: BreakLock = False,
 ) -> None:
     """Run experiments and judge the claims that they decide.
@@ -55,6 +56,9 @@ def run_experiments(
       All of them.
     """
     chosen = check_names(names or [])
+    check_folder(out, {f"{scale.value}.html": "page", "verdicts.html": "page"}, force=force)
+    for path in (result_path(out, name, scale) for name in chosen):
+        check_folder(path.parent, {path.name: "JSON", path.with_suffix(".png").name: "PNG"}, force=force)
     failed = _run_all(chosen, scale, out, work, again=again, break_lock=break_lock)
     try:
         _conclude(load_claims(), chosen, out, scale)
@@ -159,4 +163,4 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 for name, command in (("run", run_experiments), ("verdicts", show_verdicts)):
-    app.command(name, help=join_lines(command.__doc__))(command)
+    app.command(name, cls=Command, help=join_lines(command.__doc__))(command)

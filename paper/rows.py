@@ -15,6 +15,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from graphsnd.errors import InputError
 
+# The types that JSON has for ours; enums check their values themselves.
+_JSON: dict[Any, Any] = {list: list, Sequence: list, tuple: list, dict: dict, str: str, bool: bool}
+_JSON |= {int: int, float: (int, float)}
+
 
 def decode(kind: Any, value: Any) -> Any:
     """Return a value of a type from its JSON.
@@ -25,7 +29,7 @@ def decode(kind: Any, value: Any) -> Any:
         value: As JSON reads it.
 
     Raises:
-        InputError: For an object that lacks a field without a default.
+        InputError: For a value of another type, and an object that lacks a field without a default.
 
     Example:
         >>> from paper.experiment import Number
@@ -33,11 +37,14 @@ def decode(kind: Any, value: Any) -> Any:
         {'a': (Number(value=2.0, low=None, high=None, unit='', kind=''),)}
     """
     origin, inner = get_origin(kind), get_args(kind)
-    if value is None or kind is Any:
+    if kind is Any:
         return value
     if origin in (Union, types.UnionType):
         (kind,) = (one for one in inner if one is not type(None))
-        return decode(kind, value)
+        return None if value is None else decode(kind, value)
+    wanted = _JSON.get(origin or kind, dict if is_dataclass(kind) else object)
+    if not isinstance(value, wanted) or (isinstance(value, bool) and kind is not bool):
+        raise InputError(getattr(kind, "__name__", str(kind)), "with JSON of its type", repr(value)[:80])
     if origin in (list, Sequence):
         return [decode(inner[0], one) for one in value]
     if origin is tuple:

@@ -14,7 +14,7 @@ from typing import Any
 from graphsnd.locks import hold_lock, remove_parts
 from graphsnd.plots import collect_provenance
 from graphsnd.plots.style import png_bytes
-from graphsnd.storage import write_whole
+from graphsnd.storage import read_json, write_whole
 from paper.cells import Cells
 from paper.experiment import Experiment, Outcome, Scale
 from paper.rows import decode
@@ -111,7 +111,7 @@ def _origin_of(source: Path) -> dict[str, Any] | None:
     path = source / "about.json" if source.is_dir() else source
     if path.suffix != ".json" or not path.is_file():
         return None
-    about = json.loads(path.read_text(encoding="utf-8"))
+    about = decode(dict[str, Any], read_json(path, path.name))
     about = about.get("provenance", about)
     keys = ("command", "date", "commit", "dirty", "hardware", "versions", "seeds", "device", "took_s")
     return {key: about[key] for key in keys if key in about}

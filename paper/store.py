@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from graphsnd.errors import InputError
-from graphsnd.storage import write_whole
+from graphsnd.storage import parse_json, write_whole
 from paper.experiment import Number, Scale
 from paper.rows import decode
 
@@ -58,8 +58,8 @@ def read_result(path: Path) -> Result:
     """
     fix = "Remove it and run the experiment again."
     try:
-        return cast(Result, decode(Result, json.loads(path.read_text(encoding="utf-8"))))
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        return cast(Result, decode(Result, parse_json(path.read_bytes())))
+    except (OSError, ValueError) as error:
         raise InputError("FILE", "with the result of an experiment", f"{path}: {error!r}", fix) from None
 
 

@@ -11,7 +11,6 @@ compared, each policy on its own observations.
 from __future__ import annotations
 
 import hashlib
-import json
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -30,6 +29,7 @@ from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise, snd
 from graphsnd.plots.style import BLUE, FAINT, INK, VERMILLION, group_look, styled_figure
+from graphsnd.storage import read_json
 from graphsnd.teams import StackedTeam, Team
 from graphsnd.training import PRESETS, Row, Settings, Task, Trainer, read_rows
 from graphsnd.training.checkpoint import DESCRIPTION
@@ -188,7 +188,7 @@ def committed_task(folder: Path) -> Task:
     path = folder / DESCRIPTION
     if not path.is_file():
         raise InputError("results", f"with the run {COMMITTED}", str(folder), "Run another scale, or fetch results/.")
-    return Task.from_dict(json.loads(path.read_text(encoding="utf-8")), path)
+    return Task.from_dict(read_json(path, DESCRIPTION), path)
 
 
 def measure_ends(task: Task, seed: int, folder: Path, size: Size) -> list[End]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
 import torch
 
 from graphsnd.control import audit
-from graphsnd.storage import write_whole
+from graphsnd.storage import read_json, write_whole
 from graphsnd.training import Trainer, load_checkpoint
 from graphsnd.training.control import DiversityControl
 from paper.rows import decode
@@ -70,5 +71,6 @@ def measure_actions(trainer: Trainer) -> list[ActionDiversity]:
 def read_actions(folder: Path) -> list[ActionDiversity]:
     """Return what :func:`write_actions` left in a folder; nothing where there is no such file."""
     path = folder / ACTIONS
-    stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-    return [decode(ActionDiversity, one) for one in stored]
+    return cast(
+        list[ActionDiversity], decode(list[ActionDiversity], read_json(path, ACTIONS) if path.is_file() else [])
+    )

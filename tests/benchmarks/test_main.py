@@ -109,3 +109,12 @@ def test_tables_have_a_row_for_each_case() -> None:
     assert [_cell(row, "contestants.vmas") for row in steps] == ["100 ms", "-"]
     assert "contestants.vmas" in columns
     assert _cell(iterations[0], "rollout") == "2.00 ms"
+
+
+def test_files_of_another_kind_are_replaced_only_by_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("a,b")
+    with pytest.raises(SystemExit, match="2"):
+        main(["speed", "--quick", "--json", str(table)])
+    assert "add --force" in capsys.readouterr().err
+    assert table.read_text() == "a,b"

@@ -6,8 +6,14 @@ run. ``make campaign`` runs them all; the tests of this folder run a small numbe
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
+
+LONG = 10  # seconds of a processor that a case may take, and ten times as many on the clock of a busy machine
 
 
 @dataclass
@@ -23,3 +29,23 @@ class Outcome:
         """Note a failure."""
         self.failures[kind] += 1
         self.examples.setdefault(kind, example)
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """Raise TimeoutError in what takes over ``LONG`` seconds."""
+
+    def stop(*_: Any) -> None:
+        raise TimeoutError
+
+    signals = (signal.SIGPROF, signal.SIGALRM)
+    before = [signal.signal(number, stop) for number in signals]
+    signal.setitimer(signal.ITIMER_PROF, LONG)
+    signal.setitimer(signal.ITIMER_REAL, 10 * LONG)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)

@@ -232,3 +232,21 @@ def test_a_trained_team_is_measured_on_what_it_saw(run: Any, tmp_path: Path) -> 
     folder = runner.invoke(app, ["measure", str(tmp_path)])
     assert folder.exit_code == 2
     assert "seed-0" in folder.stderr
+
+
+@pytest.mark.parametrize("name", ["curves.png", "about.json"])
+def test_files_of_another_kind_are_replaced_only_by_force(name: str, run: Any, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("a,b\n1,2\n")
+    words = ("navigation", "--agents", 3, "--iterations", 1, "--out", tmp_path, *SMALL, "--device", "cpu")
+    result = run(*words)
+    assert (result.exit_code, (tmp_path / name).read_text()) == (2, "a,b\n1,2\n")
+    assert "add --force" in result.stderr
+    assert run(*words, "--force").exit_code == 0
+    assert (tmp_path / name).read_bytes()[:4] != b"a,b\n"
+
+
+def test_a_film_replaces_only_films(run: Any, tmp_path: Path) -> None:
+    film = tmp_path / "notes.gif"
+    film.write_text("not a film")
+    assert run("navigation", "--render", film, "--out", tmp_path / "new").exit_code == 2
+    assert film.read_text() == "not a film"

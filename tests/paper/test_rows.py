@@ -49,3 +49,16 @@ def test_a_file_may_hold_more_and_defaults_fill_what_it_lacks() -> None:
 def test_a_missing_field_is_named() -> None:
     with pytest.raises(InputError, match=r"Inner.*name"):
         decode(list[Inner], [{"values": []}])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (list[int], 3), (list[int], {"a": 1}), (tuple[int, ...], "ab"), (dict[str, int], []), (Inner, [1]),
+        (Inner, None), (float, "x"), (float, True), (int, 0.5), (str, 1), (float, None), (Scale, "huge"),
+        (Inner, {"name": 3}),
+    ],
+)  # fmt: skip
+def test_values_of_another_type_are_refused(kind: Any, value: Any) -> None:
+    with pytest.raises(ValueError, match=r"got|huge"):
+        decode(kind, value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import BreakLock, Changes, Threads, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import BreakLock, Changes, Force, Threads, parse_changes, parse_device, parse_seeds
 from graphsnd.cli.training import resume_task, run_task
 from graphsnd.errors import InputError, check_choice
 
@@ -43,6 +43,7 @@ def control(
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
     break_lock: BreakLock = False,
+    force: Force = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 10,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")] = False,
 ) -> None:
@@ -91,7 +92,7 @@ def control(
     _announce(task, on)
     options = {"resume": resume, "checkpoint_every": checkpoint_every, "tensorboard": tensorboard}
     options["break_lock"] = break_lock
-    run_task(task, out, describe, partial(_show, out=out), device=on, **options)
+    run_task(task, out, describe, partial(_show, out=out), device=on, force=force, **options)
 
 
 def _parse_target(text: str) -> float | str:

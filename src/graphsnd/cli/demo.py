@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphsnd.cli.options import Force, check_output, show_path
+from graphsnd.cli.options import Force, check_folder, show_path
 from graphsnd.cli.progress import steps
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ def demo(
         from graphsnd import plots
         from graphsnd.plots.demo import FIGURES
 
-        for name in ("index.html", *FIGURES) if out.is_dir() else ():
-            check_output("--out", out / name, "page" if name == "index.html" else "PNG", force=force)
+        check_folder(out, {"index.html": "page"} | dict.fromkeys(FIGURES, "PNG"), force=force)
         step("team")
         team = plots.example_team(agents, observations, seed)
         study = plots.run_study(team, seed=seed, step=step)

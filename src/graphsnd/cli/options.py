@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,13 +25,13 @@ BreakLock = Annotated[
 
 Force = Annotated[bool, typer.Option("--force", help="Write over files of another kind.")]
 MaxBytes = Annotated[int, typer.Option(help="Refuse files whose tensors would take more memory.")]
-# How files of each kind begin, in lower case.
+# How files of each kind begin.
 KINDS = {
-    "page": (b"<!doctype html", b"<html"),
-    "PNG": (b"\x89png",),
-    "GIF": (b"gif8",),
-    "JSON": (b"{", b"["),
-    "CSV log": (b"iteration,",),
+    "page": rb"\s*<(!doctype )?html",
+    "PNG": rb"\x89PNG",
+    "GIF": rb"GIF8",
+    "MP4": rb"....ftyp",
+    "JSON": rb"\s*[{[]",
 }
 
 
@@ -63,10 +64,16 @@ def check_output(
     if force or kind is None or not path.is_file():
         return
     with path.open("rb") as file:
-        begin = file.read(64).lower().lstrip()
-    if begin and not begin.startswith(KINDS[kind]):
+        begin = file.read(64)
+    if begin and not re.match(KINDS[kind], begin, re.IGNORECASE | re.DOTALL):
         fix = "Choose another name, or add --force."
         raise InputError(option, f"to be new, or a {kind} to replace", f"{str(path)!r}, which is something else", fix)
+
+
+def check_folder(out: Path, kinds: dict[str, str], *, force: bool = False) -> None:
+    """Refuse a folder in which files of these names are of another kind than is written there."""
+    for name, kind in kinds.items() if out.is_dir() else ():
+        check_output("--out", out / name, kind, force=force)
 
 
 def show_path(path: Path) -> str:

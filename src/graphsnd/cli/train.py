@@ -10,14 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import BreakLock, Changes, Threads, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import (
+    BreakLock,
+    Changes,
+    Force,
+    Threads,
+    check_output,
+    parse_changes,
+    parse_device,
+    parse_seeds,
+)
 from graphsnd.cli.training import Describe, resume_task, run_task
 from graphsnd.errors import InputError, check_choice
 
 if TYPE_CHECKING:
     from graphsnd.training import Task, Trained
 
-FILMS = (".gif", ".mp4")
+FILMS = {".gif": "GIF", ".mp4": "MP4"}
 
 
 def train(
@@ -36,6 +45,7 @@ def train(
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
     break_lock: BreakLock = False,
+    force: Force = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 25,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")] = False,
     render: Annotated[Path | None, typer.Option(metavar="PATH", help="Film the trained team: .gif or .mp4.")] = None,
@@ -46,7 +56,7 @@ def train(
     team for each seed. Ctrl-C, SIGTERM and SIGHUP stop after the iteration that is running and save; --resume goes on
     from there.
     """
-    _check_render(render)
+    _check_render(render, force)
     on = parse_device(device)
     from graphsnd.training import Task
 
@@ -69,7 +79,7 @@ def train(
     describe, show = _describe(task.settings.samples * len(task.seeds)), partial(_show, out=out, render=render)
     options = {"resume": resume, "checkpoint_every": checkpoint_every, "tensorboard": tensorboard}
     options["break_lock"] = break_lock
-    run_task(task, out, describe, show, device=on, **options)
+    run_task(task, out, describe, show, device=on, force=force, **options)
 
 
 def _base_task(world: str | None, preset: str | None) -> Task:
@@ -85,11 +95,13 @@ def _base_task(world: str | None, preset: str | None) -> Task:
     return (PRESETS.get(world) if preset is None else None) or Task(world, None)
 
 
-def _check_render(path: Path | None) -> None:
+def _check_render(path: Path | None, force: bool) -> None:
     if path is None:
         return
     if path.suffix not in FILMS:
         raise InputError("--render", f"to end in {' or '.join(FILMS)}", repr(path.name))
+    if path.parent.is_dir():
+        check_output("--render", path, FILMS[path.suffix], force=force)
     if path.suffix == ".mp4":
         from graphsnd.plots.film import check_ffmpeg
 

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from graphsnd.cli.options import check_resumed
-from graphsnd.errors import InputError
+from graphsnd.cli.options import check_folder, check_resumed, show_path
+from graphsnd.errors import InputError, printable
 from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
     from graphsnd.training import ControlTask, Task, Trained
 
+WRITTEN = {"curves.png": "PNG", "control.png": "PNG", "about.json": "JSON"}  # training itself checks its log
 PATIENCE = 10.0  # seconds between two lines where there is no terminal
 Describe = Callable[[Sequence[Any]], str]  # from the rows of an iteration to a line about it
 
@@ -59,6 +60,7 @@ def run_task(
     show: Callable[[list[Any], Trained], list[Path]],
     *,
     device: str,
+    force: bool,
     **options: Any,
 ) -> None:
     """Train a task with progress on stderr, and show what came of it.
@@ -69,6 +71,7 @@ def run_task(
         describe: What to say about an iteration.
         show: Prints a table from the rows of the log, and returns the files it wrote.
         device: Where to train.
+        force: Whether files of another kind may be replaced in the folder.
         options: Others of :func:`graphsnd.training.train`.
 
     Raises:
@@ -79,6 +82,7 @@ def run_task(
 
     from graphsnd.training import read_rows, train
 
+    check_folder(out, WRITTEN, force=force)
     with (
         warnings.catch_warnings(),
         watch(task.settings.iterations, task.settings.optimiser_steps, describe) as (report, progress),
@@ -96,10 +100,10 @@ def run_task(
         if device == "cuda" and result.trainer.eager is not None:
             console.print(f"without CUDA graphs: {escape(result.trainer.eager)}", style="dim", soft_wrap=True)
         for path in [*written, out / "metrics.csv"]:
-            console.print(f"wrote {escape(str(path))}", soft_wrap=True)
+            console.print(f"wrote {show_path(path)}", soft_wrap=True)
     if not result.finished:
         done = f"stopped after iteration {result.trainer.iteration} of {task.settings.iterations}"
-        again = f"graphsnd {task.command} --resume --out {shlex.quote(str(out))}"
+        again = f"graphsnd {task.command} --resume --out {printable(shlex.quote(str(out)))}"
         typer.echo(f"{done}; go on with: {again}", err=True)
         raise typer.Exit(128 + result.stopped)
     write_origin(task, out, device=device, seconds=result.seconds, threads=threads)

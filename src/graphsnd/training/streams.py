@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from graphsnd.errors import InputError
+
 NAMES = ("weights", "episodes", "actions", "shuffles")
 ON_DEVICE = ("actions", "shuffles")  # large draws; the others are made on the host, the same for every device
 
@@ -38,9 +40,16 @@ class Streams:
         return {name: getattr(self, name).get_state() for name in NAMES}
 
     def load(self, state: dict[str, Tensor]) -> None:
-        """Go back to where :meth:`state` was taken."""
+        """Go back to where :meth:`state` was taken.
+
+        Raises:
+            InputError: For bytes that are no state of a generator.
+        """
         for name in NAMES:
-            getattr(self, name).set_state(state[name].cpu())
+            try:
+                getattr(self, name).set_state(state[name].cpu())
+            except (RuntimeError, TypeError) as error:
+                raise InputError("checkpoint", f"with the state of the stream of {name}", str(error)) from None
 
 
 def hashed(*words: int, device: torch.device | None = None) -> torch.Generator:
