@@ -166,8 +166,8 @@ def _disturb(outcome: Outcome, server: Server, name: str, folder: Path, seconds:
     outcome.cases += 1
     if kind == "two":
         return _double(outcome, server, name, folder, example)
-    # The smallest limits leave no room for a lock, the largest cut a figure.
-    pid = server.command(name, folder, said, limit=int(10 ** chance.uniform(0, 5)) if kind == "room" else 0)
+    # Room for what the command says, but perhaps not for its settings, checkpoints or figure.
+    pid = server.command(name, folder, said, limit=int(10 ** chance.uniform(2.6, 5)) if kind == "room" else 0)
     if kind != "room":
         time.sleep(delay)
         os.kill(pid, signal.SIGKILL if kind == "kill" else signal.SIGTERM)
