@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,21 @@ def test_the_start_of_a_process_is_what_the_system_says() -> None:
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert start_of(child.pid) is None
     child.wait()
+
+
+@pytest.mark.skipif(shutil.which("ps") is None, reason="no ps")
+def test_systems_without_proc_ask_ps_or_do_not_say(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("graphsnd.locks.PROC", tmp_path)
+    year = time.strftime("%Y")
+    assert start_of(os.getpid()) == start_of(os.getpid())
+    assert str(start_of(os.getpid())).endswith(year)
+    assert start_of(gone()) is None
+    test_a_held_lock_is_refused_with_its_details(tmp_path)
+    test_a_lock_of_a_process_that_is_gone_is_taken_over(tmp_path, {"pid": None})
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert start_of(gone()) == ""
+    with pytest.raises(InputError, match="break-lock"), hold_lock(lock_of(tmp_path, pid=gone())):
+        pass
 
 
 def test_a_held_lock_is_refused_with_its_details(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from graphsnd.errors import InputError
 from graphsnd.storage import PARTS, create_whole
 
 LOCK = "run.lock"
+PROC = Path("/proc")  # of Linux
 
 
 @contextmanager
@@ -106,11 +107,12 @@ def _refusal(path: Path, held: str) -> InputError:
 
 def start_of(pid: int) -> str | None:
     """Return when a process of this host began; None when it is gone, "" where the system does not say."""
-    if Path("/proc/self/stat").exists():
+    if (PROC / "self" / "stat").exists():
         try:
-            state, *numbers = Path(f"/proc/{pid}/stat").read_bytes().decode(errors="replace").rpartition(")")[2].split()
+            text = (PROC / str(pid) / "stat").read_bytes().decode(errors="replace")
         except (FileNotFoundError, ProcessLookupError):
             return "" if _is_hidden(pid) else None
+        state, *numbers = text.rpartition(")")[2].split()  # the name before it may hold anything
         return None if state in "ZX" else numbers[18]  # a zombie writes no more; in ticks since the machine was started
     ps = shutil.which("ps")
     if ps is None:

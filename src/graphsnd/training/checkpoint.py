@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
 from torch import Tensor
@@ -57,9 +59,9 @@ def save_checkpoint(
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / DESCRIPTION, json.dumps(task.to_dict(), indent=2) + "\n")
     about = {"task": task.to_dict(), "iteration": trainer.iteration, "seconds": seconds, "threads": threads}
-    metadata = {"training": json.dumps(about)}
     # Cloned because arms may share memory, which the format does not allow.
     tensors = {name: part.detach().cpu().contiguous().clone() for name, part in trainer.tensors().items()}
+    metadata = {"training": json.dumps(about | {"sum": checksum(tensors)})}
     write_whole(folder / CHECKPOINT, serialise(tensors, metadata=metadata), keep=folder / PREVIOUS)
 
 
@@ -99,6 +101,15 @@ def find_checkpoints(folder: Path) -> list[Path]:
     return [path for path in (folder / CHECKPOINT, folder / PREVIOUS) if path.is_file()]
 
 
+def checksum(tensors: dict[str, Tensor]) -> int:
+    """Return the CRC-32 of all bits, by which a disk that changed some is noticed."""
+    total = 0
+    for name in sorted(tensors):
+        bits = tensors[name].reshape(-1).view(torch.uint8).numpy().data
+        total = zlib.crc32(bits, zlib.crc32(name.encode(), total))
+    return total
+
+
 def _read_checkpoint(path: Path) -> Checkpoint:
     try:
         with safe_open(path, framework="pt") as opened:
@@ -107,6 +118,8 @@ def _read_checkpoint(path: Path) -> Checkpoint:
     except (SafetensorError, ValueError) as error:
         raise InputError("checkpoint", f"to be whole in {path}", str(error)) from None
     about = about if isinstance(about, dict) else {}
+    if "sum" in about and about["sum"] != checksum(tensors):
+        raise InputError("checkpoint", f"to be whole in {path}", "bits that were changed")
     saved, seconds = about.get("task"), number(about.get("seconds"))
     controlled = isinstance(saved, dict) and saved.get("format") == ControlTask.format
     task = (ControlTask if controlled else Task).from_dict(saved, path)
