@@ -29,7 +29,7 @@ def normalised_error(graph: Graph, distances: Tensor, value: float, d_max: float
     if graph.m == graph.pairs:
         return PairError(0.0, (value, value), "exact: all pairs")
     # A single distance shows no spread; no distances between 0 and d_max spread more than half of it.
-    std = math.sqrt(float(sample_variance(distances))) if graph.m > 1 else d_max / 2
+    std = _deviation(distances) if graph.m > 1 else d_max / 2
     if graph.sampling is Sampling.RELABELLED:
         error, radius, method = _relabelled_error(graph, distances, std, d_max, delta)
     else:
@@ -72,7 +72,19 @@ def horvitz_thompson_error(graph: Graph, distances: Tensor, value: float, d_max:
     p, pairs = known_inclusion(graph), graph.pairs
     if graph.sampling is not Sampling.INDEPENDENT:
         return normalised_error(graph, distances, value, d_max, delta)
-    error = math.sqrt((1 - p) * float(total(distances**2))) / (p * pairs)
+    size = _unit(distances)  # squares of 1e200 would overflow
+    error = size * math.sqrt((1 - p) * float(total((distances / size) ** 2))) / (p * pairs)
     radius = d_max / p * math.sqrt(math.log(2 / delta) / (2 * pairs))
     interval = max(0.0, value - radius), min(d_max, value + radius)
     return PairError(error, interval, "Hoeffding over pairs, certified diameter")
+
+
+def _deviation(distances: Tensor) -> float:
+    """Return the sample standard deviation, of distances whose squares may overflow."""
+    size = _unit(distances)
+    return size * math.sqrt(float(sample_variance(distances / size)))
+
+
+def _unit(distances: Tensor) -> float:
+    """Return a power of two near the largest distance."""
+    return math.ldexp(1.0, math.frexp(float(distances.max()) if len(distances) else 0.0)[1] - 1)
