@@ -6,8 +6,6 @@ import inspect
 import os
 import re
 import sys
-import tempfile
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -109,6 +107,9 @@ def _explain(error: Exception) -> str | None:
 
 def _report(error: Exception, words: list[str]) -> str:
     """Write traceback, versions and command line to a file that only its owner can read, and say where it is."""
+    import tempfile
+    import traceback
+
     found = {name: vars(module).get("__version__") for name, module in sorted(sys.modules.items()) if "." not in name}
     versions = [f"{name} {version}" for name, version in found.items() if isinstance(version, str)]
     lines = [f"graphsnd {words!r}", f"Python {sys.version}", ", ".join(versions), *traceback.format_exception(error)]
