@@ -11,6 +11,7 @@ import errno
 import os
 import random
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,7 +47,7 @@ class Disk:
     folder: Path
     at: int = -1  # the call that fails; none below 0
     code: int = 0
-    manner: str = "once"
+    manner: str = "once"  # of MANNERS, or "kill": the process ends there
     calls: list[str] = field(default_factory=list)
     saved: int = 0  # checkpoints that were finished
     descriptors: set[int] = field(default_factory=set)
@@ -69,8 +70,10 @@ class Disk:
             if not self._is_ours(first):
                 return real(first, *rest, **options)
             fails = self.meet(name)
-            if fails and name == "write" and self.manner == "half":
+            if fails and name == "write" and self.manner in ("half", "kill"):
                 real(first, bytes(rest[0])[: len(rest[0]) // 2])
+            if fails and self.manner == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
             if name == "close":
                 self.descriptors.discard(first)
                 real(first)

@@ -26,6 +26,7 @@ from pathlib import Path
 from graphsnd.training.checkpoint import find_checkpoints
 from tests.campaign import Outcome
 from tests.campaign._runs import differences
+from tests.campaign.faults import Disk
 
 FULL = 160
 ITERATIONS = 6
@@ -37,8 +38,9 @@ BEGIN = {
     "train": ("navigation", "--preset", "none", "--agents", "2", "--seeds", "0,7", *SMALL),
     "control": ("dispersion", "--agents", "3", "--targets", "0.1,unconstrained", *SMALL),
 }
-# Most cases are kills; of the others each is a promise of its own.
-KINDS = ("kill",) * 7 + ("stop", "two", "room")
+# Most cases are kills, at a moment or at a call that writes; of the others each is a promise of its own.
+KINDS = ("kill",) * 4 + ("call",) * 4 + ("stop", "two", "room")
+CALLS = 300  # at which it may be killed; a command has somewhat fewer
 REFUSED = 2
 
 
@@ -70,10 +72,19 @@ class Server:
         self.process.stdin.flush()
         return self.process.stdout.readline().strip()
 
-    def command(self, name: str, folder: Path, said: Path, *, limit: int = 0) -> int:
-        """Begin a command, or go on with it, and return its process; what it says goes to a file."""
+    def command(self, name: str, folder: Path, said: Path, *, limit: int = 0, at: int = -1) -> int:
+        """Begin a command, or go on with it, and return its process; what it says goes to a file.
+
+        Args:
+            name: Of the command.
+            folder: Of the run.
+            said: Of the output.
+            limit: On the bytes of a file; none at 0.
+            at: The call at which it is killed; none below 0.
+        """
         words = ("--resume",) if find_checkpoints(folder) else BEGIN[name]
-        return int(self.ask("\t".join([str(said), str(limit), name, *words, "--out", str(folder)])))
+        said_how = [str(said), str(limit), str(at), str(folder)]
+        return int(self.ask("\t".join([*said_how, name, *words, "--out", str(folder)])))
 
     def wait(self, pid: int) -> int:
         """Return how a command ended, as ``subprocess`` does: negative for a signal."""
@@ -109,7 +120,8 @@ def serve() -> None:
             pid = os.fork()
             if pid == 0:
                 _become(Path(first), int(rest[0]))
-                _end(partial(app, rest[1:], prog_name="graphsnd"))
+                with Disk(Path(rest[2]), int(rest[1]), manner="kill").attached():
+                    _end(partial(app, rest[3:], prog_name="graphsnd"))
             print(pid, flush=True)
 
 
@@ -162,18 +174,20 @@ def _undisturbed(server: Server, root: Path, name: str) -> float:
 def _disturb(outcome: Outcome, server: Server, name: str, folder: Path, seconds: float, chance: random.Random) -> bool:
     """Run a command and disturb it once; return whether it came to its end."""
     kind, delay, said = chance.choice(KINDS), chance.uniform(0, seconds), folder.with_name("said")
-    example = f"{name}, {kind} after {delay:.3f} s of {seconds:.3f}"
     outcome.cases += 1
     if kind == "two":
-        return _double(outcome, server, name, folder, example)
+        return _double(outcome, server, name, folder)
     # Room for what the command says, but perhaps not for its settings, checkpoints or figure.
-    pid = server.command(name, folder, said, limit=int(10 ** chance.uniform(2.6, 5)) if kind == "room" else 0)
-    if kind != "room":
+    limit, at = int(10 ** chance.uniform(2.6, 5)), chance.randrange(CALLS)
+    example = f"{name}, {kind} after {delay:.3f} s of {seconds:.3f}, call {at}, {limit} bytes"
+    pid = server.command(name, folder, said, limit=limit if kind == "room" else 0, at=at if kind == "call" else -1)
+    if kind in ("kill", "stop"):
         time.sleep(delay)
         os.kill(pid, signal.SIGKILL if kind == "kill" else signal.SIGTERM)
     code, text = server.wait(pid), said.read_text()
     # A signal that comes before training, or after it, meets a program that has nothing to save.
-    allowed = {"kill": (0, -signal.SIGKILL), "stop": (0, 143, -signal.SIGTERM), "room": (0, REFUSED)}[kind]
+    killed = (0, -signal.SIGKILL)
+    allowed = {"kill": killed, "call": killed, "stop": (0, 143, -signal.SIGTERM), "room": (0, REFUSED)}[kind]
     if code not in allowed or "Traceback" in text:
         outcome.fail(f"{name}: {kind} ended with {code}", f"{example}: {text[-500:]}")
     if code == 143 and f"graphsnd {name} --resume --out" not in text:
@@ -185,7 +199,7 @@ def _disturb(outcome: Outcome, server: Server, name: str, folder: Path, seconds:
     return code == 0
 
 
-def _double(outcome: Outcome, server: Server, name: str, folder: Path, example: str) -> bool:
+def _double(outcome: Outcome, server: Server, name: str, folder: Path) -> bool:
     """Begin three processes at once in one folder: one trains, the others are refused."""
     said = [folder.with_name(f"said-{place}") for place in range(3)]
     codes = [server.wait(pid) for pid in [server.command(name, folder, path) for path in said]]
@@ -194,10 +208,10 @@ def _double(outcome: Outcome, server: Server, name: str, folder: Path, example: 
     for code, text in zip(codes, texts, strict=True):
         told = "in use by" in text or "without a checkpoint of another training" in text
         if code not in (0, REFUSED) or (code == REFUSED and not told):
-            outcome.fail(f"{name}: one of two processes ended with {code}", f"{example}: {text[-500:]}")
+            outcome.fail(f"{name}: one of two processes ended with {code}", text[-500:])
     outcome.refused += REFUSED in codes
     if 0 not in codes:
-        outcome.fail(f"{name}: none of two processes trained", f"{example}: {texts}")
+        outcome.fail(f"{name}: none of two processes trained", str(texts))
     return 0 in codes
 
 
