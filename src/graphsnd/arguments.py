@@ -25,9 +25,10 @@ from graphsnd.errors import MOST_AGENTS, InputError, as_integer, check_device, d
 T = TypeVar("T")
 NO = object()  # what a kind returns for a value that is not of it
 MOST = 1 << 24  # elements of a sequence
-# Integers whose name says what they count, and the least that makes sense.
-LEAST = {"n": 2, "agents": 1, "observations": 1, "environments": 1, "features": 1, "run": 0, "last": 1}
-LEAST |= {"start": 0, "stop": 0, "seed": 0, "generator": 0}
+# Integers whose name says what they count: the least and the most that makes sense.
+RANGES = dict.fromkeys(("agents", "environments", "features"), (1, MOST_AGENTS)) | {"n": (2, MOST_AGENTS)}
+RANGES |= {"directions": (1, 2**20), "observations": (1, 2**63 - 1), "last": (1, 2**63 - 1)}
+RANGES |= dict.fromkeys(("run", "start", "stop", "seed", "generator"), (0, 2**63 - 1))
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,11 @@ def _kinds(function: Any, own: Sequence[str]) -> dict[str, Kind]:
             continue
         try:
             hint = eval(hint, scope) if isinstance(hint, str) else hint
+            kind = _named_device() if (name, hint) == ("device", str) else _kind(hint)
         except NameError:  # imported for type checkers only
-            continue
-        kind = _named_device() if (name, hint) == ("device", str) else _kind(hint)
-        if name in LEAST and int in (hint, *get_args(hint)):
-            kind = _whole(LEAST[name], get_args(hint))
+            kind = _by_name(hint.split(".")[-1]) if hint.replace(".", "").isidentifier() else None
+        if name in RANGES and int in (hint, *get_args(hint)):
+            kind = _whole(*RANGES[name], get_args(hint))
         if kind is not None:
             kinds[name] = kind
     return kinds
@@ -147,6 +148,10 @@ def _kind(hint: Any) -> Kind | None:
 def _instance(cls: type) -> Kind:
     article = "an" if cls.__name__[0] in "AEIOU" else "a"
     return Kind(f"{article} {cls.__name__}", lambda value: value if isinstance(value, cls) else NO)
+
+
+def _by_name(cls: str) -> Kind:
+    return Kind(f"a {cls}", lambda value: value if cls in [base.__name__ for base in type(value).__mro__] else NO)
 
 
 def _union(hints: Sequence[Any]) -> Kind | None:
@@ -192,9 +197,8 @@ def _mapping(element: Kind | None) -> Kind:
     return Kind("a dict by names" + (f" of {element.words}" if element is not None else ""), read)
 
 
-def _whole(low: int, hints: Sequence[Any]) -> Kind:
-    """Return integers from ``low`` on, and generators or None where the annotation has them beside."""
-    most = MOST_AGENTS if low == LEAST["n"] else 2**63 - 1
+def _whole(low: int, most: int, hints: Sequence[Any]) -> Kind:
+    """Return integers in ``low .. most``, and generators or None where the annotation has them beside."""
     beside = tuple(hint for hint in (torch.Generator, type(None)) if hint in hints)
 
     def read(value: Any) -> Any:

@@ -196,6 +196,16 @@ def check_shape(name: str, tensor: torch.Tensor, shape: Sequence[Any], dtype: st
         raise InputError(name, f"to have the dtype {dtype}", tensor.dtype, "Convert it first.")
 
 
+def check_index(name: str, tensor: torch.Tensor, count: int) -> None:
+    """Raise unless a tensor holds int64 in ``0 .. count - 1``; the values on a GPU, which would be waited for, pass."""
+    if "int64" not in str(tensor.dtype):
+        raise InputError(name, "to have the dtype int64", tensor.dtype, "Convert it first.")
+    if tensor.device.type == "cpu" and tensor.numel():
+        low, high = map(int, tensor.aminmax())
+        if low < 0 or high >= count:
+            raise InputError(name, f"in 0 .. {count - 1}", f"values from {low} to {high}")
+
+
 def check_broadcast(name: str, tensor: torch.Tensor, shape: Sequence[int]) -> None:
     """Raise unless a floating tensor and one of ``shape`` broadcast together."""
     pairs = zip(reversed(tensor.shape), reversed(shape), strict=False)

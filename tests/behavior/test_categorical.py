@@ -70,3 +70,17 @@ def test_bad_input(arguments: dict[str, torch.Tensor], name: str, words: list[st
         gs.Categorical(**arguments)
     assert error.value.name == name
     assert all(word in str(error.value) for word in words), str(error.value)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("distance", [gs.TotalVariation(), gs.Hellinger(), gs.JensenShannon()])
+def test_rounded_probabilities_have_no_distance_above_the_largest(dtype: torch.dtype, distance: gs.Distance) -> None:
+    # Two agents without a common action, in rows that rounding leaves off by as much as is accepted.
+    off = {torch.float16: 9e-3, torch.bfloat16: 4e-2, torch.float32: 9e-5, torch.float64: 9e-7}[dtype]
+    row = torch.tensor([0.6, 0.4, 0.0, 0.0], dtype=torch.float64) * (1 + off)
+    probs = torch.stack([row, row.flip(0)]).to(dtype).expand(3, 2, 4)
+    for validate in (True, dtype.itemsize > 2):
+        behavior = gs.Categorical(probs=probs, validate=validate)
+        assert distance.maximum is not None
+        assert float(gs.snd(behavior, distance)) <= distance.maximum * (1 + 4 * torch.finfo(torch.float32).eps)
+    torch.testing.assert_close(behavior.probs.double().sum(-1), torch.ones(3, 2).double(), rtol=0, atol=3e-7)

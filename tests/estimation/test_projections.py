@@ -174,7 +174,7 @@ def test_seeds_and_generators() -> None:
     (lambda: projected_snd(Points(torch.rand(1, 3, 2), Norm.HALF_L1)), r"`points`.*half-l1.*graphsnd.snd"),
     (lambda: projected_snd(Points(torch.rand(1, 3, 2), Norm.SQRT_JS)), r"`points`.*sqrt-js.*sampled graph"),
     (lambda: projected_snd(Points(torch.rand(1, 1, 2), Norm.EUCLIDEAN)), r"`points`.*2 agents"),
-    (lambda: projected_snd(team(1, 3, 2), 0), "`directions`.*positive"),
+    (lambda: projected_snd(team(1, 3, 2), 0), "`directions`.*at least 1"),
     (lambda: projected_snd(team(1, 3, 2), seed=-1), "`seed`"),
 ])  # fmt: skip
 def test_bad_input_is_named(call, message: str) -> None:

@@ -65,8 +65,9 @@ class Categorical(Behavior):
 
 def _checked_probs(probs: torch.Tensor, validate: bool) -> torch.Tensor:
     probs = check_layout("probs", probs, "(..., agents, actions)")
+    half = probs.dtype in (torch.float16, torch.bfloat16)
     if not validate:
-        return probs
+        return _normalise(probs) if half else probs
     check_finite("probs", probs)
     values = probs.detach()
     if bool((values < 0).any()):
@@ -74,7 +75,14 @@ def _checked_probs(probs: torch.Tensor, validate: bool) -> torch.Tensor:
     off = float((values.double().sum(-1) - 1).abs().max())
     if off > _SUM_TOLERANCE[probs.dtype]:
         raise InputError("probs", "to sum to 1 over actions", f"a row off by {off:.3g}", "Pass `logits=`?")
-    return probs
+    # Beyond the rounding of a softmax, so that its bits stay: half precision, and what people rounded themselves.
+    return _normalise(probs) if half or off > 64 * torch.finfo(probs.dtype).eps else probs
+
+
+def _normalise(probs: torch.Tensor) -> torch.Tensor:
+    """Return probabilities that sum to 1, at least float32: in half precision total variation could exceed 1."""
+    wide = probs.float() if probs.dtype in (torch.float16, torch.bfloat16) else probs
+    return wide / wide.sum(-1, keepdim=True)
 
 
 def _softmax(logits: torch.Tensor, mask: torch.Tensor | None, validate: bool) -> torch.Tensor:

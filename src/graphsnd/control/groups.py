@@ -16,7 +16,7 @@ from graphsnd.control.dico import DiCo
 from graphsnd.control.measurement import Measurement, copy_without_waiting, measure_points
 from graphsnd.control.state import State, Status
 from graphsnd.designs import Design
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, shape_of
 
 
 @checked
@@ -100,8 +100,8 @@ class PerGroup:
         Raises:
             InputError: For another number of agents.
         """
-        if values.shape[-2] != self.agents:
-            raise InputError("values", f"of {self.agents} agents", values.shape[-2])
+        if values.dim() < 3 or values.shape[-2] != self.agents:
+            raise InputError("values", f"(..., observations, {self.agents} agents, features)", shape_of(values))
         measurements = []
         for group in self.groups:
             chosen = values.index_select(-2, torch.tensor(list(group), device=values.device))

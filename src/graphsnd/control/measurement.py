@@ -76,8 +76,8 @@ def measure_points(
         >>> measure_points(Complete(), torch.tensor([[[0.0], [3.0], [6.0]]])).value
         tensor(4., dtype=torch.float64)
     """
-    if values.dim() not in (3, 4) or values.shape[-2] < 2:
-        expected = "with shape (observations, agents, features), at least 2 agents"
+    if values.dim() not in (3, 4) or values.shape[-2] < 2 or not values.shape[-1]:
+        expected = "with shape (observations, agents, features), at least 2 agents and 1 feature"
         raise InputError("values", expected, shape_of(values))
     check_shape("values", values, values.shape, dtype="floating")
     values = widen(values)

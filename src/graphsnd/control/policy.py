@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_shape, shape_of
+from graphsnd.errors import InputError, check_index, check_shape, shape_of
 from graphsnd.teams import ActionDistribution, StackedMLP
 from graphsnd.teams.actions import CategoricalActions, NormalActions, TanhNormalActions
 from graphsnd.teams.controlled import ControlledTeam, centre_logits, check_fit, combine
@@ -112,21 +112,14 @@ class ControlledPolicy(nn.Module):
             ``[runs, observations, k, actions]``.
         """
         observations = self._check_shown("observations", observations, runs)
-        check_shape("agents", agents, (*observations.shape[:2], "k"), dtype="int64")
-        self._check_agents(agents)
+        check_shape("agents", agents, (*observations.shape[:2], "k"))
+        check_index("agents", agents, self.batch[1])
         flat, rows = observations.flatten(0, 1), agents.shape[0] * agents.shape[1]
         first = torch.arange(len(agents), device=agents.device).view(-1, 1, 1) * self.batch[1]
         shown = torch.arange(rows, device=agents.device).repeat_interleave(agents.shape[2])
         engine, networks = self.deviations.engine, (agents + first).flatten()
         outputs = engine.run_requests(flat, networks, shown, *self.deviations.flat(runs), self.deviations.activation)
         return self._centre(outputs.unflatten(0, agents.shape))
-
-    def _check_agents(self, agents: Tensor) -> None:
-        """Raise for agents that do not exist; on a GPU, which would have to be waited for, they are trusted."""
-        if agents.device.type == "cpu" and agents.numel():
-            low, high = map(int, agents.aminmax())
-            if low < 0 or high >= self.batch[1]:
-                raise InputError("agents", f"in 0 .. {self.batch[1] - 1}", f"values from {low} to {high}")
 
     def _check_shown(self, name: str, shown: Tensor, runs: slice) -> Tensor:
         """Return observations ``[runs, observations, features]`` in the precision of the weights."""
@@ -177,8 +170,8 @@ class ControlledPolicy(nn.Module):
         """
         check_shape("seen", seen, (*self.batch, "frames", self.deviations.sizes[0]))
         (runs, count), frames = self.batch, seen.shape[2]
-        check_shape("agents", agents, (runs, frames), dtype="int64")
-        self._check_agents(agents)
+        check_shape("agents", agents, (runs, frames))
+        check_index("agents", agents, self.batch[1])
         check_shape("wanted", wanted, (runs, frames), dtype="bool")
         seen = seen.to(self.deviations.weights[0].dtype)
         run = torch.arange(runs, device=seen.device).unsqueeze(1)

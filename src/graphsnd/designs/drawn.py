@@ -179,6 +179,7 @@ class Radius(GraphDesign):
 def _squared_distances(call: Call, design: Design) -> Tensor:
     """Return squared distances of all agents at each observation, ``[O, n, n]``."""
     positions = require_positions(call.positions, (call.observations, call.agents), design)
+    positions = positions.double()  # whose squares neither overflow nor vanish for any float32
     return (positions.unsqueeze(1) - positions.unsqueeze(2)).square().sum(-1)
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from graphsnd import kernels
 from graphsnd.arguments import checked
 from graphsnd.behavior import DISTANCES, Behavior, Distance, Points, default_distance, embed
+from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, check_agents, check_integer, describe
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.exactsum import LIMBS, LOWEST, ExactSum
@@ -174,6 +175,8 @@ class SndAccumulator:
             if state[name] is not None and own != state[name]:
                 got = f"{own}, and a state collected for {state[name]}"
                 raise InputError(name, "that the state was collected for", got, "Pass the same one again.")
+        if state["names"] is not None:
+            check_names(state["names"], agents)
         made.names = _same_names("state", made.names, state["names"])
         made.family = None if state["family"] is None else str(state["family"])
         made.observations = state["observations"]

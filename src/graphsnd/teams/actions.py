@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import check_broadcast, check_shape
+from graphsnd.errors import check_broadcast, check_index, check_shape
 
 
 class ActionDistribution(Protocol):
@@ -144,8 +144,9 @@ class CategoricalActions:
         return self.logits.argmax(-1)
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Shape ``[...]``; actions are not compared with their number, which would wait for the device."""
-        check_shape("actions", actions, self.logits.shape[:-1], dtype="int64")
+        """Shape ``[...]``."""
+        check_shape("actions", actions, self.logits.shape[:-1])
+        check_index("actions", actions, self.logits.shape[-1])
         return torch.log_softmax(self.logits, -1).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
 
     def entropy(self) -> Tensor:

@@ -18,7 +18,7 @@ from torch import distributions as D
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Distance, Gaussian, Wasserstein, from_distribution
-from graphsnd.errors import InputError, check_choice, check_integer, check_shape, shape_of
+from graphsnd.errors import InputError, check_choice, check_index, check_integer, check_shape, shape_of
 from graphsnd.teams.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
 
 MEANS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "identity": lambda loc: loc}
@@ -104,7 +104,7 @@ class Head(nn.Module, ABC):
             InputError: For a distance that does not fit the behaviour.
         """
         for name, ends in (("low", low), ("high", high)):
-            check_shape(name, ends, (len(low) or "agents", self.outputs), dtype="floating")
+            check_shape(name, ends, (low.shape[0] if low.dim() == 2 else "agents", self.outputs), dtype="floating")
         if not len(low):
             raise InputError("low", "of at least one agent", shape_of(low))
         distance.embed(self.behavior(torch.zeros_like(low).unsqueeze(0)))
@@ -168,6 +168,8 @@ class GaussianHead(Head):
         if self.scale == "network":
             return None
         every = self.log_std.squeeze(-2)
+        if agents is not None:
+            check_index("agents", agents, len(every))
         return every if agents is None else every[agents]
 
     def _moments(self, output: Tensor, log_std: Tensor | None) -> tuple[Tensor, Tensor]:

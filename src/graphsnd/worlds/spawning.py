@@ -30,7 +30,7 @@ def check_room(count: int, half: Half, apart: float) -> None:
     Raises:
         InputError: Naming the world that would do.
     """
-    cover = count * math.pi * apart**2 / 4 / ((2 * half[0] + apart) * (2 * half[1] + apart))
+    cover = count * math.pi / 4 / ((2 * half[0] / apart + 1) * (2 * half[1] / apart + 1))
     if cover > DENSEST:
         raise _crowded(count, half, apart, "no arrangement exists")
 

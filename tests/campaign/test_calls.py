@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+from tests.campaign import calls
+
+
+def test_every_public_callable_answers_or_refuses() -> None:
+    outcome = calls.run(seed=0, cases=1000)
+    assert outcome.cases > 1400  # a valid call of each, and the hostile ones
+    assert outcome.refused > 500
+    assert not outcome.failures, outcome.examples
