@@ -146,7 +146,7 @@ def test_neighbours_need_positions(generator) -> None:
 
 def test_agents_that_no_pair_needs_are_not_evaluated(generator, monkeypatch) -> None:
     model = build(agents=8, design="agents:2", tau=0.01)
-    monkeypatch.setattr(type(model.network.deviations), "of", record := Recorder(model.network.deviations.of))
+    monkeypatch.setattr(type(model.network.deviations), "_of", record := Recorder(model.network.deviations._of))
     model(batch(generator, frames=50, agents=8))
     asked, all_agents = 50 * 8 * 2, 50 * 8 * 8
     assert asked <= record.answers < 0.5 * all_agents  # batches of unequal networks are padded
