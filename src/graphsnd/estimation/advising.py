@@ -21,6 +21,7 @@ from graphsnd.estimation.intervals import check_confidence
 from graphsnd.estimation.options import Question
 from graphsnd.estimation.source import Workload
 
+LARGE = 1e100  # whose square, times any number of pairs, is still a number
 GOALS = ("global", "local", "proxy")  # the rows of the paper's table on choosing a graph
 OFTEN = 0.01  # seconds that are cheap in every step of a training
 SPECTRAL, ROUTED = 3000, 150  # agents up to which a graph's eigenvalues and its routing are computed for advice
@@ -102,13 +103,13 @@ def advise(
 def _check_numbers(cost: float, distance: float, observation: float, share: float, ratio: float | None) -> None:
     checks = {"policy_cost": cost, "distance_spread": distance, "observation_spread": observation}
     for name, value in checks.items():
-        if not 0 <= value < math.inf:
-            raise InputError(name, "to be finite and not negative", value)
+        if not 0 <= value <= LARGE:
+            raise InputError(name, f"to be from 0 to {LARGE:g}", value)
     if not 0 <= share <= 1:
         raise InputError("effect_share", "in [0, 1]", share)
-    if ratio is not None and not 1 <= ratio < math.inf:
+    if ratio is not None and not 1 <= ratio <= LARGE:
         fix = "The largest distance is at least the mean; None where no bound is known."
-        raise InputError("d_max_ratio", "to be finite and at least 1", ratio, fix)
+        raise InputError("d_max_ratio", f"to be from 1 to {LARGE:g}", ratio, fix)
 
 
 def _advise_sample(question: Question) -> Advice:

@@ -115,7 +115,7 @@ def _check(points: Points, directions: int) -> None:
         raise InputError("points", "with the Euclidean norm", points.norm.value, fix)
     if points.agents < 2:
         raise InputError("points", "of at least 2 agents", points.agents, "Diversity needs a pair.")
-    check_integer("directions", directions, "to be a positive integer", low=1)
+    check_integer("directions", directions, "to be a positive integer, at most 2^20", low=1, high=2**20)
 
 
 def _bound(values: Tensor, vectors: Tensor, count: int) -> float:
