@@ -71,11 +71,9 @@ class Commands(TyperGroup):
         try:
             return super().main([word for word in words if word != "--debug"], *rest, **options)
         except Exception as error:
-            if debug:
-                raise
             message, code = _explain(error), 2
             if message is None:
-                message, code = f"{type(error).__name__}: {error}. This is a bug. {_report(error, words)}", BUG
+                message, code = f"{type(error).__name__}: {error}. This is a bug. {_report(error, words, debug)}", BUG
             typer.echo(f"graphsnd: {printable(' '.join(message.split()))}", err=True)
         sys.exit(code)
 
@@ -105,18 +103,21 @@ def _explain(error: Exception) -> str | None:
     return None
 
 
-def _report(error: Exception, words: list[str]) -> str:
+def _report(error: Exception, words: list[str], debug: bool) -> str:
     """Write traceback, versions and command line to a file that only its owner can read, and say where it is."""
     import tempfile
     import traceback
 
-    found = {name: vars(module).get("__version__") for name, module in sorted(sys.modules.items()) if "." not in name}
-    versions = [f"{name} {version}" for name, version in found.items() if isinstance(version, str)]
-    lines = [f"graphsnd {words!r}", f"Python {sys.version}", ", ".join(versions), *traceback.format_exception(error)]
+    trace = "".join(traceback.format_exception(error))
+    if debug:
+        typer.echo(trace, err=True, nl=False)
+        return "Please report it with this traceback."
+    loaded = {name: getattr(module, "__dict__", {}) for name, module in sorted(sys.modules.items()) if "." not in name}
+    versions = [f"{name} {held['__version__']}" for name, held in loaded.items() if "__version__" in held]
     try:
         descriptor, path = tempfile.mkstemp(prefix="graphsnd-", suffix=".txt")
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write("\n".join(lines))
+            file.write("\n".join([f"graphsnd {words!r}", f"Python {sys.version}", ", ".join(versions), trace]))
     except OSError:
         return "Repeat it with --debug, and please report what you see."
     return f"Please report it with {path}, or repeat it with --debug."
@@ -153,9 +154,7 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; also behind a command.")
-    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of a bug; also behind a command.")] = False,
 ) -> None:
     """Measure and control how differently the agents of a team behave.
 

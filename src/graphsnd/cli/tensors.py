@@ -73,7 +73,7 @@ def read_tensors(path: Path, keys: Collection[str], max_bytes: int) -> dict[str,
         got = f"{path.name!r}"
         raise InputError("FILE", "to end in .npz, .safetensors or .pt", got, "Save with numpy.savez or torch.save.")
     if not path.is_file():
-        raise InputError("FILE", "to exist", f"no file {str(path)!r}" if not path.exists() else "a folder")
+        raise InputError("FILE", "to exist", f"{'something else' if path.exists() else 'no file'} {str(path)!r}")
     try:
         tensors = reader(path, keys, Limit(path, max_bytes))
     except InputError:
