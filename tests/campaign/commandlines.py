@@ -92,7 +92,7 @@ def run(seed: int, cases: int) -> Outcome:
             good = write_files()
             words = draw_words(rng)
             outcome.cases += 1
-            own = outcome.cases % PROCESSES == PROCESSES // 2
+            own = outcome.cases % PROCESSES == PROCESSES // 2 and words[:1] != ["bench"]  # which would not be small
             code, output, trouble = _process(words, ascii_only=rng.random() < 0.5) if own else _invoke(words)
             outcome.refused += code == 2
             for kind in [*trouble, *judge(code, output), *changes(words, good)]:

@@ -127,3 +127,24 @@ def test_what_cannot_be_saved(tmp_path: Path, generator: torch.Generator) -> Non
     (tmp_path / "file").write_text("")
     with pytest.raises(gs.InputError, match="folder"):
         stacked("gaussian", generator).save(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sizes": "words"}, {"sizes": ["a", "b"]}, {"sizes": [10**20, 2]}, {"sizes": [2**32, 2**32]}, {"sizes": []},
+        {"agents": "three"}, {"agents": 10**20}, {"agents": -1}, {"agents": None}, {"about": 3}, {"activation": [1]},
+        {"head": "gaussian"}, {"head": {"name": "gaussian"}}, {"head": {"name": "gaussian", "actions": 10**12}},
+        {"head": {"name": ["gaussian"], "actions": 2}}, {"head": {"name": "gaussian", "actions": 2, "mean": []}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_descriptions_with_other_things_for_numbers(changes: dict[str, Any], saved: Path) -> None:
+    rewrite(saved, **changes)
+    with pytest.raises(gs.InputError):
+        Team.load(saved)
+
+
+def test_a_limit_on_memory(saved: Path) -> None:
+    with pytest.raises(gs.InputError, match="within max_bytes = 100"):
+        Team.load(saved, max_bytes=100)

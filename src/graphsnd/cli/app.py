@@ -51,7 +51,7 @@ class Command(TyperCommand):
         rest = super().parse_args(ctx, args)
         for name, value in ctx.params.items():
             if isinstance(value, int) and abs(value) >= LONG:
-                raise InputError(f"--{name.replace('_', '-')}", "to have at most 63 bits", f"{str(value)[:24]}...")
+                raise InputError(f"--{name.replace('_', '-')}", "to have at most 63 bits", str(value)[:24])
         return rest
 
 
