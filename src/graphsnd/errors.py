@@ -112,7 +112,7 @@ def plain_tensor(value: Any) -> torch.Tensor | None:
     """
     import torch
 
-    tensor = as_tensor(value)
+    tensor = value if isinstance(value, torch.Tensor) else as_tensor(value)
     if not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided or tensor.is_meta or tensor.is_nested:
         return None
     dtype = tensor.dtype
@@ -186,8 +186,10 @@ def check_shape(name: str, tensor: torch.Tensor, shape: Sequence[Any], dtype: st
         shape: For example ``(..., 4, "features")``.
         dtype: That it must have too: ``floating``, ``bool`` or ``int64``.
     """
-    wanted = tuple(shape)[1:] if tuple(shape)[:1] == (...,) else tuple(shape)
-    own = tuple(tensor.shape)
+    own, wanted = tuple(tensor.shape), tuple(shape)
+    if own == wanted and not dtype:
+        return
+    wanted = wanted[1:] if wanted[:1] == (...,) else wanted
     tail = own[len(own) - len(wanted) :] if len(wanted) < len(shape) and len(own) >= len(wanted) else own
     if len(tail) != len(wanted) or any(isinstance(w, int) and w != size for w, size in zip(wanted, tail, strict=True)):
         symbolic = ", ".join("..." if part is ... else str(part) for part in shape) + "," * (len(shape) == 1)
@@ -234,7 +236,8 @@ def check_finite(name: str, tensor: torch.Tensor) -> None:
 def number(value: Any) -> float:
     """Return ``value`` as a float, or NaN when it is not a real number: NaN fails every comparison with a range."""
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
-        value = value.item()  # of a tensor or an array without axes
+        tensor = plain_tensor(value)  # an array or a tensor without axes
+        value = None if tensor is None else tensor.item()
     if isinstance(value, bool) or not isinstance(value, Real):
         return math.nan
     try:

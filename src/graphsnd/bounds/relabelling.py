@@ -65,8 +65,10 @@ def relabelling_variance(distances: Tensor, degrees: Sequence[int] | Tensor) -> 
     check_finite("distances", distances)
     edges, meeting = _count_edges(n, degrees)
     rest, effects = _coefficients(n, edges, meeting)
-    of_effects, of_rest = split_squares(distances)
-    return (float(rest) * of_rest + float(effects) * of_effects) / edges**2
+    # Squares of 1e200 are infinite: in units of a power of two, which change no bit.
+    size = torch.exp2(torch.frexp(distances.detach().double().abs().max()).exponent.clamp(-1000, 1000).double())
+    of_effects, of_rest = split_squares(distances.double() / size)
+    return (float(rest) * of_rest + float(effects) * of_effects) / edges**2 * size * size
 
 
 @checked

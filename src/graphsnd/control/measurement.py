@@ -114,6 +114,8 @@ def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm
         tensor([4.], dtype=torch.float64)
     """
     check_shape("values", values, (len(selections), "observations", "agents", "features"), dtype="floating")
+    if not values.numel():
+        raise InputError("values", "that are not empty", shape_of(values))
     values = widen(values)
     empty = torch.tensor([selection.empty for selection in selections])
     pairs = torch.tensor([selection.pairs(values.shape[2]) for selection in selections])

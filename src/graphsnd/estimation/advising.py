@@ -88,7 +88,7 @@ def advise(
     check_choice("goal", goal, GOALS)
     if same_pairs and goal != "proxy":
         raise InputError("same_pairs", "only for the goal proxy", goal, "A single measurement has no later call.")
-    source = Workload(n, observations, features, policy_cost, torch.device(device))
+    source = Workload(n, observations, features, policy_cost, torch.device(str(device).partition(":")[0]))
     if pilot is None:
         prospect = assume_spreads(source, distance_spread, observation_spread, effect_share, d_max_ratio)
     elif pilot.agents != n:

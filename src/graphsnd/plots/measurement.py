@@ -11,9 +11,11 @@ import torch
 from graphsnd import graphs
 from graphsnd.arguments import checked
 from graphsnd.behavior import DISTANCES, Behavior, Distance
+from graphsnd.errors import check_finite
 from graphsnd.estimation import Estimate
 from graphsnd.graphs import Graph
 from graphsnd.metric import edge_distances, pairwise
+from graphsnd.metric.pair_distances import check_graph
 from graphsnd.plots.formatting import format_number
 from graphsnd.plots.matrix import draw_contributions, draw_heatmap, draw_scale
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
@@ -66,6 +68,8 @@ def pair_distances(
         estimate: The result of the measurement.
     """
     n, drawn, names = behavior.agents, "all measured pairs", behavior._names or getattr(graph, "names", None) or ()
+    if graph is not None:
+        check_graph(graph, n)
     if graph is None and n <= ORDERED:
         graph = graphs.complete(n)
     elif graph is None:
@@ -73,6 +77,7 @@ def pair_distances(
     with torch.no_grad():
         if ordered := graph.is_complete and n <= ORDERED:
             matrix, drawn = pairwise(behavior, distance).cpu(), "all pairs"
+            check_finite("behavior", matrix)
             place = torch.from_numpy(np.argsort(cluster(matrix).order))
             edges = graph.edges.cpu()
             values, edges = matrix[tuple(edges.T)], place[edges]

@@ -128,7 +128,7 @@ class ControlledTeam(Team):
         flat = observations.reshape(-1, observations.shape[-1]).to(self.scale)
         deviation = self.scale.unsqueeze(-1) * run_all(self.deviations, flat)
         parts = combine(self.kind, run_all(self.shared, flat), deviation)
-        return self._behavior(*(part.unflatten(0, observations.shape[:-1]) for part in parts))
+        return self._behavior(*(part.reshape(*observations.shape[:-1], *part.shape[1:]) for part in parts))
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         flat, agents = observations.to(self.scale), agents.to(self.device)

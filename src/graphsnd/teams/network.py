@@ -243,4 +243,6 @@ def _check_layers(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:
         if tuple(bias.shape) != (*weight.shape[:-2], 1, weight.shape[-1]):
             shape = (*weight.shape[:-2], 1, weight.shape[-1])
             raise InputError("biases", f"with shape {shape}", shape_of(bias))
+        if not weight.is_floating_point() or weight.dtype != weights[0].dtype or bias.dtype != weight.dtype:
+            raise InputError("weights", "and biases of one floating dtype", f"{weight.dtype} and {bias.dtype}")
         expected = (*weight.shape[:-2], weight.shape[-1])

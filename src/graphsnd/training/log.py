@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, require
+from graphsnd.errors import InputError, describe, require
 from graphsnd.storage import append, naming, write_whole
 from graphsnd.training.rollout import RolloutBuffer
 
@@ -211,6 +211,8 @@ def check_complete(folder: Path, kind: type[Row] | type[ControlRow], runs: Seque
 
 def _read_lines(folder: Path, kind: type[T]) -> Iterator[T | None]:
     """Yield the row of every line after the first; None for one that is not whole."""
+    if not dataclasses.is_dataclass(kind):
+        raise InputError("kind", "to be Row or ControlRow", describe(kind))
     path, fields = folder / METRICS, dataclasses.fields(kind)
     try:
         # A byte that is no text spoils its own line only. What follows the last line end was cut.

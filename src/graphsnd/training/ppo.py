@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import check_shape
+from graphsnd.errors import check_number, check_shape
 
 
 @checked
@@ -46,6 +46,8 @@ def compute_gae(
         >>> compute_gae(one, torch.zeros(1, 3, 1, 1), one, flag, flag, gamma=0.5, gae_lambda=1.0).flatten()
         tensor([1.5000, 1.0000])
     """
+    for name, value in (("gamma", gamma), ("gae_lambda", gae_lambda)):
+        check_number(name, value, 0, 1)
     check_shape("rewards", rewards, ("runs", "steps", "environments", "agents"), dtype="floating")
     check_shape("values", values, (len(rewards), rewards.shape[1] + 1, *rewards.shape[2:]), dtype="floating")
     check_shape("final_values", final_values, rewards.shape, dtype="floating")

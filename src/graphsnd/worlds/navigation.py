@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_integer, check_positive
+from graphsnd.errors import InputError, check_integer, check_number
 from graphsnd.worlds.lidar import Lidar
 from graphsnd.worlds.physics import DT, KEPT_SPEED, Near, add_contact, clamp_to, contact_dense, count_contacts, length
 from graphsnd.worlds.spawning import check_room, scatter_apart
@@ -116,7 +116,7 @@ class Navigation(World):
             raise InputError("dense", "not to be False off the CPU", self.dense)
         check_integer("n_lidar_rays", self.n_lidar_rays, "to be an integer, at least 1", low=1)
         for name in ("world_spawning_x", "world_spawning_y", "lidar_range", "agent_radius"):
-            check_positive(name, getattr(self, name))
+            check_number(name, getattr(self, name), 1e-6, 1e6)
         self._check_goals()
         check_room(2 * self.agents, self._half, self._apart)
         rays = Lidar.make(self.n_lidar_rays, float(self.lidar_range), float(self.agent_radius), self.device)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_index, check_shape
 from graphsnd.graphs.draws import integers, source
 from graphsnd.worlds.world import Continuous, Discrete, Step, World, check_counts
 
@@ -94,11 +94,18 @@ class SimulatorWorld(World):
         Raises:
             InputError: For a state that was used before.
         """
+        lead = tuple(state.observations.shape[:2])
+        if isinstance(self.actions, Discrete):
+            check_shape("actions", actions, lead)
+            check_index("actions", actions.long(), self.actions.count)
+        else:
+            check_shape("actions", actions, (*lead, self.actions.features), dtype="floating")
         step = self._advance(state.open(), actions)
         return state.advance(step.observations), step
 
     def reset_done(self, state: SimulatorState, done: Tensor, generator: torch.Generator | int) -> SimulatorState:
         """Reset the environments that are ``done``; ``state`` is used up unless there is none."""
+        check_shape("done", done, state.observations.shape[:1], dtype="bool")
         simulator, rows = state.open(), done.nonzero()[:, 0].tolist()
         return state.advance(self._reset(simulator, rows, state.observations, generator)) if rows else state
 

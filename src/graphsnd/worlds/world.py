@@ -107,7 +107,8 @@ class World(ABC):
             done: Bool ``[E]``, usually ``step.terminated | step.truncated``.
             generator: Where the randomness comes from; an int is a seed.
         """
-        check_shape("done", done, ("environments",), dtype="bool")
+        environments = next(iter(_tensors(state).values())).shape[:1]
+        check_shape("done", done, environments, dtype="bool")
         if not self.spawns_on_host and done.device.type != "cpu":
             return merge(state, done, self.spawn(generator, len(done)))
         rows = done.nonzero()[:, 0]
