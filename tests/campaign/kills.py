@@ -40,7 +40,7 @@ BEGIN = {
 }
 # Most cases are kills, at a moment or at a call that writes; of the others each is a promise of its own.
 KINDS = ("kill",) * 4 + ("call",) * 4 + ("stop", "two", "room")
-CALLS = 300  # at which it may be killed; a command has somewhat fewer
+CALLS = 250  # at which it may be killed; a command has somewhat fewer
 REFUSED = 2
 
 
