@@ -33,6 +33,7 @@ from safetensors.torch import save_file
 from benchmarks.__main__ import _read as read_benchmark
 from graphsnd import InputError, Team
 from graphsnd.cli.files import read_team
+from graphsnd.control import ControlledPolicy, ControlledTeam
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 from graphsnd.training import Settings, Task, read_rows, train
 from graphsnd.training.checkpoint import load_checkpoint
@@ -120,6 +121,17 @@ def _team_formats(folder: Path) -> Iterator[Format]:
 
     yield _format("team.json", folder / "team.json", read)
     yield _format("team/team.safetensors", folder / "team.safetensors", read)
+    made = ControlledPolicy.create(2, 2, 1, generators=[torch.Generator().manual_seed(0)], hidden=(2,))
+    other = folder / "controlled"
+    made.team(0, 0.5, about={"seed": 0}).save(other)
+
+    def read_controlled() -> Any:
+        team = Team.load(other)
+        assert isinstance(team, ControlledTeam)
+        return [part.tolist() for part in (*team.shared.parameters(), *team.deviations.parameters(), team.scale)]
+
+    yield _format("controlled/team.json", other / "team.json", read_controlled)
+    yield _format("controlled/team.safetensors", other / "team.safetensors", read_controlled)
 
 
 def _run_formats(folder: Path) -> Iterator[Format]:
@@ -134,7 +146,7 @@ def _run_formats(folder: Path) -> Iterator[Format]:
         return kept.iteration, {key: value.tolist() for key, value in kept.tensors.items()}
 
     yield _format("metrics.csv", folder / "metrics.csv", lambda: read_rows(folder, Row), prefix=True)
-    yield _format("checkpoint", folder / "checkpoint.safetensors", resume)
+    yield _format("checkpoint", folder / "checkpoint.safetensors", resume, checked=True)
 
 
 def _paper_formats(folder: Path) -> Iterator[Format]:

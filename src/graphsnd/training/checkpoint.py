@@ -7,6 +7,7 @@ import json
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -61,7 +62,7 @@ def save_checkpoint(
     about = {"task": task.to_dict(), "iteration": trainer.iteration, "seconds": seconds, "threads": threads}
     # Cloned because arms may share memory, which the format does not allow.
     tensors = {name: part.detach().cpu().contiguous().clone() for name, part in trainer.tensors().items()}
-    metadata = {"training": json.dumps(about | {"sum": checksum(tensors)})}
+    metadata = {"training": json.dumps(about | {"sum": checksum(about, tensors)})}
     write_whole(folder / CHECKPOINT, serialise(tensors, metadata=metadata), keep=folder / PREVIOUS)
 
 
@@ -74,7 +75,7 @@ def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
         logged: Whether all its iterations must be in the log, as when training goes on from it.
 
     Returns:
-        The newest, or the one before it where that is not whole, not logged or not there.
+        The newest. The one before it where that is not there, and with ``logged`` where it is not whole or not logged.
 
     Raises:
         InputError: When there is none, or it is damaged, of another version or not logged.
@@ -92,6 +93,8 @@ def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
                 check_complete(folder, found.task.row, found.task.run_names(), found.iteration)
             return dataclasses.replace(found, passed_over=str(refused[0]) if refused else "")
         except InputError as error:
+            if not logged:
+                raise  # a reader is not given another one than it asked for
             refused.append(error)
     raise refused[0]
 
@@ -101,12 +104,12 @@ def find_checkpoints(folder: Path) -> list[Path]:
     return [path for path in (folder / CHECKPOINT, folder / PREVIOUS) if path.is_file()]
 
 
-def checksum(tensors: dict[str, Tensor]) -> int:
-    """Return the CRC-32 of all bits, by which a disk that changed some is noticed."""
-    total = 0
-    for name in sorted(tensors):
-        bits = tensors[name].reshape(-1).view(torch.uint8).numpy().data
-        total = zlib.crc32(bits, zlib.crc32(name.encode(), total))
+def checksum(about: dict[str, Any], tensors: dict[str, Tensor]) -> int:
+    """Return the CRC-32 of a description and all tensors, by which a disk that changed a bit is noticed."""
+    total = zlib.crc32(json.dumps(about).encode())
+    for name, part in sorted(tensors.items()):
+        total = zlib.crc32(f"{name} {part.dtype} {tuple(part.shape)}".encode(), total)
+        total = zlib.crc32(part.reshape(-1).view(torch.uint8).numpy().data, total)
     return total
 
 
@@ -118,7 +121,8 @@ def _read_checkpoint(path: Path) -> Checkpoint:
     except (SafetensorError, ValueError) as error:
         raise InputError("checkpoint", f"to be whole in {path}", str(error)) from None
     about = about if isinstance(about, dict) else {}
-    if "sum" in about and about["sum"] != checksum(tensors):
+    # Earlier versions wrote neither threads nor a sum.
+    if {"threads", "sum"} & about.keys() and about.pop("sum", None) != checksum(about, tensors):
         raise InputError("checkpoint", f"to be whole in {path}", "bits that were changed")
     saved, seconds = about.get("task"), number(about.get("seconds"))
     controlled = isinstance(saved, dict) and saved.get("format") == ControlTask.format
