@@ -26,7 +26,7 @@ T = TypeVar("T")
 NO = object()  # what a kind returns for a value that is not of it
 MOST = 1 << 24  # elements of a sequence
 # Integers whose name says what they count: the least and the most that makes sense.
-RANGES = dict.fromkeys(("agents", "environments", "features"), (1, MOST_AGENTS)) | {"n": (2, MOST_AGENTS)}
+RANGES = dict.fromkeys(("agents", "environments", "features", "actions"), (1, MOST_AGENTS)) | {"n": (2, MOST_AGENTS)}
 RANGES |= {"directions": (1, 2**20), "observations": (1, 2**63 - 1), "last": (1, 2**63 - 1)}
 RANGES |= dict.fromkeys(("run", "start", "stop", "seed", "generator"), (0, 2**63 - 1))
 

@@ -156,3 +156,15 @@ def test_observations_are_not_taken_for_runs(controller: DiCo | PI | Unconstrain
     with pytest.raises(InputError, match="initial"):
         controller.step(points, controller.initial())
     assert controller.step(points, controller.initial((3,)))[0].shape == (3,)
+
+
+@pytest.mark.parametrize("wrong", [-1.0, -1e-300, torch.nan, torch.inf])
+def test_what_no_diversity_can_be_is_left_out(wrong: float) -> None:
+    dico = DiCo(0.1, tau=0.5)
+    _, state, _ = dico.step(torch.tensor(0.25), dico.initial())
+    scale, after, status = dico.step(torch.tensor(wrong, dtype=torch.float64), state)
+    assert bool(status.invalid)
+    assert float(scale) == 0.1 / 0.25
+    assert float(after.estimate) == float(state.estimate)
+    first, _, status = dico.step(torch.tensor(wrong, dtype=torch.float64), dico.initial())
+    assert (float(first), bool(status.invalid)) == (1.0, True)

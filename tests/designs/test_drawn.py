@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.designs import GraphDesign, parse
+from graphsnd.designs import GraphDesign, Nearest, Radius, parse
 
 POSITIONS = torch.randn(12, 2, generator=torch.Generator().manual_seed(0))
 
@@ -50,3 +50,14 @@ def test_spatial_designs_need_positions(text: str) -> None:
 def test_random_designs_need_a_generator() -> None:
     with pytest.raises(gs.InputError, match="`generator`"):
         gs.designs.Uniform(3).draw(12, None)
+
+
+@pytest.mark.parametrize("unit", [2.0**-1000, 2.0**-600, 2.0**-100, 2.0**100, 2.0**600, 2.0**1000])
+def test_neighbours_do_not_depend_on_the_units(unit: float) -> None:
+    positions = torch.randn(3, 6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for make in (lambda unit: Nearest(2), Radius):
+        one, two = (
+            make(u).select(3, 6, None, device=torch.device("cpu"), positions=positions * u) for u in (1.0, unit)
+        )
+        assert torch.equal(one.edges, two.edges)
+        assert torch.equal(one.weights, two.weights)

@@ -82,6 +82,11 @@ def read_measurement(controller: Controller, measured: Measured, state: State, g
     return measurement if controller.through else Measurement(value.detach(), measurement.pairs, measurement.empty)
 
 
+def is_diversity(value: Tensor) -> Tensor:
+    """Return where a value can be a diversity: finite and not negative. Nothing waits for the device."""
+    return torch.isfinite(value) & (value >= 0)
+
+
 @checked
 @dataclass(frozen=True)
 class Constant:
@@ -103,7 +108,7 @@ class Constant:
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """Report the measurement, see :meth:`Controller.step`."""
         measurement = read_measurement(self, measured, state, generator)
-        raw, valid = measurement.value, torch.isfinite(measurement.value)
+        raw, valid = measurement.value, is_diversity(measurement.value)
         estimate = torch.where(valid, raw, state.estimate)
         after = State(estimate, state.begun | valid, state.integral, state.steps + 1)
         scale, no = torch.full_like(raw, self.value), torch.zeros_like(valid)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.control.controllers import Generators, Measured, read_measurement
+from graphsnd.control.controllers import Generators, Measured, is_diversity, read_measurement
 from graphsnd.control.measurement import as_design
 from graphsnd.control.state import State, Status
 from graphsnd.designs import Complete, Design
@@ -56,8 +56,8 @@ class Targeted:
         return other
 
     def _smooth(self, value: Tensor, state: State, first: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return which values are finite, the values with the estimate in place of others, and the next estimate."""
-        valid = torch.isfinite(value)
+        """Return which values are valid, the values with the estimate in place of others, and the next estimate."""
+        valid = is_diversity(value)
         # A measurement that is not finite must not stay in the estimate for ever.
         raw = torch.where(valid, value, state.estimate)
         moved = (1 - self.tau) * state.estimate + self.tau * raw

@@ -68,7 +68,7 @@ class Status:
     saturated: Tensor  # bool: the wanted scale is outside the bounds
     zero: Tensor  # bool: no diversity was measured at all
     empty: Tensor  # bool: the draw had no pairs, all were measured instead
-    invalid: Tensor  # bool: the measurement was not finite and was left out
+    invalid: Tensor  # bool: the measurement was not finite or negative and was left out
 
     def describe(self) -> str:
         """Return one line of text for each run; waits for the device.
@@ -96,6 +96,6 @@ class Status:
             "saturated: the target is out of reach within the bounds": self.saturated,
             "zero: all agents behave alike": self.zero,
             "empty draw: all pairs were measured instead": self.empty,
-            "invalid: not finite, left out": self.invalid,
+            "invalid: not finite or negative, left out": self.invalid,
         }
         return [note for note, flag in flags.items() if bool(flag.reshape(-1)[run])]

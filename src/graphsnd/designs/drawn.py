@@ -132,7 +132,7 @@ class Nearest(GraphDesign):
         return graphs.knn(require_positions(positions, (n,), self), self.k)
 
     def _select(self, call: Call) -> Selection:
-        apart = _squared_distances(call, self)
+        apart, _ = _squared_distances(call, self)
         if self.k >= call.agents:
             raise InputError("k", f"below the {call.agents} agents", self.k)
         apart.diagonal(dim1=1, dim2=2).fill_(torch.inf)
@@ -169,18 +169,23 @@ class Radius(GraphDesign):
         return graphs.radius(require_positions(positions, (n,), self), self.r)
 
     def _select(self, call: Call) -> Selection:
-        apart = _squared_distances(call, self)
+        apart, unit = _squared_distances(call, self)
         edges = torch.combinations(torch.arange(call.agents, device=apart.device))
         # Observations differ in their number of neighbours; pairs out of range stay, with weight 0.
-        within = apart[:, edges[:, 0], edges[:, 1]] <= self.r**2
+        within = apart[:, edges[:, 0], edges[:, 1]] <= (self.r / unit).square()
         return Selection(edges.expand(call.observations, -1, -1), weights=within.to(apart.dtype))
 
 
-def _squared_distances(call: Call, design: Design) -> Tensor:
-    """Return squared distances of all agents at each observation, ``[O, n, n]``."""
-    positions = require_positions(call.positions, (call.observations, call.agents), design)
-    positions = positions.double()  # whose squares neither overflow nor vanish for any float32
-    return (positions.unsqueeze(1) - positions.unsqueeze(2)).square().sum(-1)
+def _squared_distances(call: Call, design: Design) -> tuple[Tensor, Tensor]:
+    """Return squared distances of all agents at each observation, ``[O, n, n]``, and their unit.
+
+    The unit is a power of two near the largest position, so that squares of 1e200 are numbers and no bit changes.
+    """
+    positions = require_positions(call.positions, (call.observations, call.agents), design).double()
+    exponent = torch.frexp(positions.abs().max()).exponent if positions.numel() else torch.zeros((), dtype=torch.int32)
+    unit = torch.exp2(exponent.clamp(-1000, 1000).double())
+    positions = positions / unit
+    return (positions.unsqueeze(1) - positions.unsqueeze(2)).square().sum(-1), unit
 
 
 def _count_mutual_pairs_once(near: Tensor) -> Tensor:

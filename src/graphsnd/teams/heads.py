@@ -18,7 +18,7 @@ from torch import distributions as D
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Distance, Gaussian, Wasserstein, from_distribution
-from graphsnd.errors import InputError, check_choice, check_index, check_integer, check_shape, shape_of
+from graphsnd.errors import MOST_EDGES, InputError, check_choice, check_index, check_integer, check_shape, shape_of
 from graphsnd.teams.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
 
 MEANS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "identity": lambda loc: loc}
@@ -152,6 +152,8 @@ class GaussianHead(Head):
         self.mean, self.scale = mean, scale
         if scale == "independent":
             self.batch = tuple(batch)
+            if any(size < 1 for size in batch) or math.prod(batch) * actions > MOST_EDGES:
+                raise InputError("batch", f"of sizes from 1, with at most {MOST_EDGES} numbers in all", self.batch)
             self.log_std = nn.Parameter(torch.full((*batch, 1, actions), LOG_STD_START))
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
