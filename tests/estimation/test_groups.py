@@ -190,3 +190,13 @@ def test_what_cannot_be_groups() -> None:
         gs.measure(TEAMS, confidence=2.0)
     with pytest.raises(gs.InputError, match="`seed`"):
         gs.measure(TEAMS, seed="0")  # type: ignore[arg-type]
+
+
+def test_modules_in_a_module_dict_of_lists_are_groups() -> None:
+    lists = {name: torch.nn.ModuleList(torch.nn.Linear(4, 2) for _ in range(3)) for name in ("a", "b")}
+    observations = torch.randn(10, 4)
+    assert gs.measure(torch.nn.ModuleDict(lists), observations).value == gs.measure(lists, observations).value
+
+
+def test_a_total_without_pairs_says_so() -> None:
+    assert "total: SND within groups 0 (no group has a pair" in str(gs.measure({"tree": TEAMS["tree"]}))

@@ -222,6 +222,9 @@ def test_a_rollout_is_read_at_the_actors_key() -> None:
         gs.measure(ActorTeam(network(2)), data)
     with pytest.raises(gs.InputError, match="observations"):
         gs.evaluate([torch.sin, torch.cos], data)
+    policies, entries = [torch.nn.Linear(FEATURES, 2)] * 2, rollout()["agents"]["observation"]
+    with pytest.raises(gs.InputError, match=r"a dict by agent, got a TensorDict.*the entry that policies read"):
+        gs.measure(policies, TensorDict({"observation": entries, "next": entries + 1}, entries.shape[:-1]))
 
 
 @pytest.mark.parametrize("actor", [lambda: network(2, share_params=True), lambda: gaussian(share_params=True)])

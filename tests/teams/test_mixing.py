@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 
 import pytest
@@ -366,3 +367,57 @@ def test_threads_that_share_a_module_leave_it_in_evaluation_mode_until_the_last_
     assert not any(part.training for part in module.modules())
     other.__exit__(None, None, None)
     assert all(part.training for part in module.modules())
+
+
+def test_threads_that_share_modules_measure_the_same() -> None:
+    modules, observations = [plain() for _ in range(N)], torch.randn(20, FEATURES)
+    expected = gs.measure(modules, observations).value
+    with ThreadPoolExecutor(8) as threads:
+        values = list(threads.map(lambda _: gs.measure(modules, observations).value, range(80)))
+    assert values == [expected] * 80
+
+
+def in_one_process(module: nn.Module) -> nn.Module:
+    return nn.DataParallel(module)
+
+
+@pytest.mark.parametrize("wrap", [torch.jit.script, in_one_process])
+def test_scripted_and_wrapped_modules(wrap) -> None:  # type: ignore[no-untyped-def]
+    modules, observations = [normalised() for _ in range(N)], torch.randn(20, FEATURES)
+    for module in modules:
+        module(torch.randn(30, FEATURES))  # statistics other than those of the observations
+    wrapped = [wrap(module) for module in modules]
+    assert gs.measure(wrapped, observations).value == pytest.approx(
+        by_hand([module.eval()(observations).detach() for module in modules]), rel=1e-6
+    )
+
+
+class Seated(nn.Module):
+    """A network that tells seats apart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.own = nn.Linear(FEATURES, ACTIONS)
+
+    def forward(self, joint: Tensor) -> Tensor:
+        return self.own(joint) * torch.arange(joint.shape[-2]).unsqueeze(-1)
+
+
+def test_seats_are_in_the_order_of_the_policies() -> None:
+    networks = {name: Seated() for name in "abc"}
+    joint = {name: torch.randn(7, FEATURES) for name in "cab"}
+    rows = [torch.stack([joint[seat] for seat in "abc"], 1) for _ in networks]
+    expected = by_hand([f(o).flatten(0, 1).detach() for f, o in zip(networks.values(), rows, strict=True)])
+    assert float(gs.snd(gs.evaluate(networks, joint, whole=True)).detach()) == pytest.approx(expected, rel=1e-6)
+
+
+class Failing(nn.Linear):
+    def forward(self, _: Tensor) -> Tensor:
+        raise ValueError("no such input")
+
+
+def test_errors_of_batched_modules_name_the_policy_and_restore_modes() -> None:
+    modules = [Failing(FEATURES, ACTIONS) for _ in range(N)]
+    with pytest.raises(gs.InputError, match=r"policy 0.*ValueError: no such input"):
+        gs.measure(modules, torch.randn(5, FEATURES))
+    assert all(module.training for module in modules)

@@ -16,7 +16,7 @@ from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import requests
 from graphsnd.teams.answers import combine, join_agents, join_requests, read_single, tensors_of
-from graphsnd.teams.mixing import agents_first, ask, ask_quietly, check_unmixed, evaluation_mode
+from graphsnd.teams.mixing import FAULTS, LOCK, agents_first, ask, ask_quietly, check_unmixed, evaluation_mode
 from graphsnd.teams.stacked import MAX_ACTIVATIONS
 from graphsnd.teams.team import Team
 
@@ -168,7 +168,7 @@ class ModulesTeam(CallablesTeam):
             return loop(*args)
         try:
             return batched(*args)
-        except RuntimeError:
+        except FAULTS:
             # vmap's refusals have no class of their own. A fault of the policies comes up again in the loop, and only
             # a loop that succeeds proves that it was vmap's.
             answers = loop(*args)
@@ -193,8 +193,6 @@ class ModulesTeam(CallablesTeam):
 
     def _run(self, agents: Sequence[int], shown: Tensor, in_dim: int | None) -> list[Behavior]:
         """One behaviour for each of ``agents``, all on ``shown`` (None) or each on its own slice of it (0)."""
-        of_agent = [_tensors(self.modules[agent]) for agent in agents]
-        stacked = {name: torch.stack([tensors[name] for tensors in of_agent]) for name in of_agent[0]}
         answered: list[Behavior] = []
 
         def call(tensors: dict[str, Tensor], observations: Tensor) -> tuple[Tensor, ...]:
@@ -203,7 +201,9 @@ class ModulesTeam(CallablesTeam):
             answered.append(behavior)
             return tuple(tensor for tensor, _ in tensors_of(behavior))
 
-        with evaluation_mode(self.modules[0]):  # whose code runs for all
+        with LOCK, evaluation_mode(self.modules[0]):  # whose code runs for all
+            of_agent = [_tensors(self.modules[agent]) for agent in agents]
+            stacked = {name: torch.stack([tensors[name] for tensors in of_agent]) for name in of_agent[0]}
             fields = vmap(call, in_dims=(0, in_dim))(stacked, shown.clone())
         rows = (iter(row) for row in zip(*(field.unbind(0) for field in fields), strict=True))
         return [combine(answered[:1], lambda *_, row=row: next(row)) for row in rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -19,11 +19,10 @@ from graphsnd.teams.answers import tensors_of
 
 ROWS = 16  # on which a policy is tried: half of them are replaced, and the answers to the others must stay
 Ask = Callable[[Tensor, int], Sequence[Sequence[Tensor]]]  # entries and a seed; by policy its tensors, entries first
-_LOCK = threading.RLock()
-_asked: Counter[nn.Module] = (
-    Counter()
-)  # modules in training mode, by the number of callers that have them in evaluation mode
-_FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)  # what a policy raises on a wrong shape
+LOCK = threading.RLock()  # held while modules run: batching puts all agents' parameters into the first of them
+# Modules in training mode, by the number of callers that have them in evaluation mode.
+_asked: Counter[nn.Module] = Counter()
+FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)  # what a policy raises on a wrong shape
 
 
 @contextmanager
@@ -33,7 +32,7 @@ def evaluation_mode(policy: object) -> Iterator[None]:
     Recurrent layers without dropout keep their mode, which changes no number; cuDNN has no gradients in the other.
     """
     parts = list(policy.modules()) if isinstance(policy, nn.Module) else []
-    with _LOCK:  # another thread may be asking the same module: the last one restores its mode
+    with LOCK:  # another thread may be asking the same module: the last one restores its mode
         training = [part for part in parts if _asked[part] or (part.training and _depends_on_mode(part))]
         for part in training:
             _asked[part] += 1
@@ -41,7 +40,7 @@ def evaluation_mode(policy: object) -> Iterator[None]:
     try:
         yield
     finally:
-        with _LOCK:
+        with LOCK:
             for part in training:
                 _asked[part] -= 1
                 if not _asked[part]:
@@ -54,8 +53,9 @@ def _depends_on_mode(part: nn.Module) -> bool:
 
 
 def unwrap(policy: Any) -> Any:
-    """Return the module in a DDP wrapper unless gradients are wanted: its forward may wait for all other ranks."""
-    return policy.module if isinstance(policy, DistributedDataParallel) and not torch.is_grad_enabled() else policy
+    """Return the module in a parallel wrapper unless gradients are wanted: DDP's may wait for all other ranks."""
+    wrapped = isinstance(policy, DistributedDataParallel | nn.DataParallel)
+    return policy.module if wrapped and not torch.is_grad_enabled() else policy
 
 
 def ask(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None) -> Any:
@@ -65,11 +65,11 @@ def ask(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None)
         InputError: Where the policy raises an error of its own: what it was given, and what it said.
     """
     try:
-        with evaluation_mode(policy):
+        with LOCK if isinstance(policy, nn.Module) else nullcontext(), evaluation_mode(policy):
             return unwrap(policy)(shown.clone())
     except (InputError, torch.OutOfMemoryError):
         raise
-    except _FAULTS as error:
+    except FAULTS as error:
         what, fix = f"policy {name}", "Images: feature_dims=3. Sequences: whole=True."
         if name is None:
             what, fix = "the stacked module", "A module that takes one observation per agent: agents=."
@@ -82,9 +82,9 @@ def ask(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None)
 def ask_quietly(policy: Callable[[Tensor], Any], shown: Tensor, seed: int, name: str | None = None) -> Any:
     """Return the policy's answer, with no trace left in its buffers or in the state of random number generators."""
     # Of all devices, because manual_seed seeds them all; and in turn, or a thread would keep what another has set.
-    with _LOCK, torch.random.fork_rng():
+    with LOCK, torch.random.fork_rng():
         torch.manual_seed(seed)
-        if not isinstance(policy, nn.Module):
+        if not isinstance(policy, nn.Module) or isinstance(policy, torch.jit.ScriptModule):
             return ask(policy, shown, name)
         module: nn.Module = unwrap(policy)
         buffers = {key: buffer.clone() for key, buffer in module.named_buffers()}

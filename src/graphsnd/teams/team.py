@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -91,7 +91,14 @@ class Team(ABC):
 
     def read_observations(self, observations: Any) -> Tensor:
         """Return observations as one tensor ``[..., features]``; a dict of what each agent observed is pooled."""
-        pooled = stack_agents("observations", observations, trailing=self.feature_dims)
+        names = None
+        if isinstance(observations, Mapping):
+            if hasattr(observations, "batch_size"):
+                fix = "Pass the entry that policies read, such as rollout['agents', 'observation']."
+                raise InputError("observations", "to be a tensor, or a dict by agent", "a TensorDict", fix)
+            # Policies that communicate may tell seats apart, so those of a dict are in the order of the agents.
+            names = self._names if set(observations) == set(self._names or ()) else None
+        pooled = stack_agents("observations", observations, names, trailing=self.feature_dims)
         return check_rank("observations", pooled, self.feature_dims, "(..., features)")
 
     def partial(self, observations: Tensor, agents: Tensor) -> Behavior:
