@@ -136,7 +136,8 @@ def measure(
             )
         if pictures:
             step("measuring the pairs again")
-            _draw(source, chosen, metric, estimate, context.params)
+            paths = {"file": file, "observations": observations, "html": html, "png": png}  # texts in older typers
+            _draw(source, chosen, metric, estimate, context.params | paths)
     if as_json:
         typer.echo(json.dumps({**estimate.to_dict(), "seed": seed, "version": graphsnd.__version__}, allow_nan=False))
         return
