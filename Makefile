@@ -54,7 +54,7 @@ format: $(READY) ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY)  ## Run a benchmark; NAME=speed|sorting|designs|projections|coverage|worlds|training|benchmarl|callback
+bench: $(READY)  ## Run a benchmark; NAME=speed|calls|sorting|designs|projections|coverage|worlds|training|benchmarl|callback
 	$(BIN)/python -m benchmarks $(NAME)
 
 reproduce: $(READY) ## Run the paper's experiments and judge its claims; SCALE=smoke|laptop|paper

@@ -22,7 +22,18 @@ from graphsnd.plots.formatting import format_duration
 from graphsnd.plots.tables import table
 from graphsnd.storage import parse_json, write_whole
 
-NAMES = ("speed", "sorting", "designs", "projections", "coverage", "worlds", "training", "benchmarl", "callback")
+NAMES = (
+    "speed",
+    "calls",
+    "sorting",
+    "designs",
+    "projections",
+    "coverage",
+    "worlds",
+    "training",
+    "benchmarl",
+    "callback",
+)
 
 
 def main(arguments: list[str] | None = None) -> None:

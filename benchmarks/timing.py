@@ -59,6 +59,7 @@ class Contestant:
     pairs: float | None = None  # pair distances that one whole call stands for
     share: float = 1.0  # part of the work that the call does; its time is divided by it
     notes: dict[str, Any] = field(default_factory=dict)  # how the part was chosen, for the JSON
+    alone: bool = False  # time each call by itself, not several in a row
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ def take_turns(
     repeats = {}
     for one in contestants:
         one.call()  # compiles, and fills caches
-        repeats[one.name] = _repeats(one, clock)
+        repeats[one.name] = 1 if one.alone else _repeats(one, clock)
     times: dict[str, list[float]] = {one.name: [] for one in contestants}
     begin = perf_counter()
     for played in range(3 * rounds):

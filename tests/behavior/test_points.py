@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 import torch
 
 from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import JoinedPoints
 
 
 def test_sizes_and_slices() -> None:
@@ -21,3 +25,24 @@ def test_center_is_the_mean_agent() -> None:
 def test_center_of_the_largest_floats_does_not_overflow() -> None:
     values = torch.full((1, 4, 1), 3e38)
     assert torch.equal(Points(values, Norm.EUCLIDEAN).center().values, values[:, :1])
+
+
+def test_joined_points_are_copied_only_when_their_values_are_asked_for() -> None:
+    parts = torch.zeros(5, 3, 2), torch.ones(5, 3, 1)
+    points = JoinedPoints.join(parts, Norm.EUCLIDEAN)
+    assert (points.observations, points.agents, points.features) == (5, 3, 3)
+    assert points.parts is parts
+    assert points.result_dtype == torch.float32
+    assert "values" not in vars(points)
+    assert torch.equal(points.values, torch.tensor([0.0, 0.0, 1.0]).expand(5, 3, 3))
+    assert points.values is points.values
+    assert torch.equal(points.slice(1, 3).values, points.values[1:3])
+    with pytest.raises(AttributeError, match="weights"):
+        points.weights  # noqa: B018
+
+
+def test_joined_points_with_other_values_have_no_old_parts() -> None:
+    points = JoinedPoints.join((torch.zeros(5, 3, 2), torch.ones(5, 3, 1)), Norm.EUCLIDEAN)
+    other = replace(points, values=torch.zeros(2, 3, 4))
+    assert [part.shape for part in other.parts] == [(2, 3, 4)]
+    assert points.center().features == 3

@@ -10,6 +10,7 @@ import torch
 
 from graphsnd import kernels
 from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import JoinedPoints
 from graphsnd.kernels import reference
 
 Shape = tuple[int, int, int]  # observations, agents, features
@@ -190,6 +191,39 @@ def check_expanded_weight(shape: Shape, norm: Norm, dtype: torch.dtype, backend:
             expected = results
     for sums, wide in zip(results, expected, strict=True):
         assert_close(sums, wide, VALUE_RTOL[dtype])
+
+
+def _apart(loc: torch.Tensor, scale: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return loc.contiguous(), scale.contiguous()
+
+
+# How two tensors, whose features are side by side in the points, lie in memory.
+LAYOUTS: dict[str, Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]] = {
+    "apart": _apart,
+    "reversed": lambda loc, scale: _apart(scale, loc)[::-1],
+    "one tensor": lambda loc, scale: torch.cat([loc, scale], dim=-1).chunk(2, dim=-1),
+    "one for all": lambda loc, scale: (loc.contiguous(), scale[:1, :1].expand(scale.shape)),
+    "turned": lambda loc, scale: (loc.contiguous(), scale.permute(2, 1, 0).contiguous().permute(2, 1, 0)),
+}
+
+
+def check_parts(shape: Shape, layout: str, dtype: torch.dtype, backend: str, device: str) -> None:
+    """Mean and totals of points in two tensors, and their gradients, as of one tensor in float64."""
+    halves = draw(shape, Norm.EUCLIDEAN, dtype).to(device).chunk(2, dim=-1)
+    parts = tuple(part.detach().requires_grad_() for part in LAYOUTS[layout](*halves))
+    whole = torch.cat(parts, dim=-1).detach().cpu().double().requires_grad_()
+    joined, plain = JoinedPoints.join(parts, Norm.EUCLIDEAN), Points(whole, Norm.EUCLIDEAN)
+    for operation in (kernels.pair_mean, kernels.pair_totals):
+        found, expected = operation(joined, backend=backend), operation(plain, backend="reference")
+        slopes = torch.autograd.grad(found.sum(), parts)
+        (slope,) = torch.autograd.grad(expected.sum(), whole)
+        assert_close(found.detach(), expected.detach(), VALUE_RTOL[dtype])
+        assert_close(torch.cat(slopes, dim=-1), slope, SLOPE_RTOL[dtype])
+        with torch.no_grad():
+            assert_close(operation(joined, backend=backend), expected, VALUE_RTOL[dtype])
+    assert kernels.pair_mean(joined, backend=backend).dtype == dtype
+    if backend == "gpu":
+        assert "values" not in vars(joined), "the parts were copied side by side"
 
 
 def check_gradients(operation: str, shape: Shape, norm: Norm, backend: str, device: str) -> None:

@@ -172,6 +172,8 @@ def names_of(given: Any) -> tuple[str, ...] | None:
 
 def broadcast(name: str, tensor: torch.Tensor, shape: torch.Size | tuple[int, ...], target: str) -> torch.Tensor:
     """Expand ``tensor`` to ``shape``, or raise an error that calls that shape ``target``."""
+    if tensor.shape == shape:
+        return tensor
     try:
         return tensor.expand(shape)
     except RuntimeError:
@@ -183,7 +185,8 @@ def flatten(tensor: torch.Tensor) -> torch.Tensor:
 
     Half precision is widened, see :func:`widen`.
     """
-    return widen(tensor.reshape(-1, tensor.shape[-2], tensor.shape[-1]))
+    flat = tensor if tensor.dim() == 3 else tensor.reshape(-1, tensor.shape[-2], tensor.shape[-1])
+    return widen(flat)
 
 
 def widen(tensor: torch.Tensor) -> torch.Tensor:

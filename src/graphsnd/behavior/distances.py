@@ -80,12 +80,27 @@ class Hellinger(Distance):
 
         They are kept in float64: rounded to float32, the roots of two nearly equal policies differ by chance.
         """
-        # sqrt has no derivative at 0, where a masked action sits for every agent; there it counts as constant.
         given = flatten(_probs(behavior, self))
-        probs = given.double()
-        positive = probs > 0
-        roots = torch.where(positive, probs, torch.ones_like(probs)).sqrt() * positive
-        return Points(roots * math.sqrt(0.5), Norm.EUCLIDEAN, given.dtype)
+        return Points(_HalfRoot.apply(given), Norm.EUCLIDEAN, given.dtype)
+
+
+class _HalfRoot(torch.autograd.Function):
+    """sqrt(p / 2) in float64, in two passes over memory, with the derivative 0 at p = 0.
+
+    There sqrt has none; but that is where a masked action sits for every agent, and it counts as constant.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, probs: torch.Tensor) -> torch.Tensor:
+        roots = torch.empty(probs.shape, dtype=torch.float64, device=probs.device)
+        roots = torch.mul(probs, 0.5, out=roots).sqrt_()
+        ctx.save_for_backward(roots)
+        return roots
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        (roots,) = ctx.saved_tensors  # autograd casts to the dtype of the probabilities
+        return torch.where(roots > 0, grad / (4 * torch.where(roots > 0, roots, 1)), 0)
 
 
 @dataclass(frozen=True)

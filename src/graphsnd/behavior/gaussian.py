@@ -8,7 +8,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from graphsnd.behavior.behavior import Agents, Behavior, broadcast, check_layout, flatten, names_of, stack_agents
-from graphsnd.behavior.points import Norm, Points
+from graphsnd.behavior.points import JoinedPoints, Norm, Points
 from graphsnd.errors import InputError, check_finite, check_rank, shape_of
 
 
@@ -52,7 +52,7 @@ class Gaussian(Behavior):
 
     def wasserstein_points(self) -> Points:
         """``[loc, scale]`` under the Euclidean norm."""
-        return Points(torch.cat([flatten(self.loc), flatten(self.scale)], dim=-1), Norm.EUCLIDEAN)
+        return JoinedPoints.join((flatten(self.loc), flatten(self.scale)), Norm.EUCLIDEAN)
 
 
 class MultivariateGaussian(Behavior):

@@ -49,17 +49,27 @@ class Points:
     @property
     def result_dtype(self) -> torch.dtype:
         """Results come back in the precision of the input; sums behind them are float64."""
-        return self.dtype or self.values.dtype
+        return self.dtype or self.parts[0].dtype
+
+    @property
+    def parts(self) -> tuple[torch.Tensor, ...]:
+        """Tensors ``[observations, agents, ...]`` whose features, side by side, are those of the values."""
+        return (self.values,)
 
     @property
     def observations(self) -> int:
         """Number of observations, all leading dimensions of the behaviour pooled."""
-        return self.values.shape[0]
+        return self.parts[0].shape[0]
 
     @property
     def agents(self) -> int:
         """Number of agents."""
-        return self.values.shape[1]
+        return self.parts[0].shape[1]
+
+    @property
+    def features(self) -> int:
+        """Number of features."""
+        return sum(part.shape[2] for part in self.parts)
 
     def center(self) -> Points:
         """Return the mean agent, ``[observations, 1, features]``.
@@ -85,3 +95,29 @@ class Points:
             (block.weight, Points(part.contiguous(), block.norm, self.dtype))
             for block, part in zip(self.blocks, parts, strict=True)
         ]
+
+
+class JoinedPoints(Points):
+    """Points that came in several tensors, which are copied side by side only when their values are asked for.
+
+    The GPU's all-pairs kernels read the tensors where they are: a copy would double the memory of a large team.
+    """
+
+    @staticmethod
+    def join(parts: tuple[torch.Tensor, ...], norm: Norm) -> JoinedPoints:
+        """Return points of these parts, all of one dtype."""
+        points = JoinedPoints.__new__(JoinedPoints)
+        points.__dict__.update(Points(parts[0], norm).__dict__, _parts=parts)
+        del points.__dict__["values"]
+        return points
+
+    @property
+    def parts(self) -> tuple[torch.Tensor, ...]:  # noqa: D102
+        known: tuple[torch.Tensor, ...] | None = self.__dict__.get("_parts")
+        return known or (self.values,)
+
+    def __getattr__(self, name: str) -> torch.Tensor:
+        if name != "values" or "_parts" not in self.__dict__:
+            raise AttributeError(name)
+        self.__dict__["values"] = torch.cat(self.parts, dim=-1)
+        return self.values

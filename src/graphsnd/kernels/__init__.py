@@ -5,6 +5,14 @@ over observations or over edges, and an edge list for each observation. ``refere
 the compiled backends, ``cpu`` (numba) and ``gpu`` (Triton).
 """
 
-from graphsnd.kernels.dispatch import available, edge_sums, edge_totals, observation_edges, pair_matrix, pair_totals
+from graphsnd.kernels.dispatch import (
+    available,
+    edge_sums,
+    edge_totals,
+    observation_edges,
+    pair_matrix,
+    pair_mean,
+    pair_totals,
+)
 
-__all__ = ["available", "edge_sums", "edge_totals", "observation_edges", "pair_matrix", "pair_totals"]
+__all__ = ["available", "edge_sums", "edge_totals", "observation_edges", "pair_matrix", "pair_mean", "pair_totals"]

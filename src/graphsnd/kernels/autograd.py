@@ -14,8 +14,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from graphsnd.behavior import Norm, Points
+from graphsnd.sums import total
 
 Operation = Callable[..., Tensor]
+Parts = tuple[Tensor, ...]
 
 # The norms that have compiled kernels, and the numbers by which these know them.
 CODES = {Norm.EUCLIDEAN: 0, Norm.HALF_L1: 1, Norm.SQRT_JS: 2, Norm.BURES: 3}
@@ -24,11 +26,14 @@ CODES = {Norm.EUCLIDEAN: 0, Norm.HALF_L1: 1, Norm.SQRT_JS: 2, Norm.BURES: 3}
 class RawOperations(Protocol):
     """What a compiled backend provides. ``x`` is ``[observations, agents, features]``; sums come back in float64."""
 
-    def pair_totals(self, x: Tensor, norm: Norm) -> Tensor:
-        """``[observations]`` sums of the distances over all pairs."""
+    def pair_totals(self, parts: Parts, norm: Norm, single: bool, count: int) -> Tensor:
+        """``[observations]`` or ``[observations, shares]`` sums of the distances over all pairs, divided by ``count``.
 
-    def pair_totals_and_slopes(self, x: Tensor, norm: Norm) -> tuple[Tensor, Tensor]:
-        """The same, and their gradients ``[observations, agents, features]``."""
+        ``parts`` are the points' (:attr:`Points.parts`), ``single`` says that distances in float32 are good enough.
+        """
+
+    def pair_totals_and_slopes(self, parts: Parts, norm: Norm, count: int) -> tuple[Tensor, Parts]:
+        """The same, and their gradients with respect to the parts."""
 
     def pair_matrix(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:
         """``[agents, agents]`` weighted sums over observations of the distances."""
@@ -63,18 +68,19 @@ class _PairTotals(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, norm: Norm, raw: RawOperations) -> Tensor:
-        if not ctx.needs_input_grad[0]:
-            return raw.pair_totals(x.detach(), norm)
-        totals, slopes = raw.pair_totals_and_slopes(x.detach(), norm)
-        ctx.save_for_backward(slopes)
-        return totals
+    def forward(
+        ctx: Any, norm: Norm, raw: RawOperations, count: int, finish: Callable[[Tensor], Tensor], *parts: Tensor
+    ) -> Tensor:
+        totals, slopes = raw.pair_totals_and_slopes(parts, norm, count)
+        ctx.save_for_backward(*slopes)
+        return finish(totals)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        (slopes,) = ctx.saved_tensors
-        return slopes * grad.to(slopes.dtype).reshape(-1, 1, 1), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        slopes = ctx.saved_tensors
+        grad = grad.to(slopes[0].dtype).reshape(-1, 1, 1)
+        return None, None, None, None, *(slope * grad for slope in slopes)
 
 
 class _Sums(torch.autograd.Function):
@@ -106,9 +112,19 @@ class Differentiable:
 
     def pair_totals(self, points: Points) -> Tensor:
         """Sum over all pairs, for each observation."""
-        if not torch.is_grad_enabled():  # inside a Function, a leaf that requires a gradient always seems to want one
-            return self.raw.pair_totals(points.values.detach(), points.norm)
-        return _PairTotals.apply(points.values, points.norm, self.raw)
+        return self._pairs(points, 1, lambda totals: totals.sum(dim=1) if totals.dim() > 1 else totals)
+
+    def pair_mean(self, points: Points) -> Tensor:
+        """Mean over observations and pairs, in the dtype of the results."""
+        count = points.observations * (points.agents * (points.agents - 1) // 2)
+        return self._pairs(points, count, lambda totals: total(totals).to(points.result_dtype))
+
+    def _pairs(self, points: Points, count: int, finish: Callable[[Tensor], Tensor]) -> Tensor:
+        parts = points.parts
+        if torch.is_grad_enabled() and any(part.requires_grad for part in parts):
+            return _PairTotals.apply(points.norm, self.raw, count, finish, *parts)
+        single = points.result_dtype == torch.float32
+        return finish(self.raw.pair_totals(parts, points.norm, single, count))
 
     def pair_matrix(self, points: Points, weight: Tensor) -> Tensor:
         """Weighted sum of distance matrices."""
@@ -139,3 +155,8 @@ class Differentiable:
         if coefficient is None:
             coefficient = torch.ones(edges.shape[0], dtype=grad.dtype, device=grad.device)
         return self.raw.edge_sums_backward(x, norm, edges, grad, coefficient)
+
+
+def side_by_side(parts: Parts) -> Tensor:
+    """The features of all parts in one tensor."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)

@@ -17,6 +17,8 @@ import torch
 from graphsnd.behavior import Norm, Points
 from graphsnd.errors import InputError
 from graphsnd.kernels import reference, separable
+from graphsnd.kernels.autograd import CODES, Differentiable
+from graphsnd.sums import mean
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
 COMPILED = {"gpu": "triton", "cpu": "numba"}  # backend and the package it needs
@@ -66,6 +68,19 @@ def pair_totals(points: Points, *, backend: str = "auto") -> torch.Tensor:
     return choose(backend, points, points.agents**2 // 2).pair_totals(points)
 
 
+def pair_mean(points: Points, *, backend: str = "auto") -> torch.Tensor:
+    """Return the mean over observations and pairs, a scalar in the precision of the input, differentiable.
+
+    Compiled kernels have it in fewer operations than the mean of :func:`pair_totals`, which counts for small teams.
+    """
+    if points.norm in CODES and not (backend == "auto" and separable.applies(points)):
+        chosen = choose(backend, points, points.agents**2 // 2)
+        if isinstance(chosen, Differentiable):
+            return chosen.pair_mean(points)
+    pairs = points.agents * (points.agents - 1) / 2
+    return (mean(pair_totals(points, backend=backend)) / pairs).to(points.result_dtype)
+
+
 @sum_over_blocks
 def pair_matrix(points: Points, weight: torch.Tensor | None = None, *, backend: str = "auto") -> torch.Tensor:
     """Weighted sum of distance matrices (uniform mean by default): ``[agents, agents]``, float64, differentiable."""
@@ -99,8 +114,8 @@ def choose(backend: str, points: Points, pairs: int) -> Backend:
     if backend == "reference":
         return reference
     if backend == "auto":
-        device = "gpu" if points.values.is_cuda else "cpu"
-        small = points.values.numel() + pairs * points.observations * points.values.shape[2] < SMALL
+        device = "gpu" if points.parts[0].is_cuda else "cpu"
+        small = (points.agents + pairs) * points.observations * points.features < SMALL
         # A compiled kernel has nothing to iterate over without pairs; torch handles empty tensors.
         if small or pairs == 0 or obstacle(device, points):
             return reference
@@ -120,15 +135,15 @@ def available() -> dict[str, str | None]:
 
 def obstacle(backend: str, points: Points) -> str | None:
     """Why a compiled backend cannot run on these points, None when it can."""
-    values = points.values
+    values = points.parts[0]
     if backend == "gpu" and not values.is_cuda:
         return "the points are not on a CUDA device"
     if backend == "cpu" and values.device.type != "cpu":
         return "the points are not on the CPU"
-    if points.norm is Norm.BURES and (backend == "gpu" or values.shape[2] not in (2, 6, 12)):
+    if points.norm is Norm.BURES and (backend == "gpu" or points.features not in (2, 6, 12)):
         return f"the {points.norm.value} norm has a compiled kernel on the CPU only, for at most 3 actions"
-    if values.shape[2] > MAX_FEATURES[backend]:
-        return f"{values.shape[2]} features are more than {MAX_FEATURES[backend]}"
+    if points.features > MAX_FEATURES[backend]:
+        return f"{points.features} features are more than {MAX_FEATURES[backend]}"
     if values.dtype not in (torch.float32, torch.float64):
         return f"{values.dtype} is not supported"
     return _missing(backend)
@@ -145,6 +160,7 @@ def _missing(backend: str) -> str | None:
     return None
 
 
+@lru_cache
 def _load(backend: str) -> Backend:
     return import_module(f"graphsnd.kernels.{backend}").backend
 

@@ -24,7 +24,7 @@ CHUNK = 1 << 22  # values sorted at a time
 
 def applies(points: Points) -> bool:
     """Whether the totals of these points can be had by sorting."""
-    return points.norm is Norm.HALF_L1 or (points.norm is Norm.EUCLIDEAN and points.values.shape[2] == 1)
+    return points.norm is Norm.HALF_L1 or (points.norm is Norm.EUCLIDEAN and points.features == 1)
 
 
 def pair_totals(points: Points) -> torch.Tensor:

@@ -30,9 +30,7 @@ def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = 
         >>> gs.snd(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         tensor(4.)
     """
-    points = embed(behavior, distance)
-    pairs = points.agents * (points.agents - 1) / 2
-    return (mean(kernels.pair_totals(points, backend=backend)) / pairs).to(points.result_dtype)
+    return kernels.pair_mean(embed(behavior, distance), backend=backend)
 
 
 def graph_snd(

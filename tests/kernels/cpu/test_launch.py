@@ -112,6 +112,12 @@ def test_strides(operation: str, dtype: torch.dtype, shape: Shape) -> None:
     checks.check_strides(operation, shape, Norm.EUCLIDEAN, dtype, *CPU)
 
 
+@each_dtype
+@pytest.mark.parametrize("layout", list(checks.LAYOUTS))
+def test_parts(layout: str, dtype: torch.dtype) -> None:
+    checks.check_parts((20, 19, 4), layout, dtype, *CPU)
+
+
 @few_or_many
 def test_expanded_weight(shape: Shape) -> None:
     checks.check_expanded_weight(shape, Norm.EUCLIDEAN, torch.float64, *CPU)

@@ -18,23 +18,26 @@ pytestmark = pytest.mark.gpu
 
 GPU = ("gpu", "cuda")
 SMALL, LARGE = (37, 20, 2), (37, 45, 2)  # a team that fits one tile, a team that does not
+WIDE = (37, 70, 9)  # more features than registers hold
 EUCLIDEAN, HALF_L1, SQRT_JS = Norm.EUCLIDEAN, Norm.HALF_L1, Norm.SQRT_JS
-OTHERS: list[tuple[Norm, Shape]] = [(HALF_L1, (37, 45, 5)), (SQRT_JS, (37, 20, 3))]
+OTHERS: list[tuple[Norm, Shape]] = [(HALF_L1, (37, 45, 5)), (SQRT_JS, (37, 20, 3)), (SQRT_JS, (37, 45, 7))]
 RARE: list[tuple[Norm, torch.dtype, Shape]] = [
     (EUCLIDEAN, torch.float32, (1, 2, 1)),
     (EUCLIDEAN, torch.float32, (129, 64, 16)),
     (EUCLIDEAN, torch.float32, (5, 40, 64)),
+    (EUCLIDEAN, torch.float32, (3, 515, 128)),
     (HALF_L1, torch.float64, (3, 5, 2)),
     (SQRT_JS, torch.float64, (37, 45, 5)),
 ]
 
+each_shape = pytest.mark.parametrize("shape", [SMALL, LARGE, WIDE], ids=["small", "large", "wide"])
 each_other = pytest.mark.parametrize(("norm", "shape"), OTHERS, ids=str)
 # One of each kind: between them they run all that depends on the norm or on strides.
 some_operations = pytest.mark.parametrize("operation", ["pair_totals", "pair_matrix", "observation_edges"])
 
 
 @each_operation
-@pytest.mark.parametrize("shape", [SMALL, LARGE], ids=["small", "large"])
+@each_shape
 def test_agreement(operation: str, shape: Shape) -> None:
     checks.check_agreement(operation, checks.draw(shape, EUCLIDEAN, torch.float32).cuda(), EUCLIDEAN, "gpu")
 
@@ -59,7 +62,7 @@ def test_agreement_on_rare_cases(operation: str, norm: Norm, dtype: torch.dtype,
 
 
 @each_operation
-@pytest.mark.parametrize("shape", [SMALL, LARGE], ids=["small", "large"])
+@each_shape
 @pytest.mark.parametrize("value", [0.3, 1e-30, 1e30])
 def test_identical_agents(operation: str, shape: Shape, value: float) -> None:
     checks.check_identical_agents(operation, torch.full(shape, value, device="cuda"), EUCLIDEAN, "gpu")
@@ -72,14 +75,14 @@ def test_identical_agents_of_other_norms(operation: str, norm: Norm, shape: Shap
 
 
 @each_operation
-@pytest.mark.parametrize("shape", [SMALL, LARGE], ids=["small", "large"])
+@each_shape
 @pytest.mark.parametrize("scale", SCALES)
 def test_scale(operation: str, shape: Shape, scale: float) -> None:
     checks.check_scale(operation, shape, scale, EUCLIDEAN, *GPU)
 
 
 @each_operation
-@pytest.mark.parametrize("shape", [SMALL, LARGE], ids=["small", "large"])
+@each_shape
 def test_nan(operation: str, shape: Shape) -> None:
     checks.check_nan(operation, shape, EUCLIDEAN, torch.float32, *GPU)
 
@@ -91,8 +94,9 @@ def test_nan_of_other_norms(operation: str, norm: Norm, shape: Shape) -> None:
 
 
 @some_operations
-def test_strides(operation: str) -> None:
-    checks.check_strides(operation, LARGE, EUCLIDEAN, torch.float32, *GPU)
+@pytest.mark.parametrize("shape", [LARGE, WIDE], ids=["large", "wide"])
+def test_strides(operation: str, shape: Shape) -> None:
+    checks.check_strides(operation, shape, EUCLIDEAN, torch.float32, *GPU)
 
 
 def test_expanded_weight() -> None:
@@ -109,7 +113,7 @@ def test_second_derivatives_are_refused(operation: str) -> None:
     checks.check_second_derivatives_are_refused(operation, (37, 45, 5), *GPU)
 
 
-@pytest.mark.parametrize("shape", [(16, 3001, 2), (300, 20, 2), (37, 500, 2)], ids=str)
+@pytest.mark.parametrize("shape", [(16, 3001, 2), (300, 20, 2), (37, 500, 2), (5, 500, 33)], ids=str)
 def test_precision_of_totals(shape: Shape) -> None:
     checks.check_precision_of_totals(shape, *GPU)
 
@@ -117,6 +121,28 @@ def test_precision_of_totals(shape: Shape) -> None:
 @pytest.mark.parametrize("observations", [3, 40])
 def test_precision_of_edges(observations: int) -> None:
     checks.check_precision_of_edges((observations, 500, 2), 20_000, *GPU)
+
+
+@pytest.mark.parametrize("dtype", checks.DTYPES, ids=str)
+@pytest.mark.parametrize("layout", list(checks.LAYOUTS))
+@pytest.mark.parametrize("shape", [(37, 20, 4), (37, 45, 4), (37, 45, 8)], ids=str)
+def test_parts(shape: Shape, layout: str, dtype: torch.dtype) -> None:
+    checks.check_parts(shape, layout, dtype, *GPU)
+
+
+def test_wide_points_are_turned_a_share_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphsnd.kernels.gpu.launch.TRANSPOSED", 10 * 70 * 9)
+    checks.check_agreement("pair_totals", checks.draw(WIDE, EUCLIDEAN, torch.float32).cuda(), EUCLIDEAN, "gpu")
+
+
+def test_distances_of_float64_points_may_be_float32() -> None:
+    """Nearly equal agents: float32 roots of float64 squares, but no float32 differences."""
+    values = checks.draw((37, 45, 8), EUCLIDEAN, torch.float64, ties=False)
+    values = values[:, :1] + 1e-9 * values
+    expected = kernels.pair_mean(Points(values, EUCLIDEAN), backend="reference")
+    found = kernels.pair_mean(Points(values.cuda(), EUCLIDEAN, torch.float32), backend="gpu")
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double().cpu(), expected, rtol=1e-6, atol=0)
 
 
 def test_no_edges(monkeypatch: pytest.MonkeyPatch) -> None:

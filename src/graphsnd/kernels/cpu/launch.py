@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Norm
-from graphsnd.kernels.autograd import CODES
+from graphsnd.kernels.autograd import CODES, Parts, side_by_side
 from graphsnd.kernels.cpu import loops
 from graphsnd.kernels.cpu.loops import LANES
 from graphsnd.kernels.pairfunctions import HOMOGENEOUS, scale_of
@@ -33,7 +33,8 @@ SHARES, LONG = 8, 8 * LANES
 class Numba:
     """See :class:`graphsnd.kernels.autograd.RawOperations`."""
 
-    def pair_totals(self, x: Tensor, norm: Norm) -> Tensor:  # noqa: D102
+    def pair_totals(self, parts: Parts, norm: Norm, single: bool, count: int) -> Tensor:  # noqa: D102
+        x = side_by_side(parts)
         a, code = _array(x), CODES[norm]
 
         def run(inverse: Any) -> Tensor:
@@ -45,10 +46,10 @@ class Numba:
             run_threads(lambda i, j: loops.totals(code, a, inverse, i, j, out), split_range(x.shape[0]))
             return torch.from_numpy(out)
 
-        return _in_range(run, x, norm, terms=x.shape[1] ** 2)
+        return _in_range(run, x, norm, terms=x.shape[1] ** 2) / count
 
-    def pair_totals_and_slopes(self, x: Tensor, norm: Norm) -> tuple[Tensor, Tensor]:  # noqa: D102
-        scale = scale_of(x, norm)
+    def pair_totals_and_slopes(self, parts: Parts, norm: Norm, count: int) -> tuple[Tensor, Parts]:  # noqa: D102
+        scale = scale_of(x := side_by_side(parts), norm)
         a, code, inverse = _array(x), CODES[norm], _inverse(scale)
         if x.shape[0] < FEW:
             out, slopes = np.zeros(x.shape[:2]), np.zeros_like(a)
@@ -58,7 +59,10 @@ class Numba:
             out, slopes = np.empty(x.shape[0]), np.empty_like(a)
             run_threads(lambda i, j: loops.slopes(code, a, inverse, i, j, out, slopes), split_range(x.shape[0]))
             totals = torch.from_numpy(out)
-        return totals * scale, torch.from_numpy(slopes)
+        if count > 1:
+            slopes /= count
+        widths = [part.shape[2] for part in parts]
+        return totals * scale / count, torch.from_numpy(slopes).split(widths, dim=-1)
 
     def pair_matrix(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:  # noqa: D102
         a, code, inverse, w = _array(x), CODES[norm], _inverse(scale := scale_of(x, norm)), _array(weight.double())

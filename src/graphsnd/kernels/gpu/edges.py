@@ -103,7 +103,7 @@ def totals(
     if NORM == 0:
         mean = tl.sum(total, axis=0) / ((stop - start) * SHARE * LANES)
         if not in_range(mean):
-            scale = scale_of(base, n * LANES, 1, n * LANES, F, 1024)
+            scale = scale_of(base, n * LANES, 1, n * LANES, 0, F, 1024)
             total = walk(
                 base, 1.0 / scale, first_agent, second_agent, coefficient, start, stop,
                 F, NORM, G, SHARE, LANES, WEIGHTED,

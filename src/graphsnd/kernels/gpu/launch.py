@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from graphsnd.behavior import Norm
-from graphsnd.kernels.autograd import CODES
+from graphsnd.kernels.autograd import CODES, Parts, side_by_side
 from graphsnd.kernels.gpu import edges as edge_kernels
 from graphsnd.kernels.gpu import tiles
 from graphsnd.kernels.pairfunctions import scale_of
@@ -16,40 +16,65 @@ from graphsnd.kernels.pairfunctions import scale_of
 SMALL_TEAM = 32  # agents that fit one tile together
 PROGRAMS = 2048  # enough to fill any GPU several times over
 LANES = 32  # observations side by side for edge totals: one cache line of float32
-TRANSPOSED = 1 << 26  # elements of the transposed copy made for edge totals, at most
+TRANSPOSED = 1 << 26  # elements of a transposed copy, at most
+NARROW = 4  # features that all-pairs kernels keep in registers
 
 
 class Triton:
     """See :class:`graphsnd.kernels.autograd.RawOperations`."""
 
-    def pair_totals(self, x: Tensor, norm: Norm) -> Tensor:  # noqa: D102
-        o, n, f = x.shape
+    def pair_totals(self, parts: Parts, norm: Norm, single: bool, count: int) -> Tensor:  # noqa: D102
+        x, jump, fx, f = _locate(parts)
+        o, n, _ = x.shape
         if n <= SMALL_TEAM:
             out = x.new_empty(o, dtype=torch.float64)
             size = max(2, triton.next_power_of_2(n))
             batch = max(1, 2048 // size**2)
-            grid = (triton.cdiv(o, batch),)
-            tiles.totals_small[grid](x, out, o, n, *x.stride(), f, CODES[norm], batch, size)
+            tiles.totals_small[(triton.cdiv(o, batch),)](
+                x, jump, out, o, n, count, *x.stride(), f, fx, CODES[norm], batch, size
+            )
+            return out
+        double = x.dtype == torch.float64
+        if f > NARROW or double:
+            blocks = triton.cdiv(n, 16)
+            out = x.new_empty(o, blocks, dtype=torch.float64)
+            for start in range(0, o, step := max(1, TRANSPOSED // (n * f))):
+                turned = _turn(x[start : start + step], jump, f, fx)
+                rows, columns = turned.shape[1:]
+                tiles.totals_wide[(len(turned) * blocks,)](
+                    turned, out[start : start + step], n, blocks, count, rows, rows * columns, columns,
+                    CODES[norm], single and double, num_warps=1, maxnreg=128 if double or norm is Norm.SQRT_JS else 80,
+                )  # fmt: skip
             return out
         # Measured on an H200: small tiles waste less on the diagonal, large ones load less for each pair.
-        size, warps, registers = (16, 1, 64) if n < 1000 else (32, 4, 80)
-        parts = max(1, min(triton.cdiv(n, size), max(3, PROGRAMS // o)))
-        out = x.new_empty(o, parts, dtype=torch.float64)
-        tiles.totals[(o * parts,)](
-            x, out, n, parts, *x.stride(), f, CODES[norm], size, size, num_warps=warps, maxnreg=registers
-        )
-        return out.sum(dim=1)
+        columns, registers = (32, 96) if n <= 64 else (16, 80) if n < 300 else (32, 128)
+        shares = min(triton.cdiv(n, 16), max(triton.cdiv(n, 128), PROGRAMS // o))
+        out = x.new_empty(o, shares, dtype=torch.float64)
+        tiles.totals[(o * shares,)](
+            x, jump, out, n, shares, count, *x.stride(), f, fx, CODES[norm], 16, columns,
+            num_warps=1, maxnreg=registers,
+        )  # fmt: skip
+        return out
 
-    def pair_totals_and_slopes(self, x: Tensor, norm: Norm) -> tuple[Tensor, Tensor]:  # noqa: D102
-        o, n, f = x.shape
-        rows, columns, warps = 16, 16, 1
-        blocks, groups = triton.cdiv(n, rows), triton.cdiv(f, 4)
+    def pair_totals_and_slopes(self, parts: Parts, norm: Norm, count: int) -> tuple[Tensor, Parts]:  # noqa: D102
+        x, jump, fx, f = _locate(parts)
+        o, n, _ = x.shape
+        if f > NARROW:
+            turned = _turn(x, jump, f, fx)
+            blocks, slopes = triton.cdiv(n, 64), torch.empty_like(turned)
+            out = x.new_empty(o, blocks, dtype=torch.float64)
+            tiles.totals_and_slopes_wide[(o * blocks,)](
+                turned, out, slopes, n, blocks, count, turned.shape[1], *turned.stride()[:2], CODES[norm], num_warps=1
+            )
+            return out, _split(_turn_back(slopes, n, f), parts)
+        blocks = triton.cdiv(n, 16)
         out = x.new_empty(o, blocks, dtype=torch.float64)
-        slopes = torch.empty(o, n, f, dtype=x.dtype, device=x.device)
-        tiles.totals_and_slopes[(o * blocks * groups,)](
-            x, out, slopes, n, blocks, groups, *x.stride(), f, CODES[norm], rows, columns, num_warps=warps
-        )
-        return out.sum(dim=1) / 2, slopes
+        slopes, more = (torch.empty(o, n, w, dtype=x.dtype, device=x.device) for w in (fx, f - fx))
+        tiles.totals_and_slopes[(o * blocks,)](
+            x, jump, out, slopes, more, n, blocks, count, *x.stride(), f, fx, CODES[norm], 16, 16,
+            num_warps=1, maxnreg=96 if n >= 200 and x.dtype == torch.float32 else 128,
+        )  # fmt: skip
+        return out, (slopes, more) if fx < f else _split(slopes, parts)
 
     def pair_matrix(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:  # noqa: D102
         o, n, f = x.shape
@@ -65,13 +90,20 @@ class Triton:
 
     def pair_matrix_backward(self, x: Tensor, norm: Norm, weight: Tensor, grad: Tensor) -> Tensor:  # noqa: D102
         o, n, f = x.shape
-        rows, columns, warps = 16, 16, 1
-        blocks, groups = triton.cdiv(n, rows), triton.cdiv(f, 4)
+        scale, weight, grad = scale_of(x, norm), weight.contiguous(), grad.to(x.dtype).contiguous()
+        if f > NARROW:
+            turned, blocks = _turn(x, 0, f, f), triton.cdiv(n, 64)
+            out = torch.empty_like(turned)
+            tiles.matrix_backward_wide[(o * blocks,)](
+                turned, scale, weight, grad, out, n, blocks, turned.shape[1], *turned.stride()[:2], CODES[norm],
+                num_warps=1,
+            )  # fmt: skip
+            return _turn_back(out, n, f)
+        blocks = triton.cdiv(n, 16)
         out = torch.empty(o, n, f, dtype=x.dtype, device=x.device)
-        tiles.matrix_backward[(o * blocks * groups,)](
-            x, scale_of(x, norm), weight.contiguous(), grad.to(x.dtype).contiguous(), out, n, blocks, groups,
-            *x.stride(), f, CODES[norm], rows, columns, num_warps=warps,
-        )  # fmt: skip
+        tiles.matrix_backward[(o * blocks,)](
+            x, scale, weight, grad, out, n, blocks, *x.stride(), f, CODES[norm], 16, 16, num_warps=1
+        )
         return out
 
     def edge_sums(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor) -> Tensor:  # noqa: D102
@@ -135,6 +167,39 @@ class Triton:
 
     def observation_edges_backward(self, x: Tensor, norm: Norm, edges: Tensor, grad: Tensor) -> Tensor:  # noqa: D102
         return _edge_backward(x, norm, edges, torch.ones_like(grad[:, 0]), grad.contiguous())
+
+
+def _locate(parts: Parts) -> tuple[Tensor, int, int, int]:
+    """One tensor, how much further the second of two begins than its features would, and the features of one and both.
+
+    Kernels reach both by one pointer where they have the same strides; other parts are copied side by side.
+    """
+    x, f = parts[0], sum(part.shape[2] for part in parts)
+    if len(parts) == 2 and x.stride() == parts[1].stride():
+        jump, odd = divmod(parts[1].data_ptr() - x.data_ptr(), x.element_size())
+        if not odd:
+            return x, jump - x.shape[2] * x.stride(2), x.shape[2], f
+    return side_by_side(parts), 0, f, f
+
+
+def _turn(x: Tensor, jump: int, f: int, fx: int) -> Tensor:
+    """The points as ``[observations, features, agents]``, with zeros up to whole groups of 4 features and 64 agents."""
+    o, n, _ = x.shape
+    rows, columns = -(-f // 4) * 4, -(-n // 64) * 64
+    out = torch.empty(o, rows, columns, dtype=x.dtype, device=x.device)
+    width = min(32, triton.next_power_of_2(rows))
+    tiles.turn[(o * columns // 64, triton.cdiv(rows, width))](
+        x, jump, out, n, columns // 64, *x.stride(), f, fx, rows, columns, 64, width
+    )
+    return out
+
+
+def _turn_back(turned: Tensor, n: int, f: int) -> Tensor:
+    return turned[:, :f, :n].transpose(1, 2)
+
+
+def _split(slopes: Tensor, parts: Parts) -> Parts:
+    return slopes.split([part.shape[2] for part in parts], dim=-1)
 
 
 def group_edges(edges: Tensor, n: int, near: int, share: int, batch: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:

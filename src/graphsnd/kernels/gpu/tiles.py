@@ -1,12 +1,15 @@
-"""All pairs on a GPU: one program holds a block of agents in registers and sweeps the others past it.
+"""All pairs on a GPU: one warp takes a block of agents and sweeps the others past it.
 
-A pair of F features costs 2F FP32 instructions, one special-function square root and one multiply-add, which is
-also the arithmetic limit; nothing is spent on the diagonal, the padding or the triangle, because all three are the
-weight of that multiply-add.
+A pair of F features costs 2F FP32 instructions, one special-function square root and one addition, which is also the
+arithmetic limit; the diagonal, the padding and the triangle are weights of a column's sum. Up to four features stay in
+registers (:func:`sweep`). More are read again for each tile, out of the first-level cache and feature by feature, from
+a copy that has agents side by side (:func:`turn`, :func:`sweep_wide`): 16 rows are then four 16-byte loads that all
+lanes share, a column is one for each lane, and no thread exchanges anything with another.
 """
 
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 # NORM is a code of graphsnd.kernels.autograd.CODES: 0 Euclidean, 1 half L1, 2 square-root Jensen-Shannon.
 
@@ -29,15 +32,37 @@ def term(a, b, NORM: tl.constexpr):
         return t * t
     elif NORM == 1:
         return tl.abs(a - b) * 0.5
+    elif a.dtype == tl.float32:
+        return entropy_gap(a, b)
     else:
         total = a + b
         t = tl.where(total > 0, (a - b) / tl.where(total > 0, total, 1.0), 0.0)
-        return total * 0.5 * entropy_gap(t)
+        return total * 0.5 * precise_entropy_gap(t)
 
 
 @triton.jit
-def entropy_gap(t):
-    """((1 + t) log(1 + t) + (1 - t) log(1 - t)) / 2, by its series where the logarithms cancel."""
+def entropy_gap(a, b):
+    """(a log(a / m) + b log(b / m)) / 2 with m = (a + b) / 2, by its series where the logarithms cancel; float32.
+
+    The hardware's logarithm is off by 1e-7 near 1, which from t = 1/2 on is below 1e-6 of the result. Nine terms leave
+    3e-8 below. The square of a reciprocal root is a reciprocal, without the range checks of a division.
+    """
+    total = tl.maximum(a + b, 1e-37)
+    inverse = tl.rsqrt(total)
+    inverse = inverse * inverse
+    t = (a - b) * inverse
+    s = t * t
+    h = s * (1.0 / 306)
+    for k in tl.static_range(8):
+        h = (h + 1.0 / (2 * (8 - k) * (2 * (8 - k) - 1))) * s
+    up, down = 2.0 * a * inverse, 2.0 * b * inverse
+    logs = up * libdevice.fast_logf(tl.maximum(up, 1e-37)) + down * libdevice.fast_logf(tl.maximum(down, 1e-37))
+    return total * 0.5 * tl.where(s < 0.25, h, logs * 0.5)
+
+
+@triton.jit
+def precise_entropy_gap(t):
+    """((1 + t) log(1 + t) + (1 - t) log(1 - t)) / 2, by its series where the logarithms cancel; float64."""
     s = t * t
     h = s * 0.0
     for k in tl.static_range(14):
@@ -58,11 +83,13 @@ def root(s):
 
 
 @triton.jit
-def finish(s, NORM: tl.constexpr):
-    """From the sum over features to the distance.
+def finish(s, NORM: tl.constexpr, SINGLE: tl.constexpr = False):
+    """From the sum over features to the distance, in float32 where SINGLE.
 
     The approximate square root is good to an ulp and one instruction; s * rsqrt(s), with its guard at 0, is slower.
     """
+    if SINGLE:
+        s = s.to(tl.float32)
     if NORM == 1:
         return s
     else:
@@ -70,26 +97,16 @@ def finish(s, NORM: tl.constexpr):
 
 
 @triton.jit
-def first_four(x, i, mi, inverse, stride_n, stride_f, F: tl.constexpr):
-    """The first features of a block of agents; those beyond F repeat the first and are never used."""
+def first_four(x, jump, i, mi, inverse, stride_n, stride_f, F: tl.constexpr, FX: tl.constexpr):
+    """The first features of a block of agents, those from FX on ``jump`` further; those beyond F repeat the first."""
     a0 = fetch(x, i, 0, mi, inverse, stride_n, stride_f)
     a1, a2, a3 = a0, a0, a0
     if F > 1:
-        a1 = fetch(x, i, 1, mi, inverse, stride_n, stride_f)
+        a1 = fetch(x if FX > 1 else x + jump, i, 1, mi, inverse, stride_n, stride_f)
     if F > 2:
-        a2 = fetch(x, i, 2, mi, inverse, stride_n, stride_f)
+        a2 = fetch(x if FX > 2 else x + jump, i, 2, mi, inverse, stride_n, stride_f)
     if F > 3:
-        a3 = fetch(x, i, 3, mi, inverse, stride_n, stride_f)
-    return a0, a1, a2, a3
-
-
-@triton.jit
-def four_from(x, i, feature, mi, inverse, stride_n, stride_f, F: tl.constexpr):
-    """Features ``feature .. feature + 3`` of a block of agents, 0 beyond F."""
-    a0 = fetch(x, i, feature, mi, inverse, stride_n, stride_f)
-    a1 = fetch(x, i, feature + 1, mi & (feature + 1 < F), inverse, stride_n, stride_f)
-    a2 = fetch(x, i, feature + 2, mi & (feature + 2 < F), inverse, stride_n, stride_f)
-    a3 = fetch(x, i, feature + 3, mi & (feature + 3 < F), inverse, stride_n, stride_f)
+        a3 = fetch(x if FX > 3 else x + jump, i, 3, mi, inverse, stride_n, stride_f)
     return a0, a1, a2, a3
 
 
@@ -112,53 +129,108 @@ def summed(
 
 
 @triton.jit
-def tile(
-    x, i, j, mj, a0, a1, a2, a3, b0, b1, b2, b3, inverse, stride_n, stride_f, F: tl.constexpr, NORM: tl.constexpr
-):  # fmt: skip
-    """Distances between two blocks of agents, the first four features of both in registers."""
-    s = summed(x, i, j, None, mj, a0, a1, a2, a3, b0, b1, b2, b3, inverse, stride_n, stride_f, F, NORM)
-    return finish(s, NORM)
+def column_weight(j, first, after, n):
+    """Weight of the columns j of the rows ``first .. after - 1``.
+
+    Columns before the rows belong to others. The square on the diagonal holds every pair twice, and each agent with
+    itself at distance 0: half weight.
+    """
+    return tl.where(j < n, tl.where(j >= after, 1.0, tl.where(j >= first, 0.5, 0.0)), 0.0)
+
+
+@triton.jit
+def column_sums(s, row_weight, NORM: tl.constexpr, SINGLE: tl.constexpr):
+    """Sums of the distances over rows; a weight of 0 or 1 for rows beyond n makes additions multiply-adds, no more."""
+    d = finish(s, NORM, SINGLE)
+    return tl.sum(d * row_weight[:, None], axis=0)
 
 
 @triton.jit
 def sweep(
-    x, inverse, part, parts, n, stride_n, stride_f,
-    F: tl.constexpr, NORM: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
+    x, jump, inverse, part, parts, n, stride_n, stride_f,
+    F: tl.constexpr, FX: tl.constexpr, NORM: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
 ):  # fmt: skip
-    """Sum over the pairs whose first agent is in every ``parts``-th block; BJ divides BI."""
-    acc = tl.zeros((BI, BJ), dtype=x.dtype.element_ty)
+    """Sum over the pairs whose first agent is in every ``parts``-th block, for up to four features."""
+    acc = tl.zeros((BJ,), dtype=x.dtype.element_ty)
     for block in range(part, tl.cdiv(n, BI), parts):
-        i = block * BI + tl.arange(0, BI)
-        mi = i < n
-        i = tl.minimum(i, n - 1)
-        after = block * BI + BI
-        a0, a1, a2, a3 = first_four(x, i, None, inverse, stride_n, stride_f, F)
-        # The square on the diagonal holds every pair twice and each agent with itself at distance 0: half weight.
-        for start in range(block * BI, tl.minimum(after, n), BJ):
-            j = start + tl.arange(0, BJ)
-            b0, b1, b2, b3 = first_four(x, j, j < n, inverse, stride_n, stride_f, F)
-            d = tile(x, i, j, j < n, a0, a1, a2, a3, b0, b1, b2, b3, inverse, stride_n, stride_f, F, NORM)
-            acc += tl.where(mi[:, None] & (j < n)[None, :], d * 0.5, 0.0)
-        # Each tile is fetched while the one before it is being worked on.
-        j = tl.minimum(after + tl.arange(0, BJ), n - 1)
-        b0, b1, b2, b3 = first_four(x, j, None, inverse, stride_n, stride_f, F)
-        for start in range(after, n - BJ + 1, BJ):
-            k = tl.minimum(start + BJ + tl.arange(0, BJ), n - 1)
-            c0, c1, c2, c3 = first_four(x, k, None, inverse, stride_n, stride_f, F)
-            acc += tile(x, i, j, None, a0, a1, a2, a3, b0, b1, b2, b3, inverse, stride_n, stride_f, F, NORM)
-            j, b0, b1, b2, b3 = k, c0, c1, c2, c3
-        if after < n and n % BJ != 0:
-            d = tile(x, i, j, None, a0, a1, a2, a3, b0, b1, b2, b3, inverse, stride_n, stride_f, F, NORM)
-            acc += tl.where((tl.arange(0, BJ) < n % BJ)[None, :], d, 0.0)
+        first = block * BI
+        i, j = first + tl.arange(0, BI), first // BJ * BJ + tl.arange(0, BJ)
+        row_weight = tl.where(i < n, 1.0, 0.0).to(acc.dtype)
+        a0, a1, a2, a3 = first_four(x, jump, tl.minimum(i, n - 1), None, inverse, stride_n, stride_f, F, FX)
+        b0, b1, b2, b3 = first_four(x, jump, tl.minimum(j, n - 1), None, inverse, stride_n, stride_f, F, FX)
+        for _ in range(first // BJ * BJ, n, BJ):
+            # Each tile is fetched while the one before it is being worked on.
+            k = tl.minimum(j + BJ, n - 1)
+            c0, c1, c2, c3 = first_four(x, jump, k, None, inverse, stride_n, stride_f, F, FX)
+            s = summed(x, i, j, None, None, a0, a1, a2, a3, b0, b1, b2, b3, inverse, stride_n, stride_f, F, NORM)
+            weight = column_weight(j, first, first + BI, n).to(acc.dtype)
+            acc += column_sums(s, row_weight, NORM, False) * weight
+            j += BJ
+            b0, b1, b2, b3 = c0, c1, c2, c3
     # A tree of float32 sums is good to 1e-7 and its rounding averages out; converting every lane costs more.
-    return tl.sum(tl.sum(acc, axis=1), axis=0).to(tl.float64)
+    return tl.sum(acc, axis=0).to(tl.float64)
 
 
 @triton.jit
-def scale_of(x, n, stride_n, stride_f, F: tl.constexpr, B: tl.constexpr):
-    """The power of two below the largest magnitude of one observation: dividing by it leaves equal agents equal."""
+def turn(
+    x, jump, out, n, blocks, stride_o, stride_n, stride_f, F, FX, rows, columns, B: tl.constexpr, BF: tl.constexpr
+):  # fmt: skip
+    """``out[o, f, i]``, ``rows`` x ``columns`` for each observation: the points, with zeros beyond F and n."""
+    pid = tl.program_id(0)
+    o, i = (pid // blocks).to(tl.int64), pid % blocks * B + tl.arange(0, B)
+    f = tl.program_id(1) * BF + tl.arange(0, BF)
+    at = x + o * stride_o + (f * stride_f + tl.where(f < FX, 0, jump))[None, :] + i[:, None] * stride_n
+    values = tl.load(at, mask=(i < n)[:, None] & (f < F)[None, :], other=0.0)
+    out += (o * rows + f[:, None]) * columns + i[None, :]
+    tl.store(out, tl.trans(values), mask=(f < rows)[:, None])
+
+
+@triton.jit
+def wide(x, i, j, inverse, F, stride_f, NORM: tl.constexpr, BOTH: tl.constexpr):
+    """Sums under the root for 16 rows i and 32 columns j, and for the next 32 columns; F a multiple of four."""
+    STEP: tl.constexpr = 1 if NORM == 2 else 4  # entropies are long enough
+    s = tl.zeros((16, 32), dtype=x.dtype.element_ty)
+    t = s
+    row, column = x + i, x + j
+    for _ in range(0, F, STEP):
+        for k in tl.static_range(STEP):
+            a = (tl.load(row + k * stride_f) * inverse)[:, None]
+            s += term(a, (tl.load(column + k * stride_f) * inverse)[None, :], NORM)
+            if BOTH:
+                t += term(a, (tl.load(column + k * stride_f + 32) * inverse)[None, :], NORM)
+        row += STEP * stride_f
+        column += STEP * stride_f
+    return s, t
+
+
+@triton.jit
+def sweep_wide(x, inverse, first, n, F, stride_f, NORM: tl.constexpr, SINGLE: tl.constexpr):
+    """Sum over the pairs whose first agent is among the 16 from ``first`` on."""
+    i, after = first + tl.arange(0, 16), first + 16
+    acc = tl.zeros((32,), dtype=tl.float32 if SINGLE else x.dtype.element_ty)
+    row_weight = tl.where(i < n, 1.0, 0.0).to(acc.dtype)
+    j = first // 32 * 32 + tl.arange(0, 32)
+    groups = tl.cdiv(n - first // 32 * 32, 32)
+    if groups % 2 == 1:
+        s, _ = wide(x, i, j, inverse, F, stride_f, NORM, False)
+        acc += column_sums(s, row_weight, NORM, SINGLE) * column_weight(j, first, after, n).to(acc.dtype)
+        j += 32
+    for _ in range(groups // 2):
+        s, t = wide(x, i, j, inverse, F, stride_f, NORM, True)
+        acc += column_sums(s, row_weight, NORM, SINGLE) * column_weight(j, first, after, n).to(acc.dtype)
+        acc += column_sums(t, row_weight, NORM, SINGLE) * column_weight(j + 32, first, after, n).to(acc.dtype)
+        j += 64
+    return tl.sum(acc, axis=0).to(tl.float64)
+
+
+@triton.jit
+def scale_of(x, n, stride_n, stride_f, begin, end, B: tl.constexpr):
+    """The power of two below the largest magnitude of features ``begin .. end - 1`` of one observation.
+
+    Dividing by it leaves equal agents equal.
+    """
     largest = tl.zeros((B,), dtype=x.dtype.element_ty)
-    for f in range(F):
+    for f in range(begin, end):
         for start in range(0, n, B):
             k = start + tl.arange(0, B)
             largest = tl.maximum(largest, tl.abs(tl.load(x + k * stride_n + f * stride_f, mask=k < n, other=0.0)))
@@ -183,31 +255,54 @@ def in_range(mean):
 
 
 @triton.jit
+def scale_of_both(x, jump, n, stride_n, stride_f, F: tl.constexpr, FX: tl.constexpr):
+    """The same of points in one or two tensors."""
+    scale = scale_of(x, n, stride_n, stride_f, 0, FX, 256)
+    if FX < F:
+        scale = tl.maximum(scale, scale_of(x + jump, n, stride_n, stride_f, FX, F, 256))
+    return scale
+
+
+@triton.jit(do_not_specialize=["n", "count"])
 def totals(
-    x, out, n, parts, stride_o, stride_n, stride_f,
-    F: tl.constexpr, NORM: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
+    x, jump, out, n, parts, count, stride_o, stride_n, stride_f,
+    F: tl.constexpr, FX: tl.constexpr, NORM: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
 ):  # fmt: skip
-    """``out[o, part]``: sum of the distances over a share of the pairs of one observation.
+    """``out[o, part]``: sum of the distances over a share of the pairs of one observation, divided by ``count``.
 
     Values near 1 need no scaling, so none is done until the sum shows that it was needed.
     """
     pid = tl.program_id(0)
     o, part = (pid // parts).to(tl.int64), pid % parts
     x += o * stride_o
-    total = sweep(x, 1.0, part, parts, n, stride_n, stride_f, F, NORM, BI, BJ)
+    total = sweep(x, jump, 1.0, part, parts, n, stride_n, stride_f, F, FX, NORM, BI, BJ)
     if NORM == 0:
         if not in_range(total / (n * n)):
-            scale = scale_of(x, n, stride_n, stride_f, F, 256)
-            total = sweep(x, 1.0 / scale, part, parts, n, stride_n, stride_f, F, NORM, BI, BJ) * scale
-    tl.store(out + o * parts + part, total)
+            scale = scale_of_both(x, jump, n, stride_n, stride_f, F, FX)
+            total = sweep(x, jump, 1.0 / scale, part, parts, n, stride_n, stride_f, F, FX, NORM, BI, BJ) * scale
+    tl.store(out + pid, total / count)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "blocks", "count", "F"])
+def totals_wide(x, out, n, blocks, count, F, stride_o, stride_f, NORM: tl.constexpr, SINGLE: tl.constexpr):
+    """``out[o, block]``, the same for 16 agents of turned points, for any number of features."""
+    pid = tl.program_id(0)
+    x += (pid // blocks).to(tl.int64) * stride_o
+    first = pid % blocks * 16
+    total = sweep_wide(x, 1.0, first, n, F, stride_f, NORM, SINGLE)
+    if NORM == 0:
+        if not in_range(total / (16 * n)):
+            scale = scale_of(x, n, 1, stride_f, 0, F, 256)
+            total = sweep_wide(x, 1.0 / scale, first, n, F, stride_f, NORM, SINGLE) * scale
+    tl.store(out + pid, total / count)
+
+
+@triton.jit(do_not_specialize=["observations", "n", "count"])
 def totals_small(
-    x, out, observations, n, stride_o, stride_n, stride_f,
-    F: tl.constexpr, NORM: tl.constexpr, BO: tl.constexpr, BN: tl.constexpr,
+    x, jump, out, observations, n, count, stride_o, stride_n, stride_f,
+    F: tl.constexpr, FX: tl.constexpr, NORM: tl.constexpr, BO: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    """``out[o]`` for teams that fit one tile: BO observations at a time, the whole square at half weight.
+    """``out[o]``, divided by ``count``, for teams that fit one tile: BO observations at a time, all pairs twice.
 
     Such teams are bound by memory, so every observation is simply divided by the size of its largest value.
     """
@@ -218,17 +313,18 @@ def totals_small(
     largest = tl.zeros((BO, BN), dtype=x.dtype.element_ty)
     if NORM == 0:
         for f in range(F):
-            largest = tl.maximum(largest, tl.abs(tl.load(at + f * stride_f, mask=mask, other=0.0)))
+            values = tl.load(at + f * stride_f + tl.where(f < FX, 0, jump), mask=mask, other=0.0)
+            largest = tl.maximum(largest, tl.abs(values))
     top = tl.full((BO,), 1.0, x.dtype.element_ty)
     if NORM == 0:
         top = power_below(tl.max(largest, axis=1))
     s = tl.zeros((BO, BN, BN), dtype=x.dtype.element_ty)
     for f in range(F):
-        a = tl.load(at + f * stride_f, mask=mask, other=0.0) / top[:, None]
+        a = tl.load(at + f * stride_f + tl.where(f < FX, 0, jump), mask=mask, other=0.0) / top[:, None]
         s += term(a[:, :, None], a[:, None, :], NORM)
     d = tl.where(mask[:, :, None] & mask[:, None, :], finish(s, NORM), 0.0)
     sums = tl.sum(tl.sum(d, axis=2), axis=1).to(tl.float64) * top * 0.5
-    tl.store(out + o, sums, mask=o < observations)
+    tl.store(out + o, sums / count, mask=o < observations)
 
 
 @triton.jit
@@ -247,8 +343,8 @@ def matrix(
         first = (split * per_split).to(tl.int64)
         for o in range(first, tl.minimum(first + per_split, observations)):
             at = x + o * stride_o
-            a0, a1, a2, a3 = first_four(at, i, mi, inverse, stride_n, stride_f, F)
-            b0, b1, b2, b3 = first_four(at, j, mj, inverse, stride_n, stride_f, F)
+            a0, a1, a2, a3 = first_four(at, 0, i, mi, inverse, stride_n, stride_f, F, F)
+            b0, b1, b2, b3 = first_four(at, 0, j, mj, inverse, stride_n, stride_f, F, F)
             s = summed(at, i, j, mi, mj, a0, a1, a2, a3, b0, b1, b2, b3, inverse, stride_n, stride_f, F, NORM)
             acc += finish(s, NORM).to(tl.float64) * tl.load(weight + o)
         where = out + i[:, None].to(tl.int64) * n + j[None, :]
@@ -287,102 +383,156 @@ def pull(s, mask, NORM: tl.constexpr):
 
 
 @triton.jit
-def drag(
-    x, inverse, pairs, block, group, n, stride_n, stride_f,
-    F: tl.constexpr, NORM: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr, MATRIX: tl.constexpr,
-):  # fmt: skip
-    """Pull of all agents on a block of them in features ``group .. group + 3``, and their summed distances.
+def length(s, r, NORM: tl.constexpr):
+    """The distance, from the sum under the root and the factor of :func:`pull`, which is 0 outside."""
+    return s * r * (1.0 if NORM == 0 else 2.0 if NORM == 1 else 4.0)
 
-    Wider teams visit the pairs once for each group of four features, which costs arithmetic but no memory.
-    """
+
+@triton.jit
+def drag(
+    x, jump, inverse, pairs, block, n, stride_n, stride_f, F: tl.constexpr, FX: tl.constexpr, NORM: tl.constexpr,
+    BI: tl.constexpr, BJ: tl.constexpr, MATRIX: tl.constexpr,
+):  # fmt: skip
+    """Pull of all agents on a block of them in up to four features, and their summed distances."""
     i = block * BI + tl.arange(0, BI)
     mi = i < n
-    a0, a1, a2, a3 = first_four(x, i, mi, inverse, stride_n, stride_f, F)
-    e0, e1, e2, e3 = a0, a1, a2, a3
-    if F > 4:
-        e0, e1, e2, e3 = four_from(x, i, group, mi, inverse, stride_n, stride_f, F)
+    a0, a1, a2, a3 = first_four(x, jump, i, mi, inverse, stride_n, stride_f, F, FX)
     total = tl.zeros((BI, BJ), dtype=x.dtype.element_ty)
     g0, g1, g2, g3 = total, total, total, total
     for start in range(0, n, BJ):
         j = start + tl.arange(0, BJ)
         mj = j < n
-        b0, b1, b2, b3 = first_four(x, j, mj, inverse, stride_n, stride_f, F)
+        b0, b1, b2, b3 = first_four(x, jump, j, mj, inverse, stride_n, stride_f, F, FX)
         s = summed(x, i, j, mi, mj, a0, a1, a2, a3, b0, b1, b2, b3, inverse, stride_n, stride_f, F, NORM)
         r = pull(s, mj[None, :], NORM)
         if MATRIX:
             inside = mi[:, None] & mj[None, :]
             r *= tl.load(pairs + i[:, None].to(tl.int64) * n + j[None, :], mask=inside, other=0.0)
-        elif NORM == 0:
-            total += s * r
-        elif NORM == 1:
-            total += s * r * 2.0
         else:
-            total += s * r * 4.0
-        if F > 4:
-            b0, b1, b2, b3 = four_from(x, j, group, mj, inverse, stride_n, stride_f, F)
-        g0 += slope(e0[:, None], b0[None, :], r, NORM)
+            total += length(s, r, NORM)
+        g0 += slope(a0[:, None], b0[None, :], r, NORM)
         if F > 1:
-            g1 += slope(e1[:, None], b1[None, :], r, NORM)
+            g1 += slope(a1[:, None], b1[None, :], r, NORM)
         if F > 2:
-            g2 += slope(e2[:, None], b2[None, :], r, NORM)
+            g2 += slope(a2[:, None], b2[None, :], r, NORM)
         if F > 3:
-            g3 += slope(e3[:, None], b3[None, :], r, NORM)
+            g3 += slope(a3[:, None], b3[None, :], r, NORM)
     rows = tl.where(mi, tl.sum(total, axis=1), 0.0)
     return tl.sum(g0, axis=1), tl.sum(g1, axis=1), tl.sum(g2, axis=1), tl.sum(g3, axis=1), tl.sum(rows, axis=0)
 
 
 @triton.jit
-def put(out, g0, g1, g2, g3, group, mask, F: tl.constexpr):
-    """Store up to four features of a block of agents."""
-    tl.store(out + group, g0, mask=mask)
+def put(out, more, row, g0, g1, g2, g3, mask, F: tl.constexpr, FX: tl.constexpr):
+    """Store up to four features of a block of agents, those from FX on in the second tensor."""
+    tl.store(out + row * FX, g0, mask=mask)
     if F > 1:
-        tl.store(out + group + 1, g1, mask=mask & (group + 1 < F))
+        tl.store(out + row * FX + 1 if FX > 1 else more + row * (F - FX) + (1 - FX), g1, mask=mask)
     if F > 2:
-        tl.store(out + group + 2, g2, mask=mask & (group + 2 < F))
+        tl.store(out + row * FX + 2 if FX > 2 else more + row * (F - FX) + (2 - FX), g2, mask=mask)
     if F > 3:
-        tl.store(out + group + 3, g3, mask=mask & (group + 3 < F))
+        tl.store(out + row * FX + 3 if FX > 3 else more + row * (F - FX) + (3 - FX), g3, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n", "blocks", "count"])
 def totals_and_slopes(
-    x, out, slopes, n, blocks, groups, stride_o, stride_n, stride_f,
-    F: tl.constexpr, NORM: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
+    x, jump, out, slopes, more, n, blocks, count, stride_o, stride_n, stride_f,
+    F: tl.constexpr, FX: tl.constexpr, NORM: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
 ):  # fmt: skip
-    """``out[o, block]``: distances of the block's agents to all, every pair twice; ``slopes[o, i, f]``: the gradient.
+    """``out[o, block]``: half the distances of the block's agents to all, and their gradients, divided by ``count``.
 
-    One visit of each ordered pair gives both, at three times the arithmetic of the total alone.
+    ``slopes[o, i, f]`` has those of the first FX features, ``more`` the others. One visit of each ordered pair gives
+    both, at three times the arithmetic of the total alone.
     """
     pid = tl.program_id(0)
-    o, rest = (pid // (blocks * groups)).to(tl.int64), pid % (blocks * groups)
-    block, group = rest // groups, (rest % groups) * 4
+    o, block = (pid // blocks).to(tl.int64), pid % blocks
     x += o * stride_o
-    g0, g1, g2, g3, total = drag(x, 1.0, x, block, group, n, stride_n, stride_f, F, NORM, BI, BJ, False)
+    g0, g1, g2, g3, total = drag(x, jump, 1.0, x, block, n, stride_n, stride_f, F, FX, NORM, BI, BJ, False)
     size = tl.full((), 1.0, x.dtype.element_ty)
     if NORM == 0:
         if not in_range(total / n):
-            size = scale_of(x, n, stride_n, stride_f, F, 256)
+            size = scale_of_both(x, jump, n, stride_n, stride_f, F, FX)
             g0, g1, g2, g3, total = drag(
-                x, 1.0 / size, x, block, group, n, stride_n, stride_f, F, NORM, BI, BJ, False
+                x, jump, 1.0 / size, x, block, n, stride_n, stride_f, F, FX, NORM, BI, BJ, False
             )  # fmt: skip
     i = block * BI + tl.arange(0, BI)
-    put(slopes + (o * n + i) * F, g0, g1, g2, g3, group, i < n, F)
-    if group == 0:
-        tl.store(out + o * blocks + block, total.to(tl.float64) * size)
+    c = (1.0 / count.to(tl.float64)).to(g0.dtype)
+    put(slopes, more, o * n + i, g0 * c, g1 * c, g2 * c, g3 * c, i < n, F, FX)
+    tl.store(out + pid, total.to(tl.float64) * size * 0.5 / count)
 
 
 @triton.jit
 def matrix_backward(
-    x, scale, weight, pairs, out, n, blocks, groups, stride_o, stride_n, stride_f,
+    x, scale, weight, pairs, out, n, blocks, stride_o, stride_n, stride_f,
     F: tl.constexpr, NORM: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
 ):  # fmt: skip
     """``out[o, i, f]``: the pull of all agents on agent i, times ``weight[o] * pairs[i, j]``."""
     pid = tl.program_id(0)
-    o, rest = (pid // (blocks * groups)).to(tl.int64), pid % (blocks * groups)
-    block, group = rest // groups, (rest % groups) * 4
+    o, block = (pid // blocks).to(tl.int64), pid % blocks
     inverse = 1.0 / tl.load(scale)
     g0, g1, g2, g3, _ = drag(
-        x + o * stride_o, inverse, pairs, block, group, n, stride_n, stride_f, F, NORM, BI, BJ, True
+        x + o * stride_o, 0, inverse, pairs, block, n, stride_n, stride_f, F, F, NORM, BI, BJ, True
     )  # fmt: skip
     c = tl.load(weight + o).to(g0.dtype)
     i = block * BI + tl.arange(0, BI)
-    put(out + (o * n + i) * F, g0 * c, g1 * c, g2 * c, g3 * c, group, i < n, F)
+    put(out, out, o * n + i, g0 * c, g1 * c, g2 * c, g3 * c, i < n, F, F)
+
+
+@triton.jit
+def drag_wide(x, inverse, pairs, factor, out, first, n, F, stride_f, NORM: tl.constexpr, MATRIX: tl.constexpr):
+    """Write ``factor`` times the pull on the 64 agents from ``first`` on to ``out[f, j]``; return their distances.
+
+    One lane has the same two agents throughout, so what it adds to memory nobody else touches.
+    """
+    j = first + tl.arange(0, 32)
+    total = tl.zeros((32,), dtype=x.dtype.element_ty)
+    for start in range(0, n, 16):
+        i = start + tl.arange(0, 16)
+        mi = (i < n)[:, None]
+        s, t = wide(x, i, j, inverse, F, stride_f, NORM, True)
+        r, u = pull(s, mi, NORM), pull(t, mi, NORM)
+        if MATRIX:
+            cell = pairs + i[:, None].to(tl.int64) * n + j[None, :]
+            r *= tl.load(cell, mask=mi & (j < n)[None, :], other=0.0)
+            u *= tl.load(cell + 32, mask=mi & (j + 32 < n)[None, :], other=0.0)
+        else:
+            total += tl.where(j < n, tl.sum(length(s, r, NORM), axis=0), 0.0)
+            total += tl.where(j + 32 < n, tl.sum(length(t, u, NORM), axis=0), 0.0)
+        for f in range(F):
+            a = (tl.load(x + f * stride_f + i) * inverse)[:, None]
+            b = (tl.load(x + f * stride_f + j) * inverse)[None, :]
+            c = (tl.load(x + f * stride_f + j + 32) * inverse)[None, :]
+            g = tl.sum(slope(b, a, r, NORM), axis=0) * factor
+            h = tl.sum(slope(c, a, u, NORM), axis=0) * factor
+            at = out + f * stride_f + j
+            if start > 0:
+                g += tl.load(at)
+                h += tl.load(at + 32)
+            tl.store(at, g)
+            tl.store(at + 32, h)
+    return tl.sum(total, axis=0)
+
+
+@triton.jit(do_not_specialize=["n", "blocks", "count", "F"])
+def totals_and_slopes_wide(x, out, slopes, n, blocks, count, F, stride_o, stride_f, NORM: tl.constexpr):
+    """The same as :func:`totals_and_slopes` for 64 agents of turned points; ``slopes`` is turned too."""
+    pid = tl.program_id(0)
+    o = (pid // blocks).to(tl.int64) * stride_o
+    first = pid % blocks * 64
+    c = (1.0 / count.to(tl.float64)).to(x.dtype.element_ty)
+    total = drag_wide(x + o, 1.0, x, c, slopes + o, first, n, F, stride_f, NORM, False)
+    size = tl.full((), 1.0, x.dtype.element_ty)
+    if NORM == 0:
+        if not in_range(total / n):
+            size = scale_of(x + o, n, 1, stride_f, 0, F, 256)
+            total = drag_wide(x + o, 1.0 / size, x, c, slopes + o, first, n, F, stride_f, NORM, False)
+    tl.store(out + pid, total.to(tl.float64) * size * 0.5 / count)
+
+
+@triton.jit(do_not_specialize=["n", "blocks", "F"])
+def matrix_backward_wide(x, scale, weight, pairs, out, n, blocks, F, stride_o, stride_f, NORM: tl.constexpr):
+    """The same as :func:`matrix_backward` for 64 agents of turned points; ``out`` is turned too."""
+    pid = tl.program_id(0)
+    o = (pid // blocks).to(tl.int64)
+    c = tl.load(weight + o).to(x.dtype.element_ty)
+    first, x, out = pid % blocks * 64, x + o * stride_o, out + o * stride_o
+    drag_wide(x, 1.0 / tl.load(scale), pairs, c, out, first, n, F, stride_f, NORM, True)

@@ -1,0 +1,138 @@
+"""How long is one call of `snd`, over features, distances and gradients, against torch.cdist and the device's limit?
+
+A call is `graphsnd.snd(behavior)` as a user writes it: embedding, kernels and the mean. one_call is timed by itself,
+after the device has finished everything else, so that it has the time of Python and launches too; queued is one of many
+calls in a row.
+
+Times are seconds. All contestants take turns within a round; medians and quartiles are over rounds.
+
+cdist gets the embedded points and sums over pairs too, in chunks of the best of three sizes. It is timed on the first
+observations where all would take too long; share_timed says which part.
+
+fraction_of_limit: pairs per second of `queued` over those of `limit`, the arithmetic of a pair alone (a subtraction and
+a multiply-add for each feature, a square root and an addition) in float32, in the same rounds. GPU only.
+
+peak_bytes: memory allocated at most, the behaviour included. GPU only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+import graphsnd as gs
+from benchmarks.speed import CDIST_CALL, EQUATION_1, cdist
+from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
+from graphsnd import kernels
+from graphsnd.behavior import Behavior, Distance, Norm, embed
+
+WASSERSTEIN = gs.Wasserstein()
+ROUNDS = 20  # on a GPU, where the shortest calls are mostly launches
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call to time."""
+
+    n: int
+    features: int = 4
+    distance: Distance = WASSERSTEIN
+    gradient: bool = False
+
+    @property
+    def name(self) -> str:
+        """In tables."""
+        return self.distance.name + " and gradient" * self.gradient
+
+
+QUICK = [Case(50), Case(50, 8), Case(50, 8, gs.Hellinger()), Case(50, gradient=True)]
+CASES = [
+    *(Case(n) for n in (50, 500)),
+    *(Case(n, features) for n in (100, 500) for features in (8, 16, 32, 64, 128)),
+    *(Case(500, 8, distance) for distance in (gs.Hellinger(), gs.JensenShannon())),
+    *(Case(n, features, gradient=True) for n, features in ((50, 4), (500, 4), (500, 32))),
+]
+FULL = [*CASES, Case(2000), Case(2000, 32)]
+
+
+def measure(options: Options) -> dict[str, Any]:
+    """Time all cases; with ``full``, on a GPU, also the observations of the paper's eq. (1)."""
+    cuda = options.device.type == "cuda"
+    rows = []
+    for case in QUICK if options.quick else FULL if options.full else CASES:
+        options.step(f"{case.name}, n = {case.n:,}, {case.features} features")
+        rows.append(compare(case, 256 if options.quick or not cuda else 4096, options))
+    if options.full and cuda:
+        options.step("the observations of eq. (1)")
+        rows.append(compare(Case(EQUATION_1[0]), EQUATION_1[1], options, with_cdist=False))
+    return {"calls": rows}
+
+
+def compare(case: Case, observations: int, options: Options, *, with_cdist: bool = True) -> dict[str, Any]:
+    """Time one case."""
+    device, cuda = options.device, options.device.type == "cuda"
+    behavior = example(case, observations, device, options.seed)
+    pairs = case.n * (case.n - 1) // 2 * observations
+    call = calls(case, behavior)
+    contestants = [Contestant("one_call", call, pairs, alone=True), Contestant("queued", call, pairs)]
+    points = embed(behavior, case.distance) if with_cdist and not case.gradient else None
+    if points is not None and points.norm is Norm.EUCLIDEAN:
+        contestants.append(cdist(points, Clock(device), CDIST_CALL * (0.1 if options.quick else 1.0)))
+    if cuda and kernels.available()["gpu"] is None:
+        from benchmarks.limit_gpu import Limit
+
+        limit = Limit(device, case.features)
+        contestants.append(Contestant("limit", limit, limit.pairs))
+    patience = options.patience if options.quick or not cuda else {"rounds": ROUNDS, "seconds": 0.0}
+    times = take_turns(contestants, Clock(device), **patience)
+    del points, contestants
+    fraction = times["queued"]["pairs_per_second"] / times["limit"]["pairs_per_second"] if "limit" in times else None
+    return {
+        "case": case.name,
+        "n": case.n,
+        "observations": observations,
+        "features": case.features,
+        "peak_bytes": peak(call, device) if cuda else None,
+        "fraction_of_limit": fraction,
+        "contestants": times,
+    }
+
+
+def example(case: Case, observations: int, device: torch.device, seed: int) -> Behavior:
+    """Return Gaussians, or categories of random probabilities, that ask for gradients where the case does."""
+    generator = torch.Generator(device).manual_seed(seed)
+    if not isinstance(case.distance, gs.Wasserstein):
+        logits = torch.randn(observations, case.n, case.features, device=device, generator=generator)
+        return gs.Categorical(logits=logits, validate=False)
+    shape = observations, case.n, case.features // 2
+    loc = torch.randn(shape, device=device, generator=generator).requires_grad_(case.gradient)
+    scale = torch.empty(shape, device=device).uniform_(0.1, 1.1, generator=generator).requires_grad_(case.gradient)
+    return gs.Gaussian(loc, scale, validate=False)
+
+
+def calls(case: Case, behavior: Behavior) -> Callable[[], object]:
+    """Return what is timed."""
+    if not case.gradient:
+        return partial(gs.snd, behavior, case.distance)
+    assert isinstance(behavior, gs.Gaussian)
+    inputs = behavior.loc, behavior.scale
+    return lambda: torch.autograd.grad(gs.snd(behavior, case.distance), inputs)
+
+
+def peak(call: Callable[[], object], device: torch.device) -> int:
+    """Return the bytes allocated at most during a call."""
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    call()
+    return torch.cuda.max_memory_allocated(device)
+
+
+def tables(result: dict[str, Any]) -> Tables:
+    """Return the times of one call, of calls in a row, of cdist, and the share of the limit."""
+    times = ("contestants.one_call", "contestants.queued", "contestants.cdist")
+    columns = ("case", "n", "observations", "features", *times, "fraction_of_limit")
+    return {"Time of one call of snd": (result["calls"], columns)}

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+import graphsnd as gs
+from benchmarks import calls
+from benchmarks.timing import Options
+
+CPU = Options(torch.device("cpu"), quick=True)
+
+
+def test_a_case_with_its_contestants() -> None:
+    row = calls.compare(calls.Case(6, 8), 16, CPU)
+    assert row["contestants"].keys() == {"one_call", "queued", "cdist"}
+    assert row["contestants"]["one_call"]["repeats"] == 1
+    assert row["contestants"]["queued"]["repeats"] > 1
+    assert row["fraction_of_limit"] is None
+
+
+def test_a_distance_without_points_has_no_cdist() -> None:
+    row = calls.compare(calls.Case(6, 8, gs.JensenShannon()), 16, CPU)
+    assert row["case"] == "jensen-shannon"
+    assert "cdist" not in row["contestants"]
+
+
+def test_gradients_are_those_of_snd() -> None:
+    case = calls.Case(6, gradient=True)
+    behavior = calls.example(case, 16, CPU.device, 0)
+    assert isinstance(behavior, gs.Gaussian)
+    gs.snd(behavior).backward()
+    timed = calls.calls(case, behavior)()
+    assert isinstance(timed, tuple)
+    assert torch.equal(timed[0], behavior.loc.grad)
+    assert torch.equal(timed[1], behavior.scale.grad)
+
+
+@pytest.mark.gpu
+def test_a_case_on_a_gpu_reaches_part_of_the_limit() -> None:
+    row = calls.compare(calls.Case(50, 8), 256, Options(torch.device("cuda", 0), quick=True))
+    assert 0 < row["fraction_of_limit"] < 1
+    assert row["peak_bytes"] >= 256 * 50 * 8 * 4
