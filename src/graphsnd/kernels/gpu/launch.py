@@ -175,7 +175,8 @@ def _locate(parts: Parts) -> tuple[Tensor, int, int, int]:
     Kernels reach both by one pointer where they have the same strides; other parts are copied side by side.
     """
     x, f = parts[0], sum(part.shape[2] for part in parts)
-    if len(parts) == 2 and x.stride() == parts[1].stride():
+    # Pointers are not known while torch.compile traces.
+    if len(parts) == 2 and x.stride() == parts[1].stride() and not torch.compiler.is_compiling():
         jump, odd = divmod(parts[1].data_ptr() - x.data_ptr(), x.element_size())
         if not odd:
             return x, jump - x.shape[2] * x.stride(2), x.shape[2], f
