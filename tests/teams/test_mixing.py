@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import combinations
 
 import pytest
@@ -409,6 +410,22 @@ def test_seats_are_in_the_order_of_the_policies() -> None:
     rows = [torch.stack([joint[seat] for seat in "abc"], 1) for _ in networks]
     expected = by_hand([f(o).flatten(0, 1).detach() for f, o in zip(networks.values(), rows, strict=True)])
     assert float(gs.snd(gs.evaluate(networks, joint, whole=True)).detach()) == pytest.approx(expected, rel=1e-6)
+
+
+@dataclass
+class Scaling:
+    """A policy without a hash."""
+
+    factor: float
+
+    def __call__(self, observations: Tensor) -> Tensor:
+        return self.factor * observations
+
+
+def test_policies_without_a_hash() -> None:
+    observations = torch.randn(5, ACTIONS)
+    expected = by_hand([observations, 3 * observations])
+    assert gs.measure([Scaling(1.0), Scaling(3.0)], observations).value == pytest.approx(expected, rel=1e-6)
 
 
 class Failing(nn.Linear):

@@ -10,6 +10,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import torch
+from typing_extensions import Self
 
 from graphsnd.behavior.points import Points
 from graphsnd.errors import InputError, check_rank, describe, shape_of
@@ -28,7 +29,35 @@ class AgentsAxisWarning(UserWarning):
     """A tensor without names was read as more agents than observations: its axes may be in another order."""
 
 
-class Behavior(ABC):
+class Named:
+    """What has agents, with names of their own or numbers in place of them."""
+
+    agents: int
+    _names: tuple[str, ...] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The agents' names in order: the keys of the dict that they came in, or "0", "1", ..."""
+        return self._names or tuple(map(str, range(self.agents)))
+
+    @property
+    def named(self) -> bool:
+        """Whether the agents have names of their own."""
+        return self._names is not None
+
+    def with_names(self, names: Sequence[str]) -> Self:
+        """Return the same with its agents named in order.
+
+        Raises:
+            InputError: Unless there is one name for each agent, no two alike.
+        """
+        check_names(names, self.agents)
+        named = copy(self)
+        named._names = tuple(names)
+        return named
+
+
+class Behavior(Named, ABC):
     """Action distributions of ``n`` agents on the same observations.
 
     The first tensor a subclass takes has shape ``[..., agents, features]``. The leading dimensions are the
@@ -60,27 +89,6 @@ class Behavior(ABC):
     def observations(self) -> int:
         """Number of observations."""
         return self.batch_shape.numel()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The agents' names in order: the keys of the dict that they came in, or "0", "1", ..."""
-        return self._names or tuple(map(str, range(self.agents)))
-
-    @property
-    def named(self) -> bool:
-        """Whether the agents have names of their own."""
-        return self._names is not None
-
-    def with_names(self, names: Sequence[str]) -> Behavior:
-        """Return the same behaviour with other names.
-
-        Raises:
-            InputError: Unless there is one name for each agent, no two alike.
-        """
-        check_names(names, self.agents)
-        behavior = copy(self)
-        behavior._names = tuple(names)
-        return behavior
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agents={self.agents}, observations={self.observations})"

@@ -174,12 +174,8 @@ class SndAccumulator:
         for name, own in (("graph", _fingerprint(made.graph)), ("distance", made._distance_text)):
             if state[name] is not None and own != state[name]:
                 got = f"{own}, and a state collected for {state[name]}"
-                raise InputError(
-                    name,
-                    "that the state was collected for",
-                    got,
-                    "Pass the same one again; a Joint has its own: .distance.",
-                )
+                fix = "Pass the same one again; a Joint has its own: .distance."
+                raise InputError(name, "that the state was collected for", got, fix)
         if state["names"] is not None:
             check_names(state["names"], agents)
         made.names = _same_names("state", made.names, state["names"])

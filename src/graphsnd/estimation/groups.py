@@ -31,9 +31,8 @@ def by_group(measure: Callable[P, Estimate]) -> Callable[P, Estimate]:
     @wraps(measure)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> Estimate:
         team = args[0] if args else kwargs.get("team")
-        if not isinstance(team, Mapping | nn.ModuleDict) or not any(
-            isinstance(group, GROUPS) for group in team.values()
-        ):
+        parts = team.values() if isinstance(team, Mapping | nn.ModuleDict) else ()
+        if not any(isinstance(part, GROUPS) for part in parts):
             return measure(*args, **kwargs)
         bound = signature(measure).bind(*args, **kwargs)
         bound.apply_defaults()
@@ -112,8 +111,8 @@ def combine(groups: Mapping[str, Estimate], confidence: float) -> Estimate:
 
     value, highest = parts("value"), parts("asymptotic_interval", 1)
     mean, reach = math.fsum(value), math.dist(highest, value)  # groups have other seeds: their errors are independent
-    method = "exact: every group is" if all(e.exact for e in paired) else "weighted mean of the groups' intervals"
-    method = method if paired else "no group has a pair of agents"
+    method = "exact: every group is" if paired else "no group has a pair of agents"
+    method = method if all(e.exact for e in paired) else "weighted mean of the groups' intervals"
     return Estimate(
         value=mean,
         target="SND within groups" if all(e.target == "SND" for e in paired) else "Graph-SND within groups",

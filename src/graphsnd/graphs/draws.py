@@ -52,28 +52,15 @@ def geometric_skips(count: int, p: float, generator: torch.Generator) -> Tensor:
         # torch splits an array between threads and may round the ends of each part differently, and a single gap
         # rounded the other way shifts every edge after it. NumPy takes one thread, so the graph cannot depend on their
         # number; for small graphs it is also faster.
-        if u.device.type == "cpu":
-            trials = torch.from_numpy(_trials(u.numpy(), rate, count, last, np, _int64))
-        else:
-            trials = _trials(u, rate, count, last, torch, Tensor.long)
+        library: Any = np if u.device.type == "cpu" else torch
+        gaps = library.floor(library.log1p(-(u.numpy() if library is np else u)) / -rate)
+        # The bound keeps the gap of a tiny p inside int64; anything past the last trial is past it all the same.
+        trials = (torch.as_tensor(gaps.clip(None, count)).long() + 1).cumsum(0) + last
         inside = int((trials < count).sum())
         parts.append(trials[:inside])
         if inside < size:
             return torch.cat(parts) if len(parts) > 1 else parts[0]
         last, size = int(trials[-1]), int(slack)
-
-
-def _int64(array: Any) -> Any:
-    return array.astype(np.int64)
-
-
-def _trials(u: Any, rate: float, count: int, last: int, library: Any, long: Any) -> Any:
-    """Return the positions of successes after ``last``, from uniform numbers.
-
-    The bound keeps the gap of a tiny p inside int64; anything past the last trial is past it all the same.
-    """
-    gaps = library.floor(library.log1p(-u) / -rate)
-    return long(gaps.clip(None, count) + 1).cumsum(0) + last
 
 
 def distinct(size: int, count: int, generator: torch.Generator) -> Tensor:

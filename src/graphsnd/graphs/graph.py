@@ -99,10 +99,9 @@ class Graph:
     ) -> Graph:
         """A graph from edges that the caller guarantees to be canonical: no checks, no sort, no device sync."""
         graph = object.__new__(cls)
-        fields = {"n": n, "edges": edges, "weights": weights, "inclusion": inclusion, "family": family}
-        fields = {**fields, "sampling": sampling or _sampling(inclusion), "names": names}
-        for name, value in fields.items():
-            object.__setattr__(graph, name, value)
+        sampling = sampling or _sampling(inclusion)
+        vars(graph).update(n=n, edges=edges, weights=weights, inclusion=inclusion, family=family)
+        vars(graph).update(sampling=sampling, names=names)
         return graph
 
     def __repr__(self) -> str:

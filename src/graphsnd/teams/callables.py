@@ -23,7 +23,7 @@ from graphsnd.teams.team import Team
 Policy = Callable[[Tensor], Any]
 # What a module's parameters, buffers and children live in, and its mode: policies are asked in evaluation mode.
 _OWN = ("_parameters", "_buffers", "_modules", "training")
-_CHECKED: WeakSet[nn.Module] = WeakSet()  # answer each row by itself
+_CHECKED: WeakSet[nn.Module] = WeakSet()  # answer each row by itself; other policies may have no hash
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
 
 
@@ -102,13 +102,15 @@ class CallablesTeam(Team):
     def _check_unmixed(self, agents: Iterable[int], rows: Tensor) -> None:
         if torch.compiler.is_compiling():  # random state and weak references are not to be traced
             return
-        asked = [agent for agent in agents if agent in self._unchecked and self.policies[agent] not in _CHECKED]
+        modules = {agent for agent in self._unchecked if isinstance(self.policies[agent], nn.Module)}
+        self._unchecked -= {agent for agent in modules if self.policies[agent] in _CHECKED}
+        asked = [agent for agent in agents if agent in self._unchecked]
         if not asked or len(rows) < 2:
             return
         answer = lambda shown, seed: self._ask_quietly(asked, shown, seed)  # noqa: E731
         if check_unmixed(answer, rows, list(map(self._name, asked))):
             self._unchecked.difference_update(asked)
-            _CHECKED.update(policy for policy in map(self.policies.__getitem__, asked) if isinstance(policy, nn.Module))
+            _CHECKED.update(self.policies[agent] for agent in modules.intersection(asked))  # type: ignore[misc]
 
     def _ask_quietly(self, agents: Sequence[int], shown: Tensor, seed: int) -> list[list[Tensor]]:
         answers = (ask_quietly(self.policies[agent], shown, seed, self._name(agent)) for agent in agents)

@@ -123,7 +123,7 @@ def check_unmixed(ask_all: Ask, rows: Tensor, names: Sequence[str | None], *, mo
         for index, answer in enumerate(ask_all(entries, seed)):
             if _differ(first[index], answer, kept):
                 again = ask_all(given, 3)[index]
-                _refuse_mixed(names[index]) if not _differ(first[index], again) else _refuse_random(names[index])
+                raise _refusal(names[index], random=_differ(first[index], again))
     return settled
 
 
@@ -131,7 +131,7 @@ def check_repeatable(ask_all: Ask, rows: Tensor) -> None:
     """Raise when the answer of a stacked module to some rows changes from one call to the next."""
     given, first = _try_few(ask_all, rows[:ROWS], rows)
     if _differ(first[0], ask_all(given, 1)[0]):
-        _refuse_random(None)
+        raise _refusal(None, random=True)
 
 
 def _try_few(ask_all: Ask, few: Tensor, rows: Tensor) -> tuple[Tensor, Sequence[Sequence[Tensor]]]:
@@ -146,28 +146,21 @@ def agents_first(behavior: Behavior) -> list[Tensor]:
     return [tensor.movedim(-1 - trailing, 0) for tensor, trailing in tensors_of(behavior)]
 
 
-def _refuse_mixed(name: str | None) -> None:
-    raise InputError(
-        "team",
-        "to answer each observation by itself",
-        f"{_named(name)} whose answer changes with the other observations of the batch",
+def _refusal(name: str | None, *, random: bool) -> InputError:
+    expected, changes = "to answer each observation by itself", "with the other observations of the batch"
+    fix = (
         "Recurrent and communicating policies: graphsnd.evaluate([policy, ...], observations, whole=True), one policy "
-        "per agent, each given the observations as they are. A function around a module: call module.eval() first.",
+        "per agent, each given the observations as they are. A function around a module: call module.eval() first."
     )
-
-
-def _refuse_random(name: str | None) -> None:
-    raise InputError(
-        "team",
-        "to give the same answer to the same observations",
-        f"{_named(name)} whose answer changes from call to call: identical agents would seem different",
-        "Return the distribution in place of a sample, or the action without noise (deterministic=True). A function "
-        "around a module with dropout: call module.eval() first. Policies with a memory: whole=True.",
-    )
-
-
-def _named(name: str | None) -> str:
-    return "a module" if name is None else f"policy {name},"
+    if random:
+        expected = "to give the same answer to the same observations"
+        changes = "from call to call: identical agents would seem different"
+        fix = (
+            "Return the distribution in place of a sample, or the action without noise (deterministic=True). A "
+            "function around a module with dropout: call module.eval() first. Policies with a memory: whole=True."
+        )
+    which = "a module" if name is None else f"policy {name},"
+    return InputError("team", expected, f"{which} whose answer changes {changes}", fix)
 
 
 def _differ(one: Sequence[Tensor], two: Sequence[Tensor], kept: Any = ...) -> bool:

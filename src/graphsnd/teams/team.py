@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
-from typing_extensions import Self
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.behavior.behavior import check_names, stack_agents
+from graphsnd.behavior.behavior import Named, stack_agents
 from graphsnd.errors import InputError, check_rank, shape_of
 
 
 @checked(own="observations")
-class Team(ABC):
+class Team(Named, ABC):
     """``n`` policies that answer for themselves.
 
     A metric over every pair needs :meth:`evaluate`. An estimator that measures few pairs on few observations
@@ -36,30 +34,12 @@ class Team(ABC):
         proportional: Whether the work of :meth:`partial` is proportional to the requests.
     """
 
-    agents: int
     observation_features: int | None = None
     feature_dims: int = 1
     device: torch.device
     cost: int | None = None
     proportional: bool = True
-    _names: tuple[str, ...] | None = None
     _promised_agents: int | None = None  # where an answer could hold another number of agents than was said
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The agents' names in order."""
-        return self._names or tuple(map(str, range(self.agents)))
-
-    def with_names(self, names: Sequence[str]) -> Self:
-        """Return the same team, its agents named in order.
-
-        Raises:
-            InputError: Unless there is one name for each agent, no two alike.
-        """
-        check_names(names, self.agents)
-        team = copy(self)
-        team._names = tuple(names)
-        return team
 
     def evaluate(self, observations: Tensor) -> Behavior:
         """Return what every agent would do on every observation.
@@ -94,7 +74,7 @@ class Team(ABC):
         names = None
         if isinstance(observations, Mapping):
             if hasattr(observations, "batch_size"):
-                fix = "Pass the entry that policies read, such as rollout['agents', 'observation']."
+                fix = "Pass the entry that policies read: rollout['agents', 'observation']. For TorchRL: ActorTeam."
                 raise InputError("observations", "to be a tensor, or a dict by agent", "a TensorDict", fix)
             # Policies that communicate may tell seats apart, so those of a dict are in the order of the agents.
             names = self._names if set(observations) == set(self._names or ()) else None
