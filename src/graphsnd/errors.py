@@ -280,6 +280,12 @@ def check_agents(n: Any) -> int:
     return check_integer("n", n, expected, low=2, high=MOST_AGENTS)
 
 
+def check_labels(labels: Any) -> None:
+    """Raise for more labels than there can be agents, before they are listed."""
+    if hasattr(labels, "__len__") and getattr(labels, "ndim", None) != 0 and len(labels) > MOST_AGENTS:
+        raise InputError("labels", f"to be at most {MOST_AGENTS}", len(labels))
+
+
 def check_edges(name: str, count: float) -> None:
     """Raise before memory is taken for more pairs than fit; ``name`` is the argument that asks for them."""
     if count > MOST_EDGES:

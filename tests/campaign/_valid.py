@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import networkx
@@ -434,12 +435,61 @@ GOOD: dict[str, Make] = {
 }
 
 
+def _actor() -> Any:
+    from tensordict.nn import TensorDictModule
+    from torchrl.modules import MultiAgentMLP
+
+    sizes = {"n_agent_inputs": 2, "n_agent_outputs": 2, "n_agents": 4, "depth": 1, "num_cells": 3}
+    network = MultiAgentMLP(**sizes, centralized=False, share_params=False)
+    return TensorDictModule(network, in_keys=["observation"], out_keys=["action"])
+
+
+def _actor_team() -> Any:
+    from graphsnd.integrations.torchrl import ActorTeam
+
+    return ActorTeam(_actor())
+
+
+def _batch() -> Any:
+    from tensordict import TensorDict
+
+    return TensorDict({"observation": _normal(3, 4, 2)}, [3])
+
+
+def _metric(name: str) -> Any:
+    from graphsnd.integrations import torchmetrics
+
+    metric = (
+        torchmetrics.GraphSnd(gs.graphs.complete(4)) if name == "GraphSnd" else torchmetrics.SystemNeuralDiversity()
+    )
+    metric.update(gs.Deterministic(_normal(3, 4, 2)))
+    return metric
+
+
 def _control_task() -> training.ControlTask:
     return training.ControlTask(2, (0.5,), settings=GOOD["ControlTask.settings"]())
 
 
+GOOD |= {
+    "ActorTeam.actor": _actor,
+    "ActorTeam.agents": lambda: None,
+    "ActorTeam.evaluate.observations": lambda: _normal(3, 2),
+    "ActorTeam.read_observations.given": lambda: _normal(3, 2),
+    "ActorTeam.weights": lambda: None,
+    "DiversityHook.team": _actor_team,
+    "DiversityHook.observations": lambda: 2,
+    "DiversityHook.__call__.batch": _batch,
+    "DiversityHook.register.trainer": lambda: SimpleNamespace(register_op=print, register_module=print),
+    "DiversityHook.load_state_dict.state_dict": dict,
+    "SystemNeuralDiversity.plot.val": lambda: None,
+    "GraphSnd.plot.val": lambda: None,
+    "WorldEnv.to.device": lambda: "cpu",
+}
+
 # Instances whose methods are called, where the constructor is not the way to get one.
 INSTANCES: dict[str, Make] = {
+    "SystemNeuralDiversity": lambda: _metric("SystemNeuralDiversity"),
+    "GraphSnd": lambda: _metric("GraphSnd"),
     "Estimate": _estimate,
     "Advice": lambda: gs.advise(4, 10),
     "Decomposition": lambda: gs.decompose(gs.Deterministic(_normal(3, 4, 2)), ["a", "a", "b", "b"]),
@@ -468,7 +518,7 @@ INSTANCES: dict[str, Make] = {
     "Study": _study,
 }
 # Made by the library and only read by others: their constructors are not called.
-RESULTS = {*INSTANCES} - {"SndAccumulator"}
+RESULTS = {*INSTANCES} - {"SndAccumulator", "SystemNeuralDiversity", "GraphSnd"}
 # A thousand times slower than the others: called once for each hundred calls of another.
 SLOW = {
     "training.train", "plots.run_study", "plots.write_demo", "plots.save_png", "plots.measurement_page", "Trainer.step",
@@ -485,7 +535,7 @@ REFUSES = {
     "DeterministicHead.distribution",
     "Projections.select",
 }
-REFUSES |= {f"{team}.save" for team in ("CallablesTeam", "JointTeam", "ModulesTeam")}
+REFUSES |= {f"{team}.save" for team in ("CallablesTeam", "JointTeam", "ModulesTeam", "ActorTeam")}
 
 
 def good(owner: str, method: str, name: str, instance: Any = None) -> Make | None:

@@ -46,6 +46,7 @@ MEMORY = 16 << 30  # of addresses; a call that asks for more than the machine ha
 ROOT = Path(graphsnd.__file__).parent
 PACKAGES = ["", "behavior", "teams", "graphs", "metric", "bounds", "designs", "estimation", "control", "worlds"]
 PACKAGES += ["training", "plots"]
+ADAPTERS = ["integrations.torchmetrics", "integrations.torchrl", "integrations.torchrl_env"]
 DUNDERS = ("__call__", "__str__", "__repr__", "__float__")
 
 
@@ -78,12 +79,21 @@ class Target:
         return getattr(instance, self.method), instance
 
 
-def find_targets() -> list[Target]:
-    """Return every public callable: functions, constructors, methods and properties of classes."""
+def find_targets(*, adapters: bool = True) -> list[Target]:
+    """Return every public callable: functions, constructors, methods and properties of classes.
+
+    Args:
+        adapters: Whether to import other frameworks and attack the adapters to those that are there.
+    """
     targets: dict[int, list[Target]] = {}
-    for package in PACKAGES:
-        module = importlib.import_module(f"graphsnd.{package}".rstrip("."))
-        for name in module.__all__:
+    for package in [*PACKAGES, *(ADAPTERS if adapters else ())]:
+        try:
+            module = importlib.import_module(f"graphsnd.{package}".rstrip("."))
+        except MissingExtraError:
+            continue
+        classes = [name for name, value in vars(module).items() if inspect.isclass(value) and not name.startswith("_")]
+        own = [name for name in classes if getattr(module, name).__module__ == module.__name__]
+        for name in getattr(module, "__all__", own):
             value = getattr(module, name)
             if inspect.isclass(value) and issubclass(value, BaseException | enum.Enum):
                 continue  # Python's own
@@ -105,6 +115,8 @@ def _class_targets(cls: type) -> Iterator[Target]:
         if (name.startswith("_") and name not in DUNDERS) or not homes[0].__module__.startswith("graphsnd"):
             continue
         found = inspect.getattr_static(cls, name)
+        if name == "plot":
+            continue  # torchmetrics' own
         if isinstance(found, property):
             yield Target(cls.__name__, name, "property", cls)
         elif isinstance(found, classmethod | staticmethod):
@@ -127,8 +139,10 @@ def signature(target: Target) -> dict[str, inspect.Parameter]:
     function = target.function if target.function is not None else getattr(target.cls, target.method)
     if target.kind == "property":
         return {}
-    parameters = dict(inspect.signature(function).parameters)
-    if target.kind == "method":
+    # Some metaclasses hide the constructor's own parameters.
+    made = inspect.isclass(function) and function.__init__ is not object.__init__
+    parameters = dict(inspect.signature(function.__init__ if made else function).parameters)
+    if target.kind == "method" or made:
         parameters.pop(next(iter(parameters)))
     many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return {name: each for name, each in parameters.items() if each.kind not in many}
@@ -353,7 +367,7 @@ def work(seed: int, cases: int, begin: int) -> None:
     for value in BEHAVIORS if long else ():  # compiled here, not in a call that is timed
         with contextlib.suppress(InputError):
             graphsnd.snd(value.make(), backend="cpu")
-    targets = find_targets()
+    targets = find_targets(adapters=long)
     jobs: Iterator[tuple[Target, bool]] = iter([(target, True) for target in targets])
     numbered = enumerate([*jobs, *((target, False) for target in schedule(targets, cases))])
     for number, (target, valid) in numbered:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import Agents, Behavior, broadcast, check_layout, names_of, stack_agents
 from graphsnd.behavior.points import Points
 from graphsnd.errors import InputError, check_finite, check_rank, shape_of
@@ -12,6 +13,7 @@ from graphsnd.errors import InputError, check_finite, check_rank, shape_of
 _SUM_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 
 
+@checked(own="loc scale covariance probs logits mask actions values parts weights distance names")
 class Categorical(Behavior):
     """Policies over a finite set of actions, all on the same observations, by exactly one of ``probs`` and ``logits``.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import Agents, Behavior, check_layout, flatten, names_of, stack_agents
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.errors import check_finite
 
 
+@checked(own="loc scale covariance probs logits mask actions values parts weights distance names")
 class Deterministic(Behavior):
     """Policies that put out one action, all on the same observations; also DiCo's distance between means.
 

@@ -7,11 +7,13 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
+from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import Agents, Behavior, broadcast, check_layout, flatten, names_of, stack_agents
 from graphsnd.behavior.points import JoinedPoints, Norm, Points
 from graphsnd.errors import InputError, check_finite, check_rank, shape_of
 
 
+@checked(own="loc scale covariance probs logits mask actions values parts weights distance names")
 class Gaussian(Behavior):
     """Diagonal Gaussian policies, all on the same observations.
 
@@ -55,6 +57,7 @@ class Gaussian(Behavior):
         return JoinedPoints.join((flatten(self.loc), flatten(self.scale)), Norm.EUCLIDEAN)
 
 
+@checked(own="loc scale covariance probs logits mask actions values parts weights distance names")
 class MultivariateGaussian(Behavior):
     """Gaussian policies with full covariance, all on the same observations, compared by the Bures-Wasserstein metric.
 

@@ -43,7 +43,7 @@ class Points:
     blocks: tuple[Block, ...] = ()  # of the joint norm
 
     def __post_init__(self) -> None:
-        if (self.norm is Norm.JOINT) != bool(self.blocks):
+        if (self.norm is Norm.JOINT) != (isinstance(self.blocks, tuple) and self.blocks != ()):
             raise InputError("norm", "to be one norm", self.norm, "Joint actions are for graphsnd.measure.")
 
     @property

@@ -7,11 +7,13 @@ from functools import lru_cache
 import numpy as np
 import torch
 
+from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import Agents, Behavior, check_layout, flatten, names_of, stack_agents
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.errors import check_finite, check_rank
 
 
+@checked(own="loc scale covariance probs logits mask actions values parts weights distance names")
 class Quantiles(Behavior):
     r"""Policies with independent action dimensions, all on the same observations, given by their quantile functions.
 

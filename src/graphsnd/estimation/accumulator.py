@@ -15,7 +15,7 @@ from graphsnd import kernels
 from graphsnd.arguments import checked
 from graphsnd.behavior import DISTANCES, Behavior, Distance, Points, default_distance, embed
 from graphsnd.behavior.behavior import check_names
-from graphsnd.errors import InputError, check_agents, check_integer, describe
+from graphsnd.errors import InputError, check_agents, check_integer, describe, plain_tensor
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.exactsum import LIMBS, LOWEST, ExactSum
 from graphsnd.estimation.graph_intervals import PairError, normalised_error
@@ -257,7 +257,7 @@ def _check_sums(made: SndAccumulator, state: dict[str, Any]) -> None:
     shapes = {"sums": made._sums.limbs.shape, "ids": (groups,), "sizes": (groups,), "own": (LIMBS, groups)}
     for name, shape in shapes.items():
         part = state[name]
-        if not isinstance(part, Tensor) or part.dtype != torch.int64 or tuple(part.shape) != tuple(shape):
+        if plain_tensor(part) is None or part.dtype != torch.int64 or tuple(part.shape) != tuple(shape):
             asked = f" of {shape[1]} sums, as the graph asks for" if name == "sums" else f" with int64 {tuple(shape)}"
             raise InputError("state", f"{name}{asked}", describe(part))
         if name != "ids" and part.numel() and int(part.min()) < 0:

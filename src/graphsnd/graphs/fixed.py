@@ -10,7 +10,16 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import names_of
-from graphsnd.errors import InputError, check_agents, check_degree, check_edges, check_finite, check_integer, shape_of
+from graphsnd.errors import (
+    InputError,
+    check_agents,
+    check_degree,
+    check_edges,
+    check_finite,
+    check_integer,
+    check_labels,
+    shape_of,
+)
 from graphsnd.graphs import pairs
 from graphsnd.graphs.draws import Device, integers, resolve, source
 from graphsnd.graphs.graph import Graph
@@ -119,6 +128,7 @@ def circulant(
 
 def _groups(labels: Tensor | Sequence[Hashable]) -> Tensor:
     """Return the labels as int64 0 .. groups-1."""
+    check_labels(labels)
     if not isinstance(labels, Tensor):
         code: dict[Hashable, int] = {}
         try:

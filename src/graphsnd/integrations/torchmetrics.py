@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import InputError, require
 from graphsnd.graphs import Graph
@@ -20,6 +21,7 @@ from graphsnd.metric.diversity import graph_snd, snd
 Metric = require("torchmetrics", "torchmetrics").Metric
 
 
+@checked
 class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
     """:func:`graphsnd.snd` over batches.
 
@@ -79,6 +81,7 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         self.add_state("fingerprint", torch.tensor(list(sha.digest())), dist_reduce_fx="max")
 
 
+@checked(own="graph")
 class GraphSnd(SystemNeuralDiversity):
     """:func:`graphsnd.graph_snd` on one graph, over batches.
 

@@ -130,6 +130,8 @@ class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
     @torch.no_grad()
     def __call__(self, batch: Any) -> dict[str, Any]:
         """Return what the trainer logs."""
+        if not isinstance(batch, tensordict.TensorDictBase) or self.team.observation_key not in batch.keys(True):
+            raise InputError("batch", f"to be a TensorDict with {self.team.observation_key!r}", type(batch).__name__)
         frames, episodes = batch.get(self.team.observation_key), _number_episodes(batch)
         if (mask := batch.get(("collector", "mask"), None)) is not None:
             frames, episodes = frames[mask], episodes[mask]
@@ -146,6 +148,8 @@ class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
 
     def register(self, trainer: Any, name: str = "diversity") -> None:
         """Add the hook to a trainer."""
+        if not hasattr(trainer, "register_op") or not hasattr(trainer, "register_module"):
+            raise InputError("trainer", "to be a torchrl.trainers.Trainer", type(trainer).__name__)
         trainer.register_op("pre_steps_log", self)
         trainer.register_module(name, self)
 

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, require
+from graphsnd.arguments import checked
+from graphsnd.errors import InputError, check_device, require
 from graphsnd.worlds import Discrete, World
 
 TensorDict = require("tensordict", "torchrl").TensorDict
@@ -16,6 +17,7 @@ specs = require("torchrl.data", "torchrl")
 EnvBase = require("torchrl.envs", "torchrl").EnvBase
 
 
+@checked
 class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
     """A world as a TorchRL environment: one batch, on the world's device, with all agents in the group ``agents``.
 
@@ -109,7 +111,8 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
 
     def to(self, device: Any) -> Any:
         """Move the environment, which starts over from its seed: reset it before the next step."""
-        moved = _move(self.world, torch.device(device))
+        device = check_device(device)
+        moved = _move(self.world, device)
         if moved is not self.world:
             self.world, self.state = moved, None
             self._moves = None if self._moves is None else self._moves.to(device)

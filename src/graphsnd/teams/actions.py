@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import check_broadcast, check_index, check_shape
+from graphsnd.errors import InputError, check_broadcast, check_shape
 
 
 class ActionDistribution(Protocol):
@@ -145,9 +145,11 @@ class CategoricalActions:
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Shape ``[...]``."""
-        check_shape("actions", actions, self.logits.shape[:-1])
-        check_index("actions", actions, self.logits.shape[-1])
-        return torch.log_softmax(self.logits, -1).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+        check_shape("actions", actions, self.logits.shape[:-1], dtype="int64")
+        try:
+            return torch.log_softmax(self.logits, -1).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+        except RuntimeError as error:  # on a CPU; a check of its own would wait for a GPU
+            raise InputError("actions", f"in 0 .. {self.logits.shape[-1] - 1}", str(error).splitlines()[0]) from None
 
     def entropy(self) -> Tensor:
         """Shape ``[...]``."""

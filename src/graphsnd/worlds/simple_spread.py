@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_index, number
+from graphsnd.errors import InputError, number
 from graphsnd.worlds.physics import DT, KEPT_SPEED, contact_dense, norm, offsets
 from graphsnd.worlds.world import Discrete, Step, World, check_counts, check_moves, draw_uniform
 
@@ -114,8 +114,10 @@ class SimpleSpread(World):
         On a GPU an action out of range fails on the device: checking it here would wait for the device.
         """
         check_moves(actions, tuple(state.positions.shape[:2]), integers=True)
-        check_index("actions", actions.long(), len(self._moves))
-        moves = self._moves.index_select(0, actions.reshape(-1).long()).view_as(state.positions)
+        try:
+            moves = self._moves.index_select(0, actions.reshape(-1).long()).view_as(state.positions)
+        except IndexError:
+            raise InputError("actions", f"in 0 .. {len(self._moves) - 1}", "others") from None
         forces = moves + contact_dense(state.positions, TOUCHING, tail=True)
         positions = state.positions + state.velocities * DT
         velocities = state.velocities * KEPT_SPEED + forces * DT

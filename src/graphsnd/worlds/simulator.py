@@ -97,7 +97,7 @@ class SimulatorWorld(World):
         lead = tuple(state.observations.shape[:2])
         if isinstance(self.actions, Discrete):
             check_shape("actions", actions, lead)
-            check_index("actions", actions.long(), self.actions.count)
+            check_index("actions", actions, self.actions.count)
         else:
             check_shape("actions", actions, (*lead, self.actions.features), dtype="floating")
         step = self._advance(state.open(), actions)
