@@ -219,12 +219,9 @@ def check_finite(name: str, tensor: torch.Tensor) -> None:
         return
     bad = ~torch.isfinite(tensor.detach())
     first = tuple(bad.nonzero()[0].tolist())
-    raise InputError(
-        name,
-        "to be finite everywhere",
-        f"{int(bad.sum())} NaN or infinite values, the first at index {first}",
-        "Look for a diverged policy or an unmasked padding step.",
-    )
+    got = f"{int(bad.sum())} NaN or infinite values, the first at index {first}"
+    fix = "Look for a diverged policy or an unmasked padding step."
+    raise InputError(name, "to be finite everywhere", got, fix)
 
 
 def number(value: Any) -> float:

@@ -360,22 +360,22 @@ def test_a_stacked_recurrent_module_is_evaluated_whole_and_not_in_parts() -> Non
         gs.measure(module, sequences)
 
 
-def test_threads_that_share_a_module_leave_it_in_evaluation_mode_until_the_last_is_done() -> None:
-    module = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
-    with evaluation_mode(module):
-        other = evaluation_mode(module)  # as another thread would
-        other.__enter__()
-    assert not any(part.training for part in module.modules())
-    other.__exit__(None, None, None)
-    assert all(part.training for part in module.modules())
-
-
 def test_threads_that_share_modules_measure_the_same() -> None:
-    modules, observations = [plain() for _ in range(N)], torch.randn(20, FEATURES)
+    modules, observations = [nn.Sequential(plain(), nn.Dropout(0.5)) for _ in range(N)], torch.randn(20, FEATURES)
     expected = gs.measure(modules, observations).value
     with ThreadPoolExecutor(8) as threads:
         values = list(threads.map(lambda _: gs.measure(modules, observations).value, range(80)))
     assert values == [expected] * 80
+    assert all(part.training for module in modules for part in module.modules())
+
+
+def test_modes_are_restored_by_the_outermost_caller() -> None:
+    module = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    with evaluation_mode(module):
+        with evaluation_mode(module):
+            pass
+        assert not any(part.training for part in module.modules())
+    assert all(part.training for part in module.modules())
 
 
 def in_one_process(module: nn.Module) -> nn.Module:

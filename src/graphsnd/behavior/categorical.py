@@ -57,12 +57,8 @@ class Categorical(Behavior):
         Raises:
             InputError: Always.
         """
-        raise InputError(
-            "distance",
-            "to fit a Categorical behaviour",
-            "wasserstein",
-            "Use graphsnd.TotalVariation(), Hellinger() or JensenShannon().",
-        )
+        fix = "Use graphsnd.TotalVariation(), Hellinger() or JensenShannon()."
+        raise InputError("distance", "to fit a Categorical behaviour", "wasserstein", fix)
 
 
 def _checked_probs(probs: torch.Tensor, validate: bool) -> torch.Tensor:

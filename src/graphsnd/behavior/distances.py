@@ -120,12 +120,8 @@ DISTANCES: dict[str, Distance] = {d.name: d for d in (Wasserstein(), TotalVariat
 
 def _probs(behavior: Behavior, distance: Distance) -> torch.Tensor:
     if not isinstance(behavior, Categorical):
-        raise InputError(
-            "distance",
-            f"to fit a {type(behavior).__name__} behaviour",
-            distance.name,
-            "Use graphsnd.Wasserstein(), or wrap the policies' probabilities in graphsnd.Categorical.",
-        )
+        fix = "Use graphsnd.Wasserstein(), or wrap the policies' probabilities in graphsnd.Categorical."
+        raise InputError("distance", f"to fit a {type(behavior).__name__} behaviour", distance.name, fix)
     return behavior.probs
 
 

@@ -138,12 +138,10 @@ def _quantiles(d: D.Distribution, nodes: torch.Tensor) -> torch.Tensor:
         levels = nodes.to(mean.device).reshape(-1, *[1] * len(shape)).expand(-1, *shape)
         return d.icdf(levels).to(torch.promote_types(mean.dtype, torch.float32))
     except NotImplementedError:
-        raise InputError(
-            "distribution",
-            "to be Normal, MultivariateNormal, a categorical, Bernoulli, Beta, TanhNormal, Delta or a family with icdf",
-            f"{type(d).__name__}: it has no elementwise quantile function (icdf)",
-            "Evaluate its quantiles and pass graphsnd.Quantiles, or compare deterministic actions.",
-        ) from None
+        known = "Normal, MultivariateNormal, a categorical, Bernoulli, Beta, TanhNormal, Delta or a family with icdf"
+        got = f"{type(d).__name__}: it has no elementwise quantile function (icdf)"
+        fix = "Evaluate its quantiles and pass graphsnd.Quantiles, or compare deterministic actions."
+        raise InputError("distribution", f"to be {known}", got, fix) from None
 
 
 class _BetaQuantile(torch.autograd.Function):

@@ -45,12 +45,8 @@ class Gaussian(Behavior):
             check_finite("loc", loc)
             check_finite("scale", scale)
             if bool((scale.detach() < 0).any()):
-                raise InputError(
-                    "scale",
-                    "to be non-negative",
-                    f"a minimum of {float(scale.detach().min()):g}",
-                    "If the network puts out log standard deviations, pass log_std.exp().",
-                )
+                fix = "If the network puts out log standard deviations, pass log_std.exp()."
+                raise InputError("scale", "to be non-negative", f"a minimum of {float(scale.detach().min()):g}", fix)
 
     def wasserstein_points(self) -> Points:
         """``[loc, scale]`` under the Euclidean norm."""
@@ -107,12 +103,9 @@ def _check_psd(covariance: torch.Tensor) -> None:
         raise InputError("covariance", "to be symmetric", "an asymmetric matrix", "Use (C + C.mT) / 2.")
     smallest = (torch.linalg.eigvalsh(matrix)[..., 0] / size).min()
     if bool(smallest < -tolerance):
-        raise InputError(
-            "covariance",
-            "to be positive semi-definite",
-            f"a relative eigenvalue of {float(smallest):.3g}",
-            "If the network puts out a Cholesky factor L, pass L @ L.mT.",
-        )
+        got = f"a relative eigenvalue of {float(smallest):.3g}"
+        fix = "If the network puts out a Cholesky factor L, pass L @ L.mT."
+        raise InputError("covariance", "to be positive semi-definite", got, fix)
 
 
 class _PsdSqrt(torch.autograd.Function):

@@ -111,11 +111,8 @@ class JointDistance(Distance):
             got = f"weights {behavior.distance.weights}" if isinstance(behavior, Joint) else repr(behavior)
             raise InputError("behavior", f"to be a Joint with weights {self.weights}", got)
         embedded = [part._embed(each) for part, each in zip(behavior.parts.values(), self.distances, strict=True)]
-        pieces = [
-            (weight * inner, part)
-            for weight, points in zip(self.weights, embedded, strict=True)
-            for inner, part in points.split()
-        ]
+        weighed = zip(self.weights, embedded, strict=True)
+        pieces = [(weight * inner, part) for weight, points in weighed for inner, part in points.split()]
         # Half-L1 distances are sums over features: together they cost one visit of the pairs. In units of the largest
         # weight, so that equal weights leave the probabilities as they are.
         sums = [(weight, part.values) for weight, part in pieces if part.norm is Norm.HALF_L1]

@@ -47,10 +47,8 @@ def from_adjacency(A: Tensor) -> Graph:
         fix = "Distances have no direction: average A with A.T, or choose one."
         raise InputError("A", "to be symmetric", f"A[{i}, {j}] = {A[i, j]} and A[{j}, {i}] = {A[j, i]}", fix)
     if bool(A.diagonal().any()):
-        at = int(A.diagonal().nonzero()[0])
-        raise InputError(
-            "A", "to have a zero diagonal", f"A[{at}, {at}] = {A[at, at]}", "Clear it: an agent is no pair."
-        )
+        at, fix = int(A.diagonal().nonzero()[0]), "Clear it: an agent is no pair."
+        raise InputError("A", "to have a zero diagonal", f"A[{at}, {at}] = {A[at, at]}", fix)
     if bool((A < 0).any()):
         i, j = (A < 0).nonzero()[0].tolist()
         raise InputError("A", "without negative entries", f"A[{i}, {j}] = {A[i, j]}", "A weight of 0 ignores a pair.")

@@ -93,12 +93,7 @@ def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.
 def check_graph(graph: Graph, agents: int, names: Sequence[str] | None = None) -> None:
     """Raise unless ``graph`` is a graph on that many agents, with the same names where both have names."""
     if not isinstance(graph, Graph):
-        raise InputError(
-            "graph",
-            "to be a graphsnd.Graph",
-            type(graph).__name__,
-            "Build one with graphsnd.graphs, e.g. from_networkx.",
-        )
+        raise InputError("graph", "to be a graphsnd.Graph", type(graph).__name__, "See graphsnd.graphs.from_networkx.")
     if graph.n != agents:
         fix = f"Build it with n = {agents}."
         raise InputError("graph", f"on the behaviour's {agents} agents", f"a graph on {graph.n}", fix)

@@ -82,9 +82,8 @@ def write_film(team: StackedTeam, world: World, path: Path, *, steps: int = 128,
 def check_ffmpeg() -> None:
     """Raise unless ffmpeg can be found."""
     if shutil.which("ffmpeg") is None:
-        raise InputError(
-            "path", "to end in .gif where ffmpeg is not installed", "an .mp4", "Install ffmpeg, or use .gif."
-        )
+        fix = "Install ffmpeg, or use .gif."
+        raise InputError("path", "to end in .gif where ffmpeg is not installed", "an .mp4", fix)
 
 
 @torch.no_grad()

@@ -57,12 +57,9 @@ def read_answer(answer: Any, *, squashed: bool, validate: bool = True) -> Behavi
         return Deterministic(answer, validate=validate)
     if isinstance(answer, tuple) and len(answer) == 2:
         return Gaussian(*answer, validate=validate)
-    raise InputError(
-        "team",
-        "of policies that return a distribution, a tensor, (loc, scale), a behaviour, or a dict of distributions",
-        type(answer).__name__,
-        "Wrap the policy: lambda o: graphsnd.Categorical(logits=net(o)).",
-    )
+    expected = "of policies that return a distribution, a tensor, (loc, scale), a behaviour, or a dict of distributions"
+    fix = "Wrap the policy: lambda o: graphsnd.Categorical(logits=net(o))."
+    raise InputError("team", expected, type(answer).__name__, fix)
 
 
 def read_single(answer: object, lead: Sequence[int], *, squashed: bool, validate: bool = True) -> Behavior:
@@ -163,11 +160,9 @@ def tensors_of(behavior: Behavior) -> list[tuple[Tensor, int]]:
 def _in_parts(answer: object) -> bool:
     """Whether an answer has a distribution or behaviour for each of several parts; tensors say too little of theirs."""
     parts = list(answer.values()) if isinstance(answer, Mapping) else answer
-    return (
-        isinstance(parts, list | tuple)
-        and bool(parts)
-        and all(isinstance(part, D.Distribution | Behavior) or _in_parts(part) for part in parts)
-    )
+    if not isinstance(parts, list | tuple) or not parts:
+        return False
+    return all(isinstance(part, D.Distribution | Behavior) or _in_parts(part) for part in parts)
 
 
 def _family(behaviors: Sequence[Behavior]) -> Callable[..., Behavior]:

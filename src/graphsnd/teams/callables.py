@@ -16,7 +16,7 @@ from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import requests
 from graphsnd.teams.answers import combine, join_agents, join_requests, read_single, tensors_of
-from graphsnd.teams.mixing import FAULTS, LOCK, agents_first, ask, ask_quietly, check_unmixed, evaluation_mode
+from graphsnd.teams.mixing import FAULTS, agents_first, ask, ask_quietly, check_unmixed, evaluation_mode
 from graphsnd.teams.stacked import MAX_ACTIVATIONS
 from graphsnd.teams.team import Team
 
@@ -203,7 +203,7 @@ class ModulesTeam(CallablesTeam):
             answered.append(behavior)
             return tuple(tensor for tensor, _ in tensors_of(behavior))
 
-        with LOCK, evaluation_mode(self.modules[0]):  # whose code runs for all
+        with evaluation_mode(self.modules[0]):  # whose code runs for all
             of_agent = [_tensors(self.modules[agent]) for agent in agents]
             stacked = {name: torch.stack([tensors[name] for tensors in of_agent]) for name in of_agent[0]}
             fields = vmap(call, in_dims=(0, in_dim))(stacked, shown.clone())

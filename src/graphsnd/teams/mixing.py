@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -19,9 +18,7 @@ from graphsnd.teams.answers import tensors_of
 
 ROWS = 16  # on which a policy is tried: half of them are replaced, and the answers to the others must stay
 Ask = Callable[[Tensor, int], Sequence[Sequence[Tensor]]]  # entries and a seed; by policy its tensors, entries first
-LOCK = threading.RLock()  # held while modules run: batching puts all agents' parameters into the first of them
-# Modules in training mode, by the number of callers that have them in evaluation mode.
-_asked: Counter[nn.Module] = Counter()
+LOCK = threading.RLock()  # while modules run: their modes change, and batching puts parameters into the first of them
 FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)  # what a policy raises on a wrong shape
 
 
@@ -30,26 +27,18 @@ def evaluation_mode(policy: object) -> Iterator[None]:
     """Turn dropout off and let batch normalisation use its own statistics, as where policies act; then restore modes.
 
     Recurrent layers without dropout keep their mode, which changes no number; cuDNN has no gradients in the other.
+    Threads take turns: one would restore modes that another still needs.
     """
     parts = list(policy.modules()) if isinstance(policy, nn.Module) else []
-    with LOCK:  # another thread may be asking the same module: the last one restores its mode
-        training = [part for part in parts if _asked[part] or (part.training and _depends_on_mode(part))]
+    with LOCK if parts else nullcontext():
+        training = [part for part in parts if part.training and (not isinstance(part, nn.RNNBase) or part.dropout)]
         for part in training:
-            _asked[part] += 1
             part.training = False
-    try:
-        yield
-    finally:
-        with LOCK:
+        try:
+            yield
+        finally:
             for part in training:
-                _asked[part] -= 1
-                if not _asked[part]:
-                    del _asked[part]
-                    part.training = True
-
-
-def _depends_on_mode(part: nn.Module) -> bool:
-    return not (isinstance(part, nn.RNNBase) and not part.dropout)
+                part.training = True
 
 
 def unwrap(policy: Any) -> Any:
@@ -65,7 +54,7 @@ def ask(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None)
         InputError: Where the policy raises an error of its own: what it was given, and what it said.
     """
     try:
-        with LOCK if isinstance(policy, nn.Module) else nullcontext(), evaluation_mode(policy):
+        with evaluation_mode(policy):
             return unwrap(policy)(shown.clone())
     except (InputError, torch.OutOfMemoryError):
         raise

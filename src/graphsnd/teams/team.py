@@ -71,13 +71,12 @@ class Team(Named, ABC):
 
     def read_observations(self, observations: Any) -> Tensor:
         """Return observations as one tensor ``[..., features]``; a dict of what each agent observed is pooled."""
-        names = None
-        if isinstance(observations, Mapping):
-            if hasattr(observations, "batch_size"):
-                fix = "Pass the entry that policies read: rollout['agents', 'observation']. For TorchRL: ActorTeam."
-                raise InputError("observations", "to be a tensor, or a dict by agent", "a TensorDict", fix)
-            # Policies that communicate may tell seats apart, so those of a dict are in the order of the agents.
-            names = self._names if set(observations) == set(self._names or ()) else None
+        by_name = isinstance(observations, Mapping) and set(observations.keys()) == set(self._names or ())
+        if hasattr(observations, "batch_size") and not by_name:
+            fix = "Pass the entry that policies read: rollout['agents', 'observation']. For TorchRL: ActorTeam."
+            raise InputError("observations", "to be a tensor, or a dict by agent", "a TensorDict", fix)
+        # Policies that communicate may tell seats apart, so those of a dict are in the order of the agents.
+        names = self._names if by_name else None
         pooled = stack_agents("observations", observations, names, trailing=self.feature_dims)
         return check_rank("observations", pooled, self.feature_dims, "(..., features)")
 

@@ -72,12 +72,9 @@ def _check_connected(n: int, edges: Ints) -> None:
     largest = np.argsort(-sizes, kind="stable")[:4]
     parts = [f"{sizes[c]} ({', '.join(_name_few(np.flatnonzero(label == c)))})" for c in largest]
     more = f", and {count - 4} more" if count > 4 else ""
-    raise InputError(
-        "graph",
-        "to be connected, so that every pair has a path",
-        f"{count} components with agents {', '.join(parts)}{more}",
-        "Add edges between them, or measure each component by itself.",
-    )
+    got = f"{count} components with agents {', '.join(parts)}{more}"
+    fix = "Add edges between them, or measure each component by itself."
+    raise InputError("graph", "to be connected, so that every pair has a path", got, fix)
 
 
 def _name_few(members: Ints) -> list[str]:
