@@ -1,4 +1,4 @@
-"""Docstrings point at things that exist, and promises name tests that exist."""
+"""Docstrings point at things that exist, promises name tests that exist, and the code of pages runs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
+from torch import nn
 
 import graphsnd
 
@@ -72,3 +75,66 @@ def test_promises_name_tests_that_exist() -> None:
     for file, test in named:
         assert (root / file).is_file(), file
         assert f"def {test}(" in (root / file).read_text(encoding="utf-8"), f"{file}::{test}"
+
+
+def run_blocks(page: str, **given: Any) -> None:
+    """Run the Python blocks of a page of docs/, one after another."""
+    text = (SOURCE.parents[1] / "docs" / page).read_text(encoding="utf-8")
+    for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        exec(compile(block, page, "exec"), given)
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.memory, self.out = nn.GRU(4, 8), nn.Linear(8, 2)
+
+    def forward(self, sequences: torch.Tensor) -> torch.Tensor:
+        return self.out(self.memory(sequences)[0])
+
+
+def test_blocks_about_distances_run() -> None:
+    networkx, logits = pytest.importorskip("networkx"), torch.randn(9, 3, 4)
+    names = ("scout", "guard", "medic")
+    run_blocks(
+        "distances.md",
+        gs=graphsnd,
+        actor=SimpleNamespace(get_dist=lambda _: torch.distributions.Categorical(logits=logits)),
+        rollout=None,
+        behavior=graphsnd.Deterministic({name: torch.randn(10, 2) for name in names}),
+        other=graphsnd.Deterministic(torch.randn(9, 4, 3)),
+        G=networkx.path_graph(names),
+        grus=[Recurrent() for _ in names],
+        sequences=torch.randn(6, 5, 4),
+        gnns=[nn.Linear(4, 2) for _ in names],
+        joint=torch.randn(5, 3, 4),
+        teams={"predators": [nn.Linear(4, 2) for _ in range(3)], "prey": [nn.Linear(3, 2) for _ in range(2)]},
+        seen=torch.randn(50, 4),
+        seen_by_prey=torch.randn(40, 3),
+        a=logits,
+        b=logits,
+        loc=logits,
+        scale=1.0,
+        logits=logits,
+    )
+
+
+def test_blocks_about_torchmetrics_run() -> None:
+    pytest.importorskip("torchmetrics")
+    run_blocks("torchmetrics.md", policies=[nn.Linear(4, 2) for _ in range(16)], loader=torch.randn(3, 5, 4))
+
+
+def test_blocks_about_torchrl_run() -> None:
+    modules = pytest.importorskip("torchrl.modules")
+    from tensordict import TensorDict
+    from tensordict.nn import TensorDictModule
+
+    network = modules.MultiAgentMLP(5, 2, 3, centralized=False, share_params=False)
+    key, calls = ("agents", "observation"), []
+    run_blocks(
+        "torchrl.md",
+        actor=TensorDictModule(network, in_keys=[key], out_keys=[("agents", "action")]),
+        rollout=TensorDict({key: torch.randn(6, 3, 5)}, [6]),
+        trainer=SimpleNamespace(register_op=lambda *a: calls.append(a), register_module=lambda *a: calls.append(a)),
+    )
+    assert [call[0] for call in calls] == ["pre_steps_log", "diversity"]
