@@ -12,6 +12,7 @@ import math
 import operator
 import re
 import reprlib
+import sys
 import threading
 import warnings
 from collections.abc import Collection, Sequence
@@ -55,6 +56,14 @@ def require(package: str, project: str) -> ModuleType:
         return importlib.import_module(package)
     except ImportError as error:
         raise MissingExtraError(package, project) from error
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line outside this package that called into it."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "graphsnd":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 # Control characters, marks that reverse the direction of text, and bytes of file names that are not UTF-8.

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 
 import pytest
@@ -222,10 +223,15 @@ def test_positions_make_a_local_measure() -> None:
 def test_an_exact_measurement_that_takes_long_says_what_a_tolerance_would_cost(monkeypatch) -> None:
     team = behavior()
     monkeypatch.setattr("graphsnd.estimation.measuring.SLOW", 0.0)
-    with pytest.warns(gs.estimation.SlowMeasurementWarning, match=r"All pairs take about .* rel_tol=0\.01 would take"):
-        assert gs.measure(team).exact
-    for asked in ({"rel_tol": 0.1}, {"design": "complete"}, {"budget": "1e9"}, {"max_observations": 9}):
-        gs.measure(team, **asked)  # warnings are errors here
+    slow = gs.estimation.SlowMeasurementWarning
+    for asked in (team, {"group": team}):
+        with pytest.warns(slow, match=r"All pairs take about .* rel_tol=0\.01 would take") as warned:
+            assert gs.measure(asked).exact
+        assert [each.filename for each in warned] == [__file__]  # where measure was called
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for options in ({"rel_tol": 0.1}, {"design": "complete"}, {"budget": "1e9"}, {"max_observations": 9}):
+            gs.measure(team, **options)
 
 
 BASELINES = Path(__file__).parents[1] / "baselines" / "measure-demo.json"

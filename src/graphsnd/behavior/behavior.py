@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -13,7 +12,7 @@ import torch
 from typing_extensions import Self
 
 from graphsnd.behavior.points import Points
-from graphsnd.errors import InputError, check_rank, describe, shape_of
+from graphsnd.errors import InputError, check_rank, describe, shape_of, warn_caller
 
 if TYPE_CHECKING:
     from graphsnd.behavior.distances import Distance
@@ -124,13 +123,13 @@ def warn_axis(behavior: Behavior) -> None:
     known = behavior.named or behavior._axis_known or torch.compiler.is_compiling()
     if known or not 1 < behavior.observations < behavior.agents:
         return
-    frame, level = sys._getframe(1), 2
+    frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(MEASURES):
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
     if frame.f_globals.get("__name__", "").partition(".")[0] != "graphsnd":
         read = f"Read {behavior.agents} agents and {behavior.observations} observations from [..., agents, features]."
         fix = "If agents are its first axis, pass tensor.movedim(0, -2); if not, name them by with_names or a dict."
-        warnings.warn(f"{read} {fix}", AgentsAxisWarning, stacklevel=level)
+        warn_caller(f"{read} {fix}", AgentsAxisWarning)
 
 
 def check_names(names: Sequence[str], agents: int) -> None:

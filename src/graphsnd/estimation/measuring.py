@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -17,7 +16,7 @@ from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import stack_agents
 from graphsnd.designs import Agents, Complete, Design, GraphDesign, Projections, RelabelledDesign, parse
 from graphsnd.designs.subsets import integer_seed
-from graphsnd.errors import InputError, check_choice, check_integer
+from graphsnd.errors import InputError, check_choice, check_integer, warn_caller
 from graphsnd.estimation.advising import advise
 from graphsnd.estimation.costs import Budget, Choice, choose, complete_seconds, to_seconds
 from graphsnd.estimation.estimate import Estimate
@@ -225,7 +224,7 @@ def _hint(source: Source) -> None:
     sizes = {"features": source.features, "policy_cost": source.policy_cost, "device": source.device.type}
     less = advise(source.agents, source.observations, rel_tol=0.01, **sizes)  # type: ignore[arg-type]
     text = f"All pairs take about {seconds:.0f} s; rel_tol=0.01 would take about"
-    warnings.warn(f"{text} {to_seconds(less.cost.work, source):.2g} s.", SlowMeasurementWarning, stacklevel=5)
+    warn_caller(f"{text} {to_seconds(less.cost.work, source):.2g} s.", SlowMeasurementWarning)
 
 
 def _check_combination(
