@@ -70,7 +70,7 @@ def pair_radius(
         return bounds.hoeffding(d_max, draws, delta), "Hoeffding"
     if ceiling == 0:
         return 0.0, "exact: all pairs"
-    largest = d_max**2 * most / (4 * (most - 1))
+    largest = d_max * d_max * most / (4 * (most - 1))
     h = largest * math.log(3 / delta) / (2 * draws)
     variance = ceiling * (math.sqrt(spread + h) + math.sqrt(h)) ** 2
     log_term = math.log(3 / delta)
@@ -82,7 +82,7 @@ def guaranteed_radius(
     sample: Sample, template: Template, n: int, observations: int, d_max: float, delta: float
 ) -> tuple[float, str]:
     """The radius that holds for every team, from whichever of the two arguments applies."""
-    biased = sample.total_variance() * (sample.draws - 1) / sample.draws if sample.draws > 1 else d_max**2 / 4
+    biased = sample.total_variance() * (sample.draws - 1) / sample.draws if sample.draws > 1 else d_max * d_max / 4
     ceiling = Sample.pair_variance_ceiling(template, n)
     # A pass that was not finished leaves something of the choice of observations; nor does a single pair tell.
     if sample.draws % observations or ceiling is None:
@@ -106,7 +106,7 @@ def errors(
         observations: That were given.
         d_max: Upper bound on every distance where one is known: no variance exceeds a quarter of its square.
     """
-    most = math.inf if d_max is None else d_max**2 / 4
+    most = math.inf if d_max is None else d_max * d_max / 4
     pairs = min(most, sample.pair_variance(template, n))
     between = max(0.0, min(most, sample.total_variance()) - pairs) if sample.draws > 1 else 0.0
     rest = sample.draws % observations

@@ -99,7 +99,8 @@ class GraphSnd(SystemNeuralDiversity):
 
     def __init__(self, graph: Graph, distance: Distance | None = None, **kwargs: Any) -> None:
         super().__init__(distance, **kwargs)
-        if not hasattr(graph, "edges"):
+        given: object = graph
+        if not isinstance(given, Graph):
             fix = "Make one with graphsnd.graphs, for example graphsnd.graphs.circulant(16, 4)."
             raise InputError("graph", "to be a graphsnd Graph", repr(graph), fix)
         self.graph = graph
