@@ -55,11 +55,8 @@ class CallablesTeam(Team):
         if not self.policies:
             raise InputError("policies", "to hold at least one", "none")
         check_integer("feature_dims", feature_dims, "to be an integer, at least 1", low=1)
-        self.squashed = squashed
-        self.whole = whole
-        self.feature_dims = feature_dims
-        self.agents = len(self.policies)
-        self.device = device_of(self.policies[0])
+        self.squashed, self.whole, self.feature_dims = squashed, whole, feature_dims
+        self.agents, self.device = len(self.policies), device_of(self.policies[0])
         self._unchecked = set() if whole else set(range(self.agents))  # who may not answer each row by itself
 
     def _evaluate(self, observations: Tensor) -> Behavior:

@@ -154,12 +154,9 @@ class JointTeam(Team):
     proportional = False
 
     def __init__(self, policy: Policy, *, agents: int | None, squashed: bool = True, feature_dims: int = 1) -> None:
-        self.policy = policy
-        self.feature_dims = feature_dims
-        self._promised_agents = agents
-        self.squashed = squashed
-        self.device = device_of(policy)
-        self._agents = agents
+        self.policy, self.device = policy, device_of(policy)
+        self.squashed, self.feature_dims = squashed, feature_dims
+        self._agents = self._promised_agents = agents
         self._unmixed = self._repeatable = False
 
     @property
