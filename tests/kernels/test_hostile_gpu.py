@@ -49,7 +49,10 @@ def test_odd_sizes(operation: str, shape: Shape, device: str) -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts(operation: str, layout: str, device: str) -> None:
     values = checks.draw((37, 20, 2), Norm.EUCLIDEAN, torch.float32)
-    checks.check_agreement(operation, LAYOUTS[layout](values.to(device)), Norm.EUCLIDEAN, COMPILED[device])
+    # Coefficients of both signs cancel, and with them the digits of single precision.
+    rtol = 3e-5 if operation == "weighted_edge_totals" else None
+    values = LAYOUTS[layout](values.to(device))
+    checks.check_agreement(operation, values, Norm.EUCLIDEAN, COMPILED[device], rtol=rtol)
 
 
 @each_device
@@ -168,7 +171,7 @@ def said(call: Callable[[str], Any], device: str) -> tuple[type, str]:
     try:
         call(device)
     except Exception as error:
-        return type(error), str(error).split(",")[0]
+        return type(error), str(error).split(",")[0].split("(")[0]
     return type(None), "no error"
 
 

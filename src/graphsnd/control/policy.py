@@ -14,6 +14,7 @@ from graphsnd.errors import InputError, check_index, check_shape, shape_of
 from graphsnd.teams import ActionDistribution, StackedMLP
 from graphsnd.teams.actions import CategoricalActions, NormalActions, TanhNormalActions
 from graphsnd.teams.controlled import ControlledTeam, centre_logits, check_fit, combine
+from graphsnd.teams.network import check_inputs
 
 
 @checked
@@ -96,7 +97,7 @@ class ControlledPolicy(nn.Module):
         Returns:
             ``[runs, observations, agents, actions]``.
         """
-        seen = self._check_shown("observations", observations, runs)
+        seen = check_inputs(self.deviations, "observations", observations, (self._count(runs), "observations"))
         outputs = self.deviations.engine.run_all(seen, *self.deviations.flat(runs), self.deviations.activation)
         return self._centre(outputs.unflatten(0, (-1, self.batch[1])).transpose(1, 2))
 
@@ -111,7 +112,8 @@ class ControlledPolicy(nn.Module):
         Returns:
             ``[runs, observations, k, actions]``.
         """
-        observations = self._check_shown("observations", observations, runs)
+        lead = self._count(runs), "observations"
+        observations = check_inputs(self.deviations, "observations", observations, lead)
         check_shape("agents", agents, (*observations.shape[:2], "k"))
         check_index("agents", agents, self.batch[1])
         flat, rows = observations.flatten(0, 1), agents.shape[0] * agents.shape[1]
@@ -121,11 +123,8 @@ class ControlledPolicy(nn.Module):
         outputs = engine.run_requests(flat, networks, shown, *self.deviations.flat(runs), self.deviations.activation)
         return self._centre(outputs.unflatten(0, agents.shape))
 
-    def _check_shown(self, name: str, shown: Tensor, runs: slice) -> Tensor:
-        """Return observations ``[runs, observations, features]`` in the precision of the weights."""
-        count = len(range(self.batch[0])[runs])
-        check_shape(name, shown, (count, "observations", self.deviations.sizes[0]))
-        return shown.to(self.deviations.weights[0].dtype)
+    def _count(self, runs: slice) -> int:
+        return len(range(self.batch[0])[runs])
 
     def _centre(self, deviation: Tensor) -> Tensor:
         return centre_logits(deviation) if self.kind == "categorical" else deviation
@@ -152,7 +151,7 @@ class ControlledPolicy(nn.Module):
 
     def outputs_of(self, seen: Tensor) -> tuple[Tensor, Tensor]:
         """Return outputs of the shared network and unscaled deviations: ``[runs, agents, rows, ...]`` each."""
-        check_shape("seen", seen, (*self.batch, "rows", self.deviations.sizes[0]))
+        seen = check_inputs(self.deviations, "seen", seen, (*self.batch, "rows"))
         common = self.shared(seen.flatten(1, 2).unsqueeze(1)).squeeze(1).unflatten(1, seen.shape[1:3])
         return common, self.deviations(seen)
 
@@ -168,12 +167,11 @@ class ControlledPolicy(nn.Module):
         Returns:
             ``[runs, frames, actions]``, before any squashing; meaningless where not wanted.
         """
-        check_shape("seen", seen, (*self.batch, "frames", self.deviations.sizes[0]))
+        seen = check_inputs(self.deviations, "seen", seen, (*self.batch, "frames"))
         (runs, count), frames = self.batch, seen.shape[2]
         check_shape("agents", agents, (runs, frames))
         check_index("agents", agents, self.batch[1])
         check_shape("wanted", wanted, (runs, frames), dtype="bool")
-        seen = seen.to(self.deviations.weights[0].dtype)
         run = torch.arange(runs, device=seen.device).unsqueeze(1)
         networks = run * count + agents
         rows = (networks * frames + torch.arange(frames, device=seen.device)).flatten()

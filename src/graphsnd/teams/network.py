@@ -121,8 +121,8 @@ class StackedMLP(nn.Module):
         Returns:
             Shape ``[*batch, rows, out]``.
         """
-        check_shape("inputs", inputs, (*self.batch, "rows", self.sizes[0]))
-        flat = inputs.reshape(math.prod(self.batch), *inputs.shape[-2:]).to(self.weights[0].dtype)
+        inputs = check_inputs(self, "inputs", inputs, (*self.batch, "rows"))
+        flat = inputs.reshape(math.prod(self.batch), *inputs.shape[-2:])
         outputs = self.engine.run_all(flat, *self.flat(), self.activation)
         return outputs.reshape(*self.batch, inputs.shape[-2], self.sizes[-1])
 
@@ -230,6 +230,15 @@ def draw_linear(count: int, fan_in: int, fan_out: int, generator: torch.Generato
 
 # Each depends on the generator alone.
 INITIAL = {"orthogonal": draw_orthogonal, "linear": draw_linear}
+
+
+def check_inputs(network: StackedMLP, name: str, inputs: Tensor, lead: Sequence[int | str]) -> Tensor:
+    """Return inputs ``[*lead, features]`` of a network in the precision of its weights, or raise for another shape.
+
+    A fused engine has a precision of its own, and what it has prepared has more features: those stay as they are.
+    """
+    check_shape(name, inputs, (*lead, inputs.shape[-1] if network.engine.fused else network.sizes[0]))
+    return inputs if network.engine.fused else inputs.to(network.weights[0].dtype)
 
 
 def _check_layers(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:
