@@ -53,7 +53,7 @@ class Moves:
 def test_a_state_is_good_for_one_step() -> None:
     world = Counter(Moves(), Moves())
     first = world.spawn(0)
-    second, step = world.step(first, torch.zeros(3, 2))
+    second, step = world.step(first, torch.zeros(3, 2, dtype=torch.int64))
     assert torch.equal(world.observe(second), step.observations)
     assert world.reset_done(second, torch.zeros(3, dtype=torch.bool), 0) is second
     third = world.reset_done(second, torch.tensor([False, True, False]), 0)
@@ -62,7 +62,7 @@ def test_a_state_is_good_for_one_step() -> None:
     assert world.goals(third) is None
     for old in (first, second):
         with pytest.raises(InputError, match="newest"):
-            world.step(old, torch.zeros(3, 2))
+            world.step(old, torch.zeros(3, 2, dtype=torch.int64))
         with pytest.raises(InputError, match="newest"):
             world.positions(old)
     with pytest.raises(InputError, match="reset_done"):
