@@ -8,7 +8,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd import plots
-from graphsnd.plots.tree import cluster
+from graphsnd.plots.clustering import cluster
 
 
 def _pairs(graph: gs.Graph, team: gs.Behavior) -> plots.PairDistances:

@@ -5,11 +5,12 @@ them share :mod:`graphsnd.plots.style`. Pages are strings of HTML that need no o
 the first figure is drawn.
 """
 
+from graphsnd.plots.curves import compare, over_time
 from graphsnd.plots.demo import write_demo
 from graphsnd.plots.measurement import PairDistances, measurement_figure, measurement_page, pair_distances
 from graphsnd.plots.provenance import collect_provenance
 from graphsnd.plots.study import Study, run_study
-from graphsnd.plots.style import save_png, svg_uri
+from graphsnd.plots.style import save_png, svg_uri, theme
 from graphsnd.plots.summary import summarise
 from graphsnd.plots.team import ExampleTeam, example_team
 
@@ -18,13 +19,16 @@ __all__ = [
     "PairDistances",
     "Study",
     "collect_provenance",
+    "compare",
     "example_team",
     "measurement_figure",
     "measurement_page",
+    "over_time",
     "pair_distances",
     "run_study",
     "save_png",
     "summarise",
     "svg_uri",
+    "theme",
     "write_demo",
 ]

@@ -13,7 +13,7 @@ import torch
 
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise
-from graphsnd.plots.style import FAINT, MUTED, group_look, new_figure, style
+from graphsnd.plots.style import FAINT, MUTED, group_look, new_figure, theme
 from graphsnd.storage import write_whole
 from graphsnd.teams import StackedTeam
 from graphsnd.training.diversity import pool_observations
@@ -68,7 +68,7 @@ def write_film(team: StackedTeam, world: World, path: Path, *, steps: int = 128,
     scene = play_episode(team, world, steps=steps, seed=seed)
     writer = (PillowWriter if path.suffix == ".gif" else FFMpegWriter)(fps=FPS)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with style(), TemporaryDirectory() as folder:
+    with theme(), TemporaryDirectory() as folder:
         figure, draw = _stage(scene, world.name)
         film = Path(folder) / f"film{path.suffix}"
         with writer.saving(figure, str(film), DPI):

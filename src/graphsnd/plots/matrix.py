@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from graphsnd.plots.clustering import Tree
 from graphsnd.plots.study import Study
 from graphsnd.plots.style import BLUE, INK, MUTED, UNIT, group_look, styled_figure
-from graphsnd.plots.tree import Tree
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,13 +16,13 @@ from graphsnd.estimation import Estimate
 from graphsnd.graphs import Graph
 from graphsnd.metric import edge_distances, pairwise
 from graphsnd.metric.pair_distances import check_graph
+from graphsnd.plots.clustering import cluster
 from graphsnd.plots.formatting import format_number
 from graphsnd.plots.matrix import draw_contributions, draw_heatmap, draw_scale
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
-from graphsnd.plots.style import ESTIMATE, LABELLED, MUTED, TRUTH, label, new_figure, style, styled_figure
+from graphsnd.plots.style import ESTIMATE, LABELLED, MUTED, TRUTH, label, new_figure, styled_figure, theme
 from graphsnd.plots.summary import Lines
-from graphsnd.plots.tree import cluster
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,7 +103,7 @@ def measurement_figure(pairs: PairDistances) -> Figure:
 def measurement_panels(pairs: PairDistances) -> list[Figure]:
     """Return the same three, each a figure of its own, for narrow pages."""
     figures = []
-    with style():
+    with theme():
         for draw in PANELS:
             figures.append(new_figure(4.9, 4.0))
             draw(figures[-1].subplots(), pairs)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphsnd.graphs import Graph
+from graphsnd.plots.clustering import behaviour_map
 from graphsnd.plots.matrix import Array, group_legend
 from graphsnd.plots.study import GraphResult, Study
 from graphsnd.plots.style import FAINT, LABELLED, MUTED, UNIT, group_look, label, styled_figure
-from graphsnd.plots.tree import behaviour_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

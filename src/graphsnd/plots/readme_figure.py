@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from graphsnd.plots.clustering import behaviour_map
 from graphsnd.plots.intervals import draw_estimates, estimate_handles
 from graphsnd.plots.matrix import draw_groups, draw_heatmap, draw_scale, group_legend
 from graphsnd.plots.network import draw_graph
 from graphsnd.plots.study import Study
 from graphsnd.plots.style import MUTED, UNIT, styled_figure
-from graphsnd.plots.tree import behaviour_map
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

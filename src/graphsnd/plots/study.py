@@ -14,8 +14,8 @@ from graphsnd.designs import Bernoulli, GraphDesign, Nearest, Radius, Regular, U
 from graphsnd.estimation import Estimate, measure
 from graphsnd.graphs import Graph
 from graphsnd.metric import pairwise
+from graphsnd.plots.clustering import Tree, agreement, cluster
 from graphsnd.plots.team import ExampleTeam
-from graphsnd.plots.tree import Tree, agreement, cluster
 
 REDRAWS = 200  # how often every design is drawn again, to show where its estimates fall
 CONFIDENCE = 0.95  # of the intervals

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from graphsnd.arguments import checked
-from graphsnd.errors import printable
+from graphsnd.errors import check_choice, printable
 from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito's palette, which the common colour-vision deficiencies keep apart; each group also has its own marker.
@@ -27,18 +30,87 @@ TRUTH = VERMILLION  # the exact SND, wherever it is drawn
 ESTIMATE = BLUE  # anything that estimates it
 LOCAL = MUTED  # measures that do not
 
+# What a colour of the light style is in the dark one: lighter, in the same order, and still told apart.
+DARK = {
+    INK: "#E6E9ED",
+    MUTED: "#9AA4B0",
+    FAINT: "#333B45",
+    "#FFFFFF": "#1A2027",
+    BLUE: "#4FA8E8",
+    ORANGE: "#F0B429",
+    GREEN: "#2FC29A",
+    VERMILLION: "#F5803E",
+    PURPLE: "#E49AC6",
+    SKY: "#9AD4F7",
+}
+
 DPI = 170
-LABELLED = 40  # agents up to which their names are written
+LABELLED = 40  # agents up to which all their names are written
 UNIT = "action units"  # of the demo team's distances
+Theme = Literal["light", "dark"]
+_theme: ContextVar[Theme] = ContextVar("theme", default="light")
 
 
 @contextmanager
-def style() -> Iterator[None]:
-    """Draw inside this context; matplotlib's settings are restored afterwards."""
+def theme(name: Theme | None = None) -> Iterator[None]:
+    """Draw inside this context in one look; matplotlib's settings are restored afterwards.
+
+    Args:
+        name: ``"light"`` or ``"dark"``; when None, that of the context around this one, or light.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> with gs.plots.theme("dark"):
+        ...     ax = gs.plots.over_time([1, 2], {"SND": [0.1, 0.3]})
+    """
     import matplotlib
 
-    with matplotlib.rc_context(fname=Path(__file__).with_name("graphsnd.mplstyle")):
-        yield
+    name = _theme.get() if name is None else name
+    check_choice("name", name, ("light", "dark"))
+    token = _theme.set(name)
+    try:
+        look = matplotlib.rc_params_from_file(Path(__file__).with_name("graphsnd.mplstyle"), use_default_template=False)
+        colours = {name: value for name, value in look.items() if name.endswith("color")}
+        if name == "dark":
+            look.update({name: shade(value, dark=True) for name, value in colours.items()})
+        with matplotlib.rc_context(look):
+            yield
+    finally:
+        _theme.reset(token)
+
+
+def shade(colour: str, *, dark: bool | None = None) -> str:
+    """Return a colour of the light style as the current settings need it: another one on a dark ground.
+
+    Args:
+        colour: One of this module's.
+        dark: Whether the ground is dark; what matplotlib's settings say when None, so that a style of the user counts.
+    """
+    from matplotlib import rcParams
+    from matplotlib.colors import to_rgb
+
+    dark = sum(to_rgb(rcParams["axes.facecolor"])) < 1.5 if dark is None else dark
+    return DARK.get(f"#{colour.lstrip('#').upper()}", colour) if dark else colour
+
+
+@contextmanager
+def drawing(ax: Axes | None, width: float = 5.4, height: float = 4.0) -> Iterator[Axes]:
+    """Give the axes to draw on: those of the user in the user's style, or new ones in the project's.
+
+    New ones come from pyplot, so that notebooks show them.
+    """
+    if ax is not None:
+        yield ax
+        return
+    from matplotlib import pyplot
+
+    with theme():
+        new = pyplot.figure(figsize=(width, height), layout="constrained").add_subplot()
+        # Ticks are made when the figure is drawn, with the settings of then; these stay.
+        for axis in "xy":
+            colours = {"color": pyplot.rcParams[f"{axis}tick.color"], "labelcolor": pyplot.rcParams["text.color"]}
+            new.tick_params(axis=axis, **colours)
+        yield new
 
 
 @contextmanager
@@ -46,7 +118,7 @@ def styled_figure(
     width: float, height: float, *, layout: Literal["constrained"] | None = "constrained"
 ) -> Iterator[Figure]:
     """Make a figure of this size in inches, to be drawn in the project's style."""
-    with style():
+    with theme():
         yield new_figure(width, height, layout=layout)
 
 
@@ -72,20 +144,30 @@ def save_png(figure: Figure, path: Path, *, dpi: int = DPI) -> Path:
 def png_bytes(figure: Figure, *, dpi: int = DPI) -> bytes:
     """Return the figure as a PNG."""
     buffer = io.BytesIO()
-    with style():
+    with theme():
         figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": "graphsnd"})
     return buffer.getvalue()
 
 
 @checked
 def svg_uri(figure: Figure) -> str:
-    """Return the figure as a ``data:`` address, for a page that needs no other file."""
-    buffer = io.BytesIO()
-    with style():
+    """Return a figure of the light style as a ``data:`` address, for a page that needs no other file.
+
+    It follows dark mode: the colours in it are variables, which the reader's preference sets.
+    """
+    buffer = io.StringIO()
+    with theme("light"):
         figure.savefig(buffer, format="svg", dpi=DPI, metadata={"Date": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+    # Each colour of DARK becomes a variable that only the dark preference sets.
+    known = {light.lower(): f"--c{light[1:]}" for light in DARK}
+    colours = r"(?<=: )#[0-9a-f]{6}\b"
+    text = re.sub(colours, lambda c: f"var({known[c[0]]},{c[0]})" if c[0] in known else c[0], buffer.getvalue())
+    rules = ";".join(f"--c{light[1:]}:{dark}" for light, dark in DARK.items())
+    rules = f"<style>@media(prefers-color-scheme:dark){{:root{{{rules}}}}}</style>"
+    text = re.sub(r"(<svg\b[^>]*>)", lambda tag: tag[0] + rules, text, count=1)
+    return "data:image/svg+xml;base64," + base64.b64encode(text.encode()).decode("ascii")
 
 
 def group_look(group: int) -> tuple[str, str]:
     """Return colour and marker of a group, which repeat after six."""
-    return GROUP_COLOURS[group % len(GROUP_COLOURS)], GROUP_MARKERS[group % len(GROUP_MARKERS)]
+    return shade(GROUP_COLOURS[group % len(GROUP_COLOURS)]), GROUP_MARKERS[group % len(GROUP_MARKERS)]

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from statistics import fmean, mean
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from graphsnd.control import audit_error, tracking_error
-from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, group_look, styled_figure
+from graphsnd.plots.curves import draw_curve
+from graphsnd.plots.style import INK, group_look, styled_figure
 from graphsnd.plots.tables import table
 from graphsnd.training import ControlRow, Row
 
@@ -33,17 +36,14 @@ def curves_figure(rows: Sequence[Row]) -> Figure:
     panels = 1 + solved + measured
     with styled_figure(4.2 * panels + 0.4, 3.5) as figure:
         axes = figure.subplots(1, panels, squeeze=False)[0]
-        _draw_band(axes[0], rows, "reward", BLUE)
+        _draw_band(axes[0], rows, "reward", 0, marker="")
         _label(axes[0], "Reward", "mean reward of a step")
         if solved:
-            _draw_band(axes[1], rows, "solved", GREEN)
+            _draw_band(axes[1], rows, "solved", 2, marker="")
             _label(axes[1], "Solved in rollouts", "share of agents, when rollouts end", ylim=(-0.02, 1.02))
         if measured:
-            few = len({row.iteration for row in rows if row.snd is not None}) <= 60
-            marks: list[dict[str, Any]] = [{"marker": mark if few else "", "markersize": 4} for mark in "os"]
-            _draw_band(axes[-1], rows, "snd", VERMILLION, label="SND, all pairs", **marks[0])
-            dashed: dict[str, Any] = {"linestyle": DASHES, **marks[1]}
-            _draw_band(axes[-1], rows, "graph_snd", ORANGE, label="Graph-SND, sampled pairs", **dashed)
+            _draw_band(axes[-1], rows, "snd", 3, label="SND, all pairs")
+            _draw_band(axes[-1], rows, "graph_snd", 5, label="Graph-SND, sampled pairs", linestyle=DASHES)
             _label(axes[-1], "Diversity", "SND", ylim=(0, None))
             axes[-1].legend(loc="best")
         if runs > 1:
@@ -81,14 +81,13 @@ def control_figure(rows: Sequence[ControlRow]) -> Figure:
         for level in sorted({row.target for row in rows if row.target is not None}):
             axes[0].axhline(level, color=INK, linewidth=1.0, linestyle=DOTS, zorder=1)
         for place, ((arm, target), mine) in enumerate(_arms(rows).items()):
-            look = _arm_look(place, len({row.iteration for row in mine}))
-            look["label"] = arm if target is None else f"{arm}, target {target:g}"
-            _draw_band(axes[0], mine, "audit", **look)
-            _draw_band(axes[-1], mine, "reward", **look)
+            name = arm if target is None else f"{arm}, target {target:g}"
+            _draw_band(axes[0], mine, "audit", place, label=name)
+            _draw_band(axes[-1], mine, "reward", place)
             if target is not None:
-                _draw_dashes(axes[0], mine, "applied", look["color"])
-                _draw_band(axes[1], mine, "audit_error", **look)
-                _draw_dashes(axes[1], mine, "tracking_error", look["color"])
+                _draw_dashes(axes[0], mine, "applied", place)
+                _draw_band(axes[1], mine, "audit_error", place)
+                _draw_dashes(axes[1], mine, "tracking_error", place)
         _label(axes[0], "Diversity", "SND over all pairs", ylim=(0, None))
         _label(axes[-1], "Reward", "mean reward of a step", ylim=(0, None))
         if held:
@@ -106,14 +105,6 @@ def _arms(rows: Sequence[ControlRow]) -> dict[tuple[str, float | None], list[Con
     return arms
 
 
-def _arm_look(place: int, points: int) -> dict[str, Any]:
-    colour, marker = group_look(place)
-    # Markers at different places, because arms that agree lie on top of each other.
-    every = max(1, points // 8)
-    marks = {"marker": marker, "markersize": 4.5, "markevery": (place * every // 3 % every, every)}
-    return {"color": colour, "alpha": 0.15, "linewidth": 1.5, **marks}
-
-
 def _over_seeds(rows: Rows, name: str) -> dict[int, list[float]]:
     """Return the values over seeds at each iteration where there are any."""
     values: dict[int, list[float]] = {}
@@ -124,19 +115,17 @@ def _over_seeds(rows: Rows, name: str) -> dict[int, list[float]]:
     return dict(sorted(values.items()))
 
 
-def _draw_band(
-    ax: Axes, rows: Rows, name: str, color: str, *, alpha: float = 0.18, linewidth: float = 1.6, **line: Any
-) -> None:
+def _draw_band(ax: Axes, rows: Rows, name: str, place: int, **look: Any) -> None:
     """Draw the mean over seeds as a line and their range as a band."""
     values = _over_seeds(rows, name)
-    low, middle, high = ([f(v) for v in values.values()] for f in (min, fmean, max))
-    ax.fill_between(list(values), low, high, color=color, alpha=alpha, linewidth=0)
-    ax.plot(list(values), middle, color=color, linewidth=linewidth, **line)
+    low, middle, high = (np.array([f(v) for v in values.values()]) for f in (min, fmean, max))
+    draw_curve(ax, list(values), (middle, low, high), place, **look)
 
 
-def _draw_dashes(ax: Axes, rows: Rows, name: str, color: str) -> None:
+def _draw_dashes(ax: Axes, rows: Rows, name: str, place: int) -> None:
     values = _over_seeds(rows, name)
-    ax.plot(list(values), [mean(v) for v in values.values()], color=color, linewidth=1.1, linestyle=DASHES)
+    means = [mean(v) for v in values.values()]
+    ax.plot(list(values), means, color=group_look(place)[0], linewidth=1.1, linestyle=DASHES)
 
 
 def _label(ax: Axes, title: str, label: str, **limits: Any) -> None:

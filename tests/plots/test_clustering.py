@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from graphsnd.plots.tree import behaviour_map
+from graphsnd.plots.clustering import behaviour_map
 
 
 def test_the_map_keeps_distances_that_fit_into_the_plane() -> None:

@@ -1,0 +1,164 @@
+"""Runs over time and beside each other: curves with bands, and rows of points with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphsnd.arguments import checked
+from graphsnd.errors import InputError
+from graphsnd.plots.style import FAINT, GROUP_COLOURS, INK, MUTED, drawing, group_look, label, shade
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    Band = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]  # centre, low, high: [steps] each
+
+Array = Any  # NDArray, Tensor (also one that needs gradients) or nested lists
+MARKED = 20  # points of a curve up to which each has a marker
+LOOKS = ("-", (0, (5, 2)), (0, (1.5, 1.5)))  # lines of the first six curves, of the next six, ...
+
+
+def to_array(values: Array) -> NDArray[np.float64]:
+    """Return anything numpy or torch holds as float64 on the CPU, without gradients."""
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
+
+
+def mean_and_range(runs: NDArray[np.float64]) -> Band:
+    """Return mean, minimum and maximum over runs ``[runs, steps]``, of those that are not NaN."""
+    return np.nanmean(runs, axis=0), np.nanmin(runs, axis=0), np.nanmax(runs, axis=0)
+
+
+@checked
+def over_time(
+    steps: Array,
+    curves: Mapping[str, Array],
+    *,
+    ax: Axes | None = None,
+    summary: Callable[[NDArray[np.float64]], Band] = mean_and_range,
+    target: float | None = None,
+    xlabel: str = "iteration",
+    ylabel: str = "SND",
+    title: str = "",
+) -> Axes:
+    """Draw one curve for each label: the centre of its runs as a line, and a band around it.
+
+    Args:
+        steps: ``[steps]``, shared by all curves, or a dict of them by label.
+        curves: By label, ``[runs, steps]`` or ``[steps]``. NaN is a value that was not measured; a step at which no run
+            has one is left out.
+        ax: Where to draw; new axes when None.
+        summary: Turns ``[runs, steps]`` into centre, low and high, each ``[steps]``; by default mean and range.
+        target: A level to mark across the axes, such as what a controller was asked for.
+        xlabel: What the steps are.
+        ylabel: What the curves are.
+        title: Above the axes.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputError: For no curve, and for one that does not fit its steps.
+
+    Example:
+        >>> ax = over_time([1, 2, 3], {"ours": [[0.1, 0.4, 0.5], [0.2, 0.3, 0.6]]})
+        >>> [round(float(y), 2) for y in ax.lines[0].get_ydata()]
+        [0.15, 0.35, 0.55]
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    if not curves:
+        raise InputError("curves", "to hold at least one curve", "none")
+    with drawing(ax, 5.8, 3.7) as axes:
+        if target is not None:
+            axes.axhline(target, color=shade(INK), linewidth=1.0, linestyle=(0, (1, 2)), label=f"target {target:g}")
+        for place, (name, values) in enumerate(curves.items()):
+            runs = np.atleast_2d(to_array(values))
+            at = to_array(steps[name] if isinstance(steps, Mapping) else steps)
+            if runs.ndim != 2 or at.shape != runs.shape[1:] or not runs.size:
+                expected = f"[runs, {len(at)}], one value for each step"
+                raise InputError(f"curves[{name!r}]", expected, list(runs.shape))
+            measured = ~np.isnan(runs).all(axis=0)
+            draw_curve(axes, at[measured], summary(runs[:, measured]), place, label=label(name))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set(xlabel=xlabel, ylabel=ylabel, title=title)
+        axes.grid(color=shade(FAINT))
+        axes.margins(x=0.02)
+        if len(curves) > 1 or target is not None:
+            axes.legend(loc="best")
+        return axes
+
+
+def draw_curve(ax: Axes, steps: Array, band: Band, place: int, **look: Any) -> None:
+    """Draw one line and its band, in the colour, marker and dashes of its place among the curves."""
+    colour, marker = group_look(place)
+    few = len(steps) <= MARKED
+    dashes = LOOKS[place // len(GROUP_COLOURS) % len(LOOKS)]
+    # Markers of curves that agree would hide each other: long curves carry few, at different places.
+    every = max(1, len(steps) // 8)
+    marks = {"markevery": 1 if few else (place * every // 3 % every, every), "markersize": 4.5, "marker": marker}
+    centre, low, high = band
+    ax.fill_between(steps, low, high, color=colour, alpha=0.14, linewidth=0)
+    ax.plot(steps, centre, color=colour, **{"linewidth": 1.7, "linestyle": dashes, **marks, **look})
+
+
+@checked
+def compare(
+    values: Mapping[str, Array],
+    *,
+    intervals: Mapping[str, tuple[float, float]] | None = None,
+    centres: Mapping[str, float] | None = None,
+    ax: Axes | None = None,
+    xlabel: str = "SND",
+    title: str = "",
+    note: str = "",
+) -> Axes:
+    """Draw a row for each label: every run as a point, their centre, and an interval where one is given.
+
+    Args:
+        values: By label, ``[runs]``.
+        intervals: By label, low and high; no bar for what is not there.
+        centres: By label; the mean when None.
+        ax: Where to draw; new axes when None.
+        xlabel: What the values are.
+        title: Above the axes.
+        note: What centre and interval are, below the title.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputError: For no label, and for one without runs.
+
+    Example:
+        >>> ax = compare({"a": [1.0, 2.0], "b": [3.0]}, intervals={"a": (1.2, 1.8)})
+        >>> [text.get_text() for text in ax.get_yticklabels()]
+        ['a', 'b']
+    """
+    if not values:
+        raise InputError("values", "to hold at least one label", "none")
+    with drawing(ax, 5.8, 1.5 + 0.42 * len(values)) as axes:
+        for y, (name, given) in enumerate(values.items()):
+            runs, (colour, marker) = to_array(given), group_look(y)
+            if runs.ndim != 1 or not runs.size:
+                raise InputError(f"values[{name!r}]", "[runs], at least one", list(runs.shape))
+            # A fixed little spread, not random jitter: the same runs always give the same picture.
+            spread = y - 0.24 + 0.12 * (np.arange(len(runs)) * 0.618034 % 1.0)
+            axes.plot(runs, spread, marker, color=colour, markersize=4, alpha=0.55, markeredgewidth=0)
+            if intervals is not None and name in intervals:
+                axes.plot(intervals[name], (y, y), color=colour, linewidth=5, solid_capstyle="butt", alpha=0.55)
+            centre = float(np.nanmean(runs)) if centres is None else centres[name]
+            edge: dict[str, Any] = {"markerfacecolor": shade("#FFFFFF"), "markeredgecolor": shade(INK)}
+            axes.plot(centre, y, "o", markersize=6, zorder=3, **edge)
+        axes.set_yticks(range(len(values)), [label(name) for name in values])
+        axes.set(ylim=(len(values) - 0.5, -0.6), xlabel=xlabel)
+        axes.set_title(title, pad=20 if note else None)
+        if note:
+            axes.text(0, 1.02, note, transform=axes.transAxes, fontsize=9, color=shade(MUTED), va="bottom")
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="x", color=shade(FAINT))
+        return axes

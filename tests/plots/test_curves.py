@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import graphsnd as gs
+from graphsnd.plots.style import new_figure
+
+
+def test_a_curve_is_the_mean_and_its_band_the_range_of_what_was_measured() -> None:
+    runs = torch.tensor([[1.0, float("nan"), 3.0, float("nan")], [3.0, 5.0, 9.0, float("nan")]], requires_grad=True)
+    ax = gs.plots.over_time([0, 10, 20, 30], {"a": runs}, ax=new_figure(3, 3).subplots())
+    line = ax.lines[0]
+    assert line.get_xdata().tolist() == [0, 10, 20]  # at 30 nothing was measured
+    assert line.get_ydata().tolist() == [2, 5, 6]
+    band = ax.collections[0].get_paths()[0].vertices
+    ends = {x: sorted({y for at, y in band.tolist() if at == x}) for x in (0.0, 10.0, 20.0)}
+    assert ends == {0.0: [1, 3], 10.0: [5], 20.0: [3, 9]}
+
+
+def test_other_summaries_steps_and_a_target() -> None:
+    curves = {"a": np.ones((3, 2)), "$b": np.zeros(5)}
+    steps = {"a": [1, 2], "$b": range(5)}
+    median = lambda runs: (np.median(runs, 0),) * 3  # noqa: E731
+    ax = gs.plots.over_time(steps, curves, summary=median, target=0.5, ylabel="reward")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["target 0.5", "a", r"\$b"]
+    assert [len(line.get_xdata()) for line in ax.lines] == [2, 2, 5]
+    assert ax.get_ylabel() == "reward"
+
+
+@pytest.mark.parametrize("curves", [{}, {"a": np.zeros((2, 3))}, {"a": np.zeros((1, 2, 4))}, {"a": np.zeros((0, 4))}])
+def test_curves_that_do_not_fit_are_refused(curves: dict[str, np.ndarray]) -> None:
+    with pytest.raises(gs.InputError, match="curves"):
+        gs.plots.over_time(range(4), curves)
+
+
+def test_a_row_for_each_label_with_all_runs_their_centre_and_interval() -> None:
+    values = {"ours": np.array([1.0, 2.0, 6.0]), "theirs": np.array([4.0])}
+    ax = gs.plots.compare(values, intervals={"ours": (1.5, 4.0)}, note="mean, 95%")
+    xs = [line.get_xdata().tolist() for line in ax.lines]
+    assert xs == [[1, 2, 6], [1.5, 4], [3], [4], [4]]
+    for bad in ({}, {"a": np.zeros(0)}, {"a": np.zeros((2, 2))}):
+        with pytest.raises(gs.InputError, match="values"):
+            gs.plots.compare(bad)
