@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install lock demo test test-integrations test-slow test-gpu campaign lint format bench reproduce clean
+.PHONY: help install lock demo test test-integrations test-slow test-gpu campaign lint format bench reproduce pack clean
 
 help:            ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -59,6 +59,9 @@ bench: $(READY)  ## Run a benchmark; NAME=speed|calls|sorting|designs|projection
 
 reproduce: $(READY) ## Run the paper's experiments and judge its claims; SCALE=smoke|laptop|paper
 	$(BIN)/python -m paper run --scale $(or $(SCALE),laptop)
+
+pack: $(READY)   ## Pack this commit for a machine without the repository, as FILE=graphsnd.tgz
+	$(BIN)/python -m paper pack $(or $(FILE),graphsnd.tgz)
 
 clean:           ## Remove everything that make made
 	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -19,9 +19,11 @@ from graphsnd.cli.options import check_output, parse_device
 from graphsnd.errors import InputError
 from graphsnd.plots import collect_provenance, save_png
 from graphsnd.plots.formatting import format_duration
+from graphsnd.plots.provenance import verify_commit
 from graphsnd.plots.tables import table
 from graphsnd.storage import parse_json, write_whole
 
+RESULTS = Path(__file__).resolve().parent / "results"  # committed
 NAMES = (
     "speed",
     "calls",
@@ -77,6 +79,8 @@ def _check(given: argparse.Namespace) -> None:
     inputs = [*(given.plot or ()), *(file for team in given.team for file in team.glob("*"))]
     for option, path, kind in (("--json", given.json, "JSON"), ("--png", given.png, "PNG")):
         check_output(option, path, kind, inputs=inputs, force=given.force)
+        if path is not None and path.resolve().is_relative_to(RESULTS):
+            verify_commit(option, RESULTS.parents[1])
 
 
 def _measure(given: argparse.Namespace) -> None:

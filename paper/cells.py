@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar, cast
 
 from graphsnd.errors import InputError
-from graphsnd.plots.provenance import find_commit
-from graphsnd.storage import parse_json, write_whole
+from graphsnd.plots.provenance import describe_hardware, find_commit
+from graphsnd.storage import parse_json, read_json, write_whole
 from paper.rows import decode
 from paper.store import RESULTS
 
 T = TypeVar("T")
+UNKNOWN, CHANGED = "unknown", ", changed"  # what a commit is called, or ends in
+SIGNATURES = "made.json"
 NAME = re.compile(r"[\w.,=-]+")
 
 
@@ -27,8 +31,10 @@ class Cell:
 
     settings: Any
     value: Any
-    commit: str = "unknown"
+    commit: str = UNKNOWN
     seconds: float = 0.0
+    date: str = ""  # of its beginning
+    load: float | None = None  # of the machine then
 
 
 class Cells:
@@ -38,9 +44,10 @@ class Cells:
         folder: Of this experiment at this scale. Made if need be.
         results: Where committed results are, for experiments that read those of long GPU runs.
         step: Called with a cell's name as it begins.
+        clean: Whether cells that were made by no known commit are made again.
 
     Attributes:
-        commits: Of the code that made the requested cells, ``"unknown"`` for those that do not say.
+        made: The requested cells without their values: commit, seconds, date and load of each.
         spared: Seconds that the requested cells took which were already there.
 
     Example:
@@ -54,10 +61,15 @@ class Cells:
     """
 
     def __init__(
-        self, folder: Path, *, results: Path = RESULTS, step: Callable[[str], None] = lambda name: None
+        self,
+        folder: Path,
+        *,
+        results: Path = RESULTS,
+        step: Callable[[str], None] = lambda name: None,
+        clean: bool = False,
     ) -> None:
-        self.root, self.results, self.step = folder, results, step
-        self.commits: set[str] = set()
+        self.root, self.results, self.step, self.clean = folder, results, step, clean
+        self.made: list[Cell] = []
         self.spared = 0.0
 
     def get(self, name: str, settings: dict[str, Any], make: Callable[[], T], kind: type[T]) -> T:
@@ -75,24 +87,42 @@ class Cells:
         path = self._path(name).with_name(f"{name}.json")
         wanted = json.loads(json.dumps(settings))
         stored = _read_cell(path, kind)
-        if stored is not None and stored.settings == wanted:
-            self.commits.add(stored.commit)
+        if stored is not None and stored.settings == wanted and self._accepts(stored.commit):
+            self.made.append(replace(stored, settings=None, value=None))
             self.spared += stored.seconds
             return cast(T, stored.value)
         self.step(name)
-        self.commits.add(_describe_commit())
-        begin = perf_counter()
-        cell = {"settings": wanted, "commit": _describe_commit(), "value": make(), "seconds": perf_counter() - begin}
-        text = json.dumps(cell, default=asdict)
+        about, begin = sign(), perf_counter()
+        cell = replace(about, settings=wanted, value=make(), seconds=perf_counter() - begin)
+        self.made.append(about)
+        text = json.dumps(vars(cell), default=asdict)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text)
         return cast(T, decode(kind, json.loads(text)["value"]))
 
     def folder(self, name: str) -> Path:
-        """A folder of a cell's own, for work that keeps checkpoints by itself, such as training."""
+        """Return a folder of a cell's own, for work that keeps checkpoints by itself, such as training."""
         path = self._path(name)
+        if not all(self._accepts(cell.commit) for cell in self._signatures(name)):
+            shutil.rmtree(path)
         path.mkdir(parents=True, exist_ok=True)
         return path
+
+    def sign(self, name: str) -> None:
+        """Note in a :meth:`folder` that work on it goes on now."""
+        text = json.dumps([*self._signatures(name), sign()], default=asdict)
+        write_whole(self._path(name) / SIGNATURES, text)
+
+    def count(self, name: str) -> None:
+        """Count a :meth:`folder` among what was :attr:`made`, as it was signed."""
+        self.made += self._signatures(name)
+
+    def _signatures(self, name: str) -> list[Cell]:
+        path = self._path(name) / SIGNATURES
+        return cast(list[Cell], decode(list[Cell], read_json(path, SIGNATURES) if path.is_file() else []))
+
+    def _accepts(self, commit: str) -> bool:
+        return not (self.clean and (commit == UNKNOWN or commit.endswith(CHANGED)))
 
     def _path(self, name: str) -> Path:
         if not NAME.fullmatch(name):
@@ -109,8 +139,14 @@ def _read_cell(path: Path, kind: Any) -> Cell | None:
         return None
 
 
+def sign() -> Cell:
+    """Return an empty cell of now: commit, date and load."""
+    date = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    return Cell(None, None, _describe_commit(), date=date, load=describe_hardware()["load"])
+
+
 @lru_cache(maxsize=1)
 def _describe_commit() -> str:
-    """The commit that runs, and whether files were changed since."""
+    """Return the commit that runs, and whether sources were changed since."""
     about = find_commit()
-    return f"{about['commit'] or 'unknown'}{', changed' if about['dirty'] else ''}"
+    return f"{about['commit'] or UNKNOWN}{CHANGED if about['dirty'] else ''}"

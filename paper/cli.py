@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from graphsnd.cli.app import Command, Commands, join_lines
-from graphsnd.cli.options import BreakLock, Force, check_folder
+from graphsnd.cli.options import BreakLock, Force, check_folder, check_output
 from graphsnd.cli.progress import NEWS, steps
 from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.storage import write_whole
@@ -23,6 +23,7 @@ from paper.judging.claims import Claim, MissingYamlError, load_claims
 from paper.judging.formatting import format_duration, summary, verdicts_table
 from paper.judging.page import verdicts_page
 from paper.judging.verdicts import Judged, judge_all
+from paper.pack import pack
 from paper.registry import NAMES, check_names, find
 from paper.runner import WORK, run
 from paper.store import RESULTS, result_path
@@ -81,6 +82,15 @@ def show_verdicts(
     if not any(out.glob("*/*.json")):
         raise InputError("--out", "to be a folder with results", repr(str(out)), "Run an experiment first.")
     _print_verdicts(_judge([claim for claim in load_claims() if claim.experiment in chosen], out, scale))
+
+
+def pack_sources(file: Annotated[Path, typer.Argument(metavar="FILE", help="A .tgz.")]) -> None:
+    """Pack the sources of this commit for a machine without the repository.
+
+    Unpacked there, results know their commit and prove it by a hash. Sources that were changed are refused.
+    """
+    check_output("FILE", file, None)
+    typer.echo(f"packed {pack(file)} into {file}")
 
 
 def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, **options: bool) -> dict[str, str]:
@@ -162,5 +172,5 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
 )
-for name, command in (("run", run_experiments), ("verdicts", show_verdicts)):
+for name, command in (("run", run_experiments), ("verdicts", show_verdicts), ("pack", pack_sources)):
     app.command(name, cls=Command, help=join_lines(command.__doc__))(command)

@@ -11,8 +11,10 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from graphsnd.errors import InputError
 from graphsnd.locks import hold_lock, remove_parts
 from graphsnd.plots import collect_provenance
+from graphsnd.plots.provenance import find_commit, verify_commit
 from graphsnd.plots.style import png_bytes
 from graphsnd.storage import read_json, write_whole
 from paper.cells import Cells
@@ -49,7 +51,8 @@ def run(
         step: Called with the name of each cell as it begins.
 
     Raises:
-        InputError: When another process runs it in the same folder, and what its cells raise.
+        InputError: When another process runs it in the same folder, at paper scale when the sources are not those of a
+            commit, and what its cells raise.
     """
     path, folder = result_path(out, experiment.name, scale), work / scale.value / experiment.name
     if path.is_file() and not again:
@@ -57,6 +60,9 @@ def run(
         if not path.with_suffix(".png").is_file():
             draw(experiment, result, path)
         return result
+    clean = scale is Scale.PAPER
+    if clean:
+        verify_commit("result", RESULTS.parents[1])
     folder.parent.mkdir(parents=True, exist_ok=True)
     with hold_lock(folder.with_name(f"{folder.name}.lock"), break_lock=break_lock):
         if again and (folder / FINISHED).exists():
@@ -66,10 +72,14 @@ def run(
             folder.rename(old)
             shutil.rmtree(old)
         remove_parts(folder)
-        cells, begin = Cells(folder, results=RESULTS, step=step), perf_counter()
+        cells, begin = Cells(folder, results=RESULTS, step=step, clean=clean), perf_counter()
+        about = collect_provenance(f"python -m paper run {experiment.name} --scale {scale.value}")
         outcome = experiment.run(scale, cells)
-        result = _result(experiment, scale, outcome, RESULTS, perf_counter() - begin + cells.spared)
-        result.provenance["cells"] = sorted(cells.commits)  # a run that was resumed may have been made by several
+        if clean and find_commit()["tree"] != about["tree"]:
+            # What was imported late may be of other sources than what was imported first.
+            raise InputError("result", "to be made by the same sources from start to end", "sources that changed")
+        about["took_s"] = round(perf_counter() - begin + cells.spared, 1)
+        result = _result(experiment, scale, outcome, RESULTS, _date(about, cells))
         cells.folder(FINISHED)  # before the result, which is not looked behind once it is there
         path.with_suffix(".png").unlink(missing_ok=True)  # a figure of other numbers is worse than none
         write_result(result, path)
@@ -95,15 +105,22 @@ def _shrink(png: bytes) -> bytes:
 
 
 def _result(
-    experiment: Experiment[Any, Any], scale: Scale, outcome: Outcome[Any, Any], committed: Path, seconds: float
+    experiment: Experiment[Any, Any], scale: Scale, outcome: Outcome[Any, Any], committed: Path, about: dict[str, Any]
 ) -> Result:
-    about = collect_provenance(f"python -m paper run {experiment.name} --scale {scale.value}")
     del about["seed"]
-    about |= {"seeds": [int(seed) for seed in outcome.seeds], "took_s": round(seconds, 1)}
+    about["seeds"] = [int(seed) for seed in outcome.seeds]
     about["sources"] = {source: _origin_of(committed.parent / source) for source in outcome.sources}
     data = json.loads(json.dumps(outcome.data, default=asdict))  # the figure sees what a later reader sees
     numbers = {name: number for name, number in vars(outcome.numbers).items() if number is not None}
     return Result(experiment.name, experiment.title, scale, about, tuple(outcome.sources), numbers, data)
+
+
+def _date(about: dict[str, Any], cells: Cells) -> dict[str, Any]:
+    """Say when the cells were measured, on how busy a machine, and by which commits: a resumed run may have several."""
+    dates, loads = [cell.date for cell in cells.made if cell.date], [cell.load for cell in cells.made if cell.load]
+    about["date"] = min([about["date"], *dates])
+    about["hardware"]["load"] = max(loads, default=about["hardware"]["load"])
+    return about | {"cells": sorted({cell.commit for cell in cells.made})}
 
 
 def _origin_of(source: Path) -> dict[str, Any] | None:
@@ -113,5 +130,5 @@ def _origin_of(source: Path) -> dict[str, Any] | None:
         return None
     about = decode(dict[str, Any], read_json(path, path.name))
     about = about.get("provenance", about)
-    keys = ("command", "date", "commit", "dirty", "hardware", "versions", "seeds", "device", "took_s")
+    keys = ("command", "date", "commit", "dirty", "tree", "hardware", "versions", "seeds", "device", "took_s")
     return {key: about[key] for key in keys if key in about}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -122,11 +123,17 @@ def train_cell(task: Task | ControlTask, cells: Cells, name: str) -> Trainer:
         (2, 2)
     """
     cells.step(name)
-    folder, end = cells.folder(name), task.settings.iterations
-    outcome = train(
-        task, folder, resume=bool(find_checkpoints(folder)),
-        report=lambda rows: cells.step(f"{name}, iteration {rows[0].iteration} of {end}"),
-    )  # fmt: skip
+    folder, end, signed = cells.folder(name), task.settings.iterations, False
+
+    def report(rows: Sequence[Any]) -> None:
+        nonlocal signed
+        if not signed:
+            cells.sign(name)
+        signed = True
+        cells.step(f"{name}, iteration {rows[0].iteration} of {end}")
+
+    outcome = train(task, folder, resume=bool(find_checkpoints(folder)), report=report)
+    cells.count(name)
     if not outcome.finished:
         raise KeyboardInterrupt(outcome.stopped)
     return outcome.trainer

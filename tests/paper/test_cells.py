@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,11 +49,26 @@ def test_folders_and_names(tmp_path: Path) -> None:
 def test_cells_say_which_code_made_them(tmp_path: Path) -> None:
     first = Cells(tmp_path)
     first.get("a", {}, lambda: 1, int)
-    assert len(first.commits) == 1
+    assert [cell.commit for cell in first.made] == ["0" * 40]
     (tmp_path / "b.json").write_text('{"settings": {}, "value": 2}')  # from before cells said so
     again = Cells(tmp_path)
     assert (again.get("a", {}, lambda: 3, int), again.get("b", {}, lambda: 4, int)) == (1, 2)
-    assert again.commits == first.commits | {"unknown"}
+    assert [cell.commit for cell in again.made] == ["0" * 40, "unknown"]
+    assert again.made[0] == replace(first.made[0], seconds=again.made[0].seconds)
+    clean = Cells(tmp_path, clean=True)
+    assert (clean.get("a", {}, lambda: 3, int), clean.get("b", {}, lambda: 4, int)) == (1, 4)
+
+
+def test_folders_say_which_code_worked_in_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = Cells(tmp_path)
+    cells.folder("training")
+    cells.sign("training")
+    monkeypatch.setattr("paper.cells._describe_commit", lambda: "1" * 40 + ", changed")
+    cells.sign("training")
+    cells.count("training")
+    assert [cell.commit[:1] for cell in cells.made] == ["0", "1"]
+    (cells.folder("training") / "checkpoint").write_text("")
+    assert [path.name for path in Cells(tmp_path, clean=True).folder("training").iterdir()] == []
 
 
 def test_a_damaged_cell_is_made_again(tmp_path: Path) -> None:

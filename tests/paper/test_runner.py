@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from graphsnd.errors import InputError
+from graphsnd.plots.provenance import verify_commit
 from paper import registry
+from paper.cells import Cell
 from paper.experiment import Number, Outcome, Scale
 from paper.registry import find
 from paper.runner import run
@@ -111,17 +113,59 @@ def test_a_killed_process_continues_from_its_cells(tmp_path: Path) -> None:
         "import os, signal, sys\nfrom pathlib import Path\n"
         "from paper.experiment import Scale\nfrom paper.runner import run\n"
         "from tests.paper.fakes import squares\n"
-        "kill = lambda n: n == 4 and os.kill(os.getpid(), signal.SIGKILL)\n"
+        "kill = lambda n: n == 3 and os.kill(os.getpid(), signal.SIGKILL)\n"
         "folder = Path(sys.argv[1])\n"
-        "run(squares(before=kill), Scale.PAPER, out=folder / 'results', work=folder / 'work')\n"
+        "run(squares(before=kill), Scale.LAPTOP, out=folder / 'results', work=folder / 'work')\n"
     )
     root = Path(__file__).parents[2]
     environment = os.environ | {"PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], cwd=root, env=environment)
     assert done.returncode == -signal.SIGKILL
     made: list[int] = []
-    go(tmp_path, made=made)
-    assert made == [4]
+    go(tmp_path, made=made, scale=Scale.LAPTOP)
+    assert made == [3]
+
+
+def test_paper_scale_needs_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("paper.runner.verify_commit", verify_commit)
+    changed = {"commit": "1" * 40, "dirty": True, "tree": "2"}
+    monkeypatch.setattr("graphsnd.plots.provenance.find_commit", lambda: changed)
+    with pytest.raises(InputError, match="changed since commit 1111"):
+        go(tmp_path, before=lambda n: pytest.fail("ran"))
+    assert not (tmp_path / "results").exists()
+    assert go(tmp_path, scale=Scale.LAPTOP).provenance["dirty"] is True
+
+
+def test_sources_that_change_during_a_run_write_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="sources that changed"):
+        go(tmp_path, before=lambda n: monkeypatch.setattr("paper.runner.find_commit", lambda: {"tree": "other"}))
+    assert not (tmp_path / "results").exists()
+
+
+def test_cells_of_no_commit_are_made_again_at_paper_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(n: int) -> None:
+        if n == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("paper.cells._describe_commit", lambda: "1" * 40 + ", changed")
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path, before=stop)
+    monkeypatch.undo()
+    monkeypatch.setattr("paper.runner.verify_commit", lambda name, root: None)
+    monkeypatch.setattr("paper.cells._describe_commit", lambda: "0" * 40)
+    made: list[int] = []
+    result = go(tmp_path, made=made)
+    assert made == [2, 3, 4]
+    assert result.provenance["cells"] == ["0" * 40]
+
+
+def test_date_and_load_are_those_of_the_measurement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    signed = iter(
+        [Cell(None, None, "a", date="2020-01-02", load=3.5), Cell(None, None, "b", date="2020-01-01", load=1)]
+    )
+    monkeypatch.setattr("paper.cells.sign", lambda: next(signed))
+    about = go(tmp_path, scale=Scale.LAPTOP).provenance
+    assert (about["date"], about["hardware"]["load"], about["cells"]) == ("2020-01-01", 3.5, ["a", "b"])
 
 
 def test_a_figure_that_fails_keeps_the_result(tmp_path: Path) -> None:

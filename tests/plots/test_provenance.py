@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import shutil
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 
 import graphsnd as gs
+from graphsnd.errors import InputError
 from graphsnd.plots import provenance
-from graphsnd.plots.provenance import collect_provenance, find_commit, footer_lines, processor_name
+from graphsnd.plots.provenance import collect_provenance, find_commit, footer_lines, processor_name, verify_commit
 
 
 def test_origin_is_json_and_says_nothing_private() -> None:
@@ -28,7 +30,7 @@ def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch) -> None
         raise FileNotFoundError
 
     monkeypatch.setattr("subprocess.run", missing)
-    assert find_commit() == {"commit": None, "dirty": None}
+    assert find_commit() == {"commit": None, "dirty": None, "tree": None}
 
 
 def test_processor_and_provenance() -> None:
@@ -41,7 +43,6 @@ def test_a_repository_that_does_not_track_the_package_is_not_its_own(
 ) -> None:
     if shutil.which("git") is None:
         pytest.skip("needs git")
-    monkeypatch.delenv("GRAPHSND_COMMIT", raising=False)
     copy = tmp_path / "src" / "graphsnd" / "plots" / "provenance.py"
     copy.parent.mkdir(parents=True)
     copy.write_text("")
@@ -49,9 +50,37 @@ def test_a_repository_that_does_not_track_the_package_is_not_its_own(
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
     monkeypatch.setattr(provenance, "__file__", str(copy))
-    assert find_commit() == {"commit": None, "dirty": None}
+    assert find_commit() == {"commit": None, "dirty": None, "tree": None}
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-q", "-m", "second"], check=True)
     found = find_commit()
     assert len(found["commit"]) == 40
     assert found["dirty"] is False
+    (tmp_path / "paper" / "results").mkdir(parents=True)
+    (tmp_path / "paper" / "results" / "one.yaml").write_text("results are no sources")
+    assert find_commit() == found
+    (tmp_path / "paper" / "new.py").write_text("")
+    assert (find_commit()["dirty"], find_commit()["tree"] != found["tree"]) == (True, True)
+
+
+def test_a_copy_without_history_proves_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = tmp_path / "src" / "graphsnd" / "plots" / "provenance.py"
+    copy.parent.mkdir(parents=True)
+    copy.write_text("a = 1")
+    monkeypatch.setattr(provenance, "__file__", str(copy))
+    # The hash as the documentation says it: name, length and bytes of every source in turn.
+    name, digest = b"src/graphsnd/plots/provenance.py", hashlib.sha256()
+    digest.update(name + b"\0" + b"5" + b"\0" + b"a = 1")
+    (tmp_path / "commit.json").write_text(json.dumps({"commit": "c" * 40, "tree": digest.hexdigest()}))
+    assert find_commit() == {"commit": "c" * 40, "dirty": False, "tree": digest.hexdigest()}
+    verify_commit("result", tmp_path)
+    with pytest.raises(InputError, match="graphsnd from"):
+        verify_commit("result", tmp_path / "elsewhere")
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "more.py").write_text("")
+    assert find_commit()["dirty"] is True
+    with pytest.raises(InputError, match="sources changed since commit cccc"):
+        verify_commit("result", tmp_path)
+    (tmp_path / "commit.json").unlink()
+    with pytest.raises(InputError, match="sources of no commit"):
+        verify_commit("result", tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import subprocess
@@ -11,8 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from graphsnd.arguments import checked
+from graphsnd.errors import InputError
+from graphsnd.storage import read_json
 
-PACKAGES = ("torch", "numpy", "numba", "triton")
+PACKAGES = ("torch", "numpy", "scipy", "networkx", "numba", "triton", "vmas", "mpe2")
+SOURCES = ("src", "paper", "benchmarks")  # folders of a checkout that results depend on, without their results/
+SUFFIXES = (".py", ".yaml", ".css", ".html", ".mplstyle")
+MANIFEST = "commit.json"  # at the root of a copy without history: its commit, and the hash of its sources
 
 
 @checked
@@ -24,7 +30,7 @@ def collect_provenance(command: str, seed: int | None = None) -> dict[str, Any]:
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         **find_commit(),
         "hardware": describe_hardware(),
-        "versions": find_versions(PACKAGES),
+        "versions": find_versions(PACKAGES) | find_cuda(),
     }
 
 
@@ -68,23 +74,70 @@ def processor_name() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
+def find_cuda() -> dict[str, str | None]:
+    """Return the versions of CUDA and of the driver; nothing without a GPU."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return {}
+    driver = _run("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    return {"cuda": torch.version.cuda, "driver": driver.splitlines()[0] if driver else None}
+
+
 def find_commit() -> dict[str, Any]:
-    """Return the commit of the checkout this package runs from, and whether it was changed; None when installed."""
-    given = os.environ.get("GRAPHSND_COMMIT")  # a copy sent to another machine without its history
-    if given:
-        return {"commit": given, "dirty": None}
+    """Return the commit this package runs from, whether the sources are other than the commit's, and their hash.
+
+    A checkout asks git. A copy without history compares its sources with the hash that ``make pack`` put beside them
+    in ``commit.json``. Elsewhere, as in site-packages, all three are None.
+    """
+    root = Path(__file__).resolve().parents[3]
     # A package in site-packages may lie inside a repository of the user's, which does not track this file.
-    if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
-        return {"commit": None, "dirty": None}
-    return {
-        "commit": _git("rev-parse", "--verify", "--quiet", "HEAD"),
-        "dirty": _git("--no-optional-locks", "status", "--porcelain", "--untracked-files=no") != "",
-    }
+    if _git("ls-files", "--error-unmatch", Path(__file__).name) is not None:
+        places = [*(f":(top){name}" for name in SOURCES), *(f":(top,exclude){name}/results" for name in SOURCES)]
+        changed = _git("--no-optional-locks", "status", "--porcelain", "--", *places) != ""
+        commit = _git("rev-parse", "--verify", "--quiet", "HEAD")
+        return {"commit": commit, "dirty": changed, "tree": hash_sources(root)}
+    if not (root / MANIFEST).is_file():
+        return {"commit": None, "dirty": None, "tree": None}
+    packed, tree = read_json(root / MANIFEST, MANIFEST), hash_sources(root)
+    return {"commit": packed["commit"], "dirty": packed["tree"] != tree, "tree": tree}
+
+
+def verify_commit(name: str, root: Path) -> None:
+    """Refuse to go on where the sources that run are not those of a known commit.
+
+    Args:
+        name: Of what would be written.
+        root: Of the checkout or copy that the caller lies in, in case the package was imported from another one.
+
+    Raises:
+        InputError: For changed sources, and for those of no commit.
+    """
+    about, here = find_commit(), Path(__file__).resolve().parents[3]
+    if about["commit"] is None or about["dirty"] or here != root.resolve():
+        of = f"changed since commit {about['commit']}" if about["dirty"] else "of no commit"
+        got = f"sources {of}" if here == root.resolve() else f"graphsnd from {here}"
+        fix = "Commit the changes. For a machine without the repository use make pack."
+        raise InputError(name, "to be made by the unchanged sources of a commit", got, fix)
+
+
+def hash_sources(root: Path) -> str:
+    """Return the SHA-256 of all sources below the root of a checkout, names and bytes."""
+    digest = hashlib.sha256()
+    names = (path.relative_to(root).as_posix() for folder in SOURCES for path in (root / folder).rglob("*.*"))
+    for name in sorted(name for name in names if name.endswith(SUFFIXES) and name.split("/")[1] != "results"):
+        content = (root / name).read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
 
 
 def _git(*arguments: str) -> str | None:
     """Return what git prints in this file's folder; None where it fails or is missing."""
-    command = ["git", "-C", str(Path(__file__).resolve().parent), *arguments]
+    return _run("git", "-C", str(Path(__file__).resolve().parent), *arguments)
+
+
+def _run(*command: str) -> str | None:
+    """Return what a command prints; None where it fails or is missing."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
