@@ -17,7 +17,6 @@ import graphsnd as gs
 from graphsnd.cli.app import app
 from graphsnd.cli.files import read_team
 from graphsnd.plots import summarise
-from graphsnd.plots.network import draw_graph
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
 
 NAMES = ("scout", "guard", "medic", "cook")
@@ -204,5 +203,5 @@ def test_drawn_graphs_show_them() -> None:
     from matplotlib.figure import Figure
 
     axes = Figure().subplots()
-    draw_graph(axes, gs.graphs.complete(4).with_names(NAMES), torch.randn(4, 2), torch.zeros(4))
+    gs.plots.graph(gs.graphs.complete(4).with_names(NAMES), positions=torch.randn(4, 2), ax=axes)
     assert tuple(text.get_text() for text in axes.texts) == NAMES

@@ -29,7 +29,7 @@ from safetensors.torch import save_file
 from typer.testing import CliRunner
 
 from graphsnd.cli.app import app
-from graphsnd.plots.intervals import estimates_figure
+from graphsnd.plots.study_figures import estimates_figure
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 from graphsnd.training import ControlSettings, Settings
 from tests.campaign import LONG, Outcome, limited

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 FILES = {
-    "index.html", "hero.png", "heatmap.png", "dendrogram.png", "graphs.png", "estimates.png", "contributions.png",
+    "index.html", "hero.png", "heatmap.png", "graphs.png", "estimates.png", "contributions.png",
 }  # fmt: skip
 
 

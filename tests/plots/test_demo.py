@@ -9,7 +9,7 @@ from graphsnd import plots
 from graphsnd.plots import Study
 from graphsnd.plots.demo import FIGURES
 from graphsnd.plots.measurement import measurement_panels
-from graphsnd.plots.network import graph_figure
+from graphsnd.plots.study_figures import graph_figure
 
 
 def _all(study: Study) -> dict[str, Callable[[], Any]]:

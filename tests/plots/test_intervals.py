@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import pytest
+import torch
+
+import graphsnd as gs
 from graphsnd.plots import Study
-from graphsnd.plots.intervals import estimate_handles, estimates_figure
+from graphsnd.plots.study_figures import estimates_figure
 
 
 def test_every_graph_has_a_row_and_the_truth_a_line(small: Study) -> None:
@@ -12,6 +16,30 @@ def test_every_graph_has_a_row_and_the_truth_a_line(small: Study) -> None:
     assert ax.get_xlim()[1] > widest
 
 
-def test_the_legend_says_when_intervals_hold(small: Study) -> None:
-    assert any("any team" in handle.get_label() for handle in estimate_handles(small))
-    assert not any("any team" in handle.get_label() for handle in estimate_handles(small, explain=False))
+def test_both_errors_are_drawn_and_explained(small: Study) -> None:
+    estimate = gs.measure(small.team.behavior, design="uniform:60")
+    ax = estimate.plot()
+    drawn = {tuple(line.get_xdata()) for line in ax.lines}
+    assert {estimate.interval, estimate.asymptotic_interval, estimate.population_interval} <= drawn
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert [text.partition(",")[0] for text in texts] == ["on these observations"] * 2 + ["over observations not seen"]
+    assert ax.get_legend().get_title().get_text() == "95% intervals for SND"
+
+
+def test_exact_numbers_have_no_interval_from_pairs_and_lists_are_rows(small: Study) -> None:
+    exact, sampled = gs.measure(small.team.behavior), gs.measure(small.team.behavior, design="agents:4")
+    assert len(exact.plot().lines) == 2  # the value, and other observations
+    ax = gs.plots.estimate([exact, sampled], truth=exact.value)
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [
+        f"complete\n{exact.value:.4g}", f"agents:4\n{sampled.value:.4g}"
+    ]  # fmt: skip
+    with pytest.raises(gs.InputError, match="at least one"):
+        gs.plots.estimate([])
+
+
+def test_groups_are_rows_and_few_observations_have_no_interval() -> None:
+    teams = {"prey": gs.Deterministic(torch.randn(4, 3, 2)), "$wolves": gs.Deterministic(torch.randn(4, 3, 5))}
+    ax = gs.measure(teams).plot()
+    assert [tick.get_text().partition("\n")[0] for tick in ax.get_yticklabels()] == ["prey", r"\$wolves"]
+    assert len(ax.lines) == 2
+    assert ax.get_legend() is None

@@ -1,32 +1,130 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
+import scipy.cluster.hierarchy
+import scipy.spatial.distance
+import torch
 
+import graphsnd as gs
 from graphsnd.plots import Study
-from graphsnd.plots.matrix import draw_contributions, draw_heatmap, draw_tree, heatmap_figure
-from graphsnd.plots.style import group_look, new_figure
+from graphsnd.plots.matrix import draw_bars, draw_image
+from graphsnd.plots.study_figures import heatmap_figure
+from graphsnd.plots.style import BLUE, group_look, new_figure
+
+POINTS = torch.tensor([[0.0, 0.0], [9.0, 1.0], [1.0, 0.0], [8.0, 1.0], [4.0, 4.0]], requires_grad=True)
+MATRIX = torch.cdist(POINTS, POINTS)
+NAMES = ("ann", "bob", "$cid", "dan", "eve")
 
 
 def test_the_heatmap_is_in_the_order_of_the_tree(small: Study) -> None:
     image = heatmap_figure(small).axes[0].images[0]
     order = small.tree.order
     np.testing.assert_array_equal(image.get_array(), small.matrix.numpy()[np.ix_(order, order)])
-    assert draw_heatmap(new_figure(1, 1).subplots(), np.zeros((401, 401))).get_interpolation() == "antialiased"
+    assert draw_image(new_figure(1, 1).subplots(), np.zeros((401, 401))).get_interpolation() == "antialiased"
 
 
-def test_branches_of_one_group_take_its_colour(small: Study) -> None:
-    ax = new_figure(4, 4).subplots()
-    draw_tree(ax, small.tree, np.zeros(24, dtype=int))
-    assert [collection.get_colors()[0][0] for collection in ax.collections] == [pytest.approx(0.0)]
-    assert group_look(0)[0] == "#0072B2"
+@pytest.mark.parametrize("order", ["tree", "names", "contribution", [4, 3, 2, 1, 0]])
+def test_cells_belong_to_the_names_beside_them(order: str | list[int]) -> None:
+    ax = gs.plots.heatmap(MATRIX, names=NAMES, order=order)
+    labels = [tick.get_text().replace("\\", "") for tick in ax.get_yticklabels()]
+    places = [NAMES.index(name) for name in labels]
+    np.testing.assert_allclose(ax.images[0].get_array(), MATRIX.detach()[places][:, places])
+    condensed = scipy.spatial.distance.pdist(POINTS.detach().double())
+    means = MATRIX.detach().double().sum(1) / 4
+    expected = {
+        "tree": scipy.cluster.hierarchy.leaves_list(
+            scipy.cluster.hierarchy.linkage(condensed, "average", optimal_ordering=True)
+        ).tolist(),
+        "names": [0, 1, 2, 3, 4],
+        "contribution": sorted(range(5), key=lambda agent: -means[agent]),
+    }
+    assert places == (order if isinstance(order, list) else expected[order])
+
+
+def test_names_of_many_agents_are_thinned_out_and_that_is_said() -> None:
+    team = gs.Deterministic(torch.randn(4, 100, 2)).with_names([f"agent number {k}" for k in range(100)])
+    for draw in (gs.plots.heatmap, gs.plots.tree, gs.plots.contributions):
+        ax = draw(team)
+        ax.figure.draw_without_rendering()
+        boxes = sorted((tick.get_window_extent() for tick in ax.get_xticklabels()), key=lambda box: box.x0)
+        assert 20 < len(boxes) < 60
+        assert all(one.x1 <= other.x0 + 0.5 for one, other in pairwise(boxes))
+        assert "is named" in ax.get_xlabel()
+
+
+def test_branches_of_one_group_take_its_colour() -> None:
+    ax = gs.plots.tree(MATRIX, groups=[0, 1, 0, 1, 0])
+    colours = {matplotlib_colour(collection.get_colors()[0]) for collection in ax.collections}
+    assert {group_look(0)[0].lower(), group_look(1)[0].lower()} <= colours
+    plain = gs.plots.tree(MATRIX)
+    assert {matplotlib_colour(c.get_colors()[0]) for c in plain.collections} == {BLUE.lower()}
+    snd = float(MATRIX.detach().sum() / 20)
+    assert plain.lines[0].get_ydata() == pytest.approx([snd, snd])
+
+
+def matplotlib_colour(rgba: object) -> str:
+    from matplotlib.colors import to_hex
+
+    return to_hex(rgba)
+
+
+def test_the_map_keeps_distances_and_says_how_much_of_them() -> None:
+    ax = gs.plots.map(MATRIX, names=NAMES, groups=[0, 0, 0, 1, 1])
+    drawn = np.concatenate([part.get_offsets() for part in ax.collections])
+    np.testing.assert_allclose(scipy.spatial.distance.pdist(drawn), scipy.spatial.distance.pdist(POINTS.detach()), 1e-5)
+    assert "100% of squared distances" in ax.get_xlabel()
+    assert [text.get_text().replace("\\", "") for text in ax.texts] == list(NAMES)
+
+
+def test_names_on_the_map_keep_clear_of_each_other() -> None:
+    places = np.array([[0.0, 0.0], [0.01, 0.0], [0.02, 0.0], [5.0, 5.0]])
+    ax = gs.plots.map(scipy.spatial.distance.squareform(scipy.spatial.distance.pdist(places)), names=list("abcd"))
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k])
 
 
 @pytest.mark.parametrize(("agents", "bars"), [(30, 30), (401, 0)])
 def test_contributions_are_sorted_bars_or_an_area(agents: int, bars: int) -> None:
     ax = new_figure(4, 4).subplots()
-    draw_contributions(ax, np.random.default_rng(0).random(agents))
+    draw_bars(ax, np.random.default_rng(0).random(agents), [str(k) for k in range(agents)])
     heights = [bar.get_height() for bar in ax.patches]
     assert len(heights) == bars
     assert heights == sorted(heights, reverse=True)
     assert len(ax.collections) == (bars == 0)
+
+
+def test_contributions_of_a_behaviour_are_those_of_the_metric() -> None:
+    team = gs.Categorical(logits=torch.randn(7, 6, 3, requires_grad=True))
+    ax = gs.plots.contributions(team, distance=gs.Hellinger())
+    expected = gs.contributions(team, gs.Hellinger()).sort(descending=True).values
+    np.testing.assert_allclose([bar.get_height() for bar in ax.patches], expected.detach(), rtol=1e-6)
+    assert "hellinger" in ax.get_ylabel()
+
+
+@pytest.mark.parametrize(
+    "source", [torch.zeros(3, 2), torch.zeros(3), torch.zeros(1, 1), torch.tensor([[0.0, float("nan")], [1.0, 0.0]])]
+)
+def test_what_is_no_matrix_is_refused(source: torch.Tensor) -> None:
+    for draw in (gs.plots.heatmap, gs.plots.tree, gs.plots.map, gs.plots.contributions):
+        with pytest.raises(gs.InputError, match="source"):
+            draw(source)
+
+
+def test_other_orders_and_names_are_refused() -> None:
+    for order in ("size", [0, 0, 1, 2, 3]):
+        with pytest.raises(gs.InputError, match="order"):
+            gs.plots.heatmap(MATRIX, order=order)
+    with pytest.raises(gs.InputError, match="names"):
+        gs.plots.tree(MATRIX, names=["a"] * 5)
+    assert gs.plots.heatmap(torch.zeros(2, 2)) is not None  # identical agents
+    assert gs.plots.tree(torch.zeros(2, 2)) is not None
+
+
+def test_the_users_axes_are_used_and_returned() -> None:
+    ax = new_figure(4, 4).subplots()
+    assert gs.plots.heatmap(MATRIX, ax=ax) is ax
+    assert ax.images

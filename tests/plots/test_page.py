@@ -43,7 +43,7 @@ def page(small: Study) -> str:
 def test_the_demo_page_needs_no_other_file(page: str) -> None:
     outline = Outline(page)
     assert outline.open == []
-    assert len(outline.sources) == 10
+    assert len(outline.sources) == 9
     assert all(source.startswith("data:image/svg+xml;base64,") for source in outline.sources)
     assert all(outline.alts)
     assert "@import" not in page

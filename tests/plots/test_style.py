@@ -9,7 +9,7 @@ import pytest
 
 import graphsnd as gs
 from graphsnd.plots import Study, save_png, svg_uri, theme
-from graphsnd.plots.matrix import contributions_figure, heatmap_figure
+from graphsnd.plots.study_figures import contributions_figure, heatmap_figure
 from graphsnd.plots.style import BLUE, DARK, GROUP_COLOURS, INK, MUTED, shade
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Interval = tuple[float, float]
 
@@ -66,6 +69,12 @@ class Estimate:
     def exact(self) -> bool:
         """Whether nothing is left to chance on the given observations."""
         return self.guaranteed and self.interval[0] == self.interval[1]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the value with its intervals, see :func:`graphsnd.plots.estimate`."""
+        from graphsnd.plots import estimate
+
+        return estimate(self, ax=ax)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; None where a number is infinite, as an error that nothing is known about."""

@@ -7,7 +7,10 @@ the first figure is drawn.
 
 from graphsnd.plots.curves import compare, over_time
 from graphsnd.plots.demo import write_demo
+from graphsnd.plots.intervals import estimate
+from graphsnd.plots.matrix import contributions, heatmap, map, tree
 from graphsnd.plots.measurement import PairDistances, measurement_figure, measurement_page, pair_distances
+from graphsnd.plots.network import graph
 from graphsnd.plots.provenance import collect_provenance
 from graphsnd.plots.study import Study, run_study
 from graphsnd.plots.style import save_png, svg_uri, theme
@@ -20,7 +23,12 @@ __all__ = [
     "Study",
     "collect_provenance",
     "compare",
+    "contributions",
+    "estimate",
     "example_team",
+    "graph",
+    "heatmap",
+    "map",
     "measurement_figure",
     "measurement_page",
     "over_time",
@@ -30,5 +38,6 @@ __all__ = [
     "summarise",
     "svg_uri",
     "theme",
+    "tree",
     "write_demo",
 ]

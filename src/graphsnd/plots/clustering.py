@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from graphsnd.plots.arrays import Array, to_array
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -20,7 +22,7 @@ class Tree:
     order: NDArray[np.int64]  # [agents], the leaves from left to right
 
 
-def cluster(matrix: torch.Tensor) -> Tree:
+def cluster(matrix: Array) -> Tree:
     """Return the average linkage of a symmetric ``[n, n]`` distance matrix, similar leaves side by side.
 
     Example:
@@ -31,7 +33,7 @@ def cluster(matrix: torch.Tensor) -> Tree:
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
 
-    condensed = squareform(matrix.detach().cpu().double().numpy(), checks=False)
+    condensed = squareform(to_array(matrix), checks=False)
     # Optimal leaf ordering costs n^3; beyond a thousand agents the plain order has to do.
     links = linkage(condensed, "average", optimal_ordering=len(matrix) <= 1000)
     return Tree(links, np.asarray(leaves_list(links), dtype=np.int64))
@@ -47,9 +49,9 @@ def agreement(tree: Tree, labels: torch.Tensor, groups: int) -> float:
     return right / len(truth)
 
 
-def behaviour_map(matrix: torch.Tensor) -> NDArray[np.float64]:
+def behaviour_map(matrix: Array) -> NDArray[np.float64]:
     """Return agents in the plane ``[n, 2]``, close where they act alike (classical multidimensional scaling)."""
-    squared = matrix.detach().cpu().double().numpy() ** 2
+    squared = to_array(matrix) ** 2
     centred = squared - squared.mean(0) - squared.mean(1)[:, None] + squared.mean()
     values, vectors = np.linalg.eigh(-centred / 2)
     top = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0.0))

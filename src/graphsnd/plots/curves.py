@@ -9,6 +9,7 @@ import numpy as np
 
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError
+from graphsnd.plots.arrays import Array, to_array
 from graphsnd.plots.style import FAINT, GROUP_COLOURS, INK, MUTED, drawing, group_look, label, shade
 
 if TYPE_CHECKING:
@@ -17,14 +18,8 @@ if TYPE_CHECKING:
 
     Band = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]  # centre, low, high: [steps] each
 
-Array = Any  # NDArray, Tensor (also one that needs gradients) or nested lists
 MARKED = 20  # points of a curve up to which each has a marker
 LOOKS = ("-", (0, (5, 2)), (0, (1.5, 1.5)))  # lines of the first six curves, of the next six, ...
-
-
-def to_array(values: Array) -> NDArray[np.float64]:
-    """Return anything numpy or torch holds as float64 on the CPU, without gradients."""
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
 
 
 def mean_and_range(runs: NDArray[np.float64]) -> Band:

@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphsnd.arguments import checked
-from graphsnd.plots.intervals import estimates_figure
-from graphsnd.plots.matrix import contributions_figure, heatmap_figure, tree_figure
-from graphsnd.plots.network import graph_figure, graphs_figure
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
 from graphsnd.plots.readme_figure import overview_figure
 from graphsnd.plots.study import Study
+from graphsnd.plots.study_figures import (
+    contributions_figure,
+    estimates_figure,
+    graph_figure,
+    graphs_figure,
+    heatmap_figure,
+)
 from graphsnd.plots.style import DPI, group_look, save_png
 from graphsnd.plots.tables import ESTIMATE_COLUMNS, estimate_rows
 from graphsnd.storage import write_whole
@@ -25,7 +29,6 @@ README_DPI = 120  # 1800 pixels across: twice the width of a README
 FIGURES: dict[str, Callable[[Study], Figure]] = {
     "hero.png": overview_figure,
     "heatmap.png": heatmap_figure,
-    "dendrogram.png": tree_figure,
     "graphs.png": graphs_figure,
     "estimates.png": estimates_figure,
     "contributions.png": contributions_figure,
@@ -82,18 +85,15 @@ def demo_page(study: Study, command: str) -> str:
 
 
 def _matrix(study: Study) -> Section:
-    heatmap, tree, agents = (draw(study) for draw in (heatmap_figure, tree_figure, contributions_figure))
     return Section(
         "Every pair",
         "The distance between two agents is the mean 2-Wasserstein distance between their action distributions on "
         "the same observations. The order comes from clustering these distances. The measure never sees the roles; "
         "the colours are added afterwards.",
         [
-            Picture(heatmap, "Heatmap of all distances in clustered order with blocks along the diagonal, one a role."),
-            Picture(tree, "Dendrogram of the agents; its main branches are the roles."),
-            Picture(agents, "Bars of each agent's mean distance to the others; rare roles come first."),
+            Picture(heatmap_figure(study), "All distances, clustered, with the tree above: a block for each role."),
+            Picture(contributions_figure(study), "Each agent's mean distance to the others; rare roles come first."),
         ],
-        tall=True,
     )
 
 

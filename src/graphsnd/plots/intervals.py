@@ -1,82 +1,106 @@
-"""Estimates with their intervals, against the truth."""
+"""Estimates and how sure they are: two errors, never mixed."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from graphsnd.plots.study import GraphResult, Study
-from graphsnd.plots.style import ESTIMATE, INK, LOCAL, MUTED, TRUTH, UNIT, styled_figure
+from graphsnd.arguments import checked
+from graphsnd.errors import InputError
+from graphsnd.estimation import Estimate
+from graphsnd.plots.matrix import describe_unit
+from graphsnd.plots.style import ESTIMATE, FAINT, GREEN, INK, TRUTH, drawing, label, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
-def draw_estimates(ax: Axes, study: Study) -> None:
-    """Draw one row for each graph: sampled designs with both intervals, then the local measures without any."""
-    truth = study.exact.estimate.value
-    gap = 0.75  # white space between what estimates SND and what does not
-    line = len(study.sampled) - 1 + (1 + gap) / 2
-    sampled_at = np.arange(len(study.sampled), dtype=float)
-    local_at = np.arange(len(study.local)) + len(study.sampled) + gap
-    ax.axvline(truth, color=TRUTH, linewidth=1.6, zorder=1)
-    for y, one in zip(sampled_at, study.sampled, strict=True):
-        _draw_sampled(ax, float(y), one)
-    for y, one in zip(local_at, study.local, strict=True):
-        ax.plot(one.estimate.value, y, "D", color=LOCAL, markerfacecolor="white", markersize=6.5, markeredgewidth=1.5)
-    ends = [end for one in study.sampled for end in one.estimate.interval]
-    ax.set_xlim(0, max([*ends, truth]) * 1.04)
-    ax.set_ylim(local_at[-1] + 0.6, -0.75)
-    ax.axhline(line, color=MUTED, linewidth=0.6, linestyle=(0, (1, 3)))
-    ax.set_yticks([*sampled_at, *local_at], [one.spec for one in (*study.sampled, *study.local)])
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)
-    ax.grid(axis="x")
-    ax.set_xlabel(f"diversity  [{UNIT}]")
-    # Wherever the truth lies, the line between the two halves is free of marks.
-    text = "below: not estimates of SND, the graph defines a local measure"
-    place: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "ha": "left", "va": "top"}
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}
-    ax.text(0.01, line + 0.08, text, fontsize=8, color=MUTED, style="italic", bbox=box, **place)
+@checked
+def estimate(
+    estimate: Estimate | Mapping[str, Estimate] | Sequence[Estimate],
+    *,
+    truth: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a measured number with its intervals, or several of them in rows.
+
+    Two errors are kept apart. Blue: other pairs might have been drawn; it covers SND on the observations that were
+    given, thin for every team and thick for large samples. Green: other observations might have been given; it covers
+    SND over all of them. Where the number is exact there is no blue.
+
+    Args:
+        estimate: One, several by name, or a list of them, which are then called by their designs.
+        truth: The exact value, as a line.
+        ax: Where to draw; new axes when None.
+
+    Returns:
+        The axes.
+
+    Raises:
+        InputError: When there is none.
+    """
+    if isinstance(estimate, Estimate):
+        rows = dict(estimate.groups) or {estimate.design: estimate}
+    else:
+        rows = dict(estimate) if isinstance(estimate, Mapping) else {e.design: e for e in estimate}
+    if not rows:
+        raise InputError("estimate", "at least one", "none")
+    first = next(iter(rows.values()))
+    with drawing(ax, 5.8, 2.3 + 0.5 * len(rows)) as axes:
+        if truth is not None:
+            axes.axvline(truth, color=shade(TRUTH), linewidth=1.6, zorder=1)
+        for y, each in enumerate(rows.values()):
+            draw_estimate(axes, y, each)
+            draw_bar(axes, y + 0.25, each.population_interval, color=shade(GREEN), linewidth=3)
+        axes.set_yticks(range(len(rows)), [f"{label(name)}\n{each.value:.4g}" for name, each in rows.items()])
+        axes.set(ylim=(len(rows) - 0.4, -0.6), xlabel=f"{first.target}  [{describe_unit(first.distance)}]")
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="x", color=shade(FAINT))
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.32 if len(rows) == 1 else -0.2), "fontsize": 8.5}
+        handles = interval_handles(list(rows.values()), truth)
+        if handles:
+            sure = f"{100 * first.confidence:.4g}% intervals for {first.target}"
+            axes.legend(handles=handles, title=sure, **place, title_fontsize=8.5)
+        return axes
 
 
-def _draw_sampled(ax: Axes, y: float, one: GraphResult) -> None:
-    estimate = one.estimate
-    ax.plot(estimate.interval, (y, y), color=ESTIMATE, linewidth=1.6, alpha=0.55, solid_capstyle="butt", zorder=2)
-    for end in estimate.interval:
-        ax.plot((end, end), (y - 0.12, y + 0.12), color=ESTIMATE, linewidth=1.6, alpha=0.55, zorder=2)
-    ax.plot(estimate.asymptotic_interval, (y, y), color=ESTIMATE, linewidth=6, solid_capstyle="butt", zorder=3)
-    ax.plot(estimate.value, y, "o", color="white", markeredgecolor=INK, markersize=5, zorder=4)
-    if len(one.redraws):
-        # A fixed little spread by rank, not random jitter: the same study always gives the same picture.
-        spread = y - 0.26 - 0.14 * ((np.arange(len(one.redraws)) * 0.618034) % 1.0)
-        ax.plot(one.redraws.numpy(), spread, ".", color=MUTED, markersize=2.0, alpha=0.4, zorder=2)
+def draw_estimate(ax: Axes, y: float, one: Estimate) -> None:
+    """Draw a value with the intervals of the pairs that were chosen: thin the guaranteed, thick the asymptotic one."""
+    colour = shade(ESTIMATE)
+    if not one.exact:
+        if one.guaranteed:
+            draw_bar(ax, y, one.interval, color=colour, linewidth=1.6, alpha=0.55, ends=True)
+        draw_bar(ax, y, one.asymptotic_interval, color=colour, linewidth=6, zorder=3)
+    ax.plot(one.value, y, "o", color=shade("#FFFFFF"), markeredgecolor=shade(INK), markersize=5, zorder=4)
 
 
-def estimate_handles(study: Study, *, explain: bool = True) -> list[Any]:
-    """Return the legend entries for :func:`draw_estimates`; ``explain`` says when each interval holds."""
+def draw_bar(ax: Axes, y: float, ends_at: tuple[float, float] | None, *, ends: bool = False, **look: Any) -> None:
+    """Draw an interval along x; nothing where there is none or it has no end."""
+    if ends_at is None or not all(map(math.isfinite, ends_at)):
+        return
+    ax.plot(ends_at, (y, y), solid_capstyle="butt", **{"zorder": 2, **look})
+    for end in ends_at if ends else ():
+        ax.plot((end, end), (y - 0.12, y + 0.12), **{"zorder": 2, **look})
+
+
+def interval_handles(estimates: Sequence[Estimate], truth: float | None, *, explain: bool = True) -> list[Any]:
+    """Return legend entries for what is drawn; ``explain`` says what each interval is about."""
     from matplotlib.lines import Line2D
 
-    large, any_team = (" (large samples)", " (any team)") if explain else ("", "")
-    sure = f"{study.exact.estimate.confidence:.0%}"
-    count = len(study.sampled[0].redraws)
-    return [
-        Line2D([], [], color=TRUTH, linewidth=1.6, label=f"exact SND, {study.exact.estimate.value:.3f}"),
-        Line2D([], [], color=ESTIMATE, linewidth=6, label=f"asymptotic {sure} interval{large}"),
-        Line2D([], [], color=ESTIMATE, linewidth=1.6, alpha=0.55, label=f"guaranteed {sure} interval{any_team}"),
-        Line2D([], [], color=MUTED, marker=".", linestyle="", markersize=4, label=f"{count} other draws"),
-    ]
+    def line(text: str, **look: Any) -> Any:
+        return Line2D([], [], **look, label=text)
 
-
-def estimates_figure(study: Study) -> Figure:
-    """Return the figure of :func:`draw_estimates` with its legend."""
-    with styled_figure(6.0, 5.2) as figure:
-        ax = figure.subplots()
-        draw_estimates(ax, study)
-        pairs = study.exact.estimate.pairs_total
-        used = study.sampled[0].graph.m / pairs
-        ax.set_title(f"SND from about {used:.0%} of {pairs:,} pairs")
-        figure.legend(handles=estimate_handles(study), ncols=1, loc="outside lower center")
-        return figure
+    sure, colour = f"{100 * estimates[0].confidence:.4g}% interval", shade(ESTIMATE)
+    sampled = [e for e in estimates if not e.exact and e.pairs_total]
+    handles = [] if truth is None else [line(f"exact SND, {truth:.3f}", color=shade(TRUTH), linewidth=1.6)]
+    if sampled:
+        text = "on these observations, for large samples" if explain else f"asymptotic {sure}"
+        handles.append(line(text, color=colour, linewidth=6))
+    if any(e.guaranteed for e in sampled):
+        text = "on these observations, for every team" if explain else f"guaranteed {sure}"
+        handles.append(line(text, color=colour, linewidth=1.6, alpha=0.55))
+    if explain and any(e.population_interval is not None for e in estimates):
+        handles.append(line("over observations not seen, for large samples", color=shade(GREEN), linewidth=3))
+    return handles

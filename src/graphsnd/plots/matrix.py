@@ -1,85 +1,356 @@
-"""The distance matrix in pictures: as a heatmap, as a tree, and as one bar for each agent."""
+"""Who differs from whom: a distance matrix as a heatmap, as a tree, as a map, and as one bar for each agent."""
 
 from __future__ import annotations
 
+import builtins
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from graphsnd.plots.clustering import Tree
-from graphsnd.plots.study import Study
-from graphsnd.plots.style import BLUE, INK, MUTED, UNIT, group_look, styled_figure
+from graphsnd.arguments import checked
+from graphsnd.behavior import DISTANCES, Behavior, Distance
+from graphsnd.behavior.behavior import check_names
+from graphsnd.behavior.distances import default_distance
+from graphsnd.errors import InputError, check_finite
+from graphsnd.metric import pairwise
+from graphsnd.plots.arrays import Array, to_array
+from graphsnd.plots.clustering import behaviour_map, cluster
+from graphsnd.plots.style import BLUE, FAINT, INK, LABELLED, MUTED, drawing, group_look, label, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-Array = Any  # NDArray or Tensor: whatever numpy can read
 DASHES = (0, (4, 3))
+ORDERS = ("tree", "names", "contribution")
 
 
-def draw_heatmap(ax: Axes, matrix: Array, order: NDArray[np.int64] | None = None) -> Any:
-    """Draw a symmetric ``[n, n]`` matrix, agents in ``order``; returns the image for a colour bar."""
-    values = np.asarray(matrix)
-    if order is not None:
-        values = values[np.ix_(order, order)]
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """A distance matrix, and what its pictures write beside it."""
+
+    matrix: NDArray[np.float64]  # [n, n]
+    names: tuple[str, ...]  # [n]
+    unit: str = "distance"
+
+    @property
+    def contributions(self) -> NDArray[np.float64]:
+        """Mean distance of each agent to the others, ``[n]``."""
+        mean: NDArray[np.float64] = self.matrix.sum(1) / (len(self.matrix) - 1)
+        return mean
+
+    def arrange(self, order: str | Array) -> NDArray[np.int64]:
+        """Return the agents in an order: ``tree``, ``names`` (as given), ``contribution``, or one of the user's."""
+        n = len(self.matrix)
+        if not isinstance(order, str):
+            given = to_array(order)
+            if given.shape != (n,) or sorted(given.tolist()) != [*range(n)]:
+                raise InputError("order", f"one of {', '.join(ORDERS)}, or the agents 0 .. {n - 1} in an order", order)
+            return given.astype(np.int64)
+        if order not in ORDERS:
+            raise InputError("order", f"one of {', '.join(ORDERS)}, or the agents in an order", repr(order))
+        if order == "tree":
+            return cluster(self.matrix).order
+        return np.argsort(-self.contributions, kind="stable") if order == "contribution" else np.arange(n)
+
+
+def read_distances(
+    source: Behavior | Distances | Array, distance: Distance | None = None, names: Sequence[str] | None = None
+) -> Distances:
+    """Return what a user gave, a behaviour or a matrix, as distances with names.
+
+    Args:
+        source: What the agents would do, or the ``[n, n]`` distances between them, which may need gradients.
+        distance: Of a behaviour; the family's default when None.
+        names: Of the agents in order; the behaviour's, or numbers, when None.
+
+    Raises:
+        InputError: For what is not square, not finite, or has fewer than two agents.
+    """
+    unit = "distance"
+    if isinstance(source, Distances):
+        return source
+    if isinstance(source, Behavior):
+        names = source.names if names is None else names
+        unit = describe_unit((distance or default_distance(source)).name)
+        source = pairwise(source, distance)
+    matrix = to_array(source)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
+        expected = "to be a behaviour, or a matrix [agents, agents] of at least two agents"
+        raise InputError("source", expected, list(matrix.shape))
+    check_finite("source", torch.from_numpy(matrix))
+    if names is not None:
+        check_names(names, len(matrix))
+    return Distances(matrix, tuple(builtins.map(str, range(len(matrix)) if names is None else names)), unit)
+
+
+def describe_unit(name: str) -> str:
+    """Return the unit of a distance, for axis labels.
+
+    Example:
+        >>> describe_unit("wasserstein"), describe_unit("total-variation")
+        ('action units', 'total variation, at most 1')
+    """
+    if name not in DISTANCES:  # a mean of several, or the user's own
+        return name
+    maximum = DISTANCES[name].maximum
+    return "action units" if maximum is None else f"{name.replace('-', ' ')}, at most {maximum:.3g}"
+
+
+@checked
+def heatmap(
+    source: Behavior | Array,
+    *,
+    ax: Axes | None = None,
+    distance: Distance | None = None,
+    names: Sequence[str] | None = None,
+    order: str | Array = "tree",
+    groups: Array | None = None,
+) -> Axes:
+    """Draw the distance between every two agents, similar agents side by side.
+
+    Args:
+        source: What the agents would do, or their distances ``[n, n]``.
+        ax: Where to draw; new axes when None.
+        distance: Of a behaviour; the family's default when None.
+        names: Of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
+        order: ``tree`` (clustered), ``names`` (as given), ``contribution``, or the agents in an order.
+        groups: ``[n]`` integers, such as ``gs.roles(behavior).labels``, shown as colours along two sides.
+
+    Returns:
+        The axes.
+
+    Example:
+        >>> line = torch.tensor([0.0, 9.0, 1.0, 8.0], requires_grad=True)
+        >>> ax = heatmap((line[:, None] - line).abs(), names=["ann", "bob", "cid", "dan"])
+        >>> [tick.get_text() for tick in ax.get_yticklabels()]
+        ['ann', 'cid', 'dan', 'bob']
+    """
+    given = read_distances(source, distance, names)
+    places = given.arrange(order)
+    with drawing(ax, 5.9, 5.0) as axes:
+        draw_image(axes, given.matrix[np.ix_(places, places)], f"distance  [{given.unit}]")
+        ordered = [given.names[place] for place in places]
+        # Labels keep clear of the strip of groups, which is 4.5% of the axes wide.
+        pad = 0.0 if groups is None else 0.045 * axes.bbox.width * 72 / axes.figure.dpi
+        skipped = tick_names(axes, "x", ordered)
+        tick_names(axes, "y", ordered, pad=pad)
+        axes.set(xlabel="agent" + ", clustered" * (order == "tree") + skipped)
+        if groups is not None:
+            draw_groups(axes, groups, places, vertical=True)
+            draw_groups(axes, groups, places)
+        return axes
+
+
+def draw_image(ax: Axes, values: NDArray[np.float64], scale: str = "") -> Any:
+    """Draw a square matrix, and its colour bar where ``scale`` names it."""
     # The colour map is `image.cmap` of graphsnd.mplstyle: edges of graphs are drawn in the same colours.
     # Above a few hundred agents a cell is smaller than a pixel: averaging is honest, nearest neighbour drops agents.
     image = ax.imshow(values, interpolation="nearest" if len(values) <= 400 else "antialiased", vmin=0.0)
     ax.spines[:].set_visible(False)
+    if scale:
+        # Inside the axes, so that it is as high as they are in every layout.
+        bar: Any = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0.0, 0.035, 1.0)))
+        bar.set_label(scale)
+        bar.outline.set_visible(False)
+        bar.ax.tick_params(color=shade(MUTED), labelcolor=shade(INK))
     return image
 
 
-def draw_scale(image: Any, label: str, **where: Any) -> None:
-    """Draw the colour bar of a heatmap, in ``cax=`` or beside ``ax=``."""
-    bar: Any = image.figure.colorbar(image, **where)
-    bar.set_label(label)
-    bar.outline.set_visible(False)
+def tick_names(ax: Axes, axis: str, names: Sequence[str], *, at: Array | None = None, pad: float = 0.0) -> str:
+    """Write names along an axis, as many as can be read; return what to say about those left out, or nothing."""
+    x = axis == "x"
+    points = (ax.bbox.width if x else ax.bbox.height) * 72 / ax.figure.dpi
+    every = max(1, math.ceil(len(names) * 9.0 / points))
+    places = np.arange(len(names)) if at is None else to_array(at)
+    short = [label(name if len(name) <= 20 else f"{name[:19]}…") for name in names[::every]]
+    setter = ax.set_xticks if x else ax.set_yticks
+    setter(places[::every], short, rotation=90 * (x and max(builtins.map(len, short)) > 1), fontsize=8)
+    ax.tick_params(axis="x" if x else "y", length=2, pad=2 + pad)
+    ordinal = {2: "2nd", 3: "3rd"}.get(every, f"{every}th")
+    return f"; every {ordinal} is named" if every > 1 else ""
 
 
 def draw_groups(ax: Axes, groups: Array, order: NDArray[np.int64], *, vertical: bool = False) -> None:
     """Mark the group of each agent in a thin strip outside the heatmap's left (or upper) edge."""
     from matplotlib.colors import to_rgb
 
-    colours = np.array([to_rgb(group_look(int(group))[0]) for group in np.asarray(groups)[order]])
+    colours = np.array([to_rgb(group_look(int(group))[0]) for group in to_array(groups)[order]])
     strip = ax.inset_axes((-0.015 - 0.03, 0.0, 0.03, 1.0) if vertical else (0.0, 1.015, 1.0, 0.03))
     strip.imshow(colours[:, None] if vertical else colours[None], aspect="auto", interpolation="nearest")
     strip.set_axis_off()
 
 
-def draw_tree(ax: Axes, tree: Tree, groups: Array) -> None:
-    """Draw the dendrogram upright; branches whose agents share one group take its colour."""
+@checked
+def tree(
+    source: Behavior | Array,
+    *,
+    ax: Axes | None = None,
+    distance: Distance | None = None,
+    names: Sequence[str] | None = None,
+    groups: Array | None = None,
+) -> Axes:
+    """Draw agents merged by how alike they act (average linkage), with SND marked across.
+
+    Args:
+        source: What the agents would do, or their distances ``[n, n]``.
+        ax: Where to draw; new axes when None.
+        distance: Of a behaviour; the family's default when None.
+        names: Of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
+        groups: ``[n]`` integers; branches whose agents share one take its colour.
+
+    Returns:
+        The axes.
+    """
     from scipy.cluster.hierarchy import dendrogram
 
-    members = [{int(group)} for group in np.asarray(groups)]
-    for left, right, _, _ in tree.links:
+    given = read_distances(source, distance, names)
+    made = cluster(given.matrix)
+    labels = np.full(len(given.names), -1) if groups is None else to_array(groups)
+    members = [{int(group)} for group in labels]
+    for left, right, _, _ in made.links:
         members.append(members[int(left)] | members[int(right)])
 
     def colour(node: int) -> str:
-        return group_look(next(iter(members[node])))[0] if len(members[node]) == 1 else MUTED
+        [group, *others] = members[node]
+        return shade(MUTED) if others else shade(BLUE) if group < 0 else group_look(group)[0]
 
-    dendrogram(tree.links, ax=ax, no_labels=True, link_color_func=colour)
-    for collection in ax.collections:
-        collection.set_linewidth(0.9)
-    ax.spines["bottom"].set_visible(False)
-    ax.set_xlim(0, 10 * len(tree.order))
+    with drawing(ax, 5.9, 3.8) as axes:
+        dendrogram(made.links, ax=axes, no_labels=True, link_color_func=colour)
+        for collection in axes.collections:
+            collection.set_linewidth(0.9)
+        mean = float(given.contributions.mean())
+        axes.axhline(mean, color=shade(INK), linewidth=1, linestyle=DASHES, label=f"SND {mean:.3g}")
+        axes.legend(loc="upper right")
+        axes.set(ylabel=f"branches merge at  [{given.unit}]", xlim=(0, 10 * len(made.order)))
+        axes.set_ylim(0, 1.12 * max(mean, made.links[-1, 2]) or 1.0)  # room for the legend
+        ordered = [given.names[place] for place in made.order]
+        axes.set_xlabel("agent" + tick_names(axes, "x", ordered, at=5 + 10 * np.arange(len(ordered))))
+        axes.spines["bottom"].set_visible(False)
+        axes.grid(axis="y", color=shade(FAINT))
+        return axes
 
 
-def draw_contributions(ax: Axes, values: Array, groups: Array | None = None) -> None:
-    """Draw the mean distance of each agent to the others, largest first."""
-    heights = np.asarray(values)
+@checked
+def map(
+    source: Behavior | Array,
+    *,
+    ax: Axes | None = None,
+    distance: Distance | None = None,
+    names: Sequence[str] | None = None,
+    groups: Array | None = None,
+) -> Axes:
+    """Draw agents in the plane, close where they act alike (classical multidimensional scaling).
+
+    Args:
+        source: What the agents would do, or their distances ``[n, n]``.
+        ax: Where to draw; new axes when None.
+        distance: Of a behaviour; the family's default when None.
+        names: Of the agents; the behaviour's, or numbers, when None. Not written where there are more than 40.
+        groups: ``[n]`` integers, shown by colours and markers.
+
+    Returns:
+        The axes. Their label says how much of the squared distances the plane shows.
+    """
+    given = read_distances(source, distance, names)
+    places = behaviour_map(given.matrix)
+    # Twice the sum of squared coordinates is the mean squared distance of the picture; the same of the matrix.
+    shown = min(1.0, (places**2).sum() / max((given.matrix**2).sum() / (2 * len(places)), 1e-300))
+    with drawing(ax, 5.0, 4.6) as axes:
+        draw_agents(axes, places, groups, given.names)
+        axes.set(xlabel=f"near agents act alike; {shown:.0%} of squared distances shown", ylabel=f"[{given.unit}]")
+        axes.grid(color=shade(FAINT), linewidth=0.5)
+        return axes
+
+
+def draw_agents(
+    ax: Axes, places: Array, groups: Array | None, names: Sequence[str] | None = None, *, size: float = 26
+) -> None:
+    """Draw agents at places ``[n, 2]`` in the colour and shape of their group, few of them with their names."""
+    where = to_array(places)
+    labels = np.zeros(len(where)) if groups is None else to_array(groups)
+    for group in np.unique(labels):
+        colour, marker = group_look(int(group))
+        x, y = where[labels == group].T
+        ax.scatter(x, y, s=size, color=colour, marker=marker, edgecolors=shade("#FFFFFF"), linewidths=0.5, zorder=2)
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.margins(0.1 if names and len(where) <= LABELLED else 0.06)
+    if names and len(where) <= LABELLED:
+        draw_names(ax, where, names)
+
+
+def draw_names(ax: Axes, where: NDArray[np.float64], names: Sequence[str]) -> None:
+    """Write names beside points, each on the side where it covers least of the others."""
+    ax.apply_aspect()
+    points = ax.transData.transform(where) * 72 / ax.figure.dpi
+    taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in points]
+    for (x, y), place, name in zip(points, where, names, strict=True):
+        width, height = 4.6 * len(name) + 2, 9.0
+        # Right, left, above and below of the point, and the corners, as shares of the label's size.
+        sides = [(1, 0.5), (0, 0.5), (0.5, 1), (0.5, 0), (1, 1), (0, 1), (1, 0), (0, 0)]
+        corners = [(x + 5 * (2 * a - 1) - (1 - a) * width, y + 5 * (2 * b - 1) - (1 - b) * height) for a, b in sides]
+        boxes = [(left, low, left + width, low + height) for left, low in corners]
+        best = min(boxes, key=lambda box: sum(_shared(box, other) for other in taken))
+        taken.append(best)
+        offset = (best[0] - x, best[1] - y + 1)
+        ax.annotate(label(name), place, xytext=offset, textcoords="offset points", fontsize=8, zorder=3)
+
+
+def _shared(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+    """Return the area that two boxes (left, bottom, right, top) share."""
+    wide, high = (min(one[k + 2], other[k + 2]) - max(one[k], other[k]) for k in (0, 1))
+    return max(0.0, wide) * max(0.0, high)
+
+
+@checked
+def contributions(
+    source: Behavior | Array,
+    *,
+    ax: Axes | None = None,
+    distance: Distance | None = None,
+    names: Sequence[str] | None = None,
+    groups: Array | None = None,
+) -> Axes:
+    """Draw each agent's mean distance to the others, largest first; their mean, SND, is the line.
+
+    Args:
+        source: What the agents would do, or their distances ``[n, n]``.
+        ax: Where to draw; new axes when None.
+        distance: Of a behaviour; the family's default when None.
+        names: Of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
+        groups: ``[n]`` integers, shown by colours.
+
+    Returns:
+        The axes.
+    """
+    given = read_distances(source, distance, names)
+    with drawing(ax, 5.9, 3.4) as axes:
+        draw_bars(axes, given.contributions, given.names, groups)
+        mean = float(given.contributions.mean())
+        axes.axhline(mean, color=shade(INK), linewidth=1, linestyle=DASHES, label=f"mean over agents: SND {mean:.3g}")
+        axes.legend(loc="upper right")
+        axes.set_ylabel(f"mean distance  [{given.unit}]")
+        axes.set_ylim(0, 1.15 * given.contributions.max() or 1.0)  # room for the legend
+        return axes
+
+
+def draw_bars(ax: Axes, heights: NDArray[np.float64], names: Sequence[str], groups: Array | None = None) -> None:
+    """Draw one bar for each agent, the highest first, with names below."""
     order = np.argsort(-heights, kind="stable")
-    colours = BLUE if groups is None else [group_look(int(group))[0] for group in np.asarray(groups)[order]]
+    colours = shade(BLUE) if groups is None else [group_look(int(group))[0] for group in to_array(groups)[order]]
     # Bars of thousands of agents would be thinner than a pixel; a filled step line is the same picture.
     if len(heights) <= 400:
-        ax.bar(np.arange(len(heights)), heights[order], width=1.0, color=colours, linewidth=0)
+        ax.bar(np.arange(len(heights)), heights[order], width=0.9 if len(heights) < 60 else 1.0, color=colours)
     else:
-        ax.fill_between(np.arange(len(heights)), heights[order], step="mid", color=BLUE, linewidth=0)
+        ax.fill_between(np.arange(len(heights)), heights[order], step="mid", color=shade(BLUE), linewidth=0)
     ax.set(xlim=(-0.8, len(heights) - 0.2), ylim=(0, None))
-    ax.grid(axis="y")
+    skipped = tick_names(ax, "x", [names[place] for place in order]) if len(names) else ""
+    ax.set_xlabel(f"agents, most distinctive first{skipped}")
+    ax.grid(axis="y", color=shade(FAINT))
 
 
 def group_legend(target: Any, names: Sequence[str], more: Sequence[Any] = (), **where: Any) -> None:
@@ -91,58 +362,3 @@ def group_legend(target: Any, names: Sequence[str], more: Sequence[Any] = (), **
         colour, marker = group_look(group)
         handles.append(Line2D([], [], color=colour, marker=marker, linestyle="", markersize=6, label=name))
     target.legend(handles=[*handles, *more], handletextpad=0.2, **where)
-
-
-def heatmap_figure(study: Study) -> Figure:
-    """Return the heatmap ordered by the tree, with the tree above it and the roles along two sides.
-
-    The roles are only marked, never used for the order.
-    """
-    from matplotlib.ticker import MaxNLocator
-
-    roles, order = study.team.roles, study.tree.order
-    with styled_figure(5.9, 6.53, layout=None) as figure:
-        # Placed by hand: constrained layout does not keep the tree, the strips and a square heatmap aligned.
-        lower = figure.add_axes((0.115, 0.122, 0.715, 0.715 * 5.9 / 6.53))
-        image = draw_heatmap(lower, study.matrix, order)
-        upper = lower.inset_axes((0.0, 1.06, 1.0, 0.2))  # the same leaves, aligned
-        draw_tree(upper, study.tree, roles)
-        upper.set(title="Who acts like whom", ylabel="merge at")
-        upper.yaxis.set_major_locator(MaxNLocator(3))
-        draw_groups(lower, roles, order, vertical=True)
-        draw_groups(lower, roles, order)
-        group_legend(figure, study.team.role_names, ncols=4, loc="lower center", bbox_to_anchor=(0.46, 0.01))
-        lower.set(xlabel="agent, in the order of the tree", yticks=[])
-        lower.set_ylabel("agent, in the same order", labelpad=22)
-        draw_scale(image, f"behavioural distance d(i, j)  [{UNIT}]", cax=lower.inset_axes((1.03, 0.0, 0.03, 1.0)))
-        return figure
-
-
-def tree_figure(study: Study) -> Figure:
-    """Return the dendrogram alone, with SND, the mean distance, marked across it."""
-    exact, names = study.exact.estimate.value, study.team.role_names
-    with styled_figure(6.0, 4.1) as figure:
-        ax = figure.subplots()
-        draw_tree(ax, study.tree, study.team.roles)
-        ax.grid(axis="y")
-        ax.set(title="Agents merged by how alike they act", xlabel=f"{len(study.tree.order)} agents, one leaf each")
-        ax.set_ylabel(f"mean distance between branches  [{UNIT}]")
-        line = ax.axhline(exact, color=INK, linewidth=1, linestyle=DASHES, label=f"SND, {exact:.3f}")
-        counts = torch.bincount(study.team.roles, minlength=len(names)).tolist()
-        counted = [f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
-        group_legend(figure, counted, [line], ncols=3, loc="outside lower center")
-        return figure
-
-
-def contributions_figure(study: Study) -> Figure:
-    """Return the bars of :func:`draw_contributions`, coloured by role, with a line at their mean."""
-    mean = float(study.contributions.mean())
-    with styled_figure(6.0, 3.6) as figure:
-        ax = figure.subplots()
-        draw_contributions(ax, study.contributions, study.team.roles)
-        ax.axhline(mean, color=INK, linewidth=1, linestyle=DASHES, label=f"mean over agents {mean:.3g}")
-        ax.legend(loc="upper right")
-        ax.set(title="How far each agent is from its team", xlabel="agents, most distinctive first")
-        ax.set_ylabel(f"mean distance to the others  [{UNIT}]")
-        group_legend(figure, study.team.role_names, ncols=4, loc="outside lower center")
-        return figure

@@ -10,18 +10,18 @@ import torch
 
 from graphsnd import graphs
 from graphsnd.arguments import checked
-from graphsnd.behavior import DISTANCES, Behavior, Distance
+from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import check_finite
 from graphsnd.estimation import Estimate
 from graphsnd.graphs import Graph
 from graphsnd.metric import edge_distances, pairwise
 from graphsnd.metric.pair_distances import check_graph
-from graphsnd.plots.clustering import cluster
+from graphsnd.plots.clustering import Tree, cluster
 from graphsnd.plots.formatting import format_number
-from graphsnd.plots.matrix import draw_contributions, draw_heatmap, draw_scale
+from graphsnd.plots.matrix import describe_unit, draw_bars, draw_image, tick_names
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
-from graphsnd.plots.style import ESTIMATE, LABELLED, MUTED, TRUTH, label, new_figure, styled_figure, theme
+from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, new_figure, styled_figure, theme
 from graphsnd.plots.summary import Lines
 
 if TYPE_CHECKING:
@@ -39,20 +39,16 @@ class PairDistances:
     """The distances behind one number."""
 
     estimate: Estimate
-    edges: NDArray[np.int64]  # [m, 2], agents renumbered by the tree where there is one
+    edges: NDArray[np.int64]  # [m, 2]
     distances: NDArray[np.float64]  # [m]
-    ordered: bool  # whether the agents were reordered
+    tree: Tree | None  # of the agents, where all pairs were measured
     drawn: str  # what part of the measured pairs this is, for people
-    names: tuple[str, ...] = ()  # of the agents as they are numbered here, where they have any
+    names: tuple[str, ...]  # [n], of the agents
 
     @property
     def unit(self) -> str:
         """Unit of the distances, for axis labels."""
-        name = self.estimate.distance
-        if name not in DISTANCES:  # a mean of several, or the user's own
-            return name
-        maximum = DISTANCES[name].maximum
-        return "action units" if maximum is None else f"{name.replace('-', ' ')}, at most {maximum:.3g}"
+        return describe_unit(self.estimate.distance)
 
 
 @checked
@@ -67,7 +63,8 @@ def pair_distances(
         distance: With which distance; None for the default.
         estimate: The result of the measurement.
     """
-    n, drawn, names = behavior.agents, "all measured pairs", behavior._names or getattr(graph, "names", None) or ()
+    n, drawn, tree = behavior.agents, "all measured pairs", None
+    names = behavior.names if graph is None or graph.names is None else graph.names
     if graph is not None:
         check_graph(graph, n)
     if graph is None and n <= ORDERED:
@@ -75,20 +72,17 @@ def pair_distances(
     elif graph is None:
         graph, drawn = graphs.uniform(n, min(DRAWN, estimate.pairs_total)), f"{DRAWN:,} of all pairs"
     with torch.no_grad():
-        if ordered := graph.is_complete and n <= ORDERED:
+        if graph.is_complete and n <= ORDERED:
             matrix, drawn = pairwise(behavior, distance).cpu(), "all pairs"
             check_finite("behavior", matrix)
-            place = torch.from_numpy(np.argsort(cluster(matrix).order))
-            edges = graph.edges.cpu()
-            values, edges = matrix[tuple(edges.T)], place[edges]
-            names = tuple(names[agent] for agent in place.argsort().tolist()) if names else ()
+            values, tree = matrix[tuple(graph.edges.cpu().T)], cluster(matrix)
         else:
             if graph.m > DRAWN:
                 chosen = torch.randperm(graph.m, generator=torch.Generator().manual_seed(0))[:DRAWN]
                 graph = Graph(graph.n, graph.edges[chosen.to(graph.device)])
                 drawn = f"{DRAWN:,} of the measured pairs"
-            values, edges = edge_distances(behavior, graph, distance).cpu(), graph.edges.cpu()
-    return PairDistances(estimate, edges.numpy(), values.double().numpy(), ordered, drawn, tuple(map(label, names)))
+            values = edge_distances(behavior, graph, distance).cpu()
+    return PairDistances(estimate, graph.edges.cpu().numpy(), values.double().numpy(), tree, drawn, names)
 
 
 @checked
@@ -112,22 +106,22 @@ def measurement_panels(pairs: PairDistances) -> list[Figure]:
 
 def draw_pairs(ax: Axes, pairs: PairDistances) -> None:
     """Draw the distance matrix, blank where no pair was measured; large ones in cells of several agents."""
-    n, (i, j) = pairs.estimate.agents, pairs.edges.T
+    n = pairs.estimate.agents
+    order = np.arange(n) if pairs.tree is None else pairs.tree.order
+    i, j = np.argsort(order)[pairs.edges].T
     side = min(n, CELLS)
     rows, columns = (np.concatenate(ends) * side // n for ends in ((i, j), (j, i)))
     cells = rows * side + columns
     total = np.bincount(cells, weights=np.tile(pairs.distances, 2), minlength=side * side)
     count = np.bincount(cells, minlength=side * side)
     mean = np.where(count > 0, total / np.maximum(count, 1), np.nan).reshape(side, side)
-    if side == n and pairs.ordered:
+    if side == n and pairs.tree is not None:
         np.fill_diagonal(mean, 0.0)
-    image = draw_heatmap(ax, mean)
-    image.set_extent((-0.5, n - 0.5, n - 0.5, -0.5))
-    draw_scale(image, f"distance  [{pairs.unit}]", ax=ax, shrink=0.9, aspect=26, pad=0.02)
-    ax.set(title=pairs.drawn.capitalize(), xlabel="agent" + ", ordered by clustering" * pairs.ordered, ylabel="agent")
-    if 0 < len(pairs.names) <= LABELLED:
-        ax.set_xticks(range(n), pairs.names, rotation=90)
-        ax.set_yticks(range(n), pairs.names)
+    draw_image(ax, mean, f"distance  [{pairs.unit}]").set_extent((-0.5, n - 0.5, n - 0.5, -0.5))
+    ordered = [pairs.names[agent] for agent in order]
+    skipped = tick_names(ax, "x", ordered)
+    tick_names(ax, "y", ordered)
+    ax.set(title=pairs.drawn.capitalize(), xlabel="agent" + ", clustered" * (pairs.tree is not None) + skipped)
 
 
 def draw_histogram(ax: Axes, pairs: PairDistances) -> None:
@@ -158,12 +152,9 @@ def draw_agents(ax: Axes, pairs: PairDistances) -> None:
     total = np.bincount(ends, weights=np.tile(pairs.distances, 2), minlength=n)
     paired = degree > 0
     means = total[paired] / degree[paired]
-    draw_contributions(ax, means)
-    if 0 < len(pairs.names) <= LABELLED:
-        named = np.array(pairs.names)[paired][np.argsort(-means, kind="stable")]
-        ax.set_xticks(range(len(named)), named, rotation=90)
+    draw_bars(ax, means, [name for name, there in zip(pairs.names, paired, strict=True) if there])
     missing = "" if paired.all() else f" ({(~paired).sum():,} without a pair)"
-    ax.set(title="Whose diversity it is", xlabel=f"agents, most distinctive first{missing}")
+    ax.set(title="Whose diversity it is", xlabel=ax.get_xlabel() + missing)
     ax.set_ylabel(f"mean measured distance  [{pairs.unit}]")
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from graphsnd.plots.clustering import behaviour_map
-from graphsnd.plots.intervals import draw_estimates, estimate_handles
-from graphsnd.plots.matrix import draw_groups, draw_heatmap, draw_scale, group_legend
-from graphsnd.plots.network import draw_graph
+from graphsnd.plots.matrix import group_legend
+from graphsnd.plots.network import graph
 from graphsnd.plots.study import Study
+from graphsnd.plots.study_figures import draw_estimates, draw_study, estimate_handles
 from graphsnd.plots.style import MUTED, UNIT, styled_figure
 
 if TYPE_CHECKING:
@@ -34,28 +33,25 @@ def overview_figure(study: Study) -> Figure:
         draw_estimates(right, study)
         used = study.sampled[1].graph.m / study.exact.estimate.pairs_total
         _heading(right, "3  One number, and how sure it is", f"{used:.0%} of the pairs, three ways to draw them")
-        right.legend(handles=estimate_handles(study, explain=False), ncols=2, **_below(0.37), columnspacing=1.0)
+        right.legend(handles=estimate_handles(study), ncols=2, **_below(0.37), columnspacing=1.0)
         return figure
 
 
 def _distances(ax: Axes, study: Study) -> None:
     n = len(study.matrix)
-    image = draw_heatmap(ax, study.matrix, study.tree.order)
-    draw_groups(ax, study.team.roles, study.tree.order, vertical=True)
-    draw_scale(image, f"behavioural distance  [{UNIT}]", cax=ax.inset_axes((1.025, 0.0, 0.03, 1.0)))
+    draw_study(ax, study)
     _heading(ax, f"1  How differently do {n} agents act?", f"all {n * (n - 1) // 2:,} distances, ordered by clustering")
-    ax.set(xlabel="agent, most alike side by side", yticks=[])
+    ax.set_xlabel("agent, most alike side by side")
     ax.set_ylabel("hidden role (not used)", labelpad=18)
     group_legend(ax, study.team.role_names, ncols=4, **_below(0.5), columnspacing=1.0)
 
 
 def _graph(ax: Axes, study: Study) -> None:
-    graph = study.sampled[1].graph
-    draw_graph(ax, graph, behaviour_map(study.matrix), study.team.roles, matrix=study.matrix, size=34)
-    _heading(ax, "2  Look at a sparse graph of pairs", f"{graph.m} pairs drawn at random, in the same colours")
+    drawn = study.sampled[1].graph
+    graph(drawn, study.matrix, ax=ax, groups=study.team.roles, size=34)
+    _heading(ax, "2  Look at a sparse graph of pairs", f"{drawn.m} pairs drawn at random, in the same colours")
     ax.set_xlabel(f"map of behaviour: near agents act alike  [{UNIT}]")
     ax.set_ylabel(f"[{UNIT}]", labelpad=1)
-    ax.grid(linewidth=0.5)
 
 
 def _below(x: float) -> dict[str, Any]:
