@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -45,6 +45,8 @@ class Cells:
         results: Where committed results are, for experiments that read those of long GPU runs.
         step: Called with a cell's name as it begins.
         clean: Whether cells that were made by no known commit are made again.
+        out: Where logs of trainings go that will be committed; ``results`` by default.
+        again: Whether committed results are measured again where this machine can.
 
     Attributes:
         made: The requested cells without their values: commit, seconds, date and load of each.
@@ -67,8 +69,11 @@ class Cells:
         results: Path = RESULTS,
         step: Callable[[str], None] = lambda name: None,
         clean: bool = False,
+        out: Path | None = None,
+        again: bool = False,
     ) -> None:
         self.root, self.results, self.step, self.clean = folder, results, step, clean
+        self.out, self.again = out or results, again
         self.made: list[Cell] = []
         self.spared = 0.0
 
@@ -103,21 +108,22 @@ class Cells:
     def folder(self, name: str) -> Path:
         """Return a folder of a cell's own, for work that keeps checkpoints by itself, such as training."""
         path = self._path(name)
-        if not all(self._accepts(cell.commit) for cell in self._signatures(name)):
+        if not all(self._accepts(cell.commit) for cell in self.signatures(name)):
             shutil.rmtree(path)
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     def sign(self, name: str) -> None:
         """Note in a :meth:`folder` that work on it goes on now."""
-        text = json.dumps([*self._signatures(name), sign()], default=asdict)
+        text = json.dumps([*self.signatures(name), sign()], default=asdict)
         write_whole(self._path(name) / SIGNATURES, text)
 
     def count(self, name: str) -> None:
         """Count a :meth:`folder` among what was :attr:`made`, as it was signed."""
-        self.made += self._signatures(name)
+        self.made += self.signatures(name)
 
-    def _signatures(self, name: str) -> list[Cell]:
+    def signatures(self, name: str) -> list[Cell]:
+        """Return who worked on a :meth:`folder`: empty cells with commit, date and load."""
         path = self._path(name) / SIGNATURES
         return cast(list[Cell], decode(list[Cell], read_json(path, SIGNATURES) if path.is_file() else []))
 
@@ -143,6 +149,14 @@ def sign() -> Cell:
     """Return an empty cell of now: commit, date and load."""
     date = datetime.now(timezone.utc).isoformat(timespec="seconds")
     return Cell(None, None, _describe_commit(), date=date, load=describe_hardware()["load"])
+
+
+def date_provenance(about: dict[str, Any], made: Sequence[Cell]) -> dict[str, Any]:
+    """Say when cells were measured, on how busy a machine, and by which commits: a resumed run may have several."""
+    dates, loads = [cell.date for cell in made if cell.date], [cell.load for cell in made if cell.load is not None]
+    hardware = about["hardware"] | {"load": max(loads, default=about["hardware"]["load"])}
+    dated = {"date": min([about["date"], *dates]), "hardware": hardware, "cells": sorted({one.commit for one in made})}
+    return about | dated
 
 
 @lru_cache(maxsize=1)

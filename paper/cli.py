@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from types import FrameType
 from typing import Annotated
 
@@ -14,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from graphsnd.cli.app import Command, Commands, join_lines
-from graphsnd.cli.options import BreakLock, Force, check_folder, check_output
+from graphsnd.cli.options import BreakLock, Force, check_folder, check_output, parse_device
 from graphsnd.cli.progress import NEWS, steps
 from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.storage import write_whole
@@ -26,8 +28,10 @@ from paper.judging.verdicts import Judged, judge_all
 from paper.pack import pack
 from paper.registry import NAMES, check_names, find
 from paper.runner import WORK, run
+from paper.runner import train as run_training
 from paper.store import RESULTS, result_path
 
+PATIENCE = 30.0  # seconds between two lines of news where there is no terminal
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME", help=f"Some of {', '.join(NAMES)} (default: all).")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="Results and pages.")]
 
@@ -48,7 +52,8 @@ def run_experiments(
     is not repeated. Ctrl-C, SIGTERM and SIGHUP stop, and the same command resumes.
 
     On two cores all experiments take a minute or two at smoke scale, which is too little for most claims, half an hour
-    at laptop scale, and hours at paper scale, where GPU results are read from committed logs.
+    at laptop scale, and hours at paper scale. There, logs of trainings on a GPU are read from the results; a machine
+    with a GPU trains those that are missing, and with [cyan]--again[/cyan] all of them.
 
     [cyan]python -m paper run recovery --scale smoke[/cyan]
       One experiment in seconds.
@@ -70,6 +75,36 @@ def run_experiments(
         typer.echo(f"paper: {name}: {' '.join(message.split())}", err=True)
     if failed:
         raise typer.Exit(2)
+
+
+def train_stacks(
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(NAMES)}, with trainings.")],
+    stacks: Annotated[str, typer.Option(metavar="NAMES", help="Some of its stacks, by commas (default: all).")] = "",
+    device: Annotated[str, typer.Option(help="Where to train: cuda or cpu.")] = "cuda",
+    out: Out = RESULTS,
+    work: Annotated[Path, typer.Option(metavar="FOLDER", help="Unfinished work.")] = WORK,
+    break_lock: BreakLock = False,
+) -> None:
+    """Train runs of a study at paper scale, and leave their logs where the experiment reads them.
+
+    A stack is a set of runs that are trained together, named by the folder of its log below FOLDER. One that is
+    stopped goes on with the same command, and a study can be completed over several visits to a machine with a GPU.
+    The experiment itself, [cyan]python -m paper run NAME --scale paper[/cyan], trains all that are missing where there
+    is a GPU, and reads the others.
+
+    [cyan]python -m paper train dico-50 --stacks control/n50-full/target-0.12-seed-0[/cyan]
+      Full SND and Bernoulli-0.1 at one target and seed.
+    """
+    parse_device(device)
+    chosen, (experiment,) = [one for one in stacks.split(",") if one], (find(one) for one in check_names([name]))
+    with steps(1) as begin, _interrupting():
+        begin(name)
+        tell = _tell(begin, name)
+        try:
+            run_training(experiment, chosen, out=out, work=work, device=device, break_lock=break_lock, step=tell)
+        except KeyboardInterrupt as stop:
+            typer.echo("stopped; the same command resumes", err=True)
+            raise typer.Exit(128 + (stop.args[0] if stop.args else signal.SIGINT)) from None
 
 
 def show_verdicts(
@@ -100,12 +135,8 @@ def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, **option
         for name in names:
             there = result_path(out, name, scale).is_file() and not options["again"]
             begin(name)
-
-            def tell(cell: str, name: str = name) -> None:
-                begin(f"{NEWS}{name}: {cell}")
-
             try:
-                result = run(find(name), scale, out=out, work=work, step=tell, **options)
+                result = run(find(name), scale, out=out, work=work, step=_tell(begin, name), **options)
             except (InputError, MissingExtraError, OSError) as error:
                 failed[name] = str(error)
             except KeyboardInterrupt as stop:
@@ -115,6 +146,20 @@ def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, **option
                 seconds = format_duration(result.provenance["took_s"])
                 typer.echo(f"{name}: {'already there, took' if there else 'took'} {seconds}", err=True)
     return failed
+
+
+def _tell(begin: Callable[[str], None], name: str) -> Callable[[str], None]:
+    """Return what takes news: to the bar of a terminal, now and then as a line where there is none."""
+    last, quiet = perf_counter(), sys.stderr.isatty()
+
+    def tell(news: str) -> None:
+        nonlocal last
+        begin(f"{NEWS}{name}: {news}")
+        if not quiet and perf_counter() - last > PATIENCE:
+            last = perf_counter()
+            typer.echo(f"{name}: {news}", err=True)
+
+    return tell
 
 
 @contextmanager
@@ -172,5 +217,10 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
 )
-for name, command in (("run", run_experiments), ("verdicts", show_verdicts), ("pack", pack_sources)):
+for name, command in (
+    ("run", run_experiments),
+    ("train", train_stacks),
+    ("verdicts", show_verdicts),
+    ("pack", pack_sources),
+):
     app.command(name, cls=Command, help=join_lines(command.__doc__))(command)

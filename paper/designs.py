@@ -35,7 +35,7 @@ from paper.shared.calls import fused_call
 from paper.shared.expected import Redrawn, bernoulli_error, regular_error
 from paper.shared.rollouts import observe, one_thread, pooled
 from paper.shared.stopwatch import take_turns
-from paper.training import COMMITTED, committed_task, fingerprint, last_team
+from paper.training import COMMITTED, STACKS, fingerprint, last_team
 
 P = 0.1
 STEPS, ENVIRONMENTS = 64, 16
@@ -119,7 +119,7 @@ def make_subjects(size: Size, folder: Path) -> Iterator[Subject]:
 
 def _load_trained(folder: Path, seed: int, observations: int) -> tuple[StackedTeam, Tensor]:
     team = last_team(folder, seed)
-    return team, _roll_out(team, committed_task(folder), ROLLOUT_SEED + seed, observations)
+    return team, _roll_out(team, STACKS[COMMITTED], ROLLOUT_SEED + seed, observations)
 
 
 def _make_untrained(world: str, n: int, observations: int) -> tuple[StackedTeam, Tensor]:

@@ -1,8 +1,9 @@
 """Ten agents held at a diversity of 0.1 by five controllers (section 6.2, figure 3).
 
 DiCo on dispersion with all pairs, nearest neighbours, Bernoulli-0.1 and random regular graphs, and without control. At
-paper scale the logs of the committed runs are read and nothing is trained; at the others a smaller study is run here,
-with the same arms in a team of six. The metric's cost is timed by itself with ten agents at either scale.
+paper scale the logs of the committed runs are read, and a machine with a GPU trains those that are missing; at the
+others a smaller study is run here, with the same arms in a team of six. The published runs have 600 environments; ours
+have 120, and runs with 600 take their place once all are there. The metric's cost is timed by itself with ten agents.
 
 What the paper calls tracking is estimate times scale, which is on target by construction; beside it stands the audit,
 SND over all pairs of what acted.
@@ -16,16 +17,44 @@ from graphsnd.training import ControlSettings, ControlTask
 from paper.cells import Cells
 from paper.control.calls import MetricTimes, compute_speedups, time_calls
 from paper.control.figure import draw_study
-from paper.control.logs import gather_runs, name_sources
-from paper.control.study import REFERENCE, Study, compare_rewards, mention_agents, summarise_arms, summarise_study
+from paper.control.logs import gather_runs, name_sources, train_small
+from paper.control.study import (
+    REFERENCE,
+    Study,
+    Twin,
+    choose_study,
+    compare_protocols,
+    compare_rewards,
+    mention_protocol,
+    summarise_arms,
+    summarise_study,
+    summarise_twins,
+)
 from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.stacks import ControlStacks
 
-COMMITTED, AGENTS = "control/n10", 10
+AGENTS = 10
 KNN, BERNOULLI, REGULAR = "knn:3", "bernoulli:0.1", "regular:3"
 SPARSE = (KNN, BERNOULLI, REGULAR)
 ARMS, TARGETS = (REFERENCE, *SPARSE), (0.1, "unconstrained")
 MINIBATCH = 4096 * AGENTS  # observations of the published metric
 FUSED = 2048  # observations of an estimate in our runs
+SEEDS, FEW = (0, 1, 2), ControlSettings(environments=120)
+
+# Folders of logs, and what was trained together.
+ECONOMICAL: ControlStacks = {"control/n10": ControlTask(AGENTS, TARGETS, ARMS, SEEDS, settings=FEW)}
+# One run of them again, on all observations; another commit made it.
+CHECK: ControlStacks = {
+    "control/n10/all-observations": ControlTask(
+        AGENTS, (0.1,), (REFERENCE,), settings=FEW.replace(observations=MINIBATCH)
+    )
+}
+WHOLE: ControlStacks = {
+    f"control/n10-full/seed-{seed}": ControlTask(
+        AGENTS, TARGETS, ARMS, (seed,), settings=ControlSettings(observations=MINIBATCH)
+    )
+    for seed in SEEDS
+}
 
 # Two cores have room for a small team, few frames and narrow networks; steps are as long as in the preset for CPUs.
 SMALL = ControlSettings(
@@ -49,7 +78,7 @@ class Size:
 SIZES = {
     Scale.SMOKE: Size(ControlTask(6, TARGETS, ARMS, (0, 1), settings=TINY), 2, 3),
     Scale.LAPTOP: Size(ControlTask(6, TARGETS, ARMS, (0, 1), settings=SMALL), 10, 21),
-    Scale.PAPER: Size(ControlTask(AGENTS, TARGETS, ARMS, (0, 1, 2)), 10, 51),
+    Scale.PAPER: Size(ControlTask(AGENTS, TARGETS, ARMS, SEEDS, settings=FEW), 10, 51),
 }
 
 
@@ -59,6 +88,7 @@ class Data:
 
     study: Study
     timed: MetricTimes
+    twins: tuple[Twin, ...] = ()  # runs by the paper's protocol, and the same by ours
 
 
 @dataclass(frozen=True)
@@ -72,26 +102,36 @@ class Numbers:
     reward_difference_bernoulli: Number | None = None
     reward_difference_regular: Number | None = None
     loop_metric_speedup: Number | None = None  # smallest over arms
+    shortcut_reward_difference: Number | None = None  # by the paper's protocol less ours
+    shortcut_audit_difference: Number | None = None
     fused_metric_speedup: Number | None = None  # in training at paper scale, of calls by themselves elsewhere
 
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
-    """Read the committed runs, or train a smaller study; time the metric."""
-    size = SIZES[scale]
-    histories, folders = gather_runs(scale, size.task, cells, COMMITTED)
+    """Read the runs that are there, or train a smaller study; time the metric."""
+    size, twins = SIZES[scale], tuple[Twin, ...]()
+    if scale is Scale.PAPER:
+        (histories, folders), (full, more) = gather_runs(ECONOMICAL, cells), gather_runs(WHOLE, cells)
+        check, last = gather_runs(CHECK, cells)
+        study = choose_study([(WHOLE, full), (ECONOMICAL, histories)], size.task, ARMS, size.window)
+        twins, folders = compare_protocols(full or check, histories, size.window), folders + more + last
+    else:
+        histories, folders = train_small(size.task, cells)
+        study = summarise_study(size.task, size.window, histories)
     about = {"agents": AGENTS, "observations": MINIBATCH, "fused": FUSED, "trials": size.trials, "arms": list(SPARSE)}
     timed = cells.get(
         "timed", about,
         lambda: time_calls(AGENTS, SPARSE, loop=MINIBATCH, fused=FUSED, trials=size.trials), MetricTimes,
     )  # fmt: skip
-    data = Data(summarise_study(size.task, size.window, histories), timed)
-    return Outcome(data, summarise(data, scale), data.study.seeds, name_sources(folders, cells.results))
+    data = Data(study, timed, twins)
+    return Outcome(data, summarise(data, scale), study.seeds, name_sources(folders, cells))
 
 
 def summarise(data: Data, scale: Scale) -> Numbers:
     """Return the numbers of a study; those of its runs are left out while some are missing."""
     study = data.study
     speedups = {} if scale is Scale.SMOKE else _speedups(data, in_training=scale is Scale.PAPER)
+    speedups |= summarise_twins(data.twins, study)
     if study.missing:
         return Numbers(**speedups)
     arms = {cell.arm: cell for cell in summarise_arms(study.runs)}
@@ -105,7 +145,7 @@ def summarise(data: Data, scale: Scale) -> Numbers:
         pair = compare_rewards(study.runs, arm)
         if pair and pair.interval:
             numbers[f"reward_difference_{name}"] = pair.interval
-    return Numbers(**mention_agents(numbers, study, AGENTS), **speedups)
+    return Numbers(**mention_protocol(numbers, study, AGENTS), **speedups)
 
 
 def _speedups(data: Data, *, in_training: bool) -> dict[str, Number]:
@@ -122,4 +162,5 @@ def _speedups(data: Data, *, in_training: bool) -> dict[str, Number]:
 
 
 TITLE = "Ten agents held at a diversity of 0.1"
-EXPERIMENT = Experiment("dico-10", TITLE, run, lambda data: draw_study(data.study), Data, Numbers)
+STACKS = {**ECONOMICAL, **CHECK, **WHOLE}
+EXPERIMENT = Experiment("dico-10", TITLE, run, lambda data: draw_study(data.study), Data, Numbers, STACKS)

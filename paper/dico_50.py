@@ -1,10 +1,14 @@
 """Fifty agents at three diversities, all pairs against Bernoulli-0.1, audited (section 6.2, appendix D).
 
-At paper scale the logs of the committed runs are read; at the others a smaller study is trained here, with the same
-arms in a team of six. A third arm, which the paper does not have, asks four random agents at every observation. Some
-things need no training of fifty agents and are measured at their full size: the metric by itself, in a loop and fused;
-the edges of the graphs that training draws; what part of a published step its estimates take. A controller that is
-wrong on purpose shows what tracking error and audit can tell.
+At paper scale the logs of the committed runs are read, and a machine with a GPU trains those that are missing; at the
+others a smaller study is trained here, with the same arms in a team of six. The published runs estimate diversity on
+all observations of a minibatch. The whole grid was run on a hundredth of them, and runs on all of them are compared
+with the same runs of that grid; they take its place once all are there.
+
+A third arm, which the paper does not have, asks four random agents at every observation. Some things need no training
+of fifty agents and are measured at their full size: the metric by itself, in a loop and fused; the edges of the graphs
+that training draws; what part of a published step its estimates take. A controller that is wrong on purpose shows what
+tracking error and audit can tell.
 """
 
 from __future__ import annotations
@@ -24,27 +28,53 @@ from paper.control.actions import ActionDiversity
 from paper.control.calls import Edges, MetricTimes, StepShare
 from paper.control.faulty_controllers import DOUBLED, FaultyStudy
 from paper.control.figure import draw_study
-from paper.control.logs import gather_runs, group_by, name_sources
+from paper.control.logs import gather_runs, group_by, name_sources, train_small
 from paper.control.study import (
     REFERENCE,
     ArmSummary,
     RunSummary,
     Study,
+    Twin,
+    choose_study,
+    compare_protocols,
     compare_rewards,
     find_settling,
-    mention_agents,
+    mention_protocol,
     summarise_arms,
     summarise_study,
+    summarise_twins,
 )
 from paper.dico_10 import SMALL, TINY
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.shared.rollouts import one_thread
+from paper.stacks import ControlStacks
 
-COMMITTED, AGENTS, P = "control/n50", 50, 0.1
+AGENTS, P = 50, 0.1
 BERNOULLI, THIRD = "bernoulli:0.1", "agents:4"
 NAMES = {REFERENCE: "full", BERNOULLI: "bernoulli"}  # the paper's arms in the names of numbers
 TARGETS, ARMS = (0.12, 0.14, 0.15), (REFERENCE, BERNOULLI, THIRD)
-PUBLISHED = ControlSettings(environments=120)
+PUBLISHED, SEEDS = ControlSettings(environments=120), (0, 1, 2)
+FULL = PUBLISHED.replace(observations=PUBLISHED.minibatch * AGENTS)
+
+
+def _stack(
+    arms: Sequence[str], targets: Sequence[float], seeds: Sequence[int], settings: ControlSettings
+) -> ControlTask:
+    return ControlTask(AGENTS, tuple(targets), tuple(arms), tuple(seeds), settings=settings)
+
+
+# Folders of logs, and what was trained together.
+ECONOMICAL: ControlStacks = {
+    "control/n50/target-0.12-seed-0": _stack(ARMS, (0.12,), (0,), PUBLISHED),
+    "control/n50/target-0.12-seeds-1-2": _stack(ARMS, (0.12,), (1, 2), PUBLISHED),
+    "control/n50/targets-0.14-0.15": _stack((REFERENCE, BERNOULLI), (0.14, 0.15), SEEDS, PUBLISHED),
+    "control/n50/targets-0.14-0.15-agents-4": _stack((THIRD,), (0.14, 0.15), SEEDS, PUBLISHED),
+}
+WHOLE: ControlStacks = {
+    f"control/n50-full/target-{target:g}-seed-{seed}": _stack((REFERENCE, BERNOULLI), (target,), (seed,), FULL)
+    for seed in SEEDS
+    for target in TARGETS
+}
 # Observations of many episodes differ little from one iteration to the next, as in the published runs.
 FAULTY = SMALL.replace(iterations=20, environments=16, minibatch=400, epochs=5, learning_rate=5e-5)
 FAULTY_AGENTS, FAULTY_TARGET = 4, 0.12
@@ -71,7 +101,7 @@ SIZES = {
         10, FAULTY, 10, 4096, 25, (1, 20), 16,
     ),
     Scale.PAPER: Size(
-        ControlTask(AGENTS, TARGETS, ARMS, (0, 1, 2), settings=PUBLISHED),
+        ControlTask(AGENTS, TARGETS, ARMS, SEEDS, settings=PUBLISHED),
         50, FAULTY.replace(iterations=60), 20, 4096 * AGENTS, 9, (1, 167), 64,
     ),
 }  # fmt: skip
@@ -87,6 +117,7 @@ class Data:
     edges: Edges | None = None
     timed: MetricTimes | None = None
     step: StepShare | None = None
+    twins: tuple[Twin, ...] = ()  # runs on all observations, and the same on some
 
 
 @dataclass(frozen=True)
@@ -125,6 +156,9 @@ class Numbers:
     difference_over_seed_sd: Number | None = None
     rollout_difference: Number | None = None
     environment_over_controlled: Number | None = None
+    # Runs on all observations less the same on some: is the shortcut free?
+    shortcut_reward_difference: Number | None = None
+    shortcut_audit_difference: Number | None = None
     # A controller that reads double.
     wrong_estimator_tracking_error: Number | None = None
     wrong_estimator_audit_error: Number | None = None
@@ -137,18 +171,21 @@ class Numbers:
 
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
-    """Read the committed runs, or train a smaller study; then measure what is beside it."""
-    size = SIZES[scale]
-    histories, folders = gather_runs(scale, size.task, cells, COMMITTED)
+    """Read the runs that are there, or train a smaller study; then measure what is beside it."""
+    size, twins = SIZES[scale], tuple[Twin, ...]()
     if scale is Scale.PAPER:
+        (histories, folders), (full, more) = gather_runs(ECONOMICAL, cells), gather_runs(WHOLE, cells)
+        study = choose_study([(WHOLE, full), (ECONOMICAL, histories)], size.task, NAMES, size.window)
+        twins, folders = compare_protocols(full, histories, size.window), folders + more
         ratios = [action for folder in folders for action in actions.read_actions(folder)]
     else:
+        histories, folders = train_small(size.task, cells)
+        study = summarise_study(size.task, size.window, histories)
         make = partial(actions.write_actions, folders[0])
         with one_thread():
             ratios = cells.get("actions", size.task.to_dict(), make, list[ActionDiversity])
-    study = summarise_study(size.task, size.window, histories)
-    data = Data(study, tuple(ratios), *_measure_beside(scale, size, cells))
-    return Outcome(data, summarise(data, scale), study.seeds, name_sources(folders, cells.results))
+    data = replace(Data(study, tuple(ratios), *_measure_beside(scale, size, cells)), twins=twins)
+    return Outcome(data, summarise(data, scale), study.seeds, name_sources(folders, cells))
 
 
 def _measure_beside(scale: Scale, size: Size, cells: Cells) -> tuple[Any, ...]:
@@ -182,7 +219,8 @@ def summarise(data: Data, scale: Scale) -> Numbers:
         grid = {**_errors(cells), **_settling(study), **_rewards(cells), **_pairs(both), **_actions(data.actions)}
     kind = f"reads {data.faulty.factor:g} times what is there, {data.faulty.agents} agents"
     return Numbers(
-        **mention_agents(grid, study, AGENTS),
+        **mention_protocol(grid, study, AGENTS),
+        **summarise_twins(data.twins, study),
         **_costs(data, in_training=scale is Scale.PAPER),
         rollout_difference=_compare_starts(both),
         wrong_estimator_tracking_error=Number(wrong.tracking_error, kind=kind),
@@ -307,4 +345,5 @@ def _costs(data: Data, *, in_training: bool) -> dict[str, Number]:
 
 
 TITLE = "Fifty agents at three diversities, full against sampled"
-EXPERIMENT = Experiment("dico-50", TITLE, run, lambda data: draw_study(data.study, data.faulty), Data, Numbers)
+STACKS = {**ECONOMICAL, **WHOLE}
+EXPERIMENT = Experiment("dico-50", TITLE, run, lambda data: draw_study(data.study, data.faulty), Data, Numbers, STACKS)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from graphsnd.training import ControlTask, Task
     from paper.cells import Cells
 
 D = TypeVar("D")
@@ -96,6 +97,8 @@ class Experiment(Generic[D, N]):
         data: The dataclass of the data, as :func:`~paper.rows.decode` reads it.
         numbers: A frozen dataclass whose fields are ``Number | None``, None where a scale cannot tell. A claim in
             ``claims.yaml`` names one of these fields.
+        stacks: Trainings whose logs it reads at paper scale, by their folders in ``results/``; see
+            :mod:`paper.stacks`.
     """
 
     name: str
@@ -104,3 +107,4 @@ class Experiment(Generic[D, N]):
     figure: Callable[[D], Figure]
     data: type[D]
     numbers: type[N]
+    stacks: Mapping[str, Task | ControlTask] = field(default_factory=dict)

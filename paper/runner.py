@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
@@ -17,9 +17,10 @@ from graphsnd.plots import collect_provenance
 from graphsnd.plots.provenance import find_commit, verify_commit
 from graphsnd.plots.style import png_bytes
 from graphsnd.storage import read_json, write_whole
-from paper.cells import Cells
+from paper.cells import Cells, date_provenance
 from paper.experiment import Experiment, Outcome, Scale
 from paper.rows import decode
+from paper.stacks import train_stacks
 from paper.store import RESULTS, Result, read_result, result_path, write_result
 
 FINISHED = "finished"  # an empty folder among the cells of an experiment that ran to its end
@@ -72,19 +73,51 @@ def run(
             folder.rename(old)
             shutil.rmtree(old)
         remove_parts(folder)
-        cells, begin = Cells(folder, results=RESULTS, step=step, clean=clean), perf_counter()
+        cells, begin = Cells(folder, results=RESULTS, step=step, clean=clean, out=out, again=again), perf_counter()
         about = collect_provenance(f"python -m paper run {experiment.name} --scale {scale.value}")
         outcome = experiment.run(scale, cells)
         if clean and find_commit()["tree"] != about["tree"]:
             # What was imported late may be of other sources than what was imported first.
             raise InputError("result", "to be made by the same sources from start to end", "sources that changed")
         about["took_s"] = round(perf_counter() - begin + cells.spared, 1)
-        result = _result(experiment, scale, outcome, RESULTS, _date(about, cells))
+        result = _result(experiment, scale, outcome, (out, RESULTS), date_provenance(about, cells.made))
         cells.folder(FINISHED)  # before the result, which is not looked behind once it is there
         path.with_suffix(".png").unlink(missing_ok=True)  # a figure of other numbers is worse than none
         write_result(result, path)
         draw(experiment, result, path)
     return result
+
+
+def train(
+    experiment: Experiment[Any, Any],
+    names: Sequence[str] = (),
+    *,
+    out: Path = RESULTS,
+    work: Path = WORK,
+    device: str = "cuda",
+    break_lock: bool = False,
+    step: Callable[[str], None] = lambda name: None,
+) -> None:
+    """Train stacks of an experiment's study at paper scale, and leave their logs in ``out``.
+
+    Args:
+        experiment: See :func:`~paper.registry.find`.
+        names: Of its stacks; all of them when there are none.
+        out: Folder of results.
+        work: Folder of unfinished work, where a training that was stopped goes on.
+        device: Where to train.
+        break_lock: Take over the lock of another process.
+        step: Called with news.
+
+    Raises:
+        InputError: For unknown stacks, and sources that are not those of a commit.
+    """
+    verify_commit("log", RESULTS.parents[1])
+    folder = work / Scale.PAPER.value / experiment.name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with hold_lock(folder.with_name(f"{folder.name}.lock"), break_lock=break_lock):
+        cells = Cells(folder, results=RESULTS, step=step, clean=True, out=out)
+        train_stacks(experiment.stacks, names or list(experiment.stacks), cells, device=device)
 
 
 def draw(experiment: Experiment[Any, Any], result: Result, path: Path) -> None:
@@ -105,27 +138,25 @@ def _shrink(png: bytes) -> bytes:
 
 
 def _result(
-    experiment: Experiment[Any, Any], scale: Scale, outcome: Outcome[Any, Any], committed: Path, about: dict[str, Any]
+    experiment: Experiment[Any, Any],
+    scale: Scale,
+    outcome: Outcome[Any, Any],
+    roots: Sequence[Path],
+    about: dict[str, Any],
 ) -> Result:
     del about["seed"]
     about["seeds"] = [int(seed) for seed in outcome.seeds]
-    about["sources"] = {source: _origin_of(committed.parent / source) for source in outcome.sources}
+    about["sources"] = {source: _origin_of(source, roots) for source in outcome.sources}
     data = json.loads(json.dumps(outcome.data, default=asdict))  # the figure sees what a later reader sees
     numbers = {name: number for name, number in vars(outcome.numbers).items() if number is not None}
     return Result(experiment.name, experiment.title, scale, about, tuple(outcome.sources), numbers, data)
 
 
-def _date(about: dict[str, Any], cells: Cells) -> dict[str, Any]:
-    """Say when the cells were measured, on how busy a machine, and by which commits: a resumed run may have several."""
-    dates, loads = [cell.date for cell in cells.made if cell.date], [cell.load for cell in cells.made if cell.load]
-    about["date"] = min([about["date"], *dates])
-    about["hardware"]["load"] = max(loads, default=about["hardware"]["load"])
-    return about | {"cells": sorted({cell.commit for cell in cells.made})}
-
-
-def _origin_of(source: Path) -> dict[str, Any] | None:
-    """Return what a committed result says about its own making; None where it says nothing."""
-    path = source / "about.json" if source.is_dir() else source
+def _origin_of(source: str, roots: Sequence[Path]) -> dict[str, Any] | None:
+    """Return what a result that was read says about its own making; None where it says nothing."""
+    places = [root / source.removeprefix("results/") for root in roots]
+    path = next((place for place in places if place.exists()), places[-1])
+    path = path / "about.json" if path.is_dir() else path
     if path.suffix != ".json" or not path.is_file():
         return None
     about = decode(dict[str, Any], read_json(path, path.name))

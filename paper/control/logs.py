@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from graphsnd.errors import InputError
 from graphsnd.training import ControlRow, ControlTask, Run, read_rows
-from graphsnd.training.log import METRICS
 from paper.cells import Cells
-from paper.experiment import Scale
 from paper.shared.rollouts import one_thread, train_cell
+from paper.stacks import Stacks, gather_stacks
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -66,52 +65,46 @@ def split_runs(rows: Iterable[ControlRow]) -> list[History]:
     ]
 
 
-def gather_runs(scale: Scale, task: ControlTask, cells: Cells, place: str) -> tuple[list[History], list[Path]]:
-    """Return the runs of a study and the folders of their logs: committed ones at paper scale, else trained here.
+def gather_runs(stacks: Stacks, cells: Cells) -> tuple[list[History], list[Path]]:
+    """Return the runs of a study's stacks and the folders of their logs; see :func:`~paper.stacks.gather_stacks`."""
+    folders = gather_stacks(stacks, cells)
+    return read_histories(folders), folders
 
-    Args:
-        scale: Of the experiment.
-        task: What to train.
-        cells: Where the folder of a training is; one that was stopped continues.
-        place: Folder of committed results with logs at any depth, such as ``"control/n50"``.
+
+def train_small(task: ControlTask, cells: Cells) -> tuple[list[History], list[Path]]:
+    """Train a small study here, or continue one that was stopped; return its runs and its folder.
 
     Raises:
-        InputError: When there are no committed logs, or the folder holds another training.
+        InputError: When the folder holds another training.
         KeyboardInterrupt: After Ctrl-C, once the training has saved where it was.
     """
-    if scale is Scale.PAPER:
-        root = cells.results / place
-        folders = sorted(path.parent for path in root.rglob(METRICS))
-        if not folders:
-            fix = "Run another scale, or fetch the results/ of the repository."
-            raise InputError("results", f"with logs of controlled training below {root.name}/", f"none in {root}", fix)
-    else:
-        folders = [cells.folder("study")]
-        with one_thread():
-            train_cell(task, cells, "study")
-    return [history for folder in folders for history in split_runs(read_rows(folder, ControlRow))], folders
+    with one_thread():
+        train_cell(task, cells, "study")
+    return read_histories([cells.folder("study")]), [cells.folder("study")]
 
 
-def name_sources(folders: Iterable[Path], results: Path) -> tuple[str, ...]:
-    """Return the names of those folders that are committed results."""
-    committed = [folder.relative_to(results) for folder in folders if folder.is_relative_to(results)]
-    return tuple(f"results/{folder.as_posix()}" for folder in committed)
-
-
-def select_study(histories: Sequence[History]) -> list[History]:
-    """Return the runs whose estimates saw as many observations as most, without those made to check that number.
+def read_histories(folders: Iterable[Path]) -> list[History]:
+    """Return the runs of logs.
 
     Raises:
         InputError: When a run is there twice.
     """
-    counts = Counter(history.rows[-1].observations for history in histories)
-    # Of equally frequent numbers the smaller: runs on more observations are the exception, because they are slow.
-    most = max(counts, key=lambda count: (counts[count], -count))
-    main = [history for history in histories if history.rows[-1].observations == most]
-    for run, times in Counter(history.run for history in main).items():
+    histories = [history for folder in folders for history in split_runs(read_rows(folder, ControlRow))]
+    for run, times in Counter(history.run for history in histories).items():
         if times > 1:
             raise InputError("results", "with every run once", f"{describe(run)} {times} times")
-    return main
+    return histories
+
+
+def name_sources(folders: Iterable[Path], cells: Cells) -> tuple[str, ...]:
+    """Return the names of those folders that are among the results."""
+    kept = [
+        folder.relative_to(root)
+        for folder in folders
+        for root in {cells.out, cells.results}
+        if folder.is_relative_to(root)
+    ]
+    return tuple(f"results/{folder.as_posix()}" for folder in kept)
 
 
 def list_missing(histories: Iterable[History], task: ControlTask) -> list[str]:

@@ -25,8 +25,9 @@ from scipy.stats import binomtest, t
 from graphsnd.control import error_of_mean, mean_error
 from graphsnd.errors import InputError
 from graphsnd.training import ControlTask
-from paper.control.logs import PARTS, History, group_by, list_missing, select_study
+from paper.control.logs import PARTS, History, group_by, list_missing
 from paper.experiment import Number
+from paper.stacks import ControlStacks
 
 REFERENCE = "complete"  # the arm that the others are compared with
 SETTLED = 0.02  # relative distance from the target that counts as being there
@@ -81,6 +82,19 @@ class Paired:
 
 
 @dataclass(frozen=True)
+class Twin:
+    """One run by the paper's protocol less the same run by the economical one, in the last iterations of both."""
+
+    arm: str
+    target: float | None
+    seed: int
+    iteration: int  # the last that counts
+    reward: float
+    audit_error: float | None  # None where there is no target
+    tracking_error: float | None
+
+
+@dataclass(frozen=True)
 class Costs:
     """Seconds of an iteration of one run of an arm, by part."""
 
@@ -121,6 +135,7 @@ class Study:
     costs: tuple[Costs, ...]
     metric_speedups: dict[str, dict[str, float]]  # by arm and target, see :func:`metric_speedups`
     curves: tuple[Curve, ...]
+    departures: str = ""  # what the runs did otherwise than the paper's, in words
 
     @property
     def arms(self) -> list[str]:
@@ -138,28 +153,106 @@ class Study:
         return sorted({run.seed for run in self.runs})
 
 
-def summarise_study(task: ControlTask, window: int, histories: Sequence[History]) -> Study:
+def summarise_study(task: ControlTask, window: int, histories: Sequence[History], departures: str = "") -> Study:
     """Return a study from whatever runs there are.
 
     Args:
         task: The whole study. Arms beside its own are taken in as they are.
         window: Last iterations that count.
         histories: What there is.
+        departures: What the runs did otherwise than the paper's, in words.
     """
-    main = select_study(histories)
-    done = [history for history in main if history.iterations >= task.settings.iterations]
+    done = [history for history in histories if history.iterations >= task.settings.iterations]
     arms = dict.fromkeys(history.run.arm for history in done)
     return Study(
         agents=task.agents,
         iterations=task.settings.iterations,
         window=window,
         wanted=len(task.runs()),
-        missing=tuple(list_missing(main, task)),
+        missing=tuple(list_missing(histories, task)),
         runs=tuple(summarise_run(history, window) for history in done),
         costs=tuple(summarise_costs(done)),
         metric_speedups={arm: metric_speedups(done, arm) for arm in arms if arm != REFERENCE},
         curves=tuple(make_curves(done)),
+        departures=departures,
     )
+
+
+def choose_study(
+    protocols: Sequence[tuple[ControlStacks, Sequence[History]]], task: ControlTask, arms: Iterable[str], window: int
+) -> Study:
+    """Return the study by the first protocol of which no run is missing, else by the last.
+
+    Args:
+        protocols: Stacks, and the runs of them that are there.
+        task: The whole study, by the last protocol.
+        arms: Of the paper, which the others may be limited to.
+        window: Last iterations that count.
+
+    Raises:
+        InputError: When there is no run at all.
+    """
+    for stacks, histories in protocols:
+        settings = next(iter(stacks.values())).settings
+        designs = task.designs if histories is protocols[-1][1] else tuple(arm for arm in task.designs if arm in arms)
+        whole = replace(task, designs=designs, settings=settings)
+        study = summarise_study(whole, window, histories, describe_protocol(whole))
+        if not study.missing:
+            return study
+    if not any(histories for _, histories in protocols):
+        fix = "Run another scale, fetch the results/ of the repository, or use a machine with a GPU."
+        raise InputError("results", "with logs of controlled training", "none", fix)
+    return study
+
+
+def describe_protocol(task: ControlTask) -> str:
+    """Return how the estimates of runs on a GPU differ from the paper's, which has two on all observations.
+
+    Example:
+        >>> from graphsnd.training import ControlSettings
+        >>> describe_protocol(ControlTask(50, (0.1,), settings=ControlSettings(environments=120)))
+        '2,048 of 204,800 observations an estimate, one estimate a step, bfloat16, 120 environments'
+    """
+    settings, every = task.settings, task.settings.minibatch * task.agents
+    seen = f"{min(settings.observations, every):,} of {every:,} observations an estimate, one estimate a step"
+    return f"{seen}, {'bfloat16' if settings.bfloat16 else 'TF32'}, {settings.environments} environments"
+
+
+def compare_protocols(full: Sequence[History], economical: Sequence[History], window: int) -> tuple[Twin, ...]:
+    """Return how runs by the paper's protocol differ from the same runs by an economical one.
+
+    Args:
+        full: Perhaps only some, and perhaps not to their end.
+        economical: All runs.
+        window: Iterations that count, the last ones that both have.
+    """
+    others, twins = {history.run: history for history in economical}, []
+    for history in full:
+        other = others.get(history.run)
+        if other is None:
+            continue
+        common = min(history.iterations, other.iterations)
+        mine, its = (summarise_run(replace(one, rows=one.rows[:common]), window) for one in (history, other))
+        run, reward = history.run, mine.reward - its.reward
+        errors = (_subtract(mine.audit_error, its.audit_error), _subtract(mine.tracking_error, its.tracking_error))
+        twins.append(Twin(run.arm, run.target, run.seed, common, reward, *errors))
+    return tuple(twins)
+
+
+def _subtract(value: float | None, other: float | None) -> float | None:
+    return None if value is None or other is None else value - other
+
+
+def summarise_twins(twins: Sequence[Twin], study: Study) -> dict[str, Number]:
+    """Return the mean differences between both protocols; nothing for fewer than two runs."""
+    numbers, least = {}, min((twin.iteration for twin in twins), default=0)
+    for name, field in (("reward", "reward"), ("audit", "audit_error")):
+        values = [value for twin in twins if (value := getattr(twin, field)) is not None]
+        interval = pair(values).interval if len(values) > 1 else None
+        if interval:
+            short = f", {least} of {study.iterations} iterations" * (least < study.iterations)
+            numbers[f"shortcut_{name}_difference"] = replace(interval, kind=interval.kind + short)
+    return numbers
 
 
 def summarise_run(history: History, window: int) -> RunSummary:
@@ -256,11 +349,11 @@ def pair(differences: Sequence[float], *, delta: float = 0.05) -> Paired:
     return Paired(tuple(differences), mean, error, interval, p)
 
 
-def mention_agents(numbers: dict[str, Number], study: Study, agents: int) -> dict[str, Number]:
-    """Return numbers that say how many agents a study has where it stands in for one of ``agents`` agents."""
-    if study.agents == agents:
-        return numbers
-    return {name: replace(number, kind=f"{number.kind}; {study.agents} agents") for name, number in numbers.items()}
+def mention_protocol(numbers: dict[str, Number], study: Study, agents: int) -> dict[str, Number]:
+    """Return numbers that say how a study departs from the paper's: in its agents, or in its protocol."""
+    words = [f"{study.agents} agents"] * (study.agents != agents) + [study.departures] * bool(study.departures)
+    text = "".join(f"; {one}" for one in words)
+    return {name: replace(number, kind=f"{number.kind}{text}") for name, number in numbers.items()}
 
 
 def find_settling(curve: Curve, within: float = SETTLED) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from graphsnd.training.sampling import fill_noise, noise_shape, to_world
 from graphsnd.training.streams import hashed
 from graphsnd.worlds import World
 from paper.cells import Cells
+from paper.judging.formatting import format_duration
 
 PICKS = 7  # tells the stream that picks observations from the one of the episodes
 
@@ -102,13 +104,15 @@ def on_own(team: StackedTeam, seen: Tensor, most: int) -> Behavior:
     return Gaussian(loc, scale)
 
 
-def train_cell(task: Task | ControlTask, cells: Cells, name: str) -> Trainer:
+def train_cell(task: Task | ControlTask, cells: Cells, name: str, *, device: str = "cpu", more: int = 0) -> Trainer:
     """Return the trainer at the end of a task: trained once, continued from its checkpoint where it was killed.
 
     Args:
         task: What to train.
         cells: Where its folder is.
         name: Of the folder.
+        device: Where to train.
+        more: Iterations of trainings that come after this one, for the estimate of the time left.
 
     Raises:
         InputError: When the folder holds another training.
@@ -123,16 +127,20 @@ def train_cell(task: Task | ControlTask, cells: Cells, name: str) -> Trainer:
         (2, 2)
     """
     cells.step(name)
-    folder, end, signed = cells.folder(name), task.settings.iterations, False
+    folder, end = cells.folder(name), task.settings.iterations
+    ticks: list[float] = []  # when the iterations of this process were done
 
     def report(rows: Sequence[Any]) -> None:
-        nonlocal signed
-        if not signed:
+        if not ticks:
             cells.sign(name)
-        signed = True
-        cells.step(f"{name}, iteration {rows[0].iteration} of {end}")
+        ticks.append(perf_counter())
+        done, text = rows[0].iteration, f"{name}, iteration {rows[0].iteration} of {end}"
+        if len(ticks) > 1:  # the first iteration compiles, and says little about the others
+            left = (ticks[-1] - ticks[0]) / (len(ticks) - 1) * (end - done + more)
+            text += f", about {format_duration(left)} left"
+        cells.step(text)
 
-    outcome = train(task, folder, resume=bool(find_checkpoints(folder)), report=report)
+    outcome = train(task, folder, device=device, resume=bool(find_checkpoints(folder)), report=report)
     cells.count(name)
     if not outcome.finished:
         raise KeyboardInterrupt(outcome.stopped)

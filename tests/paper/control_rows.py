@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +45,13 @@ def write_training(folder: Path, rows: Iterable[ControlRow]) -> None:
 
 
 def write_study(
-    root: Path, task: ControlTask, *, left_out: Sequence[Run] = (), make: Callable[[Run], list[ControlRow]]
+    root: Path,
+    stacks: Mapping[str, ControlTask],
+    *,
+    left_out: Sequence[Run] = (),
+    make: Callable[[Run], list[ControlRow]],
 ) -> None:
-    """A folder for each seed, as the committed studies have them."""
-    for seed in task.seeds:
-        rows = [r for run in task.runs() if run.seed == seed and run not in left_out for r in make(run)]
-        write_training(root / f"seed-{seed}", rows)
+    """A folder for each stack, as the committed studies have them."""
+    for name, task in stacks.items():
+        if rows := [row for run in task.runs() if run not in left_out for row in make(run)]:
+            write_training(root / name, rows)

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import shutil
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from graphsnd import InputError
 from graphsnd.training import Run
 from paper.cells import Cells
 from paper.control.calls import MetricTimes
-from paper.dico_10 import EXPERIMENT, SIZES, Data, summarise
+from paper.dico_10 import CHECK, ECONOMICAL, EXPERIMENT, SIZES, WHOLE, Data, summarise
 from paper.experiment import Scale
 from paper.judging.claims import load_claims
 from paper.rows import decode
@@ -39,10 +40,12 @@ def log(run: Run) -> list[Any]:
 
 
 def test_the_committed_study(cells: Cells) -> None:
-    write_study(cells.results / "control" / "n10", TASK, make=log)
+    write_study(cells.results, ECONOMICAL, make=log)
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
     numbers = outcome.numbers
-    assert outcome.sources == tuple(f"results/control/n10/seed-{seed}" for seed in (0, 1, 2))
+    assert outcome.sources == ("results/control/n10",)
+    assert outcome.data.study.departures.startswith("2,048 of 40,960 observations")
+    assert "120 environments" in numbers.knn_audit_error.kind
     assert outcome.data.study.missing == ()
     ends = {run: log(run)[-10:] for run in TASK.runs()}
 
@@ -70,7 +73,7 @@ def test_the_committed_study(cells: Cells) -> None:
 
 def test_a_part_of_it(cells: Cells) -> None:
     left_out = [run for run in TASK.runs() if run.seed > 0 or run.arm == "regular:3"]
-    write_study(cells.results / "control" / "n10", TASK, left_out=left_out, make=log)
+    write_study(cells.results, ECONOMICAL, left_out=left_out, make=log)
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
     assert len(outcome.data.study.missing) == len(left_out)
     assert "regular:3, target 0.1, seed 0" in outcome.data.study.missing
@@ -80,8 +83,33 @@ def test_a_part_of_it(cells: Cells) -> None:
 
 
 def test_without_logs_it_says_so(cells: Cells) -> None:
-    with pytest.raises(InputError, match="logs of controlled training below n10/"):
+    with pytest.raises(InputError, match="logs of controlled training"):
         EXPERIMENT.run(Scale.PAPER, cells)
+
+
+def test_the_protocol_of_the_paper_takes_over_once_it_is_whole(cells: Cells) -> None:
+    write_study(cells.results, ECONOMICAL | CHECK, make=log)
+    twin = EXPERIMENT.run(Scale.PAPER, cells).data.twins
+    assert [(one.arm, one.seed, one.reward) for one in twin] == [("complete", 0, 0.0)]
+
+    def better(run: Run) -> list[Any]:
+        return [replace(row, reward=row.reward + 0.25 * run.seed) for row in log(run)]
+
+    write_study(cells.results, WHOLE, left_out=[Run("regular:3", 0.1, 2)], make=better)
+    before = EXPERIMENT.run(Scale.PAPER, cells)
+    assert "2,048 of 40,960" in before.data.study.departures
+    assert (before.data.study.missing, len(before.data.twins)) == ((), 14)
+    shutil.rmtree(cells.results / "control" / "n10-full")
+    write_study(cells.results, WHOLE, make=better)
+    whole = EXPERIMENT.run(Scale.PAPER, cells)
+    assert (
+        whole.data.study.departures
+        == "40,960 of 40,960 observations an estimate, one estimate a step, bfloat16, 600 environments"
+    )
+    shift = whole.numbers.shortcut_reward_difference
+    interval = stats.ttest_1samp([0.25 * seed for seed in range(3)] * 5, 0).confidence_interval()
+    assert (shift.value, shift.low, shift.high) == pytest.approx((0.25, interval.low, interval.high))
+    assert whole.numbers.shortcut_audit_difference.value == 0
 
 
 def test_smaller_scales_keep_the_arms() -> None:
@@ -99,4 +127,5 @@ def test_committed_data_give_the_committed_numbers(scale: Scale) -> None:
 def test_committed_logs_give_the_committed_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = decode(Data, read_result(RESULTS / "dico-10" / "paper.json").data)
     monkeypatch.setattr("paper.dico_10.time_calls", lambda *args, **options: data.timed)
-    assert EXPERIMENT.run(Scale.PAPER, Cells(tmp_path)).data == data
+    again = EXPERIMENT.run(Scale.PAPER, Cells(tmp_path)).data
+    assert replace(again, twins=data.twins, study=replace(again.study, departures=data.study.departures)) == data

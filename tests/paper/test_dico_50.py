@@ -16,7 +16,7 @@ from paper.control.calls import Edges, MetricTimes, StepShare
 from paper.control.faulty_controllers import BLIND, DOUBLED, SOUND, FaultyRun, FaultyStudy
 from paper.control.logs import split_runs
 from paper.control.study import Study, summarise_run
-from paper.dico_50 import EXPERIMENT, SIZES, Data, Numbers, summarise
+from paper.dico_50 import ECONOMICAL, EXPERIMENT, SIZES, WHOLE, Data, Numbers, summarise
 from paper.experiment import Number, Scale
 from paper.judging.claims import load_claims
 from paper.judging.verdicts import Verdict, judge
@@ -27,7 +27,6 @@ from tests.paper.committed import assert_same_numbers
 from tests.paper.control_rows import noisy, row, write_study, write_training
 
 PAPER = SIZES[Scale.PAPER].task
-TASK = replace(PAPER, designs=(*PAPER.designs, "matching"))
 RUN = summarise_run(split_runs([row(1, Run("complete", 0.12, 0))])[0], 1)
 SERIES = {"audit": [0.2, 0.06], "applied": [0.12, 0.12]}
 FAULTY = FaultyStudy(4, 0.12, 2.0, tuple(FaultyRun(arm, 0.001, 0.5, SERIES) for arm in (SOUND, DOUBLED, BLIND)))
@@ -61,15 +60,20 @@ def window(run: Run, key: str) -> np.ndarray:
 
 
 def test_the_committed_study(cells: Cells) -> None:
-    root = cells.results / "control" / "n50"
-    write_study(root, TASK, make=log)
-    write_training(root / "all", noisy(Run("complete", 0.12, 0), 60, observations=204_800))
+    write_study(cells.results, ECONOMICAL, make=log)
+    root, (first, *_) = cells.results / "control", WHOLE
+    write_training(cells.results / first, noisy(Run("complete", 0.12, 0), 60, observations=204_800))
     actions = [{"arm": "complete", "target": 0.12, "seed": 0, "controlled": 0.12, "squashed": 0.08, "ratio": 2 / 3}]
-    (root / "seed-0" / "actions.json").write_text(json.dumps(actions))
+    (root / "n50" / "target-0.12-seed-0" / "actions.json").write_text(json.dumps(actions))
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
     numbers = known(outcome.numbers)
     assert {claim.number for claim in load_claims() if claim.experiment == "dico-50"} <= set(numbers)
     assert outcome.data.study.missing == ()
+    (twin,) = outcome.data.twins
+    rows, its = noisy(Run("complete", 0.12, 0), 60)[-50:], log(Run("complete", 0.12, 0))[10:60]
+    assert twin.reward == pytest.approx(np.mean([r.reward for r in rows]) - np.mean([r.reward for r in its]))
+    assert (twin.arm, twin.iteration) == ("complete", 60)
+    assert "2,048 of 204,800 observations an estimate" in numbers["largest_audit_error_full"].kind
 
     def mean(arm: str, key: str, value: Any) -> list[float]:
         return [float(np.mean([value(window(Run(arm, t, s), key), t) for s in range(3)])) for t in (0.12, 0.14, 0.15)]
@@ -109,18 +113,17 @@ GRID = ("paired_reward_difference", "largest_audit_error_full", "reward_full_012
 
 
 def test_some_runs_decide_no_claim_about_all(cells: Cells) -> None:
-    left_out = [run for run in TASK.runs() if run.seed > 0]
-    write_study(cells.results / "control" / "n50", TASK, left_out=left_out, make=log)
+    write_study(cells.results, ECONOMICAL, left_out=[run for run in PAPER.runs() if run.seed > 0], make=log)
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
-    assert len(outcome.data.study.missing) == 18  # of the study's arms; further ones are welcome, not wanted
+    assert len(outcome.data.study.missing) == 18
     numbers = known(outcome.numbers)
     assert not set(GRID) & set(numbers)
     assert {"rollout_difference", "wrong_estimator_audit_error", "mean_edges", "fused_metric_speedup"} <= set(numbers)
 
 
 def test_a_study_of_one_cell_is_judged_and_drawn(cells: Cells) -> None:
-    left_out = [run for run in TASK.runs() if run.seed > 0 or run.target != 0.12]
-    write_study(cells.results / "control" / "n50", TASK, left_out=left_out, make=log)
+    left_out = [run for run in PAPER.runs() if run.seed > 0 or run.target != 0.12]
+    write_study(cells.results, ECONOMICAL, left_out=left_out, make=log)
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
     results = {Scale.PAPER: SimpleNamespace(numbers=known(outcome.numbers), scale=Scale.PAPER)}
     verdicts = [judge(claim, results) for claim in load_claims() if claim.experiment == "dico-50"]  # none is refused
@@ -170,4 +173,5 @@ def test_committed_logs_give_the_committed_data(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("paper.control.faulty_controllers.run_faulty_study", lambda *args, **options: data.faulty)
     for name, value in {"time_calls": data.timed, "measure_step": data.step, "count_edges": data.edges}.items():
         monkeypatch.setattr(f"paper.control.calls.{name}", lambda *args, value=value, **options: value)
-    assert EXPERIMENT.run(Scale.PAPER, Cells(tmp_path)).data == data
+    again = EXPERIMENT.run(Scale.PAPER, Cells(tmp_path)).data
+    assert replace(again, twins=data.twins, study=replace(again.study, departures=data.study.departures)) == data

@@ -4,8 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 import graphsnd as gs
+from graphsnd.training import Trainer
 from paper import training
 from paper.cells import Cells
 from paper.experiment import Outcome, Scale
@@ -66,9 +68,13 @@ def test_the_log_is_that_of_the_training(outcome: tuple[Outcome[Data, Numbers], 
     assert steps == ["training"]  # which has nothing left to do
 
 
-def test_a_committed_run_is_read(outcome: tuple[Outcome[Data, Numbers], Cells], tmp_path: Path) -> None:
+def test_a_committed_run_is_read(
+    outcome: tuple[Outcome[Data, Numbers], Cells], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, cells = outcome
     shutil.copytree(cells.root / "training", tmp_path / "results" / training.COMMITTED)
+    small = training.make_task(training.SIZES[Scale.SMOKE])
+    monkeypatch.setattr(training, "STACKS", {training.COMMITTED: small})
     read = training.run(Scale.PAPER, Cells(tmp_path / "work", results=tmp_path / "results"))
     assert read.sources == (f"results/{training.COMMITTED}",)
     assert read.data.log == first.data.log
@@ -79,6 +85,31 @@ def test_a_committed_run_is_read(outcome: tuple[Outcome[Data, Numbers], Cells], 
 def test_without_a_committed_run(tmp_path: Path) -> None:
     with pytest.raises(gs.InputError, match="navigation-100"):
         training.run(Scale.PAPER, Cells(tmp_path, results=tmp_path))
+
+
+def test_a_trial_stores_clipped_actions_with_the_probability_of_what_was_drawn(tmp_path: Path) -> None:
+    task = training.make_task(training.SIZES[Scale.SMOKE])
+    world = task.make_world("cpu")
+    clipped = Trainer(world, task.settings, seeds=(0,), method=training.store_clipped)
+    plain = Trainer(world, task.settings, seeds=(0,))
+    clipped.step()
+    plain.step()
+    drawn, stored = plain.buffer.actions, clipped.buffer.actions
+    assert (drawn.abs() > 1).any()
+    assert torch.equal(stored, drawn.clamp(-1, 1))
+    assert torch.equal(clipped.buffer.log_probs, plain.buffer.log_probs)  # the first rollout is the same
+
+
+def test_trials_measure_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = training.SIZES[Scale.SMOKE]
+    monkeypatch.setattr(training, "STACKS", {training.COMMITTED: training.make_task(size)})
+    trials = {"clipped": size.settings, "clipped, joint": size.settings.replace(joint=True)}
+    rows = training.run_trials(Cells(tmp_path), trials, "cpu")
+    assert [(row.trial, row.iteration) for row in rows] == [(name, k) for name in trials for k in (1, 2, 3)]
+    assert all(row.own_snd > 0 < row.snd for row in rows)
+    numbers = summarise(Data(**vars(data()) | {"trials": rows}))
+    assert numbers.final_snd_clipped is not None
+    assert numbers.final_snd_clipped.value == min(row.own_snd for row in rows if row.iteration == 3)
 
 
 def test_the_figure(outcome: tuple[Outcome[Data, Numbers], Cells]) -> None:

@@ -1,0 +1,138 @@
+"""Stacks of runs that are trained together on a GPU: read where they are, trained where they are not.
+
+A study is a dictionary of stacks: the folder of a log in ``results/`` and the task that makes it. A stack that was
+stopped goes on from its checkpoint, in the folder of cells; its log is copied to the results when it stops or ends. So
+a study can be completed over several visits to a machine with a GPU, some stacks at a time, and every stack says which
+commits trained it.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+
+import torch
+
+from graphsnd.errors import InputError
+from graphsnd.plots import collect_provenance
+from graphsnd.storage import read_json, write_whole
+from graphsnd.training import ControlTask, Task, load_checkpoint, read_rows
+from graphsnd.training.checkpoint import DESCRIPTION
+from graphsnd.training.log import METRICS
+from paper.cells import Cells, date_provenance
+from paper.control.actions import ACTIONS, write_actions
+from paper.rows import decode
+from paper.shared.rollouts import train_cell
+
+T = TypeVar("T")
+Stacks = Mapping[str, Task | ControlTask]
+ControlStacks = Mapping[str, ControlTask]
+ABOUT = "about.json"
+
+
+@dataclass(frozen=True)
+class Measured(Generic[T]):
+    """What a machine with a GPU measured, and where that was."""
+
+    provenance: dict[str, Any]
+    value: T
+
+
+def gather_stacks(stacks: Stacks, cells: Cells) -> list[Path]:
+    """Return the folders of those stacks that are there; a machine with a GPU trains the others first.
+
+    Args:
+        stacks: All of a study.
+        cells: Where unfinished trainings and results are. With ``cells.again`` all stacks are trained.
+    """
+    if torch.cuda.is_available():
+        train_stacks(stacks, [name for name in stacks if cells.again or not _is_whole(stacks, name, cells)], cells)
+    return [folder for name, task in stacks.items() if (folder := _find(name, task, cells))]
+
+
+def train_stacks(stacks: Stacks, names: Sequence[str], cells: Cells, *, device: str = "cuda") -> None:
+    """Train some stacks one after the other, and leave their logs in ``cells.out``.
+
+    Raises:
+        InputError: For a name that is not among the stacks.
+        KeyboardInterrupt: After Ctrl-C, once the training has saved where it was.
+    """
+    for name in names:
+        if name not in stacks:
+            raise InputError("--stacks", f"to be among {', '.join(stacks) or 'none'}", repr(name))
+    for place, name in enumerate(names):
+        task, cell = stacks[name], name.replace("/", ",")
+        more = sum(stacks[other].settings.iterations for other in names[place + 1 :])
+        try:
+            train_cell(task, cells, cell, device=device, more=more)
+            if isinstance(task, ControlTask) and not (cells.folder(cell) / ACTIONS).is_file():
+                write_actions(cells.folder(cell), device=device)
+        finally:
+            _copy_log(task, cells, cell, cells.out / name, device)
+
+
+def _find(name: str, task: Task | ControlTask, cells: Cells) -> Path | None:
+    """Return the folder of a stack's log, the newer one where there are two.
+
+    Raises:
+        InputError: For the log of another task.
+    """
+    for folder in (cells.out / name, cells.results / name):
+        if (folder / METRICS).is_file():
+            path = folder / DESCRIPTION
+            if path.is_file() and type(task).from_dict(read_json(path, DESCRIPTION), path) != task:
+                raise InputError("results", f"with the stack {name}", f"the log of another task in {folder}")
+            return folder
+    return None
+
+
+def _is_whole(stacks: Stacks, name: str, cells: Cells) -> bool:
+    task = stacks[name]
+    folder = _find(name, task, cells)
+    return folder is not None and read_rows(folder, task.row)[-1].iteration >= task.settings.iterations
+
+
+def _copy_log(task: Task | ControlTask, cells: Cells, cell: str, target: Path, device: str) -> None:
+    """Copy what numbers need out of a training's folder, the log last, and say where it was made."""
+    folder = cells.folder(cell)
+    if not (folder / METRICS).is_file():
+        return
+    about = date_provenance(
+        collect_provenance(f"python -m paper train --stacks {cell.replace(',', '/')}"), cells.signatures(cell)
+    )
+    saved = load_checkpoint(folder)
+    about |= {"seeds": list(task.seeds), "device": device, "took_s": round(saved.seconds, 1)}
+    about |= {"iterations": saved.iteration, "task": task.to_dict()}
+    # Teams of independent policies are measured again; those of a controlled run would be too large to keep.
+    teams = [] if isinstance(task, ControlTask) else [f"{name}/*" for name in task.run_names()]
+    for pattern in (DESCRIPTION, ACTIONS, *teams, METRICS):
+        for path in folder.glob(pattern):
+            (target / path.relative_to(folder)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target / path.relative_to(folder))
+    write_whole(target / ABOUT, json.dumps(about, indent=1) + "\n")
+
+
+def measure_on_gpu(name: str, make: Callable[[], T], kind: type[T], cells: Cells) -> Measured[T] | None:
+    """Return what is measured on a GPU; elsewhere what ``results/<name>`` says, None without such a file.
+
+    Args:
+        name: Of a JSON file below the folder of results; written on a machine with a GPU.
+        make: Measures it, cell by cell.
+        kind: Of what it returns.
+        cells: Where results are.
+    """
+    path = cells.results / name
+    if torch.cuda.is_available() and (cells.again or not path.is_file()):
+        begun, value = len(cells.made), make()
+        about = date_provenance(collect_provenance(f"python -m paper run {name.split('/')[0]}"), cells.made[begun:])
+        path = cells.out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps({"provenance": about, "value": value}, default=asdict) + "\n")
+    if not path.is_file():
+        return None
+    read = decode(dict[str, Any], read_json(path, name))
+    return Measured(read["provenance"], cast(T, decode(kind, read["value"])))
