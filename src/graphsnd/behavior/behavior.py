@@ -92,6 +92,11 @@ class Behavior(Named, ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agents={self.agents}, observations={self.observations})"
 
+    def _repr_html_(self) -> str:
+        from graphsnd.plots.notebook import behavior_html
+
+        return behavior_html(self)
+
 
 def check_layout(name: str, tensor: torch.Tensor, trailing: str) -> torch.Tensor:
     """Return a tensor or array as a tensor, or raise unless it is floating, has an agents axis, and is not empty.

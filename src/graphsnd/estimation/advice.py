@@ -23,7 +23,7 @@ class Alternative:
     why: str = ""  # it was chosen, or not
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Advice:
     """A recommended design and the reasons for it."""
 
@@ -49,6 +49,14 @@ class Advice:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON; designs as they are written."""
         return asdict(self, dict_factory=_plain)
+
+    def __repr__(self) -> str:
+        return f"Advice({self.recommended.name}, goal={self.goal!r}, rejected={[one.name for one in self.rejected]})"
+
+    def _repr_html_(self) -> str:
+        from graphsnd.plots.notebook import advice_html
+
+        return advice_html(self)
 
     def __str__(self) -> str:
         lines = [self.recommended.name, f"  guarantee: {self.guarantee}", f"  cost: {spending(self.cost)}"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 Interval = tuple[float, float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Estimate:
     """A measured diversity.
 
@@ -20,7 +21,8 @@ class Estimate:
     at some of the observations given, instead of all of them. ``observation_error`` and ``population_interval`` speak
     of the other error, that other observations would have given another number; they are never mixed.
 
-    Printed, it is a sentence; ``float(estimate)`` and ``f"{estimate:.3f}"`` are of its value.
+    Printed, it is a sentence, and in notebooks a small table; :meth:`table` has all fields. ``float(estimate)`` and
+    ``f"{estimate:.3f}"`` are of its value.
     """
 
     value: float
@@ -69,6 +71,25 @@ class Estimate:
     def exact(self) -> bool:
         """Whether nothing is left to chance on the given observations."""
         return self.guaranteed and self.interval[0] == self.interval[1]
+
+    def table(self) -> str:
+        """All fields and their values, one on each line."""
+        rows = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "groups"}
+        rows["names"] = reprlib.repr(self.names)  # the first six
+        lines = [f"{name:<20}  {value}" for name, value in rows.items()]
+        for name, each in self.groups.items():
+            lines += ["", name, *(f"  {line}" for line in each.table().splitlines())]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        groups = f", groups={list(self.groups)}" * bool(self.groups)
+        error = "exact" if self.exact else f"± {self.standard_error:.2g}"
+        return f"Estimate({self.target} {self.value:.6g}, {error}, {self.design}, agents={self.agents}{groups})"
+
+    def _repr_html_(self) -> str:
+        from graphsnd.plots.notebook import estimate_html
+
+        return estimate_html(self)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the value with its intervals, see :func:`graphsnd.plots.estimate`."""

@@ -110,6 +110,11 @@ class Graph:
         named = "" if self.names is None else ", named"
         return f"Graph({self.family}, n={self.n}, m={self.m}{inclusion}{weighted}{named})"
 
+    def _repr_html_(self) -> str:
+        from graphsnd.plots.notebook import graph_html
+
+        return graph_html(self)
+
     @property
     def m(self) -> int:
         """The number of edges."""

@@ -75,6 +75,9 @@ def theme(name: Theme | None = None) -> Iterator[None]:
             look.update({name: shade(value, dark=True) for name, value in colours.items()})
         with matplotlib.rc_context(look):
             yield
+            # Pyplot turns this on when a notebook's backend is first used, which may be now; it is no matter of style.
+            interactive = matplotlib.rcParams["interactive"]
+        matplotlib.rcParams["interactive"] = interactive
     finally:
         _theme.reset(token)
 

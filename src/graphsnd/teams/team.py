@@ -145,6 +145,11 @@ class Team(Named, ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agents={self.agents}, observation_features={self.observation_features})"
 
+    def _repr_html_(self) -> str:
+        from graphsnd.plots.notebook import team_html
+
+        return team_html(self)
+
     def _check_features(self, observations: Tensor) -> None:
         if not observations.shape[-1]:
             raise InputError("observations", "with at least one feature", shape_of(observations))

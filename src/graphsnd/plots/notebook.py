@@ -1,0 +1,169 @@
+"""What notebooks show for a value: a few calm lines that take the notebook's own colours, light or dark.
+
+Text takes the colour around it, and lines and bars are middle tones that can be seen on both grounds, because themes of
+notebooks are not the reader's colour scheme and cannot be asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from graphsnd.behavior import Behavior
+from graphsnd.behavior.distances import default_distance
+from graphsnd.estimation import Advice, Estimate
+from graphsnd.graphs import Graph
+from graphsnd.plots.formatting import format_count, format_interval, format_names, format_number
+from graphsnd.plots.page import escape
+from graphsnd.plots.summary import summarise
+from graphsnd.teams import Team
+
+PAIRS, OBSERVATIONS = "#3D94D1", "#1FA67F"  # between the light and the dark style's blue and green
+Rows = Sequence[tuple[str, ...]]  # name, sentence and, where it has a bar, its colour
+CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;background:none;border:0"
+
+
+def estimate_html(estimate: Estimate) -> str:
+    """Return the number, its two errors and what they are about; everything else is folded away."""
+    e = estimate
+    if e.groups:
+        parts = [f"<div style='opacity:.7'>{escape(name)}</div>{estimate_html(one)}" for name, one in e.groups.items()]
+        return "".join(
+            [*parts, "<div style='opacity:.7'>total, over pairs within groups</div>", estimate_html(e.total)]
+        )
+    used = f"{e.pairs_used:,} of {e.pairs_total:,} pairs ({e.design})"
+    note = f"{e.agents:,} agents, {e.observations:,} shared observations, {used}, {e.distance}"
+    sure = f"{100 * e.confidence:.4g}%"
+    rows: list[tuple[str, ...]] = []
+    if not e.exact and e.target == "SND" and math.isfinite(e.standard_error):
+        intervals = f"{format_interval(e.asymptotic_interval)} for large samples"
+        intervals += f", {format_interval(e.interval)} for every team" * e.guaranteed
+        about = f"others might have been drawn. That error alone: {sure} in {intervals}."
+        rows.append((f"± {e.standard_error:.2g} from the pairs", about, PAIRS))
+    elif e.exact and e.target == "SND":
+        rows.append(("± 0 from the pairs", "all were measured.", PAIRS))
+    elif e.target.startswith("Graph-SND"):
+        rows.append(("local", "exact on this graph, which defines a measure of its own: not an estimate of SND."))
+    if e.observation_error is not None:
+        about = "others might have been given."
+        if e.population_interval is not None:
+            about += f" That error alone: {sure} in {format_interval(e.population_interval)} for large samples."
+        rows.append((f"± {e.observation_error:.2g} from the observations", about, OBSERVATIONS))
+    if e.met is False:
+        rows.append(("tolerance", "not met within the budget."))
+    return _card(f"{e.target} {format_number(e.value)}", note, rows, _bars(e) + _folded("all of it", summarise(e)))
+
+
+def behavior_html(behavior: Behavior) -> str:
+    """Return who acts, on how much, and how they are compared."""
+    rows = [("agents", _named(behavior)), ("observations", _shape(behavior))]
+    rows.append(("compared by", default_distance(behavior).name))
+    return _card(type(behavior).__name__, "what every agent would do on the same observations", rows)
+
+
+def team_html(team: Team) -> str:
+    """Return the agents and what they observe."""
+    features = "unknown" if team.observation_features is None else f"{team.observation_features:,} features"
+    rows = [("agents", _named(team)), ("an observation", features)]
+    if team.cost is not None:
+        rows.append(("one policy, one observation", f"{team.cost:,} multiply-adds"))
+    return _card(type(team).__name__, "policies that are evaluated where a measurement asks", rows)
+
+
+def graph_html(graph: Graph) -> str:
+    """Return which pairs count, and a small picture of them."""
+    rows = [("agents", f"{graph.n:,}" + (f": {format_names(graph.names)}" if graph.names else ""))]
+    rows.append(("pairs", f"{graph.m:,} of {graph.pairs:,} ({100 * graph.m / graph.pairs:.3g}%)"))
+    low, high = (int(end) for end in graph.degrees().aminmax())
+    rows.append(("partners of an agent", f"{low:,}" if low == high else f"{low:,} to {high:,}"))
+    if graph.inclusion is not None:
+        rows.append(("drawn", f"each pair with probability {graph.inclusion:.3g}: estimates SND"))
+    else:
+        rows.append(("fixed", "it defines a measure of its own" if not graph.is_complete else "every pair: SND itself"))
+    if graph.weights is not None:
+        rows.append(("weighted", "yes"))
+    return _card(f"Graph, {graph.family}", "", rows, before=_circle(graph))
+
+
+def advice_html(advice: Advice) -> str:
+    """Return what to measure, what it costs, why, and what speaks against the rest."""
+    from graphsnd.estimation.advice import spending
+
+    rows = [("guarantee", advice.guarantee), ("cost", spending(advice.cost)), ("because", advice.recommended.why)]
+    rejected = [(one.name, f"{one.why} ({spending(one.cost)})") for one in advice.rejected]
+    assumed = [("assuming", text) for text in advice.assumptions]
+    code = f"<pre style='margin:6px 0;white-space:pre-wrap'>{escape(advice.call)}</pre>"
+    more = _folded("why not another", rejected) * bool(rejected) + _folded("assumptions", assumed) * bool(assumed)
+    return _card(advice.recommended.name, f"to measure diversity, {advice.goal}", rows, code + more)
+
+
+def _card(title: str, note: str, rows: Rows, after: str = "", before: str = "") -> str:
+    """Return a heading, a line below it, and rows of names and sentences; only ``after`` and ``before`` are HTML."""
+    head = f"<div style='font-size:1.2em;font-weight:600'>{escape(title)}</div>"
+    head += f"<div style='opacity:.7'>{escape(note)}</div>" if note else ""
+    return f"<div style='line-height:1.45;margin:2px 0 8px'>{before}{head}{_rows(rows)}{after}</div>"
+
+
+def _rows(rows: Rows) -> str:
+    body = ""
+    for name, text, *colour in rows:
+        look = "display:inline-block;width:.7em;height:.7em;border-radius:2px;margin-right:.5em"
+        dot = f"<b style='{look};background:{colour[0]}'></b>" if colour else ""
+        body += f"<tr style='background:none'><td style='{CELL};white-space:nowrap'>{dot}{escape(name)}</td>"
+        body += f"<td style='{CELL};opacity:.8;max-width:44em;white-space:normal'>{escape(text)}</td></tr>"
+    return f"<table style='border:0;margin:4px 0'>{body}</table>" if rows else ""
+
+
+def _folded(name: str, rows: Rows) -> str:
+    return f"<details><summary style='opacity:.7;cursor:pointer'>{escape(name)}</summary>{_rows(rows)}</details>"
+
+
+def _named(one: Any) -> str:
+    return f"{one.agents:,}" + f": {format_names(one.names)}" * one.named
+
+
+def _shape(behavior: Behavior) -> str:
+    shape = " x ".join(f"{size:,}" for size in behavior.batch_shape)
+    return format_count(behavior.observations) + f" ({shape})" * (len(behavior.batch_shape) > 1)
+
+
+def _bars(e: Estimate) -> str:
+    """Return the intervals as bars over one axis; nothing where there is none."""
+    bars = [] if e.exact else [(e.interval, 8, 1.5, PAIRS)] * e.guaranteed + [(e.asymptotic_interval, 8, 6, PAIRS)]
+    bars += [] if e.population_interval is None else [(e.population_interval, 19, 4, OBSERVATIONS)]
+    bars = [bar for bar in bars if all(map(math.isfinite, bar[0])) and bar[0][0] < bar[0][1]]
+    if not bars:
+        return ""
+    low, high = min(bar[0][0] for bar in bars), max(bar[0][1] for bar in bars)
+
+    def x(value: float) -> float:
+        return 60 + 300 * (value - low) / (high - low)
+
+    lines = "".join(
+        f"<line x1='{x(a):.1f}' x2='{x(b):.1f}' y1='{y}' y2='{y}' stroke='{colour}' stroke-width='{width}'/>"
+        for (a, b), y, width, colour in bars
+    )
+    point = f"<circle cx='{x(e.value):.1f}' cy='8' r='3.5' fill='currentColor'/>"
+    text = "<text x='{}' y='17' fill='currentColor' font-size='11' text-anchor='{}'>{:.4g}</text>"
+    ends = text.format(54, "end", low) + text.format(366, "start", high)
+    size = "width='420' height='26' style='max-width:100%'"
+    return f"<svg {size} role='img' aria-label='intervals'>{lines}{point}{ends}</svg>"
+
+
+def _circle(graph: Graph) -> str:
+    """Return the graph on a circle, where few enough lines make a picture."""
+    if graph.n > 60 or graph.m > 600:
+        return ""
+    places = [
+        (50 + 44 * math.sin(a), 50 - 44 * math.cos(a)) for a in (2 * math.pi * k / graph.n for k in range(graph.n))
+    ]
+    lines = "".join(
+        f"<line x1='{places[i][0]:.1f}' y1='{places[i][1]:.1f}' x2='{places[j][0]:.1f}' y2='{places[j][1]:.1f}'/>"
+        for i, j in graph.edges.tolist()
+    )
+    dots = "".join(f"<circle cx='{a:.1f}' cy='{b:.1f}' r='2.2' fill='{PAIRS}'/>" for a, b in places)
+    style = "float:left;margin:0 16px 4px 0"
+    shown = min(0.8, 60 / max(graph.m, 1) + 0.15)
+    group = f"<g stroke='currentColor' stroke-opacity='{shown:.2f}' stroke-width='.6'>{lines}</g>"
+    return f"<svg width='92' height='92' viewBox='0 0 100 100' style='{style}' aria-hidden='true'>{group}{dots}</svg>"
