@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+FRAMEWORKS := $(VENV)/.frameworks
+RLLIB := .rllib
 
 .PHONY: help install lock demo test test-integrations test-slow test-gpu campaign lint format bench reproduce pack clean
 
@@ -23,7 +25,7 @@ $(READY): requirements-build.lock requirements-dev.lock pyproject.toml
 	touch $@
 
 lock:            ## Write the hashes of the versions in requirements-*.in; needs uv
-	for part in build dev; do uv pip compile --quiet --no-deps --universal --python-version 3.10 --generate-hashes \
+	for part in build dev frameworks rllib; do uv pip compile --quiet --no-deps --universal --python-version 3.10 --generate-hashes \
 	  --no-annotate --custom-compile-command 'make lock' requirements-$$part.in -o requirements-$$part.lock; done
 
 demo: $(READY)   ## Measure a 100-agent team with four hidden roles; writes demo/
@@ -32,8 +34,17 @@ demo: $(READY)   ## Measure a 100-agent team with four hidden roles; writes demo
 test: $(READY)   ## Run the tests (not the slow ones)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-test-integrations: $(READY) ## Run what is long of other frameworks: real experiments, compilers
+$(FRAMEWORKS): requirements-frameworks.lock $(READY)
+	$(PIP) --no-deps --require-hashes -r requirements-frameworks.lock
+	touch $@
+
+$(RLLIB)/.ready: requirements-rllib.lock $(READY)
+	$(PIP) --no-deps --require-hashes --upgrade --target $(RLLIB) -r requirements-rllib.lock
+	touch $@
+
+test-integrations: $(READY) $(FRAMEWORKS) $(RLLIB)/.ready ## Run what needs other frameworks, or is long of them
 	$(BIN)/python -m pytest -m integration -n 2 tests
+	$(BIN)/python -m pytest src/graphsnd/integrations
 
 test-slow: $(READY) ## Run the slow tests
 	$(BIN)/python -m pytest -m slow
@@ -64,4 +75,4 @@ pack: $(READY)   ## Pack this commit for a machine without the repository, as FI
 	$(BIN)/python -m paper pack $(or $(FILE),graphsnd.tgz)
 
 clean:           ## Remove everything that make made
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(RLLIB) demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 NEEDS = {
     "triton": ["benchmarks/limit_gpu.py", "src/graphsnd/kernels/gpu/*", "src/graphsnd/training/fused/*"],
     "torchmetrics": ["src/graphsnd/integrations/torchmetrics.py"],
+    "stable_baselines3": ["src/graphsnd/integrations/sb3.py"],
     "benchmarl": ["src/graphsnd/integrations/benchmarl", "tests/integrations/benchmarl"],
     "yaml": ["tests/paper/judging/test_claims.py", "tests/paper/test_verdicts.py", "tests/paper/test_smoke.py"],
 }

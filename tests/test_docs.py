@@ -138,3 +138,20 @@ def test_blocks_about_torchrl_run() -> None:
         trainer=SimpleNamespace(register_op=lambda *a: calls.append(a), register_module=lambda *a: calls.append(a)),
     )
     assert [call[0] for call in calls] == ["pre_steps_log", "diversity"]
+
+
+def test_blocks_about_pettingzoo_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mpe2")
+    monkeypatch.chdir(tmp_path)
+    networks = {f"agent_{i}": nn.Linear(18, 5) for i in range(3)}
+    policies = {name: lambda o, n=n: graphsnd.Categorical(logits=n(o)) for name, n in networks.items()}
+    run_blocks("pettingzoo.md", policies=policies)
+    assert (tmp_path / "team.npz").is_file()
+
+
+@pytest.mark.integration
+def test_blocks_about_stable_baselines3_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("stable_baselines3")
+    monkeypatch.chdir(tmp_path)
+    run_blocks("stable_baselines3.md")
+    assert (tmp_path / "team.npz").is_file()

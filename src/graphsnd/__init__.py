@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         pairwise,
         snd,
     )
-    from graphsnd.teams import Team, evaluate
+    from graphsnd.teams import Team, evaluate, save_behavior
 
 __version__ = "0.1.0"
 
@@ -98,6 +98,7 @@ __all__ = [
     "own_observations",
     "pairwise",
     "plots",
+    "save_behavior",
     "snd",
 ]
 

@@ -264,3 +264,31 @@ def test_fortran_order_and_members_without_an_ending(tmp_path: Path) -> None:
     team = read_team(tmp_path / "team.npz").team
     assert isinstance(team, gs.Deterministic)
     assert torch.equal(team.actions, torch.from_numpy(np.ascontiguousarray(actions)))
+
+
+@pytest.mark.parametrize(
+    "behavior",
+    [
+        gs.Gaussian(torch.randn(4, 5, 3, 2), torch.rand(4, 5, 3, 2) + 0.1),
+        gs.MultivariateGaussian(torch.randn(6, 3, 2), torch.eye(2).expand(6, 3, 2, 2)),
+        gs.Categorical(logits=torch.randn(6, 3, 4)),
+        gs.Deterministic({"a": torch.randn(6, 2), "b": torch.randn(6, 2)}),
+        gs.Quantiles(torch.randn(6, 3, 2, 64).sort().values),
+    ],
+    ids=lambda behavior: type(behavior).__name__,
+)
+def test_a_saved_behavior_is_the_same(behavior: gs.Behavior, tmp_path: Path) -> None:
+    clusters = torch.arange(behavior.observations) // 2
+    gs.save_behavior(behavior, tmp_path / "team.npz", clusters=clusters)
+    held = read_team(tmp_path / "team.npz")
+    assert type(held.team) is type(behavior)
+    assert held.team.names == behavior.names
+    assert torch.equal(held.clusters, clusters)  # type: ignore[arg-type]
+    assert float(gs.snd(held.team)) == pytest.approx(float(gs.snd(behavior)), rel=1e-6)  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_saved(tmp_path: Path) -> None:
+    part = gs.Deterministic(torch.zeros(2, 3, 1))
+    for behavior, name in ((gs.Joint([part, part]), "team.npz"), (part, "team.pt")):
+        with pytest.raises(gs.InputError, match="of one part"):
+            gs.save_behavior(behavior, tmp_path / name)

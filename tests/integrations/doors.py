@@ -24,6 +24,8 @@ from torch import Tensor, nn
 
 import graphsnd as gs
 from graphsnd.teams import Unroll
+from tests.integrations import test_pettingzoo as pettingzoo
+from tests.integrations import test_sb3 as sb3
 from tests.integrations import test_torchrl as torchrl
 from tests.integrations.benchmarl import test_evaluation as benchmarl
 from tests.integrations.benchmarl.conftest import make_experiment
@@ -45,6 +47,13 @@ metrics = MetricCollection({"snd": SystemNeuralDiversity(), "graph": GraphSnd(gr
 for observations in batches:
     metrics.update(gs.evaluate(policies, observations))
 value = metrics.compute()[name]"""
+
+COLLECT = """import graphsnd as gs
+from graphsnd.integrations.pettingzoo import collect
+seen = collect(env, policies, steps=30)
+value = gs.measure(policies, seen.pooled, clusters=seen.clusters)"""
+MODELS = "import graphsnd as gs\nfrom graphsnd.integrations.sb3 import ModelTeam\n"
+MODELS += "value = gs.measure(ModelTeam(models), observations)"
 
 
 @dataclass(frozen=True)
@@ -216,11 +225,44 @@ def of_torchmetrics() -> Iterator[Door]:
     yield try_code("shared parameters: torchmetrics", METRIC, 0.0, **given)
 
 
+def of_pettingzoo() -> Iterator[Door]:
+    """Yield teams that act in an environment; the loop sees what they see by the loop of PettingZoo's documentation."""
+    networks = [pettingzoo.linear(seed) for seed in range(3)]
+    greedy = dict(zip(pettingzoo.AGENTS, [lambda o, n=n: one_hot(n(o)) for n in networks], strict=True))
+    choose = lambda name, o: int(networks[pettingzoo.AGENTS.index(name)](torch.tensor(o)).argmax())  # noqa: E731
+    rows = pettingzoo.played(pettingzoo.spread(), choose, 30, seed=0)
+    seen = torch.tensor([row for name in pettingzoo.AGENTS for row in rows[name]])
+    choices = [network(seen).argmax(-1) for network in networks]
+    by_hand = sum(float((a != b).double().mean()) for a, b in combinations(choices, 2)) / 3
+    for title, env in (("parallel environment", pettingzoo.spread()), ("factory", pettingzoo.spread)):
+        yield try_code(f"PettingZoo {title}", COLLECT, by_hand, policies=greedy, env=env)
+    same = dict.fromkeys(pettingzoo.AGENTS, pettingzoo.discrete(0))
+    yield try_code("shared parameters: PettingZoo AEC", COLLECT, 0.0, policies=same, env=pettingzoo.spread("env"))
+
+
+def one_hot(logits: Tensor) -> gs.Categorical:
+    """The greedy choice, as a distribution that draws nothing else."""
+    return gs.Categorical(probs=nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).float())
+
+
+def of_sb3() -> Iterator[Door]:
+    """Yield populations of Stable-Baselines3 that have learnt for two rollouts."""
+    for algorithm in sb3.ALGORITHMS:
+        models = sb3.population(algorithm)
+        for model in models.values():
+            model.learn(64)
+        seen = sb3.observations(algorithm, models)
+        by_hand = sb3.by_hand(algorithm, models, seen)
+        yield try_code(f"Stable-Baselines3 {algorithm}", MODELS, by_hand, models=models, observations=seen)
+    same = [model] * 3
+    yield try_code("shared parameters: Stable-Baselines3", MODELS, 0.0, models=same, observations=seen)
+
+
 def doors() -> Iterator[Door]:
     """Yield all of them."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        for some in (of_lists, of_torchrl, of_benchmarl, of_torchmetrics):
+        for some in (of_lists, of_torchrl, of_benchmarl, of_torchmetrics, of_pettingzoo, of_sb3):
             yield from some()
 
 

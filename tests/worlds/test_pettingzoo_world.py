@@ -105,3 +105,17 @@ def test_what_it_refuses(text: str) -> None:
 def test_a_wrong_option() -> None:
     with pytest.raises(InputError, match="options"):
         PettingZooWorld("mpe2:simple_spread_v3", 2, wings=3)
+
+
+def test_an_environment_is_copied() -> None:
+    from mpe2 import simple_spread_v3
+
+    env = simple_spread_v3.parallel_env(N=4, max_cycles=3)
+    one, other = PettingZooWorld(env, 2), PettingZooWorld("mpe2:simple_spread_v3", 2, agents=4, max_cycles=3)
+    moves = torch.ones(2, 4, dtype=torch.long)
+    steps = [world.step(world.spawn(0), moves)[1] for world in (one, other)]
+    assert torch.equal(steps[0].observations, steps[1].observations)
+    with pytest.raises(InputError, match="a function that takes max_cycles"):
+        PettingZooWorld(env, 2, max_cycles=3)
+    with pytest.raises(InputError, match="factory"):
+        PettingZooWorld(7, 2)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, MultivariateGaussian
+from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, MultivariateGaussian, Quantiles
 from graphsnd.cli.tensors import NAMES, read_tensors
 from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import Team
@@ -23,10 +23,11 @@ FAMILIES: dict[tuple[str, ...], Callable[..., Behavior]] = {
     ("probs",): Categorical,
     ("logits",): Categorical,
     ("actions",): Deterministic,
+    ("values",): Quantiles,
 }
 OPTIONAL = ("mask", "positions", "observations", "clusters", NAMES)
 KEYS = frozenset(key for keys in FAMILIES for key in keys) | frozenset(OPTIONAL)
-FORMS = "loc + scale, loc + covariance, probs, logits (+ mask), or actions"
+FORMS = "loc + scale, loc + covariance, probs, logits (+ mask), actions, or values"
 
 
 @dataclass(frozen=True, eq=False)

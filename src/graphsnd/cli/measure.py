@@ -84,7 +84,8 @@ def measure(
     The file holds what every agent would do on shared observations, as tensors of shape [bold]observations x agents x
     actions[/bold] under these names: [cyan]loc[/cyan] and [cyan]scale[/cyan] (diagonal Gaussian), [cyan]loc[/cyan] and
     [cyan]covariance[/cyan] (full Gaussian), [cyan]probs[/cyan] or [cyan]logits[/cyan] with an optional
-    [cyan]mask[/cyan] (discrete), or [cyan]actions[/cyan] (deterministic). An optional [cyan]positions[/cyan], agents x
+    [cyan]mask[/cyan] (discrete), [cyan]actions[/cyan] (deterministic), or [cyan]values[/cyan] (quantiles, with an axis
+    more). [bold]graphsnd.save_behavior[/bold] writes such a file. An optional [cyan]positions[/cyan], agents x
     features, is for knn and radius; an optional [cyan]clusters[/cyan], an integer for each observation, tells which
     belong to one episode; an optional [cyan]names[/cyan] names the agents. Pickled objects are never loaded.
 

@@ -3,6 +3,7 @@
 from graphsnd.teams.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
 from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy
 from graphsnd.teams.evaluation import JointTeam, as_team, evaluate
+from graphsnd.teams.files import save_behavior
 from graphsnd.teams.heads import CategoricalHead, DeterministicHead, GaussianHead, Head, TanhNormalHead
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.stacked import StackedTeam
@@ -29,4 +30,5 @@ __all__ = [
     "Unroll",
     "as_team",
     "evaluate",
+    "save_behavior",
 ]

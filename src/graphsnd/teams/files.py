@@ -1,20 +1,25 @@
-"""A stacked team as two files: ``team.safetensors`` with the tensors, ``team.json`` with their description."""
+"""A stacked team as two files, ``team.safetensors`` and ``team.json``; and what any team does, as one ``.npz``."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
 from torch import Tensor, nn
 
+from graphsnd.arguments import checked
+from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, check_integer, shape_of
 from graphsnd.storage import parse_json, read_json, write_whole
+from graphsnd.teams.answers import FIELDS
 from graphsnd.teams.controlled import ControlledTeam
 from graphsnd.teams.heads import HEADS, Head
 from graphsnd.teams.network import StackedMLP
@@ -94,6 +99,37 @@ def load(
         raise
     except (KeyError, TypeError, ValueError, RuntimeError) as error:  # RuntimeError: sizes whose product overflows
         raise InputError("path", f"with a complete {folder / DESCRIPTION}", f"trouble with {error}") from None
+
+
+@checked
+def save_behavior(behavior: Behavior, path: str | os.PathLike[str], *, clusters: Tensor | None = None) -> None:
+    """Write what agents would do on shared observations to a file that ``graphsnd measure`` reads.
+
+    Args:
+        behavior: Of one part.
+        path: Ends in ``.npz``.
+        clusters: The episode or environment of each observation, shape ``[observations]``.
+
+    Raises:
+        InputError: For actions of several parts, and another ending.
+
+    Example:
+        >>> import tempfile, graphsnd as gs
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_behavior(gs.Deterministic(torch.zeros(8, 3, 2)), f"{folder}/team.npz")
+    """
+    if type(behavior) not in FIELDS or Path(path).suffix != ".npz":
+        got = f"{type(behavior).__name__} to {Path(path).name!r}"
+        raise InputError("behavior", "of one part to be saved as .npz", got, "Save the parts of a Joint one by one.")
+    tensors = {name: getattr(behavior, name) for name, _ in FIELDS[type(behavior)]}
+    lead = len(behavior.batch_shape)
+    arrays = {name: part.detach().cpu().float().numpy() for name, part in tensors.items()}
+    arrays = {name: part.reshape(-1, *part.shape[lead:]) for name, part in arrays.items()}
+    if clusters is not None:
+        arrays["clusters"] = clusters.flatten().cpu().numpy()
+    content = io.BytesIO()
+    np.savez(content, names=np.array(behavior.names), **arrays)
+    write_whole(path, content.getvalue())
 
 
 def _count(value: Any, most: int) -> int:

@@ -14,7 +14,7 @@ from torch import Tensor
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import Named, stack_agents
-from graphsnd.errors import InputError, check_rank, shape_of
+from graphsnd.errors import InputError, as_tensor, check_rank, shape_of
 
 
 @checked(own="observations")
@@ -77,6 +77,10 @@ class Team(Named, ABC):
             raise InputError("observations", "to be a tensor, or a dict by agent", "a TensorDict", fix)
         # Policies that communicate may tell seats apart, so those of a dict are in the order of the agents.
         names = self._names if by_name else None
+        rows = [as_tensor(part) for part in observations.values()] if isinstance(observations, Mapping) else []
+        flat = all(isinstance(part, Tensor) and part.dim() == 1 + self.feature_dims for part in rows)
+        if flat and len({len(part) for part in rows}) > 1 and len({part.shape[1:] for part in rows}) == 1:
+            return torch.cat(rows)  # of agents that were not there all the time
         pooled = stack_agents("observations", observations, names, trailing=self.feature_dims)
         return check_rank("observations", pooled, self.feature_dims, "(..., features)")
 

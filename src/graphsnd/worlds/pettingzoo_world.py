@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from copy import deepcopy
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -11,12 +13,12 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, require
+from graphsnd.errors import InputError, describe, require
 from graphsnd.worlds.simulator import SimulatorWorld, draw_seeds
 from graphsnd.worlds.world import Discrete, Step
 
 
-@checked
+@checked(own="factory")
 class PettingZooWorld(SimulatorWorld):
     """A list of parallel environments that are stepped one after the other; needs the extra ``pettingzoo``.
 
@@ -26,7 +28,8 @@ class PettingZooWorld(SimulatorWorld):
 
     Args:
         factory: Makes one parallel environment; or a module such as ``mpe2:simple_spread_v3`` or
-            ``pettingzoo:butterfly.pistonball_v6``, whose ``parallel_env`` does.
+            ``pettingzoo:butterfly.pistonball_v6``, whose ``parallel_env`` does; or an environment, of which copies are
+            made.
         environments: Number of environments.
         agents: Number of agents. ``mpe2:simple_spread_v3`` is made with it, others must have it; None for any.
         horizon: The length of episodes to report; it does not end them. Pass the environment's own option
@@ -41,7 +44,7 @@ class PettingZooWorld(SimulatorWorld):
 
     def __init__(
         self,
-        factory: Callable[..., Any] | str,
+        factory: Any,
         environments: int,
         *,
         agents: int | None = None,
@@ -49,9 +52,15 @@ class PettingZooWorld(SimulatorWorld):
         device: torch.device | str = "cpu",
         **options: Any,
     ) -> None:
-        name = factory if isinstance(factory, str) else getattr(factory, "__name__", "pettingzoo")
+        instance = hasattr(factory, "reset") and not isinstance(factory, type)
+        if not instance and not callable(factory) and not isinstance(factory, str):
+            raise InputError("factory", "to make an environment, to be one, or to name a module", describe(factory))
+        if instance and options:
+            raise InputError("factory", f"to be a function that takes {', '.join(options)}", "an environment")
+        name = factory if isinstance(factory, str) else getattr(factory, "__name__", str(factory))
         super().__init__(name, agents, environments, horizon, device)
-        self._factory = _module(factory).parallel_env if isinstance(factory, str) else factory
+        named = isinstance(factory, str)
+        self._factory = partial(deepcopy, factory) if instance else _module(factory).parallel_env if named else factory
         # Each environment has its own word for the number of agents; this is the one that is often resized.
         sized = agents is not None and factory == "mpe2:simple_spread_v3"
         self._options = {"N": agents, **options} if sized else options

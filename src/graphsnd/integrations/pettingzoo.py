@@ -1,0 +1,246 @@
+"""Observations from PettingZoo and Gymnasium environments, to show to all policies of a team.
+
+Environments are recognised by their methods, so nothing has to be installed for this module itself. See
+``docs/pettingzoo.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+
+from graphsnd.arguments import checked
+from graphsnd.behavior import Categorical, Deterministic, Gaussian
+from graphsnd.errors import InputError, as_tensor, check_integer, describe, shape_of
+from graphsnd.teams.callables import Policy
+from graphsnd.teams.mixing import ask
+
+EVERY = object()  # stands for agents that have no policy of their own
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """What the agents of an environment observed."""
+
+    by_agent: dict[str, Tensor]  # [observations, *features] of each agent, in the order of time
+    episodes: dict[str, Tensor]  # int64 [observations], the episode of each of them
+
+    @property
+    def pooled(self) -> Tensor:
+        """Observations of all agents, ``[observations, *features]``: those of the first agent first.
+
+        Raises:
+            InputError: When agents observe different things.
+        """
+        if len({rows.shape[1:] for rows in self.by_agent.values()}) > 1:
+            shapes = ", ".join(f"{agent} {tuple(rows.shape[1:])}" for agent, rows in self.by_agent.items())
+            fix = 'Take those that are alike: collected.of(["adversary_0", "adversary_1"]).pooled.'
+            raise InputError("by_agent", "with observations of one shape", shapes, fix)
+        return torch.cat(list(self.by_agent.values()))
+
+    @property
+    def clusters(self) -> Tensor:
+        """The episode of each pooled observation, for :func:`graphsnd.measure`."""
+        return torch.cat(list(self.episodes.values()))
+
+    def of(self, agents: Sequence[str]) -> Collected:
+        """Return the part of some agents.
+
+        Raises:
+            InputError: For an agent that is not there.
+        """
+        for agent in agents:
+            if agent not in self.by_agent:
+                raise InputError("agents", f"among {', '.join(self.by_agent)}", repr(agent))
+        return Collected({a: self.by_agent[a] for a in agents}, {a: self.episodes[a] for a in agents})
+
+
+@checked(own="env policies")
+def collect(
+    env: Any,
+    policies: Mapping[str, Policy | None] | Sequence[Policy | None] | Policy | None,
+    steps: int,
+    seed: int = 0,
+    *,
+    deterministic: bool = False,
+) -> Collected:
+    """Step an environment with the policies of a team, and return what its agents observed.
+
+    An episode that is over is followed by another one. An agent is asked while it is there: it may leave before the
+    others, or join them later.
+
+    Args:
+        env: A PettingZoo environment, parallel or AEC, or a Gymnasium environment, in which each policy acts for
+            ``steps`` by itself; or a function that makes one. It is reset, and is not closed.
+        policies: By the agents' names, or a list in the order of ``possible_agents``, or one for all agents. A policy
+            is what :func:`graphsnd.evaluate` takes, or has a ``predict`` as the models of Stable-Baselines3 do. None
+            draws random actions, within the action mask where there is one.
+        steps: Of the environment: of all agents in a parallel one, of one agent in an AEC environment.
+        seed: Of the environment's first reset and of all draws. Global random state is left as it was.
+        deterministic: Whether distributions act by their mean or most probable action in place of a draw.
+
+    Returns:
+        Observations as float32, by agent and pooled, with their episodes. Of ``{"observation": ..., "action_mask":
+        ...}`` the first. Agents that were never there are left out.
+
+    Raises:
+        InputError: For something that is no environment, agents without a policy, and answers that are no actions.
+
+    Example:
+        >>> import gymnasium
+        >>> seen = collect(lambda: gymnasium.make("CartPole-v1"), {"a": None, "b": None}, steps=50)
+        >>> seen.pooled.shape, seen.by_agent["b"].shape
+        (torch.Size([100, 4]), torch.Size([50, 4]))
+    """
+    check_integer("steps", steps, "to be an integer, at least 1", low=1)
+    env = env() if callable(env) and (isinstance(env, type) or not hasattr(env, "reset")) else env
+    if not all(hasattr(env, name) for name in ("reset", "step", "action_space")):
+        fix = "For example: mpe2.simple_spread_v3.parallel_env(), or lambda: gymnasium.make('CartPole-v1')."
+        raise InputError("env", "to be a PettingZoo or Gymnasium environment, or a function that makes one", env, fix)
+    single = not callable(env.action_space)
+    held = _by_name(policies, None if single else list(getattr(env, "possible_agents", ())))
+    run = _run_single if single else _run_aec if hasattr(env, "agent_iter") else _run_parallel
+    recorder = _Recorder(env, held, seed, deterministic)
+    # Policies draw from torch's generator, and models of Stable-Baselines3 from NumPy's too.
+    state = np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(seed)
+            np.random.seed(seed % 2**32)
+            run(recorder, steps)
+    finally:
+        np.random.set_state(state)
+    order = sorted(recorder.rows, key=lambda name: list(held).index(name) if name in held else len(held))
+    made = {name: torch.stack(recorder.rows[name]) for name in order}
+    return Collected(made, {name: torch.tensor(recorder.episodes[name]) for name in order})
+
+
+def _by_name(policies: Any, agents: list[str] | None) -> dict[Any, Any]:
+    """Return policies by the names of agents, under ``EVERY`` the one of all others where there is one.
+
+    Args:
+        policies: As in :func:`collect`.
+        agents: The names that are known before the first step; None in an environment for one agent.
+    """
+    if policies is None or hasattr(policies, "predict") or (callable(policies) and not isinstance(policies, Iterable)):
+        return {**dict.fromkeys(["0"] if agents is None else agents, policies), EVERY: policies}
+    if isinstance(policies, Mapping):
+        return dict(policies)
+    listed = list(policies)
+    names = list(map(str, range(len(listed)))) if agents is None else agents
+    if len(listed) != len(names):
+        raise InputError("policies", f"with one for each of {', '.join(names)}", f"a list of {len(listed)}")
+    return dict(zip(names, listed, strict=True))
+
+
+class _Recorder:
+    """Lets policies act, and keeps what they were shown."""
+
+    def __init__(self, env: Any, policies: dict[Any, Any], seed: int, deterministic: bool) -> None:
+        self.env, self.policies, self.seed, self.deterministic = env, policies, seed, deterministic
+        self.rows: dict[str, list[Tensor]] = {}
+        self.episodes: dict[str, list[int]] = {}
+        self.episode = -1
+        self.seeded: set[int] = set()
+
+    def reset(self, **options: Any) -> Any:
+        self.episode += 1
+        return self.env.reset(**options)
+
+    def act(self, agent: str, given: Any, info: Any, space: Any) -> Any:
+        """Record what an agent observes, and return its action."""
+        if id(space) not in self.seeded:  # agents may share one
+            space.seed(self.seed + len(self.seeded))
+            self.seeded.add(id(space))
+        masked = isinstance(given, Mapping) and "action_mask" in given
+        mask = given["action_mask"] if masked else (info or {}).get("action_mask")
+        seen = np.asarray(given["observation"] if masked else given)
+        if seen.dtype.kind not in "biuf":
+            raise InputError("env", "with observations that are arrays of numbers", describe(given))
+        self.rows.setdefault(agent, []).append(torch.from_numpy(np.atleast_1d(seen).astype(np.float32)))
+        self.episodes.setdefault(agent, []).append(self.episode)
+        if agent not in self.policies and EVERY not in self.policies:
+            fix = f'For random actions: {{..., "{agent}": None}}.'
+            raise InputError("policies", f"with an entry for {agent!r}", ", ".join(map(repr, self.policies)), fix)
+        policy = self.policies.get(agent, self.policies.get(EVERY))
+        return _choose(policy, seen, space, mask, agent, self.deterministic)
+
+
+def _run_parallel(recorder: _Recorder, steps: int) -> None:
+    env = recorder.env
+    observations, infos = recorder.reset(seed=recorder.seed)
+    for _ in range(steps):
+        acting = ((name, observations[name], infos.get(name), env.action_space(name)) for name in env.agents)
+        observations, _, _, _, infos = env.step({each[0]: recorder.act(*each) for each in acting})
+        if not env.agents:
+            observations, infos = recorder.reset()
+
+
+def _run_aec(recorder: _Recorder, steps: int) -> None:
+    env = recorder.env
+    recorder.reset(seed=recorder.seed)
+    while steps:
+        if not env.agents:
+            recorder.reset()
+        name = env.agent_selection
+        observation, _, terminated, truncated, info = env.last()
+        over = terminated or truncated
+        env.step(None if over else recorder.act(name, observation, info, env.action_space(name)))
+        steps -= not over
+
+
+def _run_single(recorder: _Recorder, steps: int) -> None:
+    env = recorder.env
+    for name in recorder.policies:
+        if name is EVERY:
+            continue
+        observation, info = recorder.reset(seed=recorder.seed)
+        for _ in range(steps):
+            action = recorder.act(name, observation, info, env.action_space)
+            observation, _, terminated, truncated, info = env.step(action)
+            if terminated or truncated:
+                observation, info = recorder.reset()
+
+
+def _choose(policy: Any, seen: Any, space: Any, mask: Any, agent: str, deterministic: bool) -> Any:
+    """Return an action of the space."""
+    if policy is None:
+        return space.sample() if mask is None else space.sample(mask)
+    if hasattr(policy, "predict"):
+        action = np.asarray(policy.predict(seen, deterministic=deterministic)[0])
+    else:
+        shown = torch.from_numpy(np.atleast_1d(seen).astype(np.float32)).unsqueeze(0)
+        action = _draw(ask(policy, shown, agent), mask, agent, deterministic)[0].cpu().numpy()
+    if not hasattr(space, "low"):
+        if action.dtype.kind not in "biu":
+            fix = "Return a distribution over the actions: graphsnd.Categorical(logits=...)."
+            raise InputError("policies", f"to answer with actions of {space} for {agent!r}", describe(action), fix)
+        return int(action) if action.size == 1 else action
+    return np.clip(action.reshape(space.shape), space.low, space.high).astype(space.dtype)
+
+
+def _draw(answer: Any, mask: Any, agent: str, deterministic: bool) -> Tensor:
+    """Return the action of an answer to one observation, ``[1, actions]`` or, discrete, ``[1]``."""
+    answer = as_tensor(answer)
+    if isinstance(answer, Deterministic):
+        answer = answer.actions
+    if isinstance(answer, Gaussian):
+        answer = (answer.loc, answer.scale)
+    if isinstance(answer, tuple) and len(answer) == 2:
+        answer = torch.distributions.Normal(*answer)
+    if isinstance(answer, Categorical | torch.distributions.Categorical):
+        probs = answer.probs if mask is None else answer.probs * torch.as_tensor(mask).to(answer.probs)
+        return probs.argmax(-1) if deterministic else torch.multinomial(probs, 1).squeeze(-1)
+    if isinstance(answer, Distribution):
+        return answer.mean if deterministic else answer.sample()
+    if not isinstance(answer, Tensor) or len(answer) != 1:
+        got = shape_of(answer) if isinstance(answer, Tensor) else type(answer).__name__
+        raise InputError("policies", f"to answer one observation of {agent!r} with an action or a distribution", got)
+    return answer

@@ -1,0 +1,163 @@
+"""Models of Stable-Baselines3 as a team, and a callback that logs the diversity of a population.
+
+Needs ``stable-baselines3``. See ``docs/stable_baselines3.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch import distributions as D
+
+from graphsnd.behavior import Behavior, Categorical, Deterministic, from_distribution
+from graphsnd.errors import InputError, check_integer, describe, require
+from graphsnd.estimation import measure
+from graphsnd.teams import CallablesTeam
+
+BaseCallback = require("stable_baselines3.common.callbacks", "stable-baselines3").BaseCallback
+
+
+class ModelTeam(CallablesTeam):
+    """Models of Stable-Baselines3, each of which answers for one agent of a team or one member of a population.
+
+    PPO, A2C and SAC are compared by their distributions, as the environment receives actions: after SAC's tanh, and in
+    the units of the action space. TD3 and DDPG are compared by the action without noise, DQN by the greedy action:
+    total variation is the share of observations on which two models choose differently. Policies are read at every
+    call, so that training shows.
+
+    Args:
+        models: By name, or a list; each with a ``policy``, as all of Stable-Baselines3 have.
+        deterministic: Compare all by the action that they would take without exploration, as algorithms of different
+            kinds have to be.
+        squashed: Whether SAC is compared after its tanh, or before it.
+
+    Raises:
+        InputError: For an empty population, something that is no model, different spaces, and observations that are
+            dicts.
+
+    Example:
+        >>> import gymnasium, graphsnd as gs
+        >>> from stable_baselines3 import A2C
+        >>> models = [A2C("MlpPolicy", "CartPole-v1", seed=0, device="cpu") for _ in range(2)]
+        >>> gs.measure(ModelTeam(models), torch.randn(16, 4)).value
+        0.0
+    """
+
+    def __init__(
+        self, models: Mapping[str, Any] | Sequence[Any], *, deterministic: bool = False, squashed: bool = True
+    ) -> None:
+        held = dict(models) if isinstance(models, Mapping) else {str(i): model for i, model in enumerate(models)}
+        for name, model in held.items():
+            if not isinstance(getattr(model, "policy", None), nn.Module):
+                fix = 'For example: PPO.load("scout.zip").'
+                raise InputError("models", "to be models of Stable-Baselines3", f"{describe(model)} for {name!r}", fix)
+        spaces = {str((model.observation_space, model.action_space)) for model in held.values()}
+        if len(spaces) > 1:
+            raise InputError("models", "with the same spaces", " and ".join(sorted(spaces)))
+        policies = [_Policy(model.policy, deterministic, squashed) for model in held.values()]
+        shape = policies[0].space.shape if policies else ()
+        if shape is None:
+            fix = "Flatten it: gymnasium.wrappers.FlattenObservation."
+            raise InputError("models", "that observe one array", policies[0].space, fix)
+        super().__init__(policies, squashed=squashed, feature_dims=max(1, len(shape)))
+        self._names = tuple(held) if isinstance(models, Mapping) else None
+
+
+class _Policy(nn.Module):
+    """Returns the behaviour of one model."""
+
+    def __init__(self, policy: Any, deterministic: bool, squashed: bool) -> None:
+        super().__init__()
+        self.policy, self.deterministic, self.squashed = policy, deterministic, squashed
+        self.space, self.actions = policy.observation_space, policy.action_space
+
+    def forward(self, observations: Tensor) -> Behavior:
+        shown = observations.reshape(-1, *self.space.shape)
+        actor: Any = getattr(self.policy, "actor", None)
+        if not self.deterministic and hasattr(self.policy, "get_distribution"):
+            return self._read(self.policy.get_distribution(shown), self.policy.squash_output)
+        if not self.deterministic and hasattr(actor, "action_dist"):
+            mean, log_std, more = actor.get_action_dist_params(shown)
+            return self._read(actor.action_dist.proba_distribution(mean, log_std, **more), squash=True)
+        # In the units of the action space, and clipped to it.
+        action = torch.as_tensor(self.policy.predict(shown.cpu().numpy(), deterministic=True)[0])
+        if hasattr(self.actions, "low"):
+            return Deterministic(action.flatten(1))
+        if not hasattr(self.actions, "n") or action.dim() != 1:
+            raise InputError("models", "with Discrete or Box actions to compare actions", self.actions)
+        return Categorical(probs=nn.functional.one_hot(action.long(), int(self.actions.n)).float())
+
+    def _read(self, distribution: Any, squash: bool) -> Behavior:
+        base = distribution.distribution  # of torch; before the tanh
+        if isinstance(base, D.Bernoulli):
+            base = D.Independent(base, 1)
+        if squash:
+            low, high = (torch.as_tensor(end).to(base.loc) for end in (self.actions.low, self.actions.high))
+            scaled = D.AffineTransform((high + low) / 2, (high - low) / 2)
+            base = D.TransformedDistribution(base, [D.TanhTransform(), scaled])
+        return from_distribution(base, squashed=self.squashed)
+
+
+class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
+    """Log the SND of a population while one of its models learns, as ``diversity/snd``.
+
+    Pass the same callback to the ``learn`` of all models. All are measured on the same observations, those in the
+    buffers of all models: of the last rollout (PPO, A2C) or the replay buffer (SAC, TD3, DDPG, DQN).
+
+    Args:
+        models: As in :class:`ModelTeam`; or a team.
+        every: Steps of the model that learns between two measurements.
+        observations: Largest number of observations to measure on, evenly spaced in the buffers.
+        **options: Of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
+
+    Attributes:
+        rows: The same numbers: ``{"model", "step", "snd"}`` for each measurement.
+
+    Example:
+        ``PPO(...).learn(10_000, callback=DiversityCallback({"a": model_a, "b": model_b}))``
+    """
+
+    def __init__(
+        self,
+        models: Mapping[str, Any] | Sequence[Any],
+        *,
+        every: int = 1000,
+        observations: int = 2048,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self.models = dict(models) if isinstance(models, Mapping) else {str(i): model for i, model in enumerate(models)}
+        self.team, self.options = ModelTeam(models), options
+        self.every = check_integer("every", every, "to be an integer, at least 1", low=1)
+        self.observations = check_integer("observations", observations, "to be an integer, at least 1", low=1)
+        self.rows: list[dict[str, Any]] = []
+        self._last: dict[str, int] = {}
+
+    def _on_step(self) -> bool:
+        return True
+
+    @torch.no_grad()
+    def _on_rollout_end(self) -> None:
+        learner = next((name for name, model in self.models.items() if model is self.model), None)
+        if learner is None:
+            raise InputError("models", "to hold the model that learns", "a population without it")
+        if self.num_timesteps - self._last.get(learner, -self.every) < self.every:
+            return
+        self._last[learner] = self.num_timesteps
+        seen = np.concatenate([_buffered(model) for model in self.models.values()])
+        places = np.linspace(0, len(seen) - 1, min(len(seen), self.observations)).round().astype(int)
+        value = measure(self.team, torch.as_tensor(seen[places]), **self.options).value
+        self.logger.record("diversity/snd", value)
+        self.rows.append({"model": learner, "step": self.num_timesteps, "snd": value})
+
+
+def _buffered(model: Any) -> Any:
+    """Return what is in a model's buffer, ``[observations, *features]``."""
+    buffer = getattr(model, "rollout_buffer", None) or model.replay_buffer
+    shape = model.observation_space.shape
+    # A rollout that was learnt from lies flat already.
+    return (buffer.observations if buffer.full else buffer.observations[: buffer.pos]).reshape(-1, *(shape or (1,)))

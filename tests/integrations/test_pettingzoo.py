@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import graphsnd as gs
+from graphsnd.errors import InputError
+from graphsnd.integrations.pettingzoo import Collected, collect
+
+gymnasium = pytest.importorskip("gymnasium")
+pettingzoo = pytest.importorskip("pettingzoo")
+mpe2 = pytest.importorskip("mpe2")
+AGENTS = ["agent_0", "agent_1", "agent_2"]
+
+
+def spread(kind: str = "parallel_env", **options: Any) -> Any:
+    from mpe2 import simple_spread_v3
+
+    return getattr(simple_spread_v3, kind)(**{"N": 3, "max_cycles": 7, **options})
+
+
+class Rotation(pettingzoo.ParallelEnv):  # type: ignore[misc, name-defined]
+    """One agent joins after a step, another leaves; each observes its own number and the time."""
+
+    metadata = {"name": "rotation"}  # noqa: RUF012
+    possible_agents = ["a", "b", "c"]  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+
+    def action_space(self, agent: str) -> Any:
+        return self.space
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        self.time, self.agents = 0, ["a", "b"]
+        return self._see(), {}
+
+    def step(self, actions: dict[str, Any]) -> Any:
+        assert list(actions) == self.agents
+        self.time += 1
+        before, self.agents = self.agents, [[], ["b", "c"], ["c"], []][self.time]
+        over = dict.fromkeys(before, False)
+        return self._see(), dict.fromkeys(before, 0.0), over, over, {}
+
+    def _see(self) -> Any:
+        return {name: np.array([ord(name), self.time], np.float64) for name in self.agents}
+
+
+def dictionary() -> Any:
+    return gymnasium.wrappers.TransformObservation(gymnasium.make("CartPole-v1"), lambda o: {"place": o}, None)
+
+
+def linear(seed: int, features: int = 18, actions: int = 5) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Linear(features, actions)
+
+
+def discrete(seed: int) -> Any:
+    network = linear(seed)
+    return lambda observations: gs.Categorical(logits=network(observations))
+
+
+def played(env: Any, choose: Any, steps: int, seed: int) -> dict[str, list[Any]]:
+    """The observations of a parallel environment, by the loop of PettingZoo's documentation."""
+    rows: dict[str, list[Any]] = {name: [] for name in env.possible_agents}
+    observations, _ = env.reset(seed=seed)
+    for _ in range(steps):
+        for name in env.agents:
+            rows[name].append(observations[name])
+        observations, *_ = env.step({name: choose(name, observations[name]) for name in env.agents})
+        if not env.agents:
+            observations, _ = env.reset()
+    return rows
+
+
+def test_it_sees_what_the_loop_of_the_documentation_sees() -> None:
+    networks = dict(zip(AGENTS, map(linear, range(3)), strict=True))
+    greedy = {name: lambda o, n=network: n(o).argmax(-1) for name, network in networks.items()}
+    by_hand = played(spread(), lambda name, o: int(networks[name](torch.tensor(o)).argmax()), 30, seed=3)
+    seen = collect(spread(), greedy, 30, seed=3)
+    assert list(seen.by_agent) == AGENTS
+    for name, rows in by_hand.items():
+        np.testing.assert_array_equal(seen.by_agent[name].numpy(), np.stack(rows))
+    assert seen.episodes["agent_1"].tolist() == [step // 7 for step in range(30)]
+    assert seen.pooled.shape == (90, 18)
+    assert seen.clusters.shape == (90,)
+
+
+def test_aec_turns_and_factories() -> None:
+    networks = list(map(linear, range(3)))
+    greedy = [lambda o, n=network: n(o).argmax(-1) for network in networks]
+    seen = collect(lambda: spread("env"), greedy, 32, seed=3)
+    env = spread("env")
+    env.reset(seed=3)
+    rows: dict[str, list[Any]] = {name: [] for name in AGENTS}
+    for name in env.agent_iter():
+        observation, _, terminated, truncated, _ = env.last()
+        if terminated or truncated:
+            break
+        rows[name].append(observation)
+        env.step(int(networks[AGENTS.index(name)](torch.tensor(observation)).argmax()))
+    for name in AGENTS:  # the first episode
+        np.testing.assert_array_equal(seen.by_agent[name][:7].numpy(), np.stack(rows[name]))
+    assert {name: len(rows) for name, rows in seen.by_agent.items()} == dict(zip(AGENTS, (11, 11, 10), strict=True))
+
+
+def test_agents_join_and_leave() -> None:
+    seen = collect(Rotation, {"a": None, "b": lambda o: o[..., :1] * 0, "c": None}, 6)
+    times = {name: rows[:, 1].tolist() for name, rows in seen.by_agent.items()}
+    assert times == {"a": [0, 0], "b": [0, 1, 0, 1], "c": [1, 2, 1, 2]}
+    assert seen.episodes["c"].tolist() == [0, 0, 1, 1]
+    team = {name: linear(i, 2, 2) for i, name in enumerate("abc")}
+    assert gs.measure(team, seen.by_agent).value == gs.measure(team, seen.pooled).value
+
+
+def test_the_team_is_measured_on_it() -> None:
+    team = dict(zip(AGENTS, map(discrete, range(3)), strict=True))
+    seen = collect(spread, team, 40, seed=1)
+    measured = gs.measure(team, seen.pooled, clusters=seen.clusters)
+    probs = [team[name](seen.pooled).probs.detach().double() for name in AGENTS]
+    by_hand = np.mean([float((a - b).abs().sum(-1).mean() / 2) for a, b in combinations(probs, 2)])
+    assert measured.value == pytest.approx(by_hand, rel=1e-6)
+    assert measured.population_interval is not None
+
+
+def test_seeds_decide_and_global_state_stays() -> None:
+    torch.manual_seed(5)
+    np.random.seed(5)
+    team = dict.fromkeys(AGENTS, discrete(0)) | {"agent_1": None}
+    team |= {"agent_2": discrete(1)}
+    state, numbers = torch.get_rng_state(), np.random.get_state()
+    once, again, other = (collect(spread, team, 20, seed=seed).pooled for seed in (0, 0, 1))
+    assert torch.equal(once, again)
+    assert not torch.equal(once, other)
+    assert torch.equal(state, torch.get_rng_state())
+    assert np.array_equal(numbers[1], np.random.get_state()[1])
+
+
+def test_actions_masks_are_kept() -> None:
+    classic = pytest.importorskip("pettingzoo.classic.tictactoe_v3")
+    even = lambda o: gs.Categorical(logits=torch.zeros(len(o), 9))  # noqa: E731
+    seen = collect(classic.env, {"player_1": even, "player_2": None}, 60)
+    # An illegal move would end the game with its first repeat; a game has at least five moves.
+    lengths = torch.unique(seen.clusters, return_counts=True)[1]
+    assert (lengths[:-1] >= 5).all()
+    assert seen.by_agent["player_1"].shape[1:] == (3, 3, 2)
+
+
+def test_gymnasium_lets_each_policy_act_by_itself() -> None:
+    env = gymnasium.make("CartPole-v1")
+    networks = [linear(seed, 4, 2) for seed in range(2)]
+    seen = collect(env, [lambda o, n=n: n(o).argmax(-1) for n in networks], 25, seed=2)
+    for index, network in enumerate(networks):
+        observation, _ = env.reset(seed=2)
+        for row in seen.by_agent[str(index)]:
+            np.testing.assert_array_equal(row.numpy(), observation)
+            observation, _, ended, cut, _ = env.step(int(network(torch.tensor(observation)).argmax()))
+            if ended or cut:
+                break
+    assert seen.episodes["0"].max() < seen.episodes["1"].min()
+
+
+@pytest.mark.parametrize(
+    ("answer", "deterministic"),
+    [
+        (lambda o: (o[:, :1] * 9, torch.ones(len(o), 1)), False),
+        (lambda o: gs.Gaussian(o[:, :1] * 9, torch.ones(len(o), 1)), True),
+        (lambda o: gs.Deterministic(o[:, :1] * 9), False),
+        (lambda o: torch.distributions.Normal(o[:, :1] * 9, torch.ones(len(o), 1)), True),
+    ],
+)
+def test_continuous_answers_become_actions_within_their_range(answer: Any, deterministic: bool) -> None:
+    class Watched(gymnasium.Wrapper):  # type: ignore[misc, name-defined]
+        def step(self, action: Any) -> Any:
+            assert self.action_space.contains(action)
+            return super().step(action)
+
+    collect(Watched(gymnasium.make("Pendulum-v1")), answer, 10, deterministic=deterministic)
+
+
+def test_different_observations_are_pooled_by_group() -> None:
+    from mpe2 import simple_tag_v3
+
+    seen = collect(simple_tag_v3.parallel_env, None, 10)
+    with pytest.raises(InputError, match="adversary_0"):
+        _ = seen.pooled
+    assert seen.of(["adversary_0", "adversary_1"]).pooled.shape == (20, 16)
+    with pytest.raises(InputError, match="agent_9"):
+        seen.of(["agent_9"])
+    assert isinstance(seen, Collected)
+
+
+@pytest.mark.parametrize(
+    ("env", "policies", "match"),
+    [
+        (7, None, "environment"),
+        (spread, [None], "one for each of agent_0"),
+        (spread, {"agent_0": None, "agent_1": None}, "'agent_2'.*None"),
+        (spread, linear(0), "Categorical"),
+        (spread, lambda o: "up", "agent_0"),
+        (dictionary, None, "arrays of numbers"),
+    ],
+)
+def test_what_it_refuses(env: Any, policies: Any, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        collect(env, policies, 5)

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import graphsnd as gs
+from graphsnd.errors import InputError, MissingExtraError
+from graphsnd.integrations.pettingzoo import collect
+
+sb3 = pytest.importorskip("stable_baselines3")
+gymnasium = pytest.importorskip("gymnasium")
+REPLAY = {"buffer_size": 500, "learning_starts": 30, "batch_size": 16}
+ROLLOUT = {"n_steps": 32}
+pytestmark = pytest.mark.integration
+# What each algorithm trains on, and its options.
+ALGORITHMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "PPO": ("CartPole-v1", {**ROLLOUT, "batch_size": 16}),
+    "A2C": ("Pendulum-v1", ROLLOUT),
+    "SAC": ("Pendulum-v1", REPLAY),
+    "TD3": ("Pendulum-v1", REPLAY),
+    "DQN": ("CartPole-v1", REPLAY),
+}
+
+
+def population(algorithm: str, count: int = 3, **more: Any) -> dict[str, Any]:
+    task, options = ALGORITHMS[algorithm]
+    made = getattr(sb3, algorithm)
+    # Stable-Baselines3 writes into policy_kwargs.
+    small = ({"policy_kwargs": {"net_arch": [8]}, "device": "cpu", "seed": seed} for seed in range(count))
+    return {f"m{one['seed']}": made("MlpPolicy", task, **options, **one, **more) for one in small}
+
+
+def observations(algorithm: str, models: dict[str, Any]) -> Tensor:
+    return collect(lambda: gymnasium.make(ALGORITHMS[algorithm][0]), models, 20).pooled
+
+
+def layers(modules: Any, rows: Tensor) -> Tensor:
+    """Run linear layers and activations in float64."""
+    for module in modules:
+        linear = isinstance(module, torch.nn.Linear)
+        rows = rows @ module.weight.double().T + module.bias.double() if linear else module(rows)
+    return rows
+
+
+def hidden(policy: Any, rows: Tensor) -> Tensor:
+    return layers([*policy.mlp_extractor.policy_net, policy.action_net], rows)
+
+
+def squashed(a: tuple[Tensor, Tensor], b: tuple[Tensor, Tensor]) -> Tensor:
+    """2-Wasserstein distance after tanh and the scale of Pendulum, [-2, 2], by quantiles."""
+    levels = (torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000
+    one, other = (
+        2 * torch.tanh(loc[..., None] + scale[..., None] * torch.special.ndtri(levels)) for loc, scale in (a, b)
+    )
+    return (one - other).square().mean(-1).sum(-1).sqrt()
+
+
+def sac(policy: Any, rows: Tensor) -> tuple[Tensor, Tensor]:
+    latent = layers(policy.actor.latent_pi, rows)
+    return layers([policy.actor.mu], latent), layers([policy.actor.log_std], latent).clamp(-20, 2).exp()
+
+
+# By algorithm: what a model answers to rows, from its layers in float64; and how far two answers are apart.
+BY_HAND: dict[str, tuple[Callable[[Any, Tensor], Any], Callable[[Any, Any], Tensor]]] = {
+    "PPO": (lambda p, o: hidden(p, o).softmax(-1), lambda a, b: (a - b).abs().sum(-1) / 2),
+    "A2C": (
+        lambda p, o: torch.cat([hidden(p, o), p.log_std.double().exp().expand(len(o), -1)], -1),
+        lambda a, b: (a - b).norm(dim=-1),
+    ),
+    "SAC": (sac, squashed),
+    "TD3": (lambda p, o: 2 * layers(p.actor.mu, o), lambda a, b: (a - b).norm(dim=-1)),
+    "DQN": (lambda p, o: layers(p.q_net.q_net, o).argmax(-1), lambda a, b: (a != b).double()),
+}
+
+
+@torch.no_grad()
+def by_hand(algorithm: str, models: dict[str, Any], rows: Tensor) -> float:
+    answer, apart = BY_HAND[algorithm]
+    answers = [answer(model.policy, rows.double()) for model in models.values()]
+    return float(np.mean([float(apart(a, b).mean()) for a, b in combinations(answers, 2)]))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_trained_population_has_the_number_of_a_loop(algorithm: str, tmp_path: Path) -> None:
+    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
+
+    models = population(algorithm)
+    callback = DiversityCallback(models, every=32)
+    for model in models.values():
+        model.learn(64, callback=callback)
+    rows = observations(algorithm, models)
+    measured = gs.measure(ModelTeam(models), rows)
+    assert measured.value == pytest.approx(by_hand(algorithm, models, rows), rel=1e-4)
+    assert measured.names == ("m0", "m1", "m2")
+    assert [row["model"] for row in callback.rows] == ["m0", "m0", "m1", "m1", "m2", "m2"]
+    # A saved model is the same.
+    for name, model in models.items():
+        model.save(tmp_path / name)
+    loaded = {name: type(model).load(tmp_path / name, device="cpu") for name, model in models.items()}
+    assert gs.measure(ModelTeam(loaded), rows).value == measured.value
+
+
+def test_the_callback_measures_on_the_buffers_of_all_models() -> None:
+    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
+
+    models = population("A2C", learning_rate=0.0)  # so that the policies stay those that were measured
+    callback = DiversityCallback(list(models.values()), observations=1000)
+    for model in models.values():
+        model.learn(32, callback=callback)
+    rows = [torch.tensor(model.rollout_buffer.observations).reshape(-1, 3) for model in models.values()]
+    assert [row["model"] for row in callback.rows] == ["0", "1", "2"]
+    assert len(torch.cat(rows)) == 96
+    assert callback.rows[-1]["snd"] == pytest.approx(by_hand("A2C", models, torch.cat(rows)), rel=1e-5)
+    assert model.logger.name_to_value["diversity/snd"] == callback.rows[-1]["snd"]
+    assert callback.rows[0]["snd"] == pytest.approx(gs.measure(ModelTeam(models), rows[0]).value, rel=1e-5)
+    stranger = population("A2C", 1)["m0"]
+    with pytest.raises(InputError, match="the model that learns"):
+        stranger.learn(32, callback=callback)
+
+
+def test_models_of_different_kinds_are_compared_by_their_actions() -> None:
+    from graphsnd.integrations.sb3 import ModelTeam
+
+    models = {"ppo": population("A2C", 1)["m0"], "sac": population("SAC", 1)["m0"]}
+    rows = torch.randn(30, 3)
+    with pytest.raises(InputError, match="one family"):
+        gs.measure(ModelTeam(models), rows)
+    actions = [torch.tensor(model.predict(rows.numpy(), deterministic=True)[0]).double() for model in models.values()]
+    assert (actions[1].abs() <= 2).all()
+    by_hand = float((actions[0] - actions[1]).norm(dim=-1).mean())
+    assert gs.measure(ModelTeam(models, deterministic=True), rows).value == pytest.approx(by_hand, rel=1e-6)
+
+
+def test_other_spaces() -> None:
+    from graphsnd.integrations.sb3 import ModelTeam
+
+    class Any(gymnasium.Env):  # type: ignore[misc, name-defined]
+        def __init__(self, seen: Any, done: Any) -> None:
+            self.observation_space, self.action_space = seen, done
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            return self.observation_space.sample(), {}
+
+    spaces = gymnasium.spaces
+    box = spaces.Box(-1.0, 1.0, (3,))
+    for seen, done, rows, kind in (
+        (spaces.Discrete(4), spaces.Discrete(2), torch.arange(4.0)[:, None], "Categorical"),
+        (box, spaces.MultiDiscrete([2, 3]), torch.randn(4, 3), "Joint"),
+        (box, spaces.MultiBinary(3), torch.randn(4, 3), "Joint"),
+        (spaces.Box(0, 255, (3, 36, 36), np.uint8), spaces.Discrete(2), torch.rand(4, 3, 36, 36) * 255, "Categorical"),
+    ):
+        policy = "CnnPolicy" if len(seen.shape) == 3 else "MlpPolicy"
+        models = [sb3.A2C(policy, Any(seen, done), seed=seed, device="cpu") for seed in range(2)]
+        behavior = ModelTeam(models).evaluate(rows)
+        assert type(behavior).__name__ == kind
+        assert gs.snd(behavior) > 0
+        with torch.no_grad():
+            first = models[0].policy.get_distribution(rows.reshape(4, *seen.shape).float()).distribution
+        if kind == "Categorical":
+            assert torch.allclose(behavior.probs[:, 0], first.probs, atol=1e-6)
+    dictionary = sb3.A2C("MultiInputPolicy", Any(spaces.Dict({"x": box}), spaces.Discrete(2)), device="cpu")
+    with pytest.raises(InputError, match="one array"):
+        ModelTeam([dictionary, dictionary])
+
+
+def test_what_it_refuses() -> None:
+    from graphsnd.integrations.sb3 import ModelTeam
+
+    for models, match in (({}, "at least one"), ([object()], r"models of Stable-Baselines3")):
+        with pytest.raises(InputError, match=match):
+            ModelTeam(models)
+    with pytest.raises(InputError, match="same spaces"):
+        ModelTeam([*population("A2C", 1).values(), *population("PPO", 1).values()])
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    for name in [name for name in sys.modules if name.startswith("stable_baselines3")]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, "graphsnd.integrations.sb3", raising=False)
+    with pytest.raises(MissingExtraError, match="pip install stable-baselines3"):
+        import graphsnd.integrations.sb3  # noqa: F401
