@@ -51,6 +51,18 @@ def test_fused_steps_are_the_same() -> None:
     _check("cuda")
 
 
+def test_the_learning_rate_falls_as_torchs_schedule() -> None:
+    ours, theirs = torch.ones(1, 4), nn.Parameter(torch.ones(1, 4, dtype=torch.float64))
+    adam, torchs = Adam([ours], learning_rate=RATE, max_norm=1e9, anneal=5), torch.optim.Adam([theirs], lr=RATE)
+    schedule = torch.optim.lr_scheduler.LinearLR(torchs, 1.0, 0.0, total_iters=5)
+    for step in range(7):  # two more than it falls over: they change nothing
+        theirs.grad = torch.randn(1, 4, generator=torch.Generator().manual_seed(step)).double()
+        adam.step([theirs.grad.float()])
+        torchs.step()
+        schedule.step()
+        torch.testing.assert_close(ours.double(), theirs.detach(), rtol=1e-5, atol=1e-7)
+
+
 def test_a_number_for_each_run() -> None:
     weight = nn.Parameter(torch.zeros(3))
     Adam([weight], learning_rate=0.1, epsilon=1.0, max_norm=1.0).step([torch.tensor([0.5, 10, 100])])

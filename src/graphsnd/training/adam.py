@@ -21,6 +21,7 @@ class Adam:
     Args:
         parameters: Each ``[runs, ...]``, or ``[runs, agents, ...]`` with ``per_agent``. Changed in place.
         learning_rate: Step size.
+        anneal: Steps over which it falls to 0 along a line; 0 where it stays.
         max_norm: Gradient norm that is not exceeded, over all parameters together.
         epsilon: Added to the root of the second moment.
         per_agent: Whether the norm is taken for each agent rather than over all agents of a run.
@@ -40,8 +41,9 @@ class Adam:
         max_norm: float,
         epsilon: float = 1e-8,
         per_agent: bool = False,
+        anneal: int = 0,
     ) -> None:
-        self.parameters = list(parameters)
+        self.parameters, self.anneal = list(parameters), anneal
         self.learning_rate, self.max_norm, self.epsilon, self.per_agent = learning_rate, max_norm, epsilon, per_agent
         self.moments = [(torch.zeros_like(each), torch.zeros_like(each)) for each in self.parameters]
         first = self.parameters[0]
@@ -52,6 +54,8 @@ class Adam:
     @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> None:
         """Clip the gradients and change the parameters in place."""
+        # A tensor where it changes, because captured work cannot count.
+        rate = self.learning_rate * (1 - self.steps / self.anneal).clamp_min(0) if self.anneal else self.learning_rate
         self.steps += 1
         if self.fused:
             from graphsnd.training.fused.learning import adam_step
@@ -59,12 +63,12 @@ class Adam:
             factors = clip_factors(gradients, self.max_norm, per_agent=False)
             adam_step(
                 self.parameters, gradients, self.moments, factors, self.steps,
-                learning_rate=self.learning_rate, betas=BETAS, epsilon=self.epsilon,
+                learning_rate=rate, betas=BETAS, epsilon=self.epsilon,
             )  # fmt: skip
             return
         corrections = [1 - beta**self.steps for beta in BETAS]
         root = corrections[1].sqrt()
-        size = root / corrections[0] * self.learning_rate
+        size = root / corrections[0] * rate
         clipped = clip_gradient(gradients, self.max_norm, per_agent=self.per_agent)
         for parameter, gradient, (mean, square) in zip(self.parameters, clipped, self.moments, strict=True):
             mean.lerp_(gradient, 1 - BETAS[0])

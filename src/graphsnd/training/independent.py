@@ -242,6 +242,7 @@ class IndependentLearner(Learner):
             learning_rate=settings.learning_rate,
             max_norm=settings.max_gradient_norm,
             per_agent=not settings.joint,
+            anneal=settings.annealing_steps,
         )
         self.sums = torch.zeros(len(self.statistics), policy.batch[0], device=policy.flat.device)
 

@@ -116,6 +116,7 @@ class Settings(PPOSettings):
     Args:
         value_coefficient: Weight of the value loss, half a mean squared error.
         entropy_coefficient: Weight of the entropy bonus.
+        anneal: Whether the learning rate falls to 0 along a line, over all iterations; resuming with more raises it.
         joint: Average losses over agents and clip one gradient norm over the whole team, as the paper's run did. If
             not, the norm is over each agent's actor and critic together.
         init: ``"orthogonal"`` or ``"linear"``, see :meth:`StackedMLP.create <graphsnd.teams.StackedMLP.create>`.
@@ -137,6 +138,7 @@ class Settings(PPOSettings):
 
     value_coefficient: float = 0.5
     entropy_coefficient: float = 0.01
+    anneal: bool = False
     joint: bool = False
     init: str = "orthogonal"
     actor_gain: float = 0.01
@@ -157,6 +159,11 @@ class Settings(PPOSettings):
                 raise InputError(name, "to be at least 0", getattr(self, name))
         check_inclusion("diversity_probability", self.diversity_probability)
         check_choice("policy", self.policy, POLICIES)
+
+    @property
+    def annealing_steps(self) -> int:
+        """Gradient steps over which the learning rate falls; 0 where it stays."""
+        return self.iterations * self.optimiser_steps if self.anneal else 0
 
 
 @checked

@@ -106,7 +106,7 @@ def adam_step(
     factors: Tensor,
     steps: Tensor,
     *,
-    learning_rate: float,
+    learning_rate: float | Tensor,
     betas: tuple[float, float],
     epsilon: float,
 ) -> None:
