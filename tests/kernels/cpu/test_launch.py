@@ -20,16 +20,18 @@ SHAPES: list[Shape] = [
     (16, 7, 4),
     (70, 20, 5),
     (129, 35, 9),
+    (18, 49, 3),
     (2, 130, 4),
     (5, 40, 64),
     (17, 4, 130),
 ]
 FEW, MANY = (5, 19, 3), (20, 19, 3)  # observations: lanes are agents or edges, lanes are observations
+WIDE = (20, 49, 3)  # lanes of gradients are agents
 
 each_norm = pytest.mark.parametrize("norm", NORMS, ids=lambda n: n.value)
 each_scaling_norm = pytest.mark.parametrize("norm", SQUARES_OR_NOT, ids=lambda n: n.value)
 each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
-few_or_many = pytest.mark.parametrize("shape", [FEW, MANY], ids=["few", "many"])
+few_or_many = pytest.mark.parametrize("shape", [FEW, MANY, WIDE], ids=["few", "many", "wide"])
 
 
 @pytest.fixture

@@ -49,20 +49,27 @@ class Numba:
         return _in_range(run, x, norm, terms=x.shape[1] ** 2) / count
 
     def pair_totals_and_slopes(self, parts: Parts, norm: Norm, count: int) -> tuple[Tensor, Parts]:  # noqa: D102
-        scale = scale_of(x := side_by_side(parts), norm)
-        a, code, inverse = _array(x), CODES[norm], _inverse(scale)
-        if x.shape[0] < FEW:
-            out, slopes = np.zeros(x.shape[:2]), np.zeros_like(a)
-            run_threads(lambda i, j: loops.row_slopes(code, a, inverse, i, j, out, slopes), _strips(x.shape[1]))
-            totals = torch.from_numpy(out.sum(axis=1) / 2)
-        else:
-            out, slopes = np.empty(x.shape[0]), np.empty_like(a)
-            run_threads(lambda i, j: loops.slopes(code, a, inverse, i, j, out, slopes), split_range(x.shape[0]))
-            totals = torch.from_numpy(out)
-        if count > 1:
-            slopes /= count
-        widths = [part.shape[2] for part in parts]
-        return totals * scale / count, torch.from_numpy(slopes).split(widths, dim=-1)
+        x = side_by_side(parts)
+        a, code = _array(x), CODES[norm]
+        (o, n), slopes = x.shape[:2], np.empty_like(a)
+
+        def run(inverse: Any) -> Tensor:
+            if o < FEW:
+                rows, slopes[:] = np.zeros((o, n)), 0
+                run_threads(lambda i, j: loops.row_slopes(code, a, inverse, i, j, rows, slopes), _strips(n))
+                return torch.from_numpy(rows.sum(axis=1) / 2)
+            out = np.empty(o)
+            if norm is Norm.EUCLIDEAN and n > LANES // 2:
+                shares = split_range(o, least=1)
+                run_threads(lambda i, j: loops.euclidean_slopes(a, inverse, i, j, out, slopes), shares)
+            else:
+                run_threads(lambda i, j: loops.slopes(code, a, inverse, i, j, out, slopes), split_range(o))
+            return torch.from_numpy(out)
+
+        # Slopes do not change with the scale, but those of the closest pairs are lost before the sum shows it.
+        totals = _in_range(run, x, norm, terms=n**2, least=1e-3)
+        widths, together = [part.shape[2] for part in parts], torch.from_numpy(slopes)
+        return totals / count, together.div_(count).split(widths, dim=-1)
 
     def pair_matrix(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:  # noqa: D102
         a, code, inverse, w = _array(x), CODES[norm], _inverse(scale := scale_of(x, norm)), _array(weight.double())
@@ -133,13 +140,13 @@ class Numba:
         return torch.from_numpy(out)
 
 
-def _in_range(run: Callable[[Any], Tensor], x: Tensor, norm: Norm, terms: int) -> Tensor:
+def _in_range(run: Callable[[Any], Tensor], x: Tensor, norm: Norm, terms: int, least: float = 1e-9) -> Tensor:
     """Return sums of distances, scaled only if their size shows that squares over- or underflowed without it.
 
     Looking for the largest value first would cost as much as the kernel itself on small teams.
     """
     sums = run(x.detach().numpy().dtype.type(1))
-    if norm not in HOMOGENEOUS or bool(((sums > 1e-9 * terms) & (sums < 1e18)).all()):
+    if norm not in HOMOGENEOUS or bool(((sums > least * terms) & (sums < 1e18)).all()):
         return sums
     scale = scale_of(x, norm)
     return run(_inverse(scale)) * scale
