@@ -214,12 +214,23 @@ def test_only_asked_modules_are_read(
     generator: torch.Generator, observations: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     team = ModulesTeam(modules(generator))
+    assert team.batched  # compares all modules, once
     read = []
     original = code._tensors
     monkeypatch.setattr(code, "_tensors", lambda module: (read.append(team.modules.index(module)), original(module))[1])
     team.partial(observations, torch.tensor([[4, 1]]).expand(11, 2))
     assert team.batched
     assert set(read) == {1, 4}
+
+
+def test_where_few_agents_fit_the_caches_modules_are_called_one_by_one(
+    generator: torch.Generator, observations: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team = ModulesTeam(modules(generator))
+    team.evaluate(observations)  # tries each module on a few rows
+    monkeypatch.setattr(code, "activations_on", lambda device: code.LOOPED * len(observations) * 8 - 1)
+    monkeypatch.setattr(team, "_run", None)
+    torch.testing.assert_close(team.evaluate(observations).actions, alone(team, observations))  # type: ignore[attr-defined]
 
 
 def test_diverged_module_is_named(generator: torch.Generator, observations: torch.Tensor) -> None:

@@ -42,6 +42,7 @@ def test_chunks_do_not_show(generator: torch.Generator, monkeypatch: pytest.Monk
     agents = torch.randint(40, (70, 3), generator=generator)
     whole, some = made.evaluate(observations), made.partial(observations, agents)
     monkeypatch.setattr(module, "MAX_ACTIVATIONS", 1)
+    monkeypatch.setattr(module, "CACHED_ACTIVATIONS", 1)
     monkeypatch.setattr(module, "MAX_GATHERED", {"cpu": 1})
     torch.testing.assert_close(made.evaluate(observations).probs, whole.probs)  # type: ignore[attr-defined]
     torch.testing.assert_close(made.partial(observations, agents).probs, some.probs)  # type: ignore[attr-defined]

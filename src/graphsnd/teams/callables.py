@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
 from typing import Any
 from weakref import WeakSet
 
@@ -17,13 +18,15 @@ from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import requests
 from graphsnd.teams.answers import combine, join_agents, join_requests, read_single, tensors_of
 from graphsnd.teams.mixing import FAULTS, agents_first, ask, ask_quietly, check_unmixed, evaluation_mode
-from graphsnd.teams.stacked import MAX_ACTIVATIONS
+from graphsnd.teams.stacked import MAX_ACTIVATIONS, activations_on
 from graphsnd.teams.team import Team
 
 Policy = Callable[[Tensor], Any]
+LOOPED = 16  # agents: where a CPU's caches hold fewer at once, calls one by one are as fast as a batched one
 # What a module's parameters, buffers and children live in, and its mode: policies are asked in evaluation mode.
 _OWN = ("_parameters", "_buffers", "_modules", "training")
 _CHECKED: WeakSet[nn.Module] = WeakSet()  # answer each row by itself; other policies may have no hash
+_CONTAINERS = (dict, list, tuple, set)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
 
 
@@ -144,13 +147,20 @@ class ModulesTeam(CallablesTeam):
     ) -> None:
         super().__init__(policies, squashed=squashed, whole=whole, feature_dims=feature_dims)
         self.modules = list(policies)
-        same = all(_same_code(self.modules[0], module) for module in self.modules[1:])
-        self.batched = same and bool(_tensors(self.modules[0]))
         self.cost = sum(parameter.numel() for parameter in self.modules[0].parameters())
         self._width = max([1, *(size for tensor in _tensors(self.modules[0]).values() for size in tensor.shape)])
 
+    @cached_property
+    def batched(self) -> bool:
+        """Whether one call may run the code of all modules; comparing them takes longer than many a call."""
+        first = _parts_of(self.modules[0])
+        return bool(_tensors(self.modules[0])) and all(_same(first, _parts_of(other)) for other in self.modules[1:])
+
     def _answer_all(self, shown: Tensor, lead: Sequence[int]) -> Behavior:
-        return self._try(self._all_batched, super()._answer_all, shown, lead)
+        size = activations_on(shown.device) // (max(1, math.prod(lead)) * self._width)
+        if shown.device.type == "cpu" and size < LOOPED:
+            return super()._answer_all(shown, lead)
+        return self._try(partial(self._all_batched, max(1, size)), super()._answer_all, shown, lead)
 
     def _answer_requests(self, observations: Tensor, agents: Tensor) -> Behavior:
         return self._try(self._requests_batched, super()._answer_requests, observations, agents)
@@ -174,8 +184,7 @@ class ModulesTeam(CallablesTeam):
             self.batched = False
             return answers
 
-    def _all_batched(self, shown: Tensor, lead: Sequence[int]) -> Behavior:
-        size = max(1, MAX_ACTIVATIONS // (max(1, math.prod(lead)) * self._width))
+    def _all_batched(self, size: int, shown: Tensor, lead: Sequence[int]) -> Behavior:
         answers = []
         for start in range(0, self.agents, size):
             answers += self._run(range(self.agents)[start : start + size], shown, None)
@@ -212,12 +221,6 @@ def _tensors(module: nn.Module) -> dict[str, Tensor]:
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
 
-def _same_code(first: nn.Module, other: nn.Module) -> bool:
-    """Whether two modules differ in the values of their parameters and buffers only."""
-    one, two = _parts_of(first), _parts_of(other)
-    return len(one) == len(two) and all(map(_same, one, two))
-
-
 def _parts_of(module: nn.Module) -> list[tuple[object, ...]]:
     """Return all that decides what a module does, apart from the values of its parameters and buffers."""
     tensors = [(name, tuple(t.shape), t.dtype, t.device) for name, t in _tensors(module).items()]
@@ -234,13 +237,13 @@ def _same(a: object, b: object) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    if isinstance(a, _PLAIN):
-        return bool(a == b)
-    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, _CONTAINERS) and not a:  # most attributes of most modules: no hooks
+        return not b
     if isinstance(a, dict) and isinstance(b, dict):
         return list(a) == list(b) and all(map(_same, a.values(), b.values()))
-    return isinstance(a, set) and not a and not b
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return isinstance(a, _PLAIN) and bool(a == b)
 
 
 def device_of(policy: object) -> torch.device:
