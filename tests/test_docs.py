@@ -155,3 +155,12 @@ def test_blocks_about_stable_baselines3_run(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     run_blocks("stable_baselines3.md")
     assert (tmp_path / "team.npz").is_file()
+
+
+def test_blocks_about_checkpoints_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ckpts").mkdir()
+    for name in "ab":
+        network = nn.Sequential(nn.Linear(18, 32), nn.Tanh(), nn.Linear(32, 5))
+        torch.save({f"net.{key}": value for key, value in network.state_dict().items()}, f"ckpts/{name}.pt")
+    run_blocks("checkpoints.md", observations=torch.randn(20, 18))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import os
+import runpy
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +15,10 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, MultivariateGaussian, Quantiles
-from graphsnd.cli.tensors import NAMES, read_tensors
 from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import Team
 from graphsnd.teams.files import DESCRIPTION, MAX_BYTES, OBSERVATIONS
+from graphsnd.teams.tensors import NAMES, read_tensors
 
 # The keys of every family; a file must hold exactly one of these sets.
 FAMILIES: dict[tuple[str, ...], Callable[..., Behavior]] = {
@@ -27,6 +31,7 @@ FAMILIES: dict[tuple[str, ...], Callable[..., Behavior]] = {
 }
 OPTIONAL = ("mask", "positions", "observations", "clusters", NAMES)
 KEYS = frozenset(key for keys in FAMILIES for key in keys) | frozenset(OPTIONAL)
+OBSERVATIONS_FIX = 'Write it: numpy.savez("obs.npz", observations=...), of shape (observations, features).'
 FORMS = "loc + scale, loc + covariance, probs, logits (+ mask), actions, or values"
 
 
@@ -46,6 +51,45 @@ class TeamFile:
             return self.team
         assert self.observations is not None  # read_team reads them with the policies
         return self.team.evaluate(self.observations)
+
+
+def read_checkpoints(
+    paths: Sequence[Path], policy: str, entry: str | None, observations: Path | None, *, max_bytes: int = MAX_BYTES
+) -> TeamFile:
+    """Read one team from several state dicts, one agent each, and observations to show it.
+
+    Args:
+        paths: Files, or a folder of them.
+        policy: ``module:name`` or ``file.py:name`` of a function that makes the module.
+        entry: As in :meth:`Team.load <graphsnd.teams.Team.load>`.
+        observations: A file with the key ``observations``.
+        max_bytes: That the tensors may take.
+    """
+    limit = check_integer("--max-bytes", max_bytes, "to be an integer, at least 1", low=1)
+    if observations is None:
+        raise InputError("--observations", "with --policy", "no such option", OBSERVATIONS_FIX)
+    tensors = _read_observations(observations, limit)
+    team = Team.load(paths, policy=import_function(policy, "--policy"), entry=entry, max_bytes=limit)
+    return TeamFile(team, tensors["observations"], tensors.get("positions"), tensors.get("clusters"))
+
+
+def import_function(text: str, option: str) -> Callable[..., Any]:
+    """Import ``module:name``, also from the present folder, or ``file.py:name``."""
+    module, colon, name = text.rpartition(":")
+    if not colon or not module or not name:
+        raise InputError(option, "as module:function or file.py:function", repr(text))
+    try:
+        if module.endswith(".py"):
+            held = runpy.run_path(module)
+        else:
+            # As `python -m` does: an installed command does not look where it is started.
+            sys.path.insert(0, os.getcwd())
+            held = vars(importlib.import_module(module))
+    except (ImportError, FileNotFoundError) as error:
+        raise InputError(option, "to name a module that can be imported", f"{text!r}: {error}") from error
+    if not callable(held.get(name)):
+        raise InputError(option, f"to name a function in {module}", repr(text))
+    return held[name]
 
 
 def read_team(path: Path, observations: Path | None = None, *, max_bytes: int = MAX_BYTES) -> TeamFile:
@@ -76,11 +120,17 @@ def _read_policies(folder: Path, observations: Path | None, limit: int) -> TeamF
     path = observations or folder / OBSERVATIONS
     if observations is None and not path.is_file():
         raise InputError("--observations", "with the folder of a saved team", "no such option")
-    tensors = read_tensors(path, KEYS, limit)
-    if "observations" not in tensors:
-        raise InputError("--observations", "to be a file with the key `observations`", f"{path.name!r} without it")
+    tensors = _read_observations(path, limit)
     team = Team.load(folder, max_bytes=limit)
     return TeamFile(team, tensors["observations"], tensors.get("positions"), tensors.get("clusters"))
+
+
+def _read_observations(path: Path, limit: int) -> dict[str, Any]:
+    tensors = read_tensors(path, KEYS, limit)
+    if "observations" not in tensors:
+        got = f"{path.name!r} without it"
+        raise InputError("--observations", "to be a file with the key `observations`", got, OBSERVATIONS_FIX)
+    return tensors
 
 
 def _team(tensors: dict[str, Any]) -> TeamFile:

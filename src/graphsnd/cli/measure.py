@@ -46,14 +46,22 @@ DISTANCE_HELP = (
     "[cyan]wasserstein[/cyan] (default for continuous actions), [cyan]total-variation[/cyan] (default for discrete "
     "ones), [cyan]hellinger[/cyan] or [cyan]jensen-shannon[/cyan]."
 )
-NOT_REPEATED = ("file", "as_json", "html", "png", "force", "max_bytes")  # options that do not change the number
+NOT_REPEATED = ("files", "as_json", "html", "png", "force", "max_bytes")  # options that do not change the number
+POLICY_HELP = (
+    "For state dicts: the function that makes the module they are loaded into. It is [bold]your own code, which is "
+    "imported and called[/bold]; nothing in the files is. Also [cyan]path/file.py:function[/cyan]."
+)
 WEIGHTING_HELP = "Of a random graph's edges: [cyan]normalised[/cyan] (their mean) or [cyan]horvitz-thompson[/cyan]."
 
 
 def measure(
     context: typer.Context,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A .npz, .safetensors or .pt file of named tensors, or a saved team.")
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="A .npz, .safetensors or .pt file of named tensors, or a saved team; with --policy, state dicts.",
+        ),
     ],
     design: Annotated[str | None, typer.Option(metavar="SPEC", help=DESIGN_HELP)] = None,
     tol: Annotated[float | None, typer.Option(help="Stop when the half-width of the interval is this small.")] = None,
@@ -68,8 +76,12 @@ def measure(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="For a saved team, unless they lie beside it: a file with the key [cyan]observations[/cyan].",
+            help="For policies, unless they lie beside a saved team: a file with the key [cyan]observations[/cyan].",
         ),
+    ] = None,
+    policy: Annotated[str | None, typer.Option(metavar="MODULE:FUNCTION", help=POLICY_HELP)] = None,
+    entry: Annotated[
+        str | None, typer.Option(metavar="KEY", help="With --policy: where the state dict is, if a file holds several.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
     confidence: Annotated[float, typer.Option(help="Coverage of the interval, in (0, 1).")] = 0.95,
@@ -90,14 +102,16 @@ def measure(
     belong to one episode; an optional [cyan]names[/cyan] names the agents. Pickled objects are never loaded.
 
     Or it is the folder of a saved team; then [cyan]--observations[/cyan] says what to show it, and only the policies
-    that the design asks for are evaluated.
+    that the design asks for are evaluated. Or there are several state dicts, one agent for each file, and
+    [cyan]--policy[/cyan] names the function that makes their module:
+    [cyan]graphsnd measure ckpts/*.pt --policy mymodule:make --observations obs.npz[/cyan]
 
     Random designs estimate SND, and the interval covers SND. [cyan]knn[/cyan] and [cyan]radius[/cyan] define a local
     measure, which is exact and is not an estimate of SND. With [cyan]--tol[/cyan], [cyan]--rel-tol[/cyan] or
     [cyan]--budget[/cyan], observations and pairs are drawn until the interval is narrow enough or the budget is spent.
     """
     from graphsnd import designs
-    from graphsnd.cli.files import read_team
+    from graphsnd.cli.files import read_checkpoints, read_team
     from graphsnd.estimation import Budget
 
     chosen = None if design is None else designs.parse(design, "--design")
@@ -105,7 +119,11 @@ def measure(
     metric = parse_distance(distance)
     if not 0 < confidence < 1:
         raise InputError("--confidence", "in (0, 1)", confidence, "Write 0.95 for 95%.")
-    inputs = [file, *file.glob("*"), *([] if observations is None else [observations])]
+    files = [Path(file) for file in files]  # texts in older typers
+    if len(files) > 1 and policy is None:
+        fix = "One team of several checkpoints: --policy mymodule:make."
+        raise InputError("FILE", "to be one without --policy", f"{len(files)}", fix)
+    inputs = [*files, *files[0].glob("*"), *([] if observations is None else [observations])]
     check_output("--html", html, "page", inputs=inputs, force=force)
     check_output("--png", png, "PNG", inputs=inputs, force=force)
     if html is not None and png is not None and os.path.realpath(html) == os.path.realpath(png):
@@ -113,7 +131,10 @@ def measure(
     pictures = html is not None or png is not None
     with steps(4 if pictures else 2) as step:
         step("reading")
-        source = read_team(file, observations, max_bytes=max_bytes)
+        if policy is None:
+            source = read_team(files[0], observations, max_bytes=max_bytes)
+        else:
+            source = read_checkpoints(files, policy, entry, observations, max_bytes=max_bytes)
         if chosen is not None and chosen.needs_positions and source.positions is None:
             fix = "Add the key with shape (agents, d), or use a design that needs none, such as regular:8."
             raise InputError("positions", f"in the file for {chosen}", "no such key", fix)
@@ -137,12 +158,12 @@ def measure(
             )
         if pictures:
             step("measuring the pairs again")
-            paths = {"file": file, "observations": observations, "html": html, "png": png}  # texts in older typers
+            paths = {"files": files, "observations": observations, "html": html, "png": png}
             _draw(source, chosen, metric, estimate, context.params | paths)
     if as_json:
         typer.echo(json.dumps({**estimate.to_dict(), "seed": seed, "version": graphsnd.__version__}, allow_nan=False))
         return
-    _show(file, estimate, [path for path in (html, png) if path is not None])
+    _show(_title(files), estimate, [path for path in (html, png) if path is not None])
 
 
 @contextmanager
@@ -202,19 +223,23 @@ def _draw(
     if options["png"] is not None:
         plots.save_png(plots.measurement_figure(pairs), options["png"])
     if options["html"] is not None:
-        name, command = options["file"].name, _command(options)
+        name, command = _title(options["files"]), _command(options)
         page = plots.measurement_page(pairs, plots.summarise(estimate), source=name, command=command, seed=seed)
         write_whole(options["html"], page)
 
 
-def _show(file: Path, estimate: Estimate, written: list[Path]) -> None:
+def _title(files: list[Path]) -> str:
+    return files[0].name if len(files) == 1 else f"{files[0].name} ... {files[-1].name} ({len(files)} files)"
+
+
+def _show(title: str, estimate: Estimate, written: list[Path]) -> None:
     from rich.console import Console
 
     from graphsnd.plots import summarise
     from graphsnd.plots.tables import lines_table
 
     console = Console()
-    console.print(f"\n[bold]{show_path(Path(file.name))}[/bold]", highlight=False)
+    console.print(f"\n[bold]{show_path(Path(title))}[/bold]", highlight=False)
     console.print(lines_table(summarise(estimate)))
     for path in written:
         console.print(f"wrote {show_path(path)}", highlight=False)
@@ -222,7 +247,7 @@ def _show(file: Path, estimate: Estimate, written: list[Path]) -> None:
 
 def _command(options: dict[str, Any]) -> str:
     """Return the command without folders: enough to repeat the measurement, nothing about the machine."""
-    words = ["graphsnd", "measure", options["file"].name]
+    words = ["graphsnd", "measure", *(file.name for file in options["files"])]
     for name, value in sorted(options.items()):
         if value is not None and name not in NOT_REPEATED and value != "normalised":
             text = value.name if isinstance(value, Path) else f"{value:g}" if isinstance(value, float) else str(value)

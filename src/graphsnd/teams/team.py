@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
@@ -17,7 +17,7 @@ from graphsnd.behavior.behavior import Named, stack_agents
 from graphsnd.errors import InputError, as_tensor, check_rank, shape_of
 
 
-@checked(own="observations")
+@checked(own="observations path policy")
 class Team(Named, ABC):
     """``n`` policies that answer for themselves.
 
@@ -131,20 +131,44 @@ class Team(Named, ABC):
         raise InputError("team", "to be a StackedTeam to be saved", type(self).__name__, "Save its modules yourself.")
 
     @staticmethod
-    def load(path: str | os.PathLike[str], *, device: torch.device | str = "cpu", max_bytes: int | None = None) -> Team:
-        """Read a team that :meth:`save` wrote; nothing is unpickled.
+    def load(
+        path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        *,
+        policy: Callable[[], nn.Module] | None = None,
+        entry: str | None = None,
+        device: torch.device | str = "cpu",
+        max_bytes: int | None = None,
+    ) -> Team:
+        """Read a team that :meth:`save` wrote, or a folder of state dicts; nothing is unpickled.
 
         Args:
-            path: Its folder, or one of the two files in it.
+            path: The folder of a saved team, or one of the two files in it. With ``policy`` a folder of ``.pt`` or
+                ``.safetensors`` files, or a list of them: one agent for each.
+            policy: Makes the module that each of those state dicts is loaded into.
+            entry: With ``policy``, the key of the state dict in files that hold several.
             device: Where to put the weights.
             max_bytes: That the weights may take; 8 GiB when None.
 
         Raises:
             InputError: When a file is missing, damaged, of another version, or the tensors do not fit.
+
+        Example:
+            >>> import tempfile
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     for agent in range(3):
+            ...         torch.save(nn.Linear(4, 2).state_dict(), f"{folder}/agent_{agent}.pt")
+            ...     Team.load(folder, policy=lambda: nn.Linear(4, 2)).names
+            ('agent_0', 'agent_1', 'agent_2')
         """
+        from graphsnd.teams.checkpoints import load_policies
         from graphsnd.teams.files import MAX_BYTES, load
 
-        return load(path, device=device, max_bytes=MAX_BYTES if max_bytes is None else max_bytes)
+        limit = MAX_BYTES if max_bytes is None else max_bytes
+        if policy is not None:
+            return load_policies(path, policy, entry=entry, device=device, max_bytes=limit)
+        if not isinstance(path, str | os.PathLike):
+            raise InputError("policy", "to be given with several files", None, "It makes the module of each of them.")
+        return load(path, device=device, max_bytes=limit)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(agents={self.agents}, observation_features={self.observation_features})"

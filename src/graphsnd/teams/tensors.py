@@ -14,7 +14,7 @@ import sys
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,48 @@ def read_tensors(path: Path, keys: Collection[str], max_bytes: int) -> dict[str,
     return tensors
 
 
+def read_state_dict(path: Path, limit: Limit, entry: str | None = None) -> dict[str, Tensor]:
+    """Return all tensors of a state dict.
+
+    Args:
+        path: Ends in ``.safetensors``, ``.pt`` or ``.pth``.
+        limit: Bytes that the tensors may take.
+        entry: The key of a ``.pt`` file under which the state dict lies; where None and there is only one, that.
+
+    Raises:
+        InputError: For a file that is missing, damaged, too large, or holds none or several state dicts.
+    """
+    if not path.is_file():
+        raise InputError("FILE", "to exist", f"{'something else' if path.exists() else 'no file'} {str(path)!r}")
+    if entry is not None and path.suffix.lower() == ".safetensors":
+        raise InputError("entry", "for .pt files, which hold dicts of dicts", repr(path.name))
+    try:
+        if path.suffix.lower() == ".safetensors":
+            limit.take(path.stat().st_size)
+            with safe_open(path, framework="pt") as archive:
+                return {key: archive.get_tensor(key) for key in archive.keys()}  # noqa: SIM118
+        return _read_pt(path, lambda held: _find_state(held, path, entry), limit)
+    except InputError:
+        raise
+    except DAMAGE as error:
+        raise _unreadable(path, error) from None
+
+
+def _find_state(held: dict[Any, Any], path: Path, entry: str | None) -> dict[str, Any]:
+    """Return the tensors of the one dict among ``held`` and its entries that has any, or of the named one."""
+    dicts = {"": held} | {key: value for key, value in held.items() if isinstance(key, str) and isinstance(value, dict)}
+    states = {key: {k: v for k, v in one.items() if isinstance(v, _Declared)} for key, one in dicts.items()}
+    states = {key: state for key, state in states.items() if state}
+    if entry is None and "" in states:
+        entry = ""
+    if entry is None and len(states) == 1:
+        (entry,) = states
+    if entry not in states:
+        fix = f"Name one of {', '.join(states)}: entry=, or --entry." if states else ""
+        raise InputError("entry", f"to be a dict of tensors in {path.name!r}", repr(entry), fix)
+    return states[entry]
+
+
 def _npz(path: Path, keys: Collection[str], limit: Limit) -> dict[str, Any]:
     with path.open("rb") as file:
         if file.read(6) == np.lib.format.MAGIC_PREFIX:
@@ -133,6 +175,12 @@ def _safetensors(path: Path, keys: Collection[str], limit: Limit) -> dict[str, A
 
 
 def _pt(path: Path, keys: Collection[str], limit: Limit) -> dict[str, Any]:
+    return _read_pt(
+        path, lambda held: {k: value for k, value in held.items() if isinstance(k, str) and k in keys}, limit
+    )
+
+
+def _read_pt(path: Path, choose: Callable[[dict[Any, Any]], dict[str, Any]], limit: Limit) -> dict[str, Any]:
     """Read what torch.save writes, without torch.load, which trusts the sizes that the pickle declares."""
     if not zipfile.is_zipfile(path):
         fix = "Write it again: torch.save(torch.load(path, weights_only=True), path)."
@@ -146,7 +194,7 @@ def _pt(path: Path, keys: Collection[str], limit: Limit) -> dict[str, Any]:
         if not isinstance(held, dict):
             raise InputError("FILE", "to hold a dict of tensors by name", f"a {_kind(held)}")
         root = members["data.pkl"].filename.removesuffix("data.pkl")
-        named = {key: value for key, value in held.items() if isinstance(key, str) and key in keys}
+        named = choose(held)
         names = {key: named.pop(key) for key in (NAMES,) if key in named}
         return names | {key: _build(key, value, archive, f"{root}data/", limit) for key, value in named.items()}
 

@@ -1,0 +1,73 @@
+"""Policies from checkpoints of any origin: a state dict for each agent, and a function that makes the module."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from graphsnd.arguments import checked
+from graphsnd.errors import InputError, describe
+from graphsnd.teams.evaluation import as_team
+from graphsnd.teams.team import Team
+from graphsnd.teams.tensors import Limit, read_state_dict
+
+ENDINGS = (".pt", ".pth", ".safetensors")
+
+
+@checked(own="paths policy")
+def load_policies(
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    policy: Callable[[], nn.Module],
+    *,
+    entry: str | None = None,
+    device: torch.device | str = "cpu",
+    max_bytes: int = 2**33,
+) -> Team:
+    """Return the team of several checkpoints, one agent for each file; nothing is unpickled.
+
+    Args:
+        paths: Files of state dicts, ``.pt``, ``.pth`` or ``.safetensors``, in the order of the agents; or a folder of
+            them, in the order of their names, numbers by their size.
+        policy: Makes the module that a state dict is loaded into. It answers as :func:`~graphsnd.evaluate` says.
+        entry: Where a file holds several dicts of tensors, the key of the policy's: ``"actor"``.
+        device: Where the policies go.
+        max_bytes: That the tensors of all files may take.
+
+    Returns:
+        Agents are named after the files.
+
+    Raises:
+        InputError: For files that cannot be read, or do not fit the module.
+    """
+    files = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(path) for path in paths]
+    if len(files) == 1 and files[0].is_dir():
+        inside = (file for file in files[0].iterdir() if file.suffix.lower() in ENDINGS)
+        files = sorted(inside, key=lambda file: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", file.name)])
+        if not files:
+            raise InputError("path", f"to hold files that end in {', '.join(ENDINGS)}", f"none in {paths}")
+    same = len({file.stem for file in files}) < len(files)  # a/policy.pt and b/policy.pt
+    limit, policies = Limit(files[0], max_bytes), {}
+    for file in files:
+        limit.path = file
+        module = policy()
+        if not isinstance(module, nn.Module):
+            raise InputError("policy", "to make a torch.nn.Module", describe(module))
+        _fill(module, read_state_dict(file, limit, entry), file)
+        policies[f"{file.parent.name}/{file.stem}" if same else file.stem] = module.to(device)
+    return as_team(policies)
+
+
+def _fill(module: nn.Module, tensors: dict[str, Tensor], file: Path) -> None:
+    wanted = module.state_dict()
+    for name in sorted(wanted.keys() | tensors.keys()):
+        shapes = [tuple(held[name].shape) if name in held else None for held in (wanted, tensors)]
+        if shapes[0] != shapes[1]:
+            expected, got = (f"{name} of shape {shape}" if shape is not None else f"no {name}" for shape in shapes)
+            fix = "It must make the module that was saved."
+            raise InputError("policy", f"to fit {file.name}: the module has {expected}", f"{got} there", fix)
+    module.load_state_dict(tensors)
