@@ -37,6 +37,7 @@ class Number:
     high: float | None = None  # upper end
     unit: str = ""  # "s", "%", "x", or nothing
     kind: str = ""  # what the two ends are: "95% t interval, 9 pairs", "largest, range of 12 cells"
+    clock: bool = False  # whether it was timed; the two ends then allow for the noise of the machine
 
     def __post_init__(self) -> None:
         """Make plain floats of counts, and of NumPy's scalars, which JSON does not know."""
@@ -63,6 +64,21 @@ class Number:
         kept = [float(value) for value in values]
         kind = f"{PICKED[pick]}, range of {len(kept)} {what}" if len(kept) > 1 else "one value"
         return cls(pick(kept), min(kept), max(kept), unit, kind)
+
+    @classmethod
+    def timed(cls, numbers: Iterable[Number], what: str, *, pick: Callable[[Any], float]) -> Number:
+        """Return one of several timed numbers, or their mean or median, with the same of both ends.
+
+        Example:
+            >>> Number.timed([Number(1.0, 0.9, 1.2, "x"), Number(1.1, 0.8, 1.4, "x")], "steps", pick=max)
+            Number(value=1.1, low=0.9, high=1.4, unit='x', kind='largest of 2 steps, and of both ends', clock=True)
+        """
+        kept = list(numbers)
+        ends = [[number.value if end is None else end for number, end in zip(kept, all_ends, strict=True)]
+                for all_ends in ([one.low for one in kept], [one.high for one in kept])]  # fmt: skip
+        kind = f"{PICKED[pick]} of {len(kept)} {what}, and of both ends"
+        value = pick([number.value for number in kept])
+        return cls(value, pick(ends[0]), pick(ends[1]), kept[0].unit, kind, clock=True)
 
     @classmethod
     def around(cls, value: float, half: float, kind: str, *, unit: str = "") -> Number:

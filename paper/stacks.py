@@ -101,9 +101,8 @@ def _copy_log(task: Task | ControlTask, cells: Cells, cell: str, target: Path, d
     folder = cells.folder(cell)
     if not (folder / METRICS).is_file():
         return
-    about = date_provenance(
-        collect_provenance(f"python -m paper train --stacks {cell.replace(',', '/')}"), cells.signatures(cell)
-    )
+    command = f"python -m paper train {cells.root.name} --stacks {cell.replace(',', '/')}"
+    about = date_provenance(collect_provenance(command), cells.signatures(cell))
     saved = load_checkpoint(folder)
     about |= {"seeds": list(task.seeds), "device": device, "took_s": round(saved.seconds, 1)}
     about |= {"iterations": saved.iteration, "task": task.to_dict()}
@@ -128,7 +127,8 @@ def measure_on_gpu(name: str, make: Callable[[], T], kind: type[T], cells: Cells
     path = cells.results / name
     if torch.cuda.is_available() and (cells.again or not path.is_file()):
         begun, value = len(cells.made), make()
-        about = date_provenance(collect_provenance(f"python -m paper run {name.split('/')[0]}"), cells.made[begun:])
+        command = f"python -m paper run {cells.root.name} --scale paper"
+        about = date_provenance(collect_provenance(command), cells.made[begun:])
         path = cells.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps({"provenance": about, "value": value}, default=asdict) + "\n")

@@ -7,11 +7,11 @@ answer; on n * 4096, those of all agents, on a CPU at n = 4, 8 and 16. There the
 depends on shapes, not on weights. On a CPU all calls have one thread: small operations gain nothing from a second one,
 and wait for it wherever its core is busy.
 
-A machine with a GPU times both. Others read, at paper scale, the GPU's part from ``timing/gpu.json`` in the folder of
-results: the file that this experiment wrote on such a machine, under another name.
+A machine with a GPU times both, and writes a file for each size: ``timing/gpu,n=250.json`` in the folder of results.
+Others read these at paper scale. Where one is missing they read ``timing/gpu.json``, an earlier run with fewer trials.
 
 A speed-up is a ratio of mean times, full over sampled, in the same trials; see
-:func:`~paper.shared.stopwatch.speedup`.
+:func:`~paper.shared.stopwatch.speedup`. How many trials there are was fixed before measuring.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -34,16 +34,17 @@ from matplotlib.figure import Figure
 from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
-from graphsnd.plots.provenance import collect_provenance
+from graphsnd.plots.provenance import collect_provenance, describe_hardware
 from graphsnd.plots.style import GREEN, INK, MUTED, ORANGE, VERMILLION, group_look, styled_figure
-from paper.cells import Cells
+from paper.cells import Cells, date_provenance
 from paper.expanders.ablation import OBSERVATION_SEED, POLICY_SEED, initial_team
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.rows import decode
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean, some_pairs
 from paper.shared.drawing import error_bars, make_log
 from paper.shared.rollouts import one_thread
-from paper.shared.stopwatch import CPU, Timing, speedup, take_turns
+from paper.shared.stopwatch import BLOCKS, CPU, Timing, speedup, take_turns
+from paper.stacks import measure_on_gpu
 from paper.store import read_result
 
 GRAPH_SEED = 44
@@ -69,8 +70,13 @@ class Size:
     observations: int = OBSERVATIONS
     trials: int = 20  # of the loop
     chances: tuple[float, ...] = (*TENTH, *OTHERS)  # of a pair
-    once: tuple[float, ...] = ()  # more of them, for which the loop is timed once
-    fused_trials: int = 20  # of the fused calls; where more, these go on alone
+    once: tuple[float, ...] = ()  # of an earlier run: more of them, for which the loop was timed once
+    fused_trials: int = 20  # of the fused calls
+
+    @property
+    def name(self) -> str:
+        """Return the name of its cells and files."""
+        return f"n={self.n}" if TENTH[0] in self.chances else f"n={self.n},others"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +127,7 @@ class Numbers:
 
 
 def _tiny(n: int) -> Size:
-    return Size(n, 1024, 3, (0.1, 1.0), fused_trials=3)
+    return Size(n, 1024, BLOCKS, (0.1, 1.0), fused_trials=BLOCKS)
 
 
 _SMALL = tuple(Size(n, n * 4096) for n in SMALL)
@@ -129,46 +135,76 @@ CPU_SIZES: dict[Scale, Sequence[Size]] = {
     Scale.SMOKE: (_tiny(4), _tiny(8)),
     Scale.LAPTOP: (*_SMALL, Size(50, trials=10), Size(100, trials=10)),
     # Beyond 16 agents the CPU is our addition; at n = 500 a call of the loop takes 20 s.
-    Scale.PAPER: (*_SMALL, Size(50, trials=10), Size(100, trials=10), Size(500, trials=3, chances=TENTH)),
+    Scale.PAPER: (*_SMALL, Size(50, trials=10), Size(100, trials=10), Size(500, trials=5, chances=TENTH)),
 }
-# The loop takes a tenth of a millisecond for each of the 124 750 pairs at n = 500. The paper's 20 trials at all sizes
-# would take twenty minutes; with fewer trials from n = 64 on they take two, and the times of such long calls differ
-# little.
+# The loop takes a tenth of a millisecond for each of the 124 750 pairs at n = 500, and 14 minutes for the paper's 20
+# trials of all chances. That is two files, so that the first can be measured alone.
 GPU_SIZES: dict[Scale, Sequence[Size]] = {
     Scale.SMOKE: (_tiny(8),),
     Scale.LAPTOP: (Size(4), Size(16), Size(64, trials=5), Size(100, trials=3)),
     Scale.PAPER: (
-        *(Size(n) for n in (4, 8, 16, 32)),
-        *(Size(n, trials=5) for n in (64, 100)),
-        *(Size(n, trials=3, chances=TENTH, once=OTHERS) for n in (250, 500)),
+        *(Size(n) for n in (4, 8, 16, 32, 64, 100, 250)),
+        *(Size(500, chances=chances) for chances in (TENTH, OTHERS)),
     ),
 }
 
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
-    """Time every size on this machine's CPU, and on its GPU or from the file of a machine that has one."""
-    machines: dict[str, Machine] = {}
-    sources: tuple[str, ...] = ()
-    committed = cells.results / GPU_FILE
-    if torch.cuda.is_available():
-        machines["gpu"] = sweep(GPU_SIZES[scale], torch.device("cuda"), cells)
-    elif scale is Scale.PAPER and committed.exists():
-        machines["gpu"] = decode(Data, read_result(committed).data).machines["gpu"]
-        sources = (f"results/{GPU_FILE.as_posix()}",)
-    machines["cpu"] = sweep(CPU_SIZES[scale], CPU, cells)
+    """Time every size on this machine's CPU, and on its GPU or from the files of a machine that has one."""
+    gpu, sources = time_gpu(scale, cells)
+    origin = collect_provenance("python -m paper run timing", GRAPH_SEED)
+    begun, rows = len(cells.made), [time_size(size, CPU, cells) for size in CPU_SIZES[scale]]
+    machines = gpu | {"cpu": Machine(date_provenance(origin, cells.made[begun:]), rows)}
     data = Data(machines)
     return Outcome(data, summarise(data), (POLICY_SEED, OBSERVATION_SEED, GRAPH_SEED), sources)
 
 
-def sweep(sizes: Sequence[Size], device: torch.device, cells: Cells) -> Machine:
-    """Time every size on one device, a cell each."""
+def time_gpu(scale: Scale, cells: Cells) -> tuple[dict[str, Machine], tuple[str, ...]]:
+    """Time all sizes on the GPU of this machine, or read those of another; return the files that were read too."""
+    names = {f"timing/gpu,{size.name}.json": size for size in GPU_SIZES[scale]}
+    if scale is not Scale.PAPER:
+        sizes = list(names.values()) if torch.cuda.is_available() else []
+        rows = [time_size(size, torch.device("cuda"), cells) for size in sizes]
+        return {"gpu": Machine(collect_provenance("python -m paper run timing"), rows)} if rows else {}, ()
+    found = {
+        name: measure_on_gpu(name, partial(time_size, size, torch.device("cuda"), cells), Row, cells)
+        for name, size in names.items()
+    }
+    there = {name: one for name, one in found.items() if one is not None}
+    rows, origins, files = [one.value for one in there.values()], [one.provenance for one in there.values()], [*there]
+    earlier = cells.results / GPU_FILE
+    if len(files) < len(names) and earlier.exists():
+        before = decode(Data, read_result(earlier).data).machines["gpu"]
+        rows += [row for row in (leave_out(one, rows) for one in before.sizes) if row]
+        origins, files = [*origins, before.origin], [*files, GPU_FILE.as_posix()]
+    rows.sort(key=lambda row: (row.n, row.chances[:1] != TENTH))
+    return {"gpu": Machine(origins[0], rows)} if rows else {}, tuple(f"results/{name}" for name in files)
+
+
+def leave_out(row: Row, others: Sequence[Row]) -> Row | None:
+    """Return what others have not timed of a size; None where they have timed all of it."""
+    there = {p for other in others if other.n == row.n for p in other.chances}
+    chances, once = (tuple(p for p in every if p not in there) for every in (row.chances, row.once))
+    return replace(row, chances=chances, once=once) if chances or once else None
+
+
+def time_size(size: Size, device: torch.device, cells: Cells) -> Row:
+    """Time one size in blocks of trials, a cell each."""
     name = "gpu" if device.type == "cuda" else "cpu"
-    origin = collect_provenance("python -m paper run timing", GRAPH_SEED)
-    maker = {"maker": origin["hardware"][name]}  # a cell of another machine is made again
-    rows = [
-        cells.get(f"{name},n={size.n}", asdict(size) | maker, partial(measure, size, device), Row) for size in sizes
+    settings = asdict(size) | {"maker": describe_hardware()[name]}  # a cell of another machine is made again
+    part = replace(size, trials=size.trials // BLOCKS, fused_trials=size.fused_trials // BLOCKS)
+    blocks = [
+        cells.get(f"{name},{size.name},block={block}", settings, partial(measure, part, device), Row)
+        for block in range(BLOCKS)
     ]
-    return Machine(origin, rows)
+    calls = {
+        call: Timing(
+            [second for block in blocks for second in block.calls[call].seconds],
+            [pairs for block in blocks for pairs in block.calls[call].pairs],
+        )
+        for call in blocks[0].calls
+    }
+    return Row(**vars(size), calls=calls)
 
 
 def measure(size: Size, device: torch.device) -> Row:
@@ -188,9 +224,7 @@ def measure(size: Size, device: torch.device) -> Row:
     with one_thread() if device.type == "cpu" else nullcontext():
         _warm(team, fused)
         trials = dict.fromkeys(loops, size.trials) | dict.fromkeys(fused, size.fused_trials)
-        trials |= {f"loop, p={p:g}": 1 for p in size.once}
-        calls = take_turns(loops | fused, trials=trials, device=device)
-        return Row(**vars(size), calls=calls)
+        return Row(**vars(size), calls=take_turns(loops | fused, trials=trials, device=device))
 
 
 def loop_calls(team: Gaussian, size: Size) -> dict[str, Call]:
@@ -198,7 +232,7 @@ def loop_calls(team: Gaussian, size: Size) -> dict[str, Call]:
     mean, pairs, generator = partial(loop_mean, Answers.of(team)), all_pairs(size.n), np.random.default_rng(GRAPH_SEED)
     everyone = pairs.tolist()
     calls = {"loop, all pairs": loop_call(mean, lambda: everyone)}
-    for p in (*size.chances, *size.once):
+    for p in size.chances:
         calls[f"loop, p={p:g}"] = loop_call(mean, partial(some_pairs, pairs, p, generator))
     return calls
 
@@ -207,7 +241,7 @@ def fused_calls(team: Gaussian, size: Size) -> dict[str, Call]:
     """Return the library's own calls, with the graph drawn where the team is."""
     generator = torch.Generator(team.loc.device).manual_seed(GRAPH_SEED)
     calls = {"fused, all pairs": fused_call(team)}
-    for p in (*size.chances, *size.once):
+    for p in size.chances:
         calls[f"fused, p={p:g}"] = fused_call(team, partial(graphs.bernoulli, size.n, p, seed=generator))
     return calls
 
@@ -230,36 +264,38 @@ def _warm(team: Gaussian, fused: dict[str, Call]) -> None:
 
 def summarise(data: Data) -> Numbers:
     """Return every number whose sizes were timed."""
-    machines = data.machines
-    cpu, gpu = ({row.n: row for row in machines[name].sizes} if name in machines else {} for name in ("cpu", "gpu"))
+    cpu, gpu = ([] if name not in data.machines else data.machines[name].sizes for name in ("cpu", "gpu"))
+    by_size, on_gpu = ({row.n: row for row in reversed(rows)} for rows in (cpu, gpu))  # the first of each size
     numbers: dict[str, Number] = {}
-    if all(n in cpu for n in SMALL):
-        numbers |= _small_numbers([cpu[n] for n in SMALL])
-    if all(n in gpu for n in LARGE):
-        numbers |= _large_numbers([gpu[n] for n in LARGE])
-    if 100 in cpu:
-        numbers["cpu_fused_speedup_n100"] = cpu[100].sampled("fused", 0.1)
-        numbers["cpu_exact_fused_advantage_n100"] = cpu[100].ratio("loop, p=0.1", "fused, all pairs")
-    if 500 in gpu:
-        numbers["gpu_loop_speedup_n500"] = gpu[500].sampled("loop", 0.1)
-        numbers["gpu_fused_speedup_n500"] = gpu[500].sampled("fused", 0.1)
-        numbers["exact_fused_advantage_n500"] = gpu[500].ratio("loop, p=0.1", "fused, all pairs")
+    if all(n in by_size for n in SMALL):
+        numbers |= _small_numbers([by_size[n] for n in SMALL])
+    if all(n in on_gpu for n in LARGE):
+        numbers |= _large_numbers([on_gpu[n] for n in LARGE], [row for row in gpu if row.n in LARGE])
+    if 100 in by_size:
+        numbers["cpu_fused_speedup_n100"] = by_size[100].sampled("fused", 0.1)
+        numbers["cpu_exact_fused_advantage_n100"] = by_size[100].ratio("loop, p=0.1", "fused, all pairs")
+    if 500 in on_gpu:
+        numbers["gpu_loop_speedup_n500"] = on_gpu[500].sampled("loop", 0.1)
+        numbers["gpu_fused_speedup_n500"] = on_gpu[500].sampled("fused", 0.1)
+        numbers["exact_fused_advantage_n500"] = on_gpu[500].ratio("loop, p=0.1", "fused, all pairs")
     return Numbers(**numbers)
 
 
 def _small_numbers(rows: list[Row]) -> dict[str, Number]:
-    tenth, all_of_them = ([row.sampled("loop", p).value for row in rows] for p in (0.1, 1.0))
-    curves = [[row.sampled("loop", p).value for p in row.chances] for row in rows]
-    steps = [after / before for curve in curves for before, after in pairwise(curve)]  # below 1 when all fall
+    tenth, all_of_them = ([row.sampled("loop", p) for row in rows] for p in (0.1, 1.0))
+    # By how much a graph with more pairs is faster: above 1 when a speed-up does not fall with p.
+    steps = [
+        row.ratio(f"loop, p={less:g}", f"loop, p={more:g}") for row in rows for less, more in pairwise(row.chances)
+    ]
     return {
-        "cpu_loop_speedup_p01": Number.range(tenth, "sizes", pick=statistics.median, unit="x"),
-        "cpu_loop_speedup_p1": Number.range(all_of_them, "sizes", pick=statistics.fmean, unit="x"),
-        "cpu_loop_step_ratio": Number.range(steps, "steps"),
+        "cpu_loop_speedup_p01": Number.timed(tenth, "sizes", pick=statistics.median),
+        "cpu_loop_speedup_p1": Number.timed(all_of_them, "sizes", pick=statistics.fmean),
+        "cpu_loop_step_ratio": Number.timed(steps, "steps", pick=max),
     }
 
 
-def _large_numbers(rows: list[Row]) -> dict[str, Number]:
-    law = [p * row.sampled("loop", p).value for row in rows for p in (*row.chances, *row.once)]
+def _large_numbers(rows: list[Row], every: list[Row]) -> dict[str, Number]:
+    law = [_law_error(row.sampled("loop", p), p) for row in every for p in (*row.chances, *row.once)]
     # The exponent of the number of pairs: the slope of log time by least squares.
     x = [math.log(math.comb(row.n, 2)) for row in rows]
     y = [math.log(statistics.fmean(row.calls["loop, all pairs"].seconds)) for row in rows]
@@ -267,10 +303,17 @@ def _large_numbers(rows: list[Row]) -> dict[str, Number]:
     slope = statistics.linear_regression(x, y).slope
     seconds = rows[-1].calls["loop, all pairs"].seconds
     return {
-        "gpu_loop_law_error": Number.range(abs(value - 1) for value in law),
+        "gpu_loop_law_error": Number.timed(law, "cells", pick=max),
         "gpu_loop_exponent": Number(slope, min(between), max(between), kind="range of neighbouring sizes"),
         "gpu_loop_seconds_n500": Number.range(seconds, "trials", pick=statistics.fmean, unit="s"),
     }
+
+
+def _law_error(ratio: Number, p: float) -> Number:
+    """Return how far p times a speed-up is from 1, with what its interval leaves open."""
+    ends = [ratio.value if end is None else end for end in (ratio.low, ratio.high)]
+    far = [abs(p * end - 1) for end in ends]
+    return Number(abs(p * ratio.value - 1), 0.0 if p * ends[0] <= 1 <= p * ends[1] else min(far), max(far))
 
 
 def draw(data: Data) -> Figure:
@@ -296,7 +339,7 @@ def _draw_against_p(ax: Axes, machines: dict[str, Machine]) -> None:
     ax.plot(chances, [1 / p for p in chances], "--", color=INK, linewidth=1.1, label="1/p", zorder=1)
     labels = [f"n = {row.n}" for row in rows]
     if "gpu" in machines:
-        rows.append(machines["gpu"].sizes[-1])
+        rows.append(next(row for row in machines["gpu"].sizes if row.n == machines["gpu"].sizes[-1].n))
         labels.append(f"n = {rows[-1].n}, GPU")
     for k, (row, label) in enumerate(zip(rows, labels, strict=True)):
         shift = 1 + 0.03 * (k - (len(rows) - 1) / 2)  # beside each other, so that every interval is seen
@@ -311,13 +354,14 @@ def _draw_against_p(ax: Axes, machines: dict[str, Machine]) -> None:
 
 def _draw_times(ax: Axes, machine: Machine) -> None:
     """Draw the time of the four calls; a line breaks where observations stop growing with the team."""
-    pooled = [row for row in machine.sizes if row.observations > OBSERVATIONS]
-    single = [row for row in machine.sizes if row.observations <= OBSERVATIONS]
+    sizes = [row for row in machine.sizes if P in row.chances]
+    pooled = [row for row in sizes if row.observations > OBSERVATIONS]
+    single = [row for row in sizes if row.observations <= OBSERVATIONS]
     for call, label, colour, marker in LINES:
         for rows in filter(None, (pooled, single)):
             times, named = [row.calls[call].number(1000) for row in rows], label if rows is single else None
             error_bars(ax, [row.n for row in rows], times, color=colour, marker=marker, label=named)
-    make_log(ax, None, x=_apart({row.n for row in machine.sizes}))
+    make_log(ax, None, x=_apart({row.n for row in sizes}))
     if pooled and single:
         ax.axvline((pooled[-1].n * single[0].n) ** 0.5, color=MUTED, linestyle=":", linewidth=1)
         small: dict[str, Any] = {"transform": ax.transAxes, "fontsize": 8.5, "color": MUTED}

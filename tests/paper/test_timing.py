@@ -14,6 +14,7 @@ import graphsnd as gs
 from paper.cells import Cells
 from paper.expanders import initial_team
 from paper.experiment import Scale
+from paper.rows import decode
 from paper.runner import run
 from paper.shared.stopwatch import Timing
 from paper.store import read_result, write_result
@@ -22,6 +23,7 @@ from paper.timing import (
     EXPERIMENT,
     GPU_FILE,
     GPU_SIZES,
+    OTHERS,
     Data,
     Machine,
     Numbers,
@@ -32,6 +34,7 @@ from paper.timing import (
     loop_calls,
     measure,
     summarise,
+    time_size,
 )
 
 
@@ -79,11 +82,13 @@ def test_threads_are_given_back() -> None:
     assert torch.get_num_threads() == before
 
 
-def test_trials_of_each_call() -> None:
-    calls = measure(Size(4, 16, 2, (0.1,), (0.5, 1.0), fused_trials=4), torch.device("cpu")).calls
-    trials = {"loop, p=0.5": 1, "loop, p=1": 1}
-    for name, one in calls.items():
-        assert len(one.seconds) == trials.get(name, 4 if name.startswith("fused") else 2)
+def test_trials_of_each_call(tmp_path: Path) -> None:
+    cells = Cells(tmp_path)
+    row = time_size(Size(4, 16, 10, (0.1,), fused_trials=15), torch.device("cpu"), cells)
+    for name, one in row.calls.items():
+        assert len(one.seconds) == len(one.pairs) == (15 if name.startswith("fused") else 10)
+    assert row.calls["loop, all pairs"].pairs == [6] * 10
+    assert len(cells.made) == 5  # blocks, so that a stopped run loses a fifth
 
 
 def test_both_ways_draw_as_many_pairs() -> None:
@@ -126,6 +131,11 @@ def test_what_was_not_timed_is_left_out(smoke: Data) -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a machine with a GPU times it")
 def test_the_part_of_a_gpu_is_read_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = made(GPU_SIZES[Scale.PAPER], 1e-4, 1e-3)
+    sizes = (
+        *(Size(n, trials=5) for n in (64, 100)),
+        *(Size(n, trials=3, chances=(0.1,), once=OTHERS) for n in (250, 500)),
+    )
+    earlier = made(sizes, 1e-4, 1e-3)
     monkeypatch.setitem(CPU_SIZES, Scale.PAPER, CPU_SIZES[Scale.SMOKE])
     monkeypatch.setattr("paper.runner.RESULTS", tmp_path / "results")
     first = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "results", work=tmp_path / "one")
@@ -133,12 +143,22 @@ def test_the_part_of_a_gpu_is_read_where_there_is_none(tmp_path: Path, monkeypat
     assert first.sources == ()
 
     written = read_result(tmp_path / "results/timing/paper.json")
-    written.data["machines"]["gpu"] = json.loads(json.dumps(gpu, default=asdict))
+    written.data["machines"]["gpu"] = json.loads(json.dumps(earlier, default=asdict))
     write_result(written, tmp_path / "results" / GPU_FILE)
     second = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "results", work=tmp_path / "one", again=True)
-    assert second.data["machines"]["gpu"] == json.loads(json.dumps(gpu, default=asdict))
+    assert second.data["machines"]["gpu"] == json.loads(json.dumps(earlier, default=asdict))
     assert second.sources == ("results/timing/gpu.json",)
     assert {name for name in vars(Numbers()) if "gpu" in name} <= set(second.numbers)
+    assert second.numbers["gpu_loop_law_error"].clock
+
+    row = next(row for row in gpu.sizes if row.name == "n=500")
+    new = {"provenance": {"hardware": {"gpu": "new"}}, "value": asdict(row)}
+    (tmp_path / "results/timing/gpu,n=500.json").write_text(json.dumps(new))
+    third = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "results", work=tmp_path / "one", again=True)
+    assert third.sources == ("results/timing/gpu,n=500.json", "results/timing/gpu.json")
+    rows = decode(Data, third.data).machines["gpu"].sizes
+    assert [(one.trials, one.chances, one.once) for one in rows if one.n == 500] == [(20, (0.1,), ()), (3, (), OTHERS)]
+    assert "15 cells" in third.numbers["gpu_loop_law_error"].kind
 
 
 @pytest.mark.parametrize("names", [("cpu",), ("cpu", "gpu")])
