@@ -268,7 +268,7 @@ def measure_ends(task: Task, seed: int, folder: Path, size: Size) -> list[End]:
     first = Trainer(task.make_world("cpu"), task.settings, seeds=(seed,)).team(seed)
     ends = []
     for iteration, team in ((0, first), (task.settings.iterations, last_team(folder, seed))):
-        seen = _observe(task, team, seed)
+        seen = roll_out(task, team, seed)
         with torch.no_grad():
             distances = pairwise(team.evaluate(pooled(seen, size.observations))).double()
         exact = float(distances.sum()) / (len(distances) * (len(distances) - 1))
@@ -282,7 +282,7 @@ def measure_times(task: Task, seed: int, folder: Path, size: Size) -> SeedTimes:
     """Time all pairs and a new graph in a Python loop, on the last team of a seed."""
     team = last_team(folder, seed)
     with torch.no_grad():
-        behavior = team.evaluate(pooled(_observe(task, team, seed), size.observations))
+        behavior = team.evaluate(pooled(roll_out(task, team, seed), size.observations))
     if not isinstance(behavior, Gaussian):
         raise InputError("team", "of Gaussian policies", repr(behavior))
     mean, pairs = partial(loop_mean, Answers.of(behavior)), all_pairs(behavior.agents)
@@ -294,7 +294,8 @@ def measure_times(task: Task, seed: int, folder: Path, size: Size) -> SeedTimes:
     return SeedTimes(seed, take_turns(calls, trials=size.trials, warm=1))
 
 
-def _observe(task: Task, team: StackedTeam, seed: int) -> Tensor:
+def roll_out(task: Task, team: StackedTeam, seed: int) -> Tensor:
+    """Return what the team of a seed observes in one more rollout; see :func:`~paper.shared.rollouts.observe`."""
     return observe(team, task.make_world("cpu"), steps=task.settings.steps, seed=ROLLOUT_SEED + seed)
 
 

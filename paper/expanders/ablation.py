@@ -5,6 +5,8 @@ shared observations, which is equation (1), and each policy on observations of i
 compares. Trained policies are shown what they saw in their world, or uniform noise of their own, as in the paper's
 panel.
 
+Costs of the metric on these graphs are timed once for each size, for the panels of cost against accuracy.
+
 Forwarding indices do not depend on the team, so each drawn graph is routed once. A search that reaches its time limit
 leaves certified bounds that are wider, and on another machine may leave others.
 """
@@ -18,17 +20,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
-from graphsnd.teams.files import OBSERVATIONS as SEEN
-from graphsnd.teams.files import load
 from paper.cells import Cells
 from paper.expanders.comparison import (
+    Cost,
     Data,
     Distances,
     GraphSummary,
@@ -39,12 +39,14 @@ from paper.expanders.comparison import (
     measure_small_graphs,
     summarise_graph,
 )
-from paper.expanders.families import SEEDS, SIZES, Family, build, degrees
+from paper.expanders.families import FOUR, SEEDS, SIZES, Family, build, degrees
 from paper.expanders.figure import draw_expanders
 from paper.expanders.numbers import Numbers, summarise
 from paper.experiment import Experiment, Outcome, Scale
-from paper.shared.rollouts import on_own
-from paper.training import COMMITTED, fingerprint
+from paper.shared.calls import Answers, Call, fused_call, loop_call, loop_mean
+from paper.shared.rollouts import on_own, one_thread, pooled
+from paper.shared.stopwatch import take_turns
+from paper.training import COMMITTED, ROLLOUT_SEED, STACKS, fingerprint, last_team, roll_out
 
 TRAINED_AGENTS = 100
 DIGITS = 7  # of the values that are published with the result; numbers are computed before
@@ -78,20 +80,21 @@ def initial_team(n: int, *, observations: int = OBSERVATIONS, own: bool = False)
         return team.evaluate(_uniform((observations, FEATURES), OBSERVATION_SEED))
 
 
-def trained_team(folder: Path, *, observations: int = OBSERVATIONS, own: bool = False) -> Behavior:
-    """Return a trained team on the pooled observations that its diversity was last measured on.
+def trained_team(training: Path, seed: int, *, observations: int = OBSERVATIONS, own: bool = False) -> Behavior:
+    """Return a trained team on observations pooled over all its agents, of a rollout in its world.
 
     Args:
-        folder: Of the team, with ``observations.safetensors``.
-        observations: Use the first of them, up to this number.
+        training: Folder of the training.
+        seed: Of the run.
+        observations: How many, picked at random from those of all agents and steps.
         own: Show each policy uniform noise of its own instead, as the paper's panel of trained policies does.
     """
-    team = load(folder)
+    team = last_team(training, seed)
     if own:
-        assert isinstance(team, StackedTeam)
         return _on_own_noise(team, observations, seed=NOISE_SEED)
+    seen = roll_out(replace(STACKS[COMMITTED], agents=team.agents), team, seed)
     with torch.no_grad():
-        return team.evaluate(load_file(folder / SEEN)["observations"][:observations])
+        return team.evaluate(pooled(seen, observations, seed=seed))
 
 
 def mean_actions(behavior: Behavior) -> Tensor:
@@ -119,12 +122,13 @@ class Plan:
     routed: Mapping[int, int]  # by size, the number of seeds of every family whose forwarding index is computed
     seconds: float  # time limit of each search for it
     trained: Sequence[int]  # seeds of the training runs
+    trials: int  # of every call that is timed
 
 
 PLANS: dict[Scale, Plan] = {
-    Scale.SMOKE: Plan((12,), (0, 1), 64, {12: 1}, 0.2, (0,)),
-    Scale.LAPTOP: Plan(SIZES, SEEDS, OBSERVATIONS, {50: 5, 100: 2, 200: 1, 500: 1}, 1.0, (0, 1, 2)),
-    Scale.PAPER: Plan(SIZES, SEEDS, OBSERVATIONS, dict.fromkeys(SIZES, 5), 20.0, (0, 1, 2)),
+    Scale.SMOKE: Plan((12,), (0, 1), 64, {12: 1}, 0.2, (0,), 1),
+    Scale.LAPTOP: Plan(SIZES, SEEDS, OBSERVATIONS, {50: 5, 100: 2, 200: 1, 500: 1}, 1.0, (0, 1, 2), 5),
+    Scale.PAPER: Plan(SIZES, SEEDS, OBSERVATIONS, dict.fromkeys(SIZES, 5), 20.0, (0, 1, 2), 11),
 }
 
 
@@ -170,7 +174,12 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
             settings |= {**subject.settings, "families": [family.value for family in Family]}
             compared = partial(compare_team, plan, subject, degree, drawn)
             mine += cells.get(f"team={subject.label},n={n},d={degree}", settings, compared, list[Row])
-    data = Data(tuple(TeamRows(*key, tuple(mine)) for key, mine in rows.items()), small, plan.observations)
+    costs: list[Cost] = []
+    for n in plan.sizes:
+        about = {"n": n, "observations": plan.observations, "trials": plan.trials}
+        costs += cells.get(f"costs,n={n}", about, partial(measure_costs, plan, n), list[Cost])
+    teams = tuple(TeamRows(*key, tuple(mine)) for key, mine in rows.items())
+    data = Data(teams, small, plan.observations, tuple(costs))
     published = tuple(replace(team, rows=tuple(map(_round, team.rows))) for team in data.teams)
     sources = (f"results/{COMMITTED}",) if any(team.trained for team in data.teams) else ()
     return Outcome(replace(data, teams=published), summarise(data), plan.seeds, sources)
@@ -185,10 +194,8 @@ def subjects(plan: Plan, results: Path) -> Iterator[Subject]:
         for seed in plan.trained:
             folder = results / COMMITTED / f"seed-{seed}"
             if folder.is_dir():
-                make, about = (
-                    partial(trained_team, folder, **settings),
-                    {**settings, "team": fingerprint(folder.parent, seed)},
-                )
+                make = partial(trained_team, folder.parent, seed, **settings)
+                about = {**settings, "team": fingerprint(folder.parent, seed), "rollout": ROLLOUT_SEED + seed}
                 yield Subject(TRAINED_AGENTS, True, own, seed, about, make)
 
 
@@ -216,6 +223,28 @@ def compare_team(
             summary = known or summarise_graph(graph, family.value, degree, forwarding=forwarding, seconds=plan.seconds)
             rows.append(compare(distances, graph, summary))
     return rows
+
+
+def measure_costs(plan: Plan, n: int) -> list[Cost]:
+    """Time the metric on one graph of every family and degree, and over all pairs: a time depends on no weights."""
+    team = initial_team(n, observations=plan.observations)
+    if not isinstance(team, Gaussian):
+        raise InputError("team", "of Gaussian policies", repr(team))
+    mean, positions, calls = partial(loop_mean, Answers.of(team)), mean_actions(team), dict[str, Call]()
+    for degree in degrees(n):
+        for family in FOUR:
+            graph = build(family, n, degree, plan.seeds[0], positions)
+            calls[f"loop,{degree},{family.value}"] = loop_call(mean, partial(graph.edges.tolist))
+            calls[f"fused,{degree},{family.value}"] = fused_call(team, partial(lambda graph: graph, graph))
+    calls["fused"] = fused_call(team)
+    with one_thread():
+        middle = {name: one.quartiles[1] for name, one in take_turns(calls, trials=plan.trials, warm=1).items()}
+    rows = [
+        Cost(n, degree, family.value, *(middle[f"{way},{degree},{family.value}"] for way in ("loop", "fused")))
+        for degree in degrees(n)
+        for family in FOUR
+    ]
+    return [*rows, Cost(n, None, None, None, middle["fused"])]
 
 
 def _settings(plan: Plan, n: int, degree: int) -> dict[str, Any]:

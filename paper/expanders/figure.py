@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, VERMILLION, styled_figure
-from paper.expanders.comparison import Data, Row, select, sizes_and_degrees
+from paper.expanders.comparison import Cost, Data, Row, select, sizes_and_degrees
 from paper.expanders.families import FOUR, Family
 
 if TYPE_CHECKING:
@@ -42,8 +42,15 @@ def draw_expanders(data: Data) -> Figure:
         kind: [row for team in data.teams if (team.trained, team.own) == kind for row in team.rows] for kind in KINDS
     }
     initial = kinds[False, False]
-    with styled_figure(12.6, 9.6) as figure:
-        axes: dict[str, Axes] = figure.subplot_mosaic([["sizes", "sizes"], ["teams", "forwarding"]])
+    layout = [["sizes", "sizes"], ["teams", "forwarding"], *[["costs", "transfer"]] * bool(data.costs)]
+    with styled_figure(12.6, 4.8 * len(layout)) as figure:
+        axes: dict[str, Axes] = figure.subplot_mosaic(layout)
+        if data.costs:
+            timed, largest = {cost.n for cost in data.costs}, max(row.n for row in initial)
+            size = next((row.n for row in kinds[True, False] if row.n in timed), largest)
+            _draw_costs(axes["costs"], data.costs, {"fresh": select(initial, n=largest)})
+            teams = {"fresh": select(initial, n=size), "trained": select(kinds[True, False], n=size)}
+            _draw_costs(axes["transfer"], data.costs, {name: rows for name, rows in teams.items() if rows})
         _draw_sizes(axes["sizes"], initial)
         _draw_teams(axes["teams"], kinds)
         _draw_forwarding(axes["forwarding"], initial)
@@ -140,6 +147,32 @@ def _draw_forwarding(ax: Axes, rows: Rows) -> None:
     ax.set_title("Forwarding index, certified: median, range of seeds")
     note = _count_disconnected(rows)
     ax.annotate(note, (0.98, 0.03), xycoords="axes fraction", ha="right", va="bottom", fontsize=8.5, color=MUTED)
+
+
+def _draw_costs(ax: Axes, costs: Sequence[Cost], teams: dict[str, list[Row]]) -> None:
+    """Draw the distance from SND against the time of a loop over the edges, degree by degree, and of exact SND."""
+    n = next(iter(teams.values()))[0].n
+    times = {(cost.degree, cost.family): cost for cost in costs if cost.n == n}
+    for (name, rows), style in zip(teams.items(), ("-", "--"), strict=False):
+        for family in FOUR:
+            colour, marker, _ = LOOKS[family]
+            mine = {degree: select(rows, family, degree=degree) for degree in sorted({row.degree for row in rows})}
+            x = [1000 * (times[degree, family.value].loop or math.nan) for degree in mine]
+            y = [math.sqrt(statistics.fmean(row.difference**2 for row in of)) for of in mine.values()]
+            face = colour if style == "-" else "white"
+            ax.plot(x, y, style, marker=marker, color=colour, markerfacecolor=face, markersize=5.5, linewidth=1.2)
+        ax.plot([], [], style, color=MUTED, label=f"{name} policies, SND {rows[0].snd:.2g}")
+    exact = 1000 * times[None, None].fused
+    ax.axvline(
+        exact, color=INK, linestyle=":", linewidth=1.2, label=f"all pairs in one fused call: {exact:.3g} ms, exact"
+    )
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.grid()
+    ax.set_xlabel("time of a Python loop over the edges, median  [ms]")
+    ax.set_ylabel("|Graph-SND - SND|, root mean square  [action units]")
+    ax.set_title(f"Cost against accuracy, n = {n}" + ", trained beside fresh" * (len(teams) > 1))
+    ax.legend(loc="best", fontsize=8.5)
 
 
 def _draw_guide(ax: Axes, points: Sequence[tuple[float, float]]) -> None:
