@@ -10,6 +10,7 @@ The package is the paper's pipeline, one folder per stage, each using only the s
     bounds       how far a sampled graph can be off
     designs      the one language for which pairs: ``bernoulli:0.1``
     estimation   measure(): intervals, tolerances, budgets, advice
+    analysis     roles: groups of agents that act alike; whether two teams differ
     control      hold diversity at a level (DiCo)
     worlds       batched environments
     training     teams that learn, stacked
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphsnd import bounds, control, designs, graphs, plots
+    from graphsnd.analysis import Roles, roles
     from graphsnd.behavior import (
         Behavior,
         Categorical,
@@ -78,6 +80,7 @@ __all__ = [
     "Joint",
     "MultivariateGaussian",
     "Quantiles",
+    "Roles",
     "SndAccumulator",
     "Team",
     "TotalVariation",
@@ -98,12 +101,13 @@ __all__ = [
     "own_observations",
     "pairwise",
     "plots",
+    "roles",
     "save_behavior",
     "snd",
 ]
 
-_STAGES = ["errors", "behavior", "teams", "graphs", "kernels", "metric", "bounds", "designs", "estimation", "control"]
-_STAGES += ["worlds", "training", "integrations", "plots", "cli"]
+_STAGES = ["errors", "behavior", "teams", "graphs", "kernels", "metric", "bounds", "designs", "estimation", "analysis"]
+_STAGES += ["control", "worlds", "training", "integrations", "plots", "cli"]
 
 
 def _load(name: str) -> Any:

@@ -493,6 +493,7 @@ INSTANCES: dict[str, Make] = {
     "Estimate": _estimate,
     "Advice": lambda: gs.advise(4, 10),
     "Decomposition": lambda: gs.decompose(gs.Deterministic(_normal(3, 4, 2)), ["a", "a", "b", "b"]),
+    "Roles": lambda: gs.roles(gs.Deterministic(_normal(3, 4, 2))),
     "OwnObservations": lambda: gs.own_observations(gs.Deterministic(_normal(3, 4, 2))),
     "AgentEffects": lambda: gs.bounds.agent_effects(_normal(6).abs(), gs.graphs.complete(4)),
     "BernoulliBound": lambda: gs.bounds.bernoulli(1.0, 0.5, 4, 0.1),

@@ -44,8 +44,8 @@ FULL = 60_000
 SECONDS = 10  # for one call
 MEMORY = 16 << 30  # of addresses; a call that asks for more than the machine has must not take it down
 ROOT = Path(graphsnd.__file__).parent
-PACKAGES = ["", "behavior", "teams", "graphs", "metric", "bounds", "designs", "estimation", "control", "worlds"]
-PACKAGES += ["training", "plots"]
+PACKAGES = ["", "behavior", "teams", "graphs", "metric", "bounds", "designs", "estimation", "analysis", "control"]
+PACKAGES += ["worlds", "training", "plots"]
 ADAPTERS = ["integrations.torchmetrics", "integrations.torchrl", "integrations.torchrl_env"]
 DUNDERS = ("__call__", "__str__", "__repr__", "__float__")
 

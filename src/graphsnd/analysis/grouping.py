@@ -1,0 +1,193 @@
+"""Roles: groups of agents that act alike, how many there are, and what each agent adds to SND."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import pdist, squareform
+
+from graphsnd.arguments import checked
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.errors import check_finite, check_integer
+from graphsnd.metric import pairwise
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float64]
+    Labels = NDArray[np.int64]
+
+CLEAR = (
+    0.55  # mean silhouette of every role: its agents are less than half as far from each other as from the next role
+)
+COVERED = 0.9  # share of the agents that roles must take in; the others are single agents far from all
+DRAWS = 99  # teams without roles that a grouping has to beat, all of them: an error rate of 1% for each question
+MOST = 200  # agents of such a team; with more its silhouette only varies less
+LARGE = 12  # agents from which on two that act alike are no role yet
+
+
+@dataclass(frozen=True, eq=False)
+class Roles:
+    """Groups of agents that act alike."""
+
+    labels: torch.Tensor  # [n] int64, role 0 is the largest
+    count: int
+    representatives: tuple[int, ...]  # of each role, the agent nearest to its others
+    loss: torch.Tensor  # [n], SND less SND of the others: what the team loses without the agent; may be negative
+    silhouette: float  # mean over agents, -1 to 1; 0 for one role
+    snd: float
+    names: tuple[str, ...]  # of the agents
+    linkage: NDArray[np.float64]  # [n - 1, 4], scipy's average linkage of the distances
+
+    def cut(self, count: int) -> torch.Tensor:
+        """Return labels ``[n]`` of another number of groups, from the tree: at most ``count``, fewer at ties."""
+        check_integer("count", count, f"in 1 .. {len(self.names)}", low=1, high=len(self.names))
+        return torch.from_numpy(fcluster(self.linkage, count, "maxclust").astype(np.int64) - 1)
+
+    def groups(self) -> list[tuple[str, ...]]:
+        """Return the names of the agents of each role."""
+        labels = self.labels.tolist()
+        return [tuple(n for n, own in zip(self.names, labels, strict=True) if own == k) for k in range(self.count)]
+
+    def __str__(self) -> str:
+        if self.count == 1:
+            return f"1 role: these {len(self.names)} agents form no groups that act alike (SND {self.snd:.4g})"
+        lines = [f"{self.count} roles, silhouette {self.silhouette:.2f} (SND {self.snd:.4g})"]
+        for names, agent in zip(self.groups(), self.representatives, strict=True):
+            shown = ", ".join(names[:8]) + f" and {len(names) - 8} more" * (len(names) > 8)
+            lines.append(f"  {len(names)} like {self.names[agent]}: {shown}")
+        return "\n".join(lines)
+
+
+@checked
+def roles(
+    behavior: Behavior,
+    distance: Distance | None = None,
+    *,
+    smallest: int | None = None,
+    seed: int = 0,
+    backend: str = "auto",
+) -> Roles:
+    """Find groups of agents that act alike: which agents may share parameters?
+
+    The tree of average linkage is cut where the mean silhouette is highest, among the cuts in which every role's own
+    is above 0.55. The grouping stands if it beats all of 99 teams without roles, drawn uniformly from the box around
+    this one (by its principal axes, after classical scaling) and grouped in the same way: of all shapes without a gap,
+    the uniform one looks most like groups, which is why Tibshirani, Walther and Hastie take it for their gap statistic.
+    Every role is then asked the same question by itself, because silhouettes of the whole do not see two roles that
+    are near each other and far from the rest. A team without roles has one.
+
+    Single agents far from all others, up to a tenth of the team, form no role: each goes to the nearest one, and its
+    ``loss`` shows it.
+
+    Args:
+        behavior: What ``n`` agents would do on shared observations.
+        distance: Distance object; the family's default when None.
+        smallest: Agents of the smallest role; 3 when None, or 2 in teams of fewer than 12 agents.
+        seed: Of the teams that it is compared with.
+        backend: ``auto`` or the name of a kernel backend.
+
+    Returns:
+        The roles.
+
+    Raises:
+        InputError: For distances that are not finite, or ``smallest`` below 2.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> team = gs.Deterministic(torch.tensor([[[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]]))
+        >>> print(gs.roles(team.with_names(["ann", "bob", "cat", "dan", "eve", "fay"])))
+        2 roles, silhouette 0.97 (SND 3.053)
+          3 like bob: ann, bob, cat
+          3 like eve: dan, eve, fay
+    """
+    with torch.no_grad():
+        measured = pairwise(behavior, distance, backend=backend)
+    check_finite("behavior", measured)
+    matrix, n = measured.double().cpu().numpy(), len(measured)
+    smallest = (3 if n >= LARGE else 2) if smallest is None else smallest
+    check_integer("smallest", smallest, "to be an integer, at least 2", low=2)
+    generator, waiting, done = np.random.default_rng(seed), [np.arange(n)], []
+    while waiting:
+        agents = waiting.pop()
+        parts = _split(matrix[np.ix_(agents, agents)], smallest, generator)
+        done += [agents] if parts is None else []
+        waiting += [] if parts is None else [agents[parts == part] for part in range(parts.max() + 1)]
+    done.sort(key=lambda agents: (-len(agents), agents[0]))
+    labels = np.empty(n, dtype=np.int64)
+    for role, agents in enumerate(done):
+        labels[agents] = role
+    nearest = [int(agents[matrix[np.ix_(agents, agents)].sum(1).argmin()]) for agents in done]
+    sums, pairs = matrix.sum(1), math.comb(n, 2)
+    total = float(sums.sum()) / 2
+    # Of two agents, the one that is left has no pair, and SND 0.
+    loss = torch.from_numpy(total / pairs - (total - sums) / max(1, math.comb(n - 1, 2)) * (n > 2))
+    quality = float(_silhouettes(matrix, labels).mean()) if len(done) > 1 else 0.0
+    return Roles(
+        torch.from_numpy(labels), len(done), tuple(nearest), loss, quality, total / pairs, behavior.names,
+        linkage(squareform(matrix, checks=False), "average"),
+    )  # fmt: skip
+
+
+def _split(matrix: Matrix, smallest: int, generator: np.random.Generator) -> Labels | None:
+    """Return the labels of the best grouping ``[n]``; None where teams without roles have one as good."""
+    best, labels = _group(matrix, smallest)
+    if labels is None:
+        return None
+    within = labels >= 0
+    points = _scale(matrix[np.ix_(within, within)])
+    low, high, size = points.min(0), points.max(0), min(len(points), MOST)
+    for _ in range(DRAWS):
+        drawn = generator.uniform(low, high, (size, len(low)))
+        if _group(squareform(pdist(drawn)), smallest)[0] >= best:
+            return None
+    means = np.stack([matrix[:, labels == role].mean(1) for role in range(labels.max() + 1)], 1)
+    return np.where(within, labels, means.argmin(1))
+
+
+def _group(matrix: Matrix, smallest: int) -> tuple[float, Labels | None]:
+    """Return the highest mean silhouette of a cut whose roles are all clear, and its labels, -1 for agents in none.
+
+    Agents in no role count as 0, or else the best cut would be the one that leaves most of them out.
+    """
+    n, best, chosen = len(matrix), 0.0, None
+    tree = linkage(squareform(matrix, checks=False), "average") if n >= 2 * smallest else None
+    for parts in range(2, n) if tree is not None else ():
+        _, labels, sizes = np.unique(fcluster(tree, parts, "maxclust"), return_inverse=True, return_counts=True)
+        large = sizes >= smallest
+        if sizes[large].sum() < COVERED * n:
+            break  # further cuts only leave out more
+        if large.sum() < 2:
+            continue
+        labels = np.where(large[labels], large.cumsum()[labels] - 1, -1)
+        within = labels >= 0
+        silhouettes = _silhouettes(matrix[np.ix_(within, within)], labels[within])
+        means = np.bincount(labels[within], silhouettes) / sizes[large]
+        if means.min() > CLEAR and silhouettes.sum() / n > best:
+            best, chosen = float(silhouettes.sum() / n), labels
+    return best, chosen
+
+
+def _silhouettes(matrix: Matrix, labels: Labels) -> Matrix:
+    """Return Rousseeuw's silhouettes ``[n]``: (b - a) / max(a, b), of distances within and to the next group."""
+    sums = matrix @ np.eye(labels.max() + 1)[labels]  # [n, groups]
+    sizes, own = np.bincount(labels), (np.arange(len(labels)), labels)
+    within = sums[own] / np.maximum(sizes[labels] - 1, 1)
+    means = sums / sizes
+    means[own] = np.inf
+    nearest, most = means.min(1), np.maximum(means.min(1), within)
+    return np.divide(nearest - within, most, out=np.zeros(len(labels)), where=(most > 0) & (sizes[labels] > 1))
+
+
+def _scale(matrix: Matrix) -> Matrix:
+    """Return points ``[n, d]`` in their principal axes with about these distances (classical scaling)."""
+    squares = matrix**2
+    products = -0.5 * (squares - squares.mean(0) - squares.mean(1, keepdims=True) + squares.mean())
+    values, vectors = np.linalg.eigh(products)
+    positive = values > 1e-9 * max(values.max(), np.finfo(float).tiny)
+    return vectors[:, positive] * np.sqrt(values[positive])
