@@ -199,7 +199,7 @@ def test_resuming_what_is_finished_changes_nothing_and_says_so(run: Any, tmp_pat
     assert "at least 2" in fewer.stderr
 
 
-@pytest.mark.parametrize("preset", ["navigation", "navigation-small", "simple_spread"])
+@pytest.mark.parametrize("preset", ["navigation", "navigation-100", "navigation-small", "simple_spread"])
 def test_the_command_in_about_repeats_a_preset(preset: str, run: Any, tmp_path: Path) -> None:
     sizes = ("--agents", 3, "--iterations", 1, *SMALL)
     assert run(preset, *sizes, "--out", tmp_path / "first").exit_code == 0

@@ -34,7 +34,9 @@ def train(
         str | None, typer.Argument(help="navigation, dispersion, simple_spread, vmas:<scenario> ..., or a preset.")
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where log, checkpoints and teams go.")] = Path("runs"),
-    preset: Annotated[str | None, typer.Option(help="navigation, navigation-small, simple_spread, or none.")] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="navigation, navigation-100, navigation-small, simple_spread, or none.")
+    ] = None,
     agents: Annotated[int | None, typer.Option(help="Team size.")] = None,
     iterations: Annotated[int | None, typer.Option(help="Rollouts, each followed by an update.")] = None,
     seeds: Annotated[str | None, typer.Option(metavar="0,1,2", help="Runs, stacked and trained together.")] = None,
