@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 FRAMEWORKS := $(VENV)/.frameworks
 RLLIB := .rllib
 
-.PHONY: help install lock demo test test-integrations test-slow test-gpu campaign lint format bench reproduce pack clean
+.PHONY: help install lock demo test test-integrations test-browser test-slow test-gpu campaign lint format bench reproduce pack clean
 
 help:            ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -45,6 +45,9 @@ $(RLLIB)/.ready: requirements-rllib.lock $(READY)
 test-integrations: $(READY) $(FRAMEWORKS) $(RLLIB)/.ready ## Run what needs other frameworks, or is long of them
 	$(BIN)/python -m pytest -m integration -n 2 tests
 	$(BIN)/python -m pytest src/graphsnd/integrations
+
+test-browser: $(READY) ## Drive the pages in Chromium, and run the notebooks
+	$(BIN)/python -m pytest -m browser tests
 
 test-slow: $(READY) ## Run the slow tests
 	$(BIN)/python -m pytest -m slow

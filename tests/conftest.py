@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -40,3 +42,30 @@ def closed_figures() -> Iterator[None]:
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """An installed Chromium, started once."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("needs Chromium")
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=chromium, args=quiet)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def browser_page(browser: Any) -> Iterator[Any]:
+    """A new page of it; the test fails if it logs anything or asks for more than files on disk."""
+    complaints: list[str] = []
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: complaints.append(request.url))
+    yield page
+    page.close()
+    assert [line for line in complaints if not line.startswith(("file:", "data:", "blob:", "about:"))] == []

@@ -71,7 +71,7 @@ def test_pictures_and_page(graph: str, run: Any, save: Any, tensors: dict[str, t
     json.loads(result.stdout)
     assert png.read_bytes().startswith(b"\x89PNG")
     page = html.read_text(encoding="utf-8")
-    assert page.count("data:image/svg+xml;base64,") == 3
+    assert page.count("data:image/svg+xml;base64,") == 4
     assert f"--design {graph}" in page
     assert str(tmp_path) not in page
 

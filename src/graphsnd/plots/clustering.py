@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """An average-linkage tree over agents."""
+    """A tree over agents."""
 
     links: NDArray[np.float64]  # SciPy's linkage matrix [agents - 1, 4]
     order: NDArray[np.int64]  # [agents], the leaves from left to right
 
 
-def cluster(matrix: Array) -> Tree:
-    """Return the average linkage of a symmetric ``[n, n]`` distance matrix, similar leaves side by side.
+def cluster(matrix: Array, linkage_name: str = "average") -> Tree:
+    """Return the linkage of a symmetric ``[n, n]`` distance matrix, similar leaves side by side.
 
     Example:
         >>> line = torch.tensor([0.0, 9.0, 1.0, 8.0])
@@ -35,15 +35,29 @@ def cluster(matrix: Array) -> Tree:
 
     condensed = squareform(to_array(matrix), checks=False)
     # Optimal leaf ordering costs n^3; beyond a thousand agents the plain order has to do.
-    links = linkage(condensed, "average", optimal_ordering=len(matrix) <= 1000)
+    links = linkage(condensed, linkage_name, optimal_ordering=len(matrix) <= 1000)
     return Tree(links, np.asarray(leaves_list(links), dtype=np.int64))
+
+
+def cut(tree: Tree, groups: int) -> NDArray[np.int64]:
+    """Return the group of each agent ``[n]`` with the tree cut into at most ``groups``, the largest group first.
+
+    Example:
+        >>> line = torch.tensor([0.0, 9.0, 1.0, 8.0, 8.5])
+        >>> cut(cluster((line[:, None] - line).abs()), 2).tolist()
+        [1, 0, 1, 0, 0]
+    """
+    from scipy.cluster.hierarchy import fcluster
+
+    names = fcluster(tree.links, groups, criterion="maxclust")
+    _, branches, counts = np.unique(names, return_inverse=True, return_counts=True)
+    rank = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
+    return np.asarray(rank[branches], dtype=np.int64)
 
 
 def agreement(tree: Tree, labels: torch.Tensor, groups: int) -> float:
     """Return the share of agents that carry the majority label of their branch, with the tree cut into ``groups``."""
-    from scipy.cluster.hierarchy import fcluster
-
-    branches = fcluster(tree.links, groups, criterion="maxclust")
+    branches = cut(tree, groups)
     truth = labels.cpu().numpy()
     right = sum(int(np.bincount(truth[branches == branch]).max()) for branch in np.unique(branches))
     return right / len(truth)

@@ -13,6 +13,7 @@ import torch
 
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise
+from graphsnd.plots.clustering import cluster, cut
 from graphsnd.plots.style import FAINT, MUTED, group_look, new_figure, theme
 from graphsnd.storage import write_whole
 from graphsnd.teams import StackedTeam
@@ -121,14 +122,7 @@ def _clusters(matrix: torch.Tensor) -> NDArray[np.int64]:
     By complete linkage, which bounds how far agents of a group are apart. Average linkage, good for trees, would give
     every outlier a colour and all others the same.
     """
-    from scipy.cluster.hierarchy import fcluster, linkage
-    from scipy.spatial.distance import squareform
-
-    links = linkage(squareform(matrix.double().numpy(), checks=False), "complete")
-    names = fcluster(links, GROUPS, criterion="maxclust")
-    _, groups, counts = np.unique(names, return_inverse=True, return_counts=True)
-    rank = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
-    return np.asarray(rank[groups], dtype=np.int64)
+    return cut(cluster(matrix, "complete"), GROUPS)
 
 
 def _stage(scene: Scene, name: str) -> tuple[Figure, Any]:

@@ -17,7 +17,9 @@ from graphsnd.graphs import Graph
 from graphsnd.metric import edge_distances, pairwise
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.plots.clustering import Tree, cluster
+from graphsnd.plots.explorer import agents_table, explorer_html, explorer_script, is_live
 from graphsnd.plots.formatting import format_number
+from graphsnd.plots.intervals import estimate as draw_interval
 from graphsnd.plots.matrix import describe_unit, draw_bars, draw_image, tick_names
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
@@ -99,7 +101,7 @@ def measurement_panels(pairs: PairDistances) -> list[Figure]:
     figures = []
     with theme():
         for draw in PANELS:
-            figures.append(new_figure(4.9, 4.0))
+            figures.append(new_figure(4.6, 3.9))
             draw(figures[-1].subplots(), pairs)
     return figures
 
@@ -158,6 +160,15 @@ def draw_agents(ax: Axes, pairs: PairDistances) -> None:
     ax.set_ylabel(f"mean measured distance  [{pairs.unit}]")
 
 
+WHO = (
+    "The distance between two agents is the mean distance between what they would do on the same observations. Agents "
+    "with a small mean distance, or with a near twin, may share parameters; what SND loses without an agent may be "
+    "negative."
+)
+SURE = (
+    "Two errors are kept apart: other pairs might have been drawn, and other observations might have been given. Each "
+    "interval is of one of them alone. Where all pairs were measured, only the second is left."
+)
 PANELS = (draw_pairs, draw_histogram, draw_agents)
 
 
@@ -181,15 +192,29 @@ def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command
         ("Agents", f"{e.agents:,}", f"on {e.observations:,} shared observations"),
         ("Pairs used", f"{100 * e.pairs_used / e.pairs_total:.3g}%", f"{e.pairs_used:,} of {e.pairs_total:,}"),
     ]
-    alts = (
-        "Matrix of the measured distances, blank where no pair was measured.",
-        "Histogram of the measured distances with the value and its interval.",
-        "Mean measured distance of every agent, the most distinctive first.",
-    )
-    pictures = [Picture(figure, alt) for figure, alt in zip(measurement_panels(pairs), alts, strict=True)]
+    matrix, spread, agents = measurement_panels(pairs)
+    with styled_figure(4.6, 2.7) as sure:
+        draw_interval(e, ax=sure.subplots())
+    roles = None if pairs.tree is None else np.zeros(e.agents)
+    table, order = agents_table(pairs.names, pairs.edges, pairs.distances, roles)
+    who, script = "", ""
+    if is_live(e.agents):
+        count = 1 if roles is None else int(roles.max()) + 1
+        who = explorer_html(pairs.names, pairs.edges, pairs.distances, pairs.tree, pairs.unit, order, count)
+        script = explorer_script()
+    pictures = [
+        Picture(matrix, "Matrix of the measured distances, blank where no pair was measured."),
+        Picture(agents, "Mean measured distance of every agent, the most distinctive first."),
+    ]
+    certain = [
+        Picture(sure, "The value with an interval for each of its two errors."),
+        Picture(spread, "Histogram of the measured distances with the value and its interval."),
+    ]
     lead = f"What the agents in {source} would do on the same observations, and how far apart that is."
     sections = [
-        Section("The distances behind the number", pictures=pictures),
+        Section("Who differs from whom", WHO, pictures, live=who, table=table),
+        Section("How sure the number is", SURE, certain),
         Section("In full", table=HtmlTable(("", ""), lines)),
     ]
-    return render_page(f"Behavioural diversity of {source}", lead, cards, sections, footer_lines(command, seed))
+    title = f"Behavioural diversity of {source}"
+    return render_page(title, lead, cards, sections, footer_lines(command, seed), script=script)

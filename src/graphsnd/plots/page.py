@@ -31,6 +31,7 @@ class HtmlTable:
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     muted: frozenset[int] = frozenset()  # rows set back, because they are of another kind
+    id: str = ""  # of a long table, which scrolls, and which a script may sort
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class Section:
     title: str
     text: str = ""
     pictures: list[Picture] = field(default_factory=list)
-    tall: bool = False  # whether the first picture takes the left column and the others stack beside it
+    live: str = ""  # HTML that a script brings to life, and that then takes the place of the pictures
     table: HtmlTable | None = None
     key: list[tuple[str, str]] = field(default_factory=list)  # names and colours
 
@@ -51,7 +52,13 @@ def escape(text: str) -> str:
 
 
 def render_page(
-    title: str, lead: str, cards: Sequence[tuple[str, str, str]], sections: Sequence[Section], footer: Sequence[str]
+    title: str,
+    lead: str,
+    cards: Sequence[tuple[str, str, str]],
+    sections: Sequence[Section],
+    footer: Sequence[str],
+    *,
+    script: str = "",
 ) -> str:
     """Return the page as a string. All text is escaped; nothing is loaded from anywhere.
 
@@ -61,6 +68,7 @@ def render_page(
         cards: The main numbers, as (label, value, note).
         sections: The body.
         footer: Items of the footer, see :func:`graphsnd.plots.provenance.footer_lines`.
+        script: HTML of the scripts at the end, which is not escaped.
     """
     html, css = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("page.html", "page.css"))
     tiles = "".join(
@@ -75,20 +83,22 @@ def render_page(
         cards=tiles,
         sections="\n".join(_section(section) for section in sections),
         footer="".join(f"<li>{escape(item)}</li>" for item in footer),
+        script=script,
     )
 
 
 def _section(section: Section) -> str:
     key = "".join(f'<li><i style="background:{colour}"></i>{escape(name)}</li>' for name, colour in section.key)
     pictures = "".join(
-        f'<figure><img src="{svg_uri(picture.figure)}" alt="{escape(picture.alt)}"></figure>'
+        f'<figure class="themed"><img src="{svg_uri(picture.figure)}" alt="{escape(picture.alt)}"></figure>'
         for picture in section.pictures
     )
-    columns = "tall" if section.tall else f"n{min(len(section.pictures), 3)}"
+    columns = f"n{min(len(section.pictures), 3)}" + " static" * bool(section.live)
     parts = [
         f"<section><h2>{escape(section.title)}</h2>",
         f"<p>{escape(section.text)}</p>" if section.text else "",
         f'<ul class="key">{key}</ul>' if key else "",
+        section.live,
         f'<div class="pictures {columns}">{pictures}</div>' if pictures else "",
         _table(section.table) if section.table else "",
         "</section>",
@@ -108,4 +118,6 @@ def _table(table: HtmlTable) -> str:
         kind = ' class="muted"' if at in table.muted else ""
         body.append(f'<tr{kind}><th scope="row">{escape(first)}</th>{cells}</tr>')
     shown = f"<thead><tr>{head}</tr></thead>" if any(table.columns) else ""
-    return f'<table class="w{len(table.columns)}">{shown}<tbody>{"".join(body)}</tbody></table>'
+    named = f' id="{escape(table.id)}"' if table.id else ""
+    made = f'<table class="w{len(table.columns)}"{named}>{shown}<tbody>{"".join(body)}</tbody></table>'
+    return f'<div class="agents">{made}</div>' if table.id else made
