@@ -71,8 +71,8 @@ format: $(READY) ## Format and fix what can be fixed
 bench: $(READY)  ## Run a benchmark; NAME=speed|calls|sorting|designs|projections|coverage|worlds|training|benchmarl|callback
 	$(BIN)/python -m benchmarks $(NAME)
 
-reproduce: $(READY) ## Run the paper's experiments and judge its claims; SCALE=smoke|laptop|paper
-	$(BIN)/python -m paper run --scale $(or $(SCALE),laptop)
+reproduce: $(READY) ## Run the paper's experiments and judge its claims; SCALE=smoke|laptop|paper, OUT=folder, AGAIN=1
+	$(BIN)/python -m paper run --scale $(or $(SCALE),laptop) $(if $(OUT),--out $(OUT)) $(if $(AGAIN),--again)
 
 pack: $(READY)   ## Pack this commit for a machine without the repository, as FILE=graphsnd.tgz
 	$(BIN)/python -m paper pack $(or $(FILE),graphsnd.tgz)

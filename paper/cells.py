@@ -74,6 +74,7 @@ class Cells:
     ) -> None:
         self.root, self.results, self.step, self.clean = folder, results, step, clean
         self.out, self.again = out or results, again
+        self.fresh = False  # whether work of other commits is made again
         self.made: list[Cell] = []
         self.spared = 0.0
 
@@ -108,10 +109,23 @@ class Cells:
     def folder(self, name: str) -> Path:
         """Return a folder of a cell's own, for work that keeps checkpoints by itself, such as training."""
         path = self._path(name)
-        if not all(self._accepts(cell.commit) for cell in self.signatures(name)):
+        unsigned = [Cell(None, None)] * path.is_dir()
+        if not all(self._accepts(cell.commit) for cell in self.signatures(name) or unsigned):
             shutil.rmtree(path)
         path.mkdir(parents=True, exist_ok=True)
         return path
+
+    def beside(self, name: str) -> Cells:
+        """Return the cells of another folder beside this one, which several experiments share; their work counts here.
+
+        Where measurements are repeated, work of other commits is not accepted.
+        """
+        shared = Cells(
+            self.root.parent / name, results=self.results, step=self.step, clean=self.clean, again=self.again
+        )
+        shared.made = self.made
+        shared.fresh = self.again
+        return shared
 
     def sign(self, name: str) -> None:
         """Note in a :meth:`folder` that work on it goes on now."""
@@ -128,7 +142,8 @@ class Cells:
         return cast(list[Cell], decode(list[Cell], read_json(path, SIGNATURES) if path.is_file() else []))
 
     def _accepts(self, commit: str) -> bool:
-        return not (self.clean and (commit == UNKNOWN or commit.endswith(CHANGED)))
+        unknown = commit == UNKNOWN or commit.endswith(CHANGED)
+        return not (self.clean and unknown) and not (self.fresh and commit != _describe_commit())
 
     def _path(self, name: str) -> Path:
         if not NAME.fullmatch(name):

@@ -3,9 +3,9 @@ r"""How long SND takes, on all pairs and on a Bernoulli graph, in a Python loop 
 The paper times a loop over pairs, where the graph saves what it leaves out: :math:`\binom{n}{2} / |E| \approx 1/p`.
 Here that loop takes turns with :func:`graphsnd.snd` and :func:`graphsnd.graph_snd`, the graph drawn inside the timed
 part and the result read at its end. Teams are freshly initialised policies on 4096 observations that all of them
-answer; on n * 4096, those of all agents, on a CPU at n = 4, 8 and 16. There the paper has trained policies, but a time
-depends on shapes, not on weights. On a CPU all calls have one thread: small operations gain nothing from a second one,
-and wait for it wherever its core is busy.
+answer; on a CPU at n = 4, 8 and 16, as in the paper, trained ones on n * 4096, those of all agents of a rollout. On a
+CPU all calls have one thread: small operations gain nothing from a second one, and wait for it wherever its core is
+busy.
 
 A machine with a GPU times both, and writes a file for each size: ``timing/gpu,n=250.json`` in the folder of results.
 Others read these at paper scale. Where one is missing they read ``timing/gpu.json``, an earlier run with fewer trials.
@@ -21,7 +21,7 @@ import statistics
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.rows import decode
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean, some_pairs
 from paper.shared.drawing import error_bars, make_log
+from paper.shared.navigation import checkpoints, snapshot
 from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import BLOCKS, CPU, Timing, speedup, take_turns
 from paper.stacks import measure_on_gpu
@@ -72,6 +73,7 @@ class Size:
     chances: tuple[float, ...] = (*TENTH, *OTHERS)  # of a pair
     once: tuple[float, ...] = ()  # of an earlier run: more of them, for which the loop was timed once
     fused_trials: int = 20  # of the fused calls
+    trained: bool = False  # whether policies are those at the end of their training, on what they see there
 
     @property
     def name(self) -> str:
@@ -130,7 +132,7 @@ def _tiny(n: int) -> Size:
     return Size(n, 1024, BLOCKS, (0.1, 1.0), fused_trials=BLOCKS)
 
 
-_SMALL = tuple(Size(n, n * 4096) for n in SMALL)
+_SMALL = tuple(Size(n, n * 4096, trained=True) for n in SMALL)
 CPU_SIZES: dict[Scale, Sequence[Size]] = {
     Scale.SMOKE: (_tiny(4), _tiny(8)),
     Scale.LAPTOP: (*_SMALL, Size(50, trials=10), Size(100, trials=10)),
@@ -153,7 +155,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     """Time every size on this machine's CPU, and on its GPU or from the files of a machine that has one."""
     gpu, sources = time_gpu(scale, cells)
     origin = collect_provenance("python -m paper run timing", GRAPH_SEED)
-    begun, rows = len(cells.made), [time_size(size, CPU, cells) for size in CPU_SIZES[scale]]
+    begun, rows = len(cells.made), [time_size(size, CPU, cells, scale) for size in CPU_SIZES[scale]]
     machines = gpu | {"cpu": Machine(date_provenance(origin, cells.made[begun:]), rows)}
     data = Data(machines)
     return Outcome(data, summarise(data), (POLICY_SEED, OBSERVATION_SEED, GRAPH_SEED), sources)
@@ -164,10 +166,10 @@ def time_gpu(scale: Scale, cells: Cells) -> tuple[dict[str, Machine], tuple[str,
     names = {f"timing/gpu,{size.name}.json": size for size in GPU_SIZES[scale]}
     if scale is not Scale.PAPER:
         sizes = list(names.values()) if torch.cuda.is_available() else []
-        rows = [time_size(size, torch.device("cuda"), cells) for size in sizes]
+        rows = [time_size(size, torch.device("cuda"), cells, scale) for size in sizes]
         return {"gpu": Machine(collect_provenance("python -m paper run timing"), rows)} if rows else {}, ()
     found = {
-        name: measure_on_gpu(name, partial(time_size, size, torch.device("cuda"), cells), Row, cells)
+        name: measure_on_gpu(name, partial(time_size, size, torch.device("cuda"), cells, scale), Row, cells)
         for name, size in names.items()
     }
     there = {name: one for name, one in found.items() if one is not None}
@@ -188,13 +190,14 @@ def leave_out(row: Row, others: Sequence[Row]) -> Row | None:
     return replace(row, chances=chances, once=once) if chances or once else None
 
 
-def time_size(size: Size, device: torch.device, cells: Cells) -> Row:
+def time_size(size: Size, device: torch.device, cells: Cells, scale: Scale) -> Row:
     """Time one size in blocks of trials, a cell each."""
     name = "gpu" if device.type == "cuda" else "cpu"
     settings = asdict(size) | {"maker": describe_hardware()[name]}  # a cell of another machine is made again
     part = replace(size, trials=size.trials // BLOCKS, fused_trials=size.fused_trials // BLOCKS)
+    make = lru_cache(lambda: make_team(size, device, cells, scale))
     blocks = [
-        cells.get(f"{name},{size.name},block={block}", settings, partial(measure, part, device), Row)
+        cells.get(f"{name},{size.name},block={block}", settings, lambda: measure(part, make()), Row)
         for block in range(BLOCKS)
     ]
     calls = {
@@ -207,19 +210,19 @@ def time_size(size: Size, device: torch.device, cells: Cells) -> Row:
     return Row(**vars(size), calls=calls)
 
 
-def measure(size: Size, device: torch.device) -> Row:
+def measure(size: Size, team: Gaussian) -> Row:
     """Time all calls at one size.
 
     Args:
         size: Of the team, and how often.
-        device: A CPU, of which one thread is used, or a GPU.
+        team: On a CPU, of which one thread is used, or on a GPU.
 
     Example:
-        >>> calls = measure(Size(4, 16, 2, (0.5,)), CPU).calls
+        >>> calls = measure(Size(4, 16, 2, (0.5,)), initial_team(4, observations=16)).calls
         >>> list(calls)[:2], calls["loop, all pairs"].pairs
         (['loop, all pairs', 'loop, p=0.5'], [6, 6])
     """
-    team = _team(size, device)
+    device = team.loc.device
     loops, fused = loop_calls(team, size), fused_calls(team, size)
     with one_thread() if device.type == "cpu" else nullcontext():
         _warm(team, fused)
@@ -246,9 +249,15 @@ def fused_calls(team: Gaussian, size: Size) -> dict[str, Call]:
     return calls
 
 
-def _team(size: Size, device: torch.device) -> Gaussian:
-    team = initial_team(size.n, observations=size.observations)
-    if not isinstance(team, Gaussian):
+def make_team(size: Size, device: torch.device, cells: Cells, scale: Scale) -> Gaussian:
+    """Return the team of a size on its observations, trained where need be."""
+    if size.trained:
+        kept = snapshot(scale, cells, size.n, checkpoints(scale)[-1])
+        with torch.no_grad():
+            team = kept.team.evaluate(kept.observations)
+    else:
+        team = initial_team(size.n, observations=size.observations)
+    if not isinstance(team, Gaussian) or team.observations != size.observations:
         raise InputError("team", "of Gaussian policies", repr(team))
     return Gaussian(team.loc.to(device).contiguous(), team.scale.to(device).contiguous())
 

@@ -5,13 +5,17 @@ With every pair drawn independently with probability p, the estimate has mean SN
 .. math:: \mathrm{Var} = \frac{1 - p}{p} \cdot \frac{1}{|P|^2} \sum_{\{i,j\}} d(i,j)^2.
 
 The paper says that the variance scales as 1/p. That is the limit of small p: a complete graph has no variance at all.
+
+The guarantees hold for any bounded distance; the paper mentions synthetic checks without Gaussians. So teams of random
+categorical policies and of random quantile functions are estimated too: whether the mean is off, and how often a
+uniform sample of pairs is off by more than Hoeffding's radius.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,9 +25,9 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from graphsnd import graphs
-from graphsnd.behavior import Gaussian
+from graphsnd.behavior import Categorical, Gaussian, Hellinger, Quantiles, TotalVariation, Wasserstein
 from graphsnd.graphs import Graph, Sampling
-from graphsnd.metric import edge_distances, graph_snd, horvitz_thompson, snd
+from graphsnd.metric import edge_distances, graph_snd, horvitz_thompson, pairwise, snd
 from graphsnd.plots.style import BLUE, ESTIMATE, GREEN, MUTED, TRUTH, styled_figure
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
@@ -37,6 +41,8 @@ DRAWS = {Scale.SMOKE: 200, Scale.LAPTOP: 2000, Scale.PAPER: 2000}
 DRAW_SEED = 11
 WEIGHTED = 8  # graphs of every cell that are also weighted by 1/p
 SMALL = 4  # agents whose graphs are all enumerated
+DELTA, SAMPLED = 0.1, 9  # chance of a miss of Hoeffding's radius, and the pairs of a sample that it is for
+SYNTHETIC_SEED, OBSERVATIONS, CATEGORIES = 12, 256, 5
 
 
 @dataclass(frozen=True)
@@ -64,11 +70,22 @@ class Team:
 
 
 @dataclass(frozen=True)
+class Synthetic:
+    """A random team without Gaussians."""
+
+    distance: str
+    snd: float
+    z: list[float]  # of the mean estimate, by probability
+    violations: float  # share of uniform samples beyond Hoeffding's radius
+
+
+@dataclass(frozen=True)
 class Data:
-    """Both teams."""
+    """Both teams, and synthetic ones."""
 
     draws: int
     teams: list[Team]
+    synthetic: list[Synthetic] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -80,6 +97,8 @@ class Numbers:
     variance_times_p_ratio: Number
     enumerated_bias: Number
     cancellation_error: Number
+    synthetic_largest_z: Number | None = None
+    synthetic_violation_share: Number | None = None
 
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
@@ -87,7 +106,9 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     draws = DRAWS[scale]
     settings = {"draws": draws, "probabilities": PROBABILITIES, "draw_seed": DRAW_SEED}
     teams = at_checkpoints(scale, cells, AGENTS, settings, lambda snapshot: _measure_team(snapshot, draws), Team)
-    data = Data(draws, teams)
+    about = {"draws": draws, "probabilities": PROBABILITIES, "seed": SYNTHETIC_SEED}
+    synthetic = cells.get("synthetic", about, lambda: measure_synthetic(draws), list[Synthetic])
+    data = Data(draws, teams, synthetic)
     return Outcome(data, summarise(data), (TRAINING_SEED, ROLLOUT_SEED, DRAW_SEED))
 
 
@@ -101,6 +122,30 @@ def _measure_team(snapshot: Snapshot, draws: int) -> Team:
         cancellation = max(cancellation_error(behavior, graph) for graph in drawn[:WEIGHTED])
         cells.append(Cell(p, *describe_estimates(exact, distances, indicators(drawn), p), cancellation))
     return Team(snapshot.iteration, exact, distances.tolist(), enumerate_bias(behavior), cells)
+
+
+def measure_synthetic(draws: int) -> list[Synthetic]:
+    """Estimate SND of random teams whose actions are categories or quantile functions, as that of the trained ones."""
+    generator = hashed(SYNTHETIC_SEED)
+    shape = (OBSERVATIONS, AGENTS, CATEGORIES)
+    logits, values = (torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(2))
+    # Agents differ by a shift of their own, so that distances of pairs do.
+    shift = torch.randn(AGENTS, CATEGORIES, generator=generator, dtype=torch.float64)
+    categories = Categorical(probs=(logits + shift).softmax(-1))
+    quantiles = Quantiles((values + shift).sort(-1).values.unsqueeze(-2))
+    rows, (i, j) = [], torch.triu_indices(AGENTS, AGENTS, 1)
+    teams = ((categories, TotalVariation()), (categories, Hellinger()), (quantiles, Wasserstein()))
+    for behavior, distance in teams:
+        distances = pairwise(behavior, distance)[i, j].double()
+        exact, scores = float(distances.mean()), []
+        for p in PROBABILITIES:
+            drawn = [graphs.bernoulli(AGENTS, p, seed=generator) for _ in range(draws)]
+            scores.append(describe_estimates(exact, distances, indicators(drawn), p)[2])
+        sampled = indicators([graphs.uniform(AGENTS, SAMPLED, seed=generator) for _ in range(draws)])
+        radius = float(distances.max()) * math.sqrt(math.log(2 / DELTA) / (2 * SAMPLED))
+        misses = ((sampled @ distances / SAMPLED - exact).abs() >= radius).double()
+        rows.append(Synthetic(distance.name, exact, scores, float(misses.mean())))
+    return rows
 
 
 def estimate(chosen: Tensor, distances: Tensor, p: float) -> Tensor:
@@ -162,7 +207,17 @@ def summarise(data: Data) -> Numbers:
         variance_times_p_ratio=_variance_times_p(cells),
         enumerated_bias=Number(max(team.enumerated_bias for team in data.teams)),
         cancellation_error=Number(max(cell.cancellation_error for cell in cells)),
+        **_synthetic_numbers(data.synthetic),
     )
+
+
+def _synthetic_numbers(teams: list[Synthetic]) -> dict[str, Number]:
+    if not teams:
+        return {}
+    return {
+        "synthetic_largest_z": Number.range((abs(z) for team in teams for z in team.z), "distances and probabilities"),
+        "synthetic_violation_share": Number.range((team.violations for team in teams), "distances"),
+    }
 
 
 def _variance_times_p(cells: list[Cell]) -> Number:

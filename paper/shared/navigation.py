@@ -80,7 +80,7 @@ def snapshot(scale: Scale, cells: Cells, n: int, iteration: int) -> Snapshot:
 
     Args:
         scale: Which training.
-        cells: Where it is kept; a killed one continues.
+        cells: Beside them the team is kept, for all experiments; a killed training continues.
         n: Number of agents.
         iteration: One of the two checkpoints.
 
@@ -98,7 +98,7 @@ def snapshot(scale: Scale, cells: Cells, n: int, iteration: int) -> Snapshot:
     job = task(n, scale)
     with one_thread():
         if iteration:
-            trainer = train_cell(job, cells, f"team,n={n}")
+            trainer = train_cell(job, cells.beside("teams"), f"n={n}")
         else:
             trainer = Trainer(job.make_world("cpu"), job.settings, seeds=job.seeds)
         team = trainer.team(TRAINING_SEED)

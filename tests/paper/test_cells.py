@@ -71,6 +71,26 @@ def test_folders_say_which_code_worked_in_them(tmp_path: Path, monkeypatch: pyte
     assert [path.name for path in Cells(tmp_path, clean=True).folder("training").iterdir()] == []
 
 
+def test_shared_work_of_another_commit_is_repeated_when_measurements_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for again, kept in ((False, True), (True, True)):
+        shared = Cells(tmp_path / "one", again=again).beside("teams")
+        (shared.folder("n=4") / "checkpoint").write_text("")
+        shared.sign("n=4")
+        assert (tmp_path / "teams" / "n=4" / "checkpoint").is_file() == kept
+    monkeypatch.setattr("paper.cells._describe_commit", lambda: "1" * 40)
+    assert (Cells(tmp_path / "two").beside("teams").folder("n=4") / "checkpoint").is_file()
+    assert not (Cells(tmp_path / "two", again=True).beside("teams").folder("n=4") / "checkpoint").exists()
+
+
+def test_unsigned_work_counts_as_that_of_no_commit(tmp_path: Path) -> None:
+    (tmp_path / "training").mkdir()
+    (tmp_path / "training" / "checkpoint").write_text("")
+    assert (Cells(tmp_path).folder("training") / "checkpoint").is_file()
+    assert not (Cells(tmp_path, clean=True).folder("training") / "checkpoint").exists()
+
+
 def test_a_damaged_cell_is_made_again(tmp_path: Path) -> None:
     cells, path = Cells(tmp_path), tmp_path / "a.json"
     cells.get("a", {}, lambda: Number(1.0), Number)

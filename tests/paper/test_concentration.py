@@ -39,7 +39,7 @@ DISTANCES = torch.tensor([0.2, 1.0, 0.4, 0.0, 0.3, 0.7], dtype=torch.float64)
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome[Data, Numbers]:
-    return EXPERIMENT.run(Scale.SMOKE, Cells(tmp_path_factory.mktemp("cells")))
+    return EXPERIMENT.run(Scale.SMOKE, Cells(tmp_path_factory.mktemp("cells") / "cells"))
 
 
 def all_errors(m: int) -> torch.Tensor:

@@ -20,7 +20,7 @@ from paper.rows import decode
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome[Data, Numbers]:
-    return EXPERIMENT.run(Scale.SMOKE, Cells(tmp_path_factory.mktemp("cells")))
+    return EXPERIMENT.run(Scale.SMOKE, Cells(tmp_path_factory.mktemp("cells") / "cells"))
 
 
 def test_all_routes_against_a_loop() -> None:

@@ -32,6 +32,7 @@ from paper.timing import (
     draw,
     fused_calls,
     loop_calls,
+    make_team,
     measure,
     summarise,
     time_size,
@@ -78,17 +79,30 @@ def test_data_hold_every_call_of_every_size(smoke: Data) -> None:
 
 def test_threads_are_given_back() -> None:
     before = torch.get_num_threads()
-    measure(Size(3, 8, 1, (0.5,)), torch.device("cpu"))
+    measure(Size(3, 8, 1, (0.5,)), initial_team(3, observations=8))
     assert torch.get_num_threads() == before
 
 
 def test_trials_of_each_call(tmp_path: Path) -> None:
     cells = Cells(tmp_path)
-    row = time_size(Size(4, 16, 10, (0.1,), fused_trials=15), torch.device("cpu"), cells)
+    row = time_size(Size(4, 16, 10, (0.1,), fused_trials=15), torch.device("cpu"), cells, Scale.SMOKE)
     for name, one in row.calls.items():
         assert len(one.seconds) == len(one.pairs) == (15 if name.startswith("fused") else 10)
     assert row.calls["loop, all pairs"].pairs == [6] * 10
     assert len(cells.made) == 5  # blocks, so that a stopped run loses a fifth
+
+
+def test_small_teams_are_trained_once_for_all_experiments(tmp_path: Path) -> None:
+    cells, size = Cells(tmp_path / "timing"), Size(3, 16 * 8 * 3, trained=True)
+    team = make_team(size, torch.device("cpu"), cells, Scale.SMOKE)
+    assert (team.agents, team.observations, team.loc.dtype) == (3, 384, torch.float32)
+    fresh = initial_team(3, observations=384)
+    assert not torch.allclose(team.loc, fresh.loc)
+    steps: list[str] = []
+    other = Cells(tmp_path / "recovery", step=steps.append)
+    assert torch.equal(make_team(size, torch.device("cpu"), other, Scale.SMOKE).loc, team.loc)
+    assert steps == ["n=3"]  # which has nothing left to do
+    assert [cell.commit for cell in other.made] == ["0" * 40]
 
 
 def test_both_ways_draw_as_many_pairs() -> None:
@@ -178,8 +192,9 @@ def test_figure_of_a_run(smoke: Data) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_gpu() -> None:
-    row = measure(Size(8, 64, trials=2, chances=(0.5,), fused_trials=3), torch.device("cuda"))
+def test_on_a_gpu(tmp_path: Path) -> None:
+    size = Size(8, 64, trials=2, chances=(0.5,), fused_trials=3)
+    row = measure(size, make_team(size, torch.device("cuda"), Cells(tmp_path), Scale.SMOKE))
     # The loop and the fused calls have trials of their own.
     assert row.calls["loop, all pairs"].pairs == [28] * 2
     assert row.calls["fused, all pairs"].pairs == [28] * 3

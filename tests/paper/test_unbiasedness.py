@@ -14,6 +14,8 @@ import torch
 from scipy import stats
 
 import graphsnd as gs
+from graphsnd.training.streams import hashed
+from paper import unbiasedness
 from paper.cells import Cells
 from paper.experiment import Outcome, Scale
 from paper.propositions import random_team
@@ -39,7 +41,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome[Data, Numbers]:
-    return EXPERIMENT.run(Scale.SMOKE, Cells(tmp_path_factory.mktemp("cells")))
+    return EXPERIMENT.run(Scale.SMOKE, Cells(tmp_path_factory.mktemp("cells") / "cells"))
 
 
 def test_estimates_of_many_graphs_are_those_of_the_metric() -> None:
@@ -123,3 +125,20 @@ def test_the_figure_shows_every_cell(outcome: Outcome[Data, Numbers], tmp_path: 
     assert right.get_yscale() == "log"
     figure.savefig(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 10_000
+
+
+def test_synthetic_teams_by_independent_distances() -> None:
+    rows = unbiasedness.measure_synthetic(400)
+    assert [row.distance for row in rows] == ["total-variation", "hellinger", "wasserstein"]
+    stream = hashed(unbiasedness.SYNTHETIC_SEED)
+    shape = (unbiasedness.OBSERVATIONS, unbiasedness.AGENTS, unbiasedness.CATEGORIES)
+    logits = torch.randn(shape, generator=stream, dtype=torch.float64)
+    torch.randn(shape, generator=stream, dtype=torch.float64)
+    shift = torch.randn(shape[1:], generator=stream, dtype=torch.float64)
+    probs = (logits + shift).softmax(-1).numpy()
+    pairs = list(itertools.combinations(range(unbiasedness.AGENTS), 2))
+    tv = [0.5 * np.abs(probs[:, i] - probs[:, j]).sum(-1).mean() for i, j in pairs]
+    hellinger = [np.sqrt(0.5 * ((probs[:, i] ** 0.5 - probs[:, j] ** 0.5) ** 2).sum(-1)).mean() for i, j in pairs]
+    assert [row.snd for row in rows[:2]] == pytest.approx([np.mean(tv), np.mean(hellinger)], rel=1e-6)
+    assert all(len(row.z) == 4 and max(map(abs, row.z)) < 4 for row in rows)
+    assert all(row.violations <= 0.1 for row in rows)

@@ -22,7 +22,7 @@ SMOKE = Scale.SMOKE
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Snapshot, Snapshot]:
-    cells = Cells(tmp_path_factory.mktemp("cells"))
+    cells = Cells(tmp_path_factory.mktemp("cells") / "cells")
     before, after = (snapshot(SMOKE, cells, 3, iteration) for iteration in checkpoints(SMOKE))
     return before, after
 
@@ -76,13 +76,13 @@ def test_training_moves_the_team(pair: tuple[Snapshot, Snapshot]) -> None:
 
 
 def test_a_stopped_training_continues_to_the_same_team(pair: tuple[Snapshot, Snapshot], tmp_path: Path) -> None:
-    cells = Cells(tmp_path)
+    cells = Cells(tmp_path / "cells")
     job = task(3, SMOKE)
     with navigation.one_thread():
         early = type(job)(job.world, job.agents, job.options, job.seeds, job.settings.replace(iterations=1))
-        train(early, cells.folder("team,n=3"))
+        train(early, cells.beside("teams").folder("n=3"))
     found = snapshot(SMOKE, cells, 3, SETTINGS[SMOKE].iterations)
-    assert load_checkpoint(cells.folder("team,n=3")).iteration == SETTINGS[SMOKE].iterations
+    assert load_checkpoint(cells.beside("teams").folder("n=3")).iteration == SETTINGS[SMOKE].iterations
     assert torch.equal(found.observations, pair[1].observations)
     assert torch.equal(found.behavior().loc, pair[1].behavior().loc)
 
@@ -94,8 +94,8 @@ def test_an_interrupted_training_is_not_measured(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr("paper.shared.rollouts.train", stopped)
     with pytest.raises(KeyboardInterrupt):
-        at_checkpoints(SMOKE, Cells(tmp_path), 2, {}, lambda found: found.iteration, int)
-    assert sorted(path.name for path in tmp_path.glob("*.json")) == ["n=2,iteration=0.json"]
+        at_checkpoints(SMOKE, Cells(tmp_path / "cells"), 2, {}, lambda found: found.iteration, int)
+    assert sorted(path.name for path in (tmp_path / "cells").glob("*.json")) == ["n=2,iteration=0.json"]
 
 
 def test_cells_are_made_once_for_the_same_settings(tmp_path: Path) -> None:
@@ -106,10 +106,12 @@ def test_cells_are_made_once_for_the_same_settings(tmp_path: Path) -> None:
         return found.iteration
 
     for draws in (5, 5, 6):
-        assert at_checkpoints(SMOKE, Cells(tmp_path), 2, {"draws": draws}, make, int) == list(checkpoints(SMOKE))
+        assert at_checkpoints(SMOKE, Cells(tmp_path / "cells"), 2, {"draws": draws}, make, int) == list(
+            checkpoints(SMOKE)
+        )
     assert made == [0, SETTINGS[SMOKE].iterations] * 2
 
 
 def test_only_the_two_checkpoints(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="iteration"):
-        snapshot(SMOKE, Cells(tmp_path), 3, 1)
+        snapshot(SMOKE, Cells(tmp_path / "cells"), 3, 1)
