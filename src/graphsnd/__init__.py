@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphsnd import bounds, control, designs, graphs, plots
-    from graphsnd.analysis import Roles, roles
+    from graphsnd.analysis import Roles, compare, compare_runs, roles
     from graphsnd.behavior import (
         Behavior,
         Categorical,
@@ -87,6 +87,8 @@ __all__ = [
     "Wasserstein",
     "advise",
     "bounds",
+    "compare",
+    "compare_runs",
     "contributions",
     "control",
     "decompose",

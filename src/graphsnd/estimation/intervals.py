@@ -141,11 +141,17 @@ def population_error(
     """
     if clusters is None and observations < FEWEST:
         return None, None
+    return cluster_error(*cluster_sums(values, index, clusters, observations), float(mean(values)), confidence)
+
+
+def cluster_sums(
+    values: Tensor, index: Tensor | None, clusters: Tensor | None, observations: int
+) -> tuple[Tensor, Tensor]:
+    """Return the sum of each cluster's values and its size; arguments as for :func:`population_error`."""
     index = torch.arange(observations) if index is None else index
     group = index * min(BLOCKS, observations) // observations if clusters is None else clusters[index]
     ids, group, sizes = group.unique(return_inverse=True, return_counts=True)
-    sums = torch.zeros(len(ids), dtype=torch.float64).index_add_(0, group, values)
-    return cluster_error(sums, sizes, float(mean(values)), confidence)
+    return torch.zeros(len(ids), dtype=torch.float64).index_add_(0, group, values), sizes
 
 
 def cluster_error(sums: Tensor, sizes: Tensor, center: float, confidence: float) -> PopulationError:
