@@ -21,11 +21,13 @@ from graphsnd.cli.progress import NEWS, steps
 from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.storage import write_whole
 from paper.experiment import Scale
+from paper.judging.changes import changes_text
 from paper.judging.claims import Claim, MissingYamlError, load_claims
 from paper.judging.formatting import format_duration, summary, verdicts_table
 from paper.judging.page import verdicts_page
 from paper.judging.verdicts import Judged, judge_all
 from paper.pack import pack
+from paper.published import read_published, write_published
 from paper.registry import NAMES, check_names, find
 from paper.runner import WORK, run
 from paper.runner import train as run_training
@@ -128,6 +130,14 @@ def pack_sources(file: Annotated[Path, typer.Argument(metavar="FILE", help="A .t
     typer.echo(f"packed {pack(file)} into {file}")
 
 
+def reduce_published(
+    clone: Annotated[Path, typer.Argument(metavar="CLONE", help="Of the paper's public repository.")],
+) -> None:
+    """Reduce the author's public logs to the numbers that claims name, in results/published.json."""
+    found = write_published(clone)
+    typer.echo(f"{len(found.numbers)} numbers of {found.repository}, commit {found.commit[:7]}", err=True)
+
+
 def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, **options: bool) -> dict[str, str]:
     """Run the experiments one after the other; return the errors of those that failed."""
     failed: dict[str, str] = {}
@@ -186,14 +196,19 @@ def _judge(claims: Sequence[Claim], out: Path, scale: Scale | None) -> list[Judg
 
 
 def _conclude(claims: Sequence[Claim], chosen: Sequence[str], out: Path, scale: Scale) -> None:
-    """Write a page of this scale and one of the largest, and print what this scale says about the experiments."""
-    written = []
+    """Write the pages, and print what this scale says about the experiments.
+
+    One page has the verdicts of the largest scale that was run; a smaller scale has another.
+    """
+    written = [out / "verdicts.html", out / "rules.md"]
     out.mkdir(parents=True, exist_ok=True)
-    for only, name in ((scale, scale.value), (None, "verdicts")):
-        command = "python -m paper run" + (f" --scale {scale.value}" if only else "")
-        page = verdicts_page(_judge(claims, out, only), out, command=command, scale=only)
-        written.append(out / f"{name}.html")
-        write_whole(written[-1], page)
+    published, judged = read_published(), _judge(claims, out, None)
+    write_whole(written[0], verdicts_page(judged, out, command="python -m paper run", published=published))
+    write_whole(written[1], changes_text(judged, out, published))
+    if scale is not Scale.PAPER:
+        command = f"python -m paper run --scale {scale.value}"
+        written.append(out / f"{scale.value}.html")
+        write_whole(written[-1], verdicts_page(_judge(claims, out, scale), out, command=command, scale=scale))
     mine = [claim for claim in claims if claim.experiment in chosen]
     ready = [claim for claim in mine if scale in claim.scales]
     _print_verdicts(_judge(ready, out, scale), larger=len(mine) - len(ready), written=written)
@@ -222,5 +237,6 @@ for name, command in (
     ("train", train_stacks),
     ("verdicts", show_verdicts),
     ("pack", pack_sources),
+    ("published", reduce_published),
 ):
     app.command(name, cls=Command, help=join_lines(command.__doc__))(command)

@@ -1,21 +1,29 @@
 r"""How long the graphs themselves take to draw or to find, beside the metric that they are drawn for.
 
 The complexity proposition counts distances and leaves the graph out; the paper's table puts a time on it. Here the
-builders take turns, and after them the metric on as many agents, which would empty their caches:
+builders take turns in blocks of calls, and after them the metric on as many agents, which would empty their caches:
 :func:`graphsnd.snd` over all pairs, :func:`graphsnd.graph_snd` on a graph that is there already, and the Python loop
 over all pairs. All have one thread. Edge budgets are matched,
 :math:`|E| = nd/2` with :math:`d = \lceil \log_2 n \rceil`: the Bernoulli graph has them on average, the nearest-
 neighbour graph, the undirected union with k = d, a few more. The row of 10 000 agents is not in the paper.
+
+The paper's table is about plain numpy, torch and networkx, so the same four in a few lines of those take turns with
+ours. They return bare arrays of pairs; ours are checked, sorted, free of repetitions, and random regular graphs with
+few edges uniformly distributed.
 """
 
 from __future__ import annotations
 
 import math
+import random
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+import networkx as nx
+import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -32,7 +40,7 @@ from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import Timing, take_turns
 
 SEED, ACTIONS, OBSERVATIONS = 0, 2, 4096
-LOOP_AGENTS, LOOP_PAIRS, WARM_CALLS = 20, 100, 3
+LOOP_AGENTS, LOOP_PAIRS, WARM_CALLS, BLOCKS = 20, 100, 3, 5
 LARGE = 500
 # The paper's table of medians, in milliseconds: what ours are divided by, never a result.
 PAPER_MS: dict[str, dict[int, float]] = {
@@ -70,7 +78,7 @@ class Size:
 class Row(Size):
     """One size, timed."""
 
-    calls: dict[str, Timing]  # of every builder, and of "snd", "graph_snd" and "loop"
+    calls: dict[str, Timing]  # of every builder, "plain ..." at the paper's sizes, "snd", "graph_snd" and "loop"
 
 
 @dataclass(frozen=True)
@@ -88,10 +96,16 @@ class Numbers:
     slowest_over_metric_n500: Number | None = None
     slowest_over_fused_n500: Number | None = None
     builders_in_order: Number | None = None
+    plain_in_order: Number | None = None
     bernoulli_over_paper: Number | None = None
     uniform_over_paper: Number | None = None
     regular_over_paper: Number | None = None
     knn_over_paper: Number | None = None
+    plain_bernoulli_over_paper: Number | None = None
+    plain_uniform_over_paper: Number | None = None
+    plain_regular_over_paper: Number | None = None
+    plain_knn_over_paper: Number | None = None
+    ours_over_plain: Number | None = None
 
 
 _TABLE = (Size(50, 6, 50), Size(100, 7, 50), Size(500, 9, 20))
@@ -122,10 +136,25 @@ def measure(size: Size) -> Row:
     parts = OBSERVATIONS / size.observations
     whole = {"snd": parts, "graph_snd": parts, "loop": math.comb(size.n, 2) / LOOP_PAIRS}
     with one_thread():
-        timed = take_turns(builder_calls(size), trials=size.trials, warm=WARM_CALLS)
+        builders = builder_calls(size)
+        if size.n <= LARGE:  # the plain ones list all pairs
+            builders |= {f"plain {name}": call for name, call in plain_calls(size).items()}
+        timed = take_blocks(builders, size.trials)
         timed |= take_turns(metric_calls(size), trials=size.metric_trials, warm=WARM_CALLS)
         calls = {name: replace(timing, whole=whole.get(name, 1.0)) for name, timing in timed.items()}
         return Row(**vars(size), calls=calls)
+
+
+def take_blocks(calls: dict[str, Call], trials: int) -> dict[str, Timing]:
+    """Time calls of microseconds in turns of several: right after another one, each would find its caches empty."""
+    blocks = min(BLOCKS, trials)
+    timed = {name: Timing([], []) for name in calls}
+    for _ in range(blocks):
+        for name, call in calls.items():
+            block = take_turns({name: call}, trials=trials // blocks, warm=WARM_CALLS)[name]
+            timed[name].seconds.extend(block.seconds)
+            timed[name].pairs.extend(block.pairs)
+    return timed
 
 
 def builder_calls(size: Size) -> dict[str, Call]:
@@ -138,6 +167,26 @@ def builder_calls(size: Size) -> dict[str, Call]:
         "uniform": lambda: graphs.uniform(n, edges, seed=generator).m,
         "regular": lambda: graphs.random_regular(n, size.degree, seed=generator).m,
         "knn": lambda: graphs.knn(positions, size.degree).m,
+    }
+
+
+def plain_calls(size: Size) -> dict[str, Call]:
+    """Return the four builders as one writes them down with numpy, torch and networkx; all pairs are listed before."""
+    n, edges, pairs = size.n, size.n * size.degree // 2, all_pairs(size.n)
+    source, plain = np.random.default_rng(SEED), random.Random(SEED)  # networkx is slow with a source of numpy
+    positions = torch.randn(n, ACTIONS, generator=torch.Generator().manual_seed(SEED))
+
+    def knn() -> int:
+        apart = torch.cdist(positions, positions).fill_diagonal_(math.inf)
+        near = apart.topk(size.degree, largest=False).indices
+        both = torch.stack([torch.arange(n)[:, None].expand_as(near), near], -1).flatten(0, 1)
+        return len(both.sort(-1).values.unique(dim=0))
+
+    return {
+        "bernoulli": lambda: len(pairs[source.random(len(pairs)) < edges / len(pairs)]),
+        "uniform": lambda: len(pairs[source.choice(len(pairs), edges, replace=False)]),
+        "regular": lambda: len(np.array(nx.random_regular_graph(size.degree, n, seed=plain).edges)),
+        "knn": knn,
     }
 
 
@@ -164,18 +213,29 @@ def summarise(data: Data) -> Numbers:
     calls = {row.n: row.calls for row in data.sizes}
     if not set(PAPER_MS["knn"]) <= set(calls):
         return Numbers()
-    ranked = (sorted(BUILDERS, key=lambda name: calls[n][name].number().value) for n in PAPER_MS["knn"])
-    over_paper = {}
-    for name, table in PAPER_MS.items():
-        ratios = [1000 * calls[n][name].number().value / paper for n, paper in table.items()]
-        over_paper[f"{name}_over_paper"] = Number.range(ratios, "sizes", unit="x")
+    numbers = _compare_builders(calls, "", "builders_in_order")
+    if "plain knn" in calls[LARGE]:
+        numbers |= _compare_builders(calls, "plain ", "plain_in_order")
+        times = {(n, name): one.number().value for n in PAPER_MS["knn"] for name, one in calls[n].items()}
+        over = [times[n, name] / times[n, f"plain {name}"] for n in PAPER_MS["knn"] for name in BUILDERS]
+        numbers["ours_over_plain"] = Number.range(over, "builders and sizes", pick=statistics.median, unit="x")
     return Numbers(
         knn_seconds_n500=calls[LARGE]["knn"].number(),
         slowest_over_metric_n500=_slowest_over(calls[LARGE], "loop"),
         slowest_over_fused_n500=_slowest_over(calls[LARGE], "snd"),
-        builders_in_order=Number(sum(tuple(names) == ORDER for names in ranked), kind="of 3 sizes"),
-        **over_paper,
+        **numbers,
     )
+
+
+def _compare_builders(calls: dict[int, dict[str, Timing]], kind: str, order: str) -> dict[str, Number]:
+    """Return the times of ours (``kind`` is empty) or of the plain ones over the paper's, and whether order is kept."""
+    times = {n: {name: calls[n][kind + name].number().value for name in BUILDERS} for n in PAPER_MS["knn"]}
+    kept = [tuple(sorted(BUILDERS, key=times[n].__getitem__)) == ORDER for n in times]
+    numbers = {order: Number(sum(kept), kind="of 3 sizes")}
+    for name, table in PAPER_MS.items():
+        ratios = [1000 * times[n][name] / paper for n, paper in table.items()]
+        numbers[f"{kind}{name}_over_paper".replace(" ", "_")] = Number.range(ratios, "sizes", unit="x")
+    return numbers
 
 
 def _slowest_over(calls: dict[str, Timing], metric: str) -> Number:
@@ -191,12 +251,16 @@ def draw(data: Data) -> Figure:
     with styled_figure(9.8, 5.3) as figure:
         left, right = figure.subplots(1, 2)
         table = [row for row in data.sizes if row.n in PAPER_MS["knn"]]
-        _draw_times(left, table, BUILDERS, "Builders: here (full), in the paper (open)")
+        _draw_times(left, table, BUILDERS, "Builders: ours (full), the paper's (open), plain (x)")
         for name in BUILDERS:
             _, colour, marker, _ = LOOKS[name]
             look: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "linewidth": 0.9, "markersize": 5.5}
             paper = [PAPER_MS[name][row.n] for row in table]
             left.plot([row.n for row in table], paper, marker, linestyle=":", zorder=2, **look)
+            plain = [
+                (row.n, row.calls[f"plain {name}"].number(1000).value) for row in table if f"plain {name}" in row.calls
+            ]
+            left.plot(*zip(*plain, strict=True) if plain else ([], []), "x", color=colour, markersize=6, zorder=3)
         _draw_times(right, data.sizes, LOOKS, "Builders beside a call of the metric")
         for ax, rows in ((left, table), (right, data.sizes)):
             make_log(ax, None, x=[row.n for row in rows])

@@ -40,6 +40,8 @@ from paper.control.study import (
     compare_rewards,
     find_settling,
     mention_protocol,
+    pair,
+    standard_error,
     summarise_arms,
     summarise_study,
     summarise_twins,
@@ -75,6 +77,12 @@ WHOLE: ControlStacks = {
     for seed in SEEDS
     for target in TARGETS
 }
+# The paper's Table 7: applied SND with its standard error, and milliseconds of a call. What ours are compared with.
+PAPER_APPLIED = {
+    (BERNOULLI, 0.12): (0.12032, 1.2e-4), (BERNOULLI, 0.14): (0.140354, 7.3e-5), (BERNOULLI, 0.15): (0.150261, 1.1e-5),
+    (REFERENCE, 0.12): (0.12026, 1.0e-4), (REFERENCE, 0.14): (0.140166, 2.5e-5), (REFERENCE, 0.15): (0.150301, 1.5e-5),
+}  # fmt: skip
+PAPER_MS = {REFERENCE: 18.9, BERNOULLI: 2.0}
 # Observations of many episodes differ little from one iteration to the next, as in the published runs.
 FAULTY = SMALL.replace(iterations=20, environments=16, minibatch=400, epochs=5, learning_rate=5e-5)
 FAULTY_AGENTS, FAULTY_TARGET = 4, 0.12
@@ -136,6 +144,9 @@ class Numbers:
     largest_absolute_audit_error_bernoulli: Number | None = None
     # Both of the paper's arms together.
     smallest_tracking_gap: Number | None = None
+    applied_off_target: Number | None = None
+    applied_largest_z: Number | None = None
+    applied_largest_sem: Number | None = None
     largest_audit_minus_applied: Number | None = None
     smallest_audit_minus_applied: Number | None = None
     settling_iteration: Number | None = None
@@ -150,6 +161,7 @@ class Numbers:
     smallest_reward_step: Number | None = None
     late_reward_growth: Number | None = None
     # Pairs of runs with the same target and seed: Bernoulli less full.
+    paired_reward_by_seed: Number | None = None
     paired_reward_difference: Number | None = None
     paired_reward_sem: Number | None = None
     sign_test_p: Number | None = None
@@ -166,6 +178,7 @@ class Numbers:
     published_metric_share: Number | None = None
     mean_edges: Number | None = None
     loop_metric_speedup: Number | None = None
+    loop_time_over_paper: Number | None = None
     fused_metric_speedup: Number | None = None
     estimate_share: Number | None = None
 
@@ -213,20 +226,24 @@ def summarise(data: Data, scale: Scale) -> Numbers:
     """Return the numbers of a study and of what was measured beside it."""
     study, wrong = data.study, data.faulty.run(DOUBLED)
     both = [run for run in study.runs if run.arm in NAMES]
-    grid = {}
-    if not study.missing:
-        cells = summarise_arms(both)
-        grid = {**_errors(cells), **_settling(study), **_rewards(cells), **_pairs(both), **_actions(data.actions)}
+    grid = {} if study.missing else compare_arms(study) | _actions(data.actions)
     kind = f"reads {data.faulty.factor:g} times what is there, {data.faulty.agents} agents"
     return Numbers(
         **mention_protocol(grid, study, AGENTS),
         **summarise_twins(data.twins, study),
         **_costs(data, in_training=scale is Scale.PAPER),
-        rollout_difference=_compare_starts(both),
+        rollout_difference=compare_starts(both),
         wrong_estimator_tracking_error=Number(wrong.tracking_error, kind=kind),
         wrong_estimator_audit_error=Number(wrong.audit_error, kind=kind),
         published_metric_share=Number(calls.published_share(), kind="from the paper's times"),
     )
+
+
+def compare_arms(study: Study) -> dict[str, Number]:
+    """Return what the logs of the paper's two arms tell."""
+    both = [run for run in study.runs if run.arm in NAMES]
+    cells = summarise_arms(both)
+    return {**_errors(cells), **_applied(both), **_settling(study), **_rewards(cells), **_pairs(both)}
 
 
 def _errors(cells: Sequence[ArmSummary]) -> dict[str, Number]:
@@ -245,6 +262,23 @@ def _errors(cells: Sequence[ArmSummary]) -> dict[str, Number]:
         "largest_audit_minus_applied": Number.range([abs(value) for value in apart]),
         "smallest_audit_minus_applied": Number.range(apart, pick=min),
     }
+
+
+def _applied(runs: Sequence[RunSummary]) -> dict[str, Number]:
+    """The applied signal as the paper's Table 7 has it: mean and standard error over seeds."""
+    groups = group_by(runs, lambda run: (run.arm, run.target)).items()
+    cells = {key: [run.applied for run in mine] for key, mine in groups if key[1] is not None}
+    off = [abs(statistics.fmean(values) / target - 1) for (_, target), values in cells.items() if target]
+    numbers = {"applied_off_target": Number.range(off)}
+    errors = {key: standard_error(values) for key, values in cells.items()}
+    if all(errors.values()):
+        numbers["applied_largest_sem"] = Number.range(error for error in errors.values() if error)
+        z = [
+            abs(statistics.fmean(cells[key]) - paper) / math.hypot(sem, errors[key] or 0.0)
+            for key, (paper, sem) in PAPER_APPLIED.items()
+        ]
+        numbers["applied_largest_z"] = Number.range(z)
+    return numbers
 
 
 def _settling(study: Study) -> dict[str, Number]:
@@ -283,17 +317,24 @@ def _match(cells: Sequence[ArmSummary]) -> list[tuple[ArmSummary, ArmSummary]]:
 
 
 def _pairs(runs: Sequence[RunSummary]) -> dict[str, Number]:
-    pair = compare_rewards(runs, BERNOULLI)
-    if pair is None or pair.interval is None or pair.sem is None:
+    paired = compare_rewards(runs, BERNOULLI)
+    if paired is None or paired.interval is None or paired.sem is None:
         return {}
-    kind = f"{len(pair.differences)} pairs"
-    numbers = {"paired_reward_difference": pair.interval, "paired_reward_sem": Number(pair.sem, kind=kind)}
+    kind = f"{len(paired.differences)} pairs"
+    # Cells of one seed share networks and episodes: only seeds are independent.
+    seeds = group_by(runs, lambda run: run.seed).values()
+    each = [one.mean for mine in seeds if (one := compare_rewards(mine, BERNOULLI))]
+    by_seed = pair(each).interval
+    numbers = {}
+    if by_seed is not None:
+        numbers["paired_reward_by_seed"] = replace(by_seed, kind=f"95% t interval, {len(each)} seeds")
+    numbers |= {"paired_reward_difference": paired.interval, "paired_reward_sem": Number(paired.sem, kind=kind)}
     # Fewer than six pairs could not reject at 5% if they all agreed, so that they say nothing is no finding.
-    if pair.sign_p is not None and sum(map(bool, pair.differences)) >= 6:
-        numbers["sign_test_p"] = Number(pair.sign_p, kind=f"exact, two-sided, {kind}")
+    if paired.sign_p is not None and sum(map(bool, paired.differences)) >= 6:
+        numbers["sign_test_p"] = Number(paired.sign_p, kind=f"exact, two-sided, {kind}")
     spread = _spread_between_seeds(runs)
     if spread:
-        numbers["difference_over_seed_sd"] = Number(abs(pair.mean) / spread, kind="pooled over arms and targets")
+        numbers["difference_over_seed_sd"] = Number(abs(paired.mean) / spread, kind="pooled over arms and targets")
     return numbers
 
 
@@ -305,7 +346,7 @@ def _spread_between_seeds(runs: Sequence[RunSummary]) -> float | None:
     return math.sqrt(squares / freedom) if freedom else None
 
 
-def _compare_starts(runs: Sequence[RunSummary]) -> Number | None:
+def compare_starts(runs: Sequence[RunSummary]) -> Number | None:
     """The largest difference of rewards in the second iteration between matched runs of both arms.
 
     None where rewards agree though policies do not: then they are too coarse to tell.
@@ -331,9 +372,12 @@ def _costs(data: Data, *, in_training: bool) -> dict[str, Number]:
     edges, step = data.edges, data.step
     low, high = sorted((step.share, step.arithmetic))
     kind = "measured on a CPU, and counted in multiplications"
+    loop = calls.compute_speedups(data.timed.loop)[BERNOULLI]
+    over = [1000 * statistics.median(data.timed.loop[arm].seconds) / paper for arm, paper in PAPER_MS.items()]
     numbers = {
         "mean_edges": Number.around(edges.mean, 2.58 * edges.sem, f"99% interval, {edges.graphs:,} graphs"),
-        "loop_metric_speedup": calls.compute_speedups(data.timed.loop)[BERNOULLI],
+        "loop_metric_speedup": loop,
+        "loop_time_over_paper": Number.range(over, "calls, full and Bernoulli", unit="x"),
         "estimate_share": Number(step.share, low, high, kind=kind),
     }
     trained = list(data.study.metric_speedups.get(BERNOULLI, {}).values())

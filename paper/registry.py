@@ -18,6 +18,7 @@ NAMES = (
     "timing",
     "construction",
     "expanders",
+    "theory",
     "mpe",
     "dico-10",
     "dico-50",
@@ -38,7 +39,7 @@ def find(name: str) -> Experiment[Any, Any]:
         >>> find("expander")
         Traceback (most recent call last):
         graphsnd.errors.InputError: Expected `name` to be one of recovery, unbiasedness, concentration, training, \
-timing, construction, expanders, mpe, dico-10, dico-50, designs, got 'expander'.
+timing, construction, expanders, theory, mpe, dico-10, dico-50, designs, got 'expander'.
     """
     check_names([name])
     module = importlib.import_module(f"paper.{name.replace('-', '_')}")

@@ -1,7 +1,7 @@
 """The claims of the paper, read from ``claims.yaml``: what it says, how that is measured, and when it counts as shown.
 
-The rules were written down before the experiments were run; they come from the paper's values and from sampling error.
-The head of ``claims.yaml`` says what was known by then.
+The first rules were written down before the experiments were run; they come from the paper's values and from sampling
+error. The head of ``claims.yaml`` says what was known by then. A rule that was replaced stays in the file, as ``was``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import importlib
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,16 @@ CLAIMS = Path(__file__).parents[1] / "claims.yaml"
 KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 TEXTS = ("id", "place", "says", "paper", "experiment", "number", "measured", "note")
 RULES = ("rule", "direction", "correction")
-FIELDS = frozenset({*TEXTS, *RULES, "scales", "finding"})
+OPTIONAL = ("tolerance", "why", "finding")
+FIELDS = frozenset({*TEXTS, *RULES, *OPTIONAL, "kind", "scales", "was"})
+
+
+class Kind(Enum):
+    """What a row is about; the headline counts them apart."""
+
+    THEOREM = "theorem or identity"  # and checks of one: only a bug, or luck, could make it fail
+    MEASUREMENT = "measurement of the paper"  # a number or an observation that it reports
+    FINDING = "finding of ours"  # nothing that the paper says
 
 
 class MissingYamlError(InputError):
@@ -35,6 +45,7 @@ class Claim:
     """One statement of the paper that a number can decide."""
 
     id: str  # kebab-case, unique
+    kind: Kind
     place: str  # in the paper
     says: str  # one sentence, in our words
     paper: str  # its value, as the paper has it
@@ -46,7 +57,16 @@ class Claim:
     note: str  # what the comparison means
     direction: Rule | None = None  # confirmed in direction when it holds
     correction: Rule | None = None  # corrected when it holds; asked before the rule
+    tolerance: str = ""  # of a measurement: where the limits of its rule come from
     finding: str = ""  # what came out, added after measuring
+    added: bool = False  # whether the row was added after the first verdicts
+    was: Claim | None = None  # with the number and the rules that it had at first, where these changed
+    why: str = ""  # they changed, or the row was added, or is no claim of the paper
+
+    @property
+    def first(self) -> Claim | None:
+        """As it was judged at first, before kinds were told apart; None for a row that was added later."""
+        return None if self.added else self.was or replace(self, kind=Kind.MEASUREMENT)
 
 
 def load_claims(text: str | None = None) -> tuple[Claim, ...]:
@@ -94,21 +114,54 @@ def _claim(entry: Any, at: int) -> Claim:
     texts = {key: _text(entry, key) for key in TEXTS}
     if texts["experiment"] not in NAMES:
         raise InputError(f"{name}.experiment", f"to be one of {', '.join(NAMES)}", repr(texts["experiment"]))
-    _check_number(texts)
+    texts |= {key: _text(entry, key) for key in OPTIONAL if key in entry}
+    rules = _rules(entry, name)
+    given: dict[str, Any] = {**texts, **rules}
+    claim = Claim(**given, kind=_kind(entry), scales=_scales(entry))
+    _check_number(claim)
+    if entry.get("was") == "new":
+        return replace(claim, added=True)
+    return replace(claim, was=_was(claim, entry["was"])) if "was" in entry else claim
+
+
+def _rules(entry: dict[str, Any], name: str) -> dict[str, Any]:
     rules = {key: Rule.parse(entry[key], f"{name}.{key}") for key in RULES if key in entry}
     if "rule" not in rules:
         raise InputError(f"{name}.rule", "to say when the claim is confirmed", "nothing")
-    finding = _text(entry, "finding") if "finding" in entry else ""
-    fields: dict[str, Any] = {**texts, **rules}
-    return Claim(**fields, scales=_scales(entry), finding=finding)
+    return rules
 
 
-def _check_number(texts: dict[str, str]) -> None:
-    numbers = find(texts["experiment"]).numbers
+def _kind(entry: dict[str, Any]) -> Kind:
+    """Read the kind, and check that the row has what this kind needs."""
+    name, given = entry["id"], entry.get("kind")
+    kinds = {kind.name.lower(): kind for kind in Kind}
+    if given not in kinds:
+        raise InputError(f"{name}.kind", f"to be one of {', '.join(kinds)}", repr(given))
+    needed = {Kind.MEASUREMENT: "tolerance", Kind.FINDING: "why"}.get(kinds[given])
+    if needed and needed not in entry:
+        raise InputError(f"{name}.{needed}", f"for every {given}", "nothing")
+    if kinds[given] is Kind.FINDING and entry.keys() & {"direction", "correction"}:
+        raise InputError(f"{name}.rule", "to be the only one: a finding is found or not", "others")
+    if "was" in entry and "why" not in entry:
+        raise InputError(f"{name}.why", "to say why the rule changed", "nothing")
+    return kinds[given]
+
+
+def _was(claim: Claim, entry: Any) -> Claim:
+    name = f"{claim.id}.was"
+    if not isinstance(entry, dict) or entry.keys() - {*RULES, "number"}:
+        raise InputError(name, f"to be 'new', or to map number, {', '.join(RULES)} to what they were", repr(entry))
+    first = replace(claim, kind=Kind.MEASUREMENT, number=entry.get("number", claim.number))
+    _check_number(first)
+    return replace(first, **{"direction": None, "correction": None, **_rules(entry, name)})
+
+
+def _check_number(claim: Claim) -> None:
+    numbers = find(claim.experiment).numbers
     known = [field.name for field in fields(numbers)]
-    if texts["number"] not in known:
+    if claim.number not in known:
         expected = f"to be a field of {numbers.__module__}.{numbers.__name__}: {', '.join(known)}"
-        raise InputError(f"{texts['id']}.number", expected, repr(texts["number"]))
+        raise InputError(f"{claim.id}.number", expected, repr(claim.number))
 
 
 def _text(entry: dict[str, Any], key: str) -> str:

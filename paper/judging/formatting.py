@@ -12,7 +12,8 @@ from rich.text import Text
 
 from graphsnd.plots.tables import table
 from paper.experiment import Number
-from paper.judging.verdicts import Judged, Verdict, counts
+from paper.judging.claims import Kind
+from paper.judging.verdicts import Judged, Verdict, count_kinds
 from paper.store import Result
 
 # A sign for each verdict, so that none depends on colour alone.
@@ -21,13 +22,22 @@ SIGNS = {
     Verdict.IN_DIRECTION: "≈",
     Verdict.CORRECTED: "↻",
     Verdict.NOT_CONFIRMED: "✗",
+    Verdict.FOUND: "◆",
+    Verdict.NOT_FOUND: "◇",
     Verdict.NOT_MEASURED: "·",
+}
+KINDS = {
+    Kind.THEOREM: "Theorems and identities",
+    Kind.MEASUREMENT: "Measurements of the paper",
+    Kind.FINDING: "Findings that are not claims of the paper",
 }
 COLOURS = {
     Verdict.CONFIRMED: "green",
     Verdict.IN_DIRECTION: "cyan",
     Verdict.CORRECTED: "yellow",
     Verdict.NOT_CONFIRMED: "red",
+    Verdict.FOUND: "blue",
+    Verdict.NOT_FOUND: "magenta",
     Verdict.NOT_MEASURED: "dim",
 }
 
@@ -120,10 +130,15 @@ def verdicts_table(judged: Sequence[Judged]) -> Table:
 
 
 def summary(judged: Sequence[Judged]) -> Text:
-    """Return one line: the number of claims with each verdict."""
-    decided = [(count, verdict) for verdict, count in counts(judged).items() if count]
-    parts = [Text(f"{count} {verdict.value}", style=COLOURS[verdict]) for count, verdict in decided]
-    return Text(f"{len(judged)} claim{'s' * (len(judged) != 1)}: ") + Text(", ").join(parts)
+    """Return a line for each kind of row: the number of each verdict."""
+    lines = []
+    for kind, counted in count_kinds(judged).items():
+        parts = [
+            Text(f"{count} {verdict.value}", style=COLOURS[verdict]) for verdict, count in counted.items() if count
+        ]
+        if parts:
+            lines.append(Text(f"{KINDS[kind]}, {sum(counted.values())}: ") + Text(", ").join(parts))
+    return Text("\n").join(lines)
 
 
 def _measured(one: Judged) -> Text:

@@ -1,4 +1,4 @@
-"""The page "Paper against measurement": one HTML file, no script, nothing loaded from anywhere."""
+"""The page "Paper against measurement": one HTML file that loads nothing; its script only filters and searches."""
 
 from __future__ import annotations
 
@@ -15,55 +15,77 @@ from graphsnd import plots
 from graphsnd.plots.provenance import footer_lines
 from graphsnd.plots.style import DPI
 from paper.experiment import Scale
-from paper.judging.formatting import SIGNS, describe_machine, format_duration, format_interval, format_value
-from paper.judging.verdicts import Judged, Verdict, counts
+from paper.judging.changes import claim_of_logs, describe_rules
+from paper.judging.claims import Kind
+from paper.judging.formatting import KINDS, SIGNS, describe_machine, format_duration, format_interval, format_value
+from paper.judging.verdicts import Judged, Verdict, count_kinds, counts, judge_number
+from paper.published import Published
 from paper.store import Result, read_results, result_path
 
 SHEETS = (Path(plots.__file__).with_name("page.css"), Path(__file__).with_name("page.css"))
-MEANS = {
-    Verdict.CONFIRMED: "the rule is met",
-    Verdict.IN_DIRECTION: "a weaker rule is met",
-    Verdict.CORRECTED: "the statement had to be corrected",
-    Verdict.NOT_CONFIRMED: "no rule is met",
-    Verdict.NOT_MEASURED: "no run that can decide",
-}
 HTML = Path(__file__).with_name("html")
 POWER = re.compile(r"\b(\d+(?:\.\d+)?)e([+-]?)0*(\d+)\b")
 RAISED = re.compile(r"\^(-?\d+|[a-z]\b)")
 INDEX = re.compile(r"\b([A-Z]|lambda|SND)_([0-9a-z])\b")
 
 
-def verdicts_page(judged: Sequence[Judged], folder: Path, *, command: str, scale: Scale | None = None) -> str:
+def verdicts_page(
+    judged: Sequence[Judged],
+    folder: Path,
+    *,
+    command: str,
+    scale: Scale | None = None,
+    published: Published | None = None,
+) -> str:
     """Return the page as a string.
 
-    Claims are grouped by experiment, in the order in which these first appear. The filter is a group of radio buttons
-    in front of everything they hide, and a style sheet, so it needs no script.
+    Claims are grouped by experiment, in the order in which these first appear. Without its script the page shows all
+    of them.
 
     Args:
         judged: Claims with their verdicts.
         folder: Of the results, where the figures are.
         command: What made the page, for the footer.
         scale: The only scale that counts; None when the largest that was run decided.
+        published: Numbers of the author's logs, to be judged beside ours.
     """
     names = dict.fromkeys(one.claim.experiment for one in judged)
     groups = {name: [one for one in judged if one.claim.experiment == name] for name in names}
     results = {name: _shown_results(name, group, folder, scale) for name, group in groups.items()}
     titles = {name: mine[0].title if mine else name.capitalize() for name, mine in results.items()}
-    keys = {verdict: css_class(verdict) for verdict in Verdict}
     sheets = [sheet.read_text(encoding="utf-8") for sheet in SHEETS]
+    used = [verdict for verdict, count in counts(judged).items() if count]
+    rows = {name: "".join(claim_row(one, published=published) for one in group) for name, group in groups.items()}
     return fill_template(
         "page.html",
-        css="".join(sheets + [fill_template("hiding.css", key=key) for key in keys.values()]),
+        css="".join(sheets),
+        script=(HTML / "filter.js").read_text(encoding="utf-8"),
         claims=len(judged),
         decides=f"Everything here was run at {scale.value} scale"
         if scale
         else "The largest scale that was run decides",
-        inputs="".join(f'<input type="radio" name="show" id="show-{key}" class="show">' for key in keys.values()),
-        cards="".join(_card(verdict, count) for verdict, count in counts(judged).items()),
-        experiments="".join(_experiment(titles[name], group, results[name], folder) for name, group in groups.items()),
+        verdicts="".join(f'<th scope="col">{_link(verdict.value, verdict=verdict)}</th>' for verdict in used),
+        kinds="".join(_kind_row(kind, mine, used) for kind, mine in count_kinds(judged).items()),
+        experiments="".join(_experiment(titles[name], name, rows[name], results[name], folder) for name in groups),
         runs="".join(_run_row(result) for mine in results.values() for result in mine),
         footer="".join(f"<li>{escape(item)}</li>" for item in footer_lines(command)),
     )
+
+
+def _kind_row(kind: Kind, counted: dict[Verdict, int], used: Sequence[Verdict]) -> str:
+    cells = [
+        f'<td data-label="{one.value}">{_link(str(counted[one]), kind, one) if counted[one] else ""}</td>'
+        for one in used
+    ]
+    total = f'<td data-label="all">{sum(counted.values())}</td>'
+    return f'<tr><th scope="row">{_link(KINDS[kind], kind)}</th>{"".join(cells)}{total}</tr>'
+
+
+def _link(words: str, kind: Kind | None = None, verdict: Verdict | None = None) -> str:
+    """Return a link that filters; a badge where it is about a verdict."""
+    parts = [f"kind={kind.name.lower()}" if kind else "", f"verdict={css_class(verdict)}" if verdict else ""]
+    look, sign = ("", "") if verdict is None else (f' class="badge {css_class(verdict)}"', f"<i>{SIGNS[verdict]}</i>")
+    return f'<a href="#{"&amp;".join(filter(None, parts))}"{look}>{sign}{escape(words)}</a>'
 
 
 def _shown_results(name: str, group: Sequence[Judged], folder: Path, scale: Scale | None) -> list[Result]:
@@ -73,22 +95,9 @@ def _shown_results(name: str, group: Sequence[Judged], folder: Path, scale: Scal
     return list(used.values()) or there[-1:]
 
 
-def _card(verdict: Verdict, count: int) -> str:
-    words = {"sign": SIGNS[verdict], "name": verdict.value.capitalize(), "note": MEANS[verdict]}
-    return fill_template("card.html", key=css_class(verdict), count=count, **words)
-
-
-def _experiment(title: str, group: Sequence[Judged], results: Sequence[Result], folder: Path) -> str:
-    figures = {result.scale: _figure(result, folder) for result in results}
-    return fill_template(
-        "experiment.html",
-        name=group[0].claim.experiment,
-        has=" ".join(dict.fromkeys(f"has-{css_class(one.verdict)}" for one in group)),
-        title=typeset(title),
-        commands="".join(f"<code>{escape(result.provenance['command'])}</code>" for result in results),
-        figures="".join(figures.values()),
-        rows="".join(claim_row(one, drawn=bool(one.scale and figures.get(one.scale))) for one in group),
-    )
+def _experiment(title: str, name: str, rows: str, results: Sequence[Result], folder: Path) -> str:
+    figures = "".join(_figure(result, folder) for result in results)
+    return fill_template("experiment.html", name=name, title=typeset(title), figures=figures, rows=rows)
 
 
 def _figure(result: Result, folder: Path) -> str:
@@ -107,7 +116,6 @@ def _figure(result: Result, folder: Path) -> str:
         title=escape(result.title),
         caption=typeset(result.title),
         machine=escape(describe_machine(result)),
-        hint='<span class="hint"> Scroll sideways to see all of it.</span>' if width > 360 else "",
         width=width,
         height=height,
     )
@@ -136,31 +144,34 @@ def css_class(verdict: Verdict) -> str:
     return verdict.value.replace(" ", "-")
 
 
-def claim_row(one: Judged, *, drawn: bool) -> str:
+def claim_row(one: Judged, *, published: Published | None = None) -> str:
     """Return a row of the table, which a narrow screen shows as a card.
 
     Args:
         one: The claim.
-        drawn: Whether the page has the figure of its result.
+        published: Numbers of the author's logs.
     """
     claim, verdict, scale = one.claim, one.verdict, one.scale or one.claim.scales[-1]
+    # The finding is about the paper's scale; elsewhere stands what the comparison means.
+    text = claim.finding or claim.note if one.scale in (None, Scale.PAPER) else claim.note
+    told = f'<p class="told">{typeset(text)}</p>'
+    plain = verdict in (Verdict.CONFIRMED, Verdict.FOUND)  # and needs no explanation
     return fill_template(
         "claim.html",
         id=claim.id,
+        kind=claim.kind.name.lower(),
+        kind_words=claim.kind.value,
         verdict_class=css_class(verdict),
         says=typeset(claim.says),
         place=escape(claim.place),
-        # The finding is about the paper's scale; elsewhere stands what the comparison means.
-        told=typeset(claim.finding or claim.note if one.scale in (None, Scale.PAPER) else claim.note),
-        where=_where(one, drawn=drawn),
-        details="".join(f"<dt>{name}</dt><dd>{typeset(text)}</dd>" for name, text in _details(one, scale)),
+        inside=told if plain else "",
+        told="" if plain else told,
+        details="".join(f"<dt>{name}</dt><dd>{typeset(text)}</dd>" for name, text in _details(one, scale, published)),
         command=f"python -m paper run {claim.experiment} --scale {scale.value}",
         paper=typeset(claim.paper),
         measured=_measured(one),
-        how=typeset(claim.measured),
         sign=SIGNS[verdict],
         verdict=verdict.value,
-        decided=typeset(_decided(one)),
     )
 
 
@@ -198,44 +209,33 @@ def _index(match: re.Match[str]) -> str:
 def _measured(one: Judged) -> str:
     if one.number is None:
         return '<span class="none">&ndash;</span>'
-    ends, kind = format_interval(one.number).replace(" ", "\u00a0"), one.number.kind
-    parts = [f'<span class="number">{typeset(format_value(one.number))}</span>']
-    if ends:
-        parts.append(f'<span class="ends">{typeset(ends)}</span>')
-    if kind:
-        parts.append(f'<span class="kind">{escape(kind)}</span>')
-    return "".join(parts)
+    ends = format_interval(one.number).replace(" ", "\u00a0")
+    interval = f'<span class="ends">{typeset(ends)}</span>' if ends else ""
+    return f'<span class="number">{typeset(format_value(one.number))}</span>{interval}'
 
 
-def _decided(one: Judged) -> str:
-    """Return the rule behind the verdict."""
-    if one.verdict is Verdict.CORRECTED:
-        return f"corrected: {one.claim.correction}"
-    weaker = f"; weaker: {one.claim.direction}" if one.verdict is Verdict.IN_DIRECTION else ""
-    return f"rule: {one.claim.rule}{weaker}"
-
-
-def _where(one: Judged, *, drawn: bool) -> str:
-    if one.result is None:
-        return ""
-    parts = [f"{one.result.scale.value} scale", escape(describe_machine(one.result))]
-    if drawn:
-        parts.append(f'<a href="#figure-{one.claim.experiment}-{one.result.scale.value}">figure</a>')
-    return f"<span>{' · '.join(parts)}</span>"
-
-
-def _details(one: Judged, scale: Scale) -> Iterator[tuple[str, str]]:
-    claim = one.claim
-    yield "Confirmed when", str(claim.rule)
-    if claim.direction:
-        yield "In direction when", str(claim.direction)
-    if claim.correction:
-        yield "Corrected when", str(claim.correction)
+def _details(one: Judged, scale: Scale, published: Published | None) -> Iterator[tuple[str, str]]:
+    claim, found = one.claim, claim_of_logs(one.claim, published)
+    yield "Measured", claim.measured + (f" ({one.number.kind})" if one.number and one.number.kind else "")
+    yield from describe_rules(claim)
+    if claim.tolerance:
+        yield "Tolerance", claim.tolerance
+    if claim.was:
+        old = (
+            judge_number(claim.was, one.number).value
+            if one.number and claim.was.number == claim.number
+            else "see rules.md"
+        )
+        yield "Rule before", f"{'; '.join(f'{name.lower()} {rule}' for name, rule in describe_rules(claim.was))}: {old}"
+    if claim.why:
+        yield ("Why it changed" if claim.was else "Why it is here"), claim.why
+    if found:
+        yield "Author's logs", f"{format_value(found[0].number)}, by this rule {found[1].value} ({found[0].file})"
     if claim.finding:
         yield "Note", claim.note
     if one.result is None:
         yield "Can be decided at", ", ".join(scale.value for scale in reversed(claim.scales)) + " scale"
         return
-    yield "Number", f"{claim.number} in results/{claim.experiment}/{scale.value}.json"
+    yield "Number", f"{claim.number} in results/{claim.experiment}/{scale.value}.json, {describe_machine(one.result)}"
     if one.result.sources:
         yield "Computed from", ", ".join(one.result.sources)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graphsnd.errors import InputError
 from paper.experiment import Number, Scale
-from paper.judging.claims import Claim
+from paper.judging.claims import Claim, Kind
 from paper.store import Result, read_results
 
 
@@ -20,6 +20,8 @@ class Verdict(Enum):
     IN_DIRECTION = "confirmed in direction"
     CORRECTED = "corrected"
     NOT_CONFIRMED = "not confirmed"
+    FOUND = "found"  # of findings alone, as the next
+    NOT_FOUND = "not found"
     NOT_MEASURED = "not measured"
 
 
@@ -54,7 +56,7 @@ def judge(claim: Claim, results: Mapping[Scale, Result]) -> Judged:
     for scale in claim.scales:
         if scale in results and claim.number in results[scale].numbers:
             number = results[scale].numbers[claim.number]
-            return Judged(claim, _verdict(claim, number), number, results[scale])
+            return Judged(claim, judge_number(claim, number), number, results[scale])
     return Judged(claim, Verdict.NOT_MEASURED)
 
 
@@ -84,7 +86,15 @@ def counts(judged: Iterable[Judged]) -> dict[Verdict, int]:
     return {verdict: verdicts.count(verdict) for verdict in Verdict}
 
 
-def _verdict(claim: Claim, number: Number) -> Verdict:
+def count_kinds(judged: Sequence[Judged]) -> dict[Kind, dict[Verdict, int]]:
+    """Count the verdicts of each kind of row."""
+    return {kind: counts(one for one in judged if one.claim.kind is kind) for kind in Kind}
+
+
+def judge_number(claim: Claim, number: Number) -> Verdict:
+    """Return what a number says about a claim."""
+    if claim.kind is Kind.FINDING:
+        return Verdict.FOUND if claim.rule.holds(number) else Verdict.NOT_FOUND
     asked = (
         (claim.correction, Verdict.CORRECTED),
         (claim.rule, Verdict.CONFIRMED),

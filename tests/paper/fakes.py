@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from graphsnd.plots.style import new_figure
 from paper.cells import Cells
 from paper.experiment import Experiment, Number, Outcome, Scale
-from paper.judging.claims import Claim
+from paper.judging.claims import Claim, Kind
 from paper.judging.rules import Rule
 
 SIZES = {Scale.SMOKE: (2,), Scale.LAPTOP: (2, 3), Scale.PAPER: (2, 3, 4)}
@@ -63,6 +63,7 @@ def squares(
 def claim(id: str = "nine", rule: dict[str, Any] | None = None, **changes: Any) -> Claim:
     """The largest square is nine."""
     fields: dict[str, Any] = {
+        "kind": Kind.MEASUREMENT,
         "place": "Section 1",
         "says": "Three squared is nine.",
         "paper": "9",

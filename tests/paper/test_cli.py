@@ -41,11 +41,16 @@ def test_a_run_tells_judges_and_writes(run: Any, made: list[int], tmp_path: Path
     assert result.exit_code == 0, result.output
     assert made == [2, 3, 2, 3]
     assert "recovery: took" in result.stderr
-    assert "2 claims: 1 confirmed, 1 not confirmed" in result.stdout
+    assert "Measurements of the paper, 2: 1 confirmed, 1 not confirmed" in result.stdout
     assert "1 more can only be decided at another scale" in result.stdout
-    for name in ("laptop.html", "verdicts.html", "recovery/laptop.json", "timing/laptop.png"):
+    for name in ("laptop.html", "verdicts.html", "rules.md", "recovery/laptop.json", "timing/laptop.png"):
         assert (tmp_path / "results" / name).is_file()
     assert "laptop.html" in result.stdout
+
+
+def test_at_paper_scale_one_page_is_enough(run: Any, made: list[int], tmp_path: Path) -> None:
+    assert run("run", "--scale", "paper", *options(tmp_path)).exit_code == 0
+    assert [path.name for path in (tmp_path / "results").glob("*.html")] == ["verdicts.html"]
 
 
 def test_finished_ones_are_left_and_again_repeats(run: Any, made: list[int], tmp_path: Path) -> None:
@@ -62,10 +67,10 @@ def test_verdicts_only(run: Any, made: list[int], tmp_path: Path) -> None:
     pages = {path: path.stat().st_mtime_ns for path in (tmp_path / "results").glob("*.html")}
     result = run("verdicts", *options(tmp_path)[:2])
     assert result.exit_code == 0, result.output
-    assert "3 claims: 1 confirmed, 2 not measured" in result.stdout
+    assert "Measurements of the paper, 3: 1 confirmed, 2 not measured" in result.stdout
     assert "✓ confirmed" in result.stdout
     small = run("verdicts", "recovery", "--scale", "smoke", *options(tmp_path)[:2])
-    assert "2 claims: 1 not confirmed, 1 not measured" in small.stdout
+    assert "Measurements of the paper, 2: 1 not confirmed, 1 not measured" in small.stdout
     assert pages == {path: path.stat().st_mtime_ns for path in (tmp_path / "results").glob("*.html")}
 
 

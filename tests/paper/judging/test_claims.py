@@ -13,6 +13,8 @@ from paper.registry import NAMES
 
 ENTRY: dict[str, Any] = {
     "id": "zero-error",
+    "kind": "measurement",
+    "tolerance": "Rounding.",
     "place": "Appendix B",
     "says": "No error\n  at all.",
     "paper": "0",
@@ -50,6 +52,13 @@ def test_a_claim() -> None:
     ({"correction": {"over": 1}}, "zero-error.correction"),
     ({"tolerance": 1}, "zero-error.tolerance"),
     ({"finding": 3}, "zero-error.finding"),
+    ({"kind": "claim"}, "zero-error.kind.*theorem, measurement, finding"),
+    ({"kind": "finding"}, "zero-error.why"),
+    ({"kind": "finding", "why": "Ours."}, "zero-error.rule.*only one"),
+    ({"was": {"rule": {"at_most": 1}}}, "zero-error.why"),
+    ({"was": {"limit": 1}, "why": "Loose."}, "zero-error.was"),
+    ({"was": {"number": "smallest_error", "rule": {"at_most": 1}}, "why": "Loose."}, "zero-error.number"),
+    ({"was": {"direction": {"at_most": 1}}, "why": "Loose."}, "zero-error.was.rule"),
 ])  # fmt: skip
 def test_what_is_wrong_is_named(change: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
@@ -60,6 +69,17 @@ def test_fields_that_are_missing() -> None:
     for field in ENTRY.keys() - {"id", "direction"}:
         with pytest.raises(InputError, match=f"zero-error.{field}"):
             load_claims(yaml.safe_dump([{key: value for key, value in ENTRY.items() if key != field}]))
+
+
+def test_what_a_claim_was() -> None:
+    text = {"why": "It was loose.", "was": {"rule": {"at_most": 1}}}
+    (loose,) = load_claims(yaml.safe_dump([ENTRY | text]))
+    assert loose.was is not None
+    assert (str(loose.was.rule), loose.was.direction, loose.first) == ("at most 1", None, loose.was)
+    (new,) = load_claims(yaml.safe_dump([ENTRY | text | {"was": "new"}]))
+    assert (new.added, new.first) == (True, None)
+    (same,) = load_claims(yaml.safe_dump([ENTRY]))
+    assert same.first == same
 
 
 @pytest.mark.parametrize("text", ["[", "a: 1", "- 3", "[]"])

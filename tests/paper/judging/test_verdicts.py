@@ -7,8 +7,9 @@ import pytest
 
 from graphsnd.errors import InputError
 from paper.experiment import Number, Scale
+from paper.judging.claims import Kind
 from paper.judging.rules import Rule
-from paper.judging.verdicts import Verdict, counts, judge, judge_all
+from paper.judging.verdicts import Verdict, count_kinds, counts, judge, judge_all
 from paper.runner import run
 from paper.store import Result
 from tests.paper.fakes import claim, squares
@@ -59,7 +60,12 @@ def test_a_folder_of_results(tmp_path: Path) -> None:
     assert [one.verdict.value for one in found] == ["confirmed", "not measured", "not confirmed"]
     small = judge_all(claims, tmp_path, scales=(Scale.SMOKE,))
     assert [one.verdict.value for one in small] == ["not confirmed", "not measured", "confirmed"]
-    assert counts(found) == {
-        Verdict.CONFIRMED: 1, Verdict.IN_DIRECTION: 0, Verdict.CORRECTED: 0, Verdict.NOT_CONFIRMED: 1,
-        Verdict.NOT_MEASURED: 1,
-    }  # fmt: skip
+    there = {Verdict.CONFIRMED: 1, Verdict.NOT_CONFIRMED: 1, Verdict.NOT_MEASURED: 1}
+    assert counts(found) == dict.fromkeys(Verdict, 0) | there
+    assert count_kinds(found)[Kind.MEASUREMENT] == counts(found)
+
+
+def test_a_finding_is_found_or_not(tmp_path: Path) -> None:
+    run(squares(), Scale.LAPTOP, out=tmp_path, work=tmp_path / "work")
+    ours = [claim("ours", rule, kind=Kind.FINDING) for rule in ({"above": 8}, {"above": 9})]
+    assert [one.verdict for one in judge_all(ours, tmp_path)] == [Verdict.FOUND, Verdict.NOT_FOUND]

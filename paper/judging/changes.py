@@ -1,0 +1,123 @@
+"""``results/rules.md``: verdicts by kind, every rule that changed beside the old one, and the author's logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from paper.judging.claims import Claim, Kind
+from paper.judging.formatting import KINDS, format_interval, format_value
+from paper.judging.verdicts import Judged, Verdict, count_kinds, counts, judge_all, judge_number
+from paper.published import Published, PublishedNumber
+
+TITLE = "# Kinds, rules that changed, and the author's logs"
+BEFORE = """The rules before are those that were committed before the experiments ran; both are asked about today's
+numbers. Written by `python -m paper run`."""
+
+
+def changes_text(judged: Sequence[Judged], folder: Path, published: Published | None = None) -> str:
+    """Return the text of the file.
+
+    Args:
+        judged: All claims, the largest scale deciding.
+        folder: Of the results.
+        published: Numbers of the author's logs.
+    """
+    first = [claim for one in judged if (claim := one.claim.first)]
+    before = {one.claim.id: one for one in judge_all(first, folder)}
+    changed = [one for one in judged if one.claim.was and one.claim.kind is not Kind.FINDING]
+    old = [one for one in judged if one.claim.kind is Kind.FINDING and not one.claim.added]
+    rules = (
+        (
+            _code(one.claim),
+            _rules(one.claim.was),
+            _shown(before[one.claim.id]),
+            _rules(one.claim),
+            _shown(one),
+            one.claim.why,
+        )
+        for one in changed
+        if one.claim.was
+    )
+    findings = ((_code(one.claim), before[one.claim.id].verdict.value, one.verdict.value, one.claim.why) for one in old)
+    added = (
+        (_code(one.claim), one.claim.kind.value, _rules(one.claim), _shown(one), one.claim.why)
+        for one in judged
+        if one.claim.added
+    )
+    parts = [
+        TITLE,
+        BEFORE,
+        "## Verdicts",
+        *_table(("", *(verdict.value for verdict in Verdict), "all"), _count_rows(judged, list(before.values()))),
+        f"## {len(changed)} rules that changed",
+        *_table(("claim", "rule before", "verdict by it", "rule now", "verdict", "why"), rules),
+        f"## {len(old)} rows that turned out to be no claims of the paper",
+        *_table(("row", "verdict before", "now", "why"), findings),
+        f"## {sum(one.claim.added for one in judged)} rows that were missing",
+        *_table(("row", "kind", "rule", "verdict", "why"), added),
+    ]
+    if published:
+        parts += [
+            f"## The author's public logs under the same rules ({published.repository}, commit {published.commit[:7]})"
+        ]
+        parts += _table(("claim", "rule", "author's logs", "verdict", "ours", "verdict"), _log_rows(judged, published))
+    return "\n".join(line if line.startswith("|") else f"{line}\n" for line in parts).replace("|\n#", "|\n\n#")
+
+
+def claim_of_logs(claim: Claim, published: Published | None) -> tuple[PublishedNumber, Verdict] | None:
+    """Return the number of the author's logs for a claim and its verdict by the same rule, or None."""
+    found = published.find(claim.experiment, claim.number) if published else None
+    return (found, judge_number(claim, found.number)) if found else None
+
+
+def describe_rules(claim: Claim) -> Iterator[tuple[str, str]]:
+    """Yield what a claim's rules are called, and what they say."""
+    named = {
+        "Found when" if claim.kind is Kind.FINDING else "Confirmed when": claim.rule,
+        "In direction when": claim.direction,
+        "Corrected when": claim.correction,
+    }
+    yield from ((name, str(rule)) for name, rule in named.items() if rule)
+
+
+def _count_rows(judged: Sequence[Judged], before: Sequence[Judged]) -> Iterator[Sequence[str]]:
+    for name, counted in {
+        "all rows, first rules": counts(before),
+        **{KINDS[kind]: mine for kind, mine in count_kinds(judged).items()},
+    }.items():
+        yield name, *(str(count or "") for count in counted.values()), str(sum(counted.values()))
+
+
+def _log_rows(judged: Sequence[Judged], published: Published) -> Iterator[Sequence[str]]:
+    for one in judged:
+        found = claim_of_logs(one.claim, published)
+        if found:
+            number, verdict = found
+            value = " ".join(filter(None, (format_value(number.number), format_interval(number.number))))
+            ours, mark = _shown(one).rpartition(": ")[::2]
+            bold = f"**{verdict.value}**" if verdict is not one.verdict else verdict.value
+            yield _code(one.claim), _rules(one.claim), value, bold, ours, mark
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines]
+
+
+def _code(claim: Claim) -> str:
+    return f"`{claim.id}`"
+
+
+def _rules(claim: Claim | None) -> str:
+    return (
+        "; ".join(f"{name.partition(' when')[0].lower()} {rule}" for name, rule in describe_rules(claim))
+        if claim
+        else ""
+    )
+
+
+def _shown(one: Judged) -> str:
+    if one.number is None:
+        return one.verdict.value
+    return f"{' '.join(filter(None, (format_value(one.number), format_interval(one.number))))}: {one.verdict.value}"

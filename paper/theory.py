@@ -1,0 +1,269 @@
+r"""What the theorems do not give: where a bound says nothing, and a step of a proof that does not hold as it stands.
+
+Bounds are compared with errors on the graphs and teams of the expander ablation, which are read from its result. A
+bound on a relative error is *vacuous* from 1 on: Graph-SND is never negative, so below SND nothing is excluded.
+
+The proof of Proposition 19 takes the mean over the configuration model for SND. There a stub meets each of the nd - 1
+others equally often, and d - 1 of those belong to its own agent: a loop, at distance 0. So the mean is
+
+.. math:: \mathbb{E}\, \mathrm{SND}_G = \frac{nd - d}{nd - 1} \, \mathrm{SND},
+
+as enumerating all matchings of a small graph shows; over simple graphs alone it is SND.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.stats import chisquare
+
+from graphsnd import bounds, graphs
+from graphsnd.graphs import pairs
+from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, ORANGE, VERMILLION, styled_figure
+from graphsnd.training.streams import hashed
+from paper.cells import Cells
+from paper.expanders.comparison import DELTA, Row
+from paper.expanders.comparison import Data as Ablation
+from paper.expanders.families import Family
+from paper.experiment import Experiment, Number, Outcome, Scale
+from paper.rows import decode
+from paper.store import read_result
+
+SEED, AGENTS = 0, 4  # of Lemma 16
+LOOPED, SIMPLE = (4, 3), (6, 2)  # agents and degree; the only simple graph of the first is complete, so another is used
+PROBABILITIES = (0.1, 0.25, 0.5, 0.75)
+DRAWS = {Scale.SMOKE: 1000, Scale.LAPTOP: 10_000, Scale.PAPER: 10_000}
+# Bounds of the figure: name, colour, marker.
+LOOKS = {
+    "spectral": ("Proposition 17, spectral", ORANGE, "s"),
+    "probabilistic": ("Proposition 19, random regular, 90%", VERMILLION, "D"),
+    "exact": ("graphsnd, random regular, 90%", GREEN, "^"),
+}
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """The relative error of a regular graph on one team, and what bounds it."""
+
+    n: int
+    degree: int
+    random: bool  # whether the graph is a random regular one, for which the probabilistic bounds are
+    trained: bool
+    error: float  # |Graph-SND / SND - 1|
+    spectral: float  # Proposition 17
+    ramanujan: float | None  # the same with 2 sqrt(d - 1) for lambda_2; None where the graph is not Ramanujan
+    probabilistic: float | None  # Proposition 19, as printed; None for other graphs, as below
+    exact: float | None  # :func:`graphsnd.bounds.random_regular_bound`
+
+
+@dataclass(frozen=True)
+class Data:
+    """All of it; no rows where the ablation was not run at this scale."""
+
+    draws: int
+    uniformity: list[float]  # chances of counts as uneven as those of Bernoulli graphs, for each p and number of edges
+    configuration_mean: float  # over SND, all matchings of the stubs
+    simple_mean: float  # over SND, those that give a simple graph
+    rows: list[Bounded]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What claims about the theory are compared with."""
+
+    conditional_uniformity_p: Number
+    configuration_mean: Number
+    simple_mean: Number
+    ramanujan_violations: Number | None = None
+    ramanujan_share: Number | None = None
+    spectral_vacuous: Number | None = None
+    probabilistic_vacuous: Number | None = None
+    exact_vacuous: Number | None = None
+
+
+def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
+    """Enumerate and draw small graphs, and read the ablation of this scale where there is one."""
+    draws, name = DRAWS[scale], Path("expanders") / f"{scale.value}.json"
+    uniformity = cells.get("lemma", {"draws": draws, "seed": SEED}, lambda: uniformity_chances(draws), list[float])
+    means = configuration_means(*LOOPED)[0], configuration_means(*SIMPLE)[1]
+    rows: list[Bounded] = []
+    sources: tuple[str, ...] = ()
+    if (cells.results / name).is_file():
+        rows = read_bounds(decode(Ablation, read_result(cells.results / name).data))
+        sources = (f"results/{name.as_posix()}",)
+    data = Data(draws, uniformity, *means, rows)
+    return Outcome(data, summarise(data), (SEED,), sources)
+
+
+def uniformity_chances(draws: int) -> list[float]:
+    """Return chi-square p-values of Lemma 16: given the number of edges, all graphs on four agents are as likely."""
+    chances = []
+    for place, p in enumerate(PROBABILITIES):
+        generator = hashed(SEED, place)
+        drawn = [graphs.bernoulli(AGENTS, p, seed=generator) for _ in range(draws)]
+        codes = [sum(1 << int(rank) for rank in pairs.rank(graph.edges, AGENTS)) for graph in drawn]
+        for m in range(1, math.comb(AGENTS, 2)):
+            alike = [sum(1 << k for k in some) for some in itertools.combinations(range(math.comb(AGENTS, 2)), m)]
+            counts = [codes.count(code) for code in alike]
+            if sum(counts) >= 5 * len(counts):  # fewer are too few for the approximation
+                chances.append(float(chisquare(counts).pvalue))
+    return chances
+
+
+def matchings(stubs: Sequence[int]) -> Iterator[list[tuple[int, int]]]:
+    """Yield every way to join stubs in pairs.
+
+    Example:
+        >>> len(list(matchings(range(6))))
+        15
+    """
+    if not stubs:
+        yield []
+        return
+    first, *rest = stubs
+    for at, other in enumerate(rest):
+        for others in matchings(rest[:at] + rest[at + 1 :]):
+            yield [(first, other), *others]
+
+
+def configuration_means(n: int, degree: int) -> tuple[float, float]:
+    """Return the mean Graph-SND over SND of all configurations, and of the simple ones.
+
+    Example:
+        >>> [round(mean, 9) for mean in configuration_means(4, 2)]  # 6/7 with loops
+        [0.857142857, 1.0]
+    """
+    matrix = torch.rand(n, n, generator=hashed(SEED), dtype=torch.float64).triu(1)
+    distances, snd = (matrix + matrix.T).tolist(), float(matrix.sum()) / math.comb(n, 2)
+    every, simple = [], []
+    for matching in matchings(range(n * degree)):
+        edges = [tuple(sorted((a // degree, b // degree))) for a, b in matching]
+        every.append(statistics.fmean(distances[i][j] for i, j in edges) / snd)
+        if len(set(edges)) == len(edges) and all(i != j for i, j in edges):
+            simple.append(every[-1])
+    return statistics.fmean(every), statistics.fmean(simple)
+
+
+def read_bounds(ablation: Ablation) -> list[Bounded]:
+    """Return errors and bounds of all regular graphs, teams on shared observations."""
+    return [_bounded(row, team.trained) for team in ablation.teams if not team.own for row in team.rows if row.spectral]
+
+
+def _bounded(row: Row, trained: bool) -> Bounded:
+    n, degree, rho, spectral = row.n, row.degree, row.rho or math.nan, row.spectral or math.nan
+    second, best, rest = spectral / rho * degree - degree / (n - 1), 2 * math.sqrt(degree - 1), degree / (n - 1)
+    exact = None
+    if row.probabilistic is not None:
+        # The printed bound is proportional to D_max / SND, which the row does not keep.
+        largest = row.probabilistic / bounds.paper_random_regular_bound(1.0, n, degree, DELTA)
+        exact = bounds.random_regular_bound(largest, n, degree, DELTA)
+    return Bounded(
+        n=n,
+        degree=degree,
+        random=row.family == Family.REGULAR,
+        trained=trained,
+        error=abs((row.ratio or math.nan) - 1),
+        spectral=spectral,
+        # Rows keep seven digits.
+        ramanujan=rho * (best + rest) / degree if second <= best * (1 + 1e-6) else None,
+        probabilistic=row.probabilistic if row.family == Family.REGULAR else None,
+        exact=exact if row.family == Family.REGULAR else None,
+    )
+
+
+def summarise(data: Data) -> Numbers:
+    """Return the numbers of a run."""
+    tests, (n, degree), (m, other) = len(data.uniformity), LOOPED, SIMPLE
+    chance = Number(min(1.0, tests * min(data.uniformity)), kind=f"smallest of {tests} p-values times {tests}")
+    every = Number(data.configuration_mean, kind=f"{n} agents, degree {degree}, all matchings")
+    simple = Number(data.simple_mean, kind=f"{m} agents, degree {other}, simple graphs")
+    if not data.rows:
+        return Numbers(chance, every, simple)
+    good = [row for row in data.rows if row.ramanujan is not None]
+    drawn = [row for row in data.rows if row.random and not row.trained]
+    beyond = sum(row.error > row.ramanujan * (1 + 1e-6) for row in good if row.ramanujan is not None)
+    return Numbers(
+        chance,
+        every,
+        simple,
+        ramanujan_violations=Number(beyond, kind=f"of {len(good)} Ramanujan graphs and teams"),
+        ramanujan_share=_share([row.ramanujan is not None for row in drawn], "random regular graphs"),
+        spectral_vacuous=_share([row.spectral >= 1 for row in data.rows], "regular graphs and teams"),
+        probabilistic_vacuous=_vacuous(row.probabilistic for row in data.rows),
+        exact_vacuous=_vacuous(row.exact for row in data.rows),
+    )
+
+
+def _vacuous(values: Iterator[float | None]) -> Number:
+    return _share([value >= 1 for value in values if value is not None], "random regular graphs and teams")
+
+
+def _share(outcomes: Sequence[bool], what: str) -> Number:
+    return Number(sum(outcomes) / len(outcomes), kind=f"{sum(outcomes)} of {len(outcomes)} {what}")
+
+
+def draw(data: Data) -> Figure:
+    """Draw bounds against errors, and both by size and degree."""
+    with styled_figure(11.6, 5.0) as figure:
+        left, right = figure.subplots(1, 2, width_ratios=(1, 1.1))
+        _draw_against_error(left, data.rows)
+        _draw_by_size(right, [row for row in data.rows if row.random and not row.trained])
+        for ax in (left, right):
+            ax.axhspan(100, 1000, color=FAINT, zorder=0)
+            ax.set(yscale="log", ylim=(0.01, 400))
+            ax.yaxis.set_major_formatter("{x:g}")
+            ax.grid()
+        left.xaxis.set_major_formatter("{x:g}")
+        left.text(0.02, 0.98, "vacuous: 100% and more", transform=left.transAxes, va="top", fontsize=9, color=INK)
+        handles, labels = right.get_legend_handles_labels()
+        figure.legend(handles, labels, ncols=2, loc="outside lower center")
+        return figure
+
+
+def _draw_against_error(ax: Axes, rows: Sequence[Bounded]) -> None:
+    for name, (_, colour, marker) in LOOKS.items():
+        for trained in (False, True):
+            mine = [row for row in rows if row.random and row.trained == trained and getattr(row, name) is not None]
+            x, y = ([100 * getattr(row, key) for row in mine] for key in ("error", name))
+            face = "none" if trained else colour
+            ax.plot(x, y, marker, color=colour, markerfacecolor=face, markersize=4, alpha=0.8)
+    ends = (0.004, 10)
+    ax.plot(ends, ends, "--", color=INK, linewidth=1)
+    ax.annotate("bound = error", (0.6, 0.6), (4, -12), textcoords="offset points", fontsize=9, color=INK)
+    ax.set(xscale="log", xlim=ends, xlabel="relative error of Graph-SND  [%]", ylabel="bound on it  [%]")
+    ax.set_title("Random regular graphs: fresh teams full, trained open")
+
+
+def _draw_by_size(ax: Axes, rows: Sequence[Bounded]) -> None:
+    cells = sorted({(row.n, row.degree) for row in rows})
+    groups = [[row for row in rows if (row.n, row.degree) == cell] for cell in cells]
+    for name, (label, colour, marker) in LOOKS.items():
+        ax.plot(
+            [100 * statistics.median(getattr(row, name) for row in mine) for mine in groups],
+            marker,
+            color=colour,
+            label=label,
+        )
+    errors = [[100 * row.error for row in mine] for mine in groups]
+    for at, mine in enumerate(errors):
+        ax.plot(
+            [at, at],
+            [min(mine), max(mine)],
+            color=BLUE,
+            linewidth=3,
+            alpha=0.5,
+            label="error, range of five graphs" if at == 0 else None,
+        )
+    ax.set_xticks(range(len(cells)), [f"{n}\n{degree}" for n, degree in cells])
+    ax.set(xlabel="agents and degree", title="Fresh teams: bounds (medians) and errors")
+
+
+EXPERIMENT = Experiment("theory", "What the theorems do not give", run, draw, Data, Numbers)

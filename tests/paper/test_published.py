@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import csv
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from graphsnd.errors import InputError
+from paper.judging.changes import claim_of_logs
+from paper.judging.claims import load_claims
+from paper.published import PATH, Published, read_published, reduce_logs, write_published
+from paper.registry import find
+
+
+@pytest.fixture
+def published() -> Published:
+    found = read_published()
+    assert found is not None
+    return found
+
+
+def test_the_logs_give_what_the_paper_prints(published: Published) -> None:
+    """The paper's own numbers, from its logs by the code that reduces ours."""
+    printed = {
+        ("unbiasedness", "largest_z"): 1.42,
+        ("timing", "gpu_loop_seconds_n500"): 15.5028,
+        ("timing", "gpu_sampled_seconds_n500"): 1.5536,
+        ("dico-50", "paired_reward_difference"): -6.2e-4,
+        ("dico-50", "paired_reward_sem"): 9.2e-3,
+        ("dico-50", "sign_test_p"): 1.0,
+        ("dico-50", "reward_bernoulli_012"): 0.295,
+        ("dico-50", "reward_full_015"): 0.3329,
+        ("dico-50", "largest_tracking_error_bernoulli"): 0.0053,
+        ("dico-50", "largest_tracking_error_full"): 0.0037,
+        ("dico-50", "largest_audit_error_bernoulli"): 0.0061,
+        ("dico-50", "largest_audit_error_full"): 0.0048,
+    }
+    for (experiment, name), value in printed.items():
+        one = published.find(experiment, name)
+        assert one is not None
+        assert one.number.value == pytest.approx(value, rel=0.02), name
+
+
+def test_every_number_is_one_that_claims_can_name(published: Published) -> None:
+    assert len(published.commit) == 40
+    for one in published.numbers:
+        assert one.name in find(one.experiment).numbers.__dataclass_fields__
+    judged = [claim.id for claim in load_claims() if claim_of_logs(claim, published)]
+    assert len(judged) >= 60
+    assert claim_of_logs(load_claims()[0], None) is None
+
+
+def test_a_table_that_is_missing_is_named(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    with pytest.raises(InputError, match="CLONE"):
+        write_published(tmp_path, tmp_path / "numbers.json")
+    assert not (tmp_path / "numbers.json").exists()
+    assert PATH.is_file()
+
+
+def test_a_table_is_reduced(tmp_path: Path) -> None:
+    """The first table, whose numbers can be checked by hand."""
+    path = tmp_path / "results" / "exp1" / "recovery.csv"
+    path.parent.mkdir(parents=True)
+    with path.open("w", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(["iter_tag", "SND_full", "abs_err_D_path", "abs_err_direct_path"])
+        lines.writerows([["iter0", 0.5, 0.0, 1e-9], ["iter100", 2.0, 0.0, 0.0]])
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for command in (["init", "--quiet"], ["add", "."], [*identity, "commit", "--quiet", "-m", "logs"]):
+        subprocess.run(["git", "-C", tmp_path, *command], check=True)
+    logs = reduce_logs(tmp_path)
+    error, growth = next(logs), next(logs)
+    assert (error.name, error.number.value, growth.number.value) == ("largest_error", 1e-9, 4.0)
+    assert error.file == "results/exp1/recovery.csv"
+    with pytest.raises(InputError, match="unbiasedness"):
+        next(logs)

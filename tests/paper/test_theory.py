@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphsnd import bounds, graphs
+from graphsnd.metric import pairwise
+from paper import theory
+from paper.cells import Cells
+from paper.expanders import initial_team
+from paper.expanders.comparison import Data as Ablation
+from paper.expanders.comparison import Distances, TeamRows, compare, measure_small_graphs, summarise_graph
+from paper.expanders.families import Family
+from paper.experiment import Scale
+from paper.rows import decode
+from paper.store import RESULTS, read_results
+from tests.paper.committed import assert_same_numbers
+
+
+@pytest.mark.parametrize(("n", "degree"), [(4, 3), (4, 2), (5, 2), (3, 2)])
+def test_loops_pull_the_mean_of_configurations_down(n: int, degree: int) -> None:
+    every, simple = theory.configuration_means(n, degree)
+    assert every == pytest.approx((n * degree - degree) / (n * degree - 1), rel=1e-12)
+    assert simple == pytest.approx(1, rel=1e-12)
+
+
+@pytest.mark.parametrize("stubs", [0, 2, 4, 8])
+def test_every_matching_once(stubs: int) -> None:
+    made = [tuple(map(tuple, matching)) for matching in theory.matchings(range(stubs))]
+    assert len(set(made)) == len(made) == math.prod(range(1, stubs, 2))
+    assert all(sorted(itertools.chain(*matching)) == list(range(stubs)) for matching in made)
+
+
+def test_lemma_16_would_notice_another_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert min(theory.uniformity_chances(1000)) * 20 > 0.01
+    honest = graphs.bernoulli
+
+    def crooked(n: int, p: float, *, seed: torch.Generator) -> graphs.Graph:
+        graph = honest(n, p, seed=seed)
+        return honest(n, p, seed=seed) if graph.m and graph.edges[0].tolist() == [0, 1] else graph
+
+    monkeypatch.setattr(graphs, "bernoulli", crooked)
+    assert min(theory.uniformity_chances(1000)) * 20 < 0.01
+
+
+def test_bounds_of_a_row_are_those_of_the_library() -> None:
+    n, degree = 30, 5
+    graph = graphs.random_regular(n, degree, seed=0)
+    distances = Distances.of(pairwise(initial_team(n, observations=64)))
+    row = compare(distances, graph, summarise_graph(graph, Family.REGULAR, degree, seed=0, forwarding=False))
+    (found,) = theory.read_bounds(Ablation((TeamRows(False, False, None, (row,)),), measure_small_graphs(), 64))
+    largest = float(distances.matrix.max()) / distances.snd
+    assert found.exact == pytest.approx(bounds.random_regular_bound(largest, n, degree, 0.1))
+    assert found.probabilistic == bounds.paper_random_regular_bound(largest, n, degree, 0.1)
+    spectrum = bounds.spectrum(graph)
+    assert (found.ramanujan is not None) == (spectrum.second <= 2 * math.sqrt(degree - 1))
+    if found.ramanujan is not None:
+        assert found.error <= found.spectral <= found.ramanujan * (1 + 1e-9)
+
+
+def test_a_bound_of_one_is_vacuous_and_a_breach_is_counted() -> None:
+    row = theory.Bounded(50, 6, True, False, 0.5, 1.0, 1.2, 0.9, 0.1)
+    data = theory.Data(10, [0.5, 0.01], 0.9, 1.0, [row, replace(row, error=1.3, spectral=0.99, probabilistic=1.0)])
+    numbers = theory.summarise(data)
+    assert numbers.conditional_uniformity_p.value == 0.02
+    assert numbers.ramanujan_violations is not None
+    assert numbers.ramanujan_violations.value == 1
+    shares = (numbers.spectral_vacuous, numbers.probabilistic_vacuous, numbers.exact_vacuous)
+    assert [one.value for one in shares if one] == [0.5, 0.5, 0]
+
+
+def test_smoke_needs_no_ablation(tmp_path: Path) -> None:
+    outcome = theory.run(Scale.SMOKE, Cells(tmp_path, results=tmp_path, step=lambda name: None))
+    assert outcome.data.rows == []
+    assert outcome.numbers.spectral_vacuous is None
+
+
+@pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.PAPER])
+def test_committed_numbers_are_those_of_the_committed_ablation(scale: Scale) -> None:
+    committed = read_results(RESULTS, "theory")[scale]
+    data = decode(theory.Data, committed.data)
+    assert_same_numbers(theory.summarise(data), committed.numbers)
+    ablation = decode(Ablation, read_results(RESULTS, "expanders")[scale].data)
+    assert theory.read_bounds(ablation) == data.rows
+    theory.draw(data).canvas.draw()
