@@ -19,6 +19,7 @@ from paper.construction import (
     builder_calls,
     measure,
     metric_calls,
+    plain_calls,
     summarise,
 )
 from paper.experiment import Scale
@@ -37,6 +38,7 @@ def made(factor: float, **metric: float) -> list[Row]:
     rows = []
     for n in (50, 100, 500):
         times = {name: factor * PAPER_MS[name][n] / 1000 for name in BUILDERS} | metric
+        times |= {f"plain {name}": PAPER_MS[name][n] / 1000 for name in BUILDERS}
         calls = {
             name: Timing([0.8 * t, t, 1.4 * t], [1] * 3, 10.0 if name == "loop" else 1.0) for name, t in times.items()
         }
@@ -54,7 +56,10 @@ def test_sizes_are_those_of_the_paper_and_one_more() -> None:
 
 def test_budgets_are_matched() -> None:
     size = Size(60, 6, 1)
+    plain = plain_calls(size)
+    assert {plain["uniform"](), plain["regular"]()} == {180}
     calls = builder_calls(size)
+    assert plain["knn"]() == calls["knn"]()  # the same positions
     assert {calls["uniform"](), calls["regular"]()} == {180}
     drawn = [calls["bernoulli"]() for _ in range(100)]
     p = 6 / 59
@@ -71,9 +76,10 @@ def test_pairs_of_the_metric() -> None:
 def test_data(smoke: Data) -> None:
     assert [row.n for row in smoke.sizes] == [size.n for size in SIZES[Scale.SMOKE]]
     for row in smoke.sizes:
-        assert list(row.calls) == [*BUILDERS, "snd", "graph_snd", "loop"]
+        builders = [*BUILDERS, *(f"plain {name}" for name in BUILDERS)]
+        assert list(row.calls) == [*builders, "snd", "graph_snd", "loop"]
         for name, one in row.calls.items():
-            assert len(one.seconds) == (row.trials if name in BUILDERS else row.metric_trials)
+            assert len(one.seconds) == len(one.pairs) == (row.trials if name in builders else row.metric_trials)
         assert row.calls["snd"].whole == 4096 / row.observations
         assert row.calls["loop"].whole == math.comb(row.n, 2) / 100
 
@@ -91,7 +97,9 @@ def test_numbers_of_the_papers_own_times() -> None:
     fused = numbers.slowest_over_fused_n500
     assert fused is not None
     assert (fused.low, fused.high) == pytest.approx((0.75 * 0.004091 / 0.02, 4 / 3 * 0.004091 / 0.02))
-    assert found["builders_in_order"] == 3
+    assert found["builders_in_order"] == found["plain_in_order"] == 3
+    assert all(found[f"plain_{name}_over_paper"] == pytest.approx(1) for name in BUILDERS)
+    assert found["ours_over_plain"] == pytest.approx(1)
     assert all(found[f"{name}_over_paper"] == pytest.approx(1) for name in BUILDERS)
 
 
@@ -105,6 +113,7 @@ def test_numbers_of_other_times() -> None:
     assert numbers.uniform_over_paper is not None
     assert numbers.uniform_over_paper.low == pytest.approx(3)
     assert found["regular_over_paper"] == pytest.approx(3)
+    assert (found["plain_regular_over_paper"], found["ours_over_plain"]) == pytest.approx((1, 3))
 
 
 def test_threads_are_given_back() -> None:

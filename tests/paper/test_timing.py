@@ -128,6 +128,7 @@ def test_numbers_of_a_machine_that_obeys_the_law() -> None:
         "gpu_loop_law_error": 0,
         "gpu_loop_exponent": 1,
         "gpu_loop_seconds_n500": 12.475,
+        "gpu_sampled_seconds_n500": 1.2475,
         "gpu_loop_speedup_n500": 10,
         "gpu_fused_speedup_n500": 0.5,
         "exact_fused_advantage_n500": 12475 * 1e-4 / 1e-3,
