@@ -1,4 +1,4 @@
-r"""How far the mean over m sampled pairs is from SND: sixteen agents, six sizes, thousands of draws (Appendix B).
+r"""How far the mean over m sampled pairs is from SND: sixteen agents, six sizes, thousands of draws (Appendix C).
 
 With N pairs and the variance :math:`S^2` of their distances (N - 1 in its denominator), the error of a uniform draw of
 m pairs has the standard deviation

@@ -2,8 +2,8 @@ r"""How long the graphs themselves take to draw or to find, beside the metric th
 
 The complexity proposition counts distances and leaves the graph out; the paper's table puts a time on it. Here the
 builders take turns in blocks of calls, of which the fastest counts, and after them the metric on as many agents, which
-would empty their caches: :func:`graphsnd.snd` over all pairs, :func:`graphsnd.graph_snd` on a graph that is there already, and the Python loop
-over all pairs. All have one thread. Edge budgets are matched,
+would empty their caches: :func:`graphsnd.snd` over all pairs, :func:`graphsnd.graph_snd` on a graph that is there
+already, and the Python loop over all pairs. All have one thread. Edge budgets are matched,
 :math:`|E| = nd/2` with :math:`d = \lceil \log_2 n \rceil`: the Bernoulli graph has them on average, the nearest-
 neighbour graph, the undirected union with k = d, a few more. The row of 10 000 agents is not in the paper.
 

@@ -1,4 +1,4 @@
-"""Does the graph layer carry over to discrete actions? Ten agents of simple_spread, total variation (Appendix B).
+"""Does the graph layer carry over to discrete actions? Ten agents of simple_spread, total variation (Appendix C).
 
 Independent PPO with the constants of the preset ``simple_spread``: 20 rollouts of 25 cycles per iteration, hidden
 layers 64-64 with ReLU and the initialisation of ``torch.nn.Linear``, Adam at 3e-4, 4 epochs, minibatches of 256 of the

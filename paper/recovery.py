@@ -1,4 +1,4 @@
-r"""On the complete graph Graph-SND is SND: four agents, before and after training (Appendix B of the paper).
+r"""On the complete graph Graph-SND is SND: four agents, before and after training (Appendix C of the paper).
 
 Both are computed in float64, from the matrix of distances and directly, by every kernel of this machine. The other
 statements about fixed graphs (:mod:`paper.propositions`) are checked beside it.

@@ -1,4 +1,4 @@
-r"""Is the Horvitz-Thompson estimate unbiased? Eight agents, thousands of Bernoulli graphs (Appendix B of the paper).
+r"""Is the Horvitz-Thompson estimate unbiased? Eight agents, thousands of Bernoulli graphs (Appendix C of the paper).
 
 With every pair drawn independently with probability p, the estimate has mean SND and, exactly,
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from paper.judging.claims import Claim, Kind
 from paper.judging.formatting import KINDS, format_interval, format_value
-from paper.judging.verdicts import Judged, Verdict, count_kinds, counts, judge_all, judge_number
+from paper.judging.verdicts import Judged, Verdict, count_kinds, judge_all, judge_number
 from paper.published import Published, PublishedNumber
 
 TITLE = "# Kinds, rules that changed, and the author's logs"
-BEFORE = """The rules before are those that were committed before the experiments ran; both are asked about today's
-numbers. Written by `python -m paper run`."""
+BEFORE = """Written by `python -m paper run`. The first rules were committed before the experiments ran. In
+the table of rules both are asked about today's numbers."""
+REMEASURED = "The rule is the first one; the number was measured again, or its interval allows for more noise."
+# Numbers, rules and verdicts as they were at first.
+FIRST: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("first.json").read_text(encoding="utf-8"))
 
 
 def changes_text(judged: Sequence[Judged], folder: Path, published: Published | None = None) -> str:
@@ -23,39 +27,26 @@ def changes_text(judged: Sequence[Judged], folder: Path, published: Published | 
         folder: Of the results.
         published: Numbers of the author's logs.
     """
-    first = [claim for one in judged if (claim := one.claim.first)]
-    before = {one.claim.id: one for one in judge_all(first, folder)}
+    before = {one.claim.id: one for one in judge_all((one.claim.first for one in judged if one.claim.first), folder)}
+    moved = [one for one in judged if FIRST.get(one.claim.id, {}).get("verdict", "new") != one.verdict.value]
+    verdicts = (
+        (_code(one), one.claim.kind.value, _first(one), one.verdict.value, one.claim.why or REMEASURED) for one in moved
+    )
     changed = [one for one in judged if one.claim.was and one.claim.kind is not Kind.FINDING]
-    old = [one for one in judged if one.claim.kind is Kind.FINDING and not one.claim.added]
     rules = (
-        (
-            _code(one.claim),
-            _rules(one.claim.was),
-            _shown(before[one.claim.id]),
-            _rules(one.claim),
-            _shown(one),
-            one.claim.why,
-        )
+        (_code(one), _rules(one.claim.was), _shown(before[one.claim.id]), _rules(one.claim), _shown(one), one.claim.why)
         for one in changed
         if one.claim.was
-    )
-    findings = ((_code(one.claim), before[one.claim.id].verdict.value, one.verdict.value, one.claim.why) for one in old)
-    added = (
-        (_code(one.claim), one.claim.kind.value, _rules(one.claim), _shown(one), one.claim.why)
-        for one in judged
-        if one.claim.added
     )
     parts = [
         TITLE,
         BEFORE,
         "## Verdicts",
-        *_table(("", *(verdict.value for verdict in Verdict), "all"), _count_rows(judged, list(before.values()))),
+        *_table(("", *(verdict.value for verdict in Verdict), "all"), _count_rows(judged)),
+        f"## {len(moved)} verdicts that changed, and new rows",
+        *_table(("row", "kind", "first verdict", "now", "why"), verdicts),
         f"## {len(changed)} rules that changed",
         *_table(("claim", "rule before", "verdict by it", "rule now", "verdict", "why"), rules),
-        f"## {len(old)} rows that turned out to be no claims of the paper",
-        *_table(("row", "verdict before", "now", "why"), findings),
-        f"## {sum(one.claim.added for one in judged)} rows that were missing",
-        *_table(("row", "kind", "rule", "verdict", "why"), added),
     ]
     if published:
         parts += [
@@ -81,12 +72,11 @@ def describe_rules(claim: Claim) -> Iterator[tuple[str, str]]:
     yield from ((name, str(rule)) for name, rule in named.items() if rule)
 
 
-def _count_rows(judged: Sequence[Judged], before: Sequence[Judged]) -> Iterator[Sequence[str]]:
-    for name, counted in {
-        "all rows, first rules": counts(before),
-        **{KINDS[kind]: mine for kind, mine in count_kinds(judged).items()},
-    }.items():
-        yield name, *(str(count or "") for count in counted.values()), str(sum(counted.values()))
+def _count_rows(judged: Sequence[Judged]) -> Iterator[Sequence[str]]:
+    first = [one["verdict"] for one in FIRST.values()]
+    yield "at first, all together", *(str(first.count(verdict.value) or "") for verdict in Verdict), str(len(first))
+    for kind, counted in count_kinds(judged).items():
+        yield KINDS[kind], *(str(count or "") for count in counted.values()), str(sum(counted.values()))
 
 
 def _log_rows(judged: Sequence[Judged], published: Published) -> Iterator[Sequence[str]]:
@@ -97,7 +87,7 @@ def _log_rows(judged: Sequence[Judged], published: Published) -> Iterator[Sequen
             value = " ".join(filter(None, (format_value(number.number), format_interval(number.number))))
             ours, mark = _shown(one).rpartition(": ")[::2]
             bold = f"**{verdict.value}**" if verdict is not one.verdict else verdict.value
-            yield _code(one.claim), _rules(one.claim), value, bold, ours, mark
+            yield _code(one), _rules(one.claim), value, bold, ours, mark
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -105,8 +95,12 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines]
 
 
-def _code(claim: Claim) -> str:
-    return f"`{claim.id}`"
+def _code(one: Judged) -> str:
+    return f"`{one.claim.id}`"
+
+
+def _first(one: Judged) -> str:
+    return FIRST[one.claim.id]["verdict"] if one.claim.id in FIRST else "no row"
 
 
 def _rules(claim: Claim | None) -> str:

@@ -24,6 +24,7 @@ SIGNS = {
     Verdict.NOT_CONFIRMED: "✗",
     Verdict.FOUND: "◆",
     Verdict.NOT_FOUND: "◇",
+    Verdict.UNDECIDED: "?",
     Verdict.NOT_MEASURED: "·",
 }
 KINDS = {
@@ -38,6 +39,7 @@ COLOURS = {
     Verdict.NOT_CONFIRMED: "red",
     Verdict.FOUND: "blue",
     Verdict.NOT_FOUND: "magenta",
+    Verdict.UNDECIDED: "dim",
     Verdict.NOT_MEASURED: "dim",
 }
 

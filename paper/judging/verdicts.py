@@ -22,6 +22,7 @@ class Verdict(Enum):
     NOT_CONFIRMED = "not confirmed"
     FOUND = "found"  # of findings alone, as the next
     NOT_FOUND = "not found"
+    UNDECIDED = "undecided on this machine"  # of times alone: their noise spans a limit
     NOT_MEASURED = "not measured"
 
 
@@ -92,7 +93,15 @@ def count_kinds(judged: Sequence[Judged]) -> dict[Kind, dict[Verdict, int]]:
 
 
 def judge_number(claim: Claim, number: Number) -> Verdict:
-    """Return what a number says about a claim."""
+    """Return what a number says about a claim.
+
+    A time is asked with both ends of its interval too, which allow for the noise of the machine: where they disagree,
+    it is undecided.
+    """
+    if number.clock and number.low is not None and number.high is not None:
+        points = (Number(end, end, end) for end in (number.value, number.low, number.high))
+        verdicts = {judge_number(claim, point) for point in points}
+        return verdicts.pop() if len(verdicts) == 1 else Verdict.UNDECIDED
     if claim.kind is Kind.FINDING:
         return Verdict.FOUND if claim.rule.holds(number) else Verdict.NOT_FOUND
     asked = (

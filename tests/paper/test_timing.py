@@ -121,6 +121,7 @@ def test_numbers_of_a_machine_that_obeys_the_law() -> None:
     cpu, gpu = made(CPU_SIZES[Scale.PAPER], 1e-4, 1e-2), made(GPU_SIZES[Scale.PAPER], 1e-4, 1e-3)
     expected = {
         "cpu_loop_speedup_p01": 10,
+        "cpu_loop_speedup_p01_least": 10,
         "cpu_loop_speedup_p1": 1,
         "cpu_loop_step_ratio": 0.75,  # from p = 0.75 to p = 1
         "cpu_fused_speedup_n100": 0.5,

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
-from paper.judging.changes import changes_text
+from paper.judging.changes import FIRST, changes_text
 from paper.judging.claims import RULES, Claim, Kind, load_claims
 from paper.judging.verdicts import judge_all
 from paper.published import read_published
 from paper.store import RESULTS
-
-# Numbers and rules as they were committed before the experiments ran, and the verdicts that they gave at first.
-FIRST = json.loads((Path(__file__).parents[1] / "baselines" / "verdicts.json").read_text(encoding="utf-8"))
 
 
 def describe(claim: Claim) -> dict[str, str]:

@@ -32,7 +32,7 @@ class Distance(ABC):
     @property
     @abstractmethod
     def maximum(self) -> float | None:
-        """D_max of the paper's section 5, None where the distance is unbounded."""
+        """D_max of the paper's Theorem 9, None where the distance is unbounded."""
 
     @abstractmethod
     def embed(self, behavior: Behavior) -> Points:

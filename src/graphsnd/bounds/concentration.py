@@ -1,4 +1,4 @@
-"""How far a mean over sampled edges may be from SND: section 5 of the paper, and a certified D_max to go with it."""
+"""How far a mean over sampled edges may be from SND: section 5.2 of the paper, and a certified D_max to go with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graphsnd.errors import InputError, check_agents, check_inclusion, check_int
 
 @checked(own="d_max m delta std eps p n")
 def hoeffding(d_max: float, m: int, delta: float) -> float:
-    r"""Return the radius of Theorem 1: how close the mean over ``m`` sampled edges is to SND, except with chance delta.
+    r"""Return the radius of Theorem 9: how close the mean over ``m`` sampled edges is to SND, except with chance delta.
 
     .. math:: D_{\max} \sqrt{\log(2/\delta) / (2m)}
 
@@ -34,7 +34,7 @@ def hoeffding(d_max: float, m: int, delta: float) -> float:
 
 @checked(own="d_max m delta std eps p n")
 def serfling(d_max: float, m: int, pairs: int, delta: float) -> float:
-    r"""Return Serfling's refinement for sampling without replacement from ``pairs`` pairs (Remark 3).
+    r"""Return Serfling's refinement for sampling without replacement from ``pairs`` pairs (Remark 11).
 
     .. math:: D_{\max} \sqrt{(1 - (m-1)/|P|) \log(2/\delta) / (2m)}
 
@@ -94,7 +94,7 @@ class BernoulliBound:
 
 @checked(own="d_max m delta std eps p n")
 def bernoulli(d_max: float, p: float, n: int, delta: float) -> BernoulliBound:
-    r"""Return the unconditional Bernoulli form (Remark 2), by Theorem 1 and a Chernoff bound on the edge count.
+    r"""Return the unconditional Bernoulli form (Remark 10), by Theorem 9 and a Chernoff bound on the edge count.
 
     .. math:: D_{\max} \sqrt{\log(2/\delta) / \mu}, \quad \mu = p \tbinom{n}{2}, \quad
         \text{failure } \delta + e^{-\mu/8}
@@ -117,7 +117,7 @@ def bernoulli(d_max: float, p: float, n: int, delta: float) -> BernoulliBound:
 
 @checked(own="d_max m delta std eps p n")
 def edges_for(eps: float, d_max: float, delta: float) -> int:
-    """Return the edges that suffice for an error of ``eps`` with probability 1 - delta: Theorem 1 solved for m.
+    """Return the edges that suffice for an error of ``eps`` with probability 1 - delta: Theorem 9 solved for m.
 
     Args:
         eps: Tolerated absolute error.

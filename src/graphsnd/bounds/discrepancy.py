@@ -46,7 +46,7 @@ class SpectralBound:
 
 @checked
 def spectral_bound(graph: Graph, distances: Tensor) -> SpectralBound:
-    r"""Return the paper's spectral discrepancy bound for a regular graph, and a sharper one from the same proof.
+    r"""Return the spectral bound of Proposition 17 for a regular graph, and a sharper one from the same proof.
 
     .. math:: \left| \frac{\mathrm{SND}_G}{\mathrm{SND}} - 1 \right| \le \frac{\lambda_2 + d/(n-1)}{d} \rho_*,
         \qquad \rho_* = \frac{\|D\|_*}{n\, \mathrm{SND}}

@@ -1,6 +1,6 @@
 r"""The distortion theorem: what Graph-SND on a fixed graph says for certain about SND.
 
-With N = n(n-1)/2 pairs, weights w and their sum W (for unit weights W = |E|, and this is the paper's Theorem 2), every
+With N = n(n-1)/2 pairs, weights w and their sum W (for unit weights W = |E|, and this is the paper's Theorem 12), every
 metric d has
 
 .. math:: \frac{W}{N \max_e w_e}\, \mathrm{SND}_G \le \mathrm{SND} \le \frac{W \pi_w(G)}{N}\, \mathrm{SND}_G,
@@ -76,7 +76,7 @@ class Distortion:
 def distortion(
     graph: Graph, method: str = "auto", *, tolerance: float = 0.02, seconds: float | None = None
 ) -> Distortion:
-    r"""Return how far SND can be from Graph-SND on this graph, whatever the agents do (Theorem 2, with weights).
+    r"""Return how far SND can be from Graph-SND on this graph, whatever the agents do (Theorem 12, with weights).
 
     .. math:: \frac{|E|}{N} \le \frac{\mathrm{SND}}{\mathrm{SND}_G} \le \frac{|E|\, \pi^*(G)}{N}
         \le \frac{|E|\, \pi(G)}{N}

@@ -110,7 +110,7 @@ def random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> flo
     r"""Return the radius for a uniform random regular graph of any size and degree, which fails with chance delta.
 
     The smaller of two, neither of which depends on the data: Chebyshev's inequality with the exact variance and
-    :math:`\sum x^2 \le N D_{\max}^2 / 4`, and :func:`relabelling_bound`. The paper's proposition needs d^2 = o(n)
+    :math:`\sum x^2 \le N D_{\max}^2 / 4`, and :func:`relabelling_bound`. The paper's Proposition 19 needs d^2 = o(n)
     and an asymptotic count of simple graphs; it is :func:`paper_random_regular_bound`.
 
     Args:
@@ -131,7 +131,7 @@ def random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> flo
 
 @checked
 def paper_random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> float:
-    r"""Return the radius of the paper's proposition on random regular graphs, as printed.
+    r"""Return the radius of the paper's Proposition 19 on random regular graphs, as printed.
 
     .. math:: D_{\max} \sqrt{\frac{8}{nd} \left( \log \frac{4}{\delta} + \frac{d^2 - 1}{4} \right)}
 

@@ -67,7 +67,7 @@ def graph_snd(
 def horvitz_thompson(
     behavior: Behavior, graph: Graph, distance: Distance | None = None, *, backend: str = "auto"
 ) -> torch.Tensor:
-    r"""Horvitz-Thompson estimate of SND from a sampled graph, unbiased even when a draw is empty.
+    r"""Horvitz-Thompson estimate of SND from a sampled graph, unbiased even when a draw is empty (Proposition 7).
 
     .. math:: \widehat{\mathrm{SND}}_{HT}(G) = \binom{n}{2}^{-1} \sum_{\{i,j\} \in E} d(i,j) / p_{ij}
 

@@ -9,7 +9,7 @@ from graphsnd.errors import InputError
 from paper.experiment import Number, Scale
 from paper.judging.claims import Kind
 from paper.judging.rules import Rule
-from paper.judging.verdicts import Verdict, count_kinds, counts, judge, judge_all
+from paper.judging.verdicts import Verdict, count_kinds, counts, judge, judge_all, judge_number
 from paper.runner import run
 from paper.store import Result
 from tests.paper.fakes import claim, squares
@@ -69,3 +69,13 @@ def test_a_finding_is_found_or_not(tmp_path: Path) -> None:
     run(squares(), Scale.LAPTOP, out=tmp_path, work=tmp_path / "work")
     ours = [claim("ours", rule, kind=Kind.FINDING) for rule in ({"above": 8}, {"above": 9})]
     assert [one.verdict for one in judge_all(ours, tmp_path)] == [Verdict.FOUND, Verdict.NOT_FOUND]
+
+
+@pytest.mark.parametrize(("ends", "expected"), [
+    ((9.5, 9.9), Verdict.CONFIRMED), ((8.5, 9.9), Verdict.UNDECIDED), ((9.5, 12.0), Verdict.UNDECIDED),
+    ((1.0, 99.0), Verdict.UNDECIDED), ((None, None), Verdict.CONFIRMED),
+])  # fmt: skip
+def test_a_time_whose_noise_spans_a_limit_is_undecided(ends: tuple[Any, Any], expected: Verdict) -> None:
+    rules = {"rule": {"between": [9, 10]}, "direction": Rule.parse({"between": [5, 20]})}
+    assert judge_number(claim("timed", **rules), Number(9.7, *ends, clock=True)) is expected
+    assert judge_number(claim("counted", **rules), Number(9.7, *ends)) is Verdict.CONFIRMED
