@@ -32,7 +32,7 @@ from torch import Tensor
 from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise, snd
-from graphsnd.plots.style import BLUE, FAINT, INK, VERMILLION, group_look, styled_figure
+from graphsnd.plots.style import BLUE, FAINT, INK, MUTED, VERMILLION, group_look, styled_figure
 from graphsnd.teams import StackedTeam, Team
 from graphsnd.training import PRESETS, Row, Settings, Task, Trainer, read_rows
 from graphsnd.training.diversity import DiversityLog
@@ -80,7 +80,10 @@ SIZES = {
 _NAVIGATION = PRESETS["navigation"]
 STACKS: Mapping[str, Task] = {COMMITTED: Task(_NAVIGATION.world, 100, _NAVIGATION.options, (0, 1, 2), _TABLE)}
 # The published code stores clipped actions, averages losses over agents and clips the norm of all gradients together.
-TRIALS: dict[str, Settings] = {"clipped": _TABLE, "clipped, joint": _TABLE.replace(joint=True)}
+AS_PUBLISHED = "clipped, joint"
+TRIALS: dict[str, Settings] = {"clipped": _TABLE, AS_PUBLISHED: _TABLE.replace(joint=True)}
+# From the published log: SND by iteration, and the entropy of the policies at the end.
+PUBLISHED_SND, PUBLISHED_ENTROPY = {1: 0.040, 50: 0.185, 500: 0.139}, 1.002
 
 
 @dataclass(frozen=True)
@@ -164,8 +167,11 @@ class Numbers:
     final_snd_own_observations: Number
     fused_speedup: Number
     loop_speedup: Number
-    final_snd_clipped: Number | None = None  # each policy on its own observations, as the paper's log
-    final_reward_clipped: Number | None = None
+    # The trial as the published code learns, each policy on its own observations; at the end, and where its entropy is
+    # that of the published policies at their end.
+    final_snd_clipped: Number | None = None
+    matched_snd_clipped: Number | None = None
+    matched_reward_clipped: Number | None = None
 
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
@@ -314,7 +320,6 @@ def summarise(data: Data) -> Numbers:
     curves = [[(row.snd, row.graph_snd) for row in rows] for rows in runs if len(rows) > 2]
     likeness = [float(np.corrcoef(np.array(curve).T)[0, 1]) for curve in curves]
     ends = [end for end in data.ends if end.iteration == last]
-    tried = [row for row in data.trials if row.iteration == last]
     return Numbers(
         largest_gap=Number(max(sizes), kind=f"largest of {len(sizes)}"),
         curve_correlation=Number.range(likeness, "seeds", pick=min) if likeness else None,
@@ -323,9 +328,20 @@ def summarise(data: Data) -> Numbers:
         final_snd_own_observations=_mean(end.own_snd for end in ends),
         fused_speedup=_median([row.snd_seconds / row.graph_snd_seconds for row in data.log]),
         loop_speedup=_median([ratio for times in data.times for ratio in times.speedups()]),
-        final_snd_clipped=Number.range([row.own_snd for row in tried], "trials", pick=min) if tried else None,
-        final_reward_clipped=Number.range([row.reward for row in tried], "trials", pick=min) if tried else None,
+        **_trial_numbers([row for row in data.trials if row.trial == AS_PUBLISHED]),
     )
+
+
+def _trial_numbers(rows: Sequence[TrialRow]) -> dict[str, Number]:
+    if not rows:
+        return {}
+    same = min(rows, key=lambda row: abs(row.entropy - PUBLISHED_ENTROPY))
+    kind = f"at iteration {same.iteration}, where the entropy is {same.entropy:.3g}"
+    return {
+        "final_snd_clipped": Number(rows[-1].own_snd, kind=f"at iteration {rows[-1].iteration}"),
+        "matched_snd_clipped": Number(same.own_snd, kind=kind),
+        "matched_reward_clipped": Number(same.reward, kind=kind),
+    }
 
 
 def _mean(values: Iterable[float]) -> Number:
@@ -338,12 +354,14 @@ def _median(values: Sequence[float]) -> Number:
 
 def draw(data: Data) -> Figure:
     """Draw curves, gaps and protocols."""
-    with styled_figure(15.6, 4.6) as figure:
-        curves, gaps, protocols = figure.subplots(1, 3)
+    with styled_figure(15.6 if not data.trials else 20.0, 4.6) as figure:
+        curves, gaps, protocols, *trials = figure.subplots(1, 4 if data.trials else 3)
         _draw_curves(curves, data)
         _draw_gaps(gaps, data)
         _draw_protocols(protocols, data)
-        for ax in (curves, gaps):
+        for ax in trials:
+            _draw_trials(ax, data)
+        for ax in (curves, gaps, *trials):
             ax.set_xlabel("iteration")
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         return figure
@@ -403,6 +421,20 @@ def _draw_protocols(ax: Axes, data: Data) -> None:
     ax.set(ylabel="mean distance over all pairs  [action units]", title="c  What is measured: seeds and their mean")
     ax.legend(loc="upper left")
     ax.grid(axis="y")
+
+
+def _draw_trials(ax: Axes, data: Data) -> None:
+    """Draw what the published log measures, in trials that learn as the published code does, beside that log."""
+    plain = [end for end in data.ends if end.seed == 0]
+    ax.plot([e.iteration for e in plain], [e.own_snd for e in plain], "o:", color=MUTED, label="as trained here, ends")
+    for k, name in enumerate(dict.fromkeys(row.trial for row in data.trials)):
+        rows = [row for row in data.trials if row.trial == name]
+        label = f"actions stored {name}"
+        ax.plot([row.iteration for row in rows], [row.own_snd for row in rows], color=group_look(k)[0], label=label)
+    ax.plot(*zip(*PUBLISHED_SND.items(), strict=True), "X", color=INK, markersize=8, label="the published log")
+    ax.set(yscale="log", ylabel="mean distance, own observations", title="d  Actions stored clipped, as published")
+    ax.legend(loc="upper left")
+    ax.grid()
 
 
 EXPERIMENT = Experiment(
