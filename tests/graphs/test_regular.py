@@ -9,7 +9,7 @@ from scipy import stats
 
 from graphsnd.graphs import random_regular
 from graphsnd.graphs.pairs import pair_count, rank
-from graphsnd.graphs.regular import _compiled, _switches, regular_pairs
+from graphsnd.graphs.regular import _compiled, _switch_all, regular_pairs
 from tests.graphs.test_random import generator, pair_frequencies
 
 
@@ -55,11 +55,13 @@ def test_past_the_small_graphs_the_repair_alone_keeps_edges_flat():
     assert 1e-3 < stats.chi2(freedom).sf(((counts - rounds * q) ** 2 / variance).sum()) < 1 - 1e-3
 
 
-def test_compiled_and_plain_switches_are_the_same():
-    rng, n = np.random.default_rng(1), 12
-    edges = random_regular(n, 3, seed=2).edges.numpy().reshape(-1)
-    chosen = rng.integers(len(edges), size=400)
-    listed, array = edges.tolist(), edges.copy()
-    _switches(listed, chosen.tolist(), bytearray(n * n), n)
-    _compiled()(array, chosen, np.zeros(n * n, dtype=np.uint8), n)
-    assert listed == array.tolist() != edges.tolist()
+@pytest.mark.parametrize(("n", "degree"), [(2, 1), (6, 2), (12, 3), (40, 9)])
+def test_compiled_and_plain_graphs_are_the_same(n, degree):
+    words = np.random.default_rng(n).integers(2**63 - 1, size=20 * n * degree)
+    stubs = np.arange(n * degree) // degree
+    listed, array = stubs.tolist(), stubs.copy()
+    assert _switch_all(listed, words.tolist(), bytearray(n * n), n, 4 * n * degree)
+    assert _compiled()(array, words, np.zeros(n * n, dtype=np.uint8), n, 4 * n * degree)
+    assert listed == array.tolist()
+    assert (np.bincount(array) == degree).all()
+    assert not _switch_all(stubs.tolist(), words[: n * degree + 5].tolist(), bytearray(n * n), n, 9)

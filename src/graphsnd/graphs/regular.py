@@ -25,15 +25,17 @@ PATIENCE = 64
 # K_3,3 half its due among the cubic graphs on 6 agents, is 12 % short of triangles on 10, and not measurably off past
 # 250 edges. Below that random switches go on for a few rounds of every edge, which removes it.
 SMALL, SWITCHES_PER_EDGE = 256, 8
+SPARE = 64  # random numbers for repairs, beside one for each stub
 _plain = count()  # graphs drawn without numba
 
 
 def regular_pairs(n: int, degree: int, generator: torch.Generator) -> Tensor:
     """Return the sorted ranks of a simple graph with all degrees equal; degree <= (n-1)/2 and n * degree even."""
+    small = n * degree <= 2 * SMALL
     while True:
-        ends = _repair(_pairing(n, degree, generator), n, generator)
+        ends = _draw_small(n, degree, generator) if small else _repair(_pairing(n, degree, generator), n, generator)
         if ends is not None:
-            keys = _keys(_mix(ends, n, generator) if len(ends) <= SMALL else ends, n)
+            keys = _keys(ends, n)
             i, j = keys // n, keys % n
             return torch.from_numpy(np.sort(i * (2 * n - i - 1) // 2 + (j - i - 1))).to(generator.device)
 
@@ -102,40 +104,72 @@ def _repeats(values: Ints, high: int) -> tuple[Ints, NDArray[np.bool_]]:
     return ordered, repeated
 
 
-def _mix(ends: Ints, n: int, generator: torch.Generator) -> Ints:
-    """Random switches of a simple graph, one after the other; their stationary law is uniform over all such graphs."""
-    # The doubled range picks an edge, and for the second one a direction as well.
-    chosen = _draw(2 * SWITCHES_PER_EDGE * len(ends), 2 * max(1, len(ends)), generator)
-    edges = ends.reshape(-1)
+def _draw_small(n: int, degree: int, generator: torch.Generator) -> Ints | None:
+    """Do all of it edge by edge, with random numbers drawn at once: a dozen operations on arrays take longer."""
+    size = n * degree
+    words = _draw((2 + SWITCHES_PER_EDGE) * size + SPARE, 2**63 - 1, generator)
     # Loading numba takes as long as plain Python needs for a thousand graphs, so the thousandth loads it.
     if "numba" in sys.modules or next(_plain) >= 1000:
-        _compiled()(edges, chosen, np.zeros(n * n, dtype=np.uint8), n)
-        return ends
-    listed = edges.tolist()
-    _switches(listed, chosen.tolist(), bytearray(n * n), n)
-    return np.array(listed, dtype=np.int64).reshape(-1, 2)
+        edges: Ints = np.arange(size) // max(degree, 1)
+        done = _compiled()(edges, words, np.zeros(n * n, dtype=np.uint8), n, SWITCHES_PER_EDGE * size // 2)
+    else:
+        listed = (np.arange(size) // max(degree, 1)).tolist()
+        done = _switch_all(listed, words.tolist(), bytearray(n * n), n, SWITCHES_PER_EDGE * size // 2)
+        edges = np.array(listed, dtype=np.int64)
+    return edges.reshape(-1, 2) if done else None
 
 
 @lru_cache
 def _compiled() -> Any:
     from numba import njit
 
-    return njit(cache=True)(_switches)
+    return njit(cache=True)(_switch_all)
 
 
-def _switches(edges: Any, chosen: Any, barred: Any, n: int) -> None:
-    """Switch in place; ``edges`` flat, ``barred[i * n + j]`` where an edge would be a loop or a repeat, 0 at first."""
-    for a in range(n):
-        barred[a * n + a] = 1
-    for at in range(0, len(edges), 2):
+def _switch_all(edges: Any, words: Any, met: Any, n: int, switches: int) -> bool:
+    """Shuffle stubs into pairs, switch loops and repeats away, then take random switches, in place.
+
+    The stationary law of switches of a simple graph is uniform over all such graphs.
+
+    Args:
+        edges: The agent of every stub in order; afterwards two of them after each other are an edge.
+        words: Random numbers from 0 to 2**63 - 2.
+        met: ``n * n`` zeros, to count the edges of each pair in.
+        n: Number of agents.
+        switches: How many are tried once the graph is simple.
+
+    Returns:
+        False where the words ran out.
+    """
+    size = len(edges)
+    used = size
+    for at in range(1, size):
+        other = words[at] % (at + 1)
+        edges[at], edges[other] = edges[other], edges[at]
+    for at in range(0, size, 2):
         a, b = edges[at], edges[at + 1]
-        barred[a * n + b] = barred[b * n + a] = 1
-    for at in range(0, len(chosen), 2):
-        first, second = chosen[at] // 2 * 2, chosen[at + 1]
+        met[a * n + b] += 1
+        met[b * n + a] += a != b
+    at = 0
+    while at < size or switches > 0:
+        if used + 2 > len(words):
+            return False
+        first = at
+        if at >= size:
+            switches -= 1
+            first = words[used] % size // 2 * 2
+            used += 1
+        elif edges[at] != edges[at + 1] and met[edges[at] * n + edges[at + 1]] == 1:
+            at += 2
+            continue
+        second = words[used] % size  # an edge, and one of its directions
+        used += 1
         a, b, c, d = edges[first], edges[first + 1], edges[second], edges[second ^ 1]
         # A switch that fails is a step that stays put: skipping it instead would favour graphs with few switches.
-        if not (barred[a * n + c] or barred[b * n + d]):
-            barred[a * n + b] = barred[b * n + a] = barred[c * n + d] = barred[d * n + c] = 0
-            barred[a * n + c] = barred[c * n + a] = barred[b * n + d] = barred[d * n + b] = 1
-            edges[first + 1] = c
-            edges[second // 2 * 2], edges[second // 2 * 2 + 1] = b, d
+        if a == c or b == d or met[a * n + c] or met[b * n + d] or (a == b and c == d) or (a == d and b == c):
+            continue
+        for i, j, change in ((a, b, -1), (c, d, -1), (a, c, 1), (b, d, 1)):
+            met[i * n + j] += change
+            met[j * n + i] += change * (i != j)
+        edges[first + 1], edges[second // 2 * 2], edges[second // 2 * 2 + 1] = c, b, d
+    return True
