@@ -3,7 +3,12 @@
 from importlib.util import find_spec
 
 NEEDS = {
-    "triton": ["benchmarks/limit_gpu.py", "src/graphsnd/kernels/gpu/*", "src/graphsnd/training/fused/*"],
+    "triton": [
+        "benchmarks/limit_gpu.py",
+        "src/graphsnd/kernels/gpu/*",
+        "src/graphsnd/training/fused/*",
+        "src/graphsnd/worlds/pair*",
+    ],
     "torchmetrics": ["src/graphsnd/integrations/torchmetrics.py"],
     "stable_baselines3": ["src/graphsnd/integrations/sb3.py"],
     "benchmarl": ["src/graphsnd/integrations/benchmarl", "tests/integrations/benchmarl"],

@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 
 from graphsnd.errors import InputError
-from graphsnd.worlds import Navigation, NavigationState
+from graphsnd.worlds import Navigation, NavigationState, physics
+from graphsnd.worlds import lidar as lidar_module
+from graphsnd.worlds.lidar import Lidar
 from tests.worlds.vmas_twin import NavigationTwin
 
 # Everything but the sums (contact forces, the team's reward) is computed in the same order. Positions of order 1
@@ -257,3 +259,26 @@ def test_a_step_in_a_cuda_graph(options: dict[str, Any], generator: torch.Genera
         pressed.copy_(actions)
         for f in dataclasses.fields(start):
             getattr(held, f.name).copy_(getattr(start, f.name))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("agents", "spread"), [(1, 1.0), (7, 0.3), (130, 1.0), (130, 0.1)])
+def test_programs_do_what_torch_does(
+    agents: int, spread: float, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    positions = (torch.randn(5, agents, 2, generator=generator) * spread).cuda()
+    lidar = Lidar.make(12, 0.35, 0.1, torch.device("cuda"))
+
+    def compute() -> list[Tensor]:
+        forces = [physics.contact_dense(positions, 0.2, tail=tail) for tail in (False, True)]
+        return [lidar.dense(positions), physics.count_contacts(positions, 0.1, None, gated=False), *forces]
+
+    programs = compute()
+    assert physics.has_programs(positions)
+    for module in (physics, lidar_module):
+        monkeypatch.setattr(module, "has_programs", lambda positions: False)
+    plain = compute()
+    assert torch.equal(programs[0], plain[0])  # readings: the same operations in the same order
+    assert torch.equal(programs[1], plain[1])
+    for one, two in zip(programs[2:], plain[2:], strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-5, atol=1e-5)  # sums in another order

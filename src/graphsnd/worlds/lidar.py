@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphsnd.worlds.physics import gaps
+from graphsnd.worlds.physics import gaps, has_programs
 
 PAIRS = 2**18  # at a time on the CPU: a heap of agents must not take all memory
-ENTRIES = 2**25  # of one temporary on a GPU
+ENTRIES = 2**25  # of one temporary on a GPU without Triton
 SLACK = 1e-4  # of the cheap test, far above its rounding
 
 
@@ -45,6 +45,10 @@ class Lidar:
 
     def dense(self, positions: Tensor) -> Tensor:
         """Return readings ``[E, N, rays]`` from all pairs; nothing is read back from the device."""
+        if has_programs(positions):
+            from graphsnd.worlds.pairs_gpu import cast_rays
+
+            return cast_rays(positions, self.directions, self.reach, self.range, self.radius, self.squared)
         environments, agents = positions.shape[:2]
         rows = max(1, ENTRIES // max(1, environments * agents * len(self.directions)))
         itself = torch.eye(agents, dtype=torch.bool, device=positions.device)[..., None]

@@ -2,7 +2,8 @@
 
 The order of operations is that of the originals, because flags depend on comparisons of float32 distances. Contacts are
 computed in two ways that agree. A GPU looks at all pairs, because a list of pairs has a length that it would have to
-wait for. A CPU searches for close pairs (:class:`Near`) once per step and uses them until an agent has moved too far.
+wait for; with Triton it does so without a tensor of pairs. A CPU searches for close pairs (:class:`Near`) once per step
+and uses them until an agent has moved too far.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from graphsnd.kernels.dispatch import available
 from graphsnd.worlds.cells import near_pairs, subtract_rows
 
 DT = 0.1  # seconds of a step
@@ -39,6 +41,11 @@ def offsets(to: Tensor, origin: Tensor) -> tuple[Tensor, Tensor]:
     """
     x, y = (t.contiguous().unsqueeze(1) - o.unsqueeze(2) for t, o in zip(to.unbind(-1), origin.unbind(-1), strict=True))
     return x, y
+
+
+def has_programs(positions: Tensor) -> bool:
+    """Return whether :mod:`~graphsnd.worlds.pairs_gpu` can look at all pairs of these positions."""
+    return positions.is_cuda and positions.dtype == torch.float32 and available()["gpu"] is None
 
 
 def push(x: Tensor, y: Tensor, distance: Tensor, touching: float) -> tuple[Tensor, Tensor]:
@@ -72,6 +79,10 @@ def contact_dense(positions: Tensor, touching: float, *, tail: bool = False) -> 
         touching: Distance of touching centres.
         tail: Whether discs that do not touch push too, very little, as in mpe2.
     """
+    if has_programs(positions):
+        from graphsnd.worlds import pairs_gpu
+
+        return pairs_gpu.contact(positions, touching, MARGIN, STIFFNESS, COINCIDENT, tail=tail)
     x, y = offsets(positions, positions)  # other minus self, so signs turn
     distance = norm(x, y)
     forces = push(x, y, distance, touching)
@@ -161,6 +172,10 @@ def count_contacts(positions: Tensor, radius: float, near: Near | None, *, gated
         gated: Whether a near miss counts only if the same two overlap in some environment.
     """
     environments, agents = positions.shape[:2]
+    if near is None and not gated and has_programs(positions):
+        from graphsnd.worlds import pairs_gpu
+
+        return pairs_gpu.count_touches(positions, radius, NEAR_MISS)
     if near is None:
         distance = norm(*offsets(positions, positions))
         touched = distance - radius - radius <= NEAR_MISS
