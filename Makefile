@@ -45,6 +45,7 @@ $(RLLIB)/.ready: requirements-rllib.lock $(READY)
 test-integrations: $(READY) $(FRAMEWORKS) $(RLLIB)/.ready ## Run what needs other frameworks, or is long of them
 	$(BIN)/python -m pytest -m integration -n 2 tests
 	$(BIN)/python -m pytest src/graphsnd/integrations
+	PYTHONPATH=$(RLLIB) $(BIN)/python -m pytest -m integration -k rllib tests/integrations/test_rllib.py tests/test_examples.py
 
 test-browser: $(READY) ## Drive the pages in Chromium, and run the notebooks
 	$(BIN)/python -m pytest -m browser tests

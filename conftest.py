@@ -11,6 +11,8 @@ NEEDS = {
     ],
     "torchmetrics": ["src/graphsnd/integrations/torchmetrics.py"],
     "stable_baselines3": ["src/graphsnd/integrations/sb3.py"],
+    "jax": ["src/graphsnd/integrations/jax.py"],
+    "tree": ["src/graphsnd/integrations/rllib.py"],  # of what ray[rllib] needs, the package that nothing else brings
     "benchmarl": ["src/graphsnd/integrations/benchmarl", "tests/integrations/benchmarl"],
     "yaml": ["tests/paper/judging/test_claims.py", "tests/paper/test_verdicts.py", "tests/paper/test_smoke.py"],
 }

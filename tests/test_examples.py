@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 # The frameworks of `make test-integrations`, and what is imported where one is there.
-FRAMEWORKS = {"stable_baselines3_population": "stable_baselines3"}
+FRAMEWORKS = {"stable_baselines3_population": "stable_baselines3", "jax_team": "flax", "rllib_team": "tree"}
 EXAMPLES = [
     pytest.param(path, id=path.stem, marks=[pytest.mark.integration] if path.stem in FRAMEWORKS else [])
     for path in sorted((Path(__file__).parents[1] / "examples").glob("*.py"))

@@ -11,8 +11,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from importlib.util import find_spec
 from io import StringIO
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,12 +25,14 @@ from torch import Tensor, nn
 
 import graphsnd as gs
 from graphsnd.teams import Unroll
+from tests.integrations import test_jax as jax
 from tests.integrations import test_pettingzoo as pettingzoo
 from tests.integrations import test_sb3 as sb3
 from tests.integrations import test_torchrl as torchrl
 from tests.integrations.benchmarl import test_evaluation as benchmarl
 from tests.integrations.benchmarl.conftest import make_experiment
 from tests.integrations.benchmarl.test_checkpoint import Keep
+from tests.teams import test_checkpoints as checkpoints
 from tests.teams import test_mixing as lists
 
 MEASURE = "import graphsnd as gs\nvalue = gs.measure(policies, observations)"
@@ -54,6 +57,18 @@ seen = collect(env, policies, steps=30)
 value = gs.measure(policies, seen.pooled, clusters=seen.clusters)"""
 MODELS = "import graphsnd as gs\nfrom graphsnd.integrations.sb3 import ModelTeam\n"
 MODELS += "value = gs.measure(ModelTeam(models), observations)"
+
+RLLIB = "from graphsnd.integrations.rllib import DiversityCallback\nconfig.callbacks(DiversityCallback)"
+RESTORE = "import graphsnd as gs\nfrom graphsnd.integrations.rllib import load_team\n"
+RESTORE += "value = gs.measure(load_team(checkpoint), observations)"
+MODULES = "import graphsnd as gs\nfrom graphsnd.integrations.rllib import ModuleTeam\n"
+MODULES += "value = gs.measure(ModuleTeam(modules), observations)"
+
+JAX = "import graphsnd as gs\nfrom graphsnd.integrations.jax import JaxTeam\n"
+JAX += "value = gs.measure(JaxTeam(apply, params), observations)"
+NNX = "import graphsnd as gs\nfrom graphsnd.integrations.jax import nnx_team\n"
+NNX += "value = gs.measure(nnx_team(modules), observations)"
+STATES = "import graphsnd as gs\nvalue = gs.measure(gs.Team.load(folder, policy=make), observations)"
 
 
 @dataclass(frozen=True)
@@ -258,11 +273,70 @@ def of_sb3() -> Iterator[Door]:
     yield try_code("shared parameters: Stable-Baselines3", MODELS, 0.0, models=same, observations=seen)
 
 
+def of_jax() -> Iterator[Door]:
+    """Yield stacked parameters with every kind of answer, and Flax modules."""
+    network = jax.Network()
+    params = jax.parameters(network)
+    for name, (answer, apart) in jax.ANSWERS.items():
+        apply = lambda p, o, a=answer: a(network.apply(p, o))  # noqa: E731
+        by_hand = jax.mean_apart(jax.outputs(params), apart)
+        yield try_code(f"JAX function, {name}", JAX, by_hand, apply=apply, params=params, observations=jax.ROWS)
+    by_hand = jax.mean_apart(jax.outputs(params), jax.euclidean)
+    yield try_code("Flax linen module", JAX, by_hand, apply=network, params=params, observations=jax.ROWS)
+    modules = [jax.Layers(jax.nnx.Rngs(seed)) for seed in range(3)]
+    by_hand = jax.mean_apart([module.by_hand() for module in modules], jax.euclidean)
+    yield try_code("Flax nnx modules", NNX, by_hand, modules=modules, observations=jax.ROWS)
+    same = jax.jax.tree.map(lambda leaf: leaf[:1].repeat(3, axis=0), params)
+    yield try_code("shared parameters: JAX", JAX, 0.0, apply=network, params=same, observations=jax.ROWS)
+
+
+def of_checkpoints() -> Iterator[Door]:
+    """Yield folders of state dicts."""
+    team = checkpoints.networks()
+    for kind, ending in (("pt", "pt"), ("nested", "pt"), ("safetensors", "safetensors")):
+        with TemporaryDirectory() as folder:
+            for name, network in zip("abc", team, strict=True):
+                checkpoints.write(network, Path(folder) / f"{name}.{ending}", kind)
+            given = {"folder": folder, "make": checkpoints.make, "observations": checkpoints.ROWS}
+            yield try_code(f"state dicts, {kind}", STATES, checkpoints.by_hand(team), **given)
+
+
+def of_rllib() -> Iterator[Door]:
+    """Yield what the callback logs with RLlib's algorithms, and a checkpoint; in the environment of its tests."""
+    from functools import partial
+
+    from tests.integrations import test_rllib as rllib
+
+    rows, lines = torch.randn(40, 18), len(RLLIB.splitlines())
+    for name in rllib.ALGORITHMS:
+        rllib.Watched.values.clear()
+        algorithm = rllib.build(name, partial(rllib.Watched, name, every=20))
+        logged = algorithm.train()["env_runners"]["diversity"]["snd"]
+        values = rllib.Watched.values
+        yield Door(f"RLlib {name}", lines, float(logged), sum(values) / len(values))
+        modules = algorithm.env_runner.module
+        with TemporaryDirectory() as folder:
+            given = {"checkpoint": algorithm.save_to_path(folder), "observations": rows}
+            yield try_code(f"RLlib checkpoint, {name}", RESTORE, rllib.by_hand(name, modules, rows), **given)
+        algorithm.stop()
+    same = dict.fromkeys(rllib.AGENTS, modules["agent_0"])
+    yield try_code("shared parameters: RLlib", MODULES, 0.0, modules=same, observations=rows)
+
+
 def doors() -> Iterator[Door]:
     """Yield all of them."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        for some in (of_lists, of_torchrl, of_benchmarl, of_torchmetrics, of_pettingzoo, of_sb3):
+        for some in (
+            of_lists,
+            of_torchrl,
+            of_benchmarl,
+            of_torchmetrics,
+            of_pettingzoo,
+            of_sb3,
+            of_jax,
+            of_checkpoints,
+        ):
             yield from some()
 
 
@@ -270,7 +344,8 @@ def main() -> None:
     """Print the table."""
     logging.getLogger("torchrl").setLevel(logging.WARNING)  # it tells of its buffers in the middle of the table
     print("| entry | lines | measured | by hand | difference |\n| --- | --- | --- | --- | --- |")
-    for door in doors():
+    rllib = () if find_spec("tree") is None else of_rllib()  # with PYTHONPATH=.rllib
+    for door in chain(doors(), rllib):
         row = (door.name, door.lines, f"{door.measured:.7g}", f"{door.by_hand:.7g}", f"{door.difference:.1g}")
         print(f"| {' | '.join(map(str, row))} |", flush=True)
 

@@ -175,7 +175,7 @@ class JointTeam(Team):
         return super().partial(observations, agents)
 
     def __repr__(self) -> str:
-        return f"JointTeam(agents={self._agents}, observation_features=None)"
+        return f"{type(self).__name__}(agents={self._agents}, observation_features=None)"
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         shown = observations

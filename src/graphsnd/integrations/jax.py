@@ -1,0 +1,129 @@
+"""Policies of JAX and Flax as a team; arrays pass by DLPack.
+
+Needs ``jax``. See ``docs/jax.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian
+from graphsnd.errors import InputError, as_tensor, require
+from graphsnd.teams import JointTeam
+
+jax = require("jax", "jax")
+# What the keys of a dict of arrays stand for.
+FAMILIES: dict[frozenset[str], Callable[..., Behavior]] = {
+    frozenset(("loc", "scale")): Gaussian,
+    frozenset(("probs",)): Categorical,
+    frozenset(("logits",)): Categorical,
+    frozenset(("actions",)): Deterministic,
+}
+
+
+class JaxTeam(JointTeam):
+    """``n`` policies that are one function of parameters and observations, and ``n`` sets of parameters.
+
+    Args:
+        apply: Maps the parameters of one agent and observations ``[observations, *features]`` to its answer: an array
+            ``[observations, actions]`` (the action), a pair ``(loc, scale)``, or a dict with ``loc`` and ``scale``,
+            ``logits``, ``probs`` or ``actions``. A Flax linen module stands for its ``apply``. It is run for all
+            agents at once, ``jit(vmap(apply))``.
+        params: Parameters of all agents in one pytree, agents first in every array.
+        names: The agents' names.
+        feature_dims: Trailing dimensions of one observation, 3 for images.
+
+    Attributes:
+        params: May be replaced by others of the same shapes, as in a training loop; nothing is compiled again.
+
+    Raises:
+        InputError: For parameters without an agents axis, and answers that are none of those.
+
+    Example:
+        >>> import jax, torch, graphsnd as gs
+        >>> weights = jax.numpy.stack([jax.numpy.eye(3), 3 * jax.numpy.eye(3)])
+        >>> team = JaxTeam(lambda w, observations: observations @ w, weights)
+        >>> float(gs.measure(team, torch.tensor([[1.0, 0.0, 0.0]])))
+        2.0
+    """
+
+    def __init__(
+        self,
+        apply: Callable[[Any, Any], Any],
+        params: Any,
+        *,
+        names: Sequence[str] | None = None,
+        feature_dims: int = 1,
+    ) -> None:
+        sizes = {leaf.shape[:1] for leaf in jax.tree.leaves(params) if hasattr(leaf, "shape")}
+        if len(sizes) != 1 or sizes == {()}:
+            fix = "Make them with jax.vmap(init), or join single ones: graphsnd.integrations.jax.stack([...])."
+            raise InputError("params", "with the agents first in every array", f"arrays that begin with {sizes}", fix)
+        function = apply.apply if hasattr(apply, "apply") else apply
+        self._run = jax.jit(jax.vmap(lambda one, shown: _flatten(function(one, shown)), in_axes=(0, None)))
+        self.params = params
+        super().__init__(self._answer, agents=None, feature_dims=feature_dims)
+        ((self._agents,),) = sizes
+        if names is not None:
+            self._names = self.with_names(names).names
+
+    def _answer(self, shown: Tensor) -> Behavior:
+        flat = shown.flatten(0, -1 - self.feature_dims).contiguous()
+        answer = self._run(self.params, jax.numpy.from_dlpack(flat.detach()))
+        family = FAMILIES[frozenset(answer)]
+        lead = shown.shape[: -self.feature_dims]
+        # Agents first in JAX, before the actions here.
+        parts = {key: as_tensor(part).movedim(0, 1).unflatten(0, lead) for key, part in answer.items()}
+        return family(**parts)
+
+
+def _flatten(answer: Any) -> dict[str, Any]:
+    """Return one agent's answer as arrays under the names of a family."""
+    if isinstance(answer, tuple) and len(answer) == 2:
+        answer = dict(zip(("loc", "scale"), answer, strict=True))
+    elif hasattr(answer, "shape") and hasattr(answer, "dtype"):
+        answer = {"actions": answer}
+    if not isinstance(answer, Mapping) or frozenset(answer) not in FAMILIES:
+        known = "an array, (loc, scale), or a dict with loc and scale, logits, probs or actions"
+        got = f"keys {sorted(answer)}" if isinstance(answer, Mapping) else type(answer).__name__
+        raise InputError("apply", f"to answer with {known}", got)
+    shape = next(iter(answer.values())).shape
+    return {key: jax.numpy.broadcast_to(part, shape) for key, part in answer.items()}
+
+
+def stack(params: Sequence[Any]) -> Any:
+    """Return the parameters of single agents as one pytree, agents first in every array."""
+    return jax.tree.map(lambda *leaves: jax.numpy.stack(leaves), *params)
+
+
+def nnx_team(
+    modules: Mapping[str, Any] | Sequence[Any], *, answer: Callable[[Any], Any] | None = None, feature_dims: int = 1
+) -> JaxTeam:
+    """Return a team of Flax nnx modules of one kind, in evaluation mode.
+
+    Args:
+        modules: By name, or a list.
+        answer: From what a module puts out to what :class:`JaxTeam` takes: ``lambda logits: {"logits": logits}``.
+        feature_dims: As in :class:`JaxTeam`.
+
+    Raises:
+        InputError: For an empty list, and modules that differ in more than their parameters.
+    """
+    nnx = require("flax.nnx", "flax")
+    held = list(modules.values() if isinstance(modules, Mapping) else modules)
+    if not held:
+        raise InputError("modules", "to hold at least one", "none")
+    quiet = {"deterministic": True, "use_running_average": True, "raise_if_not_found": False}
+    graphs, states = zip(*(nnx.split(nnx.view(module, **quiet)) for module in held), strict=True)
+    if any(graph != graphs[0] for graph in graphs):
+        raise InputError("modules", "that differ in their parameters only", "different ones")
+
+    def apply(state: Any, shown: Any) -> Any:
+        put_out = nnx.merge(graphs[0], state)(shown)
+        return put_out if answer is None else answer(put_out)
+
+    names = list(modules) if isinstance(modules, Mapping) else None
+    return JaxTeam(apply, stack(states), names=names, feature_dims=feature_dims)

@@ -1,0 +1,162 @@
+"""RLlib's modules as a team, and a callback that logs their diversity while an algorithm trains.
+
+Needs ``ray[rllib]`` and its new API stack (RLModules), with PyTorch. See ``docs/rllib.md``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch import distributions as D
+
+from graphsnd.behavior import Behavior, Categorical, Deterministic, from_distribution
+from graphsnd.errors import InputError, check_integer, describe, require
+from graphsnd.estimation import measure
+from graphsnd.teams import CallablesTeam
+
+RLlibCallback = require("ray.rllib.callbacks.callbacks", "'ray[rllib]'").RLlibCallback
+MultiRLModule = require("ray.rllib.core.rl_module", "'ray[rllib]'").MultiRLModule
+
+
+class ModuleTeam(CallablesTeam):
+    """The modules of a ``MultiRLModule``, each of which answers for one agent of a team.
+
+    Modules are compared by the distribution of the action, as they put it out: RLlib's actions are normalised to
+    [-1, 1] before the environment gets them. Those that put out an action instead (DQN) are compared by it; for
+    discrete actions total variation is then the share of observations on which two modules choose differently.
+
+    Args:
+        modules: A ``MultiRLModule``, such as ``algorithm.env_runner.module``, or modules by name.
+        squashed: Whether SAC is compared after its tanh, or before it.
+
+    Raises:
+        InputError: For something that is no module, recurrent modules, and modules with different spaces.
+    """
+
+    def __init__(self, modules: Any, *, squashed: bool = True) -> None:
+        named = modules if isinstance(modules, Mapping) else dict(sorted(getattr(modules, "items", dict)()))
+        for name, module in named.items():
+            if not isinstance(module, nn.Module) or not hasattr(module, "forward_inference"):
+                raise InputError("modules", "to be RLModules of PyTorch", f"{describe(module)} for {name!r}")
+            if module.is_stateful():  # type: ignore[operator]
+                fix = "Recurrent modules: graphsnd.evaluate([policy, ...], sequences, whole=True)."
+                raise InputError("modules", "that answer each observation by itself", f"{name!r}, a recurrent one", fix)
+        spaces = {name: str((module.observation_space, module.action_space)) for name, module in named.items()}
+        if len(set(spaces.values())) > 1:
+            fix = (
+                "Choose those that are alike: ModuleTeam({name: module, ...}), DiversityCallback(modules=[name, ...])."
+            )
+            raise InputError("modules", "with the same spaces", ", ".join(f"{n} {s}" for n, s in spaces.items()), fix)
+        super().__init__([_Policy(module, squashed) for module in named.values()], squashed=squashed)
+        self.feature_dims = max(1, len(next(iter(named.values())).observation_space.shape or ()))
+        self._names = tuple(map(str, named))
+
+
+class _Policy(nn.Module):
+    """Returns the behaviour of one module."""
+
+    def __init__(self, module: Any, squashed: bool) -> None:
+        super().__init__()
+        self.module, self.squashed = module, squashed
+
+    def forward(self, observations: Tensor) -> Behavior:
+        answer = self.module.forward_inference({"obs": observations})
+        if "action_dist_inputs" in answer:
+            return self._read(self.module.get_inference_action_dist_cls().from_logits(answer["action_dist_inputs"]))
+        actions, space = answer["actions"], self.module.action_space
+        if not hasattr(space, "n"):
+            return Deterministic(actions.flatten(1))
+        return Categorical(probs=nn.functional.one_hot(actions.long(), int(space.n)).float())
+
+    def _read(self, distribution: Any) -> Behavior:
+        if hasattr(distribution, "low"):  # a squashed Gaussian, of which it keeps the Gaussian
+            low, high = torch.as_tensor(distribution.low), torch.as_tensor(distribution.high)
+            scaled = D.AffineTransform((high + low) / 2, (high - low) / 2)
+            squash = D.TransformedDistribution(distribution._dist, [D.TanhTransform(), scaled])
+            return from_distribution(squash, squashed=self.squashed)
+        if hasattr(distribution, "_cats"):
+            return from_distribution([part._dist for part in distribution._cats])
+        if isinstance(getattr(distribution, "_dist", None), D.Distribution):
+            return from_distribution(distribution._dist)
+        if hasattr(distribution, "loc"):
+            return Deterministic(distribution.loc)
+        known = "a categorical, Gaussian, squashed Gaussian or deterministic distribution"
+        raise InputError("modules", f"with {known}", type(distribution).__name__)
+
+
+def load_team(checkpoint: str | os.PathLike[str], *, squashed: bool = True) -> ModuleTeam:
+    """Return the modules of an algorithm's checkpoint as a team.
+
+    RLlib unpickles its checkpoints: load what you trust.
+
+    Args:
+        checkpoint: What ``algorithm.save_to_path()`` wrote, or the ``path`` of a checkpoint of Ray Tune; or the folder
+            ``rl_module`` in it.
+        squashed: As in :class:`ModuleTeam`.
+
+    Raises:
+        InputError: For a folder that holds no modules.
+    """
+    folder = Path(checkpoint)
+    inner = folder / "learner_group" / "learner" / "rl_module"
+    folder = inner if inner.is_dir() else folder
+    if not (folder / "class_and_ctor_args.pkl").is_file():
+        fix = "Pass what algorithm.save_to_path() returned."
+        raise InputError("checkpoint", "to be the folder of an RLlib checkpoint", repr(str(checkpoint)), fix)
+    modules = MultiRLModule.from_checkpoint(folder.resolve())
+    return ModuleTeam(modules if hasattr(modules, "items") else {folder.name: modules}, squashed=squashed)
+
+
+class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
+    """Log the SND of the modules while an algorithm trains, as ``env_runners/diversity/snd`` of its results.
+
+    Every environment runner measures the modules with which it acts, on what all of its agents have observed last. A
+    result has the mean over the measurements since the one before.
+
+    Args:
+        modules: Names of those to compare; all of them when None.
+        every: Steps of the environment between two measurements.
+        observations: Largest number of observations to measure on.
+        **options: Of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
+
+    Example:
+        ``config.callbacks(DiversityCallback)``, or with options ``functools.partial(DiversityCallback, every=1000)``
+    """
+
+    def __init__(
+        self, modules: Sequence[str] | None = None, *, every: int = 200, observations: int = 2048, **options: Any
+    ) -> None:
+        super().__init__()
+        self.modules, self.options = modules, options
+        self.every = check_integer("every", every, "to be an integer, at least 1", low=1)
+        check_integer("observations", observations, "to be an integer, at least 1", low=1)
+        self._seen: deque[tuple[Any, str]] = deque(maxlen=observations)
+        self._steps = self.every
+
+    @torch.no_grad()
+    def on_sample_end(self, *, env_runner: Any, metrics_logger: Any, samples: Any, **_: Any) -> None:
+        """Keep what agents observed, and measure when it is time."""
+        names = list(env_runner.module.keys()) if self.modules is None else self.modules
+        for episode in samples:
+            if not hasattr(episode, "agent_episodes"):
+                raise InputError("config", "with several agents", "an environment for one: diversity is of a team")
+            self._steps += len(episode)
+            for agent, part in episode.agent_episodes.items():
+                if episode.module_for(agent) in names:
+                    self._seen.extend((row, episode.id_) for row in part.get_observations())
+        if self._steps < self.every or not self._seen:
+            return
+        self._steps = 0
+        rows, episodes = zip(*self._seen, strict=True)
+        clusters = torch.as_tensor(np.unique(episodes, return_inverse=True)[1])
+        team = ModuleTeam({name: env_runner.module[name] for name in names})
+        shown = torch.as_tensor(np.stack(rows))
+        estimate = measure(team, shown, clusters=clusters if clusters.max() else None, **self.options)
+        metrics_logger.log_value(("diversity", "snd"), estimate.value, reduce="mean")

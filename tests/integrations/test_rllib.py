@@ -1,0 +1,163 @@
+"""RLlib pins a gymnasium of its own, so this runs where `make test-integrations` puts it; elsewhere it is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from graphsnd.errors import InputError
+from tests.test_docs import run_blocks
+
+pytest.importorskip("tree")  # which ray[rllib] needs, and nothing else here
+rllib = pytest.importorskip("ray.rllib")
+import ray  # noqa: E402
+from mpe2 import simple_spread_v3  # noqa: E402
+from ray.rllib.algorithms import DQNConfig, PPOConfig, SACConfig  # noqa: E402
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig  # noqa: E402
+from ray.rllib.env.wrappers.pettingzoo_env import ParallelPettingZooEnv  # noqa: E402
+from ray.tune.registry import register_env  # noqa: E402
+
+from graphsnd.integrations.rllib import DiversityCallback, ModuleTeam, load_team  # noqa: E402
+
+pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore")]
+AGENTS = ["agent_0", "agent_1", "agent_2"]
+ON_POLICY = {"train_batch_size_per_learner": 60, "minibatch_size": 30, "num_epochs": 1}
+OFF_POLICY = {
+    "train_batch_size_per_learner": 8,
+    "num_steps_sampled_before_learning_starts": 20,
+    "replay_buffer_config": {"type": "MultiAgentEpisodeReplayBuffer", "capacity": 500},
+}
+# What each is called, its configuration, and whether actions are continuous.
+ALGORITHMS: dict[str, tuple[Any, dict[str, Any], bool]] = {
+    "PPO, discrete": (PPOConfig, ON_POLICY, False),
+    "PPO, continuous": (PPOConfig, ON_POLICY, True),
+    "SAC": (SACConfig, OFF_POLICY, True),
+    "DQN": (DQNConfig, OFF_POLICY, False),
+}
+
+
+def spread(config: Any) -> Any:
+    env = simple_spread_v3.parallel_env(N=3, max_cycles=10, continuous_actions=config["continuous"])
+    return ParallelPettingZooEnv(env)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session() -> Iterator[None]:
+    with ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="error"):
+        yield
+
+
+def build(name: str, callback: Any, **config: Any) -> Any:
+    algorithm, training, continuous = ALGORITHMS[name]
+    register_env("spread", spread)
+    return (
+        algorithm()
+        .environment("spread", env_config={"continuous": continuous})
+        .multi_agent(policies=set(AGENTS), policy_mapping_fn=lambda agent, *_, **__: agent)
+        .env_runners(num_env_runners=config.get("runners", 0))
+        .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[8], vf_share_layers=False))
+        .training(**training)
+        .reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=30)
+        .callbacks(callback)
+        .debugging(seed=0)
+        .build_algo()
+    )
+
+
+def layers(rows: Tensor, *networks: nn.Module) -> Tensor:
+    """Run linear layers and tanh in float64."""
+    for module in (part for network in networks for part in network.modules()):
+        if isinstance(module, nn.Linear):
+            rows = rows @ module.weight.double().T + module.bias.double()
+        elif isinstance(module, nn.Tanh):
+            rows = rows.tanh()
+    return rows
+
+
+def gaussian(logits: Tensor) -> Tensor:
+    loc, log_std = logits.chunk(2, -1)
+    return torch.cat([loc, log_std.exp()], -1)
+
+
+def squashed(a: Tensor, b: Tensor) -> Tensor:
+    """2-Wasserstein distance after the tanh, by quantiles."""
+    normal = torch.special.ndtri((torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000)
+    pairs = (x.chunk(2, -1) for x in (a, b))
+    one, other = (torch.tanh(loc[..., None] + scale[..., None] * normal) for loc, scale in pairs)
+    return (one - other).square().mean(-1).sum(-1).sqrt()
+
+
+@torch.no_grad()
+def by_hand(name: str, modules: Any, rows: Tensor) -> float:
+    rows = rows.double()
+    answers = []
+    for agent in AGENTS:
+        module = modules[agent]
+        if name.startswith("PPO"):
+            answers.append(layers(rows, module.encoder.actor_encoder, module.pi))
+        elif name == "SAC":
+            answers.append(layers(rows, module.pi_encoder, module.pi))
+        else:
+            answers.append(layers(rows, module.encoder, module.af).argmax(-1))
+    apart = {
+        "PPO, discrete": lambda a, b: (a.softmax(-1) - b.softmax(-1)).abs().sum(-1) / 2,
+        "PPO, continuous": lambda a, b: (gaussian(a) - gaussian(b)).norm(dim=-1),
+        "SAC": lambda a, b: squashed(gaussian(a), gaussian(b)),
+        "DQN": lambda a, b: (a != b).double(),
+    }[name]
+    return float(np.mean([float(apart(a, b).mean()) for a, b in combinations(answers, 2)]))
+
+
+class Watched(DiversityCallback):
+    """Does the same by hand, with the modules and observations of the moment."""
+
+    values: list[float] = []  # noqa: RUF012
+
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(**options)
+        self.name = name
+
+    def on_sample_end(self, *, env_runner: Any, metrics_logger: Any, samples: Any, **options: Any) -> None:
+        super().on_sample_end(env_runner=env_runner, metrics_logger=metrics_logger, samples=samples, **options)
+        if not self._steps:
+            rows = torch.tensor(np.stack([row for row, _ in self._seen]))
+            self.values.append(by_hand(self.name, env_runner.module, rows))
+
+
+def test_remote_runners_log_too() -> None:
+    algorithm = build("PPO, discrete", partial(DiversityCallback, AGENTS[:2], design="uniform:1"), runners=1)
+    assert algorithm.train()["env_runners"]["diversity"]["snd"] > 0
+    algorithm.stop()
+
+
+def test_what_it_refuses(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="RLModules"):
+        ModuleTeam({"a": nn.Linear(2, 2)})
+    with pytest.raises(InputError, match="at least one"):
+        ModuleTeam({})
+    with pytest.raises(InputError, match="save_to_path"):
+        load_team(tmp_path)
+
+
+def test_every_way_in_gives_the_number_of_a_loop() -> None:
+    from tests.integrations.doors import of_rllib
+
+    doors = list(of_rllib())
+    assert len(doors) == 9
+    for door in doors:
+        assert door.measured == pytest.approx(door.by_hand, rel=1e-4), door
+        assert (door.by_hand > 0) is not door.name.startswith("shared"), door
+
+
+def test_blocks_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_blocks("rllib.md")
+    assert (tmp_path / "team.npz").is_file()
