@@ -48,7 +48,7 @@ from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean, some_pairs
 from paper.shared.expected import bernoulli_error
 from paper.shared.rollouts import observe, on_own, one_thread, pooled, train_cell
-from paper.shared.stopwatch import Timing, take_turns
+from paper.shared.stopwatch import Timing, speedup, take_turns
 from paper.stacks import gather_stacks, measure_on_gpu
 
 COMMITTED, TRIALS_FILE = "training/navigation-100", "training/trials.json"
@@ -134,10 +134,10 @@ class SeedTimes:
     seed: int
     calls: dict[str, Timing]  # "loop, all" and "loop, graph"
 
-    def speedups(self) -> list[float]:
-        """Return the time of all pairs over that of a graph, trial by trial."""
+    def speedup(self) -> Number:
+        """Return the time of all pairs over that of a graph."""
         full, part = (self.calls[f"loop, {which}"].seconds for which in ("all", "graph"))
-        return [above / below for above, below in zip(full, part, strict=True)]
+        return speedup(full, part, medians=True)
 
 
 @dataclass(frozen=True)
@@ -327,7 +327,7 @@ def summarise(data: Data) -> Numbers:
         own_observation_error=_mean(abs(end.own_snd / end.snd - 1) for end in ends),
         final_snd_own_observations=_mean(end.own_snd for end in ends),
         fused_speedup=_median([row.snd_seconds / row.graph_snd_seconds for row in data.log]),
-        loop_speedup=_median([ratio for times in data.times for ratio in times.speedups()]),
+        loop_speedup=Number.timed([times.speedup() for times in data.times], "seeds", pick=statistics.median),
         **_trial_numbers([row for row in data.trials if row.trial == AS_PUBLISHED]),
     )
 
@@ -425,15 +425,17 @@ def _draw_protocols(ax: Axes, data: Data) -> None:
 
 def _draw_trials(ax: Axes, data: Data) -> None:
     """Draw what the published log measures, in trials that learn as the published code does, beside that log."""
-    plain = [end for end in data.ends if end.seed == 0]
-    ax.plot([e.iteration for e in plain], [e.own_snd for e in plain], "o:", color=MUTED, label="as trained here, ends")
+    plain = data.by_seed()[0]
+    x, y = [row.iteration for row in plain], [row.snd for row in plain]
+    ax.plot(x, y, "--", color=MUTED, label="stored as drawn (shared observations)")
     for k, name in enumerate(dict.fromkeys(row.trial for row in data.trials)):
         rows = [row for row in data.trials if row.trial == name]
-        label = f"actions stored {name}"
+        label = f"stored {name}"
         ax.plot([row.iteration for row in rows], [row.own_snd for row in rows], color=group_look(k)[0], label=label)
     ax.plot(*zip(*PUBLISHED_SND.items(), strict=True), "X", color=INK, markersize=8, label="the published log")
-    ax.set(yscale="log", ylabel="mean distance, own observations", title="d  Actions stored clipped, as published")
-    ax.legend(loc="upper left")
+    ax.set_ylim(bottom=0)
+    ax.set(ylabel="mean distance on own observations", title="d  Actions stored clipped, as published")
+    ax.legend(loc=(0.3, 0.44))
     ax.grid()
 
 

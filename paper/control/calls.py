@@ -25,7 +25,7 @@ from paper.control.study import REFERENCE
 from paper.experiment import Number
 from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean
 from paper.shared.rollouts import one_thread
-from paper.shared.stopwatch import CPU, Timing, take_turns
+from paper.shared.stopwatch import CPU, Timing, speedup, take_turns
 
 ACTIONS, CALLS_PER_STEP = 2, 2
 PUBLISHED_CALL, PUBLISHED_ITERATION = 0.0189, 52.4  # seconds, full SND, n = 50
@@ -84,14 +84,9 @@ def time_calls(agents: int, arms: Sequence[str], *, loop: int, fused: int, trial
 
 
 def compute_speedups(times: dict[str, Timing]) -> dict[str, Number]:
-    """Return the time over all pairs divided by that of each other arm: ratio of medians, and range of trials."""
-    full, speedups = times[REFERENCE], {}
-    for arm, call in times.items():
-        if arm != REFERENCE:
-            ratios = [a / b for a, b in zip(full.seconds, call.seconds, strict=True)]
-            kind = f"ratio of medians, range of {len(ratios)} trials"
-            speedups[arm] = Number(full.quartiles[1] / call.quartiles[1], min(ratios), max(ratios), "x", kind)
-    return speedups
+    """Return the time over all pairs divided by that of each other arm: ratio of medians, interval over blocks."""
+    full = times[REFERENCE].seconds
+    return {arm: speedup(full, call.seconds, medians=True) for arm, call in times.items() if arm != REFERENCE}
 
 
 def count_edges(agents: int, p: float, *, seeds: Sequence[int], iterations: int, steps: int) -> Edges:
