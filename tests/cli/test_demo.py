@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import graphsnd as gs
+from graphsnd.plots import example_team
+
 FILES = {
-    "index.html", "hero.png", "heatmap.png", "graphs.png", "estimates.png", "contributions.png",
+    "index.html", "team.npz", "hero.png", "heatmap.png", "graphs.png", "estimates.png", "contributions.png",
 }  # fmt: skip
 
 
@@ -19,6 +23,17 @@ def test_a_small_demo_writes_everything(run: Any, tmp_path: Path) -> None:
     page = (out / "index.html").read_text(encoding="utf-8")
     assert "graphsnd demo --seed 1" in page
     assert str(tmp_path) not in page
+    assert "Seconds, exact" not in page
+    commands = [line.split()[1:] for line in result.stdout.splitlines() if line.startswith("graphsnd measure ")]
+    assert len(commands) == 3
+    snd = gs.snd(example_team(16, 64, seed=1).behavior)
+    for words in commands:
+        again = run(*words, "--json")
+        assert again.exit_code == 0, again.output
+        measured = json.loads(again.stdout)
+        assert measured["names"][0].rpartition("-")[2] == "0"
+        assert measured["target"] != "SND" or measured["interval"][0] <= snd * 1.00001
+    assert (out / "report.html").is_file()
 
 
 def test_too_few_agents(run: Any, tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ def test_the_slider_cuts_the_tree(page: Any) -> None:
     from scipy.spatial.distance import squareform
 
     links = linkage(squareform(MATRIX.astype(float), checks=False), "average")
+    assert page.locator("#roles-shown").inner_text() == f"{gs.roles(BEHAVIOR).count}, as found"
     for count in (1, 6):
         page.locator("#roles").fill(str(count))
         branches = fcluster(links, count, "maxclust")

@@ -37,6 +37,7 @@ def test_the_data_are_the_distances_and_names_cannot_leave_it() -> None:
     matrix = gs.pairwise(team).numpy()
     np.testing.assert_allclose(held["distances"], matrix[np.triu_indices(6, 1)], rtol=1e-3)
     assert [len(set(labels)) for labels in held["roles"]] == [1, 2, 3, 4, 5, 6]
+    assert held["roles"][held["count"] - 1] == gs.roles(team).labels.tolist()
     sparse = page(team, gs.graphs.circulant(6, 2))
     [data] = re.findall(r'<script type="application/json" id="team">(.*?)</script>', sparse)
     assert json.loads(data)["edges"] == gs.graphs.circulant(6, 2).edges.tolist()
@@ -62,14 +63,20 @@ def test_rows_of_the_table_are_what_a_loop_gives() -> None:
     team = random_team(7)
     matrix = gs.pairwise(team).double().numpy()
     i, j = np.triu_indices(7, 1)
-    table, order = explorer.agents_table(team.names, np.stack([i, j], 1), matrix[i, j], np.arange(7))
+    roles = gs.roles(team)
+    table, order = explorer.agents_table(team.names, np.stack([i, j], 1), matrix[i, j], roles)
     assert table.columns == ("agent", "role", "mean distance", "SND lost without", "acts most like")
     assert order == sorted(range(7), key=lambda agent: -matrix[agent].sum())
     for agent, row in zip(order, table.rows, strict=True):
         others = [other for other in range(7) if other != agent]
         near = min(others, key=lambda other: matrix[agent, other])
         lost = matrix.sum() / 42 - matrix[np.ix_(others, others)].sum() / 30
-        expected = (team.names[agent], str(agent + 1), f"{matrix[agent].sum() / 6:.4f}", f"{lost:+.4f}")
+        expected = (
+            team.names[agent],
+            str(int(roles.labels[agent]) + 1),
+            f"{matrix[agent].sum() / 6:.4f}",
+            f"{lost:+.4f}",
+        )
         assert row == (*expected, f"{team.names[near]} ({matrix[agent, near]:.4f})")
     sparse, order = explorer.agents_table(team.names, np.array([[0, 1], [0, 2]]), np.array([3.0, 1.0]), None)
     assert sparse.rows[:3] == [

@@ -21,7 +21,8 @@ def test_png_and_svg(small: Study, tmp_path: Path) -> None:
     assert b"<svg" in svg
     # Dark mode: the reader's preference sets the variables that the colours are.
     assert b"prefers-color-scheme:dark" in svg
-    assert b"fill: var(--c0072B2,#0072b2)" in svg
+    assert b"--4:#0072B2" in svg
+    assert b"fill: var(--4)" in svg
     again = svg_uri(contributions_figure(small))
     assert again == address
 

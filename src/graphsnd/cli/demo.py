@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from graphsnd.cli.progress import steps
 if TYPE_CHECKING:
     from graphsnd.plots import Study
 
-STEPS = 16  # the stages of run_study() and the files of write_demo(), for the bar
+STEPS = 17  # the stages of run_study() and the files of write_demo(), for the bar
 
 
 def demo(
@@ -27,15 +28,15 @@ def demo(
 ) -> None:
     """Measure a built-in team of 100 agents with four hidden roles.
 
-    Prints exact SND, estimates from sampled graphs with their intervals, and each agent's share. Writes figures and
-    one self-contained page into FOLDER.
+    Prints exact SND, estimates from sampled graphs with their intervals, and each agent's share. Writes figures, one
+    self-contained page, and the team itself as team.npz into FOLDER.
     """
     with steps(STEPS) as step:
         step("loading")
         from graphsnd import plots
-        from graphsnd.plots.demo import FIGURES
+        from graphsnd.plots.demo import FIGURES, TEAM
 
-        check_folder(out, {"index.html": "page"} | dict.fromkeys(FIGURES, "PNG"), force=force)
+        check_folder(out, {"index.html": "page", TEAM: "NPZ"} | dict.fromkeys(FIGURES, "PNG"), force=force)
         step("team")
         team = plots.example_team(agents, observations, seed)
         study = plots.run_study(team, seed=seed, step=step)
@@ -46,6 +47,7 @@ def demo(
 
 def _show(study: Study, written: list[Path]) -> None:
     from rich.console import Console
+    from rich.markup import escape
 
     from graphsnd.plots.tables import agents_table, estimates_table, roles_table
 
@@ -78,6 +80,16 @@ def _show(study: Study, written: list[Path]) -> None:
         f"[bold]{study.recovered:.0%}[/bold] of the agents with their role; the measure never saw the roles."
     )
     head("Written")
-    page, *pictures = written
+    page, team, *pictures = written
     console.print(f"[bold]{show_path(page)}[/bold]  everything on one page")
-    console.print(f"{', '.join(path.name for path in pictures)} beside it", style="dim")
+    console.print(f"[bold]{show_path(team)}[/bold]  the team: what each agent would do, where it stands, its name")
+    console.print(f"{', '.join(path.name for path in pictures)} beside them", style="dim")
+    head("Try next")
+    file, report = (shlex.quote(str(path)) for path in (team, team.with_name("report.html")))
+    for words, why in (
+        (f"{file} --html {report}", "who differs from whom, on a page"),
+        (f"{file} --design {study.sampled[1].spec}", "SND from a tenth of the pairs, and how sure that is"),
+        (f"{file} --design knn:5", "diversity among neighbours, by their positions"),
+    ):
+        console.print(f"graphsnd measure {escape(words)}", soft_wrap=True)
+        console.print(f"  {why}", style="dim")

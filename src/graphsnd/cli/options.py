@@ -31,6 +31,7 @@ KINDS = {
     "PNG": rb"\x89PNG",
     "GIF": rb"GIF8",
     "MP4": rb"....ftyp",
+    "NPZ": rb"PK\x03\x04",
     "JSON": rb"\s*[{[]",
 }
 

@@ -1,12 +1,18 @@
-"""Everything the demo writes: its figures, and a page that tells what the library does on one team."""
+"""Everything the demo writes: the team, its figures, and a page that tells what the library does on it."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from graphsnd.analysis import roles
 from graphsnd.arguments import checked
+from graphsnd.behavior import Gaussian
+from graphsnd.plots.explorer import agents_table, explorer_html, explorer_script, is_live
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
 from graphsnd.plots.readme_figure import overview_figure
@@ -18,13 +24,14 @@ from graphsnd.plots.study_figures import (
     graphs_figure,
     heatmap_figure,
 )
-from graphsnd.plots.style import DPI, group_look, save_png
+from graphsnd.plots.style import DPI, UNIT, group_look, save_png
 from graphsnd.plots.tables import ESTIMATE_COLUMNS, estimate_rows
 from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+TEAM = "team.npz"
 README_DPI = 120  # 1800 pixels across: twice the width of a README
 FIGURES: dict[str, Callable[[Study], Figure]] = {
     "hero.png": overview_figure,
@@ -39,7 +46,7 @@ FIGURES: dict[str, Callable[[Study], Figure]] = {
 def write_demo(
     study: Study, folder: Path, command: str, *, step: Callable[[str], None] = lambda name: None
 ) -> list[Path]:
-    """Draw all figures and the page into ``folder``.
+    """Write the page, the team as a file, and all figures into ``folder``.
 
     Args:
         study: The measurements.
@@ -48,17 +55,33 @@ def write_demo(
         step: Called with the name of each file before it is drawn.
 
     Returns:
-        The files, the page first.
+        The files, the page and the team first.
     """
     folder.mkdir(parents=True, exist_ok=True)
     step("index.html")
     page = folder / "index.html"
     write_whole(page, demo_page(study, command))
-    written = [page]
+    step(TEAM)
+    write_whole(folder / TEAM, team_bytes(study))
+    written = [page, folder / TEAM]
     for name, draw in FIGURES.items():
         step(name)
         written.append(save_png(draw(study), folder / name, dpi=README_DPI if name == "hero.png" else DPI))
     return written
+
+
+def team_bytes(study: Study) -> bytes:
+    """Return the team as a ``.npz`` file that ``graphsnd measure`` reads."""
+    behavior, buffer = study.team.behavior, io.BytesIO()
+    assert isinstance(behavior, Gaussian)
+    loc, scale, positions = (t.numpy() for t in (behavior.loc, behavior.scale, study.team.positions))
+    np.savez_compressed(buffer, loc=loc, scale=scale, positions=positions, names=np.array(agent_names(study)))
+    return buffer.getvalue()
+
+
+def agent_names(study: Study) -> tuple[str, ...]:
+    """Return names that tell the hidden role, for people: no measure reads them."""
+    return tuple(f"{study.team.role_names[int(role)]}-{agent}" for agent, role in enumerate(study.team.roles))
 
 
 def demo_page(study: Study, command: str) -> str:
@@ -77,23 +100,32 @@ def demo_page(study: Study, command: str) -> str:
         ("System Neural Diversity", f"{e.value:.3f}", f"mean over all {e.pairs_total:,} pairs"),
         ("Error from observations", f"± {e.observation_error or 0:.3f}", f"standard error, {e.observations:,} of them"),
         ("Hidden roles found", f"{study.recovered:.0%}", "of agents, from distances alone"),
-        ("Seconds, exact", f"{study.exact.seconds:.2g}", "on this machine, every pair"),
+        ("Error from a tenth of the pairs", f"± {study.sampled[1].estimate.standard_error:.3f}", "standard error"),
     ]
-    sections = [_matrix(study), _estimates(study), *_graphs(study), _agents(study)]
+    sections = [_matrix(study), _estimates(study), *_graphs(study)]
     title = f"How differently do {e.agents} agents act?"
-    return render_page(title, lead, cards, sections, footer_lines(command, study.seed))
+    script = explorer_script() if is_live(e.agents) else ""
+    return render_page(title, lead, cards, sections, footer_lines(command, study.seed), script=script)
 
 
 def _matrix(study: Study) -> Section:
+    names, n = agent_names(study), len(study.matrix)
+    edges = np.stack(np.triu_indices(n, 1), 1)
+    distances = study.matrix.double().numpy()[tuple(edges.T)]
+    found = roles(study.team.behavior)
+    table, order = agents_table(names, edges, distances, found)
+    live = explorer_html(names, edges, distances, study.tree, found, UNIT, order) if is_live(n) else ""
     return Section(
         "Every pair",
         "The distance between two agents is the mean 2-Wasserstein distance between their action distributions on "
-        "the same observations. The order comes from clustering these distances. The measure never sees the roles; "
-        "the colours are added afterwards.",
+        "the same observations. Order and roles come from clustering these distances. The measure never sees the "
+        "hidden roles: they are in the names for readers. What SND loses without an agent may be negative.",
         [
             Picture(heatmap_figure(study), "All distances, clustered, with the tree above: a block for each role."),
             Picture(contributions_figure(study), "Each agent's mean distance to the others; rare roles come first."),
         ],
+        live=live,
+        table=table,
     )
 
 
@@ -129,14 +161,3 @@ def _graphs(study: Study) -> list[Section]:
         pictures = [Picture(graph_figure(study, one), f"The graph {one.spec} over the agents.") for one in results]
         sections.append(Section(title, text, pictures, key=key))
     return sections
-
-
-def _agents(study: Study) -> Section:
-    order = list(enumerate(study.contributions.argsort(descending=True).tolist(), 1))
-    rows = []
-    for rank, agent in [*order[:5], *order[-3:]]:
-        role = study.team.role_names[int(study.team.roles[agent])]
-        name, value = f"agent {study.team.behavior.names[agent]}", f"{float(study.contributions[agent]):.3f}"
-        rows.append((name, role, f"{rank} of {len(order)}", value))
-    text = "Mean distance to all other agents, the most distinctive first, then the least. Their mean is SND."
-    return Section("Whose diversity it is", text, table=HtmlTable(("agent", "role", "rank", "mean distance"), rows))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphsnd.analysis import Roles
 from graphsnd.plots.clustering import Tree, behaviour_map, cut
 from graphsnd.plots.page import HtmlTable
 from graphsnd.plots.style import DARK, GROUP_COLOURS
@@ -31,43 +32,44 @@ def is_live(agents: int) -> bool:
     return agents <= LIVE and find_spec("plotly") is not None
 
 
-def agents_table(names: tuple[str, ...], edges: Any, distances: Any, labels: Any | None) -> tuple[HtmlTable, list[int]]:
+def agents_table(
+    names: tuple[str, ...], edges: Any, distances: Any, roles: Roles | None
+) -> tuple[HtmlTable, list[int]]:
     """Return a row for each agent, the most distinctive first, and the agents in that order.
 
     Args:
         names: Of the agents.
         edges: Measured pairs ``[m, 2]``.
         distances: Of them ``[m]``.
-        labels: Role of each agent ``[n]``; no column of roles when None.
+        roles: Of all agents, for two more columns; None where not all pairs were measured.
     """
     n = len(names)
-    ends, twice = edges.T.reshape(-1), np.tile(distances, 2)
+    ends, others, twice = edges.T.reshape(-1), edges.T[::-1].reshape(-1), np.tile(distances, 2)
     degree = np.bincount(ends, minlength=n)
     means = np.bincount(ends, weights=twice, minlength=n) / np.maximum(degree, 1)
-    nearest = np.full(n, -1)
-    others = np.concatenate([edges[:, 1], edges[:, 0]])
-    by_distance = np.argsort(twice, kind="stable")[::-1]
-    nearest[ends[by_distance]] = others[by_distance]  # the last one written is the nearest
-    closest = np.full(n, np.inf)
-    np.minimum.at(closest, ends, twice)
-    total, pairs = float(np.sum(distances)), len(distances)
-    order = np.argsort(-means, kind="stable").tolist()
-    complete = pairs == n * (n - 1) // 2
-    columns = ["agent", *["role"] * (labels is not None), "mean distance", *["SND lost without"] * (complete and n > 2)]
-    rows = []
+    falling = np.argsort(-twice, kind="stable")
+    nearest, closest = np.full(n, -1), np.zeros(n)
+    nearest[ends[falling]], closest[ends[falling]] = others[falling], twice[falling]  # the last written is the nearest
+    order, rows = np.argsort(-means, kind="stable").tolist(), []
     for agent in order:
-        row = [names[agent], *([] if labels is None else [str(int(labels[agent]) + 1)])]
-        row.append(f"{means[agent]:.4f}" if degree[agent] else "no pair")
-        if complete and n > 2:
-            rest = (total - means[agent] * (n - 1)) / ((n - 1) * (n - 2) / 2)
-            row.append(f"{total / pairs - rest:+.4f}")
-        near = "" if nearest[agent] < 0 else f"{names[nearest[agent]]} ({closest[agent]:.4f})"
-        rows.append((*row, near))
-    return HtmlTable((*columns, "acts most like"), rows, id="agents"), order
+        role = [] if roles is None else [str(int(roles.labels[agent]) + 1)]
+        lost = [] if roles is None else [f"{float(roles.loss[agent]):+.4f}"]
+        mean = f"{means[agent]:.4f}" if degree[agent] else "no pair"
+        near = f"{names[nearest[agent]]} ({closest[agent]:.4f})" if degree[agent] else ""
+        rows.append((names[agent], *role, mean, *lost, near))
+    more = ("", "") if roles is None else ("role", "SND lost without")
+    columns = ("agent", more[0], "mean distance", more[1], "acts most like")
+    return HtmlTable(tuple(filter(None, columns)), rows, id="agents"), order
 
 
 def explorer_html(
-    names: tuple[str, ...], edges: Any, distances: Any, tree: Tree | None, unit: str, rows: list[int], count: int
+    names: tuple[str, ...],
+    edges: Any,
+    distances: Any,
+    tree: Tree | None,
+    roles: Roles | None,
+    unit: str,
+    rows: list[int],
 ) -> str:
     """Return controls, charts and their data as HTML; :func:`explorer_script` makes them live.
 
@@ -76,23 +78,25 @@ def explorer_html(
         edges: Measured pairs ``[m, 2]``.
         distances: Of them ``[m]``.
         tree: Of the agents, where all pairs were measured.
+        roles: The same; the slider begins with them.
         unit: Of the distances.
         rows: The agents in the order of the table.
-        count: Number of roles to begin with.
     """
     n, names_of_orders = len(names), dict(ORDERS)
     orders = {"tree": [] if tree is None else tree.order.tolist(), "contribution": rows, "names": [*range(n)]}
     places: NDArray[np.float64] = np.zeros((0, 2))
     labels: list[list[int]] = []
-    if tree is None:
+    count = 1 if roles is None else roles.count
+    if tree is None or roles is None:
         del orders["tree"], names_of_orders["tree"]
     else:
         matrix = np.zeros((n, n))
         matrix[tuple(edges.T)] = matrix[tuple(edges.T[::-1])] = distances
         places = behaviour_map(matrix)
-        labels = [cut(tree, k).tolist() for k in range(1, min(ROLES, n) + 1)]
+        labels = [cut(tree, k).tolist() for k in range(1, min(max(ROLES, count), n) + 1)]
+        labels[count - 1] = roles.labels.tolist()  # a few single agents may be with another role than in the tree
     data = {
-        "names": names, "complete": tree is not None, "edges": edges.tolist() if tree is None else [],
+        "names": names, "complete": bool(labels), "edges": [] if labels else edges.tolist(),
         "unit": unit, "orders": orders,
         "distances": [float(f"{value:.4g}") for value in distances], "places": places.round(5).tolist(),
         "roles": labels, "count": count, "rows": rows, "colours": GROUP_COLOURS, "dark": DARK,

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from graphsnd import graphs
+from graphsnd.analysis import Roles, roles
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import check_finite
@@ -17,7 +18,7 @@ from graphsnd.graphs import Graph
 from graphsnd.metric import edge_distances, pairwise
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.plots.clustering import Tree, cluster
-from graphsnd.plots.explorer import agents_table, explorer_html, explorer_script, is_live
+from graphsnd.plots.explorer import LIVE, agents_table, explorer_html, explorer_script, is_live
 from graphsnd.plots.formatting import format_number
 from graphsnd.plots.intervals import estimate as draw_interval
 from graphsnd.plots.matrix import describe_unit, draw_bars, draw_image, tick_names
@@ -46,6 +47,7 @@ class PairDistances:
     tree: Tree | None  # of the agents, where all pairs were measured
     drawn: str  # what part of the measured pairs this is, for people
     names: tuple[str, ...]  # [n], of the agents
+    roles: Roles | None = None  # where all pairs were measured, of not too many agents
 
     @property
     def unit(self) -> str:
@@ -65,7 +67,7 @@ def pair_distances(
         distance: With which distance; None for the default.
         estimate: The result of the measurement.
     """
-    n, drawn, tree = behavior.agents, "all measured pairs", None
+    n, drawn, tree, found = behavior.agents, "all measured pairs", None, None
     names = behavior.names if graph is None or graph.names is None else graph.names
     if graph is not None:
         check_graph(graph, n)
@@ -78,13 +80,14 @@ def pair_distances(
             matrix, drawn = pairwise(behavior, distance).cpu(), "all pairs"
             check_finite("behavior", matrix)
             values, tree = matrix[tuple(graph.edges.cpu().T)], cluster(matrix)
+            found = roles(behavior, distance) if n <= LIVE else None
         else:
             if graph.m > DRAWN:
                 chosen = torch.randperm(graph.m, generator=torch.Generator().manual_seed(0))[:DRAWN]
                 graph = Graph(graph.n, graph.edges[chosen.to(graph.device)])
                 drawn = f"{DRAWN:,} of the measured pairs"
             values = edge_distances(behavior, graph, distance).cpu()
-    return PairDistances(estimate, graph.edges.cpu().numpy(), values.double().numpy(), tree, drawn, names)
+    return PairDistances(estimate, graph.edges.cpu().numpy(), values.double().numpy(), tree, drawn, names, found)
 
 
 @checked
@@ -162,8 +165,7 @@ def draw_agents(ax: Axes, pairs: PairDistances) -> None:
 
 WHO = (
     "The distance between two agents is the mean distance between what they would do on the same observations. Agents "
-    "with a small mean distance, or with a near twin, may share parameters; what SND loses without an agent may be "
-    "negative."
+    "of one role act alike and may share parameters. What SND loses without an agent may be negative."
 )
 SURE = (
     "Two errors are kept apart: other pairs might have been drawn, and other observations might have been given. Each "
@@ -195,12 +197,10 @@ def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command
     matrix, spread, agents = measurement_panels(pairs)
     with styled_figure(4.6, 2.7) as sure:
         draw_interval(e, ax=sure.subplots())
-    roles = None if pairs.tree is None else np.zeros(e.agents)
-    table, order = agents_table(pairs.names, pairs.edges, pairs.distances, roles)
+    table, order = agents_table(pairs.names, pairs.edges, pairs.distances, pairs.roles)
     who, script = "", ""
     if is_live(e.agents):
-        count = 1 if roles is None else int(roles.max()) + 1
-        who = explorer_html(pairs.names, pairs.edges, pairs.distances, pairs.tree, pairs.unit, order, count)
+        who = explorer_html(pairs.names, pairs.edges, pairs.distances, pairs.tree, pairs.roles, pairs.unit, order)
         script = explorer_script()
     pictures = [
         Picture(matrix, "Matrix of the measured distances, blank where no pair was measured."),

@@ -136,7 +136,7 @@
 
   function draw() {
     const groups = find("roles-shown");
-    if (groups) groups.textContent = `${state.roles}`;
+    if (groups) groups.textContent = `${state.roles}${state.roles === team.count ? ", as found" : ""}`;
     fillTable();
     return Promise.all([drawHeatmap(), drawMap(), drawNeighbours()]);
   }

@@ -161,12 +161,14 @@ def svg_uri(figure: Figure) -> str:
     buffer = io.StringIO()
     with theme("light"):
         figure.savefig(buffer, format="svg", dpi=DPI, metadata={"Date": None})
-    # Each colour of DARK becomes a variable that only the dark preference sets.
-    known = {light.lower(): f"--c{light[1:]}" for light in DARK}
+    # Each colour of DARK becomes a variable, which the dark preference sets otherwise.
+    known = {light.lower(): f"--{at}" for at, light in enumerate(DARK)}
     colours = r"(?<=: )#[0-9a-f]{6}\b"
-    text = re.sub(colours, lambda c: f"var({known[c[0]]},{c[0]})" if c[0] in known else c[0], buffer.getvalue())
-    rules = ";".join(f"--c{light[1:]}:{dark}" for light, dark in DARK.items())
-    rules = f"<style>@media(prefers-color-scheme:dark){{:root{{{rules}}}}}</style>"
+    text = re.sub(colours, lambda c: f"var({known[c[0]]})" if c[0] in known else c[0], buffer.getvalue())
+    # Places to a hundredth of a point: a third of the size. Factors below 1, of glyphs, stay as they are.
+    text = re.sub(r"\b([1-9]\d*\.\d\d)\d+", r"\1", text)
+    light, dark = (";".join(f"--{at}:{colour}" for at, colour in enumerate(side)) for side in (DARK, DARK.values()))
+    rules = f"<style>:root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}</style>"
     text = re.sub(r"(<svg\b[^>]*>)", lambda tag: tag[0] + rules, text, count=1)
     return "data:image/svg+xml;base64," + base64.b64encode(text.encode()).decode("ascii")
 
