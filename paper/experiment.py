@@ -59,7 +59,7 @@ class Number:
 
         Example:
             >>> Number.range([1.0, 3.0, 2.0], "seeds")
-            Number(value=3.0, low=1.0, high=3.0, unit='', kind='largest, range of 3 seeds')
+            Number(value=3.0, low=1.0, high=3.0, unit='', kind='largest, range of 3 seeds', clock=False)
         """
         kept = [float(value) for value in values]
         kind = f"{PICKED[pick]}, range of {len(kept)} {what}" if len(kept) > 1 else "one value"
@@ -86,7 +86,7 @@ class Number:
 
         Example:
             >>> Number.around(1.0, 0.25, "95% interval")
-            Number(value=1.0, low=0.75, high=1.25, unit='', kind='95% interval')
+            Number(value=1.0, low=0.75, high=1.25, unit='', kind='95% interval', clock=False)
         """
         return cls(value, value - half, value + half, unit, kind)
 

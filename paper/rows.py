@@ -34,7 +34,7 @@ def decode(kind: Any, value: Any) -> Any:
     Example:
         >>> from paper.experiment import Number
         >>> decode(dict[str, tuple[Number, ...]], {"a": [{"value": 2.0}]})
-        {'a': (Number(value=2.0, low=None, high=None, unit='', kind=''),)}
+        {'a': (Number(value=2.0, low=None, high=None, unit='', kind='', clock=False),)}
     """
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
