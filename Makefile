@@ -69,8 +69,8 @@ format: $(READY) ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(READY)  ## Run a benchmark; NAME=speed|calls|sorting|designs|projections|coverage|worlds|training|benchmarl|callback
-	$(BIN)/python -m benchmarks $(NAME)
+bench: $(READY)  ## Measure what guards against regressions, into bench.json; NAME=speed for one question, BEFORE=old.json to compare
+	$(BIN)/python -m benchmarks $(or $(NAME),all) --json $(or $(JSON),bench.json) $(if $(BEFORE),--compare $(BEFORE))
 
 reproduce: $(READY) ## Run the paper's experiments and judge its claims; SCALE=smoke|laptop|paper, OUT=folder, AGAIN=1
 	$(BIN)/python -m paper run --scale $(or $(SCALE),laptop) $(if $(OUT),--out $(OUT)) $(if $(AGAIN),--again)

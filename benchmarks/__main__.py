@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -13,7 +14,8 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from benchmarks.figures import machine, speed_figure
+from benchmarks.comparison import compare, count_common, rows_of
+from benchmarks.figures import FIGURES, machine
 from benchmarks.timing import Options, Tables
 from graphsnd.cli.options import check_output, parse_device
 from graphsnd.errors import InputError
@@ -27,6 +29,8 @@ RESULTS = Path(__file__).resolve().parent / "results"  # committed
 NAMES = (
     "speed",
     "calls",
+    "share",
+    "modules",
     "sorting",
     "designs",
     "projections",
@@ -35,7 +39,10 @@ NAMES = (
     "training",
     "benchmarl",
     "callback",
+    "dico",
 )
+WHICH = "a question, or all for those that guard against regressions; default: speed"
+ALL = ("calls", "share", "modules", "training", "worlds", "dico")  # what `make bench` measures
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -44,10 +51,15 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     try:
         _check(given)
-        if given.plot:
-            _draw([_read(file) for file in given.plot], given.png)
+        if given.costs:
+            import_module("benchmarks.share").write_costs([_read("--costs", file, {"share"}) for file in given.costs])
+        elif given.plot:
+            _draw([_read("--plot", file, set(FIGURES)) for file in given.plot], given.png)
         else:
-            _measure(given)
+            before = [_read("--compare", file) for file in given.compare or ()]
+            after = before.pop() if len(before) > 1 else _measure(given)
+            if before and _show_moves(before[0], after):
+                sys.exit(1)
     except InputError as error:
         parser.error(str(error))
 
@@ -57,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     questions = ((name, str(import_module(f"benchmarks.{name}").__doc__).splitlines()[0]) for name in NAMES)
     parser.epilog = "questions:\n" + "\n".join(f"  {name:12} {question}" for name, question in questions)
-    parser.add_argument("name", metavar="NAME", nargs="?", choices=NAMES, default="speed", help="default: speed")
+    parser.add_argument("name", metavar="NAME", nargs="?", choices=(*NAMES, "all"), default="speed", help=WHICH)
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda; default: cuda where there is one")
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--quick", action="store_true", help="small teams, seconds: does it run?")
@@ -65,56 +77,84 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of teams, observations and draws")
     parser.add_argument("--team", type=Path, action="append", default=[], help="designs: folder of a trained team")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the measurements")
-    parser.add_argument("--png", type=Path, metavar="PATH", help="write the figure of speed")
+    parser.add_argument("--png", type=Path, metavar="PATH", help="write the figure of speed or share")
     parser.add_argument("--force", action="store_true", help="write over files of another kind")
     parser.add_argument("--plot", type=Path, nargs="+", metavar="FILE", help="measure nothing: draw these into --png")
+    text = (
+        "print what moved since this result beyond noise; exit with 1 if anything is slower; two files: measure nothing"
+    )
+    parser.add_argument("--compare", type=Path, nargs="+", metavar="FILE", help=text)
+    text = "measure nothing: write the costs in these results of share into the package, for advise"
+    parser.add_argument("--costs", type=Path, nargs="+", metavar="FILE", help=text)
     return parser
 
 
 def _check(given: argparse.Namespace) -> None:
     if given.plot and given.png is None:
         raise InputError("--plot", "with --png", "no --png")
-    if given.png is not None and given.name != "speed":
-        raise InputError("--png", "for speed", repr(given.name))
-    inputs = [*(given.plot or ()), *(file for team in given.team for file in team.glob("*"))]
+    if given.png is not None and given.name not in FIGURES:
+        raise InputError("--png", f"for {' or '.join(FIGURES)}", repr(given.name))
+    if len(given.compare or ()) > 2:
+        raise InputError("--compare", "to be one or two files", len(given.compare))
+    inputs = [*(given.plot or ()), *(given.compare or ()), *(file for team in given.team for file in team.glob("*"))]
     for option, path, kind in (("--json", given.json, "JSON"), ("--png", given.png, "PNG")):
         check_output(option, path, kind, inputs=inputs, force=given.force)
         if path is not None and path.resolve().is_relative_to(RESULTS):
             verify_commit(option, RESULTS.parents[1])
 
 
-def _measure(given: argparse.Namespace) -> None:
-    question, begin = import_module(f"benchmarks.{given.name}"), perf_counter()
+def _measure(given: argparse.Namespace) -> dict[str, Any]:
+    begin, names = perf_counter(), ALL if given.name == "all" else (given.name,)
     device = torch.device(parse_device(given.device))
     if device.type == "cuda":
         device = torch.device("cuda", torch.cuda.current_device())  # torch compares devices literally
     mode = " --quick" * given.quick + " --full" * given.full + "".join(f" --team {one.name}" for one in given.team)
     command = f"python -m benchmarks {given.name} --device {device.type}{mode} --seed {given.seed}"
     result = collect_provenance(command, given.seed)  # before the run, because it notes how busy the machine is
-    notes = str(question.__doc__).strip().split("\n\n")
-    result |= {"format": 1, "suite": given.name, "device": device.type, "notes": notes}
-    result |= question.measure(Options(device, given.quick, given.full, given.seed, tuple(given.team)))
-    result["took_s"] = round(perf_counter() - begin, 1)
-    if given.json is not None:
-        write_whole(given.json, json.dumps(result, indent=1, allow_nan=False) + "\n")
+    result |= {"format": 1, "suite": given.name, "device": device.type}
+    for name in names:
+        question = import_module(f"benchmarks.{name}")
+        notes = {"notes": str(question.__doc__).strip().split("\n\n")}
+        part = notes | question.measure(Options(device, given.quick, given.full, given.seed, tuple(given.team)))
+        result |= part if len(names) == 1 else {name: part}
+        if given.json is not None:  # after each part, because the whole takes long
+            result["took_s"] = round(perf_counter() - begin, 1)
+            write_whole(given.json, json.dumps(result, indent=1, allow_nan=False) + "\n")
+        _show(question.tables(part), result)
     if given.png is not None:
         _draw([result], given.png)
-    _show(question.tables(result), result)
+    Console().print(f"took {perf_counter() - begin:.0f} s", style="dim")
+    return result
 
 
-def _read(file: Path) -> dict[str, Any]:
-    fix = "Write one with python -m benchmarks speed --json."
+def _read(option: str, file: Path, suites: set[str] | None = None) -> dict[str, Any]:
+    fix = f"Write one with python -m benchmarks {' or '.join(sorted(suites or {'speed'}))} --json."
     try:
         result = parse_json(file.read_bytes())
     except (OSError, ValueError):
-        raise InputError("--plot", "to be the JSON of a benchmark", f"{file.name!r}, unreadable", fix) from None
-    if not isinstance(result, dict) or result.get("format") != 1 or result.get("suite", "speed") != "speed":
-        raise InputError("--plot", "to be the JSON of the benchmark speed", f"{file.name!r}", fix)
+        raise InputError(option, "to be the JSON of a benchmark", f"{file.name!r}, unreadable", fix) from None
+    if not isinstance(result, dict) or result.get("format") != 1:
+        raise InputError(option, "to be the JSON of a benchmark", f"{file.name!r}", fix)
+    if suites and result.setdefault("suite", "speed") not in suites:
+        raise InputError(option, f"to be the JSON of {' or '.join(sorted(suites))}", f"{file.name!r}", fix)
     return result
 
 
 def _draw(results: list[dict[str, Any]], png: Path) -> None:
-    print(f"wrote {save_png(speed_figure(results), png)}")
+    if len({result["suite"] for result in results}) > 1:
+        raise InputError("--plot", "to be of one benchmark", ", ".join(sorted({r["suite"] for r in results})))
+    print(f"wrote {save_png(FIGURES[results[0]['suite']](results), png)}")
+
+
+def _show_moves(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Print what moved beyond noise; return whether anything is slower."""
+    moves, common, console = compare(before, after), count_common(before, after), Console(highlight=False)
+    loads = " and ".join(f"{result['hardware']['load'] or 0:.1f}" for result in (before, after))
+    console.print(f"\n{common - len(moves)} of {common} times are the same within noise. Load: {loads}.", markup=False)
+    if moves:
+        rows, columns = rows_of(moves), ("what", "before", "after", "times_as_long")
+        console.print(table(list(columns), [[_cell(row, column) for column in columns] for row in rows], align="<>"))
+    return any(move.slower for move in moves)
 
 
 def _show(tables: Tables, result: dict[str, Any]) -> None:
@@ -131,7 +171,6 @@ def _show(tables: Tables, result: dict[str, Any]) -> None:
         # Torch's threads wait for each other at every operation, so a busy neighbour costs it most.
         busy = "This machine was busy before the run began. That slows what torch does more than compiled kernels:"
         console.print(f"[yellow]{busy} run again when it is idle before quoting ratios.[/yellow]")
-    console.print(f"took {result['took_s']:.0f} s", style="dim")
 
 
 def _cell(row: dict[str, Any], path: str) -> str:

@@ -39,15 +39,16 @@ def measure(options: Options) -> dict[str, Any]:
 
 
 def run_experiment(
-    task: Any, options: Options, settings: dict[str, Any], callbacks: Sequence[Any] = ()
+    task: Any, options: Options, settings: dict[str, Any], callbacks: Sequence[Any] = (), model: Any = None
 ) -> list[dict[str, float]]:
-    """Run IPPO with an MLP on a task.
+    """Run IPPO on a task.
 
     Args:
         task: Of BenchMARL.
         options: Device and seed; ``quick`` for few gradient steps.
         settings: Of the experiment.
         callbacks: Of the experiment.
+        model: Configuration of the policy, an MLP when None.
 
     Returns:
         The seconds of the parts of each iteration but the first.
@@ -63,7 +64,7 @@ def run_experiment(
         setattr(config, name, value)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # BenchMARL and TorchRL deprecate each other's names
-        models = {"model_config": MlpConfig.get_from_yaml(), "critic_model_config": MlpConfig.get_from_yaml()}
+        models = {"model_config": model or MlpConfig.get_from_yaml(), "critic_model_config": MlpConfig.get_from_yaml()}
         chosen = {"algorithm_config": IppoConfig.get_from_yaml(), "callbacks": list(callbacks), "config": config}
         times: list[dict[str, float]] = []
         with TemporaryDirectory() as config.save_folder:

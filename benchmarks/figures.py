@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,3 +72,52 @@ def _draw_speed(ax: Axes, result: dict[str, Any], observations: int) -> bool:
     ax.set(xlabel="agents, n", title=machine(result))
     ax.grid()
     return scaled
+
+
+def share_figure(results: Results) -> Figure:
+    """Return, a row for each machine: shares of the limit over features and observations, and where sampling wins."""
+    with styled_figure(12.0, 3.9 * len(results)) as figure:
+        panels = figure.subplots(len(results), 3, squeeze=False)
+        for (left, middle, right), result in zip(panels, results, strict=True):
+            usual = result["features"][0]["observations"]
+            name = machine(result)
+            _draw_shares(left, result["features"], "features", f"{name}\nshare of the limit, {usual:,} observations")
+            _draw_shares(middle, result["observations"], "observations", "\nshare of the limit, 4 features")
+            _draw_crossover(right, result["crossover"])
+            right.set_title(f"\nsampling, {usual:,} observations, 4 features")
+        return figure
+
+
+def _draw_shares(ax: Axes, rows: Results, across: str, title: str) -> None:
+    """Draw shares of the limit as a table of agents against another size."""
+    sizes, others = (sorted({row[key] for row in rows}) for key in ("n", across))
+    grid = np.full((len(sizes), len(others)), np.nan)
+    for row in rows:
+        grid[sizes.index(row["n"]), others.index(row[across])] = np.nan if row["share"] is None else row["share"]
+    ax.imshow(grid, origin="lower", aspect="auto", cmap="Blues", vmin=0, vmax=1)
+    for (i, j), share in np.ndenumerate(grid):
+        if np.isfinite(share):
+            ax.text(j, i, f"{share:.0%}", ha="center", va="center", color="white" if share > 0.55 else "black")
+    ax.set_xticks(range(len(others)), [f"{size:,}" for size in others])
+    ax.set_yticks(range(len(sizes)), [f"{size:,}" for size in sizes])
+    ax.set(xlabel=across, ylabel="agents", title=title)
+
+
+def _draw_crossover(ax: Axes, rows: Results) -> None:
+    """Draw the time of sampling over that of exact SND against agents."""
+    rows = sorted(rows, key=lambda row: row["n"])
+    sizes = [row["n"] for row in rows]
+    looks = {"tenth of the pairs": (GREEN, "v"), "ring:4": (BLUE, "^"), "agents:8": (ORANGE, "s")}
+    for name, (colour, marker) in looks.items():
+        times = [row["contestants"][name]["min_s"] / row["contestants"]["exact"]["min_s"] for row in rows]
+        ax.plot(sizes, times, color=colour, marker=marker, label=name, linewidth=1.6, markersize=5.5)
+    ax.axhline(1, color=MUTED, linewidth=1, linestyle="--")
+    ax.set(xscale="log", yscale="log", xlabel="agents", ylabel="time over exact SND")
+    ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
+    ax.minorticks_off()
+    ax.legend()
+    ax.grid()
+
+
+# By the benchmark whose results they draw.
+FIGURES: dict[str, Callable[[Results], Figure]] = {"speed": speed_figure, "share": share_figure}

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from benchmarks import benchmarl, callback
+from benchmarks import benchmarl, callback, dico
 from benchmarks.__main__ import _cell
 from benchmarks.timing import Options
 
@@ -35,3 +35,13 @@ def test_the_callback_is_a_share_of_its_iterations() -> None:
     assert result["share"] <= result["largest_share"]
     for rows, columns in callback.tables(result).values():
         assert all("-" not in _cell(row, column) for row in rows for column in columns)
+
+
+def test_diversity_control_is_timed_against_plain_policies() -> None:
+    result = json.loads(json.dumps(dico.measure(QUICK), allow_nan=False))
+    assert [row["case"] for row in result["models"]][:3] == ["without", "uncontrolled", "DiCo"]
+    first = result["models"][0]
+    for row in result["models"]:
+        assert row["training_over_without"] == row["training"]["median_s"] / first["training"]["median_s"]
+    for rows, columns in dico.tables(result).values():
+        assert all(_cell(row, column) != "-" for row in rows for column in columns)

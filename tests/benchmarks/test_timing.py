@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -8,6 +9,14 @@ import torch
 from benchmarks.timing import Clock, Contestant, take_turns
 
 CLOCK = Clock(torch.device("cpu"))
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
 
 
 def test_contestants_take_turns_and_repeat_when_short() -> None:
@@ -32,3 +41,8 @@ def test_a_part_is_scaled_up() -> None:
 def test_more_rounds_while_there_is_time() -> None:
     found = take_turns([Contestant("none", lambda: None)], CLOCK, rounds=2, seconds=60.0)
     assert found["none"]["rounds"] == 6
+
+
+def test_with_one_thread_waiting_does_not_count() -> None:
+    torch.set_num_threads(1)
+    assert CLOCK.seconds(lambda: time.sleep(0.05)) < 0.04

@@ -15,7 +15,7 @@ from graphsnd.errors import InputError, check_choice, check_integer
 from graphsnd.estimation import options
 from graphsnd.estimation.advice import Advice, Alternative, percent
 from graphsnd.estimation.assumptions import assume_spreads, measure_spreads
-from graphsnd.estimation.costs import CHEAP, complete_seconds
+from graphsnd.estimation.costs import RATES, complete_seconds
 from graphsnd.estimation.forecast import Tolerance
 from graphsnd.estimation.intervals import check_confidence
 from graphsnd.estimation.options import Question
@@ -84,7 +84,7 @@ def advise(
     check_integer("features", features, "to be a positive integer", low=1)
     confidence = check_confidence(confidence)
     _check_numbers(policy_cost, distance_spread, observation_spread, effect_share, d_max_ratio)
-    check_choice("device", str(device).partition(":")[0], CHEAP)
+    check_choice("device", str(device).partition(":")[0], RATES)
     check_choice("goal", goal, GOALS)
     if same_pairs and goal != "proxy":
         raise InputError("same_pairs", "only for the goal proxy", goal, "A single measurement has no later call.")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from dataclasses import astuple, dataclass
+from pathlib import Path
 from typing import Any
 
 from graphsnd.arguments import checked
@@ -13,18 +15,19 @@ from graphsnd.errors import InputError, describe, number
 from graphsnd.estimation.source import Workload
 from graphsnd.graphs import Graph
 
-# About a second of work, in multiply-adds of policies and feature differences of pairs.
-CHEAP = {"cpu": 4e9, "cuda": 4e12}
-PARTIAL = 4.0  # a policy evaluated on a few observations costs this much more for each than in one large batch
+FILE = Path(__file__).with_name("costs.json")  # measured: python -m benchmarks share, then --costs
 
 
 @dataclass(frozen=True)
 class Rate:
-    """What sampling costs, in units of one distance in the sweep over all pairs, whose points stay in registers.
+    """What a device does in a second, and what sampling costs it; rough.
 
-    Measured at 100 to 2000 agents with 4 features, on one core and on an H200; rough.
+    Prices are in units of one distance in the sweep over all pairs, whose points stay in registers.
     """
 
+    second: float  # multiply-adds of that sweep, two for each feature of a distance
+    policy: float  # multiply-adds of the sweep that take as long as one of a policy, in one large batch
+    partial: float  # a policy evaluated on a few observations costs this much more for each
     call: float  # a measurement, however small: launches, allocations, looks
     point: float  # an agent at an observation, visited once to bound the distances
     draw: float  # an observation whose agents are drawn
@@ -33,7 +36,7 @@ class Rate:
     edge: float  # of a graph that is kept for all observations
 
 
-RATES = {"cpu": Rate(1e7, 60.0, 3000.0, 180.0, 80.0, 4.0), "cuda": Rate(1e10, 50.0, 1000.0, 2500.0, 500.0, 4.0)}
+RATES = {device: Rate(**row["rates"]) for device, row in json.loads(FILE.read_text()).items()}
 
 
 def work(source: Workload, design: Design, draws: float, *, bounded: bool = False) -> float:
@@ -46,20 +49,24 @@ def work(source: Workload, design: Design, draws: float, *, bounded: bool = Fals
         bounded: Whether all points are visited once for a bound on the distances.
     """
     n = source.agents
-    rate = RATES.get(source.device.type, RATES["cpu"])
+    rate = _rate(source)
     agents, pairs = source.evaluations(design), design.pairs(n)
     units = draws * pairs * (1.0 if isinstance(design, Complete) else rate.edge)
     if isinstance(design, RelabelledDesign):
         units = draws * (rate.draw + agents * rate.agent + pairs * rate.pair)
     if not isinstance(design, Complete):
         units += rate.call + bounded * n * source.observations * rate.point
-    share = 1.0 if agents == n else PARTIAL
-    return units * source.features * 2 + draws * agents * source.policy_cost * share
+    share = 1.0 if agents == n else rate.partial
+    return units * source.features * 2 + draws * agents * source.policy_cost * rate.policy * share
+
+
+def _rate(source: Workload) -> Rate:
+    return RATES.get(source.device.type, RATES["cpu"])
 
 
 def to_seconds(work: float, source: Workload) -> float:
     """Return roughly how long that much work takes where the points are."""
-    return work / CHEAP.get(source.device.type, CHEAP["cpu"])
+    return work / _rate(source).second
 
 
 def complete_seconds(source: Workload) -> float:
