@@ -94,7 +94,7 @@ def test_tensorboard_has_a_folder_for_each_run(run: Any, tmp_path: Path) -> None
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     said = ("--agents", 3, "--targets", "0.1,unconstrained", "--designs", "bernoulli:0.5", "--iterations", 2)
-    result = run("dispersion", *said, "--tensorboard", "--out", tmp_path, *SMALL)
+    result = run("dispersion", *said, "--logger", "tensorboard", "--out", tmp_path, *SMALL)
     assert result.exit_code == 0, result.output
     folders = sorted(path.name for path in (tmp_path / "tensorboard").iterdir())
     assert folders == ["bernoulli-0.5-target-0.1-seed-0", "unconstrained-seed-0"]

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from graphsnd import InputError
-from graphsnd.errors import MissingExtraError
 from graphsnd.training import Row, read_rows
-from graphsnd.training.log import METRICS, CsvLog, TensorBoardLog, check_complete, read_whole_rows
+from graphsnd.training.log import METRICS, CsvLog, check_complete, read_whole_rows
 
 
 def row(iteration: int, seed: int = 0, **changes: object) -> Row:
@@ -89,23 +88,3 @@ def test_every_iteration_of_every_run_must_be_there(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=lack):
             check(wrong, 3)
-
-
-def test_tensorboard_events(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    log = TensorBoardLog(tmp_path)
-    log.write([row(1), row(1, 4), row(2, snd=0.25)])
-    log.close()
-    events = EventAccumulator(str(tmp_path / "seed-0"))
-    events.Reload()
-    assert [(e.step, e.value) for e in events.Scalars("snd")] == [(2, 0.25)]
-    assert [e.step for e in events.Scalars("reward")] == [1, 2]
-    assert (tmp_path / "seed-4").is_dir()
-
-
-def test_missing_tensorboard_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "tensorboard", None)
-    with pytest.raises(MissingExtraError, match=r"pip install tensorboard"):
-        TensorBoardLog(tmp_path)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import BreakLock, Changes, Force, Threads, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import BreakLock, Changes, Force, Loggers, Threads, parse_changes, parse_device, parse_seeds
 from graphsnd.cli.training import resume_task, run_task
 from graphsnd.errors import InputError, check_choice
 
@@ -45,7 +45,7 @@ def control(
     break_lock: BreakLock = False,
     force: Force = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 10,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")] = False,
+    logger: Loggers = None,
 ) -> None:
     """Train teams whose diversity is held at a target (DiCo), and audit what came of it.
 
@@ -90,7 +90,7 @@ def control(
         )
         task.make_world("cpu")  # so that an unknown world or option is refused before anything begins
     _announce(task, on)
-    options = {"resume": resume, "checkpoint_every": checkpoint_every, "tensorboard": tensorboard}
+    options = {"resume": resume, "checkpoint_every": checkpoint_every, "loggers": tuple(logger or ())}
     options["break_lock"] = break_lock
     run_task(task, out, describe, partial(_show, out=out), device=on, force=force, **options)
 

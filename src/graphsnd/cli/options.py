@@ -23,6 +23,12 @@ BreakLock = Annotated[
     bool, typer.Option("--break-lock", help="Take over the lock of a process that is known to be gone.")
 ]
 
+Loggers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--logger", metavar="tensorboard|wandb|mlflow|csv", help="Log there too, a run for each run; may be repeated."
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Write over files of another kind.")]
 MaxBytes = Annotated[int, typer.Option(help="Refuse files whose tensors would take more memory.")]
 # How files of each kind begin.

@@ -14,6 +14,7 @@ from graphsnd.cli.options import (
     BreakLock,
     Changes,
     Force,
+    Loggers,
     Threads,
     check_output,
     parse_changes,
@@ -49,7 +50,7 @@ def train(
     break_lock: BreakLock = False,
     force: Force = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 25,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard event files.")] = False,
+    logger: Loggers = None,
     render: Annotated[Path | None, typer.Option(metavar="PATH", help="Film the trained team: .gif or .mp4.")] = None,
 ) -> None:
     """Train a team with independent PPO and log its diversity.
@@ -79,7 +80,7 @@ def train(
         )
 
     describe, show = _describe(task.settings.samples * len(task.seeds)), partial(_show, out=out, render=render)
-    options = {"resume": resume, "checkpoint_every": checkpoint_every, "tensorboard": tensorboard}
+    options = {"resume": resume, "checkpoint_every": checkpoint_every, "loggers": tuple(logger or ())}
     options["break_lock"] = break_lock
     run_task(task, out, describe, show, device=on, force=force, **options)
 

@@ -10,6 +10,7 @@ from graphsnd.training.checkpoint import load_checkpoint, save_checkpoint, save_
 from graphsnd.training.control import Run
 from graphsnd.training.evaluation import Evaluation, evaluate_team
 from graphsnd.training.log import ControlRow, Row, read_rows
+from graphsnd.training.loggers import Logger, open_logger
 from graphsnd.training.loop import Trained, train
 from graphsnd.training.ppo import compute_gae
 from graphsnd.training.settings import ControlSettings, Settings
@@ -23,6 +24,7 @@ __all__ = [
     "ControlSettings",
     "ControlTask",
     "Evaluation",
+    "Logger",
     "Row",
     "Run",
     "Settings",
@@ -32,6 +34,7 @@ __all__ = [
     "compute_gae",
     "evaluate_team",
     "load_checkpoint",
+    "open_logger",
     "read_rows",
     "save_checkpoint",
     "save_teams",

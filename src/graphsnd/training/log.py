@@ -1,4 +1,4 @@
-"""What is logged about every iteration: always a CSV file, event files for TensorBoard on request."""
+"""What is logged about every iteration: always a CSV file, other loggers on request."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product, takewhile, zip_longest
+from itertools import chain, product, takewhile, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, describe, require
+from graphsnd.errors import InputError, describe
 from graphsnd.storage import append, naming, write_whole
+from graphsnd.training.loggers import open_logger
 from graphsnd.training.rollout import RolloutBuffer
 
 if TYPE_CHECKING:
@@ -119,36 +120,31 @@ class CsvLog:
             os.close(self.descriptor)
 
 
-class TensorBoardLog:
-    """Event files, a folder for each run; needs the extra ``tensorboard``.
+class RunLogs:
+    """Loggers of all runs of a training.
 
     Args:
-        folder: Where they go.
-        after: Later steps of an interrupted run are hidden from TensorBoard.
+        kinds: Of :data:`~graphsnd.training.loggers.LOGGERS`.
+        folder: Of the training.
+        runs: As :func:`run_folder` names them.
+        after: As in :func:`~graphsnd.training.loggers.open_logger`.
     """
 
-    def __init__(self, folder: Path, *, after: int = 0) -> None:
-        require("tensorboard", "tensorboard")
-        from torch.utils.tensorboard.writer import SummaryWriter
-
-        self.folder, self.after, self.make = folder, after, SummaryWriter
-        self.writers: dict[str, Any] = {}
+    def __init__(self, kinds: Sequence[str], folder: Path, runs: Sequence[str], *, after: int = 0) -> None:
+        self.of_run = {name: [open_logger(kind, folder, name, after=after) for kind in kinds] for name in runs}
 
     def write(self, rows: Sequence[Row | ControlRow]) -> None:
-        """Add every number as a scalar."""
+        """Log every number of every row."""
         for row in rows:
-            name = run_folder(row)
-            if name not in self.writers:
-                purged = self.after + 1 if self.after else None
-                self.writers[name] = self.make(str(self.folder / name), purge_step=purged)
-            for column, value in dataclasses.asdict(row).items():
-                if column not in ("iteration", "seed") and isinstance(value, int | float):
-                    self.writers[name].add_scalar(column, value, row.iteration)
+            columns = {key: value for key, value in dataclasses.asdict(row).items() if key not in ("iteration", "seed")}
+            numbers = {key: value for key, value in columns.items() if isinstance(value, int | float)}
+            for logger in self.of_run[run_folder(row)]:
+                logger.log(numbers, row.iteration)
 
     def close(self) -> None:
-        """Flush and close."""
-        for writer in self.writers.values():
-            writer.close()
+        """Close all."""
+        for logger in chain.from_iterable(self.of_run.values()):
+            logger.close()
 
 
 def run_folder(row: Any) -> str:

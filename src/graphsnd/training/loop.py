@@ -26,7 +26,7 @@ from graphsnd.training.checkpoint import (
     save_checkpoint,
     save_teams,
 )
-from graphsnd.training.log import METRICS, CsvLog, TensorBoardLog
+from graphsnd.training.log import METRICS, CsvLog, RunLogs
 from graphsnd.training.task import ControlTask, Task
 from graphsnd.training.trainer import Trainer
 
@@ -54,7 +54,7 @@ def train(
     resume: bool = False,
     break_lock: bool = False,
     checkpoint_every: int = 25,
-    tensorboard: bool = False,
+    loggers: Sequence[str] = (),
     capture: bool = True,
     report: Callable[[Sequence[Any]], None] = lambda rows: None,
     progress: Callable[[int], None] = lambda done: None,
@@ -71,7 +71,7 @@ def train(
         break_lock: Take the folder even if another process holds its lock: ``run.lock``, which names that process. One
             that is gone is noticed without this, on its own host.
         checkpoint_every: Iterations between two checkpoints; there is one at the end in any case.
-        tensorboard: Whether to write event files too.
+        loggers: Where to log besides: ``tensorboard``, ``wandb``, ``mlflow`` or ``csv``, a run of each for every run.
         capture: Passed to :class:`~graphsnd.training.Trainer`.
         report: Called with the rows of every iteration.
         progress: Called with the number of gradient steps done in an iteration.
@@ -114,10 +114,8 @@ def train(
         torch.set_num_threads(threads)
         log = CsvLog(folder, task.row, after=trainer.iteration)
         stack.callback(log.close)
-        others: list[TensorBoardLog] = []
-        if tensorboard:
-            others.append(TensorBoardLog(folder / "tensorboard", after=trainer.iteration))
-            stack.callback(others[0].close)
+        others = RunLogs(loggers, folder, task.run_names(), after=trainer.iteration)
+        stack.callback(others.close)
         before, start = saved.seconds if saved else 0.0, perf_counter()
         begun, last = trainer.iteration, task.settings.iterations
 
@@ -130,8 +128,7 @@ def train(
         while trainer.iteration < last and not stop():
             rows = trainer.step(progress=progress)
             log.write(rows)
-            for other in others:
-                other.write(rows)
+            others.write(rows)
             if not stop():  # after SIGHUP there is no terminal to report to
                 report(rows)
             if trainer.iteration % checkpoint_every == 0 and trainer.iteration < last:
