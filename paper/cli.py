@@ -94,8 +94,8 @@ def train_stacks(
     The experiment itself, [cyan]python -m paper run NAME --scale paper[/cyan], trains all that are missing where there
     is a GPU, and reads the others.
 
-    [cyan]python -m paper train dico-50 --stacks control/n50-full/target-0.12-seed-0[/cyan]
-      Full SND and Bernoulli-0.1 at one target and seed.
+    [cyan]python -m paper train dico-50 --stacks control/n50-full/complete-target-0.12-seed-0[/cyan]
+      Full SND at one target and seed, on all observations.
     """
     parse_device(device)
     chosen, (experiment,) = [one for one in stacks.split(",") if one], (find(one) for one in check_names([name]))

@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any
 
 from graphsnd.training import ControlSettings, ControlTask
+from graphsnd.training.log import run_folder
 from paper.cells import Cells
 from paper.control import actions, calls, faulty_controllers
 from paper.control.actions import ActionDiversity
@@ -72,10 +73,12 @@ ECONOMICAL: ControlStacks = {
     "control/n50/targets-0.14-0.15": _stack((REFERENCE, BERNOULLI), (0.14, 0.15), SEEDS, PUBLISHED),
     "control/n50/targets-0.14-0.15-agents-4": _stack((THIRD,), (0.14, 0.15), SEEDS, PUBLISHED),
 }
+# On all observations one run keeps a GPU busy, so that nothing is gained by more of them at once.
 WHOLE: ControlStacks = {
-    f"control/n50-full/target-{target:g}-seed-{seed}": _stack((REFERENCE, BERNOULLI), (target,), (seed,), FULL)
+    f"control/n50-full/{run_folder(run)}": _stack((run.arm,), (run.target or 0,), (run.seed,), FULL)
     for seed in SEEDS
     for target in TARGETS
+    for run in _stack((BERNOULLI, REFERENCE), (target,), (seed,), FULL).runs()
 }
 # The paper's Table 7: applied SND with its standard error, and milliseconds of a call. What ours are compared with.
 PAPER_APPLIED = {
