@@ -2,5 +2,19 @@
 
 from graphsnd.analysis.comparing import Difference, RunsComparison, Score, TeamsComparison, compare, compare_runs
 from graphsnd.analysis.grouping import Roles, roles
+from graphsnd.analysis.runs import LoggedRun, MetricComparison, compare_folders, read_runs
 
-__all__ = ["Difference", "Roles", "RunsComparison", "Score", "TeamsComparison", "compare", "compare_runs", "roles"]
+__all__ = [
+    "Difference",
+    "LoggedRun",
+    "MetricComparison",
+    "Roles",
+    "RunsComparison",
+    "Score",
+    "TeamsComparison",
+    "compare",
+    "compare_folders",
+    "compare_runs",
+    "read_runs",
+    "roles",
+]

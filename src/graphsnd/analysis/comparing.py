@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 RESAMPLES = 9999
+ALPHA = 0.05  # p-values up to this are called a difference
 TRIMMED = 0.25  # at each end: the interquartile mean is the mean of the middle half
 # Scipy's name of a generator changed in 1.15.
 RNG = "rng" if "rng" in inspect.signature(stats.bootstrap).parameters else "random_state"
@@ -163,9 +164,9 @@ class Difference:
     @property
     def verdict(self) -> str:
         """Say in words what the runs show, and what they cannot show."""
-        if self.resolution > 0.05:
-            return f"too few seeds to call any difference significant: p can be no smaller than {self.resolution:.2g}"
-        return f"different, p = {self.p_value:.2g}" if self.p_value <= 0.05 else f"not shown, p = {self.p_value:.2g}"
+        if self.resolution > ALPHA:
+            return f"too few seeds: p is {self.resolution:.2g} at best"
+        return f"{'shown' if self.p_value <= ALPHA else 'not shown'}, p = {self.p_value:.2g}"
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ def compare_runs(
     Example:
         >>> found = compare_runs({"ippo": [1.0, 2.0, 3.0, 4.0], "dico": [11.0, 12.0, 13.0, 14.0]})
         >>> found.scores["ippo"].value, found.differences["dico"].probability, found.differences["dico"].verdict
-        (2.5, 1.0, 'different, p = 0.029')
+        (2.5, 1.0, 'shown, p = 0.029')
     """
     confidence = check_confidence(confidence)
     check_number("resamples", resamples, 99, 10**7)

@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from graphsnd import __version__
 from graphsnd.cli.advise import advise
 from graphsnd.cli.bench import bench
+from graphsnd.cli.compare import compare
 from graphsnd.cli.control import control
 from graphsnd.cli.demo import demo
 from graphsnd.cli.doctor import doctor
@@ -185,7 +186,7 @@ def _options(
 app.callback(help=join_lines(_options.__doc__))(_options)
 # Options that control does not know may be for BenchMARL; it refuses the rest itself.
 EXTRA: dict[Any, dict[str, Any]] = {control: {"allow_extra_args": True, "ignore_unknown_options": True}}
-for command in (measure, advise, train, control, demo, bench, doctor):
+for command in (measure, compare, advise, train, control, demo, bench, doctor):
     app.command(cls=Command, help=join_lines(command.__doc__), context_settings=EXTRA.get(command))(command)
 
 

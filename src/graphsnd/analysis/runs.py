@@ -1,0 +1,305 @@
+"""Runs as other programs log them: curves of named numbers, one run for each seed."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphsnd.analysis.comparing import RunsComparison, compare_runs
+from graphsnd.arguments import checked
+from graphsnd.errors import InputError, check_number
+from graphsnd.storage import parse_json
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+METRICS = "metrics.csv"  # of graphsnd train and control
+LAST = 0.1  # of the steps: what a run came to is its mean over them
+# What to take for reward and for diversity, the first that all runs have.
+MEANS = [f"{phase}_reward_episode_reward_mean" for phase in ("eval", "collection")]
+REWARD = ["reward", *MEANS, "return", "*reward*mean", "*reward*", "*return*"]
+DIVERSITY = ["snd", "audit", "diversity_total_snd", "*[_/]snd", "*snd*", "*diversity*"]
+WANDB = re.compile(r"(.+) - (.+?)(__MIN|__MAX)?$")  # a column of an exported chart: "run - metric"
+TENSORBOARD = re.compile(r"(?:run-)?(.+?)-tag-(.+)$")  # the name of a downloaded file: "run-<run>-tag-<metric>.csv"
+COUNTS = ("iteration", "Step", "seed", "target", "arm")  # columns that are no metric
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedRun:
+    """One seed of one algorithm on one task."""
+
+    seed: str
+    task: str = ""
+    arm: str = ""  # where one log holds several algorithms
+    curves: dict[str, dict[float, float]] = field(default_factory=dict)  # value by step, by metric
+
+
+@checked
+def read_runs(path: Path) -> list[LoggedRun]:
+    """Read the runs in a folder or file, whichever program wrote it.
+
+    Known are ``metrics.csv`` of ``graphsnd train`` and ``control``; BenchMARL's folders (``scalars/*.csv`` of its CSV
+    logger, and its JSON); charts exported from Weights & Biases (``Step``, ``<run> - <metric>``); and files downloaded
+    from TensorBoard (``Wall time,Step,Value``, named ``run-<run>-tag-<metric>.csv``). Seeds are where those say so, or
+    ``seed`` and a number in the name of the run, or the place of the run.
+
+    Args:
+        path: A file, or a folder with any number of runs somewhere below.
+
+    Raises:
+        InputError: Where there is no run.
+    """
+    path = path / METRICS if (path / METRICS).is_file() else path
+    files = [path] if path.is_file() else sorted(path.rglob("*.csv")) + sorted(path.rglob("*.json"))
+    runs: dict[tuple[str, str], LoggedRun] = {}
+    for file in files:
+        for key, run in _read_file(file):
+            known = runs.setdefault((key, run.arm), run)
+            known.curves.update(run.curves)
+    found = [run for run in runs.values() if run.curves]
+    if not found:
+        fix = "Give folders of graphsnd train, of BenchMARL (csv logger), or CSV files from W&B or TensorBoard."
+        raise InputError("PATH", "to hold runs", repr(str(path)), fix)
+    return [
+        run if run.seed else LoggedRun(f"#{place}", run.task, run.arm, run.curves) for place, run in enumerate(found)
+    ]
+
+
+def _read_file(path: Path) -> Iterable[tuple[str, LoggedRun]]:
+    """Yield the runs of a file, each with a key that files of the same run share."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        raise InputError("PATH", "to be readable as text", repr(str(path))) from None
+    if path.suffix == ".json":
+        return _read_benchmarl(path, text)
+    rows = list(csv.reader(text.splitlines()))
+    if path.parent.name == "scalars" and rows and len(rows[0]) == 2:
+        seed, task = _find_benchmarl_run(path.parents[1])
+        curve = _curve((row[0], row[1]) for row in rows if len(row) == 2)
+        return [(str(path.parents[1]), LoggedRun(seed, task, curves={path.stem: curve} if curve else {}))]
+    head, body = (rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]) if rows else ([], [])
+    if head == ["Wall time", "Step", "Value"]:
+        match = TENSORBOARD.fullmatch(path.stem)
+        name, metric = match.groups() if match else (path.stem, "value")
+        curve = _curve((row[1], row[2]) for row in body)
+        return [(f"{path.parent}/{name}", LoggedRun(_seed_in(name), curves={metric: curve}))]
+    if path.name == METRICS and {"iteration", "seed"} <= set(head):
+        return _read_columns(path, head, body)
+    if head[:1] == ["Step"]:
+        return _read_wandb(path, head, body)
+    return []
+
+
+def _read_columns(path: Path, head: list[str], body: list[list[str]]) -> list[tuple[str, LoggedRun]]:
+    """Return the runs of our own log, which has a row for each iteration and run."""
+    runs: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in (dict(zip(head, cells, strict=True)) for cells in body):
+        arm = row.get("arm", "") + (f" at {float(row['target']):g}" if row.get("target") else "")
+        runs.setdefault((arm, row["seed"]), []).append(row)
+    return [
+        (f"{path}/{seed}", LoggedRun(seed, "", arm, {
+            name: curve for name in head if name not in COUNTS
+            if (curve := _curve((row["iteration"], row[name]) for row in rows))
+        }))
+        for (arm, seed), rows in runs.items()
+    ]  # fmt: skip
+
+
+def _read_wandb(path: Path, head: list[str], body: list[list[str]]) -> list[tuple[str, LoggedRun]]:
+    found = []
+    for place, match in ((place, WANDB.fullmatch(name)) for place, name in enumerate(head)):
+        if match is not None and match[3] is None:
+            curve = _curve((row[0], row[place]) for row in body)
+            found.append((f"{path.parent}/{match[1]}", LoggedRun(_seed_in(match[1]), curves={match[2]: curve})))
+    return found
+
+
+def _read_benchmarl(path: Path, text: str) -> list[tuple[str, LoggedRun]]:
+    """Return the runs of BenchMARL's JSON, which is marl-eval's: environment, task, algorithm, seed, step, values."""
+    try:
+        levels: Any = parse_json(text)
+        runs = [
+            (f"{environment}/{task}", seed, steps)
+            for environment, tasks in levels.items()
+            for task, algorithms in tasks.items()
+            for by_seed in algorithms.values()
+            for seed, steps in by_seed.items()
+            if str(seed).startswith("seed_")
+        ]
+    except (ValueError, AttributeError):
+        return []  # some other JSON
+    found = []
+    for task, seed, steps in runs:
+        points = [step for name, step in steps.items() if name.startswith("step_")]
+        names = {name for step in points for name in step if name != "step_count"}
+        curves = {n: _curve((s["step_count"], np.mean(s[n])) for s in points if n in s) for n in sorted(names)}
+        # Beside the JSON of one run, in a folder of the same name, lie the files of the CSV logger.
+        key = str(path.parent / path.stem) + f"/{task}/{seed}" * (len(runs) > 1)
+        found.append((key, LoggedRun(seed.removeprefix("seed_"), task, curves=curves)))
+    return found
+
+
+def _find_benchmarl_run(folder: Path) -> tuple[str, str]:
+    """Return seed and task of a run from the settings that BenchMARL logs beside its numbers."""
+    settings = sorted((folder / "texts").glob("hparams*.txt"))
+    text = settings[0].read_text(errors="replace") if settings else ""
+    lines = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    parts = [lines[name] for name in ("environment_name", "task_name") if name in lines]
+    return lines.get("seed", _seed_in(str(folder))), "/".join(parts)
+
+
+def _seed_in(name: str) -> str:
+    match = re.search(r"seed[-_ =]*(\d+)", name, re.IGNORECASE)
+    return match[1] if match else ""
+
+
+def _curve(points: Iterable[tuple[Any, Any]]) -> dict[float, float]:
+    """Return the finite points; what is empty or NaN was not measured."""
+    curve = {}
+    for step, value in points:
+        try:
+            at, height = float(step), float(value)
+        except ValueError:
+            continue
+        if np.isfinite(at) and np.isfinite(height):
+            curve[at] = height
+    return curve
+
+
+@dataclass(frozen=True, eq=False)
+class MetricComparison:
+    """One metric of several algorithms."""
+
+    metric: str  # as the logs call it
+    steps: dict[str, Array]  # [steps], by algorithm
+    curves: dict[str, Array]  # [runs, steps], by algorithm; NaN before the first and after the last step of a run
+    final: RunsComparison  # of what the runs came to
+    tasks: list[str]
+
+
+@checked
+def compare_folders(
+    paths: Mapping[str, Path],
+    *,
+    reward: str | None = None,
+    diversity: str | None = None,
+    last: float = LAST,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> dict[str, MetricComparison]:
+    """Compare the algorithms whose runs lie in these folders or files.
+
+    Args:
+        paths: By the name of the algorithm, what :func:`read_runs` reads. A log of several arms is several algorithms.
+        reward: Name of the metric; found by the usual names when None.
+        diversity: The same.
+        last: Part of the steps, from the end, over which a run's value is averaged.
+        confidence: Coverage of the intervals.
+        seed: Of bootstrap and tests.
+
+    Returns:
+        By ``"reward"`` and ``"diversity"``, where all runs have one.
+
+    Raises:
+        InputError: Where there is no run, no metric that all runs have, or a metric that was named is not there.
+    """
+    check_number("last", last, 0, 1)
+    groups: dict[str, list[LoggedRun]] = {}
+    for label, path in paths.items():
+        for run in read_runs(path):
+            name = run.arm if run.arm and len(paths) == 1 else f"{label} {run.arm}".strip()
+            groups.setdefault(name, []).append(run)
+    everyone, found = [run for runs in groups.values() for run in runs], {}
+    for kind, named, usual in (("reward", reward, REWARD), ("diversity", diversity, DIVERSITY)):
+        metric = choose_metric(everyone, [named.lower()] if named else usual)
+        if metric is None and named:
+            raise InputError(f"--{kind}", "to be a metric that all runs have", repr(named), _offer(everyone))
+        if metric is not None:
+            stacked = {label: _stack_curves(runs, metric) for label, runs in groups.items()}
+            ends = {label: _final_values(runs, metric, last) for label, runs in groups.items()}
+            values, tasks, paired = _align(ends)
+            final = compare_runs(values, paired=paired, confidence=confidence, seed=seed)
+            steps, curves = ({label: part[at] for label, part in stacked.items()} for at in (0, 1))
+            found[kind] = MetricComparison(metric, steps, curves, final, tasks)
+    if not found:
+        raise InputError("PATH", "with a metric that all runs have", "none of the usual names", _offer(everyone))
+    return found
+
+
+def _offer(runs: Sequence[LoggedRun]) -> str:
+    shared = sorted(name for name in runs[0].curves if all(name in run.curves for run in runs))
+    return f"All runs have: {', '.join(shared[:12]) or 'nothing in common'}."
+
+
+def choose_metric(runs: Sequence[LoggedRun], patterns: Sequence[str]) -> str | None:
+    """Return the first metric that fits a pattern and that all runs have; None where there is none.
+
+    Example:
+        >>> choose_metric([LoggedRun("0", curves={"reward": {}, "train/snd": {}})], DIVERSITY)
+        'train/snd'
+    """
+    from fnmatch import fnmatchcase
+
+    shared = [name for name in runs[0].curves if all(name in run.curves for run in runs)]
+    return next((name for pattern in patterns for name in shared if fnmatchcase(name.lower(), pattern)), None)
+
+
+def _stack_curves(runs: Sequence[LoggedRun], metric: str) -> tuple[Array, Array]:
+    """Return steps ``[steps]`` and values ``[runs, steps]``, NaN before the first and after the last of a run.
+
+    Runs that were logged at other steps are interpolated.
+    """
+    steps = np.array(sorted({step for run in runs for step in run.curves[metric]}))
+    curves = [run.curves[metric] for run in runs]
+    rows = [np.interp(steps, sorted(c), [c[s] for s in sorted(c)], left=np.nan, right=np.nan) for c in curves]
+    return steps, np.array(rows)
+
+
+def _final_values(runs: Sequence[LoggedRun], metric: str, last: float) -> dict[str, dict[str, float]]:
+    """Return what each run came to, by task and seed: the mean over the last part of its steps, at least one point.
+
+    Raises:
+        InputError: For two runs with the same task and seed.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for run in runs:
+        curve = run.curves[metric]
+        since = max(curve) - last * (max(curve) - min(curve))
+        if run.seed in found.setdefault(run.task, {}):
+            raise InputError("PATH", "with one run for each seed and task", f"seed {run.seed} twice")
+        found[run.task][run.seed] = float(np.mean([value for step, value in curve.items() if step >= since]))
+    return found
+
+
+def _align(found: Mapping[str, dict[str, dict[str, float]]]) -> tuple[dict[str, list[list[float]]], list[str], bool]:
+    """Return the values of each algorithm task by task, in the order of seeds; the tasks; and whether seeds are shared.
+
+    Only tasks that all algorithms have. Names of tasks do not matter where each algorithm has one.
+    """
+    if all(len(by_task) == 1 for by_task in found.values()):
+        found = {name: {"": next(iter(by_task.values()))} for name, by_task in found.items()}
+    first = next(iter(found.values()))
+    tasks = [task for task in first if all(task in by_task for by_task in found.values())]
+    if not tasks:
+        raise InputError("PATH", "with a task that all algorithms have", ", ".join(sorted(first)))
+    seeds = [{frozenset(by_task[task]) for by_task in found.values()} for task in tasks]
+    paired = all(len(each) == 1 and not any(seed.startswith("#") for seed in next(iter(each))) for each in seeds)
+    values = {
+        name: [[by_task[task][seed] for seed in sorted(by_task[task], key=_by_number)] for task in tasks]
+        for name, by_task in found.items()
+    }
+    return values, tasks, paired
+
+
+def _by_number(seed: str) -> tuple[float, str]:
+    return (int(seed), "") if seed.isdigit() else (math.inf, seed)

@@ -1,0 +1,119 @@
+"""``graphsnd compare``: algorithms over seeds, or two teams on the same observations."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from graphsnd.cli.options import Force, MaxBytes, check_output, show_path
+from graphsnd.errors import InputError
+from graphsnd.storage import write_whole
+
+TEAMS = (".npz", ".safetensors", ".pt", ".pth")  # files of teams; a saved team is a folder with team.json
+
+
+def compare(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="[NAME=]PATH...", help="Folders of runs, the first is compared with; or teams."),
+    ],
+    reward: Annotated[str | None, typer.Option(metavar="NAME", help="The metric; by default the usual names.")] = None,
+    diversity: Annotated[str | None, typer.Option(metavar="NAME", help="The same for diversity.")] = None,
+    last: Annotated[float, typer.Option(help="Part of a run, from its end, that its value is averaged over.")] = 0.1,
+    observations: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="For two saved teams, unless they lie beside the first.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Coverage of the intervals, in (0, 1).")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Seed of bootstrap and tests.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    html: Annotated[Path | None, typer.Option(metavar="PATH", help="Write one self-contained page.")] = None,
+    png: Annotated[Path | None, typer.Option(metavar="PATH", help="Write the figure.")] = None,
+    force: Force = False,
+    max_bytes: MaxBytes = 2**33,
+) -> None:
+    """Compare algorithms over seeds, or two teams on the same observations.
+
+    Each PATH is one algorithm: a folder with a run for each seed somewhere below it, of graphsnd train or control, of
+    BenchMARL (its csv logger or its JSON), or CSV files exported from Weights & Biases or TensorBoard. The table has
+    interquartile means with bootstrap intervals, the probability that a run is above one of the first algorithm, and
+    whether the difference is shown, by a permutation test; seed by seed where all have the same seeds. Three seeds can
+    show nothing, and it says so.
+
+    Two files of actions, or two saved teams, are compared by SND: a paired interval over observations, by episode where
+    the file has [cyan]clusters[/cyan], and a test.
+    """
+    named = _read_names(paths)
+    check_output("--html", html, "page", force=force)
+    check_output("--png", png, "PNG", force=force)
+    files = list(named.values())
+    if all(path.suffix in TEAMS or (path / "team.json").is_file() for path in files):
+        if html is not None or png is not None or len(files) != 2:
+            raise InputError("PATH", "to be two teams, without --html and --png", f"{len(files)} teams")
+        found: Any = _compare_teams(files, observations, confidence, seed, max_bytes)
+        typer.echo(json.dumps(dataclasses.asdict(found), allow_nan=False) if as_json else str(found))
+        return
+    if observations is not None:
+        raise InputError("--observations", "for two saved teams", "folders of runs")
+    from graphsnd.analysis import compare_folders
+
+    found = compare_folders(named, reward=reward, diversity=diversity, last=last, confidence=confidence, seed=seed)
+    if html is not None or png is not None:
+        from graphsnd import plots
+        from graphsnd.plots.comparison import comparison_figure, comparison_page
+
+        command = shlex.join(["graphsnd", "compare", *(Path(path).name for path in named), "--seed", str(seed)])
+        if png is not None:
+            plots.save_png(comparison_figure(found), png)
+        if html is not None:
+            write_whole(html, comparison_page(found, command=command, seed=seed))
+    if as_json:
+        about = {kind: {"metric": one.metric, **dataclasses.asdict(one.final)} for kind, one in found.items()}
+        typer.echo(json.dumps(about, allow_nan=False))
+        return
+    _show(found, [path for path in (html, png) if path is not None])
+
+
+def _read_names(paths: list[str]) -> dict[str, Path]:
+    """Return the paths by the names before ``=``, or by their own, in full where two are the same."""
+    pairs = [(name, Path(rest)) for name, _, rest in (text.rpartition("=") for text in paths)]
+    if missing := [path for _, path in pairs if not path.exists()]:
+        raise InputError("PATH", "to be a file or a folder", repr(str(missing[0])))
+    short = [name or path.resolve().name for name, path in pairs]
+    labels = [one if short.count(one) == 1 else str(path) for one, (_, path) in zip(short, pairs, strict=True)]
+    if len(set(labels)) < len(labels):
+        raise InputError("PATH", "to be different", ", ".join(paths))
+    return {label: path for label, (_, path) in zip(labels, pairs, strict=True)}
+
+
+def _compare_teams(files: list[Path], observations: Path | None, confidence: float, seed: int, max_bytes: int) -> Any:
+    import graphsnd
+    from graphsnd.cli.files import read_team
+    from graphsnd.teams.files import OBSERVATIONS
+
+    first = read_team(files[0], observations, max_bytes=max_bytes)
+    beside = observations or (files[0] / OBSERVATIONS if files[0].is_dir() else None)
+    second = read_team(files[1], beside if files[1].is_dir() else None, max_bytes=max_bytes)
+    behaviors = [team.evaluate() for team in (first, second)]
+    clusters = first.clusters if first.clusters is not None else second.clusters
+    return graphsnd.compare(*behaviors, clusters=clusters, confidence=confidence, seed=seed)
+
+
+def _show(found: dict[str, Any], written: list[Path]) -> None:
+    from rich.console import Console
+
+    from graphsnd.plots.comparison import COLUMNS, comparison_notes, comparison_rows
+    from graphsnd.plots.tables import table
+
+    console = Console()
+    for kind, one in found.items():
+        console.print(f"\n[bold]{kind.capitalize()}[/bold]", end=" ")
+        console.print(one.metric, markup=False, highlight=False)
+        console.print(table(COLUMNS, comparison_rows(one), align="<>>>><"))
+    console.print(comparison_notes(one), style="dim")
+    for path in written:
+        console.print(f"wrote {show_path(path)}", highlight=False)

@@ -1,0 +1,134 @@
+"""Algorithms beside each other: curves over seeds, what runs came to, and what that shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from graphsnd.analysis import MetricComparison
+from graphsnd.analysis.comparing import ALPHA
+from graphsnd.arguments import checked
+from graphsnd.estimation.estimate import Interval
+from graphsnd.plots.curves import compare, over_time
+from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
+from graphsnd.plots.provenance import footer_lines
+from graphsnd.plots.style import styled_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    Band = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+
+COLUMNS = ("algorithm", "runs", "IQM", "less the first", "P(above first)", "difference")
+RESAMPLES = 999  # of the band of a curve, at each step
+NOTE = "IQM: mean of the middle half of the runs. Intervals: bootstrap over seeds. p: permutation test of means"
+FEW = "Too few seeds: no difference can be called significant, because this test cannot give a p-value of 0.05 or less."
+
+
+def bootstrap_band(runs: NDArray[np.float64]) -> Band:
+    """Return the interquartile mean of runs ``[runs, steps]`` and its 95% bootstrap interval, step by step.
+
+    NaN where a run has no value: the mean of other runs is not comparable with that of all.
+    """
+    from scipy.stats import trim_mean
+
+    centre = trim_mean(runs, 0.25, axis=0)
+    if len(runs) < 2:
+        return centre, centre, centre
+    drawn = np.random.default_rng(0).integers(0, len(runs), (RESAMPLES, len(runs)))
+    # The same draws at every step, a few steps at a time: a smooth band, and little memory.
+    parts = np.array_split(runs, max(1, runs.shape[1] // 64), axis=1)
+    ends = [np.quantile(trim_mean(part[drawn], 0.25, axis=1), (0.025, 0.975), axis=0) for part in parts]
+    low, high = np.concatenate(ends, axis=1)
+    return centre, low, high
+
+
+@checked
+def comparison_rows(found: MetricComparison) -> list[tuple[str, ...]]:
+    """Return a row under ``COLUMNS`` for each algorithm."""
+    rows: list[tuple[str, ...]] = []
+    for name, score in found.final.scores.items():
+        count = sum(len(task) for task in score.runs)
+        cells = (name, str(count), _with_interval(f"{score.value:.4g}", score.interval))
+        gap = found.final.differences.get(name)
+        if gap is None:
+            rows.append((*cells, "", "", ""))
+            continue
+        less = _with_interval(f"{gap.value:+.3g}", gap.interval, 3)
+        chance = _with_interval(f"{gap.probability:.2f}", gap.probability_interval, 2)
+        rows.append((*cells, less, chance, gap.verdict))
+    return rows
+
+
+def comparison_notes(found: MetricComparison) -> str:
+    """Return what a reader of the rows has to know."""
+    differences = found.final.differences.values()
+    paired = " Runs with the same seed are compared with each other." * any(gap.paired for gap in differences)
+    times = f" p-values are times {len(differences)}, the number of comparisons." * (len(differences) > 1)
+    few = f" {FEW}" * any(gap.resolution > ALPHA for gap in differences)
+    return f"{NOTE}.{paired}{times}{few}"
+
+
+def _with_interval(value: str, ends: Interval | None, digits: int = 4) -> str:
+    return value if ends is None else f"{value} [{ends[0]:.{digits}g}, {ends[1]:.{digits}g}]"
+
+
+@checked
+def comparison_figure(found: Mapping[str, MetricComparison]) -> Figure:
+    """Return curves with intervals over seeds, and what the runs came to, a row of two panels for each metric."""
+    with styled_figure(11.5, 3.9 * len(found)) as figure:
+        axes = figure.subplots(len(found), 2, squeeze=False, width_ratios=[1.25, 1])
+        for (curves, ends), (kind, one) in zip(axes, found.items(), strict=True):
+            _draw_curves(curves, kind, one)
+            _draw_ends(ends, kind, one)
+        return figure
+
+
+def _draw_curves(ax: Axes, kind: str, found: MetricComparison) -> None:
+    whole = {name: runs[:, ~np.isnan(runs).any(axis=0)] for name, runs in found.curves.items()}
+    steps = {name: at[~np.isnan(found.curves[name]).any(axis=0)] for name, at in found.steps.items()}
+    over_time(
+        steps, whole, ax=ax, summary=bootstrap_band, xlabel="step", ylabel=found.metric,
+        title=f"{kind.capitalize()} over training",
+    )  # fmt: skip
+
+
+def _draw_ends(ax: Axes, kind: str, found: MetricComparison) -> None:
+    scores = found.final.scores
+    intervals = {name: score.interval for name, score in scores.items() if score.interval is not None}
+    compare(
+        {name: [value for task in score.runs for value in task] for name, score in scores.items()}, intervals=intervals,
+        centres={name: score.value for name, score in scores.items()}, ax=ax, xlabel=found.metric,
+        title=f"{kind.capitalize()} at the end", note=f"points: runs; circle: IQM; bar: {found.final.confidence:.0%}",
+    )  # fmt: skip
+
+
+@checked
+def comparison_page(found: Mapping[str, MetricComparison], *, command: str, seed: int) -> str:
+    """Return the page of a comparison as a string.
+
+    Args:
+        found: By kind, as :func:`~graphsnd.analysis.compare_folders` gives them.
+        command: What made the page, for the footer.
+        seed: Of bootstrap and tests.
+    """
+    sections, cards = [], []
+    for kind, one in found.items():
+        pictures = []
+        for draw, alt in ((_draw_curves, "over training, with bands"), (_draw_ends, "at the end of each run")):
+            with styled_figure(5.6, 4.0) as figure:
+                draw(figure.subplots(), kind, one)
+            pictures.append(Picture(figure, f"{one.metric} {alt}, of each algorithm."))
+        text = comparison_notes(one) + (f" Tasks: {', '.join(one.tasks)}." if len(one.tasks) > 1 else "")
+        rows = HtmlTable(COLUMNS, comparison_rows(one))
+        sections.append(Section(kind.capitalize(), text, pictures=pictures, table=rows))
+        best = max(one.final.scores, key=lambda name, one=one: one.final.scores[name].value)  # type: ignore[misc]
+        cards.append((f"Highest {kind}", f"{one.final.scores[best].value:.4g}", f"{best}, {one.metric}"))
+    names = list(next(iter(found.values())).final.scores)
+    lead = f"What the runs came to, over their last part, and whether they differ from those of {names[0]}."
+    title = " and ".join(names) if len(names) < 4 else f"{len(names)} algorithms"
+    return render_page(f"{title} compared", lead, cards, sections, footer_lines(command, seed))

@@ -1,0 +1,141 @@
+"""Runs of other programs: each format as its program writes it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from graphsnd import InputError
+from graphsnd.analysis import compare_folders, read_runs
+
+
+def _ours(folder: Path, values: dict[int, list[float]]) -> Path:
+    folder.mkdir()
+    rows = [
+        f"{at + 1},{seed},{v},{'' if at % 2 else v / 10}" for seed, run in values.items() for at, v in enumerate(run)
+    ]
+    (folder / "metrics.csv").write_text("\n".join(["iteration,seed,reward,snd", *rows]) + "\n")
+    return folder
+
+
+def _benchmarl(folder: Path, seed: int, rewards: list[float]) -> None:
+    """As BenchMARL 1.5.2 writes it: a folder in a folder of the same name, CSV files without a head."""
+    inner = folder / f"ippo_{seed}" / f"ippo_{seed}"
+    (inner / "scalars").mkdir(parents=True)
+    (inner / "texts").mkdir()
+    lines = ["environment_name: vmas", "experiment_config: {'lr': 5e-05}", f"seed: {seed}", "task_name: balance"]
+    (inner / "texts" / "hparams0.txt").write_text("\n".join(lines))
+    for name in ("eval_reward_episode_reward_mean", "diversity_agents_snd"):
+        (inner / "scalars" / f"{name}.csv").write_text("".join(f"{at},{value}\n" for at, value in enumerate(rewards)))
+    (inner / "scalars" / "collection_reward_episode_reward_mean.csv").write_text("0,nan\n1,nan\n")
+    steps = {f"step_{at + 1}": {"step_count": 40 * (at + 1), "return": [v - 1, v + 1]} for at, v in enumerate(rewards)}
+    log = {"vmas": {"balance": {"ippo": {f"seed_{seed}": {"absolute_metrics": {"return": [1.0]}, **steps}}}}}
+    (folder / f"ippo_{seed}" / f"ippo_{seed}.json").write_text(json.dumps(log))
+
+
+def test_our_own_log(tmp_path: Path) -> None:
+    runs = read_runs(_ours(tmp_path / "a", {0: [1.0, 2.0, 3.0], 7: [4.0, 5.0, 6.0]}))
+    assert [run.seed for run in runs] == ["0", "7"]
+    assert runs[1].curves == {"reward": {1: 4.0, 2: 5.0, 3: 6.0}, "snd": {1: 0.4, 3: 0.6}}
+
+
+def test_arms_of_one_log_are_algorithms(tmp_path: Path) -> None:
+    lines = ["iteration,arm,target,seed,reward,audit"]
+    lines += [f"{i},{arm},{target},{s},{s + i},0.1" for arm, target in (("complete", 0.1), ("unconstrained", ""))
+              for s in (0, 1) for i in (1, 2)]  # fmt: skip
+    (tmp_path / "metrics.csv").write_text("\n".join(lines) + "\n")
+    found = compare_folders({"dico": tmp_path})
+    assert list(found["reward"].final.scores) == ["complete at 0.1", "unconstrained"]
+    assert (found["diversity"].metric, found["reward"].final.differences["unconstrained"].paired) == ("audit", True)
+
+
+def test_benchmarl(tmp_path: Path) -> None:
+    for seed in (0, 3):
+        _benchmarl(tmp_path, seed, [1.0 + seed, 2.0 + seed])
+    runs = read_runs(tmp_path)
+    assert [(run.seed, run.task) for run in runs] == [("0", "vmas/balance"), ("3", "vmas/balance")]
+    assert runs[1].curves["eval_reward_episode_reward_mean"] == {0: 4.0, 1: 5.0}
+    assert runs[1].curves["return"] == {40: 4.0, 80: 5.0}  # from the JSON, means over episodes
+    assert "collection_reward_episode_reward_mean" not in runs[0].curves
+    found = compare_folders({"ippo": tmp_path})
+    assert (found["reward"].metric, found["diversity"].metric) == (
+        "eval_reward_episode_reward_mean",
+        "diversity_agents_snd",
+    )
+
+
+def test_benchmarls_json_alone(tmp_path: Path) -> None:
+    _benchmarl(tmp_path, 1, [1.0, 2.0])
+    runs = read_runs(tmp_path / "ippo_1" / "ippo_1.json")
+    assert (runs[0].seed, runs[0].curves) == ("1", {"return": {40: 1.0, 80: 2.0}})
+
+
+def test_weights_and_biases(tmp_path: Path) -> None:
+    text = (
+        '"Step","ippo seed=0 - reward","ippo seed=0 - reward__MIN","ippo seed=0 - reward__MAX","ippo seed=1 - reward"\n'
+    )
+    (tmp_path / "wandb_export.csv").write_text(text + '"0","1","1","1","3"\n"10","2","2","2",""\n')
+    runs = read_runs(tmp_path / "wandb_export.csv")
+    assert [(run.seed, run.curves) for run in runs] == [("0", {"reward": {0: 1, 10: 2}}), ("1", {"reward": {0: 3}})]
+
+
+def test_tensorboard(tmp_path: Path) -> None:
+    for tag, value in (("reward", 5), ("snd", 0.5)):
+        text = f"Wall time,Step,Value\n1731000000.5,1,{value}\n1731000001.5,2,{value}\n"
+        (tmp_path / f"run-seed-4-tag-{tag}.csv").write_text(text)
+    (run,) = read_runs(tmp_path)
+    assert (run.seed, run.curves) == ("4", {"reward": {1: 5, 2: 5}, "snd": {1: 0.5, 2: 0.5}})
+
+
+def test_what_runs_came_to_is_the_mean_of_their_last_part(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    runs = {name: {seed: rng.standard_normal(41).tolist() for seed in range(5)} for name in ("a", "b")}
+    found = compare_folders({name: _ours(tmp_path / name, values) for name, values in runs.items()}, last=0.1)
+    ends = {name: [np.mean(run[-5:]) for run in values.values()] for name, values in runs.items()}
+    final = found["reward"].final
+    assert final.scores["b"].value == pytest.approx(stats.trim_mean(ends["b"], 0.25), abs=1e-9)
+    gaps = np.subtract(ends["b"], ends["a"])
+    assert final.differences["b"].value == pytest.approx(stats.trim_mean(gaps, 0.25), abs=1e-9)
+    np.testing.assert_array_equal(found["reward"].curves["a"], list(runs["a"].values()))
+    assert np.isfinite(found["diversity"].curves["a"]).all()
+
+
+def test_runs_at_other_steps_are_interpolated(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("Step,seed 0 - reward,seed 1 - reward\n0,0,0\n1,,1\n2,2,\n3,3,3\n4,,4\n")
+    found = compare_folders({"x": tmp_path})["reward"]
+    np.testing.assert_array_equal(found.steps["x"], [0, 1, 2, 3, 4])
+    np.testing.assert_array_equal(found.curves["x"], [[0, 1, 2, 3, np.nan], [0, 1, 2, 3, 4]])
+
+
+def test_tasks_are_strata(tmp_path: Path) -> None:
+    for name, shift in (("a", 0.0), ("b", 1.0)):
+        for task in ("balance", "flocking"):
+            log = {f"seed_{s}": {"step_1": {"step_count": 1, "return": [s + shift]}} for s in range(4)}
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / f"{task}.json").write_text(json.dumps({"vmas": {task: {name: log}}}))
+    # All seeds of a task in one file are still runs of their own.
+    found = compare_folders({name: tmp_path / name for name in "ab"})["reward"]
+    assert found.tasks == ["vmas/balance", "vmas/flocking"]
+    assert found.final.scores["a"].runs == ((0.0, 1.0, 2.0, 3.0),) * 2
+    assert found.final.differences["b"].value == pytest.approx(1.0)
+
+
+def test_bad_input_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="to hold runs"):
+        read_runs(tmp_path)
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "other.json").write_text("[1, 2]")
+    with pytest.raises(InputError, match="to hold runs"):
+        read_runs(tmp_path)
+    ours = _ours(tmp_path / "a", {0: [1.0], 1: [2.0]})
+    with pytest.raises(InputError, match="All runs have: reward, snd"):
+        compare_folders({"a": ours}, reward="nothing")
+    with pytest.raises(InputError, match="last"):
+        compare_folders({"a": ours}, last=2.0)
+    (tmp_path / "b").mkdir()
+    _ours(tmp_path / "b" / "c", {0: [1.0]})
+    _ours(tmp_path / "b" / "d", {0: [1.0]})
+    with pytest.raises(InputError, match="seed 0 twice"):
+        compare_folders({"b": tmp_path / "b"})

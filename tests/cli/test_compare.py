@@ -1,0 +1,51 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Path]:
+    rng, folders = np.random.default_rng(0), [tmp_path / name for name in ("ippo", "dico")]
+    for shift, folder in enumerate(folders):
+        folder.mkdir()
+        rows = [f"{at},{seed},{shift + rng.normal() / 9},{0.1 + shift}" for seed in range(6) for at in range(1, 11)]
+        (folder / "metrics.csv").write_text("\n".join(["iteration,seed,reward,snd", *rows]) + "\n")
+    return folders
+
+
+def test_table_page_and_figure(run: Any, runs: list[Path], tmp_path: Path) -> None:
+    found = run("compare", *runs, "--html", tmp_path / "c.html", "--png", tmp_path / "c.png")
+    assert found.exit_code == 0, found.output
+    assert "shown, p = 0.031" in " ".join(found.stdout.split())  # 2 / 2^6
+    assert "same seed" in " ".join(found.stdout.split())
+    page = (tmp_path / "c.html").read_text()
+    assert page.count("<img") == 4
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert str(tmp_path) not in page
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_json_and_names(run: Any, runs: list[Path]) -> None:
+    found = json.loads(run("compare", f"base={runs[0]}", f"new={runs[1]}", "--json", "--reward", "reward").stdout)
+    assert list(found["reward"]["scores"]) == ["base", "new"]
+    assert found["diversity"]["differences"]["new"]["value"] == pytest.approx(1.0)
+
+
+def test_two_teams(run: Any, save: Any, tensors: dict) -> None:
+    clusters = np.arange(40) // 4
+    first = save("a.npz", loc=tensors["loc"], scale=tensors["scale"], clusters=clusters)
+    second = save("b.npz", loc=tensors["loc"] * 1.1, scale=tensors["scale"])
+    found = run("compare", second, first)
+    assert found.exit_code == 0, found.output
+    assert "10 clusters of 40 shared observations" in found.stdout
+    assert json.loads(run("compare", second, first, "--json").stdout)["p_value"] < 0.01
+    assert run("compare", first).exit_code == 2
+
+
+def test_what_is_not_there_is_refused(run: Any, runs: list[Path], tmp_path: Path) -> None:
+    assert "a file or a folder" in run("compare", tmp_path / "none").stderr
+    assert "to be different" in run("compare", runs[0], runs[0]).stderr
+    assert "for two saved teams" in run("compare", *runs, "--observations", runs[0] / "metrics.csv").stderr
