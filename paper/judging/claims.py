@@ -22,9 +22,9 @@ from paper.registry import NAMES, find
 
 CLAIMS = Path(__file__).parents[1] / "claims.yaml"
 KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-TEXTS = ("id", "place", "says", "paper", "experiment", "number", "measured", "note")
+TEXTS = ("id", "place", "says", "paper", "experiment", "number", "measured")
 RULES = ("rule", "direction", "correction")
-OPTIONAL = ("tolerance", "why", "finding")
+OPTIONAL = ("tolerance", "note", "why", "finding")
 FIELDS = frozenset({*TEXTS, *RULES, *OPTIONAL, "kind", "scales", "was"})
 
 
@@ -54,10 +54,10 @@ class Claim:
     measured: str  # how
     scales: tuple[Scale, ...]  # at which the rule may be applied, the largest first
     rule: Rule  # confirmed when it holds
-    note: str  # what the comparison means
     direction: Rule | None = None  # confirmed in direction when it holds
     correction: Rule | None = None  # corrected when it holds; asked before the rule
     tolerance: str = ""  # of a measurement: where the limits of its rule come from
+    note: str = ""  # what the comparison means
     finding: str = ""  # what came out, added after measuring
     added: bool = False  # whether the row was added after the first verdicts
     was: Claim | None = None  # with the number and the rules that it had at first, where these changed

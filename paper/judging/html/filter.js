@@ -24,7 +24,10 @@ function apply() {
   shown.textContent = count === rows.length ? "" : `${count} of ${rows.length} shown`;
   document.getElementById("clear").hidden = count === rows.length;
   const place = !location.hash.includes("=") && document.getElementById(location.hash.slice(1));
-  if (place) { place.querySelector("details")?.setAttribute("open", ""); place.scrollIntoView(); }
+  if (place && place.matches("tr, figure")) {
+    place.querySelector("details").open = true;
+    place.scrollIntoView({behavior: "instant"});
+  }
 }
 search.addEventListener("input", () => {
   const filter = read(), text = search.value.trim();

@@ -66,7 +66,7 @@ def test_what_is_wrong_is_named(change: dict[str, Any], words: str) -> None:
 
 
 def test_fields_that_are_missing() -> None:
-    for field in ENTRY.keys() - {"id", "direction"}:
+    for field in ENTRY.keys() - {"id", "direction", "note"}:
         with pytest.raises(InputError, match=f"zero-error.{field}"):
             load_claims(yaml.safe_dump([{key: value for key, value in ENTRY.items() if key != field}]))
 
