@@ -13,10 +13,16 @@ fraction_of_limit: pairs per second of `queued` over those of `limit`, the arith
 a multiply-add for each feature, a square root and an addition) in float32, in the same rounds. GPU only.
 
 peak_bytes: memory allocated at most, the behaviour included. GPU only.
+
+sampled: calls that measure part of the pairs, each by itself, in the same rounds as `snd`. kept_graph and new_graph
+are `graphsnd.graph_snd` on a tenth of the pairs, the graph drawn before and within the call. Designs that redraw their
+pairs per observation are whole calls of `graphsnd.measure`, intervals included; with "sums" they are their draws and
+distances alone, on a GPU. over_snd: their times over that of `snd`.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -27,8 +33,9 @@ import torch
 import graphsnd as gs
 from benchmarks.speed import CDIST_CALL, EQUATION_1, cdist
 from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
-from graphsnd import kernels
-from graphsnd.behavior import Behavior, Distance, Norm, embed
+from graphsnd import designs, graphs, kernels
+from graphsnd.behavior import AgentsAxisWarning, Behavior, Distance, Norm, embed
+from graphsnd.kernels.relabelling import can_sum, regular_sums
 
 WASSERSTEIN = gs.Wasserstein()
 ROUNDS = 20  # on a GPU, where the shortest calls are mostly launches
@@ -57,6 +64,8 @@ CASES = [
     *(Case(n, features, gradient=True) for n, features in ((50, 4), (500, 4), (500, 32))),
 ]
 FULL = [*CASES, Case(2000), Case(2000, 32)]
+TENTH = 0.1  # chance of a pair of the sampled graphs
+DESIGNS = ("ring:4", "matching", "agents:8")  # that redraw their pairs per observation
 
 
 def measure(options: Options) -> dict[str, Any]:
@@ -69,7 +78,35 @@ def measure(options: Options) -> dict[str, Any]:
     if options.full and cuda:
         options.step("the observations of eq. (1)")
         rows.append(compare(Case(EQUATION_1[0]), EQUATION_1[1], options, with_cdist=False))
-    return {"calls": rows}
+    teams = (50,) if options.quick else (500, 2000, 10_000) if options.full and cuda else (500, 2000)
+    many = 4096 if cuda and not options.quick else 256
+    sampled = options.each("part of the pairs", teams, lambda n: compare_sampled(n, many, options))
+    return {"calls": rows, "sampled": sampled}
+
+
+def compare_sampled(n: int, observations: int, options: Options) -> dict[str, Any]:
+    """Time calls that measure part of the pairs."""
+    device, cuda = options.device, options.device.type == "cuda"
+    behavior, generator = example(Case(n), observations, device, options.seed), torch.Generator(device)
+    kept = graphs.bernoulli(n, TENTH, seed=generator)
+    timed: dict[str, Callable[[], object]] = {
+        "snd": partial(gs.snd, behavior),
+        "kept_graph": partial(gs.graph_snd, behavior, kept),
+        "new_graph": lambda: gs.graph_snd(behavior, graphs.bernoulli(n, TENTH, seed=generator)),
+    }
+    for name in DESIGNS:
+        timed[name] = partial(gs.measure, behavior, design=name)
+        points, template = embed(behavior), designs.parse(name).template(n)  # type: ignore[attr-defined]
+        if can_sum(points, "auto"):
+            index = torch.arange(observations, device=device)
+            timed[f"{name} sums"] = partial(regular_sums, points, index, template.neighbours(device), options.seed)
+    contestants = [Contestant(name, call, alone=True) for name, call in timed.items()]
+    patience = {"rounds": ROUNDS, "seconds": 0.0} if cuda and not options.quick else options.patience
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AgentsAxisWarning)
+        times = take_turns(contestants, Clock(device), **patience)
+    over = {name: one["median_s"] / times["snd"]["median_s"] for name, one in times.items()}
+    return {"n": n, "observations": observations, "edges": kept.m, "over_snd": over, "contestants": times}
 
 
 def compare(case: Case, observations: int, options: Options, *, with_cdist: bool = True) -> dict[str, Any]:
@@ -135,4 +172,9 @@ def tables(result: dict[str, Any]) -> Tables:
     """Return the times of one call, of calls in a row, of cdist, and the share of the limit."""
     times = ("contestants.one_call", "contestants.queued", "contestants.cdist")
     columns = ("case", "n", "observations", "features", *times, "fraction_of_limit")
-    return {"Time of one call of snd": (result["calls"], columns)}
+    names = ("kept_graph", "new_graph", *(f"{name}{part}" for name in DESIGNS for part in ("", " sums")))
+    sampled = ("n", "observations", "contestants.snd", *(f"over_snd.{name}" for name in names))
+    return {
+        "Time of one call of snd": (result["calls"], columns),
+        "Time of calls that measure part of the pairs, over snd": (result["sampled"], sampled),
+    }

@@ -81,6 +81,8 @@ def _check(thing: Any, own: Sequence[str]) -> Any:
 
 def _wrap(function: Any, own: Sequence[str]) -> Any:
     parameters = inspect.signature(function).parameters.values()
+    if all(each.name == "self" for each in parameters):
+        return function
     names = [each.name for each in parameters if each.kind == inspect.Parameter.POSITIONAL_OR_KEYWORD]
     kinds: dict[str, Kind] | None = None  # read at the first call, when everything has been imported
 

@@ -35,6 +35,15 @@ def test_gradients_are_those_of_snd() -> None:
     assert torch.equal(timed[1], behavior.scale.grad)
 
 
+def test_part_of_the_pairs() -> None:
+    row = calls.compare_sampled(12, 16, CPU)
+    assert row["contestants"].keys() == {"snd", "kept_graph", "new_graph", *calls.DESIGNS}
+    assert row["over_snd"]["snd"] == 1
+    _, (table, columns) = calls.tables({"calls": [], "sampled": [row]}).values()
+    assert table == [row]
+    assert "over_snd.new_graph" in columns
+
+
 @pytest.mark.gpu
 def test_a_case_on_a_gpu_reaches_part_of_the_limit() -> None:
     row = calls.compare(calls.Case(50, 8), 256, Options(torch.device("cuda", 0), quick=True))

@@ -4,7 +4,7 @@ import torch
 from scipy import stats
 
 from graphsnd.graphs import complete
-from graphsnd.graphs.draws import _sorted, _tabled, integers, resolve
+from graphsnd.graphs.draws import _sorted, _tabled, integers, marked_pairs, resolve
 from tests.graphs.test_random import generator
 
 
@@ -29,3 +29,18 @@ def test_first_draws_by_table_and_by_sorting_are_the_same():
         assert one.tolist() == other.tolist()
     seen = list(dict.fromkeys(stream.tolist()))  # the different values in the order they came
     assert by_table[0][by_table[1] <= by_table[2][99]].tolist() == sorted(seen[:100])
+
+
+def test_marked_pairs_are_independent_and_canonical():
+    """What a GPU runs: all pairs are drawn, and those that came up are listed in order."""
+    source, counts = generator(), torch.zeros(7, 7)
+    for _ in range(4000):
+        edges = marked_pairs(7, 0.3, source)
+        assert torch.equal(edges, edges[(edges[:, 0] * 7 + edges[:, 1]).argsort()])
+        counts[edges[:, 0], edges[:, 1]] += 1
+    upper = counts.triu(1) > 0
+    assert int(upper.sum()) == 21
+    assert not counts.tril().any()
+    assert stats.chisquare(counts[upper]).pvalue > 1e-4
+    assert abs(float(counts.sum()) / (21 * 4000) - 0.3) < 5 * (0.21 / (21 * 4000)) ** 0.5
+    assert len(marked_pairs(7, 1.0, source)) == 21

@@ -125,8 +125,9 @@ def warn_axis(behavior: Behavior) -> None:
     One observation is no transposed rollout. Batches of an accumulator or a metric, and what controllers and trainers
     measure, may be small: calls through any other module of this package are left alone.
     """
-    known = behavior.named or behavior._axis_known or torch.compiler.is_compiling()
-    if known or not 1 < behavior.observations < behavior.agents:
+    if not 1 < behavior.observations < behavior.agents:
+        return
+    if behavior.named or behavior._axis_known or torch.compiler.is_compiling():
         return
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(MEASURES):

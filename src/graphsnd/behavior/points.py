@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import torch
@@ -41,20 +42,18 @@ class Points:
     norm: Norm
     dtype: torch.dtype | None = None  # of the results, where the points are kept more precisely than the input
     blocks: tuple[Block, ...] = ()  # of the joint norm
+    # Tensors [observations, agents, ...] whose features, side by side, are those of the values.
+    parts: tuple[torch.Tensor, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if (self.norm is Norm.JOINT) != (isinstance(self.blocks, tuple) and self.blocks != ()):
             raise InputError("norm", "to be one norm", self.norm, "Joint actions are for graphsnd.measure.")
+        object.__setattr__(self, "parts", (self.values,))
 
     @property
     def result_dtype(self) -> torch.dtype:
         """Results come back in the precision of the input; sums behind them are float64."""
         return self.dtype or self.parts[0].dtype
-
-    @property
-    def parts(self) -> tuple[torch.Tensor, ...]:
-        """Tensors ``[observations, agents, ...]`` whose features, side by side, are those of the values."""
-        return (self.values,)
 
     @property
     def observations(self) -> int:
@@ -69,7 +68,8 @@ class Points:
     @property
     def features(self) -> int:
         """Number of features."""
-        return sum(part.shape[2] for part in self.parts)
+        parts = self.parts
+        return parts[0].shape[2] if len(parts) == 1 else sum([part.shape[2] for part in parts])
 
     def center(self) -> Points:
         """Return the mean agent, ``[observations, 1, features]``.
@@ -84,7 +84,14 @@ class Points:
     @checked
     def slice(self, start: int, stop: int) -> Points:
         """Return the observations ``start`` to ``stop``, without a copy."""
-        return replace(self, values=self.values[start:stop])
+        return self._change(lambda part: part[start:stop])
+
+    def detach(self) -> Points:
+        """Return the same points for measurements that nothing is differentiated through, without a copy."""
+        return self._change(torch.Tensor.detach)
+
+    def _change(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Points:
+        return replace(self, values=change(self.values))
 
     def split(self) -> list[tuple[float, Points]]:
         """Return points under one norm each, and their weights: the distance is the weighted sum of theirs."""
@@ -100,24 +107,21 @@ class Points:
 class JoinedPoints(Points):
     """Points that came in several tensors, which are copied side by side only when their values are asked for.
 
-    The GPU's all-pairs kernels read the tensors where they are: a copy would double the memory of a large team.
+    GPU kernels for totals read the tensors where they are: a copy would double the memory of a large team.
     """
 
     @staticmethod
     def join(parts: tuple[torch.Tensor, ...], norm: Norm) -> JoinedPoints:
         """Return points of these parts, all of one dtype."""
         points = JoinedPoints.__new__(JoinedPoints)
-        points.__dict__.update(Points(parts[0], norm).__dict__, _parts=parts)
-        del points.__dict__["values"]
+        points.__dict__.update(norm=norm, parts=parts)
         return points
 
-    @property
-    def parts(self) -> tuple[torch.Tensor, ...]:  # noqa: D102
-        known: tuple[torch.Tensor, ...] | None = self.__dict__.get("_parts")
-        return known or (self.values,)
+    def _change(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Points:
+        return JoinedPoints.join(tuple(map(change, self.parts)), self.norm)
 
     def __getattr__(self, name: str) -> torch.Tensor:
-        if name != "values" or "_parts" not in self.__dict__:
+        if name != "values" or "parts" not in self.__dict__:
             raise AttributeError(name)
         self.__dict__["values"] = torch.cat(self.parts, dim=-1)
         return self.values

@@ -119,7 +119,7 @@ def _edge_distances(source: Source, graph: Graph, clusters: Tensor | None) -> tu
 def _each(points: Points, graph: Graph) -> Tensor:
     """Return the Graph-SND of each observation."""
     weights, total = normalised_weights(graph, points.values.device)
-    sums = kernels.edge_totals(points, graph.edges.to(points.values.device), weights)
+    sums = kernels.edge_totals(points, graph.edges.to(points.values.device), weights, ordered=True)
     return torch.where(total > 0, sums / torch.where(total > 0, total, 1), 0)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from graphsnd.errors import check_device, check_integer
 
+THINNEST, LARGEST = 1 / 64, 1 << 14  # chance of a pair, and agents, for which a GPU marks all pairs
 TABLE = 64  # cells of a table for each draw that cost less than sorting the draws
 Device = torch.device | str | None
 
@@ -61,6 +62,15 @@ def geometric_skips(count: int, p: float, generator: torch.Generator) -> Tensor:
         if inside < size:
             return torch.cat(parts) if len(parts) > 1 else parts[0]
         last, size = int(trials[-1]), int(slack)
+
+
+def marked_pairs(n: int, p: float, generator: torch.Generator) -> Tensor:
+    """Return the pairs that came up when each was drawn, in order; n * n bytes of memory.
+
+    On a GPU: four launches and one wait for the number of pairs, where a launch costs more than a million draws.
+    """
+    chosen = torch.empty(n, n, dtype=torch.bool, device=generator.device).bernoulli_(p, generator=generator)
+    return chosen.triu_(1).nonzero().contiguous()
 
 
 def distinct(size: int, count: int, generator: torch.Generator) -> Tensor:

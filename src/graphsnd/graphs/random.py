@@ -12,7 +12,7 @@ import torch
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_agents, check_degree, check_edges, check_inclusion, check_integer
 from graphsnd.graphs import pairs
-from graphsnd.graphs.draws import Device, distinct, geometric_skips, integers, source
+from graphsnd.graphs.draws import LARGEST, THINNEST, Device, distinct, geometric_skips, integers, marked_pairs, source
 from graphsnd.graphs.graph import Graph, Sampling
 from graphsnd.graphs.regular import regular_pairs
 
@@ -41,8 +41,12 @@ def bernoulli(n: int, p: float, *, seed: int | torch.Generator = 0, device: Devi
     count = pairs.pair_count(n)
     check_edges("p", p * count)
     generator, target = source(seed, device)
-    ranks = torch.arange(count, device=generator.device) if p == 1.0 else geometric_skips(count, p, generator)
-    edges = pairs.unrank(ranks, n).to(target)
+    if generator.device.type == "cuda" and p > THINNEST and n <= LARGEST:
+        edges = marked_pairs(n, p, generator)
+    else:
+        ranks = torch.arange(count, device=generator.device) if p == 1.0 else geometric_skips(count, p, generator)
+        edges = pairs.unrank(ranks, n)
+    edges = edges.to(target)
     return Graph._trusted(n, edges, inclusion=p, family="bernoulli", sampling=Sampling.INDEPENDENT)
 
 

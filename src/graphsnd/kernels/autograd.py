@@ -26,14 +26,16 @@ CODES = {Norm.EUCLIDEAN: 0, Norm.HALF_L1: 1, Norm.SQRT_JS: 2, Norm.BURES: 3}
 class RawOperations(Protocol):
     """What a compiled backend provides. ``x`` is ``[observations, agents, features]``; sums come back in float64."""
 
-    def pair_totals(self, parts: Parts, norm: Norm, single: bool, count: int) -> Tensor:
-        """``[observations]`` or ``[observations, shares]`` sums of the distances over all pairs, divided by ``count``.
+    def pair_totals(self, parts: Parts, norm: Norm, single: bool, count: int, dtype: torch.dtype | None) -> Tensor:
+        """``[observations]`` sums of the distances over all pairs, divided by ``count``; their sum, in a given dtype.
 
         ``parts`` are the points' (:attr:`Points.parts`), ``single`` says that distances in float32 are good enough.
         """
 
-    def pair_totals_and_slopes(self, parts: Parts, norm: Norm, count: int) -> tuple[Tensor, Parts]:
-        """The same, and their gradients with respect to the parts."""
+    def pair_totals_and_slopes(
+        self, parts: Parts, norm: Norm, count: int, dtype: torch.dtype | None
+    ) -> tuple[Tensor, Parts]:
+        """The same, and their gradients with respect to the parts, or all of them ``[parts, ...]`` in one tensor."""
 
     def pair_matrix(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:
         """``[agents, agents]`` weighted sums over observations of the distances."""
@@ -44,8 +46,8 @@ class RawOperations(Protocol):
     def edge_sums(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor) -> Tensor:
         """``[edges]`` weighted sums over observations of the distances."""
 
-    def edge_totals(self, x: Tensor, norm: Norm, edges: Tensor, coefficient: Tensor | None) -> Tensor:
-        """``[observations]`` sums over edges of coefficient, or 1, times the distances."""
+    def edge_totals(self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool) -> Tensor:
+        """``[observations]`` sums over edges of coefficient, or 1, times the distances; ``ordered``: the edges are."""
 
     def edge_sums_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
         """Gradient with respect to ``x`` of the sum over observations and edges of weight * grad * distance.
@@ -69,18 +71,19 @@ class _PairTotals(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, norm: Norm, raw: RawOperations, count: int, finish: Callable[[Tensor], Tensor], *parts: Tensor
+        ctx: Any, norm: Norm, raw: RawOperations, count: int, dtype: torch.dtype | None, *parts: Tensor
     ) -> Tensor:
-        totals, slopes = raw.pair_totals_and_slopes(parts, norm, count)
+        totals, slopes = raw.pair_totals_and_slopes(parts, norm, count, dtype)
         ctx.save_for_backward(*slopes)
-        return finish(totals)
+        return totals
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         slopes = ctx.saved_tensors
         grad = grad.to(slopes[0].dtype).reshape(-1, 1, 1)
-        return None, None, None, None, *(slope * grad for slope in slopes)
+        scaled = [slope * grad for slope in slopes]
+        return None, None, None, None, *(scaled if scaled[0].dim() == 3 else scaled[0].unbind())
 
 
 class _Sums(torch.autograd.Function):
@@ -104,6 +107,13 @@ class _Sums(torch.autograd.Function):
         return ctx.backward_sums(x, ctx.norm, *tensors, grad), None, None, None, *(None for _ in tensors)
 
 
+def add_up(totals: Tensor, dtype: torch.dtype | None) -> Tensor:
+    """The totals ``[observations]`` or ``[observations, shares]`` of each observation; or, in a dtype, of all."""
+    if dtype is None:
+        return totals.sum(dim=1) if totals.dim() > 1 else totals
+    return total(totals).to(dtype)
+
+
 class Differentiable:
     """A compiled backend with the interface of :mod:`graphsnd.kernels.reference`."""
 
@@ -112,19 +122,18 @@ class Differentiable:
 
     def pair_totals(self, points: Points) -> Tensor:
         """Sum over all pairs, for each observation."""
-        return self._pairs(points, 1, lambda totals: totals.sum(dim=1) if totals.dim() > 1 else totals)
+        return self._pairs(points, 1, None)
 
     def pair_mean(self, points: Points) -> Tensor:
         """Mean over observations and pairs, in the dtype of the results."""
-        count = points.observations * (points.agents * (points.agents - 1) // 2)
-        return self._pairs(points, count, lambda totals: total(totals).to(points.result_dtype))
+        (o, n, _), dtype = points.parts[0].shape, points.result_dtype
+        return self._pairs(points, o * (n * (n - 1) // 2), dtype)
 
-    def _pairs(self, points: Points, count: int, finish: Callable[[Tensor], Tensor]) -> Tensor:
+    def _pairs(self, points: Points, count: int, dtype: torch.dtype | None) -> Tensor:
         parts = points.parts
-        if torch.is_grad_enabled() and any(part.requires_grad for part in parts):
-            return _PairTotals.apply(points.norm, self.raw, count, finish, *parts)
-        single = points.result_dtype == torch.float32
-        return finish(self.raw.pair_totals(parts, points.norm, single, count))
+        if _need_gradient(parts):
+            return _PairTotals.apply(points.norm, self.raw, count, dtype, *parts)
+        return self.raw.pair_totals(parts, points.norm, points.result_dtype == torch.float32, count, dtype)
 
     def pair_matrix(self, points: Points, weight: Tensor) -> Tensor:
         """Weighted sum of distance matrices."""
@@ -135,10 +144,15 @@ class Differentiable:
         raw = self.raw
         return _Sums.apply(points.values, points.norm, raw.edge_sums, raw.edge_sums_backward, edges, weight)
 
-    def edge_totals(self, points: Points, edges: Tensor, coefficient: Tensor | None) -> Tensor:
+    def edge_totals(self, points: Points, edges: Tensor, coefficient: Tensor | None, ordered: bool = False) -> Tensor:
         """Sum over edges of coefficient times distance, for each observation."""
-        backward = self._edge_totals_backward
-        return _Sums.apply(points.values, points.norm, self.raw.edge_totals, backward, edges, coefficient)
+
+        def forward(x: Tensor, norm: Norm, edges: Tensor, coefficient: Tensor | None) -> Tensor:
+            return self.raw.edge_totals((x,), norm, edges, coefficient, ordered)
+
+        if not _need_gradient(points.parts):
+            return self.raw.edge_totals(points.parts, points.norm, edges, coefficient, ordered)
+        return _Sums.apply(points.values, points.norm, forward, self._edge_totals_backward, edges, coefficient)
 
     def observation_edges(self, points: Points, edges: Tensor) -> Tensor:
         """Distances along each observation's own edges."""
@@ -155,6 +169,10 @@ class Differentiable:
         if coefficient is None:
             coefficient = torch.ones(edges.shape[0], dtype=grad.dtype, device=grad.device)
         return self.raw.edge_sums_backward(x, norm, edges, grad, coefficient)
+
+
+def _need_gradient(parts: Parts) -> bool:
+    return torch.is_grad_enabled() and any([part.requires_grad for part in parts])
 
 
 def side_by_side(parts: Parts) -> Tensor:

@@ -38,7 +38,9 @@ class Backend(Protocol):
     def edge_sums(self, points: Points, edges: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         """``[edges]``."""
 
-    def edge_totals(self, points: Points, edges: torch.Tensor, coefficient: torch.Tensor | None) -> torch.Tensor:
+    def edge_totals(
+        self, points: Points, edges: torch.Tensor, coefficient: torch.Tensor | None, ordered: bool
+    ) -> torch.Tensor:
         """``[observations]``."""
 
     def observation_edges(self, points: Points, edges: torch.Tensor) -> torch.Tensor:
@@ -97,10 +99,18 @@ def edge_sums(
 
 @sum_over_blocks
 def edge_totals(
-    points: Points, edges: torch.Tensor, coefficient: torch.Tensor | None = None, *, backend: str = "auto"
+    points: Points,
+    edges: torch.Tensor,
+    coefficient: torch.Tensor | None = None,
+    *,
+    ordered: bool = False,
+    backend: str = "auto",
 ) -> torch.Tensor:
-    """Sum over edges of coefficient (or 1) times distance, for each observation: ``[observations]``, differentiable."""
-    return choose(backend, points, edges.shape[0]).edge_totals(points, edges, coefficient)
+    """Sum over edges of coefficient (or 1) times distance, for each observation: ``[observations]``, differentiable.
+
+    ``ordered`` edges are sorted, as those of a graph are: a GPU then need not sort them.
+    """
+    return choose(backend, points, edges.shape[0]).edge_totals(points, edges, coefficient, ordered)
 
 
 @sum_over_blocks
@@ -114,8 +124,9 @@ def choose(backend: str, points: Points, pairs: int) -> Backend:
     if backend == "reference":
         return reference
     if backend == "auto":
-        device = "gpu" if points.parts[0].is_cuda else "cpu"
-        small = (points.agents + pairs) * points.observations * points.features < SMALL
+        values = points.parts[0]
+        device = "gpu" if values.is_cuda else "cpu"
+        small = (values.shape[1] + pairs) * values.shape[0] * points.features < SMALL
         # A compiled kernel has nothing to iterate over without pairs; torch handles empty tensors.
         if small or pairs == 0 or obstacle(device, points):
             return reference

@@ -75,7 +75,9 @@ def edge_sums(points: Points, edges: torch.Tensor, weight: torch.Tensor) -> torc
     return torch.cat(sums)
 
 
-def edge_totals(points: Points, edges: torch.Tensor, coefficient: torch.Tensor | None) -> torch.Tensor:
+def edge_totals(
+    points: Points, edges: torch.Tensor, coefficient: torch.Tensor | None, ordered: bool = False
+) -> torch.Tensor:
     """Return the sum over edges of coefficient times distance, for each observation: ``[observations]``, float64."""
     x, scale, distance = _prepare(points)
     o, _, f = x.shape

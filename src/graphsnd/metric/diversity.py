@@ -59,8 +59,12 @@ def graph_snd(
     """
     points = embed(behavior, distance)
     check_graph(graph, points.agents, behavior._names)
-    weights, whole = normalised_weights(graph, points.values.device)
-    sums = kernels.edge_totals(points, graph.edges.to(points.values.device), weights, backend=backend)
+    device = points.parts[0].device
+    if graph.weights is None:
+        sums = kernels.edge_totals(points, graph.edges.to(device), ordered=True, backend=backend)
+        return (mean(sums) / max(1, graph.m)).to(points.result_dtype)  # without edges all sums are 0
+    weights, whole = normalised_weights(graph, device)
+    sums = kernels.edge_totals(points, graph.edges.to(device), weights, ordered=True, backend=backend)
     return torch.where(whole > 0, mean(sums) / torch.where(whole > 0, whole, 1), 0).to(points.result_dtype)
 
 
@@ -92,7 +96,7 @@ def horvitz_thompson(
     points = embed(behavior, distance)
     check_graph(graph, points.agents, behavior._names)
     inclusion = known_inclusion(graph)
-    sums = kernels.edge_totals(points, graph.edges.to(points.values.device), backend=backend)
+    sums = kernels.edge_totals(points, graph.edges.to(points.parts[0].device), ordered=True, backend=backend)
     return (mean(sums) / (inclusion * graph.pairs)).to(points.result_dtype)
 
 

@@ -9,10 +9,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from graphsnd import kernels
+from graphsnd import graphs, kernels
 from graphsnd.behavior import Norm, Points
 from tests.kernels import checks
 from tests.kernels.checks import SCALES, Shape, each_operation
+
+pytest.importorskip("triton")
+from graphsnd.kernels.gpu.launch import group_edges
 
 pytestmark = pytest.mark.gpu
 
@@ -158,6 +161,52 @@ def test_edges_written_to_in_place_are_sorted_again() -> None:
     edges[:, 1] = (edges[:, 0] + 1) % LARGE[1]
     totals = kernels.edge_totals(points, edges, backend="gpu")
     checks.assert_close(totals, kernels.edge_totals(points, edges, backend="reference"), 1e-6)
+
+
+@pytest.mark.parametrize("share", [1, 4])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_groups_hold_each_edge_once(share: int, ordered: bool) -> None:
+    graph = graphs.bernoulli(300, 0.2, seed=1, device="cuda")
+    edges = graph.edges if ordered else graph.edges[torch.randperm(graph.m, device="cuda")].flip(1)
+    first, second, place = group_edges(edges, ordered, 300, 64, share, 16)
+    assert torch.equal(second[place], edges[:, 1].int())
+    assert torch.equal(first[place // share], edges[:, 0].int())
+    assert len(place.unique()) == graph.m == int((second >= 0).sum())
+    assert len(first) % 16 == 0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_edges_of_a_graph_are_not_sorted_again(weighted: bool) -> None:
+    points = Points(checks.draw((37, 300, 4), EUCLIDEAN, torch.float32).cuda(), EUCLIDEAN)
+    graph = graphs.bernoulli(300, 0.3, seed=torch.Generator("cuda").manual_seed(0))
+    weight = torch.rand(graph.m, dtype=torch.float64, device="cuda") if weighted else None
+    totals = kernels.edge_totals(points, graph.edges, weight, ordered=True, backend="gpu")
+    checks.assert_close(totals, kernels.edge_totals(points, graph.edges, weight, backend="reference"), 1e-6)
+
+
+@pytest.mark.parametrize("agents", [20, 45, 200])
+def test_the_mean_on_two_streams_and_in_a_graph(agents: int) -> None:
+    """Each stream counts its own programs, and so does a CUDA graph."""
+    points = [Points(checks.draw((900, agents, 2), EUCLIDEAN, torch.float32).cuda() * k, EUCLIDEAN) for k in (1, 3)]
+    expected = [float(kernels.pair_totals(p).mean()) / (agents * (agents - 1) / 2) for p in points]
+    streams = [torch.cuda.Stream() for _ in points]
+    torch.cuda.synchronize()
+    found: list[list[torch.Tensor]] = [[], []]
+    for _ in range(30):
+        for k, stream in enumerate(streams):
+            with torch.cuda.stream(stream):
+                found[k].append(kernels.pair_mean(points[k]))
+    torch.cuda.synchronize()
+    for means, value in zip(found, expected, strict=True):
+        assert len({float(mean) for mean in means}) == 1, "the order of the sum is fixed"
+        assert float(means[0]) == pytest.approx(value, rel=1e-6)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = kernels.pair_mean(points[0])
+    for _ in range(3):
+        captured.zero_()
+        graph.replay()
+        assert float(captured) == float(found[0][0])
 
 
 def test_auto_takes_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Norm
-from graphsnd.kernels.autograd import CODES, Parts, side_by_side
+from graphsnd.kernels.autograd import CODES, Parts, add_up, side_by_side
 from graphsnd.kernels.cpu import loops
 from graphsnd.kernels.cpu.loops import LANES
 from graphsnd.kernels.pairfunctions import HOMOGENEOUS, scale_of
@@ -33,7 +33,9 @@ SHARES, LONG = 8, 8 * LANES
 class Numba:
     """See :class:`graphsnd.kernels.autograd.RawOperations`."""
 
-    def pair_totals(self, parts: Parts, norm: Norm, single: bool, count: int) -> Tensor:  # noqa: D102
+    def pair_totals(  # noqa: D102
+        self, parts: Parts, norm: Norm, single: bool, count: int, dtype: torch.dtype | None
+    ) -> Tensor:
         x = side_by_side(parts)
         a, code = _array(x), CODES[norm]
 
@@ -46,9 +48,11 @@ class Numba:
             run_threads(lambda i, j: loops.totals(code, a, inverse, i, j, out), split_range(x.shape[0]))
             return torch.from_numpy(out)
 
-        return _in_range(run, x, norm, terms=x.shape[1] ** 2) / count
+        return add_up(_in_range(run, x, norm, terms=x.shape[1] ** 2) / count, dtype)
 
-    def pair_totals_and_slopes(self, parts: Parts, norm: Norm, count: int) -> tuple[Tensor, Parts]:  # noqa: D102
+    def pair_totals_and_slopes(  # noqa: D102
+        self, parts: Parts, norm: Norm, count: int, dtype: torch.dtype | None
+    ) -> tuple[Tensor, Parts]:
         x = side_by_side(parts)
         a, code = _array(x), CODES[norm]
         (o, n), slopes = x.shape[:2], np.empty_like(a)
@@ -69,7 +73,7 @@ class Numba:
         # Slopes do not change with the scale, but those of the closest pairs are lost before the sum shows it.
         totals = _in_range(run, x, norm, terms=n**2, least=1e-3)
         widths, together = [part.shape[2] for part in parts], torch.from_numpy(slopes)
-        return totals / count, together.div_(count).split(widths, dim=-1)
+        return add_up(totals / count, dtype), together.div_(count).split(widths, dim=-1)
 
     def pair_matrix(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:  # noqa: D102
         a, code, inverse, w = _array(x), CODES[norm], _inverse(scale := scale_of(x, norm)), _array(weight.double())
@@ -99,7 +103,10 @@ class Numba:
         shares = split_range(x.shape[0], shares=max(SHARES, x.shape[0] // LONG))
         return torch.from_numpy(reduce(operator.iadd, map_threads(part, shares))) * scale
 
-    def edge_totals(self, x: Tensor, norm: Norm, edges: Tensor, coefficient: Tensor | None) -> Tensor:  # noqa: D102
+    def edge_totals(  # noqa: D102
+        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool
+    ) -> Tensor:
+        x = side_by_side(parts)
         if x.shape[0] < FEW:
             own = self.observation_edges(x, norm, edges.expand(x.shape[0], -1, -1))
             return add_last(own) if coefficient is None else own @ coefficient.double()

@@ -2,8 +2,8 @@
 
 A random edge list has no tiles to keep in registers, so its cost is the traffic of the gathers. Where only the total
 for each observation is wanted, :func:`totals` lays observations along the lanes, so that a gather reads whole cache
-lines; sorts the edges so that a stretch of them touches few agents, which then stay in the first-level cache; and
-shares each first agent among four edges.
+lines (:func:`turn`); takes edges in an order in which a stretch of them touches few agents, which then stay in the
+first-level cache; and shares each first agent among four edges (:func:`fill`).
 """
 
 import triton
@@ -56,6 +56,71 @@ def sums(
     tl.atomic_add(out + e, acc, mask=mask)
 
 
+@triton.jit(do_not_specialize=["jump", "size", "observations"])
+def turn(
+    x, jump, out, size, observations, stride_o, stride_n, stride_f,
+    F: tl.constexpr, FX: tl.constexpr, LANES: tl.constexpr, B: tl.constexpr,
+):  # fmt: skip
+    """``out[o / LANES, k, LANES]``: feature ``k % F`` of agent ``k // F``, 0 beyond the last observation.
+
+    A transposition of ``[LANES, size]``, where features from FX on are ``jump`` away.
+    """
+    row, k, lane = tl.program_id(1).to(tl.int64), tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, LANES)
+    o, f = row * LANES + lane, k % F
+    at = x + o[:, None] * stride_o + (k // F * stride_n + f * stride_f + tl.where(f < FX, 0, jump))[None, :]
+    values = tl.load(at, mask=(o < observations)[:, None] & (k < size)[None, :], other=0.0)
+    out += (row * size + k)[:, None] * LANES + lane[None, :]
+    tl.store(out, tl.trans(values), mask=(k < size)[:, None])
+
+
+@triton.jit
+def first_edge(edges, size, i, j, edges_e, edges_k, STEPS: tl.constexpr):
+    """How many of the sorted edges come before (i, j)."""
+    low, high = i * 0, i * 0 + size
+    for _ in range(STEPS):
+        middle = (low + high) // 2
+        at = edges + tl.minimum(middle, size - 1).to(tl.int64) * edges_e
+        a, b = tl.load(at).to(tl.int32), tl.load(at + edges_k).to(tl.int32)
+        below = (low < high) & ((a < i) | ((a == i) & (b < j)))
+        low, high = tl.where(below, middle + 1, low), tl.where(below, high, middle)
+    return low
+
+
+@triton.jit(do_not_specialize=["size", "n", "segments"])
+def measure_segments(
+    edges, begin, length, size, n, segments, edges_e, edges_k,
+    NEAR: tl.constexpr, SHARE: tl.constexpr, STEPS: tl.constexpr, B: tl.constexpr,
+):  # fmt: skip
+    """Where the edges of each segment begin, and their number, filled up to a multiple of SHARE.
+
+    Segment ``block * n + i`` has the edges from agent i to a block of NEAR agents.
+    """
+    s = tl.program_id(0) * B + tl.arange(0, B)
+    i, j = s % n, s // n * NEAR
+    first = first_edge(edges, size, i, j, edges_e, edges_k, STEPS)
+    count = first_edge(edges, size, i, j + NEAR, edges_e, edges_k, STEPS) - first
+    tl.store(begin + s, first, mask=s < segments)
+    tl.store(length + s, (count + SHARE - 1) // SHARE * SHARE, mask=s < segments)
+
+
+@triton.jit(do_not_specialize=["size", "n"])
+def fill(
+    edges, begin, length, after, first, second, place, size, n, edges_e, edges_k,
+    NEAR: tl.constexpr, SHARE: tl.constexpr, B: tl.constexpr,
+):  # fmt: skip
+    """Put edges in groups of SHARE with one first agent, segment by segment; ``after`` is where each segment ends."""
+    e = tl.program_id(0) * B + tl.arange(0, B)
+    mask = e < size
+    at = edges + e.to(tl.int64) * edges_e
+    i, j = tl.load(at, mask=mask, other=0).to(tl.int32), tl.load(at + edges_k, mask=mask, other=0).to(tl.int32)
+    s = j // NEAR * n + i
+    ends, padded = tl.load(after + s, mask=mask, other=0), tl.load(length + s, mask=mask, other=0)
+    slot = ends - padded + e - tl.load(begin + s, mask=mask, other=0)
+    tl.store(first + slot // SHARE, i, mask=mask)
+    tl.store(second + slot, j, mask=mask)
+    tl.store(place + e, slot, mask=mask)
+
+
 @triton.jit
 def walk(
     base, inverse, first_agent, second_agent, coefficient, start, stop,
@@ -68,8 +133,11 @@ def walk(
     for at in range(start, stop, G):
         g = at + tl.arange(0, G)
         slots = g[:, None] * SHARE + tl.arange(0, SHARE)[None, :]
-        a_at = base + (tl.load(first_agent + g) * (F * LANES))[:, None] + lane[None, :]
-        b_at = base + (tl.load(second_agent + slots) * (F * LANES))[:, :, None] + lane[None, None, :]
+        # What no edge took is -1: agent 0 there, and what fills a group up is an edge from its agent to itself.
+        i, j = tl.maximum(tl.load(first_agent + g), 0), tl.load(second_agent + slots)
+        j = tl.where(j < 0, i[:, None], j)
+        a_at = base + (i * (F * LANES))[:, None] + lane[None, :]
+        b_at = base + (j * (F * LANES))[:, :, None] + lane[None, None, :]
         s = tl.zeros((G, SHARE, LANES), dtype=base.dtype.element_ty)
         for f in tl.static_range(F):
             a, b = tl.load(a_at + f * LANES) * inverse, tl.load(b_at + f * LANES) * inverse
@@ -89,8 +157,8 @@ def totals(
 ):  # fmt: skip
     """``out[chunk, o]``, float64: sum over a chunk of edge groups.
 
-    ``turned`` is ``[observation / LANES, agent, feature, LANES]``. Group g holds the agent ``first_agent[g]`` and SHARE
-    edges to ``second_agent[g]``. What fills a group up is an edge from an agent to itself, at distance 0. As in
+    ``turned`` comes from :func:`turn`. Group g holds the agent ``first_agent[g]`` and SHARE edges to
+    ``second_agent[g]``, filled up with edges from the agent to itself, at distance 0. As in
     :func:`graphsnd.kernels.gpu.tiles.totals`, nothing is scaled until a sum shows that it must be.
     """
     chunk, row = tl.program_id(0), tl.program_id(1).to(tl.int64)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 import triton
 from torch import Tensor
+from torch.cuda import is_current_stream_capturing
 from torch.utils.weak import WeakTensorKeyDictionary
+from triton.runtime import driver
 
 from graphsnd.behavior import Norm
-from graphsnd.kernels.autograd import CODES, Parts, side_by_side
+from graphsnd.kernels.autograd import CODES, Parts, add_up, side_by_side
 from graphsnd.kernels.gpu import edges as edge_kernels
 from graphsnd.kernels.gpu import tiles
 from graphsnd.kernels.pairfunctions import scale_of
@@ -17,23 +19,29 @@ SMALL_TEAM = 32  # agents that fit one tile together
 PROGRAMS = 2048  # enough to fill any GPU several times over
 LANES = 32  # observations side by side for edge totals: one cache line of float32
 TRANSPOSED = 1 << 26  # elements of a transposed copy, at most
+NEAR = 2048  # features of second agents that a stretch of edges touches: they fit the first-level cache
+KEPT = 1 << 20  # shares of programs that are kept for the next call
+WARPS = 32  # of a program for edge totals
 NARROW = 4  # features that all-pairs kernels keep in registers
 
 
 class Triton:
     """See :class:`graphsnd.kernels.autograd.RawOperations`."""
 
-    def pair_totals(self, parts: Parts, norm: Norm, single: bool, count: int) -> Tensor:  # noqa: D102
-        x, jump, fx, f = _locate(parts)
+    def pair_totals(  # noqa: D102
+        self, parts: Parts, norm: Norm, single: bool, count: int, dtype: torch.dtype | None
+    ) -> Tensor:
+        x, jump, fx, f = locate(parts)
         o, n, _ = x.shape
         if n <= SMALL_TEAM:
-            out = x.new_empty(o, dtype=torch.float64)
             size = max(2, triton.next_power_of_2(n))
             batch = max(1, 2048 // size**2)
-            tiles.totals_small[(triton.cdiv(o, batch),)](
-                x, jump, out, o, n, count, *x.stride(), f, fx, CODES[norm], batch, size
+            programs = triton.cdiv(o, batch)
+            sums = _Sums(x, programs, o, dtype)
+            tiles.totals_small[(programs,)](
+                x, jump, *sums.arguments, o, n, count, *x.stride(), f, fx, CODES[norm], batch, size
             )
-            return out
+            return sums.result()
         double = x.dtype == torch.float64
         if f > NARROW or double:
             blocks = triton.cdiv(n, 16)
@@ -45,19 +53,21 @@ class Triton:
                     turned, out[start : start + step], n, blocks, count, rows, rows * columns, columns,
                     CODES[norm], single and double, num_warps=1, maxnreg=128 if double or norm is Norm.SQRT_JS else 80,
                 )  # fmt: skip
-            return out
+            return add_up(out, dtype)
         # Measured on an H200: small tiles waste less on the diagonal, large ones load less for each pair.
         columns, registers = (32, 96) if n <= 64 else (16, 80) if n < 300 else (32, 128)
         shares = min(triton.cdiv(n, 16), max(triton.cdiv(n, 128), PROGRAMS // o))
-        out = x.new_empty(o, shares, dtype=torch.float64)
+        sums = _Sums(x, o * shares, o, dtype)
         tiles.totals[(o * shares,)](
-            x, jump, out, n, shares, count, *x.stride(), f, fx, CODES[norm], 16, columns,
+            x, jump, *sums.arguments, n, shares, count, *x.stride(), f, fx, CODES[norm], 16, columns,
             num_warps=1, maxnreg=registers,
         )  # fmt: skip
-        return out
+        return sums.result()
 
-    def pair_totals_and_slopes(self, parts: Parts, norm: Norm, count: int) -> tuple[Tensor, Parts]:  # noqa: D102
-        x, jump, fx, f = _locate(parts)
+    def pair_totals_and_slopes(  # noqa: D102
+        self, parts: Parts, norm: Norm, count: int, dtype: torch.dtype | None
+    ) -> tuple[Tensor, Parts]:
+        x, jump, fx, f = locate(parts)
         o, n, _ = x.shape
         if f > NARROW:
             turned = _turn(x, jump, f, fx)
@@ -66,15 +76,16 @@ class Triton:
             tiles.totals_and_slopes_wide[(o * blocks,)](
                 turned, out, slopes, n, blocks, count, turned.shape[1], *turned.stride()[:2], CODES[norm], num_warps=1
             )
-            return out, _split(_turn_back(slopes, n, f), parts)
+            return add_up(out, dtype), _split(_turn_back(slopes, n, f), parts)
         blocks = triton.cdiv(n, 16)
-        out = x.new_empty(o, blocks, dtype=torch.float64)
-        slopes, more = (torch.empty(o, n, w, dtype=x.dtype, device=x.device) for w in (fx, f - fx))
+        sums = _Sums(x, o * blocks, o, dtype)
+        # In one tensor, so that the backward pass scales two parts in one launch; they are of one width.
+        slopes = torch.empty(f // fx, o, n, fx, dtype=x.dtype, device=x.device)
         tiles.totals_and_slopes[(o * blocks,)](
-            x, jump, out, slopes, more, n, blocks, count, *x.stride(), f, fx, CODES[norm], 16, 16,
-            num_warps=1, maxnreg=96 if n >= 200 and x.dtype == torch.float32 else 128,
+            x, jump, *sums.arguments, slopes, (f // fx - 1) * o * n * fx, n, blocks, count, *x.stride(),
+            f, fx, CODES[norm], 16, 16, num_warps=1, maxnreg=96 if n >= 200 and x.dtype == torch.float32 else 128,
         )  # fmt: skip
-        return out, (slopes, more) if fx < f else _split(slopes, parts)
+        return sums.result(), (slopes,) if fx < f else _split(slopes[0], parts)
 
     def pair_matrix(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:  # noqa: D102
         o, n, f = x.shape
@@ -118,35 +129,38 @@ class Triton:
         )
         return out * scale
 
-    def edge_totals(self, x: Tensor, norm: Norm, edges: Tensor, coefficient: Tensor | None) -> Tensor:  # noqa: D102
-        _, n, f = x.shape
-        near = max(32, 2048 // f)  # second agents whose observations fit the first-level cache
+    def edge_totals(  # noqa: D102
+        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool
+    ) -> Tensor:
+        x, jump, fx, f = locate(parts)
+        o, n, _ = x.shape
+        near = max(32, NEAR // f)
         dense = edges.shape[0] >= 8 * n * triton.cdiv(n, near)
-        share, batch = (4, 64) if dense else (1, 256)  # few edges for four to share an agent
-        first, second, order, place = _grouped(edges, n, near, share, batch)
-        weight, peak = None, x.new_ones(())
+        share, batch = (4, 4 * WARPS) if dense else (1, 16 * WARPS)  # few edges for four to share an agent
+        step = max(1, TRANSPOSED // (n * f * LANES)) * LANES
+        first_rows = _turn_lanes(x[:step], jump, f, fx)  # runs while the launches of the edges' order are on their way
+        first, second, place = _grouped(edges, ordered, n, near, share, batch)
+        weight, peak = first_rows, None
         if coefficient is not None:
             # The kernel tells from the size of the sums whether squares stayed in range, so weights are at most 1.
             peak = coefficient.abs().max().clamp_min(torch.finfo(coefficient.dtype).tiny)
-            weight = x.new_zeros(second.shape[0]).scatter_(0, place, (coefficient[order] / peak).to(x.dtype))
+            weight = x.new_zeros(second.shape[0]).scatter_(0, place, (coefficient / peak).to(x.dtype))
         groups = first.shape[0]
         chunks = max(1, min(groups // batch, 2 * triton.cdiv(n, near), PROGRAMS))
         per_chunk = triton.cdiv(groups // batch, chunks) * batch
         chunks = triton.cdiv(groups, per_chunk)
-        parts = []
-        for part in x.split(max(1, TRANSPOSED // (n * f * LANES)) * LANES):
-            columns = part.shape[0]
-            rows = triton.cdiv(columns, LANES)
-            if columns % LANES:
-                part = torch.nn.functional.pad(part, (0, 0, 0, 0, 0, rows * LANES - columns))
-            turned = part.reshape(rows, LANES, n, f).permute(0, 2, 3, 1).contiguous()
+        sums = []
+        for start in range(0, o, step):
+            turned = _turn_lanes(x[start : start + step], jump, f, fx) if start else first_rows
+            columns = min(step, o - start)
             out = x.new_empty(chunks, columns, dtype=torch.float64)
-            edge_kernels.totals[(chunks, rows)](
-                turned, first, second, turned if weight is None else weight, out, n, columns, groups, per_chunk,
-                f, CODES[norm], batch, share, LANES, weight is not None, num_warps=16,
+            edge_kernels.totals[(chunks, len(turned))](
+                turned, first, second, weight, out, n, columns, groups, per_chunk,
+                f, CODES[norm], batch, share, LANES, peak is not None, num_warps=WARPS,
             )  # fmt: skip
-            parts.append(out.sum(dim=0))
-        return torch.cat(parts) * peak
+            sums.append(out.sum(dim=0))
+        totals = sums[0] if len(sums) == 1 else torch.cat(sums)
+        return totals if peak is None else totals * peak
 
     def edge_sums_backward(  # noqa: D102
         self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor
@@ -169,14 +183,57 @@ class Triton:
         return _edge_backward(x, norm, edges, torch.ones_like(grad[:, 0]), grad.contiguous())
 
 
-def _locate(parts: Parts) -> tuple[Tensor, int, int, int]:
+class _Sums:
+    """Where the programs of a kernel put their shares of the totals, or, in a dtype, of the sum of all totals."""
+
+    def __init__(self, x: Tensor, programs: int, observations: int, dtype: torch.dtype | None) -> None:
+        self.observations, self.total = observations, None
+        self.arguments: tuple[Tensor, Tensor | None, Tensor | None, int]
+        if dtype is None:
+            self.shares = x.new_empty(max(programs, observations), dtype=torch.float64)
+            self.arguments = self.shares, None, None, 1
+        else:
+            group = max(64, 1 << programs.bit_length() // 2)
+            self.total = x.new_empty((), dtype=dtype)
+            self.arguments = *_scratch(x, programs + -(-programs // group)), self.total, group
+
+    def result(self) -> Tensor:
+        """Return the totals of each observation, or of all."""
+        if self.total is not None:
+            return self.total
+        return self.shares if len(self.shares) == self.observations else self.shares.view(self.observations, -1).sum(1)
+
+
+_SCRATCH: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}  # by device and stream
+
+
+def _scratch(x: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Shares ``[size]`` and counters that are 0 before and after a kernel.
+
+    They are kept for each stream, where filling them would take longer than a small team's kernel. A CUDA graph has its
+    own, since it may be replayed beside anything.
+    """
+    key, known = None, None
+    if x.is_cuda and size <= KEPT and not torch.compiler.is_compiling() and not is_current_stream_capturing():
+        key = x.get_device(), driver.active.get_current_stream(x.get_device())
+        known = _SCRATCH.get(key)
+    if known is None or len(known[0]) < size:
+        room = size if key is None else max(8192, triton.next_power_of_2(size))
+        known = x.new_empty(room, dtype=torch.float64), torch.zeros(room // 32 + 2, dtype=torch.int32, device=x.device)
+        if key is not None:
+            _SCRATCH[key] = known
+    return known
+
+
+def locate(parts: Parts) -> tuple[Tensor, int, int, int]:
     """One tensor, how much further the second of two begins than its features would, and the features of one and both.
 
     Kernels reach both by one pointer where they have the same strides; other parts are copied side by side.
     """
     x, f = parts[0], sum(part.shape[2] for part in parts)
     # Pointers are not known while torch.compile traces.
-    if len(parts) == 2 and x.stride() == parts[1].stride() and not torch.compiler.is_compiling():
+    alike = len(parts) == 2 and (x.shape, x.stride()) == (parts[1].shape, parts[1].stride())
+    if alike and not torch.compiler.is_compiling():
         jump, odd = divmod(parts[1].data_ptr() - x.data_ptr(), x.element_size())
         if not odd:
             return x, jump - x.shape[2] * x.stride(2), x.shape[2], f
@@ -195,6 +252,15 @@ def _turn(x: Tensor, jump: int, f: int, fx: int) -> Tensor:
     return out
 
 
+def _turn_lanes(x: Tensor, jump: int, f: int, fx: int) -> Tensor:
+    """The points as ``[observations / LANES, agents, features, LANES]``, with zeros after the last observation."""
+    o, n, _ = x.shape
+    out = torch.empty(triton.cdiv(o, LANES), n, f, LANES, dtype=x.dtype, device=x.device)
+    grid = (triton.cdiv(n * f, 128), len(out))
+    edge_kernels.turn[grid](x, jump, out, n * f, o, *x.stride(), f, fx, LANES, 128)
+    return out
+
+
 def _turn_back(turned: Tensor, n: int, f: int) -> Tensor:
     return turned[:, :f, :n].transpose(1, 2)
 
@@ -203,47 +269,54 @@ def _split(slopes: Tensor, parts: Parts) -> Parts:
     return slopes.split([part.shape[2] for part in parts], dim=-1)
 
 
-def group_edges(edges: Tensor, n: int, near: int, share: int, batch: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def group_edges(
+    edges: Tensor, ordered: bool, n: int, near: int, share: int, batch: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Order edges so that a stretch of them touches ``near`` second agents, in groups with one first agent.
 
     Without reading anything back from the device: the number of groups is the largest it could be, and what is not
-    needed is filled with edges from an agent to itself.
+    needed is -1.
+
+    Args:
+        edges: ``[m, 2]``.
+        ordered: Whether they are sorted, as those of a graph are.
+        n: Agents.
+        near: Second agents in a stretch.
+        share: Edges in a group.
+        batch: Divides the number of groups.
 
     Returns:
-        First agents ``[groups]``, second agents ``[groups * share]``, the order of the edges ``[m]`` and the place
-        of each among the second agents. ``batch`` divides the number of groups.
+        First agents ``[groups]``, second agents ``[groups * share]``, and the place of each edge among these, int64.
     """
-    m = edges.shape[0]
-    key, order = torch.sort(edges[:, 1] // near * n + edges[:, 0])
-    i, j = edges[order].int().unbind(1)
-    place = torch.arange(m, device=edges.device)
-    most = m
-    if share > 1:
-        starts = torch.ones_like(key, dtype=torch.bool)
-        starts[1:] = key[1:] != key[:-1]
-        length = place - torch.where(starts, place, 0).cummax(0).values + 1
-        filling = -length % share
-        filling[:-1] *= starts[1:]
-        place = place + filling.cumsum(0) - filling
-        most += (share - 1) * min(m, n * triton.cdiv(n, near))
-    groups = triton.cdiv(triton.cdiv(most, share), batch) * batch
-    first = i.new_zeros(groups).scatter_(0, place // share, i)
-    second = first.repeat_interleave(share).scatter_(0, place, j)
-    return first, second, order, place
+    if not ordered:
+        order = (edges[:, 0] * n + edges[:, 1]).argsort(stable=True)
+        edges = edges[order]
+    m, device, segments, strides = edges.shape[0], edges.device, n * triton.cdiv(n, near), edges.stride()
+    begin, length = torch.empty(2, segments, dtype=torch.int32, device=device).unbind()
+    edge_kernels.measure_segments[(triton.cdiv(segments, 128),)](
+        edges, begin, length, m, n, segments, *strides, near, share, m.bit_length(), 128
+    )
+    groups = triton.cdiv(triton.cdiv(m + (share - 1) * min(m, segments), share), batch) * batch
+    both, place = torch.full((groups * (1 + share),), -1, dtype=torch.int32, device=device), edges.new_empty(m)
+    first, second, after = both[:groups], both[groups:], length.cumsum(0)
+    edge_kernels.fill[(triton.cdiv(m, 512),)](
+        edges, begin, length, after, first, second, place, m, n, *strides, near, share, 512
+    )
+    return first, second, place if ordered else torch.empty_like(place).scatter_(0, order, place)
 
 
-_GROUPS = WeakTensorKeyDictionary()  # a graph that is measured again need not be sorted again
+_GROUPS = WeakTensorKeyDictionary()  # a graph that is measured again need not be ordered again
 
 
-def _grouped(edges: Tensor, *key: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _grouped(edges: Tensor, ordered: bool, *key: int) -> tuple[Tensor, Tensor, Tensor]:
     if edges.is_inference():  # such a tensor does not count its changes
-        return group_edges(edges, *key)
+        return group_edges(edges, ordered, *key)
     version, known = _GROUPS.get(edges, (None, {}))
     if version != edges._version:  # new, or written to since, which makes it another graph
         known = {}
         _GROUPS[edges] = (edges._version, known)
     if key not in known:
-        known[key] = group_edges(edges, *key)
+        known[key] = group_edges(edges, ordered, *key)
     return known[key]
 
 

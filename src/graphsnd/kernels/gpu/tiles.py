@@ -263,12 +263,44 @@ def scale_of_both(x, jump, n, stride_n, stride_f, F: tl.constexpr, FX: tl.conste
     return scale
 
 
-@triton.jit(do_not_specialize=["n", "count"])
+@triton.jit
+def added(values, size):
+    """The sum of ``values[size]``, float64."""
+    acc = tl.zeros((256,), dtype=tl.float64)
+    for start in range(0, size, 256):
+        k = start + tl.arange(0, 256)
+        acc += tl.load(values + k, mask=k < size, other=0.0, cache_modifier=".cg")
+    return tl.sum(acc, axis=0)
+
+
+@triton.jit
+def finish_sum(share, out, counters, result, group):
+    """Store a program's share in ``out``, or, with counters, the sum of all in ``result``.
+
+    The last program of each group adds the shares of its group, and the last of these the sums of the groups, in a
+    fixed order. That saves the launches of a second kernel. Counters are 0 before and after.
+    """
+    pid, programs = tl.program_id(0), tl.num_programs(0)
+    tl.store(out + pid, share)
+    if counters is not None:
+        mine, groups = pid // group, tl.cdiv(programs, group)
+        size = tl.minimum(group, programs - mine * group)
+        if tl.atomic_add(counters + 1 + mine, 1, sem="acq_rel") == size - 1:
+            tl.store(counters + 1 + mine, 0)
+            tl.store(out + programs + mine, added(out + mine * group, size))
+            if tl.atomic_add(counters, 1, sem="acq_rel") == groups - 1:
+                tl.store(counters, 0)
+                tl.store(result, added(out + programs, groups))
+
+
+@triton.jit(do_not_specialize=["jump", "n", "count", "group"])
 def totals(
-    x, jump, out, n, parts, count, stride_o, stride_n, stride_f,
+    x, jump, out, counters, result, group, n, parts, count, stride_o, stride_n, stride_f,
     F: tl.constexpr, FX: tl.constexpr, NORM: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
 ):  # fmt: skip
     """``out[o, part]``: sum of the distances over a share of the pairs of one observation, divided by ``count``.
+
+    With counters, ``result[]`` is the sum of all, see :func:`finish_sum`; so in kernels below.
 
     Values near 1 need no scaling, so none is done until the sum shows that it was needed.
     """
@@ -280,7 +312,7 @@ def totals(
         if not in_range(total / (n * n)):
             scale = scale_of_both(x, jump, n, stride_n, stride_f, F, FX)
             total = sweep(x, jump, 1.0 / scale, part, parts, n, stride_n, stride_f, F, FX, NORM, BI, BJ) * scale
-    tl.store(out + pid, total / count)
+    finish_sum(total / count, out, counters, result, group)
 
 
 @triton.jit(do_not_specialize=["n", "blocks", "count", "F"])
@@ -297,9 +329,9 @@ def totals_wide(x, out, n, blocks, count, F, stride_o, stride_f, NORM: tl.conste
     tl.store(out + pid, total / count)
 
 
-@triton.jit(do_not_specialize=["observations", "n", "count"])
+@triton.jit(do_not_specialize=["jump", "observations", "n", "count", "group"])
 def totals_small(
-    x, jump, out, observations, n, count, stride_o, stride_n, stride_f,
+    x, jump, out, counters, result, group, observations, n, count, stride_o, stride_n, stride_f,
     F: tl.constexpr, FX: tl.constexpr, NORM: tl.constexpr, BO: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """``out[o]``, divided by ``count``, for teams that fit one tile: BO observations at a time, all pairs twice.
@@ -324,7 +356,10 @@ def totals_small(
         s += term(a[:, :, None], a[:, None, :], NORM)
     d = tl.where(mask[:, :, None] & mask[:, None, :], finish(s, NORM), 0.0)
     sums = tl.sum(tl.sum(d, axis=2), axis=1).to(tl.float64) * top * 0.5
-    tl.store(out + o, sums / count, mask=o < observations)
+    if counters is None:
+        tl.store(out + o, sums / count, mask=o < observations)
+    else:
+        finish_sum(tl.sum(tl.where(o < observations, sums, 0.0), axis=0) / count, out, counters, result, group)
 
 
 @triton.jit
@@ -433,15 +468,15 @@ def put(out, more, row, g0, g1, g2, g3, mask, F: tl.constexpr, FX: tl.constexpr)
         tl.store(out + row * FX + 3 if FX > 3 else more + row * (F - FX) + (3 - FX), g3, mask=mask)
 
 
-@triton.jit(do_not_specialize=["n", "blocks", "count"])
+@triton.jit(do_not_specialize=["jump", "more", "n", "blocks", "count", "group"])
 def totals_and_slopes(
-    x, jump, out, slopes, more, n, blocks, count, stride_o, stride_n, stride_f,
+    x, jump, out, counters, result, group, slopes, more, n, blocks, count, stride_o, stride_n, stride_f,
     F: tl.constexpr, FX: tl.constexpr, NORM: tl.constexpr, BI: tl.constexpr, BJ: tl.constexpr,
 ):  # fmt: skip
     """``out[o, block]``: half the distances of the block's agents to all, and their gradients, divided by ``count``.
 
-    ``slopes[o, i, f]`` has those of the first FX features, ``more`` the others. One visit of each ordered pair gives
-    both, at three times the arithmetic of the total alone.
+    ``slopes[o, i, f]`` has those of the first FX features, and, ``more`` elements later, the others. One
+    visit of each ordered pair gives both, at three times the arithmetic of the total alone.
     """
     pid = tl.program_id(0)
     o, block = (pid // blocks).to(tl.int64), pid % blocks
@@ -456,8 +491,8 @@ def totals_and_slopes(
             )  # fmt: skip
     i = block * BI + tl.arange(0, BI)
     c = (1.0 / count.to(tl.float64)).to(g0.dtype)
-    put(slopes, more, o * n + i, g0 * c, g1 * c, g2 * c, g3 * c, i < n, F, FX)
-    tl.store(out + pid, total.to(tl.float64) * size * 0.5 / count)
+    put(slopes, slopes + more, o * n + i, g0 * c, g1 * c, g2 * c, g3 * c, i < n, F, FX)
+    finish_sum(total.to(tl.float64) * size * 0.5 / count, out, counters, result, group)
 
 
 @triton.jit
