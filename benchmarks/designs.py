@@ -27,7 +27,6 @@ from torch import Tensor
 from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
 from graphsnd.behavior import Behavior
 from graphsnd.designs import Agents, Bernoulli, Complete, Design, Matching, Pairs, Regular, Ring, Uniform
-from graphsnd.designs.subsets import device_generator
 from graphsnd.errors import EmptyDrawError, InputError
 from graphsnd.estimation import Estimate
 from graphsnd.estimation import measure as measure_team
@@ -213,7 +212,7 @@ def _match_error(behavior: Behavior, truth: float, rmse: float, seed: int) -> Sa
     """
     source, generator = BehaviorSource(behavior, None), torch.Generator().manual_seed(seed + 10**6)
     n, total, trial = source.agents, source.observations, Agents(8).template(source.agents)
-    sample = draw(source, trial, torch.randperm(total, generator=generator), device_generator(generator, source.device))
+    sample = draw(source, trial, torch.randperm(total, generator=generator), generator)
     moments, pairs = sample.moments.mean(dim=0), sample.pair_variance(trial, n)
     between = max(0.0, sample.total_variance() - pairs)
     best = SamplingPlan(Agents(n), max_observations=total)

@@ -6,7 +6,8 @@ import pytest
 import torch
 from scipy import stats
 
-from graphsnd.designs.subsets import _on_device, integer_seed, ordered_subsets
+from graphsnd.designs.subsets import integer_seed, ordered_subsets
+from graphsnd.kernels.relabelling import reference
 
 CPU = torch.device("cpu")
 
@@ -17,7 +18,7 @@ def compiled(n: int, size: int, count: int, generator: torch.Generator) -> torch
 
 def plain(n: int, size: int, count: int, generator: torch.Generator) -> torch.Tensor:
     """What a GPU runs."""
-    return _on_device(n, size, count, generator, CPU)
+    return reference(n, size, count, integer_seed(generator), CPU)
 
 
 @pytest.mark.parametrize("draw", [compiled, plain])

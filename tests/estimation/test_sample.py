@@ -8,7 +8,7 @@ import torch
 
 from graphsnd.bounds import relabelling_variance
 from graphsnd.designs import Agents, Matching, Pairs, RelabelledDesign, Ring, Template
-from graphsnd.estimation.sample import products, spread, variance
+from graphsnd.estimation.sample import from_sums, products, spread, variance
 
 DESIGNS: dict[str, RelabelledDesign] = {
     "matching": Matching(),
@@ -84,3 +84,32 @@ def test_templates_without_neighbouring_or_disjoint_edges_give_no_products() -> 
 def test_spread_of_a_single_pair_is_unknown() -> None:
     assert spread(torch.rand(4, 1)).isnan().all()
     assert torch.allclose(spread(torch.tensor([[1.0, 3.0]])), torch.tensor([2.0], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_sums_say_as_much_as_distances(name: str) -> None:
+    """A GPU sums over edges and places; means, spreads and moments are those of the distances."""
+    template = DESIGNS[name].template(9)
+    neighbours = template.neighbours(torch.device("cpu"))
+    assert neighbours is not None
+    distances = torch.rand(500, template.m, dtype=torch.float64)
+    at = torch.zeros(500, template.size, dtype=torch.float64)
+    for end in (0, 1):
+        at.index_add_(1, template.edges[:, end], distances)
+    sums = torch.stack([distances.sum(1), distances.square().sum(1), at.square().sum(1)], dim=1)
+    sample = from_sums(sums, template, torch.arange(500))
+    torch.testing.assert_close(sample.means, distances.mean(dim=1))
+    torch.testing.assert_close(sample.spreads, spread(distances), equal_nan=True)
+    moments = products(distances, template)
+    assert (moments is None) == (len(sample.moments) == 0)
+    if moments is not None:
+        torch.testing.assert_close(sample.moments, moments)
+
+
+def test_neighbours_are_those_of_the_edges() -> None:
+    template = Ring(4).template(9)
+    neighbours = template.neighbours(torch.device("cpu"))
+    assert neighbours is not None
+    pairs = {frozenset((place, int(other))) for row in neighbours for place, other in enumerate(row)}
+    assert pairs == {frozenset(edge) for edge in template.edges.tolist()}
+    assert Template(3, torch.tensor([[0, 1], [1, 2]])).neighbours(torch.device("cpu")) is None

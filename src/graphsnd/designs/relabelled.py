@@ -20,7 +20,7 @@ from torch import Tensor
 from graphsnd.arguments import checked
 from graphsnd.bounds.relabelling import factor_from_counts
 from graphsnd.designs.design import Call, Design, Selection, require_generator
-from graphsnd.designs.subsets import device_generator, ordered_subsets
+from graphsnd.designs.subsets import ordered_subsets
 from graphsnd.errors import InputError, check_edges
 
 
@@ -41,6 +41,10 @@ class Template:
         """Return the number of edges at every place, ``[size]``."""
         return torch.bincount(self.edges.reshape(-1), minlength=self.size)
 
+    def neighbours(self, device: torch.device) -> Tensor | None:
+        """Return the places joined to each place, int32 ``[degree, size]``; None unless all have the same degree."""
+        return _neighbours(self, device)
+
     def factor(self, n: int) -> float:
         """Return the c for which the variance of the mean is at most c times that of the distances, for every team."""
         return factor_from_counts(n, self.m, self.meeting())
@@ -49,6 +53,16 @@ class Template:
         """Return the number of pairs of edges that share a place."""
         degrees = self.degrees()
         return int((degrees * (degrees - 1) // 2).sum())
+
+
+@lru_cache(maxsize=64)
+def _neighbours(template: Template, device: torch.device) -> Tensor | None:
+    degrees = template.degrees()
+    if not (degrees == degrees[0]).all():
+        return None
+    ends = torch.cat([template.edges, template.edges.flip(1)]).cpu()
+    places = ends[ends[:, 0].argsort(stable=True), 1].view(template.size, -1)
+    return places.T.to(device, torch.int32).contiguous()
 
 
 @checked
@@ -74,8 +88,7 @@ class RelabelledDesign(Design):
         size, count = template.size, call.observations
         check_edges("observations", count * max(size, template.m))
         if 2 * size > call.agents:
-            own = device_generator(source, call.device)
-            return Selection(ordered_subsets(call.agents, size, count, own, call.device)[:, template.edges])
+            return Selection(ordered_subsets(call.agents, size, count, source, call.device)[:, template.edges])
         # Plain engines sort requests by agent, which on a GPU would have to be waited for.
         drawn = ordered_subsets(call.agents, size, count, source, torch.device("cpu"))
         return Selection(template.edges.expand(count, -1, -1), agents=drawn)

@@ -8,23 +8,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-FLOYD = 64  # agents up to which a subset is drawn one agent at a time on a GPU
+from graphsnd.kernels.relabelling import relabel
 
 
 def ordered_subsets(n: int, size: int, count: int, generator: torch.Generator, device: torch.device) -> Tensor:
     """``count`` independent, uniformly random ordered subsets of ``size`` of ``n`` agents: int64 ``[count, size]``.
 
     On the CPU a shuffle that stops after ``size`` swaps and then undoes them costs O(size) for each row, however
-    large the team: sorting random keys took longer than the distances themselves.
+    large the team: sorting random keys took longer than the distances themselves. On a GPU an agent is computed from
+    its place, see :mod:`graphsnd.kernels.relabelling`. The generator is on the CPU, so that nothing is waited for.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
         >>> ordered_subsets(5, 5, 2, generator, torch.device("cpu")).sort(dim=1).values.tolist()
         [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]
     """
+    seed = integer_seed(generator)
     if device.type != "cpu":
-        return _on_device(n, size, count, generator, device)
-    seed = int(torch.randint(2**62, (), generator=generator))
+        return relabel(n, size, count, seed, device)
     out = torch.empty(count, size, dtype=torch.int64)
     _loops()(n, seed, out.numpy())
     return out
@@ -35,26 +36,6 @@ def integer_seed(seed: int | torch.Generator) -> int:
     if isinstance(seed, torch.Generator):
         return int(torch.randint(2**62, (), generator=seed, device=seed.device))
     return seed
-
-
-def device_generator(generator: torch.Generator, device: torch.device) -> torch.Generator:
-    """A generator that lives where the draws are made: the given one on the CPU, else one that it seeds."""
-    if device.type == "cpu":
-        return generator
-    return torch.Generator(device).manual_seed(integer_seed(generator))
-
-
-def _on_device(n: int, size: int, count: int, generator: torch.Generator, device: torch.device) -> Tensor:
-    if size > FLOYD or n <= 4 * size:
-        return torch.rand(count, n, generator=generator, device=device).argsort(dim=1)[:, :size]
-    # Floyd's algorithm: agent j or a random earlier one, whichever is not there yet, is a uniform subset.
-    chosen = torch.full((count, size), -1, dtype=torch.int64, device=device)
-    for column, j in enumerate(range(n - size, n)):
-        candidate = torch.randint(j + 1, (count, 1), generator=generator, device=device)
-        taken = (chosen == candidate).any(dim=1, keepdim=True)
-        chosen[:, column : column + 1] = torch.where(taken, j, candidate)
-    order = torch.rand(count, size, generator=generator, device=device).argsort(dim=1)
-    return chosen.gather(1, order)
 
 
 @lru_cache

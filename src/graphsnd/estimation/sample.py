@@ -69,9 +69,25 @@ class Sample:
 
 def draw(source: Source, template: Template, index: Tensor, generator: torch.Generator) -> Sample:
     """Measure the template at observations ``index``, with other random agents at each."""
+    sums = source.regular_sums(index, template, generator)
+    if sums is not None:
+        return from_sums(sums, template, index)
     rows = max(1, CHUNK // max(template.m, template.size * source.features))
     parts = [_measure(source, template, part, generator, first=i == 0) for i, part in enumerate(index.split(rows))]
     return join(parts)
+
+
+def from_sums(sums: Tensor, template: Template, index: Tensor) -> Sample:
+    """A sample from sums over edges and places, see :meth:`Source.regular_sums`."""
+    whole, squares, touching = sums.cpu().unbind(1)
+    m, degree = template.m, 2 * template.m / template.size
+    spreads = (squares - whole * whole / m).clamp_min(0) / (m - 1) if m > 1 else torch.full_like(whole, math.nan)
+    shift = float(mean(whole)) / m
+    # The sums of distances from which the shift is subtracted; every place has `degree` of them.
+    squares = squares - 2 * shift * whole + m * shift**2
+    touching = touching - 4 * degree * shift * whole + template.size * (degree * shift) ** 2
+    moments = _moments(whole - m * shift, squares, touching, template)
+    return Sample(whole / m, spreads, whole.new_empty(0, 3) if moments is None else moments[:LOOKED_AT], index.cpu())
 
 
 def _measure(source: Source, template: Template, index: Tensor, generator: torch.Generator, *, first: bool) -> Sample:
@@ -117,16 +133,20 @@ def products(distances: Tensor, template: Template) -> Tensor | None:
     Returns:
         float64 ``[t, 3]``.
     """
-    adjacent = template.meeting()
-    disjoint = math.comb(template.m, 2) - adjacent
-    if adjacent == 0 or disjoint == 0:
-        return None
     x = distances.double() - mean(distances.double())
     ends = template.edges.to(x.device)
     at = x.new_zeros(x.shape[0], template.size)
     at.index_add_(1, ends[:, 0], x).index_add_(1, ends[:, 1], x)
-    squares, sums = add_last(x * x), add_last(x)
-    touching = ((at * at).sum(dim=1) - 2 * squares) / 2
+    return _moments(add_last(x), add_last(x * x), (at * at).sum(dim=1), template)
+
+
+def _moments(sums: Tensor, squares: Tensor, touching: Tensor, template: Template) -> Tensor | None:
+    """Return the means of :func:`products` from sums over edges, and over places of the squared sum there."""
+    adjacent = template.meeting()
+    disjoint = math.comb(template.m, 2) - adjacent
+    if adjacent == 0 or disjoint == 0:
+        return None
+    touching = (touching - 2 * squares) / 2
     apart = (sums * sums - squares) / 2 - touching
     return torch.stack([squares / template.m, touching / adjacent, apart / disjoint], dim=1)
 

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from graphsnd.designs import Agents, RelabelledDesign, Template
-from graphsnd.designs.subsets import device_generator
 from graphsnd.errors import InputError
 from graphsnd.estimation.costs import Budget, Cost, complete_seconds, counts, work
 from graphsnd.estimation.estimate import Estimate
@@ -72,7 +71,6 @@ class Stream:
 
     def __init__(self, task: Task, generator: torch.Generator) -> None:
         self.task, self.template, self.choice = task, task.template(), generator
-        self.agents = device_generator(generator, task.source.device)
         self.pending = torch.empty(0, dtype=torch.int64)  # observations of the pass that was begun
         self.parts: list[Sample] = []
         self.draws, self.seconds = 0, 0.0
@@ -89,7 +87,7 @@ class Stream:
             self.pending = torch.cat([self.pending, order])
         index, self.pending = self.pending[:count], self.pending[count:]
         begin = perf_counter()
-        self.parts.append(draw(self.task.source, self.template, index, self.agents))
+        self.parts.append(draw(self.task.source, self.template, index, self.choice))
         self.seconds, self.draws = self.seconds + perf_counter() - begin, self.draws + count
         return join(self.parts)
 

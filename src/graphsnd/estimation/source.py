@@ -14,8 +14,10 @@ from torch import Tensor
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
 from graphsnd.designs import Design, Template
+from graphsnd.designs.subsets import integer_seed
 from graphsnd.errors import InputError, check_rank
 from graphsnd.kernels.dispatch import sum_over_blocks
+from graphsnd.kernels.relabelling import can_sum, regular_sums
 from graphsnd.sums import add_last
 from graphsnd.teams import Team, as_team
 
@@ -62,6 +64,13 @@ class Source(Workload, ABC):
         rows = max(1, BLOCK // (self.agents * self.features))
         return ((i, min(i + rows, self.observations)) for i in range(0, self.observations, rows))
 
+    def regular_sums(self, index: Tensor, template: Template, generator: torch.Generator) -> Tensor | None:
+        """Return sums over edges laid on random agents, see :func:`~graphsnd.kernels.relabelling.regular_sums`.
+
+        None where the distances themselves are needed for them.
+        """
+        return None
+
     def distances(self, index: Tensor, agents: Tensor, template: Template) -> Tensor:
         """Return ``[t, m]`` along the template's edges, with ``agents [t, size]`` at observations ``index [t]``."""
         edges = template.edges.to(self.device)
@@ -77,9 +86,8 @@ class BehaviorSource(Source):
 
     def __init__(self, behavior: Behavior, distance: Distance | None, backend: str = "auto") -> None:
         self.distance, self.backend, self.names = distance or default_distance(behavior), backend, behavior._names
-        points = embed(behavior, self.distance)
-        self.points = replace(points, values=points.values.detach())
-        super().__init__(points.agents, points.observations, points.values.shape[2], 0.0, points.values.device)
+        self.points = points = embed(behavior, self.distance).detach()
+        super().__init__(points.agents, points.observations, points.features, 0.0, points.parts[0].device)
 
     def block(self, start: int, stop: int) -> Points:  # noqa: D102
         return self.points.slice(start, stop)
@@ -90,6 +98,12 @@ class BehaviorSource(Source):
     def some(self, index: Tensor, agents: Tensor | None) -> Points:  # noqa: D102
         values = self.points.values[index] if agents is None else self.points.values[index.unsqueeze(1), agents]
         return replace(self.points, values=values)
+
+    def regular_sums(self, index: Tensor, template: Template, generator: torch.Generator) -> Tensor | None:  # noqa: D102
+        neighbours = template.neighbours(self.device) if can_sum(self.points, self.backend) else None
+        if neighbours is None:
+            return None
+        return regular_sums(self.points, index.to(self.device), neighbours, integer_seed(generator))
 
     def bound(self) -> float:  # noqa: D102
         return min(largest_distance(self.points), self.distance.maximum or math.inf)
@@ -153,15 +167,15 @@ def largest_distance(points: Points) -> float:
     From the box around the agents of each observation where the norm is one of a difference; otherwise, by the
     triangle inequality, from the two largest distances to the mean agent.
     """
-    values = points.values.detach()
+    points = points.detach()
     # Rounded up by more than the rounding of the distances, so that "certified" survives float32.
     slack = 1 + 16 * torch.finfo(points.result_dtype).eps
     if points.norm in (Norm.EUCLIDEAN, Norm.HALF_L1):
-        sides = (values.amax(dim=1) - values.amin(dim=1)).double()
+        sides = torch.cat([part.amax(dim=1) - part.amin(dim=1) for part in points.parts], dim=-1).double()
         sizes = add_last(sides.square()).sqrt() if points.norm is Norm.EUCLIDEAN else add_last(sides) / 2
         return float(sizes.max()) * slack
-    with_center = replace(points, values=torch.cat([values, points.center().values], dim=1))
-    others = torch.arange(points.agents, device=values.device)
+    with_center = replace(points, values=torch.cat([points.values, points.center().values], dim=1))
+    others = torch.arange(points.agents, device=points.values.device)
     star = torch.stack([others, torch.full_like(others, points.agents)], dim=1)
     radii = kernels.observation_edges(with_center, star.expand(points.observations, -1, -1))
     return float(radii.topk(2, dim=1).values.sum(dim=1).max()) * slack
