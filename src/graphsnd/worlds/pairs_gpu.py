@@ -12,7 +12,7 @@ from graphsnd.kernels.gpu.ahead import launch
 from graphsnd.worlds import pair_programs as programs
 
 # Agents of a program, and of those it looks at together. Rays are dear, and small blocks often have no pair in sight.
-CHEAP, DEAR = (8, 64), (2, 32)
+CHEAP, DEAR = (8, 64), (1, 32)
 
 
 def contact(
