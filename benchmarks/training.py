@@ -1,25 +1,90 @@
 """How long does one iteration of training take: acting, and learning?
 
 Times are seconds, after one iteration that warms up. iteration: rollout and update, one after the other.
+
+Controlled runs are stacked; policies and distances are those of their estimates, for all runs together. per_run: an
+iteration divided by the runs. Those of the paper's size are timed on a GPU only.
+
+first: a new process makes a trainer and does its first iteration, of one epoch, without imports; without and then with
+the programs that Triton has compiled before.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from benchmarks.timing import Clock, Options, Tables, summarise_times
-from graphsnd.training import Settings, Task
+from graphsnd.training import ControlSettings, ControlTask, Settings, Task
 
 QUICK = Task("navigation", 4, settings=Settings(steps=8, environments=4, minibatch=16))
 PAPER = Task("navigation", 100, {"world_spawning_x": 4.0, "world_spawning_y": 4.0, "agent_radius": 0.03})
+LARGE = Task("navigation", 1000, {"world_spawning_x": 9.0, "world_spawning_y": 9.0, "agent_radius": 0.04})
+ALL = ControlSettings(environments=120, observations=204_800)  # every observation of a minibatch of 50 agents
+FIFTY = ControlTask(50, (0.12,), seeds=(0, 1, 2), settings=ALL)
+CONTROLLED = {
+    "all observations, bfloat16": FIFTY,
+    "all observations, TF32": dataclasses.replace(FIFTY, settings=ALL.replace(bfloat16=False)),
+    "regular:3": ControlTask(10, (0.1,), ("regular:3",), seeds=tuple(range(12))),
+}
+SMALL = ControlTask(4, (0.1,), settings=ControlSettings(environments=2, steps=8, epochs=2, minibatch=8, hidden=(8,)))
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """Time the paper's run, or a small one."""
+    """Time the paper's runs, or small ones."""
+    clock = Clock(options.device)
     options.step("an iteration of PPO")
-    return time_training(QUICK if options.quick else PAPER, Clock(options.device), seeds=(options.seed,), rounds=5)
+    result = time_training(QUICK if options.quick else PAPER, clock, seeds=(options.seed,), rounds=5)
+    cases = {"small": SMALL} if options.quick else CONTROLLED if options.device.type == "cuda" else {}
+    if options.device.type == "cuda" and not options.quick:
+        options.step("a thousand agents")
+        result["large"] = time_training(LARGE, clock, seeds=(options.seed,), rounds=2)
+        options.step("first iterations")
+        result["first"] = time_first(FIFTY)
+    rows = []
+    for name, task in cases.items():
+        options.step(f"controlled: {name}, n = {task.agents}")
+        rows.append({"case": name, **time_controlled(task, clock)})
+    return result | {"controlled": rows}
+
+
+def time_controlled(task: ControlTask, clock: Clock) -> dict[str, Any]:
+    """Time an iteration of stacked controlled runs, after one that warms up."""
+    trainer, rows = task.make_trainer(clock.device.type), list[Any]()
+    trainer.step()
+    seconds = clock.seconds(lambda: rows.extend(trainer.step()))
+    return {
+        "agents": task.agents,
+        "runs": len(rows),
+        "observations": rows[0].observations,
+        "gradient_steps": task.settings.optimiser_steps,
+        "rollout_s": rows[0].rollout_seconds,
+        "policies_s": rows[0].policy_seconds,
+        "distances_s": rows[0].distance_seconds,
+        "update_s": rows[0].update_seconds,
+        "audit_s": rows[0].audit_seconds,
+        "iteration_s": seconds,
+        "per_run_s": seconds / len(rows),
+    }
+
+
+def time_first(task: ControlTask, device: str = "cuda") -> dict[str, float]:
+    """Time the start of controlled training in a new process, whose Triton has compiled nothing, and in another."""
+    short = dataclasses.replace(task, settings=task.settings.replace(epochs=1))
+    given = json.dumps([short.to_dict(), device])
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "TRITON_CACHE_DIR": folder}
+        command = [sys.executable, "-m", "benchmarks.training", given]
+        found = [subprocess.run(command, capture_output=True, check=True, env=environment).stdout for _ in range(2)]
+    return dict(zip(("empty_cache_s", "warm_cache_s"), (float(text.split()[-1]) for text in found), strict=True))
 
 
 def time_training(
@@ -61,4 +126,17 @@ def time_training(
 def tables(result: dict[str, Any]) -> Tables:
     """Return the parts of one iteration."""
     columns = ("agents", "runs", "samples", "gradient_steps", "rollout", "update", "iteration")
-    return {"One iteration of PPO": ([result], columns)}
+    found: Tables = {"One iteration of PPO": ([result, *([result["large"]] if "large" in result else [])], columns)}
+    if result.get("controlled"):
+        parts = ("rollout_s", "policies_s", "distances_s", "update_s", "audit_s", "iteration_s", "per_run_s")
+        found["One iteration of controlled runs"] = (result["controlled"], ("case", "agents", "runs", *parts))
+    if "first" in result:
+        found["The first iteration of controlled runs"] = ([result["first"]], tuple(result["first"]))
+    return found
+
+
+if __name__ == "__main__":
+    given, on = json.loads(sys.argv[1])
+    begin = perf_counter()
+    ControlTask.from_dict(given, Path("arguments")).make_trainer(on).step()
+    print(perf_counter() - begin)

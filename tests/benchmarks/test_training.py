@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from benchmarks.timing import Clock
-from benchmarks.training import PAPER, time_training
+from benchmarks.training import PAPER, SMALL, time_controlled, time_first, time_training
 from graphsnd.training import PRESETS, Settings, Task
 
 CLOCK = Clock(torch.device("cpu"))
@@ -26,3 +26,14 @@ def test_the_default_is_the_papers_run() -> None:
     paper = PRESETS["navigation"]
     assert (PAPER.agents, PAPER.settings) == (paper.agents, paper.settings)
     assert PAPER.options.items() <= paper.options.items()
+
+
+def test_controlled_times_are_those_of_all_runs() -> None:
+    found = json.loads(json.dumps(time_controlled(SMALL, CLOCK)))
+    assert (found["agents"], found["runs"], found["gradient_steps"]) == (4, 1, 4)
+    parts = [found[name] for name in ("rollout_s", "policies_s", "distances_s", "update_s", "audit_s")]
+    assert 0 < sum(parts) <= found["iteration_s"] == found["per_run_s"]
+
+
+def test_the_first_iteration_is_timed_in_new_processes() -> None:
+    assert all(seconds > 0 for seconds in time_first(SMALL, "cpu").values())

@@ -203,7 +203,7 @@ def test_gradients_through_the_estimate_change_learning() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("bfloat16", [False, True])
 def test_captured_steps_learn_the_same(bfloat16: bool) -> None:
-    settings = TINY.replace(hidden=(64, 64), bfloat16=bfloat16)
+    settings = TINY.replace(hidden=(64, 64), bfloat16=bfloat16)  # else TF32
     task = ControlTask(4, (0.1,), ("complete", "bernoulli:0.5", "agents:2", "knn:2"), settings=settings)
     captured, called = (task.make_trainer("cuda", capture=capture) for capture in (True, False))
     for _ in range(3):

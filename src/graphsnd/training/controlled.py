@@ -76,7 +76,7 @@ def make_networks(
     sizes = (world.observation_features, *settings.hidden, 1)
     critic = draw_runs((world.agents,), sizes, sources, settings.activation, device)
     networks = (policy.shared, policy.deviations, critic)
-    engine = choose_engine([each.sizes for each in networks], device, bfloat16=settings.bfloat16)
+    engine = choose_engine([each.sizes for each in networks], device, bfloat16=settings.bfloat16, tf32=settings.tf32)
     for network in networks:
         network.engine = engine
     return ScaledPolicy(policy), StackedCritic(critic)

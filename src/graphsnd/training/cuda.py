@@ -22,12 +22,19 @@ class CudaGraph:
         changes: The tensors among them that it reads before it writes. They are restored after the warm-up.
         device: Where the tensors are.
         capture: False to call it always.
+        warm_up: A shorter function that does all that it does; itself when None.
     """
 
     def __init__(
-        self, function: Callable[[], None], changes: Sequence[Tensor], device: torch.device, *, capture: bool
+        self,
+        function: Callable[[], None],
+        changes: Sequence[Tensor],
+        device: torch.device,
+        *,
+        capture: bool,
+        warm_up: Callable[[], None] | None = None,
     ) -> None:
-        self.function, self.changes, self.device = function, changes, device
+        self.function, self.changes, self.device, self.warm_up = function, changes, device, warm_up or function
         self.graph: torch.cuda.CUDAGraph | None = None
         self.eager: str | None = None if capture and device.type == "cuda" else "not asked for"
 
@@ -46,7 +53,7 @@ class CudaGraph:
         side.wait_stream(torch.cuda.current_stream(self.device))
         # The first call makes handles and workspaces, which cannot be made during capture.
         with torch.cuda.stream(side):
-            self.function()
+            self.warm_up()
         torch.cuda.current_stream(self.device).wait_stream(side)
         with torch.no_grad():
             for tensor, old in zip(self.changes, before, strict=True):

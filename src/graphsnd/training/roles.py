@@ -73,6 +73,10 @@ class Companion:
     def before_rollout(self) -> None:
         """Set what policies act with."""
 
+    def scale(self) -> Tensor | None:
+        """Return the present scale of all runs; None where there is none."""
+        return None
+
     def after_rollout(self, buffer: RolloutBuffer, iteration: int) -> None:
         """Inspect the policies that acted, before they learn."""
 

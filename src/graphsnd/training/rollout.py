@@ -114,6 +114,7 @@ def collect(
     *,
     restart: bool,
     wait: bool,
+    steps: int | None = None,
 ) -> None:
     """Act until the buffer is full.
 
@@ -129,8 +130,9 @@ def collect(
         buffer: Written, apart from ``noise``, which is read.
         restart: Whether all episodes start again.
         wait: Whether the host may check if an episode ended, to save work. Not inside captured work.
+        steps: Fewer than the buffer holds, to warm up.
     """
-    steps = buffer.done.shape[1]
+    steps = steps or buffer.done.shape[1]
     buffer.solved.zero_()
     state, seen = episodes.restart() if restart else (episodes.state, episodes.observations)
 

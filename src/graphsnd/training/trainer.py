@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_integer
+from graphsnd.kernels.dispatch import available
 from graphsnd.teams import StackedTeam
 from graphsnd.training.cuda import CudaGraph, Stopwatch, matmul_precision
 from graphsnd.training.diversity import DiversityLog
@@ -105,20 +107,42 @@ class Trainer:
         device, capture = self.world.device, capture and self.world.device.type == "cuda"
         wait = not (capture and self.episodes.capturable)
 
-        def rollout() -> None:
+        def rollout(steps: int | None = None) -> None:
             collect(
                 self.world, self.policy, self.critic, self.episodes, self.buffer,
-                restart=self.settings.restart, wait=wait,
+                restart=self.settings.restart, wait=wait, steps=steps,
             )  # fmt: skip
 
         moving = list(self.episodes.tensors().values())
-        self.rollout = CudaGraph(rollout, moving, device, capture=not wait)
+        self.rollout = CudaGraph(rollout, moving, device, capture=not wait, warm_up=partial(rollout, 1))
         self.estimate_advantages = CudaGraph(
             lambda: self.buffer.estimate_advantages(self.settings), [], device, capture=capture
         )
         self.samples: Minibatch | None = None
         self.captures_steps = capture and self.learner.capturable
         self.captured: dict[int, CapturedStep] = {}
+        if capture and not wait and self.captures_steps and available()["gpu"] is None:
+            self._compile(partial(rollout, 1), moving)
+
+    def _compile(self, act: Callable[[], None], moving: Sequence[Tensor]) -> None:
+        """Compile the Triton programs of acting and learning side by side, and leave everything as it is."""
+        from graphsnd.kernels.gpu.ahead import compile_ahead
+
+        changes = [*moving, *self.learner.tensors().values(), self.learner.sums]
+        before = [tensor.clone() for tensor in changes]
+        size = min(128, self.settings.minibatch, self.settings.samples)  # a tile; programs are the same for more
+        index = torch.zeros(len(self.seeds), size, dtype=torch.int64, device=self.world.device)
+
+        def work() -> None:
+            act()
+            samples = Minibatch.from_rollout(self.buffer, self.settings, self.policy.engine)
+            self.learner.learn(samples.take(index, self.policy.engine), self.companion.scale())
+
+        with matmul_precision(self.world.device, tf32=self.settings.tf32):
+            compile_ahead(work)
+        with torch.no_grad():
+            for tensor, old in zip(changes, before, strict=True):
+                tensor.copy_(old)
 
     def step(
         self, *, measure: bool | None = None, progress: Callable[[int], None] = lambda done: None

@@ -9,29 +9,32 @@ from torch import Tensor
 
 from graphsnd.teams.engine import Engine
 from graphsnd.training.fused.network_programs import RELU, TANH
-from graphsnd.training.fused.networks import ROWS, STEP, run_networks, take_rows
+from graphsnd.training.fused.networks import ROWS, STEP, round_rows, run_networks, take_rows
 from graphsnd.training.fused.tiling import Even, Sorted
 
 KINDS = {"tanh": TANH, "relu": RELU}
 
 
 class Fused(Engine):
-    """Products of bfloat16 numbers with float32 sums, all layers in one program; two hidden ones of equal width only.
+    """Products with float32 sums, all layers in one program; two hidden ones of equal width only.
 
     Weights stay float32 and are rounded at every call; gradients come back in float32. No gradient flows to inputs.
+
+    Args:
+        dtype: Of inputs and hidden features: bfloat16, or float32 for products in TF32.
     """
 
     fused = True
-    dtype = torch.bfloat16  # of inputs, hidden features and products
+
+    def __init__(self, dtype: torch.dtype = torch.bfloat16) -> None:
+        self.dtype = dtype
 
     def prepare(self, inputs: Tensor) -> Tensor:
-        """Rounded to bfloat16, and padded with zeros to a width that is read without waste."""
+        """Rounded, and padded with zeros to a width that is read without waste."""
         width = -(-inputs.shape[-1] // STEP) * STEP
         if inputs.dtype == self.dtype and inputs.shape[-1] == width:
             return inputs
-        out = inputs.new_zeros(*inputs.shape[:-1], width, dtype=self.dtype)
-        out[..., : inputs.shape[-1]] = inputs
-        return out
+        return round_rows(inputs, width, self.dtype)
 
     def take_rows(self, inputs: Tensor, index: Tensor) -> Tensor:  # noqa: D102
         return take_rows(inputs, index)

@@ -10,6 +10,7 @@ import triton
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from graphsnd.kernels.gpu.ahead import launch
 from graphsnd.training.fused import learning_programs as programs
 
 BLOCK = 256  # rows of a program
@@ -62,10 +63,12 @@ def largest_overflow(common: Tensor, deviations: Tensor, scales: Tensor) -> tupl
         Float32 and int64, each ``[runs, samples]``.
     """
     runs, agents, samples, features = deviations.shape
-    over = torch.empty(runs, samples, device=common.device)
-    agent = torch.empty(runs, samples, dtype=torch.int64, device=common.device)
+    # Zeros, because these are used as indices even where the program is only compiled.
+    over = torch.zeros(runs, samples, device=common.device)
+    agent = torch.zeros(runs, samples, dtype=torch.int64, device=common.device)
     block = BLOCK // 2
-    programs.largest_overflow[(triton.cdiv(samples, block), runs)](
+    launch(
+        programs.largest_overflow, (triton.cdiv(samples, block), runs),
         common.contiguous(), deviations.contiguous(), _to_float32(scales), over, agent, agents, samples,
         A=features, BLOCK=block,
     )  # fmt: skip
@@ -86,8 +89,19 @@ class ClippedLoss(torch.autograd.Function):
         rows = agents * samples
         slopes = torch.empty_like(common), torch.empty_like(deviations)
         totals = common.new_empty(runs, triton.cdiv(rows, BLOCK))
-        programs.clipped[(totals.shape[1], runs)](
-            common, deviations, *rest, totals, *slopes, rows, samples, *constants, A=features, BLOCK=BLOCK
+        launch(
+            programs.clipped,
+            (totals.shape[1], runs),
+            common,
+            deviations,
+            *rest,
+            totals,
+            *slopes,
+            rows,
+            samples,
+            *constants,
+            A=features,
+            BLOCK=BLOCK,
         )
         ctx.save_for_backward(*slopes)
         return totals.sum(1) / rows
@@ -130,7 +144,8 @@ def adam_step(
         given = gradient if _is_pitched(gradient) else gradient.contiguous()
         length, pitch = parameter[0, 0].numel(), given.stride(1 if each > 1 else 0)
         blocks = triton.cdiv(length, ADAM_BLOCK)
-        programs.adam_step[(runs * each * blocks,)](
+        launch(
+            programs.adam_step, (runs * each * blocks,),
             parameter, given, mean, square, factors, sizes, blocks, length, pitch, each, *weights, epsilon,
             BLOCK=ADAM_BLOCK,
         )  # fmt: skip

@@ -28,7 +28,7 @@ def _read_action(common, deviations, actions, scale, shift, floor, row, mask, a:
     return u, shared, raw, sigma, (u - loc) / sigma
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "each"])
 def clipped(
     common, deviations, actions, before, advantages, scales, totals, d_common, d_deviations,
     rows, each, clip, shift, floor,
@@ -61,7 +61,7 @@ def clipped(
         tl.store(d_deviations + row * A + a, slope * scale, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["agents", "frames"])
 def largest_overflow(common, deviations, scales, over, agent, agents, frames, A: tl.constexpr, BLOCK: tl.constexpr):
     """Squared distance from [-1, 1]^A of the mean that is furthest outside in each frame of a run, and whose it is."""
     run, frame = tl.program_id(1), tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -82,7 +82,7 @@ def largest_overflow(common, deviations, scales, over, agent, agents, frames, A:
     tl.store(agent + run * frames + frame, who, mask=mask)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["blocks", "each"])
 def adam_step(
     p, g, m, v, factors, sizes, blocks, length, pitch, each, beta1, rest1, beta2, rest2, epsilon, BLOCK: tl.constexpr
 ):

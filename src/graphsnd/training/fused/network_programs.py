@@ -1,4 +1,4 @@
-"""Stacked networks with two hidden layers of one width, in bfloat16 with float32 sums: Triton programs.
+"""Stacked networks with two hidden layers of one width, in bfloat16 or TF32 with float32 sums: Triton programs.
 
 A program takes a tile of rows of one network through all layers. Hidden features stay on the chip and are written only
 where a backward pass will read them. ``which`` says whose tile it is, so that rows may be sorted by network and
@@ -13,12 +13,22 @@ TANH, RELU = 0, 1
 
 @triton.jit
 def activate(x, KIND: tl.constexpr, EXACT: tl.constexpr):
-    """Tanh by the GPU's own instruction, good to 2^-11, which is finer than bfloat16; or ReLU."""
+    """Tanh by the GPU's own instruction, good to 2^-11, which is finer than bfloat16 but not than TF32; or ReLU."""
     if KIND == 1:
         return tl.maximum(x, 0.0)
-    if EXACT:  # where there is no such instruction
+    if EXACT:
         return 1.0 - 2.0 / (tl.exp(2.0 * x) + 1.0)
     return tl.inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)
+
+
+@triton.jit
+def narrow(x, WIDE: tl.constexpr, EXACT: tl.constexpr):
+    """Round to bfloat16, or where WIDE to TF32: a product would cut the digits off, which is biased."""
+    if not WIDE:
+        x = x.to(tl.bfloat16)
+    elif not EXACT:  # there is such an instruction
+        x = tl.inline_asm_elementwise("cvt.rna.tf32.f32 $0, $1;", "=r,f", [x], dtype=tl.float32, is_pure=True, pack=1)
+    return x
 
 
 @triton.jit
@@ -30,11 +40,18 @@ def slope(h, KIND: tl.constexpr):
 
 
 @triton.jit
+def weights_at(w, network, k, h, K: tl.constexpr, H: tl.constexpr, WIDE: tl.constexpr):
+    """Places ``[k, h]`` of a network's weights: TF32 products read them the other way round than bfloat16 ones."""
+    inside = k[:, None] + h[None, :] * K if WIDE else k[:, None] * H + h[None, :]
+    return w + network * (K * H) + inside
+
+
+@triton.jit(do_not_specialize=["rows", "group", "tiles"], do_not_specialize_on_alignment=["end", "b1", "b2", "b3"])
 def forward(
     x, index, which, end, w1, b1, w2, b2, w3t, b3, h1, h2, out, rows, group, tiles,
     K: tl.constexpr, H: tl.constexpr, A: tl.constexpr, GATHER: tl.constexpr, KEEP: tl.constexpr,
-    KIND: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr,
-    COLUMNS: tl.constexpr, OUT: tl.constexpr,
+    KIND: tl.constexpr, WIDE: tl.constexpr, EXACT: tl.constexpr, ROWS: tl.constexpr, PARTS: tl.constexpr,
+    STEP: tl.constexpr, COLUMNS: tl.constexpr, OUT: tl.constexpr,
 ):  # fmt: skip
     """The outputs of a tile, and where KEEP both hidden layers.
 
@@ -57,33 +74,40 @@ def forward(
         mask = inside < rows
         source = network // group * rows + inside
         place = network * rows + inside
-    h = tl.arange(0, H)
-    acc = tl.zeros((ROWS, H), dtype=tl.float32)
-    for k in range(0, K, STEP):
-        f = k + tl.arange(0, STEP)
-        seen = tl.load(x + source[:, None] * K + f[None, :], mask=mask[:, None], other=0.0)
-        acc = tl.dot(seen, tl.load(w1 + network * (K * H) + f[:, None] * H + h[None, :]), acc)
-    acc += tl.load(b1 + network * H + h)[None, :]
-    first = activate(acc, KIND, EXACT).to(x.dtype.element_ty)
-    if KEEP:
-        tl.store(h1 + place[:, None] * H + h[None, :], first, mask=mask[:, None])
+    # The first layer in parts, because a program with fewer registers leaves room for another one beside it.
+    PART: tl.constexpr = H // PARTS
+    first = ()
+    for part in tl.static_range(PARTS):
+        h = part * PART + tl.arange(0, PART)
+        acc = tl.zeros((ROWS, PART), dtype=tl.float32)
+        for k in range(0, K, STEP):
+            f = k + tl.arange(0, STEP)
+            seen = tl.load(x + source[:, None] * K + f[None, :], mask=mask[:, None], other=0.0)
+            acc = tl.dot(seen, tl.load(weights_at(w1, network, f, h, K, H, WIDE)), acc)
+        acc += tl.load(b1 + network * H + h)[None, :]
+        hidden = narrow(activate(acc, KIND, EXACT or WIDE), WIDE, EXACT)
+        if KEEP:
+            tl.store(h1 + place[:, None] * H + h[None, :], hidden, mask=mask[:, None])
+        first = first + (hidden,)  # type: ignore[assignment]  # noqa: RUF005
     a = tl.arange(0, OUT)
     y = tl.zeros((ROWS, OUT), dtype=tl.float32) + tl.load(b3 + network * A + a, mask=a < A, other=0.0)[None, :]
     for begin in range(0, H, COLUMNS):
         c = begin + tl.arange(0, COLUMNS)
-        w = tl.load(w2 + network * (H * H) + h[:, None] * H + c[None, :])
-        part = tl.dot(first, w) + tl.load(b2 + network * H + c)[None, :]
-        second = activate(part, KIND, EXACT).to(x.dtype.element_ty)
+        total = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
+        for part in tl.static_range(PARTS):
+            g = part * PART + tl.arange(0, PART)
+            total = tl.dot(first[part], tl.load(weights_at(w2, network, g, c, H, H, WIDE)), total)
+        second = activate(total + tl.load(b2 + network * H + c)[None, :], KIND, EXACT or WIDE)
         if KEEP:
-            tl.store(h2 + place[:, None] * H + c[None, :], second, mask=mask[:, None])
+            tl.store(h2 + place[:, None] * H + c[None, :], narrow(second, WIDE, EXACT), mask=mask[:, None])
         # As sums: a product this narrow comes out wrong (Triton 3.6 on Hopper).
         for o in tl.static_range(A):
             last = tl.load(w3t + (network * A + o) * H + c).to(tl.float32)
-            y += tl.where(a == o, 1.0, 0.0)[None, :] * tl.sum(second.to(tl.float32) * last[None, :], axis=1)[:, None]
+            y += tl.where(a == o, 1.0, 0.0)[None, :] * tl.sum(second * last[None, :], axis=1)[:, None]
     tl.store(out + place[:, None] * A + a[None, :], y, mask=mask[:, None] & (a < A)[None, :])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "spans"])
 def backward_last(
     w3t, h2, slopes, d2, s2, s3, rows, spans, H: tl.constexpr, A: tl.constexpr, OUT: tl.constexpr,
     KIND: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr,
@@ -108,15 +132,16 @@ def backward_last(
             last += tl.where(a == o, 1.0, 0.0)[:, None] * tl.sum(second * d, axis=0)[None, :]
         part *= slope(second, KIND)
         total += tl.sum(part, axis=0)
-        tl.store(d2 + at, part.to(h2.dtype.element_ty), mask=mask[:, None])
+        tl.store(d2 + at, part.to(d2.dtype.element_ty), mask=mask[:, None])
     tl.store(s2 + span.to(tl.int64) * H + h, total)
     tl.store(s3 + (span.to(tl.int64) * A + a[:, None]) * H + h[None, :], last, mask=(a < A)[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize_on_alignment=["end"])
 def backward(
     index, which, end, w3t, w2, h1, h2, slopes, d1, d2, s1, s2, s3,
-    H: tl.constexpr, A: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    H: tl.constexpr, A: tl.constexpr, KIND: tl.constexpr, WIDE: tl.constexpr, EXACT: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Gathered rows: slopes of both hidden layers before their activations, ``d2`` and ``d1``.
 
@@ -140,20 +165,20 @@ def backward(
             tl.store(s3 + (sums * A + a) * H + c, tl.sum(second * d[:, None], axis=0))
         part *= slope(second, KIND)
         tl.store(s2 + sums * H + c, tl.sum(part, axis=0))
-        tl.store(d2 + at, part.to(h2.dtype.element_ty), mask=mask[:, None])
+        tl.store(d2 + at, narrow(part, WIDE, EXACT), mask=mask[:, None])
     tl.debug_barrier()  # what is read next was written by other threads of this program, and is still near
     after = tl.load(d2 + place[:, None] * H + h[None, :], mask=mask[:, None], other=0.0)
     for begin in range(0, H, COLUMNS):
         c = begin + tl.arange(0, COLUMNS)
         at = place[:, None] * H + c[None, :]
-        w = tl.load(w2 + network * (H * H) + c[None, :] * H + h[:, None])
+        w = tl.load(weights_at(w2, network, h, c, H, H, not WIDE))
         first = tl.load(h1 + at, mask=mask[:, None], other=0.0).to(tl.float32)
         part = tl.dot(after, w) * slope(first, KIND)
         tl.store(s1 + sums * H + c, tl.sum(part, axis=0))
-        tl.store(d1 + at, part.to(h1.dtype.element_ty), mask=mask[:, None])
+        tl.store(d1 + at, narrow(part, WIDE, EXACT), mask=mask[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "tiles"])
 def through_activation(
     h, d, sums, rows, tiles, H: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr
 ):
@@ -169,16 +194,16 @@ def through_activation(
     tl.store(d + at, part.to(d.dtype.element_ty), mask=mask)
 
 
-@triton.jit
-def rounded(weights, out, count, width, blocks, BLOCK: tl.constexpr):
-    """Weights of a network, ``count`` numbers, rounded and filled up with zeros to ``width``."""
+@triton.jit(do_not_specialize=["blocks"])
+def rounded(values, out, count, width, blocks, WIDE: tl.constexpr, EXACT: tl.constexpr, BLOCK: tl.constexpr):
+    """Rows of ``count`` numbers, rounded and filled up with zeros to ``width``."""
     program = tl.program_id(0)
-    network, at = (program // blocks).to(tl.int64), program % blocks * BLOCK + tl.arange(0, BLOCK)
-    values = tl.load(weights + network * count + at, mask=at < count, other=0.0)
-    tl.store(out + network * width + at, values.to(out.dtype.element_ty), mask=at < width)
+    row, at = (program // blocks).to(tl.int64), program % blocks * BLOCK + tl.arange(0, BLOCK)
+    part = tl.load(values + row * count + at, mask=at < count, other=0.0).to(tl.float32)
+    tl.store(out + row * width + at, narrow(part, WIDE, EXACT), mask=at < width)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "taken", "agents", "parts"])
 def take(x, index, out, rows, taken, agents, parts, K: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr):
     """Of every block of ``rows`` rows those that ``index[block // agents]`` names."""
     program = tl.program_id(0)

@@ -10,13 +10,13 @@ import triton
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from graphsnd.kernels.gpu.ahead import launch
 from graphsnd.training.fused import network_programs as programs
 from graphsnd.training.fused.tiling import Even, Sorted
 
-ROWS = 64  # of a tile
+ROWS = 64  # of a tile of gathered rows
 STEP = 32  # features of the input taken at a time; inputs are padded to a multiple
 COLUMNS = 64  # hidden features of the second layer made at a time
-WARPS, STAGES = 4, 3
 TALL = 128  # rows of a tile that only passes through, element by element
 SPAN, FEW = 512, 4  # rows of a program, and those it takes at a time
 TAKEN, MANY = 16, 2048  # rows, and numbers, that a program copies
@@ -36,26 +36,33 @@ class Weights(NamedTuple):
 
 
 class Networks(torch.autograd.Function):
-    """``x`` is bfloat16 ``[rows, K]``; outputs float32, ``[networks, rows, out]`` or ``[tiles * size, out]``."""
+    """``x`` is ``[rows, K]``, bfloat16, or float32 for products in TF32.
+
+    Outputs are float32, ``[networks, rows, out]`` or ``[tiles * size, out]``.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, tiling: Even | Sorted, kind: int, keep: bool, *weights: Tensor) -> Tensor:  # noqa: D102
         w = Weights(*weights)
         count, features, hidden = w.w1.shape
         width, outputs = x.shape[1], w.w3.shape[2]
-        first, second = _rounded(w.w1, width, x.dtype), _rounded(w.w2, hidden, x.dtype)
+        wide = x.dtype == torch.float32
+        first, second = _round_weights(w.w1, width, x.dtype), _round_weights(w.w2, hidden, x.dtype)
         third = w.w3.mT.to(x.dtype).contiguous()
         even = isinstance(tiling, Even)
         rows = tiling.networks * tiling.rows if isinstance(tiling, Even) else len(tiling.index)
         kept = [x.new_empty(rows if keep else 1, hidden) for _ in range(2)]
         # A request that was left out reads the first row, which may not have been written.
         out = (torch.empty if even else torch.zeros)(rows, outputs, device=x.device)
-        where, grid, gather = _place(tiling, x, ROWS)
-        extra = (tiling.rows, tiling.group, tiling.tiles(ROWS)) if isinstance(tiling, Even) else (0, 1, 1)
-        programs.forward[grid](
+        constants, options = _shape_tiles(isinstance(tiling, Even) and tiling.rows > ROWS, wide=wide, keep=keep)
+        size = constants["ROWS"]
+        where, grid, gather = _place(tiling, x, size)
+        extra = (tiling.rows, tiling.group, tiling.tiles(size)) if isinstance(tiling, Even) else (0, 1, 1)
+        launch(
+            programs.forward, grid,
             x, *where, first, w.b1, second, w.b2, third, w.b3, *kept, out, *extra,
-            K=width, H=hidden, A=outputs, GATHER=gather, KEEP=keep, KIND=kind, EXACT=EXACT, ROWS=ROWS, STEP=STEP,
-            COLUMNS=COLUMNS, OUT=triton.next_power_of_2(outputs), num_warps=WARPS, num_stages=STAGES,
+            K=width, H=hidden, A=outputs, GATHER=gather, KEEP=keep, KIND=kind, WIDE=wide, EXACT=EXACT,
+            STEP=STEP, COLUMNS=COLUMNS, OUT=triton.next_power_of_2(outputs), **constants, **options,
         )  # fmt: skip
         ctx.save_for_backward(x, second, third, *kept)
         ctx.tiling, ctx.kind, ctx.features = tiling, kind, features
@@ -66,6 +73,7 @@ class Networks(torch.autograd.Function):
     def backward(ctx: Any, *slopes: Tensor) -> Any:  # noqa: D102
         x, second, third, h1, h2 = ctx.saved_tensors
         tiling: Even | Sorted = ctx.tiling
+        wide = x.dtype == torch.float32
         slope = slopes[0].contiguous()
         count, outputs, hidden = third.shape
         d2 = torch.empty_like(h2)
@@ -75,13 +83,26 @@ class Networks(torch.autograd.Function):
                 torch.empty(count, parts, each, hidden, device=x.device)
                 for parts, each in ((tall, 1), (spans, 1), (spans, outputs))
             )
-            programs.backward_last[(count * spans,)](
+            launch(
+                programs.backward_last, (count * spans,),
                 third, h2, slope, d2, s2, s3, tiling.rows, spans, H=hidden, A=outputs,
                 OUT=triton.next_power_of_2(outputs), KIND=ctx.kind, SPAN=SPAN, ROWS=FEW, num_warps=1,
             )  # fmt: skip
-            d1 = torch.bmm(d2.view(count, -1, hidden), second.mT).view(-1, hidden)
-            programs.through_activation[(count * tall, hidden // COLUMNS)](
-                h1, d1, s1, tiling.rows, tall, H=hidden, KIND=ctx.kind, ROWS=TALL, COLUMNS=COLUMNS, num_warps=4
+            # For TF32 the weights lie the other way round.
+            d1 = torch.bmm(d2.view(count, -1, hidden), second if wide else second.mT).view(-1, hidden)
+            launch(
+                programs.through_activation,
+                (count * tall, hidden // COLUMNS),
+                h1,
+                d1,
+                s1,
+                tiling.rows,
+                tall,
+                H=hidden,
+                KIND=ctx.kind,
+                ROWS=TALL,
+                COLUMNS=COLUMNS,
+                num_warps=4,
             )
             g1, g2 = _even(x, d1, tiling), _even(h1, d2, tiling, own=True)
             last, folded = slope.view(count, -1, outputs).sum(1), [part.sum(1) for part in (s1, s2, s3)]
@@ -89,15 +110,30 @@ class Networks(torch.autograd.Function):
             where, (tiles,), _ = _place(tiling, x, tiling.size)
             d1 = torch.empty_like(h1)
             s1, s2, s3 = (torch.empty(tiles, each, hidden, device=x.device) for each in (1, 1, outputs))
-            programs.backward[(tiles,)](
+            launch(
+                programs.backward, (tiles,),
                 *where, third, second, h1, h2, slope, d1, d2, s1, s2, s3, H=hidden, A=outputs, KIND=ctx.kind,
-                ROWS=tiling.size, COLUMNS=COLUMNS, num_warps=WARPS, num_stages=2,
+                WIDE=wide, EXACT=EXACT, ROWS=tiling.size, COLUMNS=COLUMNS // 2 if wide else COLUMNS, num_warps=4,
+                num_stages=2,
             )  # fmt: skip
             g1, g2 = _ragged(x, d1, tiling, gather=True), _ragged(h1, d2, tiling, gather=False)
             last = _ends(slope, tiling, count)
             folded = [_fold(part, tiling.starts, count).view(count, -1, hidden) for part in (s1, s2, s3)]
         bias1, bias2, g3 = folded
         return None, None, None, None, g1[:, : ctx.features], bias1.squeeze(1), g2, bias2.squeeze(1), g3.mT, last
+
+
+def _shape_tiles(many: bool, *, wide: bool, keep: bool) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the sizes of a forward program, and how it is compiled; measured on an H200.
+
+    Tall tiles read weights half as often. In bfloat16, programs that keep features are too large for two of them on one
+    processor, and then short ones are faster.
+    """
+    if many and wide:
+        return {"ROWS": 2 * ROWS, "PARTS": 1 if keep else 2}, {"num_warps": 8, "num_stages": 2 if keep else 3}
+    if many and not keep:
+        return {"ROWS": 2 * ROWS, "PARTS": 2}, {"num_warps": 8, "num_stages": 3, "maxnreg": 128}
+    return {"ROWS": ROWS, "PARTS": 1}, {"num_warps": 4, "num_stages": 2 if wide else 3}
 
 
 def run_networks(x: Tensor, tiling: Even | Sorted, kind: int, *weights: Tensor) -> Tensor:
@@ -113,14 +149,26 @@ def _place(tiling: Even | Sorted, x: Tensor, rows: int) -> tuple[tuple[Tensor, T
     return (tiling.index, tiling.which, tiling.starts[-1:]), (len(tiling.which),), True
 
 
-def _rounded(weights: Tensor, width: int, dtype: torch.dtype) -> Tensor:
-    """Return weights ``[networks, in, out]`` in ``dtype``, padded with zero rows to the inputs' ``width``."""
-    networks, features, outputs = weights.shape
-    out = torch.empty(networks, width, outputs, dtype=dtype, device=weights.device)
-    sizes = (features * outputs, width * outputs)
-    blocks = triton.cdiv(sizes[1], MANY)
-    programs.rounded[(networks * blocks,)](weights, out, *sizes, blocks, BLOCK=MANY, num_warps=4)
+def round_rows(values: Tensor, width: int, dtype: torch.dtype) -> Tensor:
+    """Return ``[..., count]`` rounded to bfloat16, or to TF32 for float32, filled up with zeros: ``[..., width]``."""
+    count = values.shape[-1]
+    out = torch.empty(*values.shape[:-1], width, dtype=dtype, device=values.device)
+    block = min(MANY, triton.next_power_of_2(width))
+    blocks, wide = triton.cdiv(width, block), dtype == torch.float32
+    launch(
+        programs.rounded, (out.numel() // width * blocks,),
+        values.contiguous(), out, count, width, blocks, WIDE=wide, EXACT=EXACT, BLOCK=block,
+        num_warps=4 if block == MANY else 1,
+    )  # fmt: skip
     return out
+
+
+def _round_weights(weights: Tensor, width: int, dtype: torch.dtype) -> Tensor:
+    """Return ``[networks, in, out]`` in ``dtype``, ``in`` padded to ``width``; ``[networks, out, width]`` for TF32."""
+    if dtype == torch.float32:
+        return round_rows(weights.mT, width, dtype)
+    outputs = weights.shape[2]
+    return round_rows(weights.flatten(1), width * outputs, dtype).view(len(weights), width, outputs)
 
 
 def take_rows(x: Tensor, index: Tensor) -> Tensor:
@@ -128,7 +176,8 @@ def take_rows(x: Tensor, index: Tensor) -> Tensor:
     runs, agents, rows, width = x.shape
     out = x.new_empty(runs, agents, index.shape[1], width)
     parts = triton.cdiv(index.shape[1], TAKEN)
-    programs.take[(runs * agents * parts,)](
+    launch(
+        programs.take, (runs * agents * parts,),
         x.contiguous(), index.contiguous(), out, rows, index.shape[1], agents, parts, K=width,
         WIDE=triton.next_power_of_2(width), ROWS=TAKEN, num_warps=1,
     )  # fmt: skip
@@ -149,7 +198,7 @@ def _even(x: Tensor, d: Tensor, tiling: Even, *, own: bool = False) -> Tensor:
 
 
 def _float_products(a: Tensor, b: Tensor) -> Tensor:
-    if a.is_cuda:
+    if a.is_cuda and a.dtype == torch.bfloat16:
         return torch.bmm(a, b, out_dtype=torch.float32)
     return torch.bmm(a.float(), b.float())
 
@@ -158,7 +207,8 @@ def _ragged(x: Tensor, d: Tensor, tiling: Sorted, *, gather: bool) -> Tensor:
     count, width, hidden = len(tiling.starts) - 1, x.shape[1], d.shape[1]
     out = torch.empty(count, width, hidden, device=x.device)
     block = 64
-    programs.products[(count, triton.cdiv(width, block))](
+    launch(
+        programs.products, (count, triton.cdiv(width, block)),
         x, tiling.index, d, tiling.starts, out, K=width, H=hidden, GATHER=gather, ROWS=tiling.size, BLOCK=block,
         num_warps=4,
     )  # fmt: skip
@@ -169,7 +219,7 @@ def _fold(parts: Tensor, starts: Tensor, count: int) -> Tensor:
     width = parts[0].numel()
     out = torch.empty(count, width, device=parts.device)
     block = min(256, width & -width)
-    programs.fold[(count, width // block)](parts, starts, out, WIDTH=block, num_warps=1)
+    launch(programs.fold, (count, width // block), parts, starts, out, WIDTH=block, num_warps=1)
     return out
 
 
