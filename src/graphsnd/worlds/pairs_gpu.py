@@ -1,4 +1,4 @@
-"""Contacts and rays of all pairs on a GPU: what :mod:`physics` and :mod:`lidar` do in torch, in a launch each."""
+"""Contacts and rays of all pairs on a GPU: what ``physics`` and ``lidar`` do in torch, in a launch each."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def offsets(to: Tensor, origin: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def has_programs(positions: Tensor) -> bool:
-    """Return whether :mod:`~graphsnd.worlds.pairs_gpu` can look at all pairs of these positions."""
+    """Return whether the programs of ``pairs_gpu`` can look at all pairs of these positions."""
     return positions.is_cuda and positions.dtype == torch.float32 and available()["gpu"] is None
 
 
