@@ -223,6 +223,7 @@ GOOD: dict[str, Make] = {
     "TotalVariation.embed.behavior": _categorical,
     "CategoricalHead.bound.distance": gs.TotalVariation,
     "measure.d_max": lambda: 9.0,
+    "measure.sources": lambda: None,
     "compare.first": lambda: gs.Deterministic(_normal(32, 4, 2)),
     "compare.second": lambda: gs.Deterministic(_normal(32, 4, 2)),
     "compare.observations": lambda: None,

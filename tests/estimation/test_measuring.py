@@ -254,3 +254,40 @@ def test_the_demo_team_has_the_numbers_of_the_baseline(case: str) -> None:
     e = gs.measure(team.behavior, design=design, positions=team.positions, **options).to_dict()
     for name, value in CASES[case].items():
         assert e[name] == (value if isinstance(value, str) else pytest.approx(value, rel=1e-13)), name
+
+
+def test_whose_observations() -> None:
+    generator = torch.Generator().manual_seed(0)
+    behavior = gs.Gaussian(torch.randn(40, 4, 2, generator=generator), torch.ones(2))
+    labels = ["scout" if at % 3 else "guard" for at in range(40)]
+    found = gs.measure(behavior, sources=labels)
+    assert list(found.sources) == ["guard", "scout"]
+    for name, part in found.sources.items():
+        mine = [at for at, label in enumerate(labels) if label == name]
+        assert part.value == pytest.approx(float(gs.snd(gs.Gaussian(behavior.loc[mine], torch.ones(2)))))
+        assert (part.observations, part.exact) == (len(mine), True)
+    shares = [part.value * part.observations for part in found.sources.values()]
+    assert sum(shares) == pytest.approx(40 * found.value)
+    assert found.to_dict()["sources"]["scout"]["observations"] == 26
+    assert "on those of guard" in found.table()
+    assert gs.measure(behavior, sources=torch.arange(40) // 20).sources["1"].observations == 20
+
+
+@pytest.mark.parametrize("lengths", [(30, 30), (30, 20)])
+def test_a_dict_of_observations_says_whose_they_are(lengths: tuple[int, int]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    seen = {name: torch.randn(n, 3, generator=generator) * n for name, n in zip(("b", "a"), lengths, strict=True)}
+    policies = {"a": torch.nn.Linear(3, 2), "b": torch.nn.Linear(3, 2)}
+    found = gs.measure(policies, seen)
+    for name, part in found.sources.items():
+        assert part.value == pytest.approx(gs.measure(policies, seen[name]).value, rel=1e-5)
+    assert set(found.sources) == {"a", "b"}
+    assert gs.measure(policies, seen["a"]).sources == {}
+
+
+def test_sources_that_do_not_fit_are_refused() -> None:
+    behavior = gs.Deterministic(torch.randn(20, 8, 2))
+    with pytest.raises(gs.InputError, match="one for each observation"):
+        gs.measure(behavior, sources=["a"])
+    with pytest.raises(gs.InputError, match="all pairs"):
+        gs.measure(behavior, sources=["a"] * 20, design="uniform:4")

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from scipy import stats
 
-from graphsnd import kernels
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import InputError, check_finite, check_number
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.intervals import check_clusters, check_confidence, cluster_error, cluster_sums, quantile
-from graphsnd.estimation.source import Source, as_source
+from graphsnd.estimation.on_graph import observation_values
+from graphsnd.estimation.source import as_source
 from graphsnd.teams import Policy, Team
 
 if TYPE_CHECKING:
@@ -111,7 +111,10 @@ def compare(
         raise InputError("second", f"on the same {count} observations", f"{sources[1].observations} of them")
     if names[0] != names[1]:
         raise InputError("second", f"with the distance {names[0]}, as the first", names[1], "Choose one: distance=.")
-    values = [_by_observation(source) for source in sources]
+    with torch.no_grad():
+        values = [observation_values(source).double() for source in sources]
+    for value in values:
+        check_finite("team", value)
     groups = check_clusters(clusters, count)
     (one, sizes), (two, _) = (cluster_sums(each, None, groups, count) for each in values)
     if len(sizes) < 2:
@@ -129,15 +132,6 @@ def compare(
         float(values[0].mean()), float(values[1].mean()), mean, (mean - reach, mean + reach), float(test.pvalue),
         confidence, len(sizes), count, names[0], _smallest_p(2 ** float(len(sizes))),
     )  # fmt: skip
-
-
-@torch.no_grad()
-def _by_observation(source: Source) -> torch.Tensor:
-    """Return the SND at each observation, ``[observations]``, float64."""
-    totals = [kernels.pair_totals(source.block(a, b), backend=source.backend).cpu() for a, b in source.blocks()]
-    values = torch.cat(totals).double() / math.comb(source.agents, 2)
-    check_finite("team", values)
-    return values
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,10 @@ FAMILIES: dict[tuple[str, ...], Callable[..., Behavior]] = {
     ("actions",): Deterministic,
     ("values",): Quantiles,
 }
-OPTIONAL = ("mask", "positions", "observations", "clusters", NAMES)
+OPTIONAL = ("mask", "positions", "observations", "clusters", "sources", NAMES)
 KEYS = frozenset(key for keys in FAMILIES for key in keys) | frozenset(OPTIONAL)
 OBSERVATIONS_FIX = 'Write it: numpy.savez("obs.npz", observations=...), of shape (observations, features).'
+EXTRAS = ("positions", "clusters", "sources")  # of a TeamFile, after its observations
 FORMS = "loc + scale, loc + covariance, probs, logits (+ mask), actions, or values"
 
 
@@ -43,6 +44,7 @@ class TeamFile:
     observations: Tensor | None = None  # [..., features], for policies
     positions: Tensor | None = None  # [agents, d], where the agents are
     clusters: Tensor | None = None  # [observations], episode or environment of each
+    sources: Tensor | None = None  # [observations], the agent, policy or phase that each came from, as a number
 
     @torch.no_grad()
     def evaluate(self) -> Behavior:
@@ -70,7 +72,7 @@ def read_checkpoints(
         raise InputError("--observations", "with --policy", "no such option", OBSERVATIONS_FIX)
     tensors = _read_observations(observations, limit)
     team = Team.load(paths, policy=import_function(policy, "--policy"), entry=entry, max_bytes=limit)
-    return TeamFile(team, tensors["observations"], tensors.get("positions"), tensors.get("clusters"))
+    return TeamFile(team, tensors["observations"], *map(tensors.get, EXTRAS))
 
 
 def import_function(text: str, option: str) -> Callable[..., Any]:
@@ -122,7 +124,7 @@ def _read_policies(folder: Path, observations: Path | None, limit: int) -> TeamF
         raise InputError("--observations", "with the folder of a saved team", "no such option")
     tensors = _read_observations(path, limit)
     team = Team.load(folder, max_bytes=limit)
-    return TeamFile(team, tensors["observations"], tensors.get("positions"), tensors.get("clusters"))
+    return TeamFile(team, tensors["observations"], *map(tensors.get, EXTRAS))
 
 
 def _read_observations(path: Path, limit: int) -> dict[str, Any]:
@@ -149,4 +151,4 @@ def _team(tensors: dict[str, Any]) -> TeamFile:
         arguments["mask"] = tensors["mask"]
     behavior = FAMILIES[keys](**arguments)
     behavior = behavior.with_names(tensors[NAMES]) if NAMES in tensors else behavior
-    return TeamFile(behavior, None, tensors.get("positions"), tensors.get("clusters"))
+    return TeamFile(behavior, None, *map(tensors.get, EXTRAS))

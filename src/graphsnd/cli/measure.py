@@ -99,7 +99,8 @@ def measure(
     [cyan]mask[/cyan] (discrete), [cyan]actions[/cyan] (deterministic), or [cyan]values[/cyan] (quantiles, with an axis
     more). [bold]graphsnd.save_behavior[/bold] writes such a file. An optional [cyan]positions[/cyan], agents x
     features, is for knn and radius; an optional [cyan]clusters[/cyan], an integer for each observation, tells which
-    belong to one episode; an optional [cyan]names[/cyan] names the agents. Pickled objects are never loaded.
+    belong to one episode; an optional [cyan]sources[/cyan], the same, which agent, policy or phase each came from, and
+    SND is reported by source; an optional [cyan]names[/cyan] names the agents. Pickled objects are never loaded.
 
     Or it is the folder of a saved team; then [cyan]--observations[/cyan] says what to show it, and only the policies
     that the design asks for are evaluated. Or there are several state dicts, one agent for each file, and
@@ -139,6 +140,7 @@ def measure(
             fix = "Add the key with shape (agents, d), or use a design that needs none, such as regular:8."
             raise InputError("positions", f"in the file for {chosen}", "no such key", fix)
         step("measuring")
+        plain = all(each is None for each in (chosen, tol, rel_tol, limit, max_observations))  # all pairs
         with _hints():
             estimate = graphsnd.measure(
                 source.team,
@@ -153,6 +155,7 @@ def measure(
                 weighting=weighting,
                 max_observations=max_observations,
                 clusters=source.clusters,
+                sources=source.sources if plain else None,
                 seed=seed,
                 callback=lambda e: step(_progress(e)),
             )

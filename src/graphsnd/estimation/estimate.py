@@ -51,6 +51,7 @@ class Estimate:
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
     names: tuple[str, ...] = ()  # of the agents in order, where they have any
     groups: dict[str, Estimate] = field(default_factory=dict, hash=False)  # where groups were measured
+    sources: dict[str, Estimate] = field(default_factory=dict, hash=False)  # on the observations of each agent, phase
 
     def __float__(self) -> float:
         return self.value
@@ -74,8 +75,9 @@ class Estimate:
 
     def table(self) -> str:
         """All fields and their values, one on each line."""
-        rows = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "groups"}
+        rows = {part.name: getattr(self, part.name) for part in fields(self) if part.name not in ("groups", "sources")}
         rows["names"] = reprlib.repr(self.names)  # the first six
+        rows |= {f"on those of {name}": f"{each.value:.6g}" for name, each in self.sources.items()}
         lines = [f"{name:<20}  {value}" for name, value in rows.items()]
         for name, each in self.groups.items():
             lines += ["", name, *(f"  {line}" for line in each.table().splitlines())]
@@ -100,7 +102,9 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; None where a number is infinite, as an error that nothing is known about."""
         values = {part.name: finite(getattr(self, part.name)) for part in fields(self)}
-        return {**values, "groups": {name: each.to_dict() for name, each in self.groups.items()}, "exact": self.exact}
+        for kind in ("groups", "sources"):
+            values[kind] = {name: each.to_dict() for name, each in getattr(self, kind).items()}
+        return {**values, "exact": self.exact}
 
     def __str__(self) -> str:
         if self.groups:

@@ -16,7 +16,7 @@ from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import stack_agents
 from graphsnd.designs import Agents, Complete, Design, GraphDesign, Projections, RelabelledDesign, parse
 from graphsnd.designs.subsets import integer_seed
-from graphsnd.errors import InputError, check_choice, check_integer, warn_caller
+from graphsnd.errors import InputError, as_tensor, check_choice, check_integer, check_labels, warn_caller
 from graphsnd.estimation.advising import advise
 from graphsnd.estimation.costs import Budget, Choice, choose, complete_seconds, to_seconds
 from graphsnd.estimation.estimate import Estimate
@@ -26,7 +26,7 @@ from graphsnd.estimation.intervals import check_clusters, check_confidence
 from graphsnd.estimation.on_graph import WEIGHTINGS, measure_all_pairs, measure_on_graph
 from graphsnd.estimation.projections import measure_by_projections
 from graphsnd.estimation.sampling import Callback, Task, sample_once, sample_until
-from graphsnd.estimation.source import Source, as_source
+from graphsnd.estimation.source import Source, TeamSource, as_source
 from graphsnd.graphs import Graph
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.teams import Policy, Team
@@ -58,6 +58,7 @@ def measure(
     max_observations: int | None = None,
     d_max: float | None = None,
     clusters: Tensor | None = None,
+    sources: Tensor | Sequence[Any] | None = None,
     seed: int | torch.Generator = 0,
     callback: Callback | None = None,
     backend: str = "auto",
@@ -105,6 +106,9 @@ def measure(
         d_max: An upper bound on every distance, where you know one.
         clusters: Episode or environment of each observation, integers of the observations' leading shape, for the
             error over observations; contiguous blocks when None.
+        sources: Whose observations: for each the agent, policy or phase that it came from, a number or a name. SND
+            depends on where it is measured, and ``estimate.sources`` has it by source, where all pairs are measured.
+            Known without this from a dict of what each agent observed.
         seed: An int, or a generator to advance.
         callback: Called with the estimate each time the data are inspected.
         backend: ``auto`` or the name of a kernel backend.
@@ -135,8 +139,11 @@ def measure(
     asked, limit, number = _read_design(design), _read_budget(budget), integer_seed(seed)
     source = as_source(team, observations, distance, backend)
     groups = check_clusters(clusters, source.observations)
+    origins = _read_sources(sources, observations, source)
     chosen, why = _choose(source, asked, limit, tolerance, max_observations)
     _check_combination(chosen, limit, weighting, max_observations)
+    if sources is not None and not isinstance(chosen, Complete):
+        raise InputError("sources", "beside all pairs", str(chosen), "Leave out design, tolerance and budget.")
     with torch.no_grad():
         sampled = _as_sampled(chosen, source, limit, max_observations)
         if sampled is not None:
@@ -150,7 +157,7 @@ def measure(
                 return estimate if sampled == chosen else replace(estimate, design=str(chosen))
             chosen, why = Complete(), f"{why}; but the tolerance takes as much work as all pairs"
         if isinstance(chosen, Complete):
-            estimate = measure_all_pairs(source, confidence, groups)
+            estimate = measure_all_pairs(source, confidence, groups, origins)
         elif isinstance(chosen, Projections):
             estimate = measure_by_projections(source, chosen, confidence, groups, seed=number)
         else:
@@ -177,6 +184,27 @@ def _check_arguments(observations: Any, weighting: str, max_observations: int | 
         check_integer("max_observations", max_observations, "to be an integer, at least 2", low=2, fix=fix)
     if d_max is not None and not 0 <= d_max < math.inf:
         raise InputError("d_max", "to be finite and not negative", d_max)
+
+
+def _read_sources(sources: Any, observations: Any, source: Source) -> Sequence[Any] | None:
+    """Return the source of each observation, as labels; None where nothing is known."""
+    if sources is None and isinstance(source, TeamSource) and isinstance(observations, Mapping):
+        if hasattr(observations, "batch_size"):
+            return None  # a TensorDict, of which a team reads what it needs
+        # Numbers in place of the observations are pooled in the same order.
+        places = enumerate(observations.values())
+        numbers = {key: torch.full_like(as_tensor(part), at, dtype=torch.float32)
+                   for key, (at, part) in zip(observations, places, strict=True)}  # fmt: skip
+        pooled = source.team.read_observations(numbers).flatten(0, -1 - source.team.feature_dims)
+        keys = list(map(str, observations))
+        return [keys[int(at)] for at in pooled.flatten(1)[:, 0].tolist()]
+    if sources is None:
+        return None
+    check_labels(sources)
+    labels = sources.flatten().tolist() if isinstance(sources, Tensor) else list(sources)
+    if len(labels) != source.observations:
+        raise InputError("sources", f"to be {source.observations}, one for each observation", len(labels))
+    return labels
 
 
 def _read_design(design: Any) -> Design | Graph | None:

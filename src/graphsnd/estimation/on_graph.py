@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,15 +27,33 @@ WEIGHTINGS = ("normalised", "horvitz-thompson")  # mean over the edges; their su
 LARGE = 10**9  # degrees of freedom at which Student's distribution is the normal one
 
 
-def measure_all_pairs(source: Source, confidence: float, clusters: Tensor | None) -> Estimate:
-    """Measure SND itself."""
-    pairs = math.comb(source.agents, 2)
+def observation_values(source: Source) -> Tensor:
+    """Return the SND at each observation, float64 ``[observations]`` on the CPU."""
     totals = [kernels.pair_totals(source.block(a, b), backend=source.backend).cpu() for a, b in source.blocks()]
-    values = torch.cat(totals) / pairs
+    return torch.cat(totals) / math.comb(source.agents, 2)
+
+
+def measure_all_pairs(
+    source: Source, confidence: float, clusters: Tensor | None, labels: Sequence[Any] | None = None
+) -> Estimate:
+    """Measure SND itself, and where observations have labels, on those of each."""
+    values, pairs = observation_values(source), math.comb(source.agents, 2)
     value = float(mean(values))
     error = PairError(0.0, (value, value), "exact: all pairs")
     around = population_error(values, None, clusters, source.observations, confidence)
-    return make_estimate(source, value, "SND", error, around, confidence, pairs, "complete")
+    whole = make_estimate(source, value, "SND", error, around, confidence, pairs, "complete")
+    parts, places = {}, {label: place for place, label in enumerate(dict.fromkeys(labels or ()))}
+    index = torch.tensor([places[label] for label in labels or ()])
+    for label, place in places.items():
+        mine = (index == place).nonzero().flatten()
+        count, here, own = len(mine), float(mean(values[mine])), None if clusters is None else clusters[mine]
+        around = population_error(values[mine], None, own, count, confidence)
+        parts[str(label)] = replace(
+            whole, value=here, interval=(here, here), asymptotic_interval=(here, here), observation_error=around[0],
+            population_interval=around[1], observations=count, observations_total=count,
+            policy_evaluations=source.agents * count, distances=pairs * count,
+        )  # fmt: skip
+    return replace(whole, sources=parts)
 
 
 def measure_on_graph(

@@ -19,7 +19,7 @@ from graphsnd.metric import edge_distances, pairwise
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.plots.clustering import Tree, cluster
 from graphsnd.plots.explorer import LIVE, agents_table, explorer_html, explorer_script, is_live
-from graphsnd.plots.formatting import format_number
+from graphsnd.plots.formatting import format_interval, format_number
 from graphsnd.plots.intervals import estimate as draw_interval
 from graphsnd.plots.matrix import describe_unit, draw_bars, draw_image, tick_names
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
@@ -171,7 +171,23 @@ SURE = (
     "Two errors are kept apart: other pairs might have been drawn, and other observations might have been given. Each "
     "interval is of one of them alone. Where all pairs were measured, only the second is left."
 )
+WHERE = (
+    "SND depends on where it is measured. Here it is on the observations of each source by itself; in every row all "
+    "agents are compared on the same ones."
+)
 PANELS = (draw_pairs, draw_histogram, draw_agents)
+
+
+def sources_table(e: Estimate) -> HtmlTable:
+    """Return the SND on the observations of each source, the highest first, with intervals over other observations."""
+    ordered = sorted(e.sources.items(), key=lambda item: -item[1].value)
+    rows = [
+        (name, format_number(one.value), f"{one.observations:,}",
+         "" if one.population_interval is None else format_interval(one.population_interval))
+        for name, one in ordered
+    ]  # fmt: skip
+    head = ("observations of", e.target, "observations", f"{100 * e.confidence:.4g}% over others like them")
+    return HtmlTable(head, rows, id="sources" if len(rows) > 40 else "")
 
 
 @checked
@@ -214,6 +230,7 @@ def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command
     sections = [
         Section("Who differs from whom", WHO, pictures, live=who, table=table),
         Section("How sure the number is", SURE, certain),
+        *([Section("Whose observations?", WHERE, table=sources_table(e))] if e.sources else []),
         Section("In full", table=HtmlTable(("", ""), lines)),
     ]
     title = f"Behavioural diversity of {source}"

@@ -29,6 +29,10 @@ def summarise(estimate: Estimate) -> Lines:
         ("distance", e.distance),
         ("design", e.design),
     ]
+    if e.sources:
+        low, *_, high = sorted(e.sources.items(), key=lambda item: item[1].value) * 2
+        of = f"{len(e.sources)} sources of observations"
+        lines.append(("by source", f"{low[1].value:.4g} ({low[0]}) to {high[1].value:.4g} ({high[0]}), {of}"))
     if e.why:
         lines += [("why", e.why), ("cost", f"{e.distances:,} distances, {e.policy_evaluations:,} policy evaluations")]
     return [*lines, ("seconds", f"{e.seconds:.3g}")]
