@@ -109,7 +109,7 @@ def test_tensorboard_has_a_folder_for_each_run(run: Any, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    ((), "`WORLD` or --resume"),
+    ((), "`WORLD` or --config, or --resume"),
     (("chess",), "`world` to be one of"),
     (("dispersion", "--targets", "0"), "`target` to be finite and above 0"),
     (("dispersion", "--targets", "some"), "`targets` to be numbers"),

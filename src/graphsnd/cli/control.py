@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import BreakLock, Changes, Force, Loggers, Threads, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import (
+    BreakLock,
+    Changes,
+    Config,
+    Force,
+    Loggers,
+    ShowConfig,
+    Threads,
+    parse_changes,
+    parse_device,
+    parse_seeds,
+    read_config,
+    show_config,
+)
 from graphsnd.cli.training import resume_task, run_task
 from graphsnd.errors import InputError, check_choice
 
@@ -39,6 +53,8 @@ def control(
     envs: Annotated[int | None, typer.Option(help="Environments of each run.")] = None,
     preset: Annotated[str | None, typer.Option(help="paper, or small for a CPU.")] = None,
     change: Changes = None,
+    config: Config = None,
+    show: ShowConfig = False,
     threads: Threads = None,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
@@ -71,28 +87,43 @@ def control(
     on = parse_device(device)
     if resume:
         said = {"--targets": targets, "--designs": designs, "--seeds": seeds, "--envs": envs, "--preset": preset}
-        others = {"--set": change or None, "--threads": threads}
+        others = {"--set": change or None, "--threads": threads, "--config": config}
         task = resume_task(out, ControlTask, said | others, world, agents, iterations)
     else:
-        if world is None:
+        if world is None and config is None:
             fix = "For example: graphsnd control dispersion --targets 0.1"
-            raise InputError("WORLD", "or --resume", "neither", fix)
+            raise InputError("WORLD", "or --config, or --resume", "none of them", fix)
         check_choice("--preset", preset or "paper", CONTROL_PRESETS)
+        if config is not None and preset is not None:
+            raise InputError("--preset", "without --config, which says everything", repr(preset))
+        base = ControlTask(10, (0.1,), settings=CONTROL_PRESETS[preset or "paper"])
+        if config is not None:
+            base = base.with_config(read_config(config), str(config))
         settings, of_world = parse_changes(change, {"environments": envs, "iterations": iterations, "threads": threads})
-        task = ControlTask(
-            agents=10 if agents is None else agents,
-            targets=tuple(_parse_target(part.strip()) for part in (targets or "0.1").split(",")),
-            designs=tuple(part.strip() for part in (designs or "complete").split(",")),
-            seeds=parse_seeds(seeds),
-            world=world,
-            options=(dict(DISPERSION) if world == "dispersion" else {}) | of_world,
-            settings=CONTROL_PRESETS[preset or "paper"].replace(**settings),
+        # The options of a task are those of its own world.
+        own = base.options if world in (None, base.world) else dict(DISPERSION) if world == "dispersion" else {}
+        task = dataclasses.replace(
+            base,
+            agents=base.agents if agents is None else agents,
+            targets=base.targets if targets is None else tuple(_parse_target(t.strip()) for t in targets.split(",")),
+            designs=base.designs if designs is None else tuple(part.strip() for part in designs.split(",")),
+            seeds=base.seeds if seeds is None else parse_seeds(seeds),
+            world=world or base.world,
+            options=own | of_world,
+            settings=base.settings.replace(**settings),
         )
         task.make_world("cpu")  # so that an unknown world or option is refused before anything begins
-    _announce(task, on)
+    if show:
+        show_config(task)
+        return
     options = {"resume": resume, "checkpoint_every": checkpoint_every, "loggers": tuple(logger or ())}
-    options["break_lock"] = break_lock
-    run_task(task, out, describe, partial(_show, out=out), device=on, force=force, **options)
+    run_control(task, out, device=on, force=force, break_lock=break_lock, **options)
+
+
+def run_control(task: ControlTask, out: Path, *, device: str, **options: Any) -> None:
+    """Train a task; ``options`` are those of :func:`~graphsnd.cli.training.run_task`."""
+    _announce(task, device)
+    run_task(task, out, describe, partial(_show, out=out), device=device, **options)
 
 
 def _parse_target(text: str) -> float | str:

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from graphsnd.errors import InputError, check_integer, printable
-from graphsnd.storage import parse_json
+from graphsnd.errors import InputError, check_integer, printable, require
+from graphsnd.storage import parse_json, read_json
 
 Changes = Annotated[
     list[str] | None,
@@ -23,6 +23,13 @@ BreakLock = Annotated[
     bool, typer.Option("--break-lock", help="Take over the lock of a process that is known to be gone.")
 ]
 
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config", metavar="FILE", help="A task as YAML or JSON; also about.json of a run. Other options change it."
+    ),
+]
+ShowConfig = Annotated[bool, typer.Option("--show-config", help="Print the task as YAML for --config, and exit.")]
 Loggers = Annotated[
     list[str] | None,
     typer.Option(
@@ -124,6 +131,40 @@ def parse_changes(pairs: Sequence[str] | None, named: dict[str, Any]) -> tuple[d
         else:
             settings[name] = value
     return given | settings, options
+
+
+def read_config(path: Path) -> Any:
+    """Return what a configuration says: JSON, or YAML where that is installed.
+
+    Raises:
+        InputError: For a file that is missing or damaged.
+        MissingExtraError: For YAML without PyYAML.
+    """
+    if path.suffix.lower() == ".json":
+        return read_json(path, "--config")
+    yaml = require("yaml", "pyyaml")
+    try:
+        return _read_numbers(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeError, yaml.YAMLError) as error:
+        why = " ".join(str(error).split())
+        raise InputError("--config", "to be a whole YAML or JSON file", f"{str(path)!r} ({why})") from None
+
+
+def _read_numbers(value: Any) -> Any:
+    """Return YAML with 1e-3 as a number; YAML 1.1 takes it for a text, for want of a dot."""
+    if isinstance(value, dict):
+        return {key: _read_numbers(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_read_numbers(part) for part in value]
+    return float(value) if isinstance(value, str) and re.fullmatch(r"[-+]?\d+e[-+]?\d+", value) else value
+
+
+def show_config(task: Any) -> None:
+    """Print a task as YAML."""
+    import json
+
+    plain = json.loads(json.dumps(task.to_dict()))  # tuples as lists
+    typer.echo(require("yaml", "pyyaml").safe_dump(plain, sort_keys=False), nl=False)
 
 
 def parse_seeds(text: str | None) -> tuple[int, ...]:

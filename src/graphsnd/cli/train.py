@@ -13,13 +13,17 @@ import typer
 from graphsnd.cli.options import (
     BreakLock,
     Changes,
+    Config,
     Force,
     Loggers,
+    ShowConfig,
     Threads,
     check_output,
     parse_changes,
     parse_device,
     parse_seeds,
+    read_config,
+    show_config,
 )
 from graphsnd.cli.training import Describe, resume_task, run_task
 from graphsnd.errors import InputError, check_choice
@@ -44,6 +48,8 @@ def train(
     envs: Annotated[int | None, typer.Option(help="Environments of each run.")] = None,
     diversity_every: Annotated[int | None, typer.Option(help="Iterations between two measurements of SND.")] = None,
     change: Changes = None,
+    config: Config = None,
+    show: ShowConfig = False,
     threads: Threads = None,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
@@ -65,36 +71,49 @@ def train(
 
     if resume:
         said = {"--preset": preset, "--envs": envs, "--seeds": seeds, "--set": change or None, "--threads": threads}
-        task = resume_task(out, Task, said | {"--diversity-every": diversity_every}, world, agents, iterations)
+        others = {"--diversity-every": diversity_every, "--config": config}
+        task = resume_task(out, Task, said | others, world, agents, iterations)
     else:
         named = {"environments": envs, "iterations": iterations, "diversity_every": diversity_every, "threads": threads}
         settings, of_world = parse_changes(change, named)
-        base = _base_task(world, preset)
+        base = _base_task(world, preset, config)
         task = dataclasses.replace(
             base,
-            world=base.world if world is None or world == preset or preset is None else world,
+            world=base.world if world is None or world == preset or (preset is None and config is None) else world,
             agents=base.agents if agents is None else agents,
             options=base.options | of_world,
-            seeds=parse_seeds(seeds),
+            seeds=base.seeds if seeds is None else parse_seeds(seeds),
             settings=base.settings.replace(**settings),
         )
-
-    describe, show = _describe(task.settings.samples * len(task.seeds)), partial(_show, out=out, render=render)
+    if show:
+        show_config(task)
+        return
     options = {"resume": resume, "checkpoint_every": checkpoint_every, "loggers": tuple(logger or ())}
-    options["break_lock"] = break_lock
-    run_task(task, out, describe, show, device=on, force=force, **options)
+    run_training(task, out, render, device=on, force=force, break_lock=break_lock, **options)
 
 
-def _base_task(world: str | None, preset: str | None) -> Task:
-    """Return a preset where one is named, the world with the paper's settings elsewhere."""
+def run_training(task: Task, out: Path, render: Path | None = None, **options: Any) -> None:
+    """Train a task; ``options`` are those of :func:`~graphsnd.cli.training.run_task`."""
+    describe, show = _describe(task.settings.samples * len(task.seeds)), partial(_show, out=out, render=render)
+    run_task(task, out, describe, show, **options)
+
+
+def _base_task(world: str | None, preset: str | None, config: Path | None) -> Task:
+    """Return what a file says, a preset where one is named, the world with the paper's settings elsewhere."""
     from graphsnd.training import PRESETS, Task
     from graphsnd.training.task import NO_PRESET
 
+    if config is not None:
+        if preset is not None:
+            raise InputError("--preset", "without --config, which says everything", repr(preset))
+        return Task("navigation", None).with_config(read_config(config), str(config))
     if preset is not None and preset != NO_PRESET:
         check_choice("--preset", preset, PRESETS)
         return PRESETS[preset]
     if world is None:
-        raise InputError("WORLD", "or --preset, or --resume", "none of them", "For example: graphsnd train navigation")
+        raise InputError(
+            "WORLD", "or --preset, --config or --resume", "none of them", "For example: graphsnd train navigation"
+        )
     return (PRESETS.get(world) if preset is None else None) or Task(world, None)
 
 

@@ -84,6 +84,37 @@ class AnyTask:
         except (KeyError, TypeError) as error:
             raise InputError("checkpoint", f"with a complete task in {where}", f"trouble with {error}") from None
 
+    def with_config(self, given: Any, where: str) -> Self:
+        """Return the task with what a configuration says; the rest stays.
+
+        Args:
+            given: Fields by name, ``settings`` and ``options`` themselves dicts that may leave out what stays; as
+                :meth:`to_dict` writes them, or the record of a run (``about.json``), which holds that as ``task``.
+            where: For the message.
+
+        Raises:
+            InputError: For unknown names, and the task of another command.
+
+        Example:
+            >>> Task("navigation", 4).with_config({"agents": 8, "settings": {"iterations": 5}}, "run.yaml").agents
+            8
+        """
+        given = given.get("task", given) if isinstance(given, dict) else given
+        known = [part.name for part in dataclasses.fields(self)]  # type: ignore[arg-type]
+        if not isinstance(given, dict) or given.get("format", self.format) != self.format:
+            other = given.get("format") if isinstance(given, dict) else type(given).__name__
+            raise InputError("config", f"of graphsnd {self.command} in {where}", repr(other))
+        given = {name: value for name, value in given.items() if name not in ("format", "version")}
+        for name, value in given.items():
+            if name not in known or (name in ("settings", "options") and not isinstance(value, dict)):
+                expected = f"with {', '.join(known)} in {where}, settings and options being dicts"
+                raise InputError("config", expected, f"{name}: {value!r}")
+        tuples = {name: tuple(part) if isinstance(part, list) else part for name, part in given.items()}
+        settings = {name: tuple(v) if isinstance(v, list) else v for name, v in given.get("settings", {}).items()}
+        options = {} if given.get("world", self.world) != self.world else self.options  # which are of a world
+        changed = {"options": options, **tuples, "settings": self.settings.replace(**settings)}
+        return dataclasses.replace(self, **changed)  # type: ignore[type-var]
+
 
 @checked
 @dataclass(frozen=True)
