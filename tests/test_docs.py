@@ -164,3 +164,7 @@ def test_blocks_about_checkpoints_run(tmp_path: Path, monkeypatch: pytest.Monkey
         network = nn.Sequential(nn.Linear(18, 32), nn.Tanh(), nn.Linear(32, 5))
         torch.save({f"net.{key}": value for key, value in network.state_dict().items()}, f"ckpts/{name}.pt")
     run_blocks("checkpoints.md", observations=torch.randn(20, 18))
+
+
+def test_blocks_about_plots_run() -> None:
+    run_blocks("plots.md")
