@@ -281,4 +281,5 @@ def test_programs_do_what_torch_does(
     assert torch.equal(programs[0], plain[0])  # readings: the same operations in the same order
     assert torch.equal(programs[1], plain[1])
     for one, two in zip(programs[2:], plain[2:], strict=True):
-        torch.testing.assert_close(one, two, rtol=1e-5, atol=1e-5)  # sums in another order
+        # Forces are 100 times an overlap, so its rounding of 1e-7 is 1e-5 here; crowded agents sum several.
+        torch.testing.assert_close(one, two, rtol=1e-5, atol=5e-5)
