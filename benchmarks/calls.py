@@ -35,6 +35,7 @@ from benchmarks.speed import CDIST_CALL, EQUATION_1, cdist
 from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
 from graphsnd import designs, graphs, kernels
 from graphsnd.behavior import AgentsAxisWarning, Behavior, Distance, Norm, embed
+from graphsnd.designs.relabelled import find_neighbours
 from graphsnd.kernels.relabelling import can_sum, regular_sums
 
 WASSERSTEIN = gs.Wasserstein()
@@ -97,9 +98,10 @@ def compare_sampled(n: int, observations: int, options: Options) -> dict[str, An
     for name in DESIGNS:
         timed[name] = partial(gs.measure, behavior, design=name)
         points, template = embed(behavior), designs.parse(name).template(n)  # type: ignore[attr-defined]
-        if can_sum(points, "auto"):
+        neighbours = find_neighbours(template, device)
+        if neighbours is not None and can_sum(points, "auto"):
             index = torch.arange(observations, device=device)
-            timed[f"{name} sums"] = partial(regular_sums, points, index, template.neighbours(device), options.seed)
+            timed[f"{name} sums"] = partial(regular_sums, points, index, neighbours, options.seed)
     contestants = [Contestant(name, call, alone=True) for name, call in timed.items()]
     patience = {"rounds": ROUNDS, "seconds": 0.0} if cuda and not options.quick else options.patience
     with warnings.catch_warnings():

@@ -8,6 +8,7 @@ import torch
 
 from graphsnd.bounds import relabelling_variance
 from graphsnd.designs import Agents, Matching, Pairs, RelabelledDesign, Ring, Template
+from graphsnd.designs.relabelled import find_neighbours
 from graphsnd.estimation.sample import from_sums, products, spread, variance
 
 DESIGNS: dict[str, RelabelledDesign] = {
@@ -90,7 +91,7 @@ def test_spread_of_a_single_pair_is_unknown() -> None:
 def test_sums_say_as_much_as_distances(name: str) -> None:
     """A GPU sums over edges and places; means, spreads and moments are those of the distances."""
     template = DESIGNS[name].template(9)
-    neighbours = template.neighbours(torch.device("cpu"))
+    neighbours = find_neighbours(template, torch.device("cpu"))
     assert neighbours is not None
     distances = torch.rand(500, template.m, dtype=torch.float64)
     at = torch.zeros(500, template.size, dtype=torch.float64)
@@ -108,8 +109,8 @@ def test_sums_say_as_much_as_distances(name: str) -> None:
 
 def test_neighbours_are_those_of_the_edges() -> None:
     template = Ring(4).template(9)
-    neighbours = template.neighbours(torch.device("cpu"))
+    neighbours = find_neighbours(template, torch.device("cpu"))
     assert neighbours is not None
     pairs = {frozenset((place, int(other))) for row in neighbours for place, other in enumerate(row)}
     assert pairs == {frozenset(edge) for edge in template.edges.tolist()}
-    assert Template(3, torch.tensor([[0, 1], [1, 2]])).neighbours(torch.device("cpu")) is None
+    assert find_neighbours(Template(3, torch.tensor([[0, 1], [1, 2]])), torch.device("cpu")) is None

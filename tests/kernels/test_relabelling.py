@@ -10,6 +10,7 @@ from scipy import stats
 import graphsnd as gs
 from graphsnd import kernels
 from graphsnd.behavior import Norm, Points, embed
+from graphsnd.designs.relabelled import find_neighbours
 from graphsnd.kernels import relabelling
 
 CPU = torch.device("cpu")
@@ -81,7 +82,7 @@ def test_sums_on_a_gpu(design: str, scale: float) -> None:
     generator = torch.Generator().manual_seed(0)
     team = gs.Gaussian(*(scale * torch.rand(60, 40, 2, generator=generator).cuda() for _ in range(2)))
     index = torch.randperm(60, generator=generator)[:9]
-    neighbours = template.neighbours(torch.device("cuda", 0))
+    neighbours = find_neighbours(template, torch.device("cuda", 0))
     assert neighbours is not None
     assert relabelling.can_sum(embed(team), "auto")
     sums = relabelling.regular_sums(embed(team), index.cuda(), neighbours, seed).cpu()
@@ -93,7 +94,7 @@ def test_sums_on_a_gpu(design: str, scale: float) -> None:
 @pytest.mark.gpu
 def test_identical_agents_on_a_gpu_give_exactly_zero() -> None:
     points = Points(torch.full((5, 30, 3), 0.3).cuda(), Norm.EUCLIDEAN)
-    neighbours = gs.designs.parse("ring:4").template(30).neighbours(torch.device("cuda", 0))
+    neighbours = find_neighbours(gs.designs.parse("ring:4").template(30), torch.device("cuda", 0))
     assert neighbours is not None
     assert not relabelling.regular_sums(points, torch.arange(5).cuda(), neighbours, 0).any()
 

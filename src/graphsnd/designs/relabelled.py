@@ -41,10 +41,6 @@ class Template:
         """Return the number of edges at every place, ``[size]``."""
         return torch.bincount(self.edges.reshape(-1), minlength=self.size)
 
-    def neighbours(self, device: torch.device) -> Tensor | None:
-        """Return the places joined to each place, int32 ``[degree, size]``; None unless all have the same degree."""
-        return _neighbours(self, device)
-
     def factor(self, n: int) -> float:
         """Return the c for which the variance of the mean is at most c times that of the distances, for every team."""
         return factor_from_counts(n, self.m, self.meeting())
@@ -56,7 +52,8 @@ class Template:
 
 
 @lru_cache(maxsize=64)
-def _neighbours(template: Template, device: torch.device) -> Tensor | None:
+def find_neighbours(template: Template, device: torch.device) -> Tensor | None:
+    """Return the places joined to each place, int32 ``[degree, size]``; None unless all have the same degree."""
     degrees = template.degrees()
     if not (degrees == degrees[0]).all():
         return None

@@ -14,6 +14,7 @@ from torch import Tensor
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
 from graphsnd.designs import Design, Template
+from graphsnd.designs.relabelled import find_neighbours
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.errors import InputError, check_rank
 from graphsnd.kernels.dispatch import sum_over_blocks
@@ -100,7 +101,7 @@ class BehaviorSource(Source):
         return replace(self.points, values=values)
 
     def regular_sums(self, index: Tensor, template: Template, generator: torch.Generator) -> Tensor | None:  # noqa: D102
-        neighbours = template.neighbours(self.device) if can_sum(self.points, self.backend) else None
+        neighbours = find_neighbours(template, self.device) if can_sum(self.points, self.backend) else None
         if neighbours is None:
             return None
         return regular_sums(self.points, index.to(self.device), neighbours, integer_seed(generator))
