@@ -38,7 +38,6 @@ def test_figures_of_committed_data(name: str) -> None:
 UNVERIFIED = """
 benchmarks/results/benchmarl/callback-cpu-2-cores.json
 benchmarks/results/benchmarl/navigation-cpu-2-cores.json
-benchmarks/results/calls/h200.json
 benchmarks/results/speed/cpu-2-cores.json
 benchmarks/results/speed/h200.json
 benchmarks/results/worlds/cpu-2-cores.json
