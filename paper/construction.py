@@ -4,9 +4,9 @@ The complexity proposition counts distances and leaves the graph out; the paper'
 builders take turns in blocks of calls, of which the fastest counts, and after them the metric on as many agents, which
 would empty their caches: :func:`graphsnd.snd` over all pairs, :func:`graphsnd.graph_snd` on a graph that is there
 already, and the Python loop over all pairs. All have one thread, and times are those of the processor, without waiting
-for others. Edge budgets are matched, :math:`|E| = nd/2` with :math:`d = \lceil \log_2 n \rceil`: the Bernoulli graph has
-them on average, the nearest-neighbour graph, the undirected union with k = d, a few more. The row of 10 000 agents is
-not in the paper.
+for others. Edge budgets are matched, :math:`|E| = nd/2` with :math:`d = \lceil \log_2 n \rceil`: the Bernoulli graph
+has them on average, the nearest-neighbour graph, the undirected union with k = d, a few more. The row of 10 000 agents
+is not in the paper.
 
 The paper's table is about plain numpy, torch and networkx, so the same four in a few lines of those take turns with
 ours. They return bare arrays of pairs; ours are checked, sorted, free of repetitions, and random regular graphs with
