@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import graphsnd
+from graphsnd.cli.checkpoints import find_teams, measure_checkpoints
 from graphsnd.cli.options import Force, MaxBytes, check_output, show_path
 from graphsnd.cli.progress import NEWS, steps
 from graphsnd.errors import InputError, check_choice
@@ -46,7 +47,15 @@ DISTANCE_HELP = (
     "[cyan]wasserstein[/cyan] (default for continuous actions), [cyan]total-variation[/cyan] (default for discrete "
     "ones), [cyan]hellinger[/cyan] or [cyan]jensen-shannon[/cyan]."
 )
-NOT_REPEATED = ("files", "as_json", "html", "png", "force", "max_bytes")  # options that do not change the number
+NOT_REPEATED = (
+    "files",
+    "as_json",
+    "html",
+    "png",
+    "table",
+    "force",
+    "max_bytes",
+)  # options that do not change the number
 POLICY_HELP = (
     "For state dicts: the function that makes the module they are loaded into. It is [bold]your own code, which is "
     "imported and called[/bold]; nothing in the files is. Also [cyan]path/file.py:function[/cyan]."
@@ -88,6 +97,9 @@ def measure(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
     html: Annotated[Path | None, typer.Option(metavar="PATH", help="Write one self-contained page.")] = None,
     png: Annotated[Path | None, typer.Option(metavar="PATH", help="Write the figure.")] = None,
+    table: Annotated[
+        Path | None, typer.Option("--csv", metavar="PATH", help="Write the table, of several saved teams.")
+    ] = None,
     force: Force = False,
     max_bytes: MaxBytes = 2**33,
 ) -> None:
@@ -107,6 +119,9 @@ def measure(
     [cyan]--policy[/cyan] names the function that makes their module:
     [cyan]graphsnd measure ckpts/*.pt --policy mymodule:make --observations obs.npz[/cyan]
 
+    Several saved teams, or a folder of them (as [cyan]graphsnd train --keep-teams[/cyan] leaves), give diversity over
+    training: all are shown the same observations, those of [cyan]--observations[/cyan] or those beside the last.
+
     Random designs estimate SND, and the interval covers SND. [cyan]knn[/cyan] and [cyan]radius[/cyan] define a local
     measure, which is exact and is not an estimate of SND. With [cyan]--tol[/cyan], [cyan]--rel-tol[/cyan] or
     [cyan]--budget[/cyan], observations and pairs are drawn until the interval is narrow enough or the budget is spent.
@@ -121,14 +136,32 @@ def measure(
     if not 0 < confidence < 1:
         raise InputError("--confidence", "in (0, 1)", confidence, "Write 0.95 for 95%.")
     files = [Path(file) for file in files]  # texts in older typers
-    if len(files) > 1 and policy is None:
-        fix = "One team of several checkpoints: --policy mymodule:make."
-        raise InputError("FILE", "to be one without --policy", f"{len(files)}", fix)
+    teams = find_teams(files) if policy is None else []
+    if len(files) > 1 and policy is None and not teams:
+        fix = (
+            "One team of several checkpoints: --policy mymodule:make. Diversity over training: folders of saved teams."
+        )
+        raise InputError("FILE", "to be one without --policy", ", ".join(file.name for file in files), fix)
+    if table is not None and not teams:
+        raise InputError("--csv", "with several saved teams", "one team", "Use --json.")
     inputs = [*files, *files[0].glob("*"), *([] if observations is None else [observations])]
     check_output("--html", html, "page", inputs=inputs, force=force)
     check_output("--png", png, "PNG", inputs=inputs, force=force)
     if html is not None and png is not None and os.path.realpath(html) == os.path.realpath(png):
         raise InputError("--png", "to be another file than --html", repr(str(png)))
+    options = {
+        "design": chosen, "tol": tol, "rel_tol": rel_tol, "budget": limit, "confidence": confidence, "distance": metric,
+        "weighting": weighting, "max_observations": max_observations, "seed": seed,
+    }  # fmt: skip
+    paths = {"files": files, "observations": observations, "html": html, "png": png, "table": table}
+    if teams:
+        check_output("--csv", table, None, inputs=inputs, force=force)
+        with steps(1 + len(teams)) as step, _hints():
+            measure_checkpoints(
+                teams, observations, {"csv": table, "png": png, "html": html}, _command(context.params | paths),
+                max_bytes=max_bytes, as_json=as_json, progress=step, **options,
+            )  # fmt: skip
+        return
     pictures = html is not None or png is not None
     with steps(4 if pictures else 2) as step:
         step("reading")
@@ -145,23 +178,14 @@ def measure(
             estimate = graphsnd.measure(
                 source.team,
                 source.observations,
-                design=chosen,
-                tol=tol,
-                rel_tol=rel_tol,
-                budget=limit,
-                confidence=confidence,
-                distance=metric,
                 positions=source.positions,
-                weighting=weighting,
-                max_observations=max_observations,
                 clusters=source.clusters,
                 sources=source.sources if plain else None,
-                seed=seed,
                 callback=lambda e: step(_progress(e)),
+                **options,  # type: ignore[arg-type]
             )
         if pictures:
             step("measuring the pairs again")
-            paths = {"files": files, "observations": observations, "html": html, "png": png}
             _draw(source, chosen, metric, estimate, context.params | paths)
     if as_json:
         typer.echo(json.dumps({**estimate.to_dict(), "seed": seed, "version": graphsnd.__version__}, allow_nan=False))

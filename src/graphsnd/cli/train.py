@@ -56,6 +56,9 @@ def train(
     break_lock: BreakLock = False,
     force: Force = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 25,
+    keep_teams: Annotated[
+        bool, typer.Option("--keep-teams", help="Keep the teams of each checkpoint, for measure over training.")
+    ] = False,
     logger: Loggers = None,
     render: Annotated[Path | None, typer.Option(metavar="PATH", help="Film the trained team: .gif or .mp4.")] = None,
 ) -> None:
@@ -89,6 +92,7 @@ def train(
         show_config(task)
         return
     options = {"resume": resume, "checkpoint_every": checkpoint_every, "loggers": tuple(logger or ())}
+    options["keep_teams"] = keep_teams
     run_training(task, out, render, device=on, force=force, break_lock=break_lock, **options)
 
 

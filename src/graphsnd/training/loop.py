@@ -54,6 +54,7 @@ def train(
     resume: bool = False,
     break_lock: bool = False,
     checkpoint_every: int = 25,
+    keep_teams: bool = False,
     loggers: Sequence[str] = (),
     capture: bool = True,
     report: Callable[[Sequence[Any]], None] = lambda rows: None,
@@ -71,6 +72,8 @@ def train(
         break_lock: Take the folder even if another process holds its lock: ``run.lock``, which names that process. One
             that is gone is noticed without this, on its own host.
         checkpoint_every: Iterations between two checkpoints; there is one at the end in any case.
+        keep_teams: Whether each checkpoint leaves its teams in ``teams/iteration-*``: ``graphsnd measure FOLDER`` then
+            gives diversity over training on the same observations.
         loggers: Where to log besides: ``tensorboard``, ``wandb``, ``mlflow`` or ``csv``, a run of each for every run.
         capture: Passed to :class:`~graphsnd.training.Trainer`.
         report: Called with the rows of every iteration.
@@ -122,6 +125,8 @@ def train(
         def save() -> None:
             log.flush()  # so that the log has every iteration of every checkpoint
             save_checkpoint(folder, task, trainer, seconds=before + perf_counter() - start, threads=threads)
+            if keep_teams:
+                save_teams(folder / "teams" / f"iteration-{trainer.iteration:06d}", trainer, observations=False)
 
         if not resume:
             save()  # from now on it can be resumed, whatever happens

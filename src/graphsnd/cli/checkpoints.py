@@ -1,0 +1,146 @@
+"""``graphsnd measure`` on several saved teams: diversity over training, on the same observations for all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from graphsnd.cli.options import show_path
+from graphsnd.errors import InputError
+from graphsnd.storage import write_whole
+
+if TYPE_CHECKING:
+    from graphsnd.estimation import Estimate
+
+COLUMNS = ("team", "run", "iteration", "SND", "low", "high")
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A saved team and its place in a training."""
+
+    path: Path
+    name: str  # without the folder that all have in common
+    run: str  # the seed that it was trained with, where it says so
+    iteration: float  # that it says it is of, or the number in its name, or its place
+
+
+def find_teams(paths: Sequence[Path]) -> list[Path]:
+    """Return the saved teams among these paths and in their folders, in the order of their names; none for one team."""
+    from graphsnd.teams.files import DESCRIPTION
+
+    if len(paths) == 1 and (not paths[0].is_dir() or (paths[0] / DESCRIPTION).is_file()):
+        return []
+    inside = [sorted(file.parent for file in path.rglob(DESCRIPTION)) if path.is_dir() else [] for path in paths]
+    return list(dict.fromkeys(team for teams in inside for team in teams))
+
+
+def measure_checkpoints(
+    teams: list[Path], observations: Path | None, written: dict[str, Path | None], command: str, *,
+    max_bytes: int, as_json: bool, progress: Callable[[str], None], **options: Any,
+) -> None:  # fmt: skip
+    """Measure saved teams on the same observations; write a table, and CSV, figure and page where they are asked for.
+
+    Args:
+        teams: Their folders.
+        observations: To show them; those beside the last team when None.
+        written: Paths of csv, png and html; None where not wanted.
+        command: For the footer of the page.
+        max_bytes: Of each file.
+        as_json: Whether to print JSON in place of the table.
+        progress: Called with what is being done.
+        options: Of :func:`graphsnd.measure`.
+    """
+    import graphsnd
+    from graphsnd.cli.files import read_team
+    from graphsnd.teams.files import OBSERVATIONS
+
+    beside = [team / OBSERVATIONS for team in teams if (team / OBSERVATIONS).is_file()]
+    if observations is None and not beside:
+        raise InputError("--observations", "for teams that have none beside them", "no such option")
+    shown, measured = observations or beside[-1], []
+    for at, path in enumerate(teams):
+        progress(f"measuring {at + 1} of {len(teams)}")
+        source = read_team(path, shown, max_bytes=max_bytes)
+        about: dict[str, Any] = getattr(source.team, "about", None) or {}
+        numbers = re.findall(r"\d+", path.name)
+        iteration = about.get("iteration", int(numbers[-1]) if numbers else at)
+        parts = [str(about[key]) for key in ("arm", "target", "seed") if about.get(key) is not None]
+        estimate = graphsnd.measure(source.team, source.observations, clusters=source.clusters, **options)
+        name = "/".join(path.parts[-2:])
+        measured.append((Checkpoint(path, name, " ".join(parts), float(iteration)), estimate))
+    measured.sort(key=lambda one: (one[0].run, one[0].iteration))
+    rows = [_row(checkpoint, estimate) for checkpoint, estimate in measured]
+    if written["csv"] is not None:
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerows([COLUMNS, *rows])
+        write_whole(written["csv"], buffer.getvalue())
+    _draw(rows, written, command, shown.name, options["seed"])
+    if as_json:
+        about_all = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+        typer.echo(json.dumps({"checkpoints": about_all, "observations": shown.name}))
+        return
+    _show(rows, [path for path in written.values() if path is not None])
+
+
+def _row(checkpoint: Checkpoint, estimate: Estimate) -> tuple[Any, ...]:
+    """Return the cells under ``COLUMNS``: the interval is over pairs where they were drawn, else over observations."""
+    ends = (estimate.population_interval if estimate.exact else estimate.interval) or (None, None)
+    step = int(checkpoint.iteration)
+    return checkpoint.name, checkpoint.run, step, estimate.value, *ends
+
+
+def _format(row: Sequence[Any]) -> tuple[str, ...]:
+    name, run, step, value, low, high = row
+    return name, run, str(step), f"{value:.6g}", "" if low is None else f"[{low:.4g}, {high:.4g}]"
+
+
+def _draw(rows: list[tuple[Any, ...]], written: dict[str, Path | None], command: str, shown: str, seed: int) -> None:
+    if written["png"] is None and written["html"] is None:
+        return
+    from graphsnd import plots
+    from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
+    from graphsnd.plots.provenance import footer_lines
+    from graphsnd.plots.style import styled_figure
+
+    runs: dict[str, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        runs.setdefault(f"seed {row[1]}" if row[1] else "SND", []).append(row)
+    with styled_figure(6.4, 4.0) as figure:
+        plots.over_time(
+            {name: [row[2] for row in mine] for name, mine in runs.items()},
+            {name: [row[3] for row in mine] for name, mine in runs.items()},
+            ax=figure.subplots(), title="Diversity over training",
+        )  # fmt: skip
+    if written["png"] is not None:
+        plots.save_png(figure, written["png"])
+    if written["html"] is not None:
+        picture = Picture(figure, "SND of each saved team over iterations.")
+        table = HtmlTable(("team", "run", "iteration", "SND", "interval"), [_format(row) for row in rows])
+        lead = f"{len(rows)} saved teams, all on the observations of {shown}."
+        first, last = rows[0][3], rows[-1][3]
+        cards = [("First SND", f"{first:.4g}", rows[0][0]), ("Last SND", f"{last:.4g}", rows[-1][0])]
+        sections = [Section("Diversity over training", pictures=[picture], table=table)]
+        write_whole(
+            written["html"], render_page("Diversity over training", lead, cards, sections, footer_lines(command, seed))
+        )
+
+
+def _show(rows: list[tuple[Any, ...]], written: list[Path]) -> None:
+    from rich.console import Console
+
+    from graphsnd.plots.tables import table
+
+    console = Console()
+    heads = ("team", "run", "iteration", "SND", "interval")
+    console.print(table(heads, [_format(row) for row in rows], align="<<>>>", caption="the same observations for all"))
+    for path in written:
+        console.print(f"wrote {show_path(path)}", highlight=False)
