@@ -34,14 +34,14 @@ def test_figures_of_committed_data(name: str) -> None:
     experiment.figure(decode(experiment.data, committed.data)).canvas.draw()
 
 
-# Made before commits were checked, or on a GPU since lost; each to be made again. This list only ever gets shorter.
+# Made before commits were checked; each to be made again. This list only ever gets shorter. The ablation of expanders
+# at paper scale is new where trained teams are in it, and has the other cells of the earlier commit.
 UNVERIFIED = """
 benchmarks/results/benchmarl/callback-cpu-2-cores.json
 benchmarks/results/benchmarl/navigation-cpu-2-cores.json
 benchmarks/results/speed/cpu-2-cores.json
 benchmarks/results/speed/h200.json
 benchmarks/results/worlds/cpu-2-cores.json
-benchmarks/results/worlds/h200.json
 paper/results/control/n10/about.json
 paper/results/control/n10/all-observations/about.json
 paper/results/control/n50/target-0.12-seed-0/about.json
@@ -52,11 +52,6 @@ paper/results/designs/cpu-2-cores.json
 paper/results/designs/h200.json
 paper/results/designs/laptop.json
 paper/results/designs/paper.json
-paper/results/dico-10/laptop.json
-paper/results/dico-10/paper.json
-paper/results/dico-50/laptop.json
-paper/results/dico-50/paper.json
-paper/results/expanders/laptop.json
 paper/results/expanders/paper.json
 paper/results/mpe/laptop.json
 paper/results/mpe/paper.json
@@ -81,7 +76,7 @@ def test_every_other_result_has_a_commit_that_was_checked() -> None:
         if "hardware" not in about:
             continue  # settings, actions, published numbers
         name = path.relative_to(root).as_posix()
-        if about["dirty"] is not False or not re.fullmatch("[0-9a-f]{40}", about["commit"]) or "tree" not in about:
+        if about["dirty"] is not False or not re.fullmatch("[0-9a-f]{40}", str(about["commit"])) or "tree" not in about:
             unverified.add(name)
         else:
             assert {"command", "date", "versions"} <= about.keys(), name
