@@ -26,6 +26,7 @@ SHOWN = {
     "per observation": gs.measure(TEAM, design="agents:4"),
     "local": gs.measure(TEAM, design=gs.graphs.circulant(8, 2)),
     "projections": gs.measure(TEAM, design="projections:4"),
+    "sources": gs.measure(TEAM, sources=[NASTY, "end"] * 32),
     "few": gs.measure(gs.Deterministic(torch.randn(2, 3, 2))),
     "groups": gs.measure({NASTY: TEAM, "b": gs.Deterministic(torch.randn(64, 3, 1))}),
     "advice": gs.advise(500, 10_000),
@@ -58,5 +59,5 @@ def test_the_table_of_an_estimate_has_every_field() -> None:
     estimate = SHOWN["groups"]
     assert isinstance(estimate, gs.Estimate)
     rows = [line.split()[0] for line in estimate.table().split("\n\n")[0].splitlines()]
-    assert {*rows, "groups", "exact"} == set(estimate.to_dict())
+    assert {*rows, "groups", "sources", "exact"} == set(estimate.to_dict())
     assert repr(SHOWN["sampled"]).startswith("Estimate(SND ")

@@ -52,7 +52,9 @@ def estimate_html(estimate: Estimate) -> str:
         rows.append((f"± {e.observation_error:.2g} from the observations", about, OBSERVATIONS))
     if e.met is False:
         rows.append(("tolerance", "not met within the budget."))
-    return _card(f"{e.target} {format_number(e.value)}", note, rows, _bars(e) + _folded("all of it", summarise(e)))
+    parts = [(name, format_number(part.value)) for name, part in e.sources.items()]
+    more = _folded("by whose observations", parts) * bool(parts) + _folded("all of it", summarise(e))
+    return _card(f"{e.target} {format_number(e.value)}", note, rows, _bars(e) + more)
 
 
 def behavior_html(behavior: Behavior) -> str:
