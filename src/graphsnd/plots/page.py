@@ -10,7 +10,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from graphsnd.errors import printable
-from graphsnd.plots.style import svg_uri
+from graphsnd.plots.style import DARK, svg_uri
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +43,7 @@ class Section:
     pictures: list[Picture] = field(default_factory=list)
     live: str = ""  # HTML that a script brings to life, and that then takes the place of the pictures
     table: HtmlTable | None = None
-    key: list[tuple[str, str]] = field(default_factory=list)  # names and colours
+    key: list[tuple[str, str]] = field(default_factory=list)  # names and colours of the light style
 
 
 def escape(text: str) -> str:
@@ -88,7 +88,10 @@ def render_page(
 
 
 def _section(section: Section) -> str:
-    key = "".join(f'<li><i style="background:{colour}"></i>{escape(name)}</li>' for name, colour in section.key)
+    key = "".join(
+        f'<li><i style="background:light-dark({colour},{DARK[colour]})"></i>{escape(name)}</li>'
+        for name, colour in section.key
+    )
     pictures = "".join(
         f'<figure class="themed"><img src="{svg_uri(picture.figure)}" alt="{escape(picture.alt)}"></figure>'
         for picture in section.pictures
