@@ -52,8 +52,8 @@ def estimate_html(estimate: Estimate) -> str:
         rows.append((f"± {e.observation_error:.2g} from the observations", about, OBSERVATIONS))
     if e.met is False:
         rows.append(("tolerance", "not met within the budget."))
-    parts = [(name, format_number(part.value)) for name, part in e.sources.items()]
-    more = _folded("by whose observations", parts) * bool(parts) + _folded("all of it", summarise(e))
+    origins = [(name, format_number(part.value)) for name, part in e.sources.items()]
+    more = _folded("by whose observations", origins) * bool(origins) + _folded("all of it", summarise(e))
     return _card(f"{e.target} {format_number(e.value)}", note, rows, _bars(e) + more)
 
 
