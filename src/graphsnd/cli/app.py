@@ -184,8 +184,9 @@ def _options(
 
 
 app.callback(help=join_lines(_options.__doc__))(_options)
-# Options that control does not know may be for BenchMARL; it refuses the rest itself.
-EXTRA: dict[Any, dict[str, Any]] = {control: {"allow_extra_args": True, "ignore_unknown_options": True}}
+# Options that these do not know may be for Hydra or BenchMARL; they refuse the rest themselves.
+PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
+EXTRA: dict[Any, dict[str, Any]] = {train: PASS_ON, control: PASS_ON}
 for command in (measure, compare, advise, train, control, demo, bench, doctor):
     app.command(cls=Command, help=join_lines(command.__doc__), context_settings=EXTRA.get(command))(command)
 

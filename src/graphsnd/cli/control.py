@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphsnd.cli.hydra_engine import run_hydra
 from graphsnd.cli.options import (
     BreakLock,
     Changes,
@@ -37,7 +38,8 @@ def control(
     context: typer.Context,
     world: Annotated[str | None, typer.Argument(help="dispersion, navigation or simple_spread.")] = None,
     engine: Annotated[
-        str, typer.Option(metavar="stacked|benchmarl", help="benchmarl: all further words go to BenchMARL's Hydra.")
+        str,
+        typer.Option(metavar="stacked|hydra|benchmarl", help="hydra, benchmarl: all further words go to Hydra."),
     ] = "stacked",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where log and checkpoints go.")] = Path("runs"),
     agents: Annotated[int | None, typer.Option(help="Team size; 10 unless told.")] = None,
@@ -77,8 +79,11 @@ def control(
 
         main([*([] if world is None else [world]), *context.args])
         return
+    if engine == "hydra":
+        run_hydra("control", [*([] if world is None else [world]), *context.args])
+        return
     if engine != "stacked":
-        raise InputError("--engine", "stacked or benchmarl", repr(engine))
+        raise InputError("--engine", "stacked, hydra or benchmarl", repr(engine))
     if context.args:
         raise InputError("OPTIONS", "that graphsnd control knows", " ".join(context.args), "See --help.")
     from graphsnd.training import CONTROL_PRESETS, ControlTask

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphsnd.cli.hydra_engine import run_hydra
 from graphsnd.cli.options import (
     BreakLock,
     Changes,
@@ -35,9 +36,13 @@ FILMS = {".gif": "GIF", ".mp4": "MP4"}
 
 
 def train(
+    context: typer.Context,
     world: Annotated[
         str | None, typer.Argument(help="navigation, dispersion, simple_spread, vmas:<scenario> ..., or a preset.")
     ] = None,
+    engine: Annotated[
+        str, typer.Option(metavar="stacked|hydra", help="hydra: all further words go to Hydra.")
+    ] = "stacked",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where log, checkpoints and teams go.")] = Path("runs"),
     preset: Annotated[
         str | None, typer.Option(help="navigation, navigation-100, navigation-small, simple_spread, or none.")
@@ -68,6 +73,13 @@ def train(
     team for each seed. Ctrl-C, SIGTERM and SIGHUP stop after the iteration that is running and save; --resume goes on
     from there.
     """
+    if engine == "hydra":
+        run_hydra("train", [*([] if world is None else [world]), *context.args])
+        return
+    if engine != "stacked":
+        raise InputError("--engine", "stacked or hydra", repr(engine))
+    if context.args:
+        raise InputError("OPTIONS", "that graphsnd train knows", " ".join(context.args), "See --help.")
     _check_render(render, force)
     on = parse_device(device)
     from graphsnd.training import Task

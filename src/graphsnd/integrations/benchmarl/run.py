@@ -6,14 +6,14 @@ many of them, ``-m model.target=0.1,0.2 seed=0,1,2``. All of BenchMARL's own con
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from graphsnd.errors import InputError, require
+from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl.callbacks import ActionSpaceLoss, DiversityLog
 from graphsnd.integrations.benchmarl.tasks import CONF, provide_mpe
+from graphsnd.integrations.hydra import run_jobs
 
 
 def load_experiment(config: Any, task: str) -> Any:
@@ -55,24 +55,10 @@ def main(argv: Sequence[str]) -> None:
         InputError: For a configuration that graphsnd cannot accept; the other jobs of a multirun are run all the same.
         MissingExtraError: Without Hydra.
     """
-    hydra = require("hydra", "benchmarl")
-    refused: list[InputError] = []
 
-    @hydra.main(version_base=None, config_path=str(CONF), config_name="config")  # type: ignore[untyped-decorator]
     def job(config: Any) -> None:
         from hydra.core.hydra_config import HydraConfig
 
-        try:
-            load_experiment(config, HydraConfig.get().runtime.choices.task).run()
-        except InputError as error:  # Hydra would print a traceback and exit
-            refused.append(error)
+        load_experiment(config, HydraConfig.get().runtime.choices.task).run()
 
-    # Hydra reads its arguments from sys.argv alone.
-    before = sys.argv
-    sys.argv = ["graphsnd control --engine benchmarl", *argv]
-    try:
-        job()
-    finally:
-        sys.argv = before
-    if refused:
-        raise refused[0]
+    run_jobs(job, argv, program="graphsnd control --engine benchmarl", config_name="config", config_path=str(CONF))
