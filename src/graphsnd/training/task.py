@@ -243,7 +243,7 @@ PRESETS: dict[str, Task] = {
     "navigation": Task("navigation", 100, PAPER_NAVIGATION),
     # The same world for a team that is to get to its goals: each agent is rewarded for its own way. With the reward
     # shared, an agent's critic learns that it is late, and rewards are few, when its agent is near the goal; so it
-    # counts against coming near, ten times as much as that way is worth. And a contact that costs as much as 30 steps
+    # counts against coming near, more than that way is worth. And a contact that costs as much as 30 steps
     # of the way drowns the way in noise, where there are 100 agents (docs/training.md).
     "navigation-100": Task(
         "navigation",
