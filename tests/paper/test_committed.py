@@ -50,7 +50,6 @@ paper/results/control/n50/targets-0.14-0.15/about.json
 paper/results/control/n50/targets-0.14-0.15-agents-4/about.json
 paper/results/designs/cpu-2-cores.json
 paper/results/designs/h200.json
-paper/results/designs/laptop.json
 paper/results/designs/paper.json
 paper/results/expanders/paper.json
 paper/results/mpe/laptop.json
@@ -63,7 +62,6 @@ paper/results/timing/paper-second.json
 paper/results/timing/paper.json
 paper/results/training/cpu-2-cores.json
 paper/results/training/h200.json
-paper/results/training/laptop.json
 paper/results/training/variants/about.json
 """
 
