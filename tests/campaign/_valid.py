@@ -101,6 +101,9 @@ def _study() -> Any:
     return gs.plots.run_study(gs.plots.example_team(20, 4))
 
 
+MATRIX_PLOTS = ("heatmap", "tree", "map", "contributions", "graph")
+
+
 def _pairs() -> Any:
     return gs.plots.pair_distances(gs.Deterministic(_normal(3, 4, 2)), None, None, _estimate())
 
@@ -442,6 +445,12 @@ GOOD: dict[str, Make] = {
     "plots.save_png.dpi": lambda: 20,
     "plots.pair_distances.graph": lambda: None,
     "plots.write_demo.study": _study,
+    **{f"plots.{name}.source": lambda: gs.Deterministic(_normal(3, 4, 2)) for name in MATRIX_PLOTS},
+    "plots.graph.graph": lambda: gs.graphs.complete(4),
+    "plots.graph.positions": lambda: None,
+    "plots.over_time.steps": lambda: [1, 2],
+    "plots.over_time.curves": lambda: {"a": _normal(3, 2)},
+    "plots.compare.values": lambda: {"a": _normal(3)},
     "plots.write_demo.folder": lambda: folder() / "demo",
 }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, describe
 from graphsnd.plots.arrays import Array, to_array
 from graphsnd.plots.style import FAINT, GROUP_COLOURS, INK, MUTED, drawing, group_look, label, shade
 
@@ -67,17 +67,22 @@ def over_time(
 
     if not curves:
         raise InputError("curves", "to hold at least one curve", "none")
+    if not callable(summary):
+        raise InputError("summary", "to be a function of [runs, steps]", describe(summary))
     with drawing(ax, 5.8, 3.7) as axes:
         if target is not None:
             axes.axhline(target, color=shade(INK), linewidth=1.0, linestyle=(0, (1, 2)), label=f"target {target:g}")
         for place, (name, values) in enumerate(curves.items()):
-            runs = np.atleast_2d(to_array(values))
-            at = to_array(steps[name] if isinstance(steps, Mapping) else steps)
+            runs = np.atleast_2d(to_array(values, f"curves[{name!r}]"))
+            at = to_array(steps.get(name) if isinstance(steps, Mapping) else steps, "steps")
             if runs.ndim != 2 or at.shape != runs.shape[1:] or not runs.size:
-                expected = f"[runs, {len(at)}], one value for each step"
+                expected = f"[runs, {at.size}], one value for each step"
                 raise InputError(f"curves[{name!r}]", expected, list(runs.shape))
             measured = ~np.isnan(runs).all(axis=0)
-            draw_curve(axes, at[measured], summary(runs[:, measured]), place, label=label(name))
+            band = to_array(summary(runs[:, measured]), "summary")
+            if band.shape != (3, measured.sum()):
+                raise InputError("summary", "to give centre, low and high at each step", list(band.shape))
+            draw_curve(axes, at[measured], (band[0], band[1], band[2]), place, label=label(name))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set(xlabel=xlabel, ylabel=ylabel, title=title)
         axes.grid(color=shade(FAINT))
@@ -137,7 +142,7 @@ def compare(
         raise InputError("values", "to hold at least one label", "none")
     with drawing(ax, 5.8, 1.5 + 0.42 * len(values)) as axes:
         for y, (name, given) in enumerate(values.items()):
-            runs, (colour, marker) = to_array(given), group_look(y)
+            runs, (colour, marker) = to_array(given, f"values[{name!r}]"), group_look(y)
             if runs.ndim != 1 or not runs.size:
                 raise InputError(f"values[{name!r}]", "[runs], at least one", list(runs.shape))
             # A fixed little spread, not random jitter: the same runs always give the same picture.
@@ -145,7 +150,7 @@ def compare(
             axes.plot(runs, spread, marker, color=colour, markersize=4, alpha=0.55, markeredgewidth=0)
             if intervals is not None and name in intervals:
                 axes.plot(intervals[name], (y, y), color=colour, linewidth=5, solid_capstyle="butt", alpha=0.55)
-            centre = float(np.nanmean(runs)) if centres is None else centres[name]
+            centre = (centres or {}).get(name, float(np.nanmean(runs)))
             edge: dict[str, Any] = {"markerfacecolor": shade("#FFFFFF"), "markeredgecolor": shade(INK)}
             axes.plot(centre, y, "o", markersize=6, zorder=3, **edge)
         axes.set_yticks(range(len(values)), [label(name) for name in values])

@@ -17,7 +17,7 @@ from graphsnd.behavior.behavior import check_names
 from graphsnd.behavior.distances import default_distance
 from graphsnd.errors import InputError, check_finite
 from graphsnd.metric import pairwise
-from graphsnd.plots.arrays import Array, to_array
+from graphsnd.plots.arrays import Array, to_array, to_groups
 from graphsnd.plots.clustering import behaviour_map, cluster
 from graphsnd.plots.style import BLUE, FAINT, INK, LABELLED, MUTED, drawing, group_look, label, shade
 
@@ -47,7 +47,7 @@ class Distances:
         """Return the agents in an order: ``tree``, ``names`` (as given), ``contribution``, or one of the user's."""
         n = len(self.matrix)
         if not isinstance(order, str):
-            given = to_array(order)
+            given = to_array(order, "order")
             if given.shape != (n,) or sorted(given.tolist()) != [*range(n)]:
                 raise InputError("order", f"one of {', '.join(ORDERS)}, or the agents 0 .. {n - 1} in an order", order)
             return given.astype(np.int64)
@@ -78,7 +78,7 @@ def read_distances(
         names = source.names if names is None else names
         unit = describe_unit((distance or default_distance(source)).name)
         source = pairwise(source, distance)
-    matrix = to_array(source)
+    matrix = to_array(source, "source")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         expected = "to be a behaviour, or a matrix [agents, agents] of at least two agents"
         raise InputError("source", expected, list(matrix.shape))
@@ -179,7 +179,7 @@ def draw_groups(ax: Axes, groups: Array, order: NDArray[np.int64], *, vertical: 
     """Mark the group of each agent in a thin strip outside the heatmap's left (or upper) edge."""
     from matplotlib.colors import to_rgb
 
-    colours = np.array([to_rgb(group_look(int(group))[0]) for group in to_array(groups)[order]])
+    colours = np.array([to_rgb(group_look(int(group))[0]) for group in to_groups(groups, len(order))[order]])
     strip = ax.inset_axes((-0.015 - 0.03, 0.0, 0.03, 1.0) if vertical else (0.0, 1.015, 1.0, 0.03))
     strip.imshow(colours[:, None] if vertical else colours[None], aspect="auto", interpolation="nearest")
     strip.set_axis_off()
@@ -210,7 +210,7 @@ def tree(
 
     given = read_distances(source, distance, names)
     made = cluster(given.matrix)
-    labels = np.full(len(given.names), -1) if groups is None else to_array(groups)
+    labels = np.full(len(given.names), -1) if groups is None else to_groups(groups, len(given.names))
     members = [{int(group)} for group in labels]
     for left, right, _, _ in made.links:
         members.append(members[int(left)] | members[int(right)])
@@ -272,7 +272,7 @@ def draw_agents(
 ) -> None:
     """Draw agents at places ``[n, 2]`` in the colour and shape of their group, few of them with their names."""
     where = to_array(places)
-    labels = np.zeros(len(where)) if groups is None else to_array(groups)
+    labels = np.zeros(len(where)) if groups is None else to_groups(groups, len(where))
     for group in np.unique(labels):
         colour, marker = group_look(int(group))
         x, y = where[labels == group].T
@@ -341,7 +341,11 @@ def contributions(
 def draw_bars(ax: Axes, heights: NDArray[np.float64], names: Sequence[str], groups: Array | None = None) -> None:
     """Draw one bar for each agent, the highest first, with names below."""
     order = np.argsort(-heights, kind="stable")
-    colours = shade(BLUE) if groups is None else [group_look(int(group))[0] for group in to_array(groups)[order]]
+    colours = (
+        shade(BLUE)
+        if groups is None
+        else [group_look(group)[0] for group in to_groups(groups, len(order))[order].tolist()]
+    )
     # Bars of thousands of agents would be thinner than a pixel; a filled step line is the same picture.
     if len(heights) <= 400:
         ax.bar(np.arange(len(heights)), heights[order], width=0.9 if len(heights) < 60 else 1.0, color=colours)

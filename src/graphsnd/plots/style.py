@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from graphsnd.arguments import checked
-from graphsnd.errors import check_choice, printable
+from graphsnd.errors import InputError, check_choice, describe, printable
 from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
@@ -102,10 +102,15 @@ def drawing(ax: Axes | None, width: float = 5.4, height: float = 4.0) -> Iterato
 
     New ones come from pyplot, so that notebooks show them.
     """
+    from matplotlib import pyplot
+    from matplotlib.axes import Axes
+
+    given: object = ax
+    if given is not None and not isinstance(given, Axes):
+        raise InputError("ax", "to be axes of matplotlib", describe(given))
     if ax is not None:
         yield ax
         return
-    from matplotlib import pyplot
 
     with theme():
         new = pyplot.figure(figsize=(width, height), layout="constrained").add_subplot()
