@@ -37,7 +37,7 @@ def test_a_run_writes_its_result_its_provenance_and_a_figure(tmp_path: Path) -> 
     found = json.loads(path.read_text())
     assert begun == ["n=2", "n=3", "n=4"]
     assert (found["experiment"], found["scale"], found["title"]) == ("recovery", "paper", "Squares in recovery")
-    expected = {"value": 16.0, "low": 15.0, "high": 17.0, "unit": "x", "kind": "range of <cells>"}
+    expected = {"value": 16.0, "low": 15.0, "high": 17.0, "unit": "x", "kind": "range of <cells>", "clock": False}
     assert found["numbers"] == {"largest": expected}
     assert found["data"]["rows"][2] == {"n": 4, "square": 16}
     about = found["provenance"]
