@@ -84,7 +84,7 @@ def share_figure(results: Results) -> Figure:
             _draw_shares(left, result["features"], "features", f"{name}\nshare of the limit, {usual:,} observations")
             _draw_shares(middle, result["observations"], "observations", "\nshare of the limit, 4 features")
             _draw_crossover(right, result["crossover"])
-            right.set_title(f"\nsampling, {usual:,} observations, 4 features")
+            right.set_title(f"\nsampling, {usual:,} obs., 4 features")
         return figure
 
 
