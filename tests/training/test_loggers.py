@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from graphsnd.cli.app import app
 from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.training import Settings, Task, read_rows, train
 from graphsnd.training.log import Row
-from graphsnd.training.loggers import open_logger
+from graphsnd.training.loggers import LOGGERS, CsvLogger, open_logger
 
 SMALL = Settings(steps=4, environments=2, iterations=3, diversity_every=2)
 
@@ -47,10 +49,42 @@ def test_csv(tmp_path: Path) -> None:
     logger = open_logger("csv", tmp_path, "other")
     logger.log({"a": 1.0, "b": 2.0}, 1)
     logger.log({"b": 3.0}, 2)
-    with pytest.raises(InputError, match="also c"):
-        logger.log({"c": 1.0}, 3)
+    logger.log({"c": 1.0}, 3)
     logger.close()
-    assert (tmp_path / "csv" / "other.csv").read_text().splitlines() == ["step,a,b", "1,1.0,2.0", "2,,3.0"]
+    logger = open_logger("csv", tmp_path, "other", after=2)
+    logger.log({"c": 4.0}, 3)
+    logger.close()
+    lines_of_other = ["step,a,b,c", "1,1.0,2.0,", "2,,3.0,", "3,,,4.0"]
+    assert (tmp_path / "csv" / "other.csv").read_text().splitlines() == lines_of_other
+
+
+def test_a_logger_may_begin_with_a_resumption(tmp_path: Path) -> None:
+    task = Task("navigation", 2, settings=SMALL)
+    train(task.with_iterations(1), tmp_path)
+    train(task, tmp_path, loggers=["csv"], resume=True)
+    with (tmp_path / "csv" / "seed-0.csv").open(newline="") as file:
+        assert [(line["step"], bool(line["snd"])) for line in csv.DictReader(file)] == [("2", True), ("3", True)]
+
+
+def test_a_logger_that_fails_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(CsvLogger):
+        def log(self, numbers: Mapping[str, float], step: int) -> None:
+            if step == 2:
+                raise ConnectionResetError if self.offline else ValueError("no more")
+
+    monkeypatch.setitem(LOGGERS, "wandb", Broken)
+    task = Task("navigation", 2, settings=SMALL)
+    for offline, kind in ((True, ConnectionResetError), (False, InputError)):
+        monkeypatch.setattr(Broken, "offline", offline, raising=False)
+        folder = tmp_path / str(offline)
+        with pytest.raises(kind, match=None if offline else "wandb.*ValueError: no more"):
+            train(task, folder, loggers=["wandb", "csv"])
+        assert [row.iteration for row in read_rows(folder, Row)] == [1, 2]
+        assert train(task, folder, resume=True).finished
+        assert [row.iteration for row in read_rows(folder, Row)] == [1, 2, 3]
+    other = tmp_path / "whole"
+    train(task, other)
+    assert [row.reward for row in read_rows(folder, Row)] == [row.reward for row in read_rows(other, Row)]
 
 
 @pytest.mark.integration
@@ -67,6 +101,13 @@ def test_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     history = client.get_metric_history(run.info.run_id, "reward")
     assert [(metric.step, metric.value) for metric in history] == [(row.iteration, row.reward) for row in rows]
     assert run.info.status == "FINISHED"
+    # After a crash a step comes again; a new training in a folder of this name is another run.
+    again = open_logger("mlflow", tmp_path, "seed-7", after=2)
+    again.log({"reward": 9.0}, 3)
+    again.log({"reward": 9.0}, 4)
+    assert [m.step for m in client.get_metric_history(run.info.run_id, "reward")] == [1, 2, 3, 4]
+    open_logger("mlflow", tmp_path / "elsewhere" / tmp_path.name, "seed-7").log({"reward": 1.0}, 1)
+    assert len(client.search_runs([experiment.experiment_id])) == 3
 
 
 def scan(content: bytes) -> Iterator[bytes]:
@@ -114,4 +155,8 @@ def test_a_missing_package_is_named(kind: str, tmp_path: Path, monkeypatch: pyte
 
 def test_an_unknown_one_is_refused_before_training(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="mlflow"):
-        train(Task("navigation", 2, settings=SMALL), tmp_path, loggers=["weights"])
+        train(Task("navigation", 2, settings=SMALL), tmp_path / "new", loggers=["weights"])
+    for command in ("train", "control"):
+        result = CliRunner().invoke(app, [command, "navigation", "--logger", "weights", "--out", str(tmp_path / "new")])
+        assert (result.exit_code, "`--logger`" in result.output) == (2, True)
+    assert not (tmp_path / "new").exists()

@@ -21,6 +21,7 @@ from graphsnd.cli.options import (
     Threads,
     parse_changes,
     parse_device,
+    parse_loggers,
     parse_seeds,
     read_config,
     show_config,
@@ -89,7 +90,7 @@ def control(
     from graphsnd.training import CONTROL_PRESETS, ControlTask
     from graphsnd.training.task import DISPERSION
 
-    on = parse_device(device)
+    on, loggers = parse_device(device), parse_loggers(logger)
     if resume:
         said = {"--targets": targets, "--designs": designs, "--seeds": seeds, "--envs": envs, "--preset": preset}
         others = {"--set": change or None, "--threads": threads, "--config": config}
@@ -121,7 +122,7 @@ def control(
     if show:
         show_config(task)
         return
-    options = {"resume": resume, "checkpoint_every": checkpoint_every, "loggers": tuple(logger or ())}
+    options = {"resume": resume, "checkpoint_every": checkpoint_every, "loggers": loggers}
     run_control(task, out, device=on, force=force, break_lock=break_lock, **options)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graphsnd.errors import InputError, check_integer, printable, require
+from graphsnd.errors import InputError, check_choice, check_integer, printable, require
 from graphsnd.storage import parse_json, read_json
 
 Changes = Annotated[
@@ -180,6 +180,20 @@ def parse_seeds(text: str | None) -> tuple[int, ...]:
         raise InputError("--seeds", "to be integers separated by commas", repr(text)) from None
     expected = "to be integers from 0 to 2^63 - 1"
     return tuple(check_integer("--seeds", seed, expected, low=0, high=2**63 - 1) for seed in seeds)
+
+
+def parse_loggers(names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return what ``--logger`` was given, each once.
+
+    Example:
+        >>> parse_loggers(["csv", "wandb", "csv"])
+        ('csv', 'wandb')
+    """
+    from graphsnd.training.loggers import LOGGERS
+
+    for name in names or ():
+        check_choice("--logger", name, LOGGERS)
+    return tuple(dict.fromkeys(names or ()))
 
 
 def parse_device(name: str) -> str:

@@ -22,6 +22,7 @@ from graphsnd.cli.options import (
     check_output,
     parse_changes,
     parse_device,
+    parse_loggers,
     parse_seeds,
     read_config,
     show_config,
@@ -81,7 +82,7 @@ def train(
     if context.args:
         raise InputError("OPTIONS", "that graphsnd train knows", " ".join(context.args), "See --help.")
     _check_render(render, force)
-    on = parse_device(device)
+    on, loggers = parse_device(device), parse_loggers(logger)
     from graphsnd.training import Task
 
     if resume:
@@ -103,7 +104,7 @@ def train(
     if show:
         show_config(task)
         return
-    options = {"resume": resume, "checkpoint_every": checkpoint_every, "loggers": tuple(logger or ())}
+    options = {"resume": resume, "checkpoint_every": checkpoint_every, "loggers": loggers}
     options["keep_teams"] = keep_teams
     run_training(task, out, render, device=on, force=force, break_lock=break_lock, **options)
 

@@ -7,15 +7,16 @@ import dataclasses
 import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, product, takewhile, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, describe
+from graphsnd.errors import InputError, MissingExtraError, describe
 from graphsnd.storage import append, naming, write_whole
-from graphsnd.training.loggers import open_logger
+from graphsnd.training.loggers import Logger, open_logger
 from graphsnd.training.rollout import RolloutBuffer
 
 if TYPE_CHECKING:
@@ -131,20 +132,36 @@ class RunLogs:
     """
 
     def __init__(self, kinds: Sequence[str], folder: Path, runs: Sequence[str], *, after: int = 0) -> None:
-        self.of_run = {name: [open_logger(kind, folder, name, after=after) for kind in kinds] for name in runs}
+        self.of_run: dict[str, dict[str, Logger]] = {name: {} for name in runs}
+        for (name, held), kind in product(self.of_run.items(), kinds):
+            with _naming_logger(kind):
+                held[kind] = open_logger(kind, folder, name, after=after)
 
     def write(self, rows: Sequence[Row | ControlRow]) -> None:
         """Log every number of every row."""
         for row in rows:
             columns = {key: value for key, value in dataclasses.asdict(row).items() if key not in ("iteration", "seed")}
             numbers = {key: value for key, value in columns.items() if isinstance(value, int | float)}
-            for logger in self.of_run[run_folder(row)]:
-                logger.log(numbers, row.iteration)
+            for kind, logger in self.of_run[run_folder(row)].items():
+                with _naming_logger(kind):
+                    logger.log(numbers, row.iteration)
 
     def close(self) -> None:
-        """Close all."""
-        for logger in chain.from_iterable(self.of_run.values()):
-            logger.close()
+        """Close all, also where one of them fails."""
+        with ExitStack() as stack:
+            for logger in chain.from_iterable(held.values() for held in self.of_run.values()):
+                stack.callback(logger.close)
+
+
+@contextmanager
+def _naming_logger(kind: str) -> Iterator[None]:
+    """Say which logger failed: packages and servers of others have errors of their own."""
+    try:
+        yield
+    except (InputError, MissingExtraError, OSError):
+        raise
+    except Exception as error:
+        raise InputError("loggers", f"with a {kind} that works", f"{type(error).__name__}: {error}") from error
 
 
 def run_folder(row: Any) -> str:

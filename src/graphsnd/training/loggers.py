@@ -6,13 +6,14 @@ A logger is anything with ``log(numbers, step)`` and ``close()``; each of these 
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
+from uuid import uuid4
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_choice, require
-from graphsnd.storage import naming
+from graphsnd.errors import check_choice, require
+from graphsnd.storage import naming, write_whole
 
 
 class Logger(Protocol):
@@ -53,22 +54,21 @@ class TensorBoardLogger:
 
 @checked
 class WandbLogger:
-    """A run of Weights & Biases in the group of the folder's name; needs the extra ``wandb``.
+    """A run of Weights & Biases in the group of the training folder's name; needs the extra ``wandb``.
 
     Project, entity and whether it is online are those of the environment: ``WANDB_PROJECT``, ``WANDB_MODE=offline``.
 
     Args:
         folder: Where its files go.
-        name: Of this run. Its id is made of the group and this name: a training that resumes goes on with it.
-        after: Unused: Weights & Biases itself refuses earlier steps.
+        name: Of this run.
+        after: Go on with the run of this folder, as when training resumes. It refuses earlier steps by itself.
     """
 
     def __init__(self, folder: Path, name: str, *, after: int = 0) -> None:
         wandb = require("wandb", "wandb")
-        folder.mkdir(parents=True, exist_ok=True)
+        same = _find_id(folder / f"{name}.id", after, lambda: f"{uuid4().hex[:8]}-{name}")
         group = folder.resolve().parent.name
-        same = {"id": f"{group}-{name}", "resume": "allow", "reinit": "create_new"}
-        self.run = wandb.init(dir=str(folder), name=name, group=group, **same)
+        self.run = wandb.init(dir=str(folder), name=name, group=group, id=same, resume="allow", reinit="create_new")
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
         """Add numbers."""
@@ -81,14 +81,14 @@ class WandbLogger:
 
 @checked
 class MLflowLogger:
-    """A run of MLflow in the experiment of the folder's name; needs the extra ``mlflow``.
+    """A run of MLflow in the experiment of the training folder's name; needs the extra ``mlflow``.
 
     It goes where MLflow's own settings say: ``MLFLOW_TRACKING_URI``.
 
     Args:
-        folder: Whose parent, the folder of the training, names the experiment.
+        folder: Where the id of the run is kept.
         name: Of this run.
-        after: Go on with the newest run of this name, as when training resumes.
+        after: Go on with the run of this folder, as when training resumes. Steps that it has are not logged twice.
     """
 
     def __init__(self, folder: Path, name: str, *, after: int = 0) -> None:
@@ -96,13 +96,16 @@ class MLflowLogger:
         title = folder.resolve().parent.name
         known = self.client.get_experiment_by_name(title)
         experiment = self.client.create_experiment(title) if known is None else known.experiment_id
-        same = f"tags.`mlflow.runName` = '{name}'"
-        before = self.client.search_runs([experiment], same, max_results=1) if after else []
-        self.run = (before or [self.client.create_run(experiment, run_name=name)])[0].info.run_id
+        make = lambda: str(self.client.create_run(experiment, run_name=name).info.run_id)  # noqa: E731
+        self.run = _find_id(folder / f"{name}.id", after, make)
+        there = self.client.get_run(self.run).data.metrics
+        self.last = max(
+            (old.step for key in there for old in self.client.get_metric_history(self.run, key)), default=-1
+        )
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
         """Add metrics."""
-        for key, value in numbers.items():
+        for key, value in numbers.items() if step > self.last else ():
             self.client.log_metric(self.run, key, value, step=step)
 
     def close(self) -> None:
@@ -110,9 +113,17 @@ class MLflowLogger:
         self.client.set_terminated(self.run)
 
 
+def _find_id(path: Path, after: int, make: Callable[[], str]) -> str:
+    """Return the id of the run that goes on, or of a new one, which is kept in a file for the next time."""
+    if not after or not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, make())
+    return path.read_text(encoding="utf-8")
+
+
 @checked
 class CsvLogger:
-    """``folder/name.csv``, a line for each step; columns are the names of the first step.
+    """``folder/name.csv``, a line for each step and a column for each name; later names are columns at the end.
 
     Args:
         folder: Of all runs.
@@ -122,33 +133,37 @@ class CsvLogger:
 
     def __init__(self, folder: Path, name: str, *, after: int = 0) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / f"{name}.csv"
-        kept: list[dict[str, str]] = []
-        if after and self.path.is_file():
-            with self.path.open(newline="", encoding="utf-8") as file:
-                kept = [row for row in csv.DictReader(file) if int(row["step"]) <= after]
-        with naming(self.path):
-            self.file = self.path.open("w", newline="", encoding="utf-8")
-        self.writer: csv.DictWriter[str] | None = None
-        for row in kept:
-            self._write(row)
+        self.path, self.names = folder / f"{name}.csv", ["step"]
+        kept = self._read() if after and self.path.is_file() else []
+        self._begin([row for row in kept if int(row["step"]) <= after])
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
         """Add a line."""
-        self._write({"step": step, **numbers})
+        if new := [key for key in numbers if key not in self.names]:
+            self.file.close()
+            kept = self._read()
+            self.names += new
+            self._begin(kept)
+        with naming(self.path):
+            self.writer.writerow({"step": step, **numbers})
+            self.file.flush()
 
     def close(self) -> None:
         """Close the file."""
         self.file.close()
 
-    def _write(self, row: Mapping[str, Any]) -> None:
-        if self.writer is None:
-            self.writer = csv.DictWriter(self.file, list(row))
-            self.writer.writeheader()
-        if new := [key for key in row if key not in self.writer.fieldnames]:
-            raise InputError("numbers", f"with the names {', '.join(self.writer.fieldnames)}", f"also {', '.join(new)}")
+    def _read(self) -> list[dict[str, str]]:
+        with self.path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            self.names = list(reader.fieldnames or self.names)
+            return list(reader)
+
+    def _begin(self, rows: Sequence[Mapping[str, str]]) -> None:
         with naming(self.path):
-            self.writer.writerow(row)
+            self.file = self.path.open("w", newline="", encoding="utf-8")
+            self.writer = csv.DictWriter(self.file, self.names)
+            self.writer.writeheader()
+            self.writer.writerows(rows)
             self.file.flush()
 
 

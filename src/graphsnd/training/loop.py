@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_integer
+from graphsnd.errors import InputError, check_choice, check_integer
 from graphsnd.locks import LOCK, hold_lock, remove_parts
 from graphsnd.training.checkpoint import (
     Checkpoint,
@@ -27,6 +27,7 @@ from graphsnd.training.checkpoint import (
     save_teams,
 )
 from graphsnd.training.log import METRICS, CsvLog, RunLogs
+from graphsnd.training.loggers import LOGGERS
 from graphsnd.training.task import ControlTask, Task
 from graphsnd.training.trainer import Trainer
 
@@ -101,6 +102,8 @@ def train(
         True
     """
     check_integer("checkpoint_every", checkpoint_every, "to be an integer, at least 1", low=1)
+    for kind in loggers:
+        check_choice("loggers", kind, LOGGERS)
     with ExitStack() as stack:
         stop = stack.enter_context(interruptible())
         trainer = task.make_trainer(device, capture=capture)
@@ -133,7 +136,11 @@ def train(
         while trainer.iteration < last and not stop():
             rows = trainer.step(progress=progress)
             log.write(rows)
-            others.write(rows)
+            try:
+                others.write(rows)
+            except Exception:
+                save()  # --resume goes on from here
+                raise
             if not stop():  # after SIGHUP there is no terminal to report to
                 report(rows)
             if trainer.iteration % checkpoint_every == 0 and trainer.iteration < last:
