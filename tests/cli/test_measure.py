@@ -252,12 +252,13 @@ def test_bad_designs_and_budgets(options: list[str], message: str, run: Any, sav
     assert message in result.stderr
 
 
-def test_a_saved_team_needs_observations(run: Any, policies: tuple[Path, Path], save: Any) -> None:
+def test_a_saved_team_needs_observations(run: Any, policies: tuple[Path, Path], save: Any, tmp_path: Path) -> None:
     team, seen = policies
     assert "`--observations`" in run("measure", team).stderr
     assert "`--observations`" in run("measure", team, "--observations", save(x=np.zeros(3))).stderr
     assert "`positions`" in run("measure", team, "--observations", seen, "--design", "knn:3").stderr
-    assert "team.json" in run("measure", seen.parent, "--observations", seen).stderr
+    (tmp_path / "empty").mkdir()
+    assert "team.json" in run("measure", tmp_path / "empty", "--observations", seen).stderr
 
 
 def test_no_page_promises_what_is_not_guaranteed(run: Any, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -30,6 +31,37 @@ def test_clustered_intervals_cover_the_population() -> None:
         covered["blocks of one"] += inside(truth, alone.population_interval)
     assert covered["clustered"] / REPETITIONS >= 0.94 - 0.01
     assert covered["blocks of one"] / REPETITIONS < 0.7  # what ignoring the episodes costs
+
+
+GRAPHS = {
+    "bernoulli": lambda seed: gs.graphs.bernoulli(16, 0.2, seed=seed),
+    "uniform": lambda seed: gs.graphs.uniform(16, 24, seed=seed),
+    "regular": lambda seed: gs.graphs.random_regular(16, 3, seed=seed),
+}
+
+
+@pytest.mark.parametrize("draw", GRAPHS.values(), ids=GRAPHS.keys())
+def test_one_graph_for_all_observations_covers_the_population_with_both_errors(
+    draw: Callable[[int], gs.Graph],
+) -> None:
+    base = torch.linspace(0, 1, 16, dtype=torch.float64).view(1, 16, 1)
+    truth, generator = float(gs.snd(gs.Deterministic(base))), torch.Generator().manual_seed(0)
+    clusters, covered, either = torch.arange(40).repeat_interleave(2), 0, [0, 0]
+    for seed in range(REPETITIONS):
+        level = torch.rand(40, generator=generator, dtype=torch.float64).repeat_interleave(2) * 2
+        team, graph = gs.Deterministic(level.view(-1, 1, 1) * base), draw(seed)
+        e = gs.measure(team, design=graph, clusters=clusters)
+        assert e.population_interval is not None
+        assert e.observation_error is not None
+        covered += inside(truth, e.population_interval)
+        for place, error in enumerate((e.standard_error, e.observation_error)):
+            either[place] += abs(e.value - truth) <= 1.96 * error
+        if seed < 3:
+            stream = gs.SndAccumulator(16, graph=graph, clusters=True)
+            stream.update(team, clusters)
+            assert stream.compute().population_interval == pytest.approx(e.population_interval, rel=1e-6)
+    assert covered / REPETITIONS >= 0.92
+    assert max(either) / REPETITIONS < 0.88  # what one of the errors alone would cover
 
 
 def test_an_unfinished_pass_keeps_its_error() -> None:

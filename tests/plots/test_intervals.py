@@ -22,8 +22,8 @@ def test_both_errors_are_drawn_and_explained(small: Study) -> None:
     drawn = {tuple(line.get_xdata()) for line in ax.lines}
     assert {estimate.interval, estimate.asymptotic_interval, estimate.population_interval} <= drawn
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert [text.split()[1] for text in texts] == ["pairs", "pairs", "observations"]
-    assert ax.get_legend().get_title().get_text() == "95% intervals, each of one error alone"
+    assert [" ".join(text.split()[2:4]) for text in texts] == ["these observations,"] * 2 + ["others like"]
+    assert ax.get_legend().get_title().get_text() == "95% intervals"
 
 
 def test_exact_numbers_have_no_interval_from_pairs_and_lists_are_rows(small: Study) -> None:

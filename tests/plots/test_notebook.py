@@ -50,7 +50,8 @@ def test_both_errors_of_a_sampled_number_are_explained_beside_it() -> None:
     html = estimate._repr_html_()
     assert f"± {estimate.standard_error:.2g} from the pairs" in html
     assert f"± {estimate.observation_error:.2g} from the observations" in html
-    assert html.count("That error alone: 95% in") == 2
+    assert "SND on these observations: 95% in" in html
+    assert "SND on others like them, both errors: 95% in" in html
     assert "from the pairs" in SHOWN["exact"]._repr_html_()  # type: ignore[attr-defined]
     assert "from the pairs" not in SHOWN["local"]._repr_html_()  # type: ignore[attr-defined]
 

@@ -92,8 +92,8 @@ def measure_checkpoints(
 
 
 def _row(checkpoint: Checkpoint, estimate: Estimate) -> tuple[Any, ...]:
-    """Return the cells under ``COLUMNS``: the interval is over pairs where they were drawn, else over observations."""
-    ends = (estimate.population_interval if estimate.exact else estimate.interval) or (None, None)
+    """Return the cells under ``COLUMNS``; the interval is for SND on observations like these."""
+    ends = estimate.population_interval or (None, None)
     step = int(checkpoint.iteration)
     return checkpoint.name, checkpoint.run, step, estimate.value, *ends
 

@@ -215,7 +215,7 @@ class SndAccumulator:
                     graph, means, value, min(bound, self.distance.maximum or math.inf), 1 - confidence
                 )
         _, sizes, own = self._clusters
-        around = cluster_error(own.value() / (weight or 1.0), sizes, value, confidence)
+        around = cluster_error(own.value() / (weight or 1.0), sizes, value, confidence, error.standard_error)
         # An accumulator has all of a source that an estimate reads.
         return make_estimate(cast(Source, self), value, target, error, around, confidence, pairs, design)
 

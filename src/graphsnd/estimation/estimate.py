@@ -17,9 +17,10 @@ Interval = tuple[float, float]
 class Estimate:
     """A measured diversity.
 
-    ``interval``, ``asymptotic_interval`` and ``standard_error`` speak of the error made by looking at some pairs, or
-    at some of the observations given, instead of all of them. ``observation_error`` and ``population_interval`` speak
-    of the other error, that other observations would have given another number; they are never mixed.
+    ``interval``, ``asymptotic_interval`` and ``standard_error`` are about SND on the observations given: the error made
+    by looking at some pairs, or at some of those observations, instead of all. ``observation_error`` is the other
+    error, that other observations would have given another number. ``population_interval`` is about SND on
+    observations like these, and has both errors.
 
     Printed, it is a sentence, and in notebooks a small table; :meth:`table` has all fields. ``float(estimate)`` and
     ``f"{estimate:.3f}"`` are of its value.
@@ -41,7 +42,7 @@ class Estimate:
     distance: str
     design: str  # as designs.parse reads it, or the family of a graph
     pair_error: float = 0.0  # the part of the standard error that comes from choosing pairs
-    population_interval: Interval | None = None  # asymptotic, clustered: covers SND over observations not seen
+    population_interval: Interval | None = None  # asymptotic, clustered: SND on others like these; both errors
     observations_total: int = 0  # that were given
     distances: int = 0  # measured in all
     why: str = ""  # why this design

@@ -122,7 +122,12 @@ def quantile(delta: float, freedom: int) -> float:
 
 
 def population_error(
-    values: Tensor, index: Tensor | None, clusters: Tensor | None, observations: int, confidence: float
+    values: Tensor,
+    index: Tensor | None,
+    clusters: Tensor | None,
+    observations: int,
+    confidence: float,
+    shared: float = 0.0,
 ) -> PopulationError:
     """Return the error of a mean over observations that come in clusters, and its interval.
 
@@ -135,13 +140,14 @@ def population_error(
         clusters: Cluster of each observation, int64 ``[observations]``, or None.
         observations: Their number.
         confidence: Coverage of the interval.
+        shared: Standard error that all observations share, as of one draw of pairs for all of them: in the interval.
 
     Returns:
         None and None for fewer than 2 clusters, or 16 observations without clusters.
     """
     if clusters is None and observations < FEWEST:
         return None, None
-    return cluster_error(*cluster_sums(values, index, clusters, observations), float(mean(values)), confidence)
+    return cluster_error(*cluster_sums(values, index, clusters, observations), float(mean(values)), confidence, shared)
 
 
 def cluster_sums(
@@ -154,18 +160,20 @@ def cluster_sums(
     return torch.zeros(len(ids), dtype=torch.float64).index_add_(0, group, values), sizes
 
 
-def cluster_error(sums: Tensor, sizes: Tensor, center: float, confidence: float) -> PopulationError:
+def cluster_error(
+    sums: Tensor, sizes: Tensor, center: float, confidence: float, shared: float = 0.0
+) -> PopulationError:
     """Return the error of a mean, ``center``, and its interval, from the sums of independent clusters and their sizes.
 
     The mean is a ratio of two sums over clusters, of values and of counts, and its error follows from the spread of
-    (sum - center * count).
+    (sum - center * count). ``shared`` is an independent error of all clusters together, in the interval alone.
     """
     count = len(sizes)
     if count < 2:
         return None, None
     residuals = sums - center * sizes.double()  # an integer tensor would become float32
     error = math.sqrt(float(total(residuals**2)) * count / (count - 1) / int(sizes.sum()) ** 2)
-    reach = quantile(1 - confidence, count - 1) * error
+    reach = quantile(1 - confidence, count - 1) * math.hypot(error, shared)
     return error, (max(0.0, center - reach), center + reach)
 
 

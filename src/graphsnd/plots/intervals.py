@@ -1,4 +1,4 @@
-"""Estimates and how sure they are: two errors, never mixed."""
+"""Estimates and how sure they are: on these observations, and on others like them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def estimate(
 ) -> Axes:
     """Draw a measured number with its intervals, or several of them in rows.
 
-    Two errors are kept apart, and each interval is of one of them alone. Blue: other pairs might have been drawn; it
-    covers SND on the observations that were given, thin for every team and thick for large samples. Green: other
-    observations might have been given, of the same kind. Where all pairs were measured there is no blue.
+    Blue is for SND on the observations that were given, where other pairs might have been drawn: thin for every team,
+    thick for large samples. Green is for SND on other observations like them, and has both errors. Where all pairs
+    were measured there is no blue.
 
     Args:
         estimate: One, several by name, or a list of them, which are then called by their designs.
@@ -61,7 +61,7 @@ def estimate(
         place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.32 if len(rows) == 1 else -0.2), "fontsize": 8.5}
         handles = interval_handles(list(rows.values()), truth)
         if handles:
-            sure = f"{100 * first.confidence:.4g}% intervals, each of one error alone"
+            sure = f"{100 * first.confidence:.4g}% intervals"
             axes.legend(handles=handles, title=sure, **place, title_fontsize=8.5)
         return axes
 
@@ -96,11 +96,11 @@ def interval_handles(estimates: Sequence[Estimate], truth: float | None, *, expl
     sampled = [e for e in estimates if not e.exact and e.pairs_total]
     handles = [] if truth is None else [line(f"exact SND, {truth:.3f}", color=shade(TRUTH), linewidth=1.6)]
     if sampled:
-        text = "other pairs might have been drawn, large samples" if explain else f"asymptotic {sure}"
+        text = "SND on these observations, large samples" if explain else f"asymptotic {sure}"
         handles.append(line(text, color=colour, linewidth=6))
     if any(e.guaranteed for e in sampled):
-        text = "other pairs might have been drawn, every team" if explain else f"guaranteed {sure}"
+        text = "SND on these observations, every team" if explain else f"guaranteed {sure}"
         handles.append(line(text, color=colour, linewidth=1.6, alpha=0.55))
     if explain and any(e.population_interval is not None for e in estimates):
-        handles.append(line("other observations might have been given, large samples", color=shade(GREEN), linewidth=3))
+        handles.append(line("SND on others like them, large samples", color=shade(GREEN), linewidth=3))
     return handles

@@ -168,8 +168,9 @@ WHO = (
     "of one role act alike and may share parameters. What SND loses without an agent may be negative."
 )
 SURE = (
-    "Two errors are kept apart: other pairs might have been drawn, and other observations might have been given. Each "
-    "interval is of one of them alone. Where all pairs were measured, only the second is left."
+    "There are two errors: other pairs might have been drawn, and other observations might have been given. Blue is for "
+    "SND on these observations, and has the first. Green is for SND on others like them, and has both. Where all pairs "
+    "were measured, only the second error is left."
 )
 WHERE = (
     "SND depends on where it is measured. Here it is on the observations of each source by itself; in every row all "
@@ -223,7 +224,7 @@ def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command
         Picture(agents, "Mean measured distance of every agent, the most distinctive first."),
     ]
     certain = [
-        Picture(sure, "The value with an interval for each of its two errors."),
+        Picture(sure, "The value with intervals for these observations and for others like them."),
         Picture(spread, "Histogram of the measured distances with the value and its interval."),
     ]
     lead = f"What the agents in {source} would do on the same observations, and how far apart that is."

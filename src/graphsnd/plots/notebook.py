@@ -39,7 +39,7 @@ def estimate_html(estimate: Estimate) -> str:
     if not e.exact and e.target == "SND" and math.isfinite(e.standard_error):
         intervals = f"{format_interval(e.asymptotic_interval)} for large samples"
         intervals += f", {format_interval(e.interval)} for every team" * e.guaranteed
-        about = f"others might have been drawn. That error alone: {sure} in {intervals}."
+        about = f"others might have been drawn. SND on these observations: {sure} in {intervals}."
         rows.append((f"± {e.standard_error:.2g} from the pairs", about, PAIRS))
     elif e.exact and e.target == "SND":
         rows.append(("± 0 from the pairs", "all were measured.", PAIRS))
@@ -48,7 +48,9 @@ def estimate_html(estimate: Estimate) -> str:
     if e.observation_error is not None:
         about = "others might have been given."
         if e.population_interval is not None:
-            about += f" That error alone: {sure} in {format_interval(e.population_interval)} for large samples."
+            ends = format_interval(e.population_interval)
+            both = ", both errors" * (not e.exact and e.target == "SND")
+            about += f" {e.target} on others like them{both}: {sure} in {ends} for large samples."
         rows.append((f"± {e.observation_error:.2g} from the observations", about, OBSERVATIONS))
     if e.met is False:
         rows.append(("tolerance", "not met within the budget."))
