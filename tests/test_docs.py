@@ -68,6 +68,14 @@ def test_cross_references_resolve(file: Path) -> None:
             pytest.fail(f"{target!r} in {name}{'.'.join(('', *classes))} points nowhere")
 
 
+def test_links_of_pages_lead_somewhere() -> None:
+    root = SOURCE.parents[1]
+    folders = (root / name for name in ("docs", "benchmarks", "paper"))
+    for page in (*root.glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md"))):
+        for link in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+            assert re.match(r"\w+:", link) or (page.parent / link).exists(), f"{link} in {page.relative_to(root)}"
+
+
 def test_promises_name_tests_that_exist() -> None:
     root = SOURCE.parents[1]
     named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", (root / "docs/reliability.md").read_text(encoding="utf-8"))
@@ -117,6 +125,15 @@ def test_blocks_about_distances_run() -> None:
         scale=1.0,
         logits=logits,
     )
+
+
+def test_blocks_about_roles_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("safetensors")
+    monkeypatch.chdir(SOURCE.parents[1])
+    run_blocks("roles.md")
+    printed = capsys.readouterr().out
+    assert printed.startswith("3 roles")
+    assert "\n1 role: these 100 agents" in printed
 
 
 def test_blocks_about_torchmetrics_run() -> None:

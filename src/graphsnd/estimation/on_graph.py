@@ -71,9 +71,7 @@ def measure_on_graph(
     if graph.inclusion is not None and graph.weights is None:
         find_error = horvitz_thompson_error if ht else normalised_error
         error, target = find_error(graph, distances, value, _diameter(source), 1 - confidence), "SND"
-    around = population_error(
-        per_block * scale, index, clusters, source.observations, confidence, error.standard_error
-    )
+    around = population_error(per_block * scale, index, clusters, source.observations, confidence, error.standard_error)
     return make_estimate(source, value, target, error, around, confidence, graph.m, name)
 
 

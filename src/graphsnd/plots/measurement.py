@@ -168,9 +168,9 @@ WHO = (
     "of one role act alike and may share parameters. What SND loses without an agent may be negative."
 )
 SURE = (
-    "There are two errors: other pairs might have been drawn, and other observations might have been given. Blue is for "
-    "SND on these observations, and has the first. Green is for SND on others like them, and has both. Where all pairs "
-    "were measured, only the second error is left."
+    "There are two errors: other pairs might have been drawn, and other observations might have been given. Blue is "
+    "for SND on these observations, and has the first. Green is for SND on others like them, and has both. Where all "
+    "pairs were measured, only the second error is left."
 )
 WHERE = (
     "SND depends on where it is measured. Here it is on the observations of each source by itself; in every row all "
