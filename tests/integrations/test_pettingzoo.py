@@ -145,10 +145,40 @@ def test_actions_masks_are_kept() -> None:
     classic = pytest.importorskip("pettingzoo.classic.tictactoe_v3")
     even = lambda o: gs.Categorical(logits=torch.zeros(len(o), 9))  # noqa: E731
     seen = collect(classic.env, {"player_1": even, "player_2": None}, 60)
+    never = lambda o: gs.Categorical(probs=torch.eye(9)[:1].expand(len(o), 9))  # noqa: E731
+    stubborn = collect(classic.env, {"player_1": never, "player_2": None}, 60, seed=1)  # the first field is soon taken
+    assert (torch.unique(stubborn.clusters, return_counts=True)[1][:-1] >= 5).all()
     # An illegal move would end the game with its first repeat; a game has at least five moves.
     lengths = torch.unique(seen.clusters, return_counts=True)[1]
     assert (lengths[:-1] >= 5).all()
     assert seen.by_agent["player_1"].shape[1:] == (3, 3, 2)
+
+
+def test_seeds_decide_where_spaces_are_made_again_and_again() -> None:
+    class Fresh(Rotation):
+        def action_space(self, agent: str) -> Any:
+            return gymnasium.spaces.Box(-1.0, 1.0, (1,))
+
+        def step(self, actions: dict[str, Any]) -> Any:
+            done.append({name: float(action[0]) for name, action in actions.items()})
+            return super().step(actions)
+
+    runs = []
+    for seed in (0, 0, 1):
+        done: list[dict[str, float]] = []
+        collect(Fresh, None, 9, seed=seed)
+        runs.append(done)
+    assert runs[0] == runs[1] != runs[2]
+    assert len({action for step in runs[0] for action in step.values()}) == sum(map(len, runs[0]))
+
+
+def test_one_sequential_is_one_policy_and_containers_of_modules_are_many() -> None:
+    networks = [nn.Sequential(linear(seed), nn.Softmax(-1)) for seed in range(3)]
+    once = collect(spread(continuous_actions=True), networks[0], 10).pooled
+    assert torch.equal(once, collect(spread(continuous_actions=True), dict.fromkeys(AGENTS, networks[0]), 10).pooled)
+    many = collect(spread(continuous_actions=True), networks, 10).pooled
+    for container in (nn.ModuleList(networks), nn.ModuleDict(dict(zip(AGENTS, networks, strict=True)))):
+        assert torch.equal(many, collect(spread(continuous_actions=True), container, 10).pooled)
 
 
 def test_gymnasium_lets_each_policy_act_by_itself() -> None:
@@ -199,6 +229,7 @@ def test_different_observations_are_pooled_by_group() -> None:
     ("env", "policies", "match"),
     [
         (7, None, "environment"),
+        (lambda: gymnasium.make_vec("CartPole-v1", num_envs=2), None, "one PettingZoo or Gymnasium environment"),
         (spread, [None], "one for each of agent_0"),
         (spread, {"agent_0": None, "agent_1": None}, "'agent_2'.*None"),
         (spread, linear(0), "Categorical"),

@@ -55,13 +55,13 @@ def session() -> Iterator[None]:
         yield
 
 
-def build(name: str, callback: Any, **config: Any) -> Any:
+def build(name: str, callback: Any, module_of: Any = lambda agent, *_, **__: agent, **config: Any) -> Any:
     algorithm, training, continuous = ALGORITHMS[name]
     register_env("spread", spread)
     return (
         algorithm()
         .environment("spread", env_config={"continuous": continuous})
-        .multi_agent(policies=set(AGENTS), policy_mapping_fn=lambda agent, *_, **__: agent)
+        .multi_agent(policies=set(map(module_of, AGENTS)), policy_mapping_fn=module_of)
         .env_runners(num_env_runners=config.get("runners", 0))
         .rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[8], vf_share_layers=False))
         .training(**training)
@@ -136,6 +136,27 @@ def test_remote_runners_log_too() -> None:
     algorithm = build("PPO, discrete", partial(DiversityCallback, AGENTS[:2], design="uniform:1"), runners=1)
     assert algorithm.train()["env_runners"]["diversity"]["snd"] > 0
     algorithm.stop()
+
+
+def test_agents_that_share_a_module_are_0_apart() -> None:
+    whole = build("PPO, continuous", DiversityCallback, lambda *_, **__: "all")
+    assert whole.train()["env_runners"]["diversity"]["snd"] == 0.0
+    whole.stop()
+    kept: list[Any] = []
+
+    class Kept(DiversityCallback):
+        def on_sample_end(self, *, env_runner: Any, metrics_logger: Any, samples: Any, **options: Any) -> None:
+            super().on_sample_end(env_runner=env_runner, metrics_logger=metrics_logger, samples=samples, **options)
+            shown = {"obs": torch.tensor(np.stack([row for row, _ in self._seen]))}
+            with torch.no_grad():
+                answers = [env_runner.module[name].forward_inference(shown)["action_dist_inputs"] for name in "ab"]
+            one, other = (gaussian(answer.double()) for answer in answers)
+            kept.append(float((one - other).norm(dim=-1).mean()))
+
+    partly = build("PPO, continuous", Kept, lambda agent, *_, **__: "a" if agent == "agent_1" else "b")
+    logged = partly.train()["env_runners"]["diversity"]["snd"]
+    partly.stop()
+    assert logged == pytest.approx(kept[0] * 2 / 3, rel=1e-5)  # one pair of three has one module
 
 
 def test_what_it_refuses(tmp_path: Path) -> None:

@@ -125,6 +125,30 @@ def test_the_callback_measures_on_the_buffers_of_all_models() -> None:
         stranger.learn(32, callback=callback)
 
 
+def test_replay_buffers_are_normalised_as_the_policies_see_them() -> None:
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+    from graphsnd.integrations.sb3 import DiversityCallback
+
+    def far() -> Any:
+        box = gymnasium.spaces.Box(-np.inf, np.inf, (3,))
+        return gymnasium.wrappers.TransformObservation(gymnasium.make("Pendulum-v1"), lambda o: 500 + 100 * o, box)
+
+    models = {}
+    for seed in range(2):
+        env = VecNormalize(DummyVecEnv([far]))
+        models[str(seed)] = sb3.TD3(
+            "MlpPolicy", env, **REPLAY, policy_kwargs={"net_arch": [8]}, seed=seed, device="cpu"
+        )
+    callback = DiversityCallback(models, every=1, observations=1000)
+    for model in models.values():
+        model.learn(24, callback=callback)  # nothing is learnt yet
+    raw = [(m.replay_buffer.observations[: m.replay_buffer.pos, 0], m.get_vec_normalize_env()) for m in models.values()]
+    rows = torch.tensor(np.concatenate([(o - e.obs_rms.mean) / np.sqrt(e.obs_rms.var + 1e-8) for o, e in raw]))
+    assert rows.abs().max() < 10
+    assert callback.rows[-1]["snd"] == pytest.approx(by_hand("TD3", models, rows), rel=1e-4)
+
+
 def test_models_of_different_kinds_are_compared_by_their_actions() -> None:
     from graphsnd.integrations.sb3 import ModelTeam
 
@@ -171,8 +195,10 @@ def test_other_spaces() -> None:
 
 
 def test_what_it_refuses() -> None:
-    from graphsnd.integrations.sb3 import ModelTeam
+    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
 
+    with pytest.raises(InputError, match="at least two"):
+        DiversityCallback(population("A2C", 1))
     for models, match in (({}, "at least one"), ([object()], r"models of Stable-Baselines3")):
         with pytest.raises(InputError, match=match):
             ModelTeam(models)

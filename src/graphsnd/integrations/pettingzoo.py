@@ -6,13 +6,13 @@ Environments are recognised by their methods, so nothing has to be installed for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from graphsnd.arguments import checked
@@ -101,9 +101,9 @@ def collect(
     """
     check_integer("steps", steps, "to be an integer, at least 1", low=1)
     env = env() if callable(env) and (isinstance(env, type) or not hasattr(env, "reset")) else env
-    if not all(hasattr(env, name) for name in ("reset", "step", "action_space")):
+    if hasattr(env, "num_envs") or not all(hasattr(env, name) for name in ("reset", "step", "action_space")):
         fix = "For example: mpe2.simple_spread_v3.parallel_env(), or lambda: gymnasium.make('CartPole-v1')."
-        raise InputError("env", "to be a PettingZoo or Gymnasium environment, or a function that makes one", env, fix)
+        raise InputError("env", "to be one PettingZoo or Gymnasium environment, or a function that makes it", env, fix)
     single = not callable(env.action_space)
     held = _by_name(policies, None if single else list(getattr(env, "possible_agents", ())))
     run = _run_single if single else _run_aec if hasattr(env, "agent_iter") else _run_parallel
@@ -129,10 +129,10 @@ def _by_name(policies: Any, agents: list[str] | None) -> dict[Any, Any]:
         policies: As in :func:`collect`.
         agents: The names that are known before the first step; None in an environment for one agent.
     """
-    if policies is None or hasattr(policies, "predict") or (callable(policies) and not isinstance(policies, Iterable)):
+    if isinstance(policies, Mapping | nn.ModuleDict):
+        return dict(policies.items())
+    if not isinstance(policies, Sequence | nn.ModuleList):
         return {**dict.fromkeys(["0"] if agents is None else agents, policies), EVERY: policies}
-    if isinstance(policies, Mapping):
-        return dict(policies)
     listed = list(policies)
     names = list(map(str, range(len(listed)))) if agents is None else agents
     if len(listed) != len(names):
@@ -148,7 +148,7 @@ class _Recorder:
         self.rows: dict[str, list[Tensor]] = {}
         self.episodes: dict[str, list[int]] = {}
         self.episode = -1
-        self.seeded: set[int] = set()
+        self.seeded: dict[int, Any] = {}  # holds the spaces, whose ids would be used again
 
     def reset(self, **options: Any) -> Any:
         self.episode += 1
@@ -158,7 +158,7 @@ class _Recorder:
         """Record what an agent observes, and return its action."""
         if id(space) not in self.seeded:  # agents may share one
             space.seed(self.seed + len(self.seeded))
-            self.seeded.add(id(space))
+            self.seeded[id(space)] = space
         masked = isinstance(given, Mapping) and "action_mask" in given
         mask = given["action_mask"] if masked else (info or {}).get("action_mask")
         seen = np.asarray(given["observation"] if masked else given)
@@ -236,7 +236,11 @@ def _draw(answer: Any, mask: Any, agent: str, deterministic: bool) -> Tensor:
     if isinstance(answer, tuple) and len(answer) == 2:
         answer = torch.distributions.Normal(*answer)
     if isinstance(answer, Categorical | torch.distributions.Categorical):
-        probs = answer.probs if mask is None else answer.probs * torch.as_tensor(mask).to(answer.probs)
+        probs = answer.probs
+        if mask is not None:
+            legal = torch.as_tensor(mask).to(probs).expand_as(probs)
+            probs = probs * legal
+            probs = torch.where(probs.sum(-1, keepdim=True) > 0, probs, legal)  # where it has no legal action in mind
         return probs.argmax(-1) if deterministic else torch.multinomial(probs, 1).squeeze(-1)
     if isinstance(answer, Distribution):
         return answer.mean if deterministic else answer.sample()

@@ -16,16 +16,16 @@ import torch
 from torch import Tensor, nn
 from torch import distributions as D
 
-from graphsnd.behavior import Behavior, Categorical, Deterministic, from_distribution
+from graphsnd.behavior import Behavior, Deterministic, from_distribution
 from graphsnd.errors import InputError, check_integer, describe, require
 from graphsnd.estimation import measure
-from graphsnd.teams import CallablesTeam
+from graphsnd.integrations.spaces import SpacesTeam, read_actions, squash
 
 RLlibCallback = require("ray.rllib.callbacks.callbacks", "'ray[rllib]'").RLlibCallback
 MultiRLModule = require("ray.rllib.core.rl_module", "'ray[rllib]'").MultiRLModule
 
 
-class ModuleTeam(CallablesTeam):
+class ModuleTeam(SpacesTeam):
     """The modules of a ``MultiRLModule``, each of which answers for one agent of a team.
 
     Modules are compared by the distribution of the action, as they put it out: RLlib's actions are normalised to
@@ -48,15 +48,10 @@ class ModuleTeam(CallablesTeam):
             if module.is_stateful():  # type: ignore[operator]
                 fix = "Recurrent modules: graphsnd.evaluate([policy, ...], sequences, whole=True)."
                 raise InputError("modules", "that answer each observation by itself", f"{name!r}, a recurrent one", fix)
-        spaces = {name: str((module.observation_space, module.action_space)) for name, module in named.items()}
-        if len(set(spaces.values())) > 1:
-            fix = (
-                "Choose those that are alike: ModuleTeam({name: module, ...}), DiversityCallback(modules=[name, ...])."
-            )
-            raise InputError("modules", "with the same spaces", ", ".join(f"{n} {s}" for n, s in spaces.items()), fix)
-        super().__init__([_Policy(module, squashed) for module in named.values()], squashed=squashed)
-        self.feature_dims = max(1, len(next(iter(named.values())).observation_space.shape or ()))
-        self._names = tuple(map(str, named))
+        spaces = {name: (module.observation_space, module.action_space) for name, module in named.items()}
+        fix = "Choose those that are alike: ModuleTeam({name: module, ...}), DiversityCallback(modules=[name, ...])."
+        policies = [_Policy(module, squashed) for module in named.values()]
+        super().__init__("modules", spaces, policies, squashed=squashed, fix=fix)
 
 
 class _Policy(nn.Module):
@@ -70,17 +65,12 @@ class _Policy(nn.Module):
         answer = self.module.forward_inference({"obs": observations})
         if "action_dist_inputs" in answer:
             return self._read(self.module.get_inference_action_dist_cls().from_logits(answer["action_dist_inputs"]))
-        actions, space = answer["actions"], self.module.action_space
-        if not hasattr(space, "n"):
-            return Deterministic(actions.flatten(1))
-        return Categorical(probs=nn.functional.one_hot(actions.long(), int(space.n)).float())
+        return read_actions(answer["actions"], self.module.action_space, "modules")
 
     def _read(self, distribution: Any) -> Behavior:
         if hasattr(distribution, "low"):  # a squashed Gaussian, of which it keeps the Gaussian
-            low, high = torch.as_tensor(distribution.low), torch.as_tensor(distribution.high)
-            scaled = D.AffineTransform((high + low) / 2, (high - low) / 2)
-            squash = D.TransformedDistribution(distribution._dist, [D.TanhTransform(), scaled])
-            return from_distribution(squash, squashed=self.squashed)
+            after = squash(distribution._dist, distribution.low, distribution.high)
+            return from_distribution(after, squashed=self.squashed)
         if hasattr(distribution, "_cats"):
             return from_distribution([part._dist for part in distribution._cats])
         if isinstance(getattr(distribution, "_dist", None), D.Distribution):
@@ -117,11 +107,12 @@ def load_team(checkpoint: str | os.PathLike[str], *, squashed: bool = True) -> M
 class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
     """Log the SND of the modules while an algorithm trains, as ``env_runners/diversity/snd`` of its results.
 
-    Every environment runner measures the modules with which it acts, on what all of its agents have observed last. A
-    result has the mean over the measurements since the one before.
+    SND is over agents, each with the module it is mapped to: those that share a module are 0 apart. Every environment
+    runner measures the modules with which it acts, on what all of its agents have observed last, once there are two of
+    them. A result has the mean over the measurements since the one before.
 
     Args:
-        modules: Names of those to compare; all of them when None.
+        modules: Names of modules whose agents are compared; all of them when None.
         every: Steps of the environment between two measurements.
         observations: Largest number of observations to measure on.
         **options: Of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
@@ -138,25 +129,30 @@ class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
         self.every = check_integer("every", every, "to be an integer, at least 1", low=1)
         check_integer("observations", observations, "to be an integer, at least 1", low=1)
         self._seen: deque[tuple[Any, str]] = deque(maxlen=observations)
+        self._module_of: dict[str, str] = {}  # by agent
         self._steps = self.every
 
     @torch.no_grad()
     def on_sample_end(self, *, env_runner: Any, metrics_logger: Any, samples: Any, **_: Any) -> None:
         """Keep what agents observed, and measure when it is time."""
-        names = list(env_runner.module.keys()) if self.modules is None else self.modules
+        for name in self.modules or ():
+            if name not in env_runner.module:
+                raise InputError("modules", f"among {', '.join(env_runner.module.keys())}", repr(name))
         for episode in samples:
             if not hasattr(episode, "agent_episodes"):
                 raise InputError("config", "with several agents", "an environment for one: diversity is of a team")
             self._steps += len(episode)
             for agent, part in episode.agent_episodes.items():
-                if episode.module_for(agent) in names:
+                name = episode.module_for(agent)
+                if self.modules is None or name in self.modules:
+                    self._module_of[str(agent)] = name
                     self._seen.extend((row, episode.id_) for row in part.get_observations())
-        if self._steps < self.every or not self._seen:
+        if self._steps < self.every or len(self._module_of) < 2:
             return
         self._steps = 0
         rows, episodes = zip(*self._seen, strict=True)
         clusters = torch.as_tensor(np.unique(episodes, return_inverse=True)[1])
-        team = ModuleTeam({name: env_runner.module[name] for name in names})
+        team = ModuleTeam({agent: env_runner.module[name] for agent, name in sorted(self._module_of.items())})
         shown = torch.as_tensor(np.stack(rows))
         estimate = measure(team, shown, clusters=clusters if clusters.max() else None, **self.options)
         metrics_logger.log_value(("diversity", "snd"), estimate.value, reduce="mean")

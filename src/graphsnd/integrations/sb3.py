@@ -13,15 +13,15 @@ import torch
 from torch import Tensor, nn
 from torch import distributions as D
 
-from graphsnd.behavior import Behavior, Categorical, Deterministic, from_distribution
+from graphsnd.behavior import Behavior, from_distribution
 from graphsnd.errors import InputError, check_integer, describe, require
 from graphsnd.estimation import measure
-from graphsnd.teams import CallablesTeam
+from graphsnd.integrations.spaces import SpacesTeam, by_name, read_actions, squash
 
 BaseCallback = require("stable_baselines3.common.callbacks", "stable-baselines3").BaseCallback
 
 
-class ModelTeam(CallablesTeam):
+class ModelTeam(SpacesTeam):
     """Models of Stable-Baselines3, each of which answers for one agent of a team or one member of a population.
 
     PPO, A2C and SAC are compared by their distributions, as the environment receives actions: after SAC's tanh, and in
@@ -50,21 +50,14 @@ class ModelTeam(CallablesTeam):
     def __init__(
         self, models: Mapping[str, Any] | Sequence[Any], *, deterministic: bool = False, squashed: bool = True
     ) -> None:
-        held = dict(models) if isinstance(models, Mapping) else {str(i): model for i, model in enumerate(models)}
+        held = by_name(models)
         for name, model in held.items():
             if not isinstance(getattr(model, "policy", None), nn.Module):
                 fix = 'For example: PPO.load("scout.zip").'
                 raise InputError("models", "to be models of Stable-Baselines3", f"{describe(model)} for {name!r}", fix)
-        spaces = {str((model.observation_space, model.action_space)) for model in held.values()}
-        if len(spaces) > 1:
-            raise InputError("models", "with the same spaces", " and ".join(sorted(spaces)))
+        spaces = {name: (model.observation_space, model.action_space) for name, model in held.items()}
         policies = [_Policy(model.policy, deterministic, squashed) for model in held.values()]
-        shape = policies[0].space.shape if policies else ()
-        if shape is None:
-            fix = "Flatten it: gymnasium.wrappers.FlattenObservation."
-            raise InputError("models", "that observe one array", policies[0].space, fix)
-        super().__init__(policies, squashed=squashed, feature_dims=max(1, len(shape)))
-        self._names = tuple(held) if isinstance(models, Mapping) else None
+        super().__init__("models", spaces, policies, squashed=squashed)
 
 
 class _Policy(nn.Module):
@@ -79,26 +72,20 @@ class _Policy(nn.Module):
         shown = observations.reshape(-1, *self.space.shape)
         actor: Any = getattr(self.policy, "actor", None)
         if not self.deterministic and hasattr(self.policy, "get_distribution"):
-            return self._read(self.policy.get_distribution(shown), self.policy.squash_output)
+            return self._read(self.policy.get_distribution(shown), to_range=self.policy.squash_output)
         if not self.deterministic and hasattr(actor, "action_dist"):
             mean, log_std, more = actor.get_action_dist_params(shown)
-            return self._read(actor.action_dist.proba_distribution(mean, log_std, **more), squash=True)
+            return self._read(actor.action_dist.proba_distribution(mean, log_std, **more), to_range=True)
         # In the units of the action space, and clipped to it.
         action = torch.as_tensor(self.policy.predict(shown.cpu().numpy(), deterministic=True)[0])
-        if hasattr(self.actions, "low"):
-            return Deterministic(action.flatten(1))
-        if not hasattr(self.actions, "n") or action.dim() != 1:
-            raise InputError("models", "with Discrete or Box actions to compare actions", self.actions)
-        return Categorical(probs=nn.functional.one_hot(action.long(), int(self.actions.n)).float())
+        return read_actions(action, self.actions, "models")
 
-    def _read(self, distribution: Any, squash: bool) -> Behavior:
+    def _read(self, distribution: Any, *, to_range: bool) -> Behavior:
         base = distribution.distribution  # of torch; before the tanh
         if isinstance(base, D.Bernoulli):
             base = D.Independent(base, 1)
-        if squash:
-            low, high = (torch.as_tensor(end).to(base.loc) for end in (self.actions.low, self.actions.high))
-            scaled = D.AffineTransform((high + low) / 2, (high - low) / 2)
-            base = D.TransformedDistribution(base, [D.TanhTransform(), scaled])
+        if to_range:
+            base = squash(base, self.actions.low, self.actions.high)
         return from_distribution(base, squashed=self.squashed)
 
 
@@ -109,7 +96,7 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
     buffers of all models: of the last rollout (PPO, A2C) or the replay buffer (SAC, TD3, DDPG, DQN).
 
     Args:
-        models: As in :class:`ModelTeam`; or a team.
+        models: As in :class:`ModelTeam`, at least two.
         every: Steps of the model that learns between two measurements.
         observations: Largest number of observations to measure on, evenly spaced in the buffers.
         **options: Of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
@@ -130,8 +117,9 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
         **options: Any,
     ) -> None:
         super().__init__()
-        self.models = dict(models) if isinstance(models, Mapping) else {str(i): model for i, model in enumerate(models)}
-        self.team, self.options = ModelTeam(models), options
+        self.models, self.team, self.options = by_name(models), ModelTeam(models), options
+        if len(self.models) < 2:
+            raise InputError("models", "to be at least two", len(self.models), "Diversity needs a pair.")
         self.every = check_integer("every", every, "to be an integer, at least 1", low=1)
         self.observations = check_integer("observations", observations, "to be an integer, at least 1", low=1)
         self.rows: list[dict[str, Any]] = []
@@ -156,8 +144,11 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
 
 
 def _buffered(model: Any) -> Any:
-    """Return what is in a model's buffer, ``[observations, *features]``."""
+    """Return what is in a model's buffer as its policy sees it, ``[observations, *features]``."""
     buffer = getattr(model, "rollout_buffer", None) or model.replay_buffer
     shape = model.observation_space.shape
     # A rollout that was learnt from lies flat already.
-    return (buffer.observations if buffer.full else buffer.observations[: buffer.pos]).reshape(-1, *(shape or (1,)))
+    rows = (buffer.observations if buffer.full else buffer.observations[: buffer.pos]).reshape(-1, *(shape or (1,)))
+    normaliser = model.get_vec_normalize_env()
+    # Rollouts are kept as VecNormalize made them, replay buffers as the environment did.
+    return rows if normaliser is None or not hasattr(model, "replay_buffer") else normaliser.normalize_obs(rows)
