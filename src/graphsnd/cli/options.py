@@ -144,19 +144,13 @@ def read_config(path: Path) -> Any:
         return read_json(path, "--config")
     yaml = require("yaml", "pyyaml")
     try:
-        return _read_numbers(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (OSError, UnicodeError, yaml.YAMLError) as error:
+        loader: Any = type("Loader", (yaml.SafeLoader,), {})
+        # YAML 1.1 takes 1e-3 for a text, for want of a dot.
+        loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(r"[-+]?\d+e[-+]?\d+$"), [*"-+0123456789"])
+        return yaml.load(path.read_text(encoding="utf-8"), loader)
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:  # ValueError: no UTF-8, no such date
         why = " ".join(str(error).split())
         raise InputError("--config", "to be a whole YAML or JSON file", f"{str(path)!r} ({why})") from None
-
-
-def _read_numbers(value: Any) -> Any:
-    """Return YAML with 1e-3 as a number; YAML 1.1 takes it for a text, for want of a dot."""
-    if isinstance(value, dict):
-        return {key: _read_numbers(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_read_numbers(part) for part in value]
-    return float(value) if isinstance(value, str) and re.fullmatch(r"[-+]?\d+e[-+]?\d+", value) else value
 
 
 def show_config(task: Any) -> None:

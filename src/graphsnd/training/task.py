@@ -15,7 +15,7 @@ from typing_extensions import Self
 from graphsnd import designs
 from graphsnd.arguments import checked
 from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstrained
-from graphsnd.errors import InputError, check_integer
+from graphsnd.errors import InputError, check_integer, describe
 from graphsnd.training.control import DiversityControl, Group, Run
 from graphsnd.training.controlled import ControlledLearner, make_networks
 from graphsnd.training.log import ControlRow, Row, run_folder
@@ -106,9 +106,10 @@ class AnyTask:
             raise InputError("config", f"of graphsnd {self.command} in {where}", repr(other))
         given = {name: value for name, value in given.items() if name not in ("format", "version")}
         for name, value in given.items():
-            if name not in known or (name in ("settings", "options") and not isinstance(value, dict)):
-                expected = f"with {', '.join(known)} in {where}, settings and options being dicts"
-                raise InputError("config", expected, f"{name}: {value!r}")
+            named = isinstance(value, dict) and all(isinstance(key, str) for key in value)
+            if name not in known or (name in ("settings", "options") and not named):
+                expected = f"with {', '.join(known)} in {where}, settings and options being dicts by names"
+                raise InputError("config", expected, f"{name}: {describe(value)}")
         tuples = {name: tuple(part) if isinstance(part, list) else part for name, part in given.items()}
         settings = {name: tuple(v) if isinstance(v, list) else v for name, v in given.get("settings", {}).items()}
         options = {} if given.get("world", self.world) != self.world else self.options  # which are of a world
