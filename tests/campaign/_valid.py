@@ -80,6 +80,14 @@ def _saved_team() -> Path:
     return folder() / "team"
 
 
+@functools.cache
+def _checkpoints() -> Path:
+    path = Path(tempfile.mkdtemp(dir=folder()))
+    for agent in range(3):
+        torch.save(torch.nn.Linear(2, 2).state_dict(), path / f"agent_{agent}.pt")
+    return path
+
+
 def _accumulator(**options: Any) -> gs.SndAccumulator:
     accumulator = gs.SndAccumulator(4, **options)
     accumulator.update(gs.Deterministic(_normal(3, 4, 2)))
@@ -378,6 +386,12 @@ GOOD: dict[str, Make] = {
     "StackedTeam.network": lambda: _network(4),
     "Unroll.step": lambda: lambda o, memory: (o, memory),
     "Unroll.__call__.sequences": lambda: _normal(3, 5, 2),
+    "load.path": _checkpoints,
+    "load.policy": lambda: lambda: torch.nn.Linear(2, 2),
+    "load.entry": lambda: None,
+    "StackedTeam.load.path": _saved_team,
+    "StackedTeam.load.policy": lambda: None,
+    "save_behavior.path": lambda: folder() / "behavior.npz",
     "team.save.path": lambda: folder() / "saved",
     "save.path": lambda: folder() / "saved",
     "worlds.merge.state": lambda: worlds.Dispersion(2, 2).spawn(0),
@@ -412,6 +426,10 @@ GOOD: dict[str, Make] = {
     "Task.options": dict,
     "Task.from_dict.saved": lambda: _task().to_dict(),
     "ControlTask.from_dict.saved": lambda: _control_task().to_dict(),
+    "with_config.given": lambda: {"seeds": [0, 1], "settings": {"iterations": 2, "hidden": [3]}},
+    "with_config.where": lambda: "run.yaml",
+    "training.open_logger.kind": lambda: "csv",
+    "training.open_logger.folder": lambda: folder() / "loggers",
     "from_dict.where": lambda: Path("x"),
     "ControlTask.groups.device": lambda: torch.device("cpu"),
     "Run.arm": lambda: "complete",
@@ -434,6 +452,9 @@ GOOD: dict[str, Make] = {
     "Trainer.load.iteration": lambda: 1,
     "Trainer.update.watch": lambda: training.trainer.Stopwatch(torch.device("cpu")),
     "Trainer.method": lambda: training.trainer.independent,
+    "ax": lambda: _figure().subplots(),  # those of pyplot would all stay open
+    "groups": lambda: [0, 0, 1, 1],
+    "plots.compare.intervals": lambda: {"a": (1.2, 1.8)},
     "plots.example_team.agents": lambda: 20,
     "plots.example_team.observations": lambda: 4,
     "plots.run_study.team": lambda: gs.plots.example_team(20, 4),

@@ -258,7 +258,7 @@ def _has_infinity(value: Any) -> bool:
     return value.is_floating_point() and value.element_size() > 1 and bool(torch.isinf(value.detach()).any())
 
 
-CALLBACKS = ("callback", "progress", "report", "step", "schedule", "method", "factory")
+CALLBACKS = ("callback", "progress", "report", "step", "schedule", "method", "factory", "policy", "summary")
 DENSITIES = ("NormalActions", "TanhNormalActions", "CategoricalActions")
 NOT_NEGATIVE = {"snd", "graph_snd", "horvitz_thompson", "pairwise", "contributions", "edge_distances", "measure"}
 
@@ -355,7 +355,9 @@ def work(seed: int, cases: int, begin: int) -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    os.chdir(folder())
+    here = folder() / "some" / "where"  # so that ../.. is ours: neither the whole disk to read nor others' to write
+    here.mkdir(parents=True, exist_ok=True)
+    os.chdir(here)
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever a call prints is not a report
 

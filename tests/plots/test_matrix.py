@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import scipy.spatial.distance
 import torch
 
 import graphsnd as gs
+from graphsnd.errors import InputError
 from graphsnd.plots import Study
 from graphsnd.plots.matrix import draw_bars, draw_image
 from graphsnd.plots.study_figures import heatmap_figure
@@ -128,3 +130,19 @@ def test_the_users_axes_are_used_and_returned() -> None:
     ax = new_figure(4, 4).subplots()
     assert gs.plots.heatmap(MATRIX, ax=ax) is ax
     assert ax.images
+
+
+@pytest.mark.parametrize("draw", [gs.plots.heatmap, gs.plots.tree, gs.plots.map, gs.plots.contributions])
+def test_other_groups_axes_and_things_without_numbers_are_refused(draw: Any) -> None:
+    matrix = torch.ones(3, 3) - torch.eye(3)
+    for groups in ([0, 1], [0, 1, np.nan], "abc", object()):
+        with pytest.raises(InputError, match="groups"):
+            draw(matrix, groups=groups, ax=new_figure(2, 2).subplots())
+    for ax in ("axes", new_figure(2, 2)):
+        with pytest.raises(InputError, match="ax"):
+            draw(matrix, ax=ax)
+    for source in (object(), matrix.to_sparse(), matrix.to("meta"), matrix * 1j):
+        with pytest.raises(InputError, match="source"):
+            draw(source)
+    ax = new_figure(2, 2).subplots()
+    assert draw(matrix.bfloat16(), ax=ax) is ax

@@ -131,3 +131,12 @@ def test_nothing_is_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert torch.equal(team.evaluate(ROWS).actions[:, 0], network(ROWS))  # type: ignore[attr-defined]
     with pytest.raises(gs.InputError, match="bytes too many"):
         Team.load(["a.pt"], policy=make, max_bytes=100)
+
+
+@pytest.mark.parametrize(
+    "given", [{"path": 3.0}, {"path": [3]}, {"path": []}, {"path": "a\0b"}, {"policy": 3}, {"policy": dict}]
+)
+def test_paths_and_policies_of_another_kind_are_refused(given: dict[str, Any], tmp_path: Path) -> None:
+    torch.save(nn.Linear(2, 2).state_dict(), tmp_path / "a.pt")
+    with pytest.raises(gs.InputError, match=next(iter(given))):
+        Team.load(**{"path": tmp_path, "policy": lambda: nn.Linear(2, 2), **given})

@@ -19,9 +19,9 @@ from graphsnd.teams.tensors import Limit, read_state_dict
 ENDINGS = (".pt", ".pth", ".safetensors")
 
 
-@checked(own="paths policy")
+@checked
 def load_policies(
-    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     policy: Callable[[], nn.Module],
     *,
     entry: str | None = None,
@@ -31,7 +31,7 @@ def load_policies(
     """Return the team of several checkpoints, one agent for each file; nothing is unpickled.
 
     Args:
-        paths: Files of state dicts, ``.pt``, ``.pth`` or ``.safetensors``, in the order of the agents; or a folder of
+        path: Files of state dicts, ``.pt``, ``.pth`` or ``.safetensors``, in the order of the agents; or a folder of
             them, in the order of their names, numbers by their size.
         policy: Makes the module that a state dict is loaded into. It answers as :func:`~graphsnd.evaluate` says.
         entry: Where a file holds several dicts of tensors, the key of the policy's: ``"actor"``.
@@ -44,12 +44,12 @@ def load_policies(
     Raises:
         InputError: For files that cannot be read, or do not fit the module.
     """
-    files = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(path) for path in paths]
+    files = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
     if len(files) == 1 and files[0].is_dir():
         inside = (file for file in files[0].iterdir() if file.suffix.lower() in ENDINGS)
         files = sorted(inside, key=lambda file: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", file.name)])
-        if not files:
-            raise InputError("path", f"to hold files that end in {', '.join(ENDINGS)}", f"none in {paths}")
+    if not files:
+        raise InputError("path", f"to hold files that end in {', '.join(ENDINGS)}", f"none in {path}")
     same = len({file.stem for file in files}) < len(files)  # a/policy.pt and b/policy.pt
     limit, policies = Limit(files[0], max_bytes), {}
     for file in files:

@@ -17,7 +17,7 @@ from graphsnd.behavior.behavior import Named, stack_agents
 from graphsnd.errors import InputError, as_tensor, check_rank, shape_of
 
 
-@checked(own="observations path policy")
+@checked(own="observations")
 class Team(Named, ABC):
     """``n`` policies that answer for themselves.
 
