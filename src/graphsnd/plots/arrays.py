@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
-from graphsnd.errors import InputError, describe
+from graphsnd.errors import InputError, describe, plain_tensor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,8 +17,12 @@ Array = Any  # an NDArray, a tensor on any device, also one that needs gradients
 
 def to_array(values: Array, name: str = "values") -> NDArray[np.float64]:
     """Return the values as float64 on the CPU, without gradients; ``name`` is what an error calls them."""
+    tensor = plain_tensor(values)
+    if tensor is None and isinstance(values, torch.Tensor):  # sparse, complex, without values, ...
+        raise InputError(name, "to be dense and of real numbers", describe(values))
     try:
-        return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
+        plain = values if tensor is None else tensor.detach().to("cpu", torch.float64)  # NumPy has no bfloat16
+        return np.asarray(plain, dtype=np.float64)
     except (TypeError, ValueError, RuntimeError, OverflowError):
         raise InputError(name, "to be an array of numbers", describe(values)) from None
 
