@@ -43,9 +43,15 @@ def test_a_list_of_teams_is_shown_what_lies_beside_the_last(run: Any, folder: Pa
     found = run("measure", folder / "seed-0", folder / "seed-1", "--json")
     assert found.exit_code == 0, found.output
     rows = json.loads(found.stdout)["checkpoints"]
+    assert len(rows) == 2
     beside = folder / "seed-1" / "observations.safetensors"
     alone = [run("measure", folder / f"seed-{s}", "--json", "--observations", beside) for s in (0, 1)]
     assert [row["SND"] for row in rows] == [json.loads(each.stdout)["value"] for each in alone]
+
+
+def test_the_team_at_the_end_of_a_training_is_listed_once(run: Any, folder: Path) -> None:
+    rows = json.loads(run("measure", folder, "--json").stdout)["checkpoints"]
+    assert [(row["run"], row["iteration"]) for row in rows] == [(s, i) for s in "01" for i in (0, 2, 4)]
 
 
 def test_what_is_missing_is_said(run: Any, folder: Path, tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
+
+from graphsnd.cli.app import app
 
 
 @pytest.fixture
@@ -25,7 +28,19 @@ def test_table_page_and_figure(run: Any, runs: list[Path], tmp_path: Path) -> No
     assert page.count("<img") == 4
     assert "http" not in page.replace("http://www.w3.org", "")
     assert str(tmp_path) not in page
+    assert "graphsnd compare ippo dico --seed 0" in page
+    assert page.count("IQM: mean of the middle half") == 1
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_table_fits_into_eighty_columns(runs: list[Path]) -> None:
+    found = CliRunner(env={"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}).invoke(
+        app, ["compare", f"a longer name={runs[0]}", str(runs[1])]
+    )
+    assert "a longer name" in found.stdout
+    assert "\ufffd" not in found.stdout
+    assert "dico: shown, p = 0.031" in found.stdout
+    assert max(map(len, found.stdout.splitlines())) <= 80
 
 
 def test_json_and_names(run: Any, runs: list[Path]) -> None:

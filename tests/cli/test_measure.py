@@ -252,6 +252,14 @@ def test_bad_designs_and_budgets(options: list[str], message: str, run: Any, sav
     assert message in result.stderr
 
 
+def test_sources_may_be_names(run: Any, save: Any, tensors: Any) -> None:
+    phases = np.repeat(["start", "end"], [10, 30])
+    found = json.loads(run("measure", save(**tensors, sources=phases), "--json").stdout)["sources"]
+    for phase in ("start", "end"):
+        part = gs.Gaussian(tensors["loc"][phases == phase], tensors["scale"][phases == phase])
+        assert found[phase]["value"] == pytest.approx(float(gs.snd(part)), rel=1e-6)
+
+
 def test_a_saved_team_needs_observations(run: Any, policies: tuple[Path, Path], save: Any, tmp_path: Path) -> None:
     team, seen = policies
     assert "`--observations`" in run("measure", team).stderr

@@ -29,6 +29,16 @@ def test_other_summaries_steps_and_a_target() -> None:
     assert ax.get_ylabel() == "reward"
 
 
+@pytest.mark.parametrize("count", [2, 6])
+def test_the_legend_covers_no_curve(count: int) -> None:
+    steps = np.arange(50)
+    ax = gs.plots.over_time(steps, {f"run {k}": (steps - 12.0 * k) ** 2 for k in range(count)}, target=900.0)
+    ax.figure.draw_without_rendering()
+    lowest = ax.get_legend().get_window_extent().y0
+    for line in ax.lines:
+        assert ax.transData.transform(line.get_xydata())[:, 1].max() < lowest
+
+
 @pytest.mark.parametrize("curves", [{}, {"a": np.zeros((2, 3))}, {"a": np.zeros((1, 2, 4))}, {"a": np.zeros((0, 4))}])
 def test_curves_that_do_not_fit_are_refused(curves: dict[str, np.ndarray]) -> None:
     with pytest.raises(gs.InputError, match="curves"):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 from typing import Any
 
@@ -71,6 +72,13 @@ def matplotlib_colour(rgba: object) -> str:
     from matplotlib.colors import to_hex
 
     return to_hex(rgba)
+
+
+def test_identical_agents_have_a_flat_tree_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ax = gs.plots.tree(torch.zeros(5, 5))
+    assert ax.get_ylim() == (0, 1)
 
 
 def test_the_map_keeps_distances_and_says_how_much_of_them() -> None:

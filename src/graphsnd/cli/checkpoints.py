@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from graphsnd.estimation import Estimate
 
 COLUMNS = ("team", "run", "iteration", "SND", "low", "high")
+SHOWN = (*COLUMNS[:-2], "interval")
+ABOUT = "Intervals are for SND on other observations like these."
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +80,13 @@ def measure_checkpoints(
         name = "/".join(path.parts[-2:])
         measured.append((Checkpoint(path, name, " ".join(parts), float(iteration)), estimate))
     measured.sort(key=lambda one: (one[0].run, one[0].iteration))
-    rows = [_row(checkpoint, estimate) for checkpoint, estimate in measured]
+    # The team at the end of a training lies beside its checkpoints too.
+    rows = [*{row[1:]: row for row in (_row(*one) for one in measured)}.values()]
     if written["csv"] is not None:
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="\n").writerows([COLUMNS, *rows])
         write_whole(written["csv"], buffer.getvalue())
-    _draw(rows, written, command, shown.name, options["seed"])
+    _draw(rows, written, command, "/".join(shown.parts[-2:]), options["seed"])
     if as_json:
         about_all = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
         typer.echo(json.dumps({"checkpoints": about_all, "observations": shown.name}))
@@ -106,6 +109,8 @@ def _format(row: Sequence[Any]) -> tuple[str, ...]:
 def _draw(rows: list[tuple[Any, ...]], written: dict[str, Path | None], command: str, shown: str, seed: int) -> None:
     if written["png"] is None and written["html"] is None:
         return
+    import numpy as np
+
     from graphsnd import plots
     from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
     from graphsnd.plots.provenance import footer_lines
@@ -114,21 +119,24 @@ def _draw(rows: list[tuple[Any, ...]], written: dict[str, Path | None], command:
     runs: dict[str, list[tuple[Any, ...]]] = {}
     for row in rows:
         runs.setdefault(f"seed {row[1]}" if row[1] else "SND", []).append(row)
-    with styled_figure(6.4, 4.0) as figure:
+    with styled_figure(5.0, 3.4) as figure:
         plots.over_time(
             {name: [row[2] for row in mine] for name, mine in runs.items()},
-            {name: [row[3] for row in mine] for name, mine in runs.items()},
-            ax=figure.subplots(), title="Diversity over training",
+            {name: np.array([row[3:] for row in mine], dtype=float).T for name, mine in runs.items()},
+            ax=figure.subplots(), summary=tuple,
         )  # fmt: skip
     if written["png"] is not None:
         plots.save_png(figure, written["png"])
     if written["html"] is not None:
-        picture = Picture(figure, "SND of each saved team over iterations.")
-        table = HtmlTable(("team", "run", "iteration", "SND", "interval"), [_format(row) for row in rows])
-        lead = f"{len(rows)} saved teams, all on the observations of {shown}."
-        first, last = rows[0][3], rows[-1][3]
-        cards = [("First SND", f"{first:.4g}", rows[0][0]), ("Last SND", f"{last:.4g}", rows[-1][0])]
-        sections = [Section("Diversity over training", pictures=[picture], table=table)]
+        picture = Picture(figure, "SND of each saved team over iterations, with its interval.")
+        table = HtmlTable(SHOWN, [_format(row) for row in rows])
+        lead = f"{len(rows)} saved teams, all on the same observations: {shown}."
+        cards = []
+        for at in sorted({min(row[2] for row in rows), max(row[2] for row in rows)}):
+            values = [row[3] for row in rows if row[2] == at]
+            note = f"mean of {len(values)} runs" if len(values) > 1 else ""
+            cards.append((f"SND at iteration {at}", f"{sum(values) / len(values):.4g}", note))
+        sections = [Section("Every saved team", ABOUT, pictures=[picture], table=table)]
         write_whole(
             written["html"], render_page("Diversity over training", lead, cards, sections, footer_lines(command, seed))
         )
@@ -140,7 +148,6 @@ def _show(rows: list[tuple[Any, ...]], written: list[Path]) -> None:
     from graphsnd.plots.tables import table
 
     console = Console()
-    heads = ("team", "run", "iteration", "SND", "interval")
-    console.print(table(heads, [_format(row) for row in rows], align="<<>>>", caption="the same observations for all"))
+    console.print(table(SHOWN, [_format(row) for row in rows], align="<<>>>", caption=ABOUT))
     for path in written:
         console.print(f"wrote {show_path(path)}", highlight=False)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from graphsnd.cli.options import Force, MaxBytes, check_output, show_path
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, printable
 from graphsnd.storage import write_whole
 
 TEAMS = (".npz", ".safetensors", ".pt", ".pth")  # files of teams; a saved team is a folder with team.json
@@ -66,7 +66,8 @@ def compare(
         from graphsnd import plots
         from graphsnd.plots.comparison import comparison_figure, comparison_page
 
-        command = shlex.join(["graphsnd", "compare", *(Path(path).name for path in named), "--seed", str(seed)])
+        given = (name if name == path.name else f"{name}={path.name}" for name, path in named.items())
+        command = shlex.join(["graphsnd", "compare", *given, "--seed", str(seed)])
         if png is not None:
             plots.save_png(comparison_figure(found), png)
         if html is not None:
@@ -105,6 +106,7 @@ def _compare_teams(files: list[Path], observations: Path | None, confidence: flo
 
 def _show(found: dict[str, Any], written: list[Path]) -> None:
     from rich.console import Console
+    from rich.text import Text
 
     from graphsnd.plots.comparison import COLUMNS, comparison_notes, comparison_rows
     from graphsnd.plots.tables import table
@@ -113,7 +115,12 @@ def _show(found: dict[str, Any], written: list[Path]) -> None:
     for kind, one in found.items():
         console.print(f"\n[bold]{kind.capitalize()}[/bold]", end=" ")
         console.print(one.metric, markup=False, highlight=False)
-        console.print(table(COLUMNS, comparison_rows(one), align="<>>>><"))
+        # A verdict is a sentence, and intervals go below their values: the rest fits into 80 columns.
+        rows = comparison_rows(one)
+        cells = [[Text(printable(cell).replace(" [", "\n[")) for cell in row[:-1]] for row in rows]
+        console.print(table(COLUMNS[:-1], cells, align="<>"))
+        for name, *_, verdict in rows[1:]:
+            console.print(f"{printable(name)}: {verdict}", markup=False, highlight=False)
     console.print(comparison_notes(one), style="dim")
     for path in written:
         console.print(f"wrote {show_path(path)}", highlight=False)

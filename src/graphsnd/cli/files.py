@@ -44,7 +44,7 @@ class TeamFile:
     observations: Tensor | None = None  # [..., features], for policies
     positions: Tensor | None = None  # [agents, d], where the agents are
     clusters: Tensor | None = None  # [observations], episode or environment of each
-    sources: Tensor | None = None  # [observations], the agent, policy or phase that each came from, as a number
+    sources: Tensor | list[str] | None = None  # [observations], the agent, policy or phase that each came from
 
     @torch.no_grad()
     def evaluate(self) -> Behavior:

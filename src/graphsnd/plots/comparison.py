@@ -116,14 +116,16 @@ def comparison_page(found: Mapping[str, MetricComparison], *, command: str, seed
         command: What made the page, for the footer.
         seed: Of bootstrap and tests.
     """
-    sections, cards = [], []
+    sections: list[Section] = []
+    cards = []
     for kind, one in found.items():
         pictures = []
         for draw, alt in ((_draw_curves, "over training, with bands"), (_draw_ends, "at the end of each run")):
             with styled_figure(5.6, 4.0) as figure:
                 draw(figure.subplots(), kind, one)
             pictures.append(Picture(figure, f"{one.metric} {alt}, of each algorithm."))
-        text = comparison_notes(one) + (f" Tasks: {', '.join(one.tasks)}." if len(one.tasks) > 1 else "")
+        text = "" if sections else comparison_notes(one)
+        text += f" Tasks: {', '.join(one.tasks)}." * (len(one.tasks) > 1)
         rows = HtmlTable(COLUMNS, comparison_rows(one))
         sections.append(Section(kind.capitalize(), text, pictures=pictures, table=rows))
         best = max(one.final.scores, key=lambda name, one=one: one.final.scores[name].value)  # type: ignore[misc]

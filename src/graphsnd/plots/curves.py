@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +89,13 @@ def over_time(
         axes.grid(color=shade(FAINT))
         axes.margins(x=0.02)
         if len(curves) > 1 or target is not None:
-            axes.legend(loc="best")
+            entries = len(curves) + (target is not None)
+            columns = 1 if entries < 4 else 2
+            # Room above the curves, in points: a legend in the "best" place can still cover one.
+            share = (8 + 15 * math.ceil(entries / columns)) / (axes.bbox.height * 72 / axes.figure.dpi)
+            low, high = axes.get_ylim()
+            axes.set_ylim(low, low + (high - low) / (1 - min(share, 0.6)))
+            axes.legend(loc="upper left", ncols=columns)
         return axes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -220,7 +221,9 @@ def tree(
         return shade(MUTED) if others else shade(BLUE) if group < 0 else group_look(group)[0]
 
     with drawing(ax, 5.9, 3.8) as axes:
-        dendrogram(made.links, ax=axes, no_labels=True, link_color_func=colour)
+        with warnings.catch_warnings():  # of a tree of identical agents, which has no height until the limits below
+            warnings.filterwarnings("ignore", "Attempting to set identical")
+            dendrogram(made.links, ax=axes, no_labels=True, link_color_func=colour)
         for collection in axes.collections:
             collection.set_linewidth(0.9)
         mean = float(given.contributions.mean())

@@ -20,7 +20,10 @@ def summarise(estimate: Estimate) -> Lines:
     if e.observation_error is None:
         lines.append(("observation error", "unknown: it takes 16 observations to estimate one"))
     else:
-        lines.append(("observation error", f"{e.observation_error:.3g}, from having {e.observations:,} observations"))
+        text = f"{e.observation_error:.3g}, from having {e.observations:,} observations"
+        if e.population_interval is not None:
+            text += f"; on others like them {100 * e.confidence:.4g}% in {format_interval(e.population_interval)}"
+        lines.append(("observation error", text))
     used = f"{e.observations:,}"
     lines += [
         ("agents", f"{e.agents:,}" + f": {format_names(e.names)}" * bool(e.names)),

@@ -27,7 +27,8 @@ from torch import Tensor
 from graphsnd.errors import InputError
 from graphsnd.storage import parse_json
 
-NAMES = "names"  # the key of the agents' names, the only one that holds no numbers
+NAMES = "names"  # the key of the agents' names
+TEXTS = (NAMES, "sources")  # keys that may hold text
 # What readers raise on files that are truncated, empty or something else altogether.
 BROKEN = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, OverflowError)
 FOREIGN = (SyntaxError, tokenize.TokenError, struct.error, zlib.error, zipfile.BadZipFile, pickle.UnpicklingError)
@@ -81,7 +82,7 @@ def read_tensors(path: Path, keys: Collection[str], max_bytes: int) -> dict[str,
     except DAMAGE as error:
         raise _unreadable(path, error) from None
     for key, tensor in tensors.items():
-        if key != NAMES and tensor.dtype not in STORAGES.values():
+        if isinstance(tensor, Tensor) and tensor.dtype not in STORAGES.values():
             raise InputError(key, "to be a tensor of real numbers", f"dtype {tensor.dtype}", "Convert it to float32.")
     return tensors
 
@@ -144,14 +145,14 @@ def _array(key: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: Lim
         version = np.lib.format.read_magic(member)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read(member)
-        if dtype.kind not in "fiub" and (key, dtype.kind) != (NAMES, "U"):
+        if dtype.kind not in "fiub" and not (key in TEXTS and dtype.kind == "U"):
             fix = "Pickled objects are never loaded: save plain arrays of numbers." if dtype.hasobject else ""
             raise InputError(key, "to be an array of numbers", f"dtype {dtype}", fix)
         declared, held = math.prod(shape) * dtype.itemsize, info.file_size - member.tell()
         if declared != held or min(shape, default=0) < 0:
             raise InputError(key, f"to hold the {declared:,} bytes of its shape {shape}", f"{held:,} bytes")
         array = np.frombuffer(member.read(), dtype).reshape(shape, order="F" if fortran else "C")
-    if key == NAMES:
+    if key == NAMES or dtype.kind == "U":
         return list(array.reshape(-1).tolist())
     # torch knows neither foreign byte orders nor long doubles.
     return torch.from_numpy(array.astype(np.float64 if dtype.itemsize > 8 else dtype.newbyteorder("=")))
