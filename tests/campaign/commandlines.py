@@ -44,16 +44,18 @@ TRAIN += ["--set", "steps=2", "--set", "hidden=[2]", "--set", "minibatch=2", "--
 # What a command needs to begin; one that is not named here is tried without.
 NEEDS = {
     "measure": ["team.npz"],
+    "compare": ["logs", "logs/metrics.csv"],
     "advise": ["--agents", "9", "--observations", "30"],
     "train": ["navigation", *TRAIN],
     "control": ["dispersion", *TRAIN],
     "demo": ["--agents", "8", "--observations", "9"],
 }
-OFTEN = {"measure": 0.42, "advise": 0.2, "train": 0.14, "control": 0.14}  # 0.02 for the others
+OFTEN = {"measure": 0.36, "advise": 0.16, "compare": 0.1, "train": 0.14, "control": 0.14}  # 0.02 for the others
 FILES = ["team.npz", "link.npz", "team.pt", "team.safetensors", "seen.npz", "notes.csv", "a\x1b[31mb.npz", "\udcff.npz"]
 NAMES = [*FILES, "saved", "page.html", "figure.png", "missing.npz", "no/such/folder/x.html", "new.html", "new.png"]
 NAMES += ["new.gif", ".", "", "new\x1b]0;title\x07.html", "new\udcfe.html", "a\nb.png", "é.html", "team.npz/x.png"]
-NAMES += ["/dev/full", "/proc/self/mem", "~", "x" * 300, "runs", "-"]
+NAMES += ["/dev/full", "/proc/self/mem", "~", "x" * 300, "runs", "-", "logs", "a=logs", "=", "logs/metrics.csv"]
+NAMES += ["policies", "make.py:make", "make.py:other", "make.py:", "torch.nn:Linear", "run.yaml", "run.json", "x=="]
 NUMBERS = ["0", "1", "2", "3", "-1", "0.5", "1.5", "nan", "inf", "-inf", "1e400", "1e-320", "-0", "1_0", "٣", "0x10"]
 NUMBERS += [" 3 ", "9" * 20, str(2**63), str(2**70), f"-{2**70}", "9" * 5000, "1e308", "1.0"]
 TEXTS = ["", " ", "cpu", "cuda", "auto", "local", "proxy", "hellinger", "horvitz-thompson", "null", "true", "[]", "{}"]
@@ -139,7 +141,10 @@ def draw_words(rng: np.random.Generator) -> list[str]:
 
 def _value(rng: np.random.Generator, name: str) -> str:
     pools = [NUMBERS, TEXTS, NAMES]
-    if any(part in name for part in ("html", "png", "render", "file", "out", "json")) and rng.random() < 0.8:
+    if (
+        any(part in name for part in ("html", "png", "render", "file", "out", "json", "config", "policy", "paths"))
+        and rng.random() < 0.8
+    ):
         pools = [NAMES]
     return _pick(rng, pools)
 
@@ -168,6 +173,15 @@ def write_files() -> dict[str, bytes]:
     network = StackedMLP.create((4,), (2, 4), generator=generator)
     StackedTeam(network, GaussianHead(2, scale="network")).save("saved")
     np.savez("seen.npz", observations=rng.normal(size=(9, 2)).astype(np.float32))
+    for agent in range(2):
+        Path("policies").mkdir(exist_ok=True)
+        torch.save(network.state_dict() if agent else {"weight": torch.ones(2, 2)}, f"policies/{agent}.pt")
+    Path("make.py").write_text("from torch import nn\ndef make():\n    return nn.Linear(2, 2, bias=False)\n")
+    Path("logs").mkdir()
+    rows = [f"{i},{s},{i + s},0.{s}" for i in range(4) for s in range(3)]
+    Path("logs/metrics.csv").write_text("\n".join(["iteration,seed,reward,snd", *rows, ""]))
+    Path("run.yaml").write_text("agents: 2\nsettings: {learning_rate: 1e-3, 3: 4}\nseeds: 2026-99-99\n")
+    Path("run.json").write_text('{"agents": 2, "settings": {"iterations": 1}}')
     Path("page.html").write_text("<!doctype html><p>of an earlier measurement</p>\n")
     Path("figure.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     Path("notes.csv").write_text("a,b\n1,2\n")
