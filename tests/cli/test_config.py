@@ -50,6 +50,10 @@ def test_options_change_what_a_file_says(tmp_path: Path) -> None:
     task = shown("train", "--config", config, "--agents", 4, "--set", "epochs=2", "--set", "world.horizon=7")
     expected = Task("navigation", 4, {"horizon": 7}, (1, 2), Settings(learning_rate=1e-4, hidden=(8,), epochs=2))
     assert task == json.loads(json.dumps(expected.to_dict()))
+    other = shown("train", "simple_spread", "--config", config, "--set", "world.horizon=7")
+    assert (other["world"], other["agents"], other["options"]) == ("simple_spread", 5, {"horizon": 7})
+    other = shown("train", "simple_spread", "--preset", "navigation-small")
+    assert (other["world"], other["options"]) == ("simple_spread", {})  # not those of navigation
     assert shown("train", "navigation-small") == json.loads(json.dumps(PRESETS["navigation-small"].to_dict()))
     config.write_text("world: navigation\ntargets: [0.3]\nsettings: {epochs: 2}\n")
     task = shown("control", "--config", config, "--designs", "matching")
@@ -71,6 +75,7 @@ def test_options_change_what_a_file_says(tmp_path: Path) -> None:
         ("seeds: 2026-99-99", "whole YAML"),
         ("[" * 9999, "whole YAML"),
         ("format: graphsnd-control", "graphsnd train"),
+        ("version: 2", "version 1"),
         ("- 3", "list"),
         ("world: [", "whole YAML"),
         ("agents: many", "agents"),

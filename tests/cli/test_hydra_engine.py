@@ -1,4 +1,4 @@
-"""``--engine hydra`` in processes of their own: Hydra keeps global state."""
+"""``--engine hydra``; what trains has a process of its own, because Hydra keeps global state."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from graphsnd.cli.hydra_engine import register_groups
+from graphsnd.cli.options import plain
 from graphsnd.training import CONTROL_PRESETS, PRESETS, ControlTask
 
-yaml = pytest.importorskip("yaml")
-pytest.importorskip("hydra")
+hydra = pytest.importorskip("hydra")
+from omegaconf import OmegaConf  # noqa: E402
+
 pytestmark = pytest.mark.integration
 TINY = ["task.settings.iterations=1", "task.settings.steps=4", "task.settings.environments=2", "device=cpu"]
 
@@ -23,17 +26,18 @@ def run(folder: Path, command: str, *words: str) -> Any:
     return subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
 
 
-def composed(folder: Path, command: str, *words: str) -> Any:
-    result = run(folder, command, *words, "--cfg", "job")
-    assert result.returncode == 0, result.stderr
-    return yaml.safe_load(result.stdout)["task"]
+def composed(command: str, *words: str) -> Any:
+    register_groups(command)
+    with hydra.initialize(version_base=None, config_path=None):
+        return OmegaConf.to_container(hydra.compose(command, list(words)).task)
 
 
-def test_groups_are_the_presets(tmp_path: Path) -> None:
-    plain = json.loads(json.dumps(PRESETS["simple_spread"].to_dict()))
-    assert composed(tmp_path, "train", "task=simple_spread") == plain
-    task = ControlTask(10, (0.1,), settings=CONTROL_PRESETS["small"]).to_dict()
-    assert composed(tmp_path, "control", "task/settings=small") == json.loads(json.dumps(task))
+def test_groups_are_the_presets() -> None:
+    for name, preset in PRESETS.items():
+        assert composed("train", f"task={name}") == plain(preset.to_dict())
+    for name, settings in CONTROL_PRESETS.items():
+        task = ControlTask(10, (0.1,), settings=settings).to_dict()
+        assert composed("control", f"task/settings={name}") == plain(task)
 
 
 def test_a_multirun_trains_all_and_says_what_was_refused(tmp_path: Path) -> None:

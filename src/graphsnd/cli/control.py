@@ -23,10 +23,9 @@ from graphsnd.cli.options import (
     parse_device,
     parse_loggers,
     parse_seeds,
-    read_config,
     show_config,
 )
-from graphsnd.cli.training import resume_task, run_task
+from graphsnd.cli.training import Engine, read_task, resume_task, run_engine, run_task
 from graphsnd.errors import InputError, check_choice
 
 if TYPE_CHECKING:
@@ -75,36 +74,24 @@ def control(
     [cyan]graphsnd control --engine benchmarl task=vmas/dispersion model.target=0.1 model.design=bernoulli:0.1[/cyan]
     runs the same controller inside BenchMARL, with its algorithms, tasks and options.
     """
-    if engine == "benchmarl":
-        from graphsnd.integrations.benchmarl.run import main
-
-        main([*([] if world is None else [world]), *context.args])
+    engines: dict[str, Engine] = {"hydra": partial(run_hydra, "control"), "benchmarl": _run_benchmarl}
+    if run_engine("control", engine, [world, *context.args], engines):
         return
-    if engine == "hydra":
-        run_hydra("control", [*([] if world is None else [world]), *context.args])
-        return
-    if engine != "stacked":
-        raise InputError("--engine", "stacked, hydra or benchmarl", repr(engine))
-    if context.args:
-        raise InputError("OPTIONS", "that graphsnd control knows", " ".join(context.args), "See --help.")
     from graphsnd.training import CONTROL_PRESETS, ControlTask
     from graphsnd.training.task import DISPERSION
 
     on, loggers = parse_device(device), parse_loggers(logger)
     if resume:
         said = {"--targets": targets, "--designs": designs, "--seeds": seeds, "--envs": envs, "--preset": preset}
-        others = {"--set": change or None, "--threads": threads, "--config": config}
-        task = resume_task(out, ControlTask, said | others, world, agents, iterations)
+        more = {"--set": change or None, "--threads": threads, "--config": config}
+        task = resume_task(out, ControlTask, said | more, world, agents, iterations)
     else:
         if world is None and config is None:
             fix = "For example: graphsnd control dispersion --targets 0.1"
             raise InputError("WORLD", "or --config, or --resume", "none of them", fix)
         check_choice("--preset", preset or "paper", CONTROL_PRESETS)
-        if config is not None and preset is not None:
-            raise InputError("--preset", "without --config, which says everything", repr(preset))
         base = ControlTask(10, (0.1,), settings=CONTROL_PRESETS[preset or "paper"])
-        if config is not None:
-            base = base.with_config(read_config(config), str(config))
+        base = base if config is None else read_task(config, preset, base)
         settings, of_world = parse_changes(change, {"environments": envs, "iterations": iterations, "threads": threads})
         # The options of a task are those of its own world.
         own = base.options if world in (None, base.world) else dict(DISPERSION) if world == "dispersion" else {}
@@ -130,6 +117,12 @@ def run_control(task: ControlTask, out: Path, *, device: str, **options: Any) ->
     """Train a task; ``options`` are those of :func:`~graphsnd.cli.training.run_task`."""
     _announce(task, device)
     run_task(task, out, describe, partial(_show, out=out), device=device, **options)
+
+
+def _run_benchmarl(words: list[str]) -> None:
+    from graphsnd.integrations.benchmarl.run import main
+
+    main(words)
 
 
 def _parse_target(text: str) -> float | str:

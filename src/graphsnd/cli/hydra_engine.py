@@ -6,12 +6,11 @@ The groups are made of the presets themselves, so there are no files that could 
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from graphsnd.cli.options import parse_device
+from graphsnd.cli.options import parse_device, plain
 from graphsnd.errors import require
 
 COMMON = {"out": "${hydra:runtime.output_dir}", "device": "auto", "checkpoint_every": 25, "loggers": []}
@@ -33,9 +32,9 @@ def register_groups(command: str) -> None:
             world: blank | {"world": world} | ({} if world == blank["world"] else {"options": {}}) for world in BATCHED
         }
         for name, settings in CONTROL_PRESETS.items():
-            store.store(group="task/settings", name=name, node=_plain(dataclasses.asdict(settings)))
+            store.store(group="task/settings", name=name, node=plain(dataclasses.asdict(settings)))
     for name, task in tasks.items():
-        store.store(group="task", name=name, node=_plain(task))
+        store.store(group="task", name=name, node=plain(task))
     store.store(name=command, node={"defaults": [*defaults, "_self_"], **COMMON})
 
 
@@ -59,7 +58,3 @@ def run_hydra(command: str, argv: Sequence[str]) -> None:
         run(task, Path(said["out"]), force=False, loggers=tuple(said["loggers"]), **options)
 
     run_jobs(job, argv, program=f"graphsnd {command} --engine hydra", config_name=command)
-
-
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value))  # tuples as lists, which Hydra merges

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -155,10 +156,17 @@ def read_config(path: Path) -> Any:
 
 def show_config(task: Any) -> None:
     """Print a task as YAML."""
-    import json
+    typer.echo(require("yaml", "pyyaml").safe_dump(plain(task.to_dict()), sort_keys=False), nl=False)
 
-    plain = json.loads(json.dumps(task.to_dict()))  # tuples as lists
-    typer.echo(require("yaml", "pyyaml").safe_dump(plain, sort_keys=False), nl=False)
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it, with lists in place of tuples.
+
+    Example:
+        >>> plain({"hidden": (64, 64)})
+        {'hidden': [64, 64]}
+    """
+    return json.loads(json.dumps(value))
 
 
 def parse_seeds(text: str | None) -> tuple[int, ...]:

@@ -24,10 +24,9 @@ from graphsnd.cli.options import (
     parse_device,
     parse_loggers,
     parse_seeds,
-    read_config,
     show_config,
 )
-from graphsnd.cli.training import Describe, resume_task, run_task
+from graphsnd.cli.training import Describe, read_task, resume_task, run_engine, run_task
 from graphsnd.errors import InputError, check_choice
 
 if TYPE_CHECKING:
@@ -74,13 +73,8 @@ def train(
     team for each seed. Ctrl-C, SIGTERM and SIGHUP stop after the iteration that is running and save; --resume goes on
     from there.
     """
-    if engine == "hydra":
-        run_hydra("train", [*([] if world is None else [world]), *context.args])
+    if run_engine("train", engine, [world, *context.args], {"hydra": partial(run_hydra, "train")}):
         return
-    if engine != "stacked":
-        raise InputError("--engine", "stacked or hydra", repr(engine))
-    if context.args:
-        raise InputError("OPTIONS", "that graphsnd train knows", " ".join(context.args), "See --help.")
     _check_render(render, force)
     on, loggers = parse_device(device), parse_loggers(logger)
     from graphsnd.training import Task
@@ -93,11 +87,13 @@ def train(
         named = {"environments": envs, "iterations": iterations, "diversity_every": diversity_every, "threads": threads}
         settings, of_world = parse_changes(change, named)
         base = _base_task(world, preset, config)
+        # Without a preset or a file, WORLD itself may be the name of a preset.
+        own = base.world if world in (None, preset) or (preset is None and config is None) else str(world)
         task = dataclasses.replace(
             base,
-            world=base.world if world is None or world == preset or (preset is None and config is None) else world,
+            world=own,
             agents=base.agents if agents is None else agents,
-            options=base.options | of_world,
+            options=(base.options if own == base.world else {}) | of_world,  # which are of a world
             seeds=base.seeds if seeds is None else parse_seeds(seeds),
             settings=base.settings.replace(**settings),
         )
@@ -121,9 +117,7 @@ def _base_task(world: str | None, preset: str | None, config: Path | None) -> Ta
     from graphsnd.training.task import NO_PRESET
 
     if config is not None:
-        if preset is not None:
-            raise InputError("--preset", "without --config, which says everything", repr(preset))
-        return Task("navigation", None).with_config(read_config(config), str(config))
+        return read_task(config, preset, Task("navigation", None))
     if preset is not None and preset != NO_PRESET:
         check_choice("--preset", preset, PRESETS)
         return PRESETS[preset]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from graphsnd.cli.options import check_folder, check_resumed, show_path
-from graphsnd.errors import InputError, printable
+from graphsnd.cli.options import check_folder, check_resumed, read_config, show_path
+from graphsnd.errors import InputError, check_choice, printable
 from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
@@ -24,7 +24,40 @@ if TYPE_CHECKING:
 
 WRITTEN = {"curves.png": "PNG", "control.png": "PNG", "about.json": "JSON"}  # training itself checks its log
 PATIENCE = 10.0  # seconds between two lines where there is no terminal
+Engine = Callable[[list[str]], None]  # runs the words of a command line
 Describe = Callable[[Sequence[Any]], str]  # from the rows of an iteration to a line about it
+
+
+def run_engine(command: str, engine: str, words: Sequence[str | None], others: dict[str, Engine]) -> bool:
+    """Run another engine than ours with all words of the command line, where it is asked for.
+
+    Args:
+        command: For the message.
+        engine: What ``--engine`` was given.
+        words: WORLD, and all that no option took.
+        others: Engines by name.
+
+    Returns:
+        Whether it did.
+
+    Raises:
+        InputError: For an engine that there is not, and for unknown options of ours.
+    """
+    given = [word for word in words if word is not None]
+    if engine in others:
+        others[engine](given)
+        return True
+    check_choice("--engine", engine, ["stacked", *others])
+    if unknown := given[words[0] is not None :]:
+        raise InputError("OPTIONS", f"that graphsnd {command} knows", " ".join(unknown), "See --help.")
+    return False
+
+
+def read_task(config: Path, preset: str | None, base: Any) -> Any:
+    """Return a task with what ``--config`` says."""
+    if preset is not None:
+        raise InputError("--preset", "without --config, which says everything", repr(preset))
+    return base.with_config(read_config(config), str(config))
 
 
 def resume_task(

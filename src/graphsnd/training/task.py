@@ -101,10 +101,11 @@ class AnyTask:
         """
         given = given.get("task", given) if isinstance(given, dict) else given
         known = [part.name for part in dataclasses.fields(self)]  # type: ignore[arg-type]
-        if not isinstance(given, dict) or given.get("format", self.format) != self.format:
-            other = given.get("format") if isinstance(given, dict) else type(given).__name__
-            raise InputError("config", f"of graphsnd {self.command} in {where}", repr(other))
-        given = {name: value for name, value in given.items() if name not in ("format", "version")}
+        wanted = {"format": self.format, "version": VERSION}
+        if not isinstance(given, dict) or wanted | given != given | wanted:
+            other = {name: given.get(name) for name in wanted} if isinstance(given, dict) else type(given).__name__
+            raise InputError("config", f"of graphsnd {self.command}, version {VERSION}, in {where}", repr(other))
+        given = {name: value for name, value in given.items() if name not in wanted}
         for name, value in given.items():
             named = isinstance(value, dict) and all(isinstance(key, str) for key in value)
             if name not in known or (name in ("settings", "options") and not named):
