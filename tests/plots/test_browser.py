@@ -134,6 +134,9 @@ def test_dark_mode_is_followed_at_once_and_nothing_is_wider_than_a_phone(page: A
     for width in (1280, 400):
         page.set_viewport_size({"width": width, "height": 800})
         page.wait_for_function(f"document.documentElement.scrollWidth <= {width}")
+    # Text of 8 points stays above 9 pixels.
+    shrunk = page.locator("figure img:visible").evaluate_all("all => all.map(i => i.clientWidth / i.naturalWidth)")
+    assert min(shrunk) > 0.9
 
 
 def test_a_sampled_graph_has_blanks_and_no_tree(browser_page: Any, tmp_path: Path) -> None:

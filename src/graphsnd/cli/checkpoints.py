@@ -114,12 +114,12 @@ def _draw(rows: list[tuple[Any, ...]], written: dict[str, Path | None], command:
     from graphsnd import plots
     from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
     from graphsnd.plots.provenance import footer_lines
-    from graphsnd.plots.style import styled_figure
+    from graphsnd.plots.style import PHONE, styled_figure
 
     runs: dict[str, list[tuple[Any, ...]]] = {}
     for row in rows:
         runs.setdefault(f"seed {row[1]}" if row[1] else "SND", []).append(row)
-    with styled_figure(5.0, 3.4) as figure:
+    with styled_figure(PHONE, 3.0) as figure:
         plots.over_time(
             {name: [row[2] for row in mine] for name, mine in runs.items()},
             {name: np.array([row[3:] for row in mine], dtype=float).T for name, mine in runs.items()},

@@ -14,7 +14,7 @@ from graphsnd.estimation.estimate import Interval
 from graphsnd.plots.curves import compare, over_time
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
-from graphsnd.plots.style import styled_figure
+from graphsnd.plots.style import PHONE, styled_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,7 +121,7 @@ def comparison_page(found: Mapping[str, MetricComparison], *, command: str, seed
     for kind, one in found.items():
         pictures = []
         for draw, alt in ((_draw_curves, "over training, with bands"), (_draw_ends, "at the end of each run")):
-            with styled_figure(5.6, 4.0) as figure:
+            with styled_figure(PHONE, 3.2) as figure:
                 draw(figure.subplots(), kind, one)
             pictures.append(Picture(figure, f"{one.metric} {alt}, of each algorithm."))
         text = "" if sections else comparison_notes(one)

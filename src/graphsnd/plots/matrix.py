@@ -356,7 +356,7 @@ def draw_bars(ax: Axes, heights: NDArray[np.float64], names: Sequence[str], grou
         ax.fill_between(np.arange(len(heights)), heights[order], step="mid", color=shade(BLUE), linewidth=0)
     ax.set(xlim=(-0.8, len(heights) - 0.2), ylim=(0, None))
     skipped = tick_names(ax, "x", [names[place] for place in order]) if len(names) else ""
-    ax.set_xlabel(f"agents, most distinctive first{skipped}")
+    ax.set_xlabel(f"most distinctive first{skipped}")
     ax.grid(axis="y", color=shade(FAINT))
 
 

@@ -24,7 +24,7 @@ from graphsnd.plots.intervals import estimate as draw_interval
 from graphsnd.plots.matrix import describe_unit, draw_bars, draw_image, tick_names
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
-from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, new_figure, styled_figure, theme
+from graphsnd.plots.style import ESTIMATE, MUTED, PHONE, TRUTH, new_figure, styled_figure, theme
 from graphsnd.plots.summary import Lines
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def measurement_panels(pairs: PairDistances) -> list[Figure]:
     figures = []
     with theme():
         for draw in PANELS:
-            figures.append(new_figure(4.6, 3.9))
+            figures.append(new_figure(PHONE, 3.6))
             draw(figures[-1].subplots(), pairs)
     return figures
 
@@ -212,7 +212,7 @@ def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command
         ("Pairs used", f"{100 * e.pairs_used / e.pairs_total:.3g}%", f"{e.pairs_used:,} of {e.pairs_total:,}"),
     ]
     matrix, spread, agents = measurement_panels(pairs)
-    with styled_figure(4.6, 2.7) as sure:
+    with styled_figure(PHONE, 2.7) as sure:
         draw_interval(e, ax=sure.subplots())
     table, order = agents_table(pairs.names, pairs.edges, pairs.distances, pairs.roles)
     who, script = "", ""

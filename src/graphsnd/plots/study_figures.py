@@ -12,13 +12,11 @@ from graphsnd.plots.intervals import draw_estimate, interval_handles
 from graphsnd.plots.matrix import contributions, draw_groups, draw_image, group_legend, tree
 from graphsnd.plots.network import graph
 from graphsnd.plots.study import GraphResult, Study
-from graphsnd.plots.style import LOCAL, MUTED, TRUTH, UNIT, styled_figure
+from graphsnd.plots.style import LOCAL, MUTED, PHONE, TRUTH, UNIT, styled_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-WIDTH = 4.6  # inches of a figure that stands alone: 440 pixels, the width of a phone
 
 
 def heatmap_figure(study: Study) -> Figure:
@@ -29,9 +27,9 @@ def heatmap_figure(study: Study) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     roles = study.team.roles
-    with styled_figure(WIDTH, 5.6, layout=None) as figure:
+    with styled_figure(PHONE, 4.5, layout=None) as figure:
         # Placed by hand: constrained layout does not keep the tree, the strips and a square heatmap aligned.
-        lower = figure.add_axes((0.115, 0.165, 0.695, 0.695 * WIDTH / 5.6))
+        lower = figure.add_axes((0.145, 0.18, 0.665, 0.665 * PHONE / 4.5))
         draw_study(lower, study)
         draw_groups(lower, roles, study.tree.order)
         upper = lower.inset_axes((0.0, 1.06, 1.0, 0.24))  # the same leaves, aligned
@@ -55,7 +53,7 @@ def draw_study(ax: Axes, study: Study) -> None:
 
 def contributions_figure(study: Study) -> Figure:
     """Return each agent's mean distance to the others, coloured by role, with a line at their mean."""
-    with styled_figure(WIDTH, 3.3) as figure:
+    with styled_figure(PHONE, 3.1) as figure:
         ax = contributions(study.matrix, ax=figure.subplots(), groups=study.team.roles)
         ax.set(title="How far each agent is from its team", xticks=[], xlabel="agents, most distinctive first")
         ax.set_ylabel(f"mean distance to the others  [{UNIT}]", fontsize=9)
@@ -105,12 +103,11 @@ def estimate_handles(study: Study) -> list[Any]:
 
 def estimates_figure(study: Study) -> Figure:
     """Return the figure of :func:`draw_estimates` with its legend."""
-    with styled_figure(WIDTH, 5.0) as figure:
+    with styled_figure(PHONE, 4.8) as figure:
         ax = figure.subplots()
         draw_estimates(ax, study)
-        pairs = study.exact.estimate.pairs_total
-        used = study.sampled[0].graph.m / pairs
-        ax.set_title(f"SND from about {used:.0%} of {pairs:,} pairs")
+        used = study.sampled[0].graph.m / study.exact.estimate.pairs_total
+        ax.set_title(f"SND from about {used:.0%} of all pairs")
         figure.legend(handles=estimate_handles(study), ncols=1, loc="outside lower center")
         return figure
 
@@ -129,7 +126,7 @@ def graphs_figure(study: Study) -> Figure:
 
 def graph_figure(study: Study, result: GraphResult) -> Figure:
     """Return one of those graphs alone, for narrow pages."""
-    with styled_figure(4.0, 3.9) as figure:
+    with styled_figure(PHONE, 3.9) as figure:
         _draw_panel(figure.subplots(), result, study)
         return figure
 

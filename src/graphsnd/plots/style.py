@@ -46,6 +46,7 @@ DARK = {
 
 DPI = 170
 LABELLED = 40  # agents up to which all their names are written
+PHONE = 3.9  # inches of a figure that stands alone on a page: 374 pixels, so that a phone hardly shrinks its text
 UNIT = "action units"  # of the demo team's distances
 Theme = Literal["light", "dark"]
 _theme: ContextVar[Theme] = ContextVar("theme", default="light")
