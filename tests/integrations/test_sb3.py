@@ -162,6 +162,32 @@ def test_models_of_different_kinds_are_compared_by_their_actions() -> None:
     assert gs.measure(ModelTeam(models, deterministic=True), rows).value == pytest.approx(by_hand, rel=1e-6)
 
 
+@torch.no_grad()
+def test_actions_of_a_range_that_is_not_symmetric() -> None:
+    from graphsnd.integrations.sb3 import ModelTeam
+
+    class Still(gymnasium.Env):  # type: ignore[misc, name-defined]
+        observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,))
+        action_space = gymnasium.spaces.Box(np.float32([-1, -3]), np.float32([3, 7]))
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+            return np.zeros(3, np.float32), {}
+
+    rows = torch.rand(6, 3) * 2 - 1
+    models = {kind: [kind("MlpPolicy", Still(), seed=s, device="cpu") for s in (11, 12)] for kind in (sb3.TD3, sb3.SAC)}
+    actions = [model.predict(rows.numpy(), deterministic=True)[0].astype(float) for model in models[sb3.TD3]]
+    expected = np.linalg.norm(actions[0] - actions[1], axis=-1).mean()
+    assert gs.measure(ModelTeam(models[sb3.TD3]), rows).value == pytest.approx(expected, rel=1e-5)
+    normal = torch.special.ndtri((torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000)
+    actions = []  # by quantile, in the units in which Stable-Baselines3 itself gives them to the environment
+    for model in models[sb3.SAC]:
+        mean, log_std, _ = model.actor.get_action_dist_params(rows)
+        drawn = torch.tanh(mean.double() + log_std.double().exp() * normal[:, None, None])
+        actions.append(model.policy.unscale_action(drawn.numpy()))
+    expected = np.sqrt(((actions[0] - actions[1]) ** 2).mean(0).sum(-1)).mean()
+    assert gs.measure(ModelTeam(models[sb3.SAC]), rows).value == pytest.approx(expected, rel=1e-4)
+
+
 def test_other_spaces() -> None:
     from graphsnd.integrations.sb3 import ModelTeam
 

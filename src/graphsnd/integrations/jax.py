@@ -91,11 +91,21 @@ def _flatten(answer: Any) -> dict[str, Any]:
         got = f"keys {sorted(answer)}" if isinstance(answer, Mapping) else type(answer).__name__
         raise InputError("apply", f"to answer with {known}", got)
     shape = next(iter(answer.values())).shape
+    if len(shape) != 2:
+        raise InputError("apply", "to answer with shape [observations, actions]", f"{next(iter(answer))} of {shape}")
     return {key: jax.numpy.broadcast_to(part, shape) for key, part in answer.items()}
 
 
 def stack(params: Sequence[Any]) -> Any:
-    """Return the parameters of single agents as one pytree, agents first in every array."""
+    """Return the parameters of single agents as one pytree, agents first in every array.
+
+    Args:
+        params: A pytree for each agent, all of one structure.
+
+    Example:
+        >>> stack([{"w": jax.numpy.zeros(3)}, {"w": jax.numpy.ones(3)}])["w"].shape
+        (2, 3)
+    """
     return jax.tree.map(lambda *leaves: jax.numpy.stack(leaves), *params)
 
 
@@ -111,6 +121,12 @@ def nnx_team(
 
     Raises:
         InputError: For an empty list, and modules that differ in more than their parameters.
+
+    Example:
+        >>> from flax import nnx
+        >>> modules = {name: nnx.Linear(4, 2, rngs=nnx.Rngs(seed)) for seed, name in enumerate(("scout", "guard"))}
+        >>> nnx_team(modules).names
+        ('scout', 'guard')
     """
     nnx = require("flax.nnx", "flax")
     held = list(modules.values() if isinstance(modules, Mapping) else modules)

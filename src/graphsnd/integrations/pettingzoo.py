@@ -27,7 +27,13 @@ EVERY = object()  # stands for agents that have no policy of their own
 @checked
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """What the agents of an environment observed."""
+    """What the agents of an environment observed.
+
+    Example:
+        >>> seen = Collected({"a": torch.zeros(3, 4), "b": torch.ones(2, 4)}, {"a": torch.zeros(3), "b": torch.ones(2)})
+        >>> seen.pooled.shape, seen.clusters.shape, list(seen.of(["b"]).by_agent)
+        (torch.Size([5, 4]), torch.Size([5]), ['b'])
+    """
 
     by_agent: dict[str, Tensor]  # [observations, *features] of each agent, in the order of time
     episodes: dict[str, Tensor]  # int64 [observations], the episode of each of them

@@ -38,6 +38,9 @@ class ModuleTeam(SpacesTeam):
 
     Raises:
         InputError: For something that is no module, recurrent modules, and modules with different spaces.
+
+    Example:
+        ``graphsnd.measure(ModuleTeam(algorithm.env_runner.module), observations)``, which are ``[..., features]``
     """
 
     def __init__(self, modules: Any, *, squashed: bool = True) -> None:
@@ -93,6 +96,9 @@ def load_team(checkpoint: str | os.PathLike[str], *, squashed: bool = True) -> M
 
     Raises:
         InputError: For a folder that holds no modules.
+
+    Example:
+        ``graphsnd.measure(load_team(algorithm.save_to_path()), observations)``
     """
     folder = Path(checkpoint)
     inner = folder / "learner_group" / "learner" / "rl_module"

@@ -43,6 +43,14 @@ def load_policies(
 
     Raises:
         InputError: For files that cannot be read, or do not fit the module.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for agent in ("scout", "guard"):
+        ...         torch.save(nn.Linear(4, 2).state_dict(), f"{folder}/{agent}.pt")
+        ...     load_policies(folder, lambda: nn.Linear(4, 2)).names
+        ('guard', 'scout')
     """
     files = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
     if len(files) == 1 and files[0].is_dir():
