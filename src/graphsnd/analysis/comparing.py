@@ -227,7 +227,7 @@ def compare_runs(
     def differ(parts: list[Array]) -> Difference:
         ours, both = tasks[base], [*parts, *tasks[base]]
         gaps = [one - two for one, two in zip(parts, ours, strict=True)] if paired else both
-        gap = _iqm if paired else _iqm_gap
+        gap = iqm if paired else _iqm_gap
         p, least = zip(*_tests(parts, ours, paired, options), strict=True)
         several = len(tasks) - 1
         joint = [float(stats.combine_pvalues(each).pvalue) if len(each) > 1 else each[0] for each in (p, least)]
@@ -238,7 +238,7 @@ def compare_runs(
         )  # fmt: skip
 
     scores = {
-        name: Score(float(_iqm(*parts)), interval(parts, _iqm), tuple(tuple(part.tolist()) for part in parts))
+        name: Score(float(iqm(*parts)), interval(parts, iqm), tuple(tuple(part.tolist()) for part in parts))
         for name, parts in tasks.items()
     }
     return RunsComparison(scores, {name: differ(parts) for name, parts in tasks.items() if name != base}, confidence)
@@ -255,14 +255,15 @@ def _read_tasks(name: str, values: Any) -> list[Array]:
     return tasks
 
 
-def _iqm(*tasks: Array, axis: int = -1) -> Any:
+def iqm(*tasks: Array, axis: int = -1) -> Any:
+    """Return the interquartile mean of the runs of all tasks."""
     return stats.trim_mean(np.concatenate(tasks, axis=axis), TRIMMED, axis=axis)
 
 
 def _iqm_gap(*tasks: Array, axis: int = -1) -> Any:
     """Return the difference of two algorithms, of which the tasks of the first come first."""
     half = len(tasks) // 2
-    return _iqm(*tasks[:half], axis=axis) - _iqm(*tasks[half:], axis=axis)
+    return iqm(*tasks[:half], axis=axis) - iqm(*tasks[half:], axis=axis)
 
 
 def _win_rate(*tasks: Array, axis: int = -1) -> Any:

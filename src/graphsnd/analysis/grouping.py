@@ -45,9 +45,9 @@ class Roles:
     linkage: NDArray[np.float64]  # [n - 1, 4], scipy's average linkage of the distances
 
     def cut(self, count: int) -> torch.Tensor:
-        """Return labels ``[n]`` of another number of groups, from the tree: at most ``count``, fewer at ties."""
+        """Return labels ``[n]`` of at most ``count`` groups, fewer at ties; group 0 is the largest."""
         check_integer("count", count, f"in 1 .. {len(self.names)}", low=1, high=len(self.names))
-        return torch.from_numpy(fcluster(self.linkage, count, "maxclust").astype(np.int64) - 1)
+        return torch.from_numpy(cut_tree(self.linkage, count))
 
     def groups(self) -> list[tuple[str, ...]]:
         """Return the names of the agents of each role."""
@@ -62,6 +62,17 @@ class Roles:
             shown = ", ".join(names[:8]) + f" and {len(names) - 8} more" * (len(names) > 8)
             lines.append(f"  {len(names)} like {self.names[agent]}: {shown}")
         return "\n".join(lines)
+
+
+def cut_tree(links: Matrix, groups: int) -> Labels:
+    """Return the group of each agent ``[n]`` with scipy's linkage cut into at most ``groups``, the largest group first.
+
+    Example:
+        >>> cut_tree(linkage([[0.0], [9.0], [1.0], [8.0], [8.5]], "average"), 2).tolist()
+        [1, 0, 1, 0, 0]
+    """
+    _, branches, sizes = np.unique(fcluster(links, groups, "maxclust"), return_inverse=True, return_counts=True)
+    return np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")[branches]
 
 
 @checked
@@ -140,7 +151,7 @@ def _split(matrix: Matrix, smallest: int, generator: np.random.Generator) -> Lab
     if labels is None:
         return None
     within = labels >= 0
-    points = _scale(matrix[np.ix_(within, within)])
+    points = scale_distances(matrix[np.ix_(within, within)])
     low, high, size = points.min(0), points.max(0), min(len(points), MOST)
     for _ in range(DRAWS):
         drawn = generator.uniform(low, high, (size, len(low)))
@@ -184,10 +195,13 @@ def _silhouettes(matrix: Matrix, labels: Labels) -> Matrix:
     return np.divide(nearest - within, most, out=np.zeros(len(labels)), where=(most > 0) & (sizes[labels] > 1))
 
 
-def _scale(matrix: Matrix) -> Matrix:
-    """Return points ``[n, d]`` in their principal axes with about these distances (classical scaling)."""
+def scale_distances(matrix: Matrix) -> Matrix:
+    """Return points ``[n, d]`` in their principal axes, the longest first, with about these distances.
+
+    This is classical multidimensional scaling.
+    """
     squares = matrix**2
     products = -0.5 * (squares - squares.mean(0) - squares.mean(1, keepdims=True) + squares.mean())
     values, vectors = np.linalg.eigh(products)
-    positive = values > 1e-9 * max(values.max(), np.finfo(float).tiny)
+    positive = np.flatnonzero(values > 1e-9 * max(values.max(), np.finfo(float).tiny))[::-1]
     return vectors[:, positive] * np.sqrt(values[positive])

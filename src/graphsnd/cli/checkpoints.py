@@ -7,9 +7,8 @@ import io
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -17,22 +16,9 @@ from graphsnd.cli.options import show_path
 from graphsnd.errors import InputError
 from graphsnd.storage import write_whole
 
-if TYPE_CHECKING:
-    from graphsnd.estimation import Estimate
-
 COLUMNS = ("team", "run", "iteration", "SND", "low", "high")
 SHOWN = (*COLUMNS[:-2], "interval")
 ABOUT = "Intervals are for SND on other observations like these."
-
-
-@dataclass(frozen=True, eq=False)
-class Checkpoint:
-    """A saved team and its place in a training."""
-
-    path: Path
-    name: str  # without the folder that all have in common
-    run: str  # the seed that it was trained with, where it says so
-    iteration: float  # that it says it is of, or the number in its name, or its place
 
 
 def find_teams(paths: Sequence[Path]) -> list[Path]:
@@ -68,7 +54,8 @@ def measure_checkpoints(
     beside = [team / OBSERVATIONS for team in teams if (team / OBSERVATIONS).is_file()]
     if observations is None and not beside:
         raise InputError("--observations", "for teams that have none beside them", "no such option")
-    shown, measured = observations or beside[-1], []
+    shown = observations or beside[-1]
+    found: list[tuple[Any, ...]] = []
     for at, path in enumerate(teams):
         progress(f"measuring {at + 1} of {len(teams)}")
         source = read_team(path, shown, max_bytes=max_bytes)
@@ -77,11 +64,10 @@ def measure_checkpoints(
         iteration = about.get("iteration", int(numbers[-1]) if numbers else at)
         parts = [str(about[key]) for key in ("arm", "target", "seed") if about.get(key) is not None]
         estimate = graphsnd.measure(source.team, source.observations, clusters=source.clusters, **options)
-        name = "/".join(path.parts[-2:])
-        measured.append((Checkpoint(path, name, " ".join(parts), float(iteration)), estimate))
-    measured.sort(key=lambda one: (one[0].run, one[0].iteration))
-    # The team at the end of a training lies beside its checkpoints too.
-    rows = [*{row[1:]: row for row in (_row(*one) for one in measured)}.values()]
+        ends = estimate.population_interval or (None, None)
+        found.append(("/".join(path.parts[-2:]), " ".join(parts), int(iteration), estimate.value, *ends))
+    found.sort(key=lambda row: row[1:3])
+    rows = [*{row[1:]: row for row in found}.values()]  # the last team of a training lies beside its checkpoints too
     if written["csv"] is not None:
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="\n").writerows([COLUMNS, *rows])
@@ -92,13 +78,6 @@ def measure_checkpoints(
         typer.echo(json.dumps({"checkpoints": about_all, "observations": shown.name}))
         return
     _show(rows, [path for path in written.values() if path is not None])
-
-
-def _row(checkpoint: Checkpoint, estimate: Estimate) -> tuple[Any, ...]:
-    """Return the cells under ``COLUMNS``; the interval is for SND on observations like these."""
-    ends = estimate.population_interval or (None, None)
-    step = int(checkpoint.iteration)
-    return checkpoint.name, checkpoint.run, step, estimate.value, *ends
 
 
 def _format(row: Sequence[Any]) -> tuple[str, ...]:

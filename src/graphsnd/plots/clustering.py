@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from graphsnd.analysis.grouping import cut_tree, scale_distances
 from graphsnd.plots.arrays import Array, to_array
 
 if TYPE_CHECKING:
@@ -39,25 +40,9 @@ def cluster(matrix: Array, linkage_name: str = "average") -> Tree:
     return Tree(links, np.asarray(leaves_list(links), dtype=np.int64))
 
 
-def cut(tree: Tree, groups: int) -> NDArray[np.int64]:
-    """Return the group of each agent ``[n]`` with the tree cut into at most ``groups``, the largest group first.
-
-    Example:
-        >>> line = torch.tensor([0.0, 9.0, 1.0, 8.0, 8.5])
-        >>> cut(cluster((line[:, None] - line).abs()), 2).tolist()
-        [1, 0, 1, 0, 0]
-    """
-    from scipy.cluster.hierarchy import fcluster
-
-    names = fcluster(tree.links, groups, criterion="maxclust")
-    _, branches, counts = np.unique(names, return_inverse=True, return_counts=True)
-    rank = np.argsort(np.argsort(-counts, kind="stable"), kind="stable")
-    return np.asarray(rank[branches], dtype=np.int64)
-
-
 def agreement(tree: Tree, labels: torch.Tensor, groups: int) -> float:
     """Return the share of agents that carry the majority label of their branch, with the tree cut into ``groups``."""
-    branches = cut(tree, groups)
+    branches = cut_tree(tree.links, groups)
     truth = labels.cpu().numpy()
     right = sum(int(np.bincount(truth[branches == branch]).max()) for branch in np.unique(branches))
     return right / len(truth)
@@ -65,10 +50,8 @@ def agreement(tree: Tree, labels: torch.Tensor, groups: int) -> float:
 
 def behaviour_map(matrix: Array) -> NDArray[np.float64]:
     """Return agents in the plane ``[n, 2]``, close where they act alike (classical multidimensional scaling)."""
-    squared = to_array(matrix) ** 2
-    centred = squared - squared.mean(0) - squared.mean(1)[:, None] + squared.mean()
-    values, vectors = np.linalg.eigh(-centred / 2)
-    top = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0.0))
+    points = scale_distances(to_array(matrix))[:, :2]
+    top = np.pad(points, ((0, 0), (0, 2 - points.shape[1])))  # fewer axes for agents on a line
     # eigh leaves the signs open: fix them, so that the same team always gives the same picture.
     picture: NDArray[np.float64] = top * np.where(top[np.abs(top).argmax(0), range(top.shape[1])] < 0, -1.0, 1.0)
     return picture

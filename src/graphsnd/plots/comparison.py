@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphsnd.analysis import MetricComparison
-from graphsnd.analysis.comparing import ALPHA
+from graphsnd.analysis.comparing import ALPHA, RNG, iqm
 from graphsnd.arguments import checked
 from graphsnd.estimation.estimate import Interval
 from graphsnd.plots.curves import compare, over_time
@@ -34,17 +34,14 @@ def bootstrap_band(runs: NDArray[np.float64]) -> Band:
 
     NaN where a run has no value: the mean of other runs is not comparable with that of all.
     """
-    from scipy.stats import trim_mean
+    from scipy.stats import bootstrap
 
-    centre = trim_mean(runs, 0.25, axis=0)
+    centre = iqm(runs, axis=0)
     if len(runs) < 2:
         return centre, centre, centre
-    drawn = np.random.default_rng(0).integers(0, len(runs), (RESAMPLES, len(runs)))
-    # The same draws at every step, a few steps at a time: a smooth band, and little memory.
-    parts = np.array_split(runs, max(1, runs.shape[1] // 64), axis=1)
-    ends = [np.quantile(trim_mean(part[drawn], 0.25, axis=1), (0.025, 0.975), axis=0) for part in parts]
-    low, high = np.concatenate(ends, axis=1)
-    return centre, low, high
+    options = {"n_resamples": RESAMPLES, "batch": 64, "method": "percentile", RNG: np.random.default_rng(0)}
+    ends = bootstrap((runs,), iqm, axis=0, vectorized=True, **options).confidence_interval
+    return centre, ends.low, ends.high
 
 
 @checked

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphsnd.analysis import Roles
-from graphsnd.plots.clustering import Tree, behaviour_map, cut
+from graphsnd.plots.clustering import Tree, behaviour_map
 from graphsnd.plots.page import HtmlTable
 from graphsnd.plots.style import DARK, GROUP_COLOURS
 
@@ -93,7 +93,7 @@ def explorer_html(
         matrix = np.zeros((n, n))
         matrix[tuple(edges.T)] = matrix[tuple(edges.T[::-1])] = distances
         places = behaviour_map(matrix)
-        labels = [cut(tree, k).tolist() for k in range(1, min(max(ROLES, count), n) + 1)]
+        labels = [roles.cut(k).tolist() for k in range(1, min(max(ROLES, count), n) + 1)]
         labels[count - 1] = roles.labels.tolist()  # a few single agents may be with another role than in the tree
     data = {
         "names": names, "complete": bool(labels), "edges": [] if labels else edges.tolist(),

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from graphsnd.analysis.grouping import cut_tree
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise
-from graphsnd.plots.clustering import cluster, cut
+from graphsnd.plots.clustering import cluster
 from graphsnd.plots.style import FAINT, MUTED, group_look, new_figure, theme
 from graphsnd.storage import write_whole
 from graphsnd.teams import StackedTeam
@@ -122,7 +123,7 @@ def _clusters(matrix: torch.Tensor) -> NDArray[np.int64]:
     By complete linkage, which bounds how far agents of a group are apart. Average linkage, good for trees, would give
     every outlier a colour and all others the same.
     """
-    return cut(cluster(matrix, "complete"), GROUPS)
+    return cut_tree(cluster(matrix, "complete").links, GROUPS)
 
 
 def _stage(scene: Scene, name: str) -> tuple[Figure, Any]:

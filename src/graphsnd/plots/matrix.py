@@ -60,7 +60,7 @@ class Distances:
 
 
 def read_distances(
-    source: Behavior | Distances | Array, distance: Distance | None = None, names: Sequence[str] | None = None
+    source: Behavior | Array, distance: Distance | None = None, names: Sequence[str] | None = None
 ) -> Distances:
     """Return what a user gave, a behaviour or a matrix, as distances with names.
 
@@ -73,8 +73,6 @@ def read_distances(
         InputError: For what is not square, not finite, or has fewer than two agents.
     """
     unit = "distance"
-    if isinstance(source, Distances):
-        return source
     if isinstance(source, Behavior):
         names = source.names if names is None else names
         unit = describe_unit((distance or default_distance(source)).name)
