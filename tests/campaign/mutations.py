@@ -167,7 +167,7 @@ def _paper_formats(folder: Path) -> Iterator[Format]:
     yield _format("result", path, lambda: read_result(path))
     path = folder / "benchmark.json"
     path.write_text(json.dumps({"format": 1, "suite": "speed", "device": "cpu", "rows": [{"agents": 4}]}))
-    yield _format("benchmark", path, lambda path=path: read_benchmark(path))
+    yield _format("benchmark", path, lambda path=path: read_benchmark("--compare", path))
 
 
 def mutations(one: Format, rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
