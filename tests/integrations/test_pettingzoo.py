@@ -195,6 +195,16 @@ def test_gymnasium_lets_each_policy_act_by_itself() -> None:
     assert seen.episodes["0"].max() < seen.episodes["1"].min()
 
 
+def tanh_normal(observations: torch.Tensor) -> Any:
+    normal = torch.distributions.Normal(observations[:, :1], torch.ones(len(observations), 1))
+    return torch.distributions.TransformedDistribution(normal, [torch.distributions.TanhTransform()])
+
+
+def test_the_action_after_a_tanh_without_chance() -> None:
+    transformed = collect(gymnasium.make("Pendulum-v1"), tanh_normal, 9, deterministic=True)
+    assert torch.equal(transformed.pooled, collect(gymnasium.make("Pendulum-v1"), lambda o: o[:, :1].tanh(), 9).pooled)
+
+
 @pytest.mark.parametrize(
     ("answer", "deterministic"),
     [
@@ -202,6 +212,8 @@ def test_gymnasium_lets_each_policy_act_by_itself() -> None:
         (lambda o: gs.Gaussian(o[:, :1] * 9, torch.ones(len(o), 1)), True),
         (lambda o: gs.Deterministic(o[:, :1] * 9), False),
         (lambda o: torch.distributions.Normal(o[:, :1] * 9, torch.ones(len(o), 1)), True),
+        (tanh_normal, False),
+        (tanh_normal, True),
     ],
 )
 def test_continuous_answers_become_actions_within_their_range(answer: Any, deterministic: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.distributions import Distribution
+from torch.distributions import ComposeTransform, Distribution, TransformedDistribution
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Categorical, Deterministic, Gaussian
@@ -90,7 +90,7 @@ def collect(
             draws random actions, within the action mask where there is one.
         steps: Of the environment: of all agents in a parallel one, of one agent in an AEC environment.
         seed: Of the environment's first reset and of all draws. Global random state is left as it was.
-        deterministic: Whether distributions act by their mean or most probable action in place of a draw.
+        deterministic: Whether distributions act by their mean, that before a tanh, or most probable action: no draws.
 
     Returns:
         Observations as float32, by agent and pooled, with their episodes. Of ``{"observation": ..., "action_mask":
@@ -248,6 +248,10 @@ def _draw(answer: Any, mask: Any, agent: str, deterministic: bool) -> Tensor:
             probs = probs * legal
             probs = torch.where(probs.sum(-1, keepdim=True) > 0, probs, legal)  # where it has no legal action in mind
         return probs.argmax(-1) if deterministic else torch.multinomial(probs, 1).squeeze(-1)
+    if (
+        isinstance(answer, TransformedDistribution) and deterministic
+    ):  # such as one after a tanh, whose mean torch lacks
+        return ComposeTransform(answer.transforms)(answer.base_dist.mean)
     if isinstance(answer, Distribution):
         return answer.mean if deterministic else answer.sample()
     if not isinstance(answer, Tensor) or len(answer) != 1:
