@@ -51,6 +51,8 @@ def test_both_errors_of_a_sampled_number_are_explained_beside_it() -> None:
     assert f"± {estimate.standard_error:.2g} from the pairs" in html
     assert f"± {estimate.observation_error:.2g} from the observations" in html
     assert "SND on these observations: 95% in" in html
+    assert "flex-wrap:wrap" in html  # the sentence goes below its name on a phone
+    assert "viewBox='0 0 420 26'" in html  # and the bars shrink
     assert "SND on others like them, both errors: 95% in" in html
     assert "from the pairs" in SHOWN["exact"]._repr_html_()  # type: ignore[attr-defined]
     assert "from the pairs" not in SHOWN["local"]._repr_html_()  # type: ignore[attr-defined]

@@ -21,6 +21,7 @@ from graphsnd.teams import Team
 
 PAIRS, OBSERVATIONS = "#3D94D1", "#1FA67F"  # between the light and the dark style's blue and green
 Rows = Sequence[tuple[str, ...]]  # name, sentence and, where it has a bar, its colour
+ROW = "display:flex;flex-wrap:wrap;padding:0;background:none"
 CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;background:none;border:0"
 
 
@@ -111,11 +112,15 @@ def _card(title: str, note: str, rows: Rows, after: str = "", before: str = "") 
 
 def _rows(rows: Rows) -> str:
     body = ""
+    # Side by side where there is room, and the sentence below its name where there is not.
+    side = f"flex:0 0 {2.5 + 0.55 * max((len(name) for name, *_ in rows), default=0):.1f}em"
     for name, text, *colour in rows:
         look = "display:inline-block;width:.7em;height:.7em;border-radius:2px;margin-right:.5em"
         dot = f"<b style='{look};background:{colour[0]}'></b>" if colour else ""
-        body += f"<tr style='background:none'><td style='{CELL};white-space:nowrap'>{dot}{escape(name)}</td>"
-        body += f"<td style='{CELL};opacity:.8;max-width:44em;white-space:normal'>{escape(text)}</td></tr>"
+        body += f"<tr style='{ROW}'><td style='{CELL};{side}'>{dot}{escape(name)}</td>"
+        body += (
+            f"<td style='{CELL};flex:1 1 16em;opacity:.8;max-width:44em;white-space:normal'>{escape(text)}</td></tr>"
+        )
     return f"<table style='border:0;margin:4px 0'>{body}</table>" if rows else ""
 
 
@@ -151,7 +156,7 @@ def _bars(e: Estimate) -> str:
     point = f"<circle cx='{x(e.value):.1f}' cy='8' r='3.5' fill='currentColor'/>"
     text = "<text x='{}' y='17' fill='currentColor' font-size='11' text-anchor='{}'>{:.4g}</text>"
     ends = text.format(54, "end", low) + text.format(366, "start", high)
-    size = "width='420' height='26' style='max-width:100%'"
+    size = "width='420' viewBox='0 0 420 26' style='max-width:100%'"
     return f"<svg {size} role='img' aria-label='intervals'>{lines}{point}{ends}</svg>"
 
 
