@@ -43,7 +43,9 @@ $(RLLIB)/.ready: requirements-rllib.lock $(READY)
 	touch $@
 
 test-integrations: $(READY) $(FRAMEWORKS) $(RLLIB)/.ready ## Run what needs other frameworks, or is long of them
-	$(BIN)/python -m pytest -m integration -n 2 tests
+	$(BIN)/python -m pytest -m integration -n 2 tests --ignore tests/test_torch_modes.py
+	@# torch.compile apart: in a process where Flax modules were traced before, it fails on a recursion of its own.
+	$(BIN)/python -m pytest -m integration tests/test_torch_modes.py
 	$(BIN)/python -m pytest src/graphsnd/integrations
 	PYTHONPATH=$(RLLIB) $(BIN)/python -m pytest -m integration -k rllib tests/integrations/test_rllib.py tests/test_examples.py
 
