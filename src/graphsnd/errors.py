@@ -271,12 +271,12 @@ def check_integer(name: str, value: Any, expected: str, *, low: int, high: int |
     return integer
 
 
-def check_number(name: str, value: Any, low: float, high: float, *, above: bool = False, fix: str = "") -> float:
-    """Return ``value`` as a float, or raise unless it is in ``low .. high``; ``above``: and not ``low`` itself."""
+def check_number(name: str, value: Any, low: float, high: float) -> float:
+    """Return ``value`` as a float, or raise unless it is in ``low .. high``."""
     plain = number(value)
-    if not low <= plain <= high or math.isinf(plain) or (above and plain == low):
-        ends = f"{'above' if above else 'at least'} {low:g}" + (f" and at most {high:g}" if high < math.inf else "")
-        raise InputError(name, f"to be a finite number {ends}", describe(value), fix)
+    if not low <= plain <= high or math.isinf(plain):
+        ends = f"at least {low:g}" + (f" and at most {high:g}" if high < math.inf else "")
+        raise InputError(name, f"to be a finite number {ends}", describe(value))
     return plain
 
 

@@ -73,13 +73,12 @@ def naming(target: str | os.PathLike[str]) -> Iterator[None]:
         raise OSError(error.errno, error.strerror or str(error), str(target)) from error
 
 
-def read_json(path: Path, name: str, fix: str = "") -> Any:
+def read_json(path: Path, name: str) -> Any:
     """Return what a JSON file says.
 
     Args:
         path: Of the file.
         name: What errors call it.
-        fix: What they advise.
 
     Raises:
         InputError: For a file that is missing, cut, or something else.
@@ -87,7 +86,7 @@ def read_json(path: Path, name: str, fix: str = "") -> Any:
     try:
         return parse_json(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise InputError(name, "to be a whole JSON file", f"{str(path)!r} ({error})", fix) from None
+        raise InputError(name, "to be a whole JSON file", f"{str(path)!r} ({error})") from None
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -32,8 +32,8 @@ def test_seeds_and_devices() -> None:
 
 def test_nothing_may_contradict_the_checkpoint() -> None:
     task = SimpleNamespace(world="navigation", agents=4)
-    check_resumed(task, {"--seeds": None}, "navigation", None)
+    check_resumed(task, {"seeds": None, "change": [], "world": "navigation", "agents": None})
     with pytest.raises(InputError, match="without --resume"):
-        check_resumed(task, {"--seeds": "1,2"}, None, None)
+        check_resumed(task, {"seeds": "1,2"})
     with pytest.raises(InputError, match="which the checkpoint holds"):
-        check_resumed(task, {}, "dispersion", None)
+        check_resumed(task, {"world": "dispersion"})

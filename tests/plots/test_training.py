@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from graphsnd.plots import save_png
-from graphsnd.plots.training import control_figure, control_table, curves_figure, training_table, trainings_figure
+from graphsnd.plots.training import control_figure, control_table, curves_figure, training_table
 from graphsnd.training import ControlRow, Row
 
 
@@ -24,14 +24,6 @@ def _rows(solved: float | None = 0.5) -> list[Row]:
                     behavior_seconds=0.1, rollout_seconds=1.0, update_seconds=1.0)
             )  # fmt: skip
     return rows
-
-
-def test_trainings_stand_beside_each_other() -> None:
-    figure = trainings_figure({"a": _rows(), "b": [row for row in _rows() if row.seed == 1]})
-    reward, _, diversity = figure.axes
-    np.testing.assert_allclose(reward.lines[1].get_ydata(), 0.1 * np.arange(1, 9) * 2)
-    np.testing.assert_allclose(diversity.lines[0].get_ydata(), [0.41, 0.81])
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
 
 
 def test_curves_show_mean_and_range_over_seeds(tmp_path: Path) -> None:

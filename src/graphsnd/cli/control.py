@@ -82,9 +82,7 @@ def control(
 
     on, loggers = parse_device(device), parse_loggers(logger)
     if resume:
-        said = {"--targets": targets, "--designs": designs, "--seeds": seeds, "--envs": envs, "--preset": preset}
-        more = {"--set": change or None, "--threads": threads, "--config": config}
-        task = resume_task(out, ControlTask, said | more, world, agents, iterations)
+        task = resume_task(ControlTask, context.params)
     else:
         if world is None and config is None:
             fix = "For example: graphsnd control dispersion --targets 0.1"
@@ -109,8 +107,8 @@ def control(
     if show:
         show_config(task)
         return
-    options = {"resume": resume, "checkpoint_every": checkpoint_every, "loggers": loggers}
-    run_control(task, out, device=on, force=force, break_lock=break_lock, **options)
+    options = {"checkpoint_every": checkpoint_every, "loggers": loggers}
+    run_control(task, out, device=on, resume=resume, force=force, break_lock=break_lock, **options)
 
 
 def run_control(task: ControlTask, out: Path, *, device: str, **options: Any) -> None:

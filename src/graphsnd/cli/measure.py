@@ -47,15 +47,8 @@ DISTANCE_HELP = (
     "[cyan]wasserstein[/cyan] (default for continuous actions), [cyan]total-variation[/cyan] (default for discrete "
     "ones), [cyan]hellinger[/cyan] or [cyan]jensen-shannon[/cyan]."
 )
-NOT_REPEATED = (
-    "files",
-    "as_json",
-    "html",
-    "png",
-    "table",
-    "force",
-    "max_bytes",
-)  # options that do not change the number
+# Options that do not change the number.
+NOT_REPEATED = ("files", "as_json", "html", "png", "table", "force", "max_bytes")
 POLICY_HELP = (
     "For state dicts: the function that makes the module they are loaded into. It is [bold]your own code, which is "
     "imported and called[/bold]; nothing in the files is. Also [cyan]path/file.py:function[/cyan]."

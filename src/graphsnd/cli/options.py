@@ -39,6 +39,8 @@ Loggers = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Write over files of another kind.")]
 MaxBytes = Annotated[int, typer.Option(help="Refuse files whose tensors would take more memory.")]
+# What only a new training takes, by the names of the arguments.
+NEW = ("targets", "designs", "preset", "envs", "seeds", "change", "threads", "diversity_every", "config")
 # How files of each kind begin.
 KINDS = {
     "page": rb"\s*<(!doctype )?html",
@@ -209,21 +211,21 @@ def parse_device(name: str) -> str:
     return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
 
 
-def check_resumed(task: Any, given: dict[str, Any], world: str | None, agents: int | None) -> None:
+def check_resumed(task: Any, given: dict[str, Any]) -> None:
     """Refuse options beside --resume that contradict the checkpoint.
 
     Args:
         task: The checkpoint's task.
-        given: Options that only a new training takes, by name; None where they were not given.
-        world: The world that was given.
-        agents: The number of agents that was given.
+        given: Options by the names of their arguments; None or empty where they were not given.
 
     Raises:
         InputError: For the first that does.
     """
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(name, "without --resume, which goes on with the settings of the checkpoint", value)
-    for name, value, old in (("WORLD", world, task.world), ("--agents", agents, task.agents)):
+    for name in NEW:
+        if (value := given.get(name)) not in (None, [], ()):
+            option = "--set" if name == "change" else f"--{name.replace('_', '-')}"
+            raise InputError(option, "without --resume, which goes on with the settings of the checkpoint", value)
+    for name, option in (("world", "WORLD"), ("agents", "--agents")):
+        value, old = given.get(name), getattr(task, name)
         if value not in (None, old):
-            raise InputError(name, f"to be {old!r}, which the checkpoint holds", repr(value))
+            raise InputError(option, f"to be {old!r}, which the checkpoint holds", repr(value))

@@ -80,9 +80,7 @@ def train(
     from graphsnd.training import Task
 
     if resume:
-        said = {"--preset": preset, "--envs": envs, "--seeds": seeds, "--set": change or None, "--threads": threads}
-        others = {"--diversity-every": diversity_every, "--config": config}
-        task = resume_task(out, Task, said | others, world, agents, iterations)
+        task = resume_task(Task, context.params)
     else:
         named = {"environments": envs, "iterations": iterations, "diversity_every": diversity_every, "threads": threads}
         settings, of_world = parse_changes(change, named)
@@ -100,9 +98,8 @@ def train(
     if show:
         show_config(task)
         return
-    options = {"resume": resume, "checkpoint_every": checkpoint_every, "loggers": loggers}
-    options["keep_teams"] = keep_teams
-    run_training(task, out, render, device=on, force=force, break_lock=break_lock, **options)
+    options = {"checkpoint_every": checkpoint_every, "loggers": loggers, "keep_teams": keep_teams}
+    run_training(task, out, render, device=on, resume=resume, force=force, break_lock=break_lock, **options)
 
 
 def run_training(task: Task, out: Path, render: Path | None = None, **options: Any) -> None:

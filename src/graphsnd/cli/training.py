@@ -60,26 +60,24 @@ def read_task(config: Path, preset: str | None, base: Any) -> Any:
     return base.with_config(read_config(config), str(config))
 
 
-def resume_task(
-    out: Path,
-    kind: type[Task] | type[ControlTask],
-    said: dict[str, Any],
-    world: str | None,
-    agents: int | None,
-    iterations: int | None,
-) -> Any:
+def resume_task(kind: type[Task] | type[ControlTask], given: dict[str, Any]) -> Any:
     """Return the task of a folder's checkpoint, perhaps with more iterations.
+
+    Args:
+        kind: What the command trains.
+        given: The command's options by the names of its arguments, None or empty where they were not given.
 
     Raises:
         InputError: When it is of the other command, or the command line contradicts it.
     """
     from graphsnd.training import load_checkpoint
 
+    out, iterations = Path(given["out"]), given["iterations"]
     saved = load_checkpoint(out, logged=True)
     if not isinstance(saved.task, kind):
         fix = f"Use graphsnd {saved.task.command} --resume."
         raise InputError("checkpoint", f"of graphsnd {kind.command}", f"another in {out}", fix)
-    check_resumed(saved.task, said, world, agents)
+    check_resumed(saved.task, given)
     done, more = saved.iteration, saved.task.settings.iterations if iterations is None else iterations
     if more == done:
         typer.echo(f"already finished: {done} of {more} iterations; --iterations {2 * done} goes on", err=True)

@@ -11,7 +11,7 @@ from graphsnd import bounds
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
 from graphsnd.designs import Complete, Design, GraphDesign, Nearest, Regular
-from graphsnd.errors import InputError, check_choice, check_integer
+from graphsnd.errors import InputError, check_choice
 from graphsnd.estimation import options
 from graphsnd.estimation.advice import Advice, Alternative, percent
 from graphsnd.estimation.assumptions import assume_spreads, measure_spreads
@@ -79,9 +79,6 @@ def advise(
         >>> advise(16, 4096).design, advise(500, 100_000, policy_cost=11_000).design
         (Complete(), Agents(count=3))
     """
-    check_integer("n", n, "to be an integer, at least 2 agents", low=2)
-    check_integer("observations", observations, "to be a positive integer", low=1)
-    check_integer("features", features, "to be a positive integer", low=1)
     confidence = check_confidence(confidence)
     _check_numbers(policy_cost, distance_spread, observation_spread, effect_share, d_max_ratio)
     check_choice("device", str(device).partition(":")[0], RATES)

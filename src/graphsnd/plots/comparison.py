@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    Band = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+    from graphsnd.plots.curves import Band
 
 COLUMNS = ("algorithm", "runs", "IQM", "less the first", "P(above first)", "difference")
 RESAMPLES = 999  # of the band of a curve, at each step

@@ -47,7 +47,6 @@ def example_team(agents: int = 100, observations: int = 2000, seed: int = 0) -> 
         Gaussian(agents=12, observations=64)
     """
     check_integer("agents", agents, "to be at least 8", low=8, fix="Four roles need a few agents each.")
-    check_integer("observations", observations, "to be at least 1", low=1)
     generator = torch.Generator().manual_seed(seed)
     roles = _roles(agents)[torch.randperm(agents, generator=generator)]
     policies = _Policies(roles, generator)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean, mean
 from typing import TYPE_CHECKING, Any
 
@@ -48,25 +48,6 @@ def curves_figure(rows: Sequence[Row]) -> Figure:
             axes[-1].legend(loc="best")
         if runs > 1:
             figure.supxlabel(f"mean and range over {runs} seeds", fontsize=9, x=0.01, ha="left")
-        return figure
-
-
-def trainings_figure(trainings: Mapping[str, Sequence[Row]]) -> Figure:
-    """Return reward, share solved in rollouts and SND of several trainings beside each other: means and ranges."""
-    panels = {
-        "reward": ("Reward", "mean reward of a step"),
-        "solved": ("Solved in rollouts", "share of agents at the end"),
-    }
-    panels["snd"] = ("Diversity", "SND")
-    with styled_figure(13.0, 3.9) as figure:
-        for ax, (name, (title, label)) in zip(figure.subplots(1, 3), panels.items(), strict=True):
-            for place, (training, rows) in enumerate(trainings.items()):
-                _draw_band(ax, rows, name, 3 * place, label=training, marker="")
-            _label(ax, title, label, ylim=(0, None))
-        lines, labels = ax.get_legend_handles_labels()
-        seeds = len({row.seed for rows in trainings.values() for row in rows})
-        over = f"mean and range over {seeds} seeds" if seeds > 1 else None
-        figure.legend(lines, labels, loc="outside lower center", ncols=len(labels), title=over)
         return figure
 
 
