@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 FRAMEWORKS := $(VENV)/.frameworks
 RLLIB := .rllib
 
-.PHONY: help install lock demo test test-integrations test-browser test-slow test-gpu campaign lint format bench reproduce pack clean
+.PHONY: help install lock demo test test-integrations test-browser test-slow test-gpu test-matrix campaign lint format package bench reproduce pack clean
 
 help:            ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -55,6 +55,9 @@ test-browser: $(READY) ## Drive the pages in Chromium, and run the notebooks
 test-slow: $(READY) ## Run the slow tests
 	$(BIN)/python -m pytest -m slow
 
+test-matrix:     ## Run the tests in environments of their own; needs uv; MATRIX="3.12 lowest newest plain:3.11", TESTS=tests/cli
+	$(PYTHON) tests/matrix.py $(or $(MATRIX),3.10 3.11 3.12 3.13 lowest) -- $(TESTS)
+
 test-gpu:        ## Run the GPU tests with the Python and torch that are there; installs nothing
 	PYTHONPATH=src:. $(PYTHON) -m pytest -m gpu tests
 
@@ -71,6 +74,16 @@ format: $(READY) ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+
+package: $(READY) ## Build wheel and sdist into dist/, check them, and check the types of code that uses the wheel
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
+	$(PIP) --no-deps --no-compile --target dist/outside dist/*.whl
+	@# Without our configuration, and with the wheel before the sources that .venv links to.
+	PYTHONPATH=dist/outside $(BIN)/mypy --strict --config-file= tests/typed_use.py examples/measure_a_team.py \
+	  examples/discrete_actions.py examples/stop_at_a_tolerance.py
+
 bench: $(READY)  ## Measure what guards against regressions, into bench.json; NAME=speed for one question, BEFORE=old.json to compare
 	$(BIN)/python -m benchmarks $(or $(NAME),all) --json $(or $(JSON),bench.json) $(if $(BEFORE),--compare $(BEFORE))
 
@@ -81,4 +94,4 @@ pack: $(READY)   ## Pack this commit for a machine without the repository, as FI
 	$(BIN)/python -m paper pack $(or $(FILE),graphsnd.tgz)
 
 clean:           ## Remove everything that make made
-	rm -rf $(VENV) $(RLLIB) demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(RLLIB) .matrix dist demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,5 +1,7 @@
 """Measure twenty policies exactly, then from a tenth of the pairs, and say who stands out."""
 
+from functools import partial
+
 import torch
 
 import graphsnd as gs
@@ -8,8 +10,14 @@ torch.manual_seed(0)
 team = [torch.nn.Sequential(torch.nn.Linear(6, 32), torch.nn.Tanh(), torch.nn.Linear(32, 2)) for _ in range(20)]
 observations = torch.randn(4096, 6)
 
+
+def act(policy: torch.nn.Module, observations: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and standard deviation of the actions."""
+    return policy(observations), torch.tensor(0.3)
+
+
 with torch.no_grad():
-    behavior = gs.evaluate([lambda o, p=p: (p(o), torch.tensor(0.3)) for p in team], observations)
+    behavior = gs.evaluate([partial(act, policy) for policy in team], observations)
 
 print(gs.measure(behavior))
 print(gs.measure(behavior, design="uniform:19"))

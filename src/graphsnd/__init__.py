@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     )
     from graphsnd.teams import Team, evaluate, save_behavior
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Advice",

@@ -1,0 +1,150 @@
+"""What is published: the wheel, the sdist, and what README, metadata and workflows promise of them."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import graphsnd
+
+ROOT = Path(__file__).parents[1]
+REPOSITORY = "https://github.com/graphsnd/graphsnd"
+RAW = "https://raw.githubusercontent.com/graphsnd/graphsnd/main"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SITE = "https://graphsnd.github.io/graphsnd"
+PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+PYTHONS = re.findall(r"Python :: (3\.\d+)", PROJECT)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with wheel and sdist."""
+    backend, folder, before = pytest.importorskip("hatchling.build"), tmp_path_factory.mktemp("dist"), Path.cwd()
+    os.chdir(ROOT)
+    try:
+        backend.build_wheel(str(folder))
+        backend.build_sdist(str(folder))
+    finally:
+        os.chdir(before)
+    return folder
+
+
+def test_the_wheel_holds_the_library_and_nothing_else(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    names = {Path(name) for name in zipfile.ZipFile(wheel).namelist()}
+    assert {name.parts[0] for name in names} == {"graphsnd", f"graphsnd-{graphsnd.__version__}.dist-info"}
+    sources = {path.relative_to(ROOT / "src") for path in (ROOT / "src").rglob("*") if path.is_file()}
+    sources = {path for path in sources if not {"__pycache__", "graphsnd.egg-info"} & set(path.parts)}
+    assert {name for name in names if name.parts[0] == "graphsnd"} == sources
+    assert Path("graphsnd/py.typed") in names
+
+
+def test_the_sdist_is_small_and_without_results(built: Path) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    assert sdist.stat().st_size < 2_000_000
+    with tarfile.open(sdist) as archive:
+        names = [Path(*Path(name).parts[1:]) for name in archive.getnames()]
+    assert {name.parts[0] for name in names} <= {
+        ".gitignore",
+        "src",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "LICENSE",
+        "PKG-INFO",
+        "README.md",
+        "pyproject.toml",
+    }
+    assert not [name for name in names if name.suffix in (".safetensors", ".npz", ".csv", ".png", ".pt")]
+
+
+def test_there_is_one_version() -> None:
+    version = re.escape(graphsnd.__version__)
+    assert re.search(
+        rf"\A# Changelog\n+## {version} \(\d{{4}}-\d\d-\d\d\)\n", (ROOT / "CHANGELOG.md").read_text("utf-8")
+    )
+    assert re.search(rf"^version: {version}$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+
+
+def test_links_of_the_readme_work_on_an_index_page_and_lead_into_this_tree() -> None:
+    links = re.findall(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)|src(?:set)?=\"([^\"]+)\"", README, re.MULTILINE)
+    for link in ("".join(groups) for groups in links):
+        assert link.startswith(("https://", "#")), f"{link}: a relative link leads nowhere on PyPI"
+        for start in (f"{REPOSITORY}/blob/main/", f"{REPOSITORY}/tree/main/", f"{RAW}/"):
+            if link.startswith(start):
+                assert (ROOT / link.removeprefix(start).partition("#")[0]).exists(), link
+        if link.startswith(f"{SITE}/") and link != f"{SITE}/":
+            page = link.removeprefix(SITE).partition("#")[0]
+            assert (ROOT / f"docs{page.removesuffix('.html')}.md").exists(), link
+
+
+def test_badges_say_what_is_so() -> None:
+    badges = re.findall(r"img\.shields\.io/badge/([^)\s]+)", README)
+    assert badges == [
+        f"python-{'%20%7C%20'.join(PYTHONS)}-blue",
+        "licence-MIT-blue",
+        "types-mypy%20strict-blue",
+    ]
+    assert 'license = "MIT"' in PROJECT
+    assert "[tool.mypy]\nstrict = true" in PROJECT
+
+
+def test_frameworks_of_the_readme_are_those_that_are_tested() -> None:
+    pinned = "".join(path.read_text("utf-8").lower() for path in ROOT.glob("requirements-*.in"))
+    rows = re.findall(r"^\| \[.*?\| ([\w-]+) (\d+\.[\d.]+) \| (.*?) \|", README, re.MULTILINE)
+    assert len(rows) == 9
+    for package, version, extras in rows:
+        if package != "torch":  # which the Makefile pins
+            assert re.search(rf"^{package}=={version}\b", pinned, re.MULTILINE), package
+        assert all(f"\n{extra} = [" in PROJECT for extra in re.findall(r"`(\w+)`", extras)), package
+
+
+def test_workflows_run_what_is_there() -> None:
+    yaml = pytest.importorskip("yaml")
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    pages = {path.name: yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / ".github/workflows").iterdir()}
+    jobs: dict[str, Any] = {
+        f"{name} {job}": value for name, page in pages.items() for job, value in page["jobs"].items()
+    }
+    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    assert ".ci/run" in commands
+    for command in (*commands, *(ROOT / ".ci/run").read_text("utf-8").splitlines()):
+        assert set(re.findall(r"^make ([a-z-]+)", command)) <= targets, command
+    rows = jobs["ci.yml tests"]["strategy"]["matrix"]["row"]
+    assert set(PYTHONS) - {"3.11"} == set(rows) - {"lowest"}  # 3.11 is that of .ci/run
+
+
+def test_every_extra_is_documented() -> None:
+    extras = re.findall(
+        r"^(\w+) = \[", PROJECT.partition("[project.optional-dependencies]")[2].partition("\n[")[0], re.M
+    )
+    pages = README + "".join(page.read_text("utf-8") for page in (ROOT / "docs").rglob("*.md"))
+    assert "vmas" in extras
+    for extra in extras:
+        assert re.search(rf"graphsnd\[[\w,]*\b{extra}\b[\w,]*\]|`{extra}`", pages), extra
+
+
+def test_nothing_in_the_library_runs_what_a_file_says() -> None:
+    """SECURITY.md: no call unpickles, and none gives text to a shell."""
+    forbidden = {"torch.load", "pickle.load", "pickle.loads", "os.system", "yaml.unsafe_load", "marshal.loads"}
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call):
+                assert ast.unparse(node.func) not in forbidden, f"{path}:{node.lineno}"
+                given = {word.arg: ast.unparse(word.value) for word in node.keywords if word.arg}
+                assert given.get("allow_pickle", "False") == "False", f"{path}:{node.lineno}"
+                assert given.get("shell", "False") == "False", f"{path}:{node.lineno}"
+
+
+def test_typed_code_of_a_user_runs() -> None:
+    done = subprocess.run([sys.executable, ROOT / "tests/typed_use.py"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "SND" in done.stdout
