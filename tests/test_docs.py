@@ -136,6 +136,13 @@ def test_blocks_about_roles_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert "\n1 role: these 100 agents" in printed
 
 
+def test_blocks_about_companions_print_their_table(capsys: pytest.CaptureFixture[str]) -> None:
+    run_blocks("companions.md")
+    table = capsys.readouterr().out
+    assert table.count("\n") == 4
+    assert f"```\n{table}```" in (SOURCE.parents[1] / "docs/companions.md").read_text(encoding="utf-8")
+
+
 def test_blocks_about_torchmetrics_run() -> None:
     pytest.importorskip("torchmetrics")
     run_blocks("torchmetrics.md", policies=[nn.Linear(4, 2) for _ in range(16)], loader=torch.randn(3, 5, 4))

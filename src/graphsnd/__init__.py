@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from graphsnd.estimation import Advice, Budget, Estimate, SndAccumulator, advise, measure
     from graphsnd.graphs import Graph
     from graphsnd.metric import (
+        companions,
         contributions,
         decompose,
         edge_distances,
@@ -87,6 +88,7 @@ __all__ = [
     "Wasserstein",
     "advise",
     "bounds",
+    "companions",
     "compare",
     "compare_runs",
     "contributions",

@@ -146,7 +146,7 @@ def test_defaults() -> None:
 @pytest.mark.parametrize("distance", DISCRETE_DISTANCES, ids=str)
 def test_discrete_distances_refuse_continuous_behaviours(distance: gs.Distance) -> None:
     with pytest.raises(gs.InputError, match=r"`distance`.*Gaussian.*Use graphsnd.Wasserstein"):
-        gs.snd(gs.Gaussian(torch.zeros(1, 2, 1), 1.0), distance)
+        gs.snd(gs.MultivariateGaussian(torch.zeros(1, 2, 1), torch.eye(1)), distance)
 
 
 def test_wasserstein_refuses_categories() -> None:

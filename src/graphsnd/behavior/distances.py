@@ -16,6 +16,7 @@ import torch
 
 from graphsnd.behavior.behavior import Behavior, flatten, warn_axis
 from graphsnd.behavior.categorical import Categorical
+from graphsnd.behavior.gaussian import Gaussian
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.errors import InputError, describe
 
@@ -70,7 +71,7 @@ class TotalVariation(Distance):
 
 @dataclass(frozen=True)
 class Hellinger(Distance):
-    """Hellinger distance, ``|sqrt p - sqrt q| / sqrt 2``; at most 1."""
+    """Hellinger distance, ``|sqrt p - sqrt q| / sqrt 2``, of probabilities or of Gaussian densities; at most 1."""
 
     name: ClassVar[str] = "hellinger"
     maximum: ClassVar[float | None] = 1.0
@@ -78,8 +79,12 @@ class Hellinger(Distance):
     def embed(self, behavior: Behavior) -> Points:
         """Return the square roots of the probabilities, under the Euclidean norm.
 
-        They are kept in float64: rounded to float32, the roots of two nearly equal policies differ by chance.
+        They are kept in float64: rounded to float32, the roots of two nearly equal policies differ by chance. Roots
+        of Gaussian densities are functions; those come as ``[loc, scale]``, under their own pair function.
         """
+        if isinstance(behavior, Gaussian):
+            loc = flatten(behavior.loc)
+            return Points(torch.cat([loc, flatten(behavior.scale)], -1).double(), Norm.GAUSSIAN_HELLINGER, loc.dtype)
         given = flatten(_probs(behavior, self))
         return Points(_HalfRoot.apply(given), Norm.EUCLIDEAN, given.dtype)
 

@@ -19,6 +19,7 @@ class Norm(Enum):
     HALF_L1 = "half-l1"  # sum |x - y| / 2
     SQRT_JS = "sqrt-js"  # sqrt of the Jensen-Shannon divergence of two probability vectors, in nats
     BURES = "bures"  # 2-Wasserstein between Gaussians given as [loc, flattened square root of the covariance]
+    GAUSSIAN_HELLINGER = "gaussian-hellinger"  # Hellinger between diagonal Gaussians given as [loc, scale]
     JOINT = "joint"  # the weighted sum over blocks of features, each under a norm of its own
 
 

@@ -166,7 +166,7 @@ def points_diameter(points: Points) -> float:
     with_center = replace(points, values=torch.cat([points.values, points.center().values], dim=1).detach())
     radii = _radii(with_center, points.agents)
     bound = float(radii.topk(2).values.sum())
-    if points.norm in (Norm.SQRT_JS, Norm.BURES):
+    if points.norm in (Norm.SQRT_JS, Norm.BURES, Norm.GAUSSIAN_HELLINGER):
         bound = min(bound, float(_radii(with_center, int(radii.argmin())).topk(2).values.sum()))
     # Rounded up by more than the rounding of the distances, so that "certified" survives float32.
     slack = 1 + 16 * torch.finfo(points.result_dtype).eps

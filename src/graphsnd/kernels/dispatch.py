@@ -151,6 +151,8 @@ def obstacle(backend: str, points: Points) -> str | None:
         return "the points are not on a CUDA device"
     if backend == "cpu" and values.device.type != "cpu":
         return "the points are not on the CPU"
+    if points.norm not in CODES:
+        return f"the {points.norm.value} norm has no compiled kernel"
     if points.norm is Norm.BURES and (backend == "gpu" or points.features not in (2, 6, 12)):
         return f"the {points.norm.value} norm has a compiled kernel on the CPU only, for at most 3 actions"
     if points.features > MAX_FEATURES[backend]:

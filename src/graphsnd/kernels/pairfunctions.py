@@ -73,6 +73,25 @@ class _JensenShannon(torch.autograd.Function):
         return grad * to_p, grad * to_q
 
 
+def gaussian_hellinger(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    r"""Return the Hellinger distance between diagonal Gaussians given as ``[loc, scale]``.
+
+    .. math:: H^2 = 1 - \prod_k \sqrt{\frac{2 s t}{s^2 + t^2}} \exp\Big(-\frac{(\mu - \nu)^2}{4 (s^2 + t^2)}\Big)
+
+    The logarithm of the product is summed from differences, so that nothing cancels between near agents. A policy
+    without spread has no density in common with any other: distance 1, where nothing pulls.
+    """
+    (loc, scale), (other, spread) = x.chunk(2, dim=-1), y.chunk(2, dim=-1)
+    # In units of the wider of the two, which cancel, squares neither overflow nor vanish.
+    widest = torch.maximum(scale, spread).detach()
+    unit = torch.where(widest > 0, widest, 1)
+    both = torch.where(widest > 0, (scale / unit).square() + (spread / unit).square(), 1)
+    narrow, apart = ((scale - spread) / unit).square() / both, ((loc - other) / unit).square() / (4 * both)
+    disjoint = (narrow >= 1) | ((widest == 0) & (loc != other))
+    terms = torch.where(disjoint, 0, torch.log1p(-torch.where(disjoint, 0, narrow)) / 2 - apart)
+    return safe_sqrt(torch.where(disjoint.any(dim=-1), 1, -torch.expm1(add_last(terms))))
+
+
 def bures(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Return the 2-Wasserstein distance between Gaussians given as ``[loc, flattened covariance square root]``.
 
@@ -120,6 +139,7 @@ PAIR_FUNCTIONS: dict[Norm, PairFunction] = {
     Norm.HALF_L1: half_l1,
     Norm.SQRT_JS: sqrt_js,
     Norm.BURES: bures,
+    Norm.GAUSSIAN_HELLINGER: gaussian_hellinger,
 }
 
 HOMOGENEOUS = frozenset({Norm.EUCLIDEAN, Norm.BURES})  # norms that square, so that scaling guards against overflow

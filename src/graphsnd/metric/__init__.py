@@ -1,5 +1,6 @@
-"""5 ONE NUMBER: distances of equation (1), SND, Graph-SND and the Horvitz-Thompson estimator."""
+"""5 ONE NUMBER: distances of equation (1), SND, Graph-SND, the Horvitz-Thompson estimator, and companions."""
 
+from graphsnd.metric import companions
 from graphsnd.metric.decomposition import Decomposition, decompose
 from graphsnd.metric.diversity import graph_snd, horvitz_thompson, snd
 from graphsnd.metric.own import OwnObservations, own_observations
@@ -8,6 +9,7 @@ from graphsnd.metric.pair_distances import contributions, edge_distances, pairwi
 __all__ = [
     "Decomposition",
     "OwnObservations",
+    "companions",
     "contributions",
     "decompose",
     "edge_distances",
