@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from rich.console import Console
 
-from benchmarks.comparison import compare, count_common, rows_of
+from benchmarks.comparison import compare, count_common
 from benchmarks.figures import FIGURES, machine
 from benchmarks.timing import Options, Tables
 from graphsnd.cli.options import check_output, parse_device
@@ -27,20 +27,9 @@ from graphsnd.storage import parse_json, write_whole
 
 RESULTS = Path(__file__).resolve().parent / "results"  # committed
 NAMES = (
-    "speed",
-    "calls",
-    "share",
-    "modules",
-    "sorting",
-    "designs",
-    "projections",
-    "coverage",
-    "worlds",
-    "training",
-    "benchmarl",
-    "callback",
-    "dico",
-)
+    "speed", "calls", "share", "modules", "sorting", "designs", "projections", "coverage", "worlds", "training",
+    "benchmarl", "callback", "dico",
+)  # fmt: skip
 WHICH = "a question, or all for those that guard against regressions; default: speed"
 ALL = ("calls", "share", "modules", "training", "worlds", "dico")  # what `make bench` measures
 
@@ -152,8 +141,8 @@ def _show_moves(before: dict[str, Any], after: dict[str, Any]) -> bool:
     loads = " and ".join(f"{result['hardware']['load'] or 0:.1f}" for result in (before, after))
     console.print(f"\n{common - len(moves)} of {common} times are the same within noise. Load: {loads}.", markup=False)
     if moves:
-        rows, columns = rows_of(moves), ("what", "before", "after", "times_as_long")
-        console.print(table(list(columns), [[_cell(row, column) for column in columns] for row in rows], align="<>"))
+        columns = ("what", "before", "after", "times_as_long")
+        console.print(table(columns, [[_cell(vars(move), column) for column in columns] for move in moves], align="<>"))
     return any(move.slower for move in moves)
 
 

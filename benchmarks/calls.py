@@ -32,8 +32,8 @@ import torch
 
 import graphsnd as gs
 from benchmarks.speed import CDIST_CALL, EQUATION_1, cdist
-from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
-from graphsnd import designs, graphs, kernels
+from benchmarks.timing import Clock, Contestant, Options, Tables, make_limit, take_turns
+from graphsnd import designs, graphs
 from graphsnd.behavior import AgentsAxisWarning, Behavior, Distance, Norm, embed
 from graphsnd.designs.relabelled import find_neighbours
 from graphsnd.kernels.relabelling import can_sum, regular_sums
@@ -121,11 +121,7 @@ def compare(case: Case, observations: int, options: Options, *, with_cdist: bool
     points = embed(behavior, case.distance) if with_cdist and not case.gradient else None
     if points is not None and points.norm is Norm.EUCLIDEAN:
         contestants.append(cdist(points, Clock(device), CDIST_CALL * (0.1 if options.quick else 1.0)))
-    if cuda and kernels.available()["gpu"] is None:
-        from benchmarks.limit_gpu import Limit
-
-        limit = Limit(device, case.features)
-        contestants.append(Contestant("limit", limit, limit.pairs))
+    contestants += make_limit(device, case.features) if cuda else []
     patience = options.patience if options.quick or not cuda else {"rounds": ROUNDS, "seconds": 0.0}
     times = take_turns(contestants, Clock(device), **patience)
     del points, contestants

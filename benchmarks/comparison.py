@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 # What tells the rows of a list apart.
@@ -61,8 +61,3 @@ def times_in(result: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]
 def count_common(before: dict[str, Any], after: dict[str, Any]) -> int:
     """Return the number of times that both results have."""
     return len({what for what, _ in times_in(before)} & {what for what, _ in times_in(after)})
-
-
-def rows_of(moves: list[Move]) -> list[dict[str, Any]]:
-    """Return the moves as rows of a table."""
-    return [asdict(move) for move in moves]

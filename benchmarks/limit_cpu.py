@@ -39,9 +39,9 @@ def arithmetic(a, steps, fours, out):
 
 
 class Limit:
-    """The loop on every thread that torch uses, ready to be timed."""
+    """The loop on every thread that torch uses on a CPU, ready to be timed."""
 
-    def __init__(self, features: int = 4, *, steps: int | None = None) -> None:
+    def __init__(self, device: torch.device, features: int = 4, *, steps: int | None = None) -> None:
         self.fours = -(-features // 4)
         self.steps = steps or STEPS // (4 * self.fours)
         self.threads = torch.get_num_threads()

@@ -23,7 +23,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -31,8 +30,7 @@ import torch
 
 import graphsnd as gs
 from benchmarks.calls import Case, example
-from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
-from graphsnd import kernels
+from benchmarks.timing import Clock, Contestant, Options, Tables, make_limit, take_turns
 from graphsnd.behavior.behavior import AgentsAxisWarning
 from graphsnd.estimation import costs
 from graphsnd.estimation.source import largest_distance
@@ -69,8 +67,6 @@ def measure(options: Options) -> dict[str, Any]:
 
 def shares(cells: Any, options: Options) -> list[dict[str, Any]]:
     """Return the share of the limit for each number of agents, features and observations."""
-    backend = "gpu" if options.device.type == "cuda" else "cpu"
-    limited = kernels.available()[backend] is None
     rows = []
     for n, features, observations in cells:
         pairs = math.comb(n, 2) * observations
@@ -78,13 +74,11 @@ def shares(cells: Any, options: Options) -> list[dict[str, Any]]:
             continue
         options.step(f"{n:,} agents, {features} features, {observations:,} observations")
         behavior = example(Case(n, features), observations, options.device, options.seed)
-        contestants = [Contestant("snd", lambda b=behavior: gs.snd(b), pairs)]  # type: ignore[misc]
-        if limited:
-            module = import_module(f"benchmarks.limit_{backend}")
-            limit = module.Limit(options.device, features) if backend == "gpu" else module.Limit(features)
-            contestants.append(Contestant("limit", limit, limit.pairs))
+        limit = make_limit(options.device, features)
+        contestants = [Contestant("snd", lambda b=behavior: gs.snd(b), pairs), *limit]  # type: ignore[misc]
         times = take_turns(contestants, Clock(options.device), **patience(options))
-        share = times["limit"]["min_s"] / limit.pairs * pairs / times["snd"]["min_s"] if limited else None
+        whole = [times["limit"]["min_s"] / one.pairs * pairs for one in limit if one.pairs]
+        share = whole[0] / times["snd"]["min_s"] if whole else None
         rows.append({"n": n, "features": features, "observations": observations, "share": share, "contestants": times})
     return rows
 

@@ -18,12 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import torch
 
-from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
+from benchmarks.timing import Clock, Contestant, Options, Tables, make_limit, take_turns
 from graphsnd import graphs, kernels
 from graphsnd.behavior import Norm, Points
 
@@ -72,11 +71,7 @@ def _equation_1(options: Options) -> dict[str, Any] | None:
 
 def _time(points: Points, contestants: Sequence[Contestant], options: Options) -> dict[str, Any]:
     """Let contestants take turns with the limit of the device, where its compiler is installed."""
-    backend = "gpu" if options.device.type == "cuda" else "cpu"
-    if kernels.available()[backend] is None:
-        module = import_module(f"benchmarks.limit_{backend}")
-        limit = module.Limit(options.device) if backend == "gpu" else module.Limit()
-        contestants = [*contestants, Contestant("limit", limit, pairs=limit.pairs)]
+    contestants = [*contestants, *make_limit(options.device)]
     times, fraction = take_turns(contestants, Clock(options.device), **options.patience), None
     if "limit" in times:
         fraction = times["fused"]["pairs_per_second"] / times["limit"]["pairs_per_second"]

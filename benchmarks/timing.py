@@ -10,11 +10,14 @@ import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
 import torch
+
+from graphsnd import kernels
 
 # By title: rows of a result, and the columns to show, each the path of a value such as "contestants.cdist".
 Tables = dict[str, tuple[Sequence[dict[str, Any]], Sequence[str]]]
@@ -61,6 +64,15 @@ class Contestant:
     share: float = 1.0  # part of the work that the call does; its time is divided by it
     notes: dict[str, Any] = field(default_factory=dict)  # how the part was chosen, for the JSON
     alone: bool = False  # time each call by itself, not several in a row
+
+
+def make_limit(device: torch.device, features: int = 4) -> list[Contestant]:
+    """Return the arithmetic limit of a device as a contestant; none where its compiler is not installed."""
+    backend = "gpu" if device.type == "cuda" else "cpu"
+    if kernels.available()[backend] is not None:
+        return []
+    limit = import_module(f"benchmarks.limit_{backend}").Limit(device, features)
+    return [Contestant("limit", limit, limit.pairs)]
 
 
 @dataclass(frozen=True)

@@ -89,9 +89,7 @@ def time_first(task: ControlTask, device: str = "cuda") -> dict[str, float]:
     return dict(zip(("empty_cache_s", "warm_cache_s"), (float(text.split()[-1]) for text in found), strict=True))
 
 
-def time_training(
-    preset: Task, clock: Clock, *, seeds: Sequence[int] = (0,), rounds: int = 3, capture: bool = True
-) -> dict[str, Any]:
+def time_training(preset: Task, clock: Clock, *, seeds: Sequence[int] = (0,), rounds: int = 3) -> dict[str, Any]:
     """Time rollout and update of a preset.
 
     Args:
@@ -99,13 +97,12 @@ def time_training(
         clock: The device's clock.
         seeds: Runs that are stacked.
         rounds: Iterations that are timed, after one that warms up.
-        capture: Whether a GPU may replay CUDA graphs.
 
     Returns:
         What was run, and median, min and quartiles of the seconds of its parts and of the whole iteration.
     """
     settings, device = preset.settings, clock.device.type
-    trainer = dataclasses.replace(preset, seeds=tuple(seeds)).make_trainer(device, capture=capture)
+    trainer = dataclasses.replace(preset, seeds=tuple(seeds)).make_trainer(device)
     trainer.step(measure=False)
     iterations, rows = [], []
     for _ in range(rounds):

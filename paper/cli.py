@@ -22,7 +22,7 @@ from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.storage import write_whole
 from paper.experiment import Scale
 from paper.judging.changes import changes_text
-from paper.judging.claims import Claim, MissingYamlError, load_claims
+from paper.judging.claims import Claim, load_claims
 from paper.judging.formatting import format_duration, summary, verdicts_table
 from paper.judging.page import verdicts_page
 from paper.judging.verdicts import Judged, judge_all
@@ -70,7 +70,7 @@ def run_experiments(
     failed = _run_all(chosen, scale, out, work, again=again, break_lock=break_lock)
     try:
         _conclude(load_claims(), chosen, out, scale)
-    except MissingYamlError as error:
+    except MissingExtraError as error:
         # A borrowed machine with a GPU may lack PyYAML; its results are judged elsewhere.
         typer.echo(f"no verdicts: {error}", err=True)
     for name, message in failed.items():

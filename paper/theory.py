@@ -246,22 +246,12 @@ def _draw_by_size(ax: Axes, rows: Sequence[Bounded]) -> None:
     cells = sorted({(row.n, row.degree) for row in rows})
     groups = [[row for row in rows if (row.n, row.degree) == cell] for cell in cells]
     for name, (label, colour, marker) in LOOKS.items():
-        ax.plot(
-            [100 * statistics.median(getattr(row, name) for row in mine) for mine in groups],
-            marker,
-            color=colour,
-            label=label,
-        )
+        medians = [100 * statistics.median(getattr(row, name) for row in mine) for mine in groups]
+        ax.plot(medians, marker, color=colour, label=label)
     errors = [[100 * row.error for row in mine] for mine in groups]
     for at, mine in enumerate(errors):
-        ax.plot(
-            [at, at],
-            [min(mine), max(mine)],
-            color=BLUE,
-            linewidth=3,
-            alpha=0.5,
-            label="error, range of five graphs" if at == 0 else None,
-        )
+        named = None if at else "error, range of five graphs"
+        ax.plot([at, at], [min(mine), max(mine)], color=BLUE, linewidth=3, alpha=0.5, label=named)
     ax.set_xticks(range(len(cells)), [f"{n}\n{degree}" for n, degree in cells])
     ax.set(xlabel="agents and degree", title="Fresh teams: bounds (medians) and errors")
 

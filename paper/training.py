@@ -29,7 +29,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 
-from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise, snd
 from graphsnd.plots.style import BLUE, FAINT, INK, MUTED, VERMILLION, group_look, styled_figure
@@ -47,7 +46,7 @@ from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean, some_pairs
 from paper.shared.expected import bernoulli_error
-from paper.shared.rollouts import observe, on_own, one_thread, pooled, train_cell
+from paper.shared.rollouts import as_gaussian, observe, on_own, one_thread, pooled, train_cell
 from paper.shared.stopwatch import Timing, speedup, take_turns
 from paper.stacks import gather_stacks, measure_on_gpu
 
@@ -288,9 +287,7 @@ def measure_times(task: Task, seed: int, folder: Path, size: Size) -> SeedTimes:
     """Time all pairs and a new graph in a Python loop, on the last team of a seed."""
     team = last_team(folder, seed)
     with torch.no_grad():
-        behavior = team.evaluate(pooled(roll_out(task, team, seed), size.observations))
-    if not isinstance(behavior, Gaussian):
-        raise InputError("team", "of Gaussian policies", repr(behavior))
+        behavior = as_gaussian(team.evaluate(pooled(roll_out(task, team, seed), size.observations)))
     mean, pairs = partial(loop_mean, Answers.of(behavior)), all_pairs(behavior.agents)
     everyone, generator = pairs.tolist(), np.random.default_rng((GRAPH_SEED, seed))
     calls = {

@@ -22,8 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import Behavior, Gaussian
-from graphsnd.errors import InputError
+from graphsnd.behavior import Behavior
 from graphsnd.metric import pairwise
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 from paper.cells import Cells
@@ -44,7 +43,7 @@ from paper.expanders.figure import draw_expanders
 from paper.expanders.numbers import Numbers, summarise
 from paper.experiment import Experiment, Outcome, Scale
 from paper.shared.calls import Answers, Call, fused_call, loop_call, loop_mean
-from paper.shared.rollouts import on_own, one_thread, pooled
+from paper.shared.rollouts import as_gaussian, on_own, one_thread, pooled
 from paper.shared.stopwatch import take_turns
 from paper.training import COMMITTED, ROLLOUT_SEED, STACKS, fingerprint, last_team, roll_out
 
@@ -99,9 +98,7 @@ def trained_team(training: Path, seed: int, *, observations: int = OBSERVATIONS,
 
 def mean_actions(behavior: Behavior) -> Tensor:
     """Return the mean action of every agent over the observations, ``[n, actions]``."""
-    if not isinstance(behavior, Gaussian):
-        raise InputError("behavior", "of Gaussian policies", repr(behavior))
-    return behavior.loc.detach().flatten(0, -3).double().mean(dim=0)
+    return as_gaussian(behavior).loc.detach().flatten(0, -3).double().mean(dim=0)
 
 
 def _on_own_noise(team: StackedTeam, observations: int, *, seed: int) -> Behavior:
@@ -227,9 +224,7 @@ def compare_team(
 
 def measure_costs(plan: Plan, n: int) -> list[Cost]:
     """Time the metric on one graph of every family and degree, and over all pairs: a time depends on no weights."""
-    team = initial_team(n, observations=plan.observations)
-    if not isinstance(team, Gaussian):
-        raise InputError("team", "of Gaussian policies", repr(team))
+    team = as_gaussian(initial_team(n, observations=plan.observations))
     mean, positions, calls = partial(loop_mean, Answers.of(team)), mean_actions(team), dict[str, Call]()
     for degree in degrees(n):
         for family in FOUR:

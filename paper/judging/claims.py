@@ -6,7 +6,6 @@ error. The head of ``claims.yaml`` says what was known by then. A rule that was 
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, require
 from paper.experiment import Scale
 from paper.judging.rules import Rule
 from paper.registry import NAMES, find
@@ -34,10 +33,6 @@ class Kind(Enum):
     THEOREM = "theorem or identity"  # and checks of one: only a bug, or luck, could make it fail
     MEASUREMENT = "measurement of the paper"  # a number or an observation that it reports
     FINDING = "finding of ours"  # nothing that the paper says
-
-
-class MissingYamlError(InputError):
-    """PyYAML is not installed; results can be made here and judged elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +72,9 @@ def load_claims(text: str | None = None) -> tuple[Claim, ...]:
 
     Raises:
         InputError: Naming the claim and the field that is not as it should be.
-        MissingYamlError: Without PyYAML.
+        MissingExtraError: Without PyYAML.
     """
-    yaml = _import_yaml()
+    yaml = require("yaml", "pyyaml")
     if text is None:
         text = CLAIMS.read_text(encoding="utf-8")
     try:
@@ -91,14 +86,6 @@ def load_claims(text: str | None = None) -> tuple[Claim, ...]:
     claims = tuple(_claim(entry, at) for at, entry in enumerate(entries, 1))
     _check_unique(claims)
     return claims
-
-
-def _import_yaml() -> Any:
-    try:
-        return importlib.import_module("yaml")
-    except ImportError:
-        fix = "Install it with: pip install pyyaml"
-        raise MissingYamlError("claims.yaml", "to be read by PyYAML", "no such package", fix) from None
 
 
 def _claim(entry: Any, at: int) -> Claim:

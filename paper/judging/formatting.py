@@ -16,31 +16,22 @@ from paper.judging.claims import Kind
 from paper.judging.verdicts import Judged, Verdict, count_kinds
 from paper.store import Result
 
-# A sign for each verdict, so that none depends on colour alone.
-SIGNS = {
-    Verdict.CONFIRMED: "✓",
-    Verdict.IN_DIRECTION: "≈",
-    Verdict.CORRECTED: "↻",
-    Verdict.NOT_CONFIRMED: "✗",
-    Verdict.FOUND: "◆",
-    Verdict.NOT_FOUND: "◇",
-    Verdict.UNDECIDED: "?",
-    Verdict.NOT_MEASURED: "·",
+# A colour and a sign for each verdict, so that none depends on colour alone.
+LOOKS = {
+    Verdict.CONFIRMED: ("green", "✓"),
+    Verdict.IN_DIRECTION: ("cyan", "≈"),
+    Verdict.CORRECTED: ("yellow", "↻"),
+    Verdict.NOT_CONFIRMED: ("red", "✗"),
+    Verdict.FOUND: ("blue", "◆"),
+    Verdict.NOT_FOUND: ("magenta", "◇"),
+    Verdict.UNDECIDED: ("dim", "?"),
+    Verdict.NOT_MEASURED: ("dim", "·"),
 }
+COLOURS, SIGNS = ({verdict: look[k] for verdict, look in LOOKS.items()} for k in (0, 1))
 KINDS = {
     Kind.THEOREM: "Theorems and identities",
     Kind.MEASUREMENT: "Measurements of the paper",
     Kind.FINDING: "Findings that are not claims of the paper",
-}
-COLOURS = {
-    Verdict.CONFIRMED: "green",
-    Verdict.IN_DIRECTION: "cyan",
-    Verdict.CORRECTED: "yellow",
-    Verdict.NOT_CONFIRMED: "red",
-    Verdict.FOUND: "blue",
-    Verdict.NOT_FOUND: "magenta",
-    Verdict.UNDECIDED: "dim",
-    Verdict.NOT_MEASURED: "dim",
 }
 
 

@@ -19,7 +19,7 @@ from graphsnd.teams import StackedTeam
 from graphsnd.training import PRESETS, Settings, Task, Trainer
 from paper.cells import Cells
 from paper.experiment import Scale
-from paper.shared.rollouts import observe, one_thread, train_cell
+from paper.shared.rollouts import as_gaussian, observe, one_thread, train_cell
 
 T = TypeVar("T")
 TRAINING_SEED, ROLLOUT_SEED = 0, 42
@@ -46,9 +46,7 @@ class Snapshot:
 
         Answers are the float32 that the policies give; they are kept in float64, and so are the distances.
         """
-        answers = self.team.evaluate(self.observations)
-        if not isinstance(answers, Gaussian):
-            raise InputError("team", "of Gaussian policies", repr(answers))
+        answers = as_gaussian(self.team.evaluate(self.observations))
         return Gaussian(answers.loc.double(), answers.scale.double())
 
 

@@ -104,6 +104,13 @@ def on_own(team: StackedTeam, seen: Tensor, most: int) -> Behavior:
     return Gaussian(loc, scale)
 
 
+def as_gaussian(behavior: Behavior) -> Gaussian:
+    """Return a behaviour that is one of diagonal Gaussians, or raise."""
+    if not isinstance(behavior, Gaussian):
+        raise InputError("team", "of Gaussian policies", repr(behavior))
+    return behavior
+
+
 def train_cell(task: Task | ControlTask, cells: Cells, name: str, *, device: str = "cpu", more: int = 0) -> Trainer:
     """Return the trainer at the end of a task: trained once, continued from its checkpoint where it was killed.
 

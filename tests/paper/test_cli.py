@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.locks import hold_lock
 from paper.experiment import Scale
-from paper.judging.claims import Claim, MissingYamlError
+from paper.judging.claims import Claim
 from tests.paper.fakes import claim, squares
 
 
@@ -123,13 +123,13 @@ def test_without_pyyaml_it_runs_and_does_not_judge(
     run: Any, made: list[int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def missing() -> None:
-        raise MissingYamlError("claims.yaml", "to be read", "no PyYAML")
+        raise MissingExtraError("yaml", "pyyaml")
 
     monkeypatch.setattr("paper.cli.load_claims", missing)
     result = run("run", "timing", "--scale", "smoke", *options(tmp_path))
     assert (result.exit_code, made) == (0, [2])
     assert "no verdicts" in result.stderr
-    assert "PyYAML" in result.stderr
+    assert "pyyaml" in result.stderr
     assert run("verdicts", *options(tmp_path)[:2]).exit_code == 2
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, MissingExtraError
 from paper.experiment import Scale
-from paper.judging.claims import MissingYamlError, load_claims
+from paper.judging.claims import load_claims
 from paper.registry import NAMES
 
 ENTRY: dict[str, Any] = {
@@ -95,7 +95,7 @@ def test_ids_are_unique() -> None:
 
 def test_without_pyyaml_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
-    with pytest.raises(MissingYamlError, match="pip install pyyaml"):
+    with pytest.raises(MissingExtraError, match="pip install pyyaml"):
         load_claims("[]")
 
 
