@@ -20,6 +20,21 @@ def run() -> Callable[..., Any]:
 
 
 @pytest.fixture
+def assert_one_line(run: Callable[..., Any], tmp_path: Path) -> Callable[..., None]:
+    """Call a command with bad input, which must end in one line with these words and leave nothing behind."""
+
+    def check(words: str, *arguments: str) -> None:
+        result = run(*arguments, "--out", tmp_path / "none")
+        assert result.exit_code == 2
+        assert result.stderr.startswith("graphsnd: ")
+        assert words in result.stderr
+        assert result.stderr.count("\n") == 1
+        assert not (tmp_path / "none").exists()
+
+    return check
+
+
+@pytest.fixture
 def tensors() -> dict[str, torch.Tensor]:
     """Twelve Gaussian agents on 40 observations, with positions."""
     generator = torch.Generator().manual_seed(3)

@@ -2,23 +2,15 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import shlex
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from graphsnd import snd
-from graphsnd.cli.app import Commands, join_lines
-from graphsnd.cli.control import control
 from graphsnd.cli.files import read_team
 from graphsnd.training import load_checkpoint
 
@@ -29,12 +21,8 @@ SMALL = (
 
 
 @pytest.fixture
-def run() -> Callable[..., Any]:
-    app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
-    app.command(help=join_lines(control.__doc__))(control)
-    app.command()(lambda: None)  # a group has two commands
-    runner = CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"})
-    return lambda *arguments: runner.invoke(app, ["control", *map(str, arguments)])
+def run(run: Callable[..., Any]) -> Callable[..., Any]:
+    return partial(run, "control")
 
 
 def test_a_small_study_tells_and_writes(run: Any, tmp_path: Path) -> None:
@@ -119,45 +107,8 @@ def test_tensorboard_has_a_folder_for_each_run(run: Any, tmp_path: Path) -> None
     (("dispersion", "--set", "lr=1"), "`settings` to be among"),
     (("--resume",), "`folder` to hold checkpoint.safetensors"),
 ])  # fmt: skip
-def test_bad_input_is_one_line(arguments: tuple[str, ...], words: str, run: Any, tmp_path: Path) -> None:
-    result = run(*arguments, "--out", tmp_path / "none")
-    assert result.exit_code == 2
-    assert result.stderr.startswith("graphsnd: ")
-    assert words in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert not (tmp_path / "none").exists()
-
-
-CHILD = """
-import typer
-from graphsnd.cli.control import control
-app = typer.Typer(pretty_exceptions_enable=False)
-app.command()(control)
-app()
-"""
-
-
-def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path: Path) -> None:
-    out = tmp_path / "a run"
-    command = ["dispersion", "--agents", "3", "--iterations", "100000", "--out", str(out), *SMALL]
-    with subprocess.Popen(
-        [sys.executable, "-c", CHILD, *command], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    ) as child:  # fmt: skip
-        give_up = time.monotonic() + 60
-        while not _begun(out) and time.monotonic() < give_up:
-            time.sleep(0.05)
-        child.send_signal(signal.SIGINT)
-        assert child.stderr is not None
-        said = child.stderr.read()
-    assert child.returncode == 130, said
-    assert f"graphsnd control --resume --out '{out}'" in said
-    assert load_checkpoint(out).iteration >= 1
-
-
-def _begun(out: Path) -> bool:
-    path = out / "metrics.csv"
-    return path.exists() and len(path.read_text().splitlines()) > 1
+def test_bad_input_is_one_line(arguments: tuple[str, ...], words: str, assert_one_line: Any) -> None:
+    assert_one_line(words, *arguments)
 
 
 def test_a_folder_of_another_command_is_named(run: Any, tmp_path: Path) -> None:
