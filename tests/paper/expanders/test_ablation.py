@@ -209,7 +209,7 @@ def test_own_observations_make_distances_sums_of_effects() -> None:
 def test_mean_actions() -> None:
     actions = torch.arange(12.0).reshape(2, 3, 2)
     assert mean_actions(gs.Gaussian(actions, torch.ones(2))).tolist() == [[3, 4], [5, 6], [7, 8]]
-    with pytest.raises(gs.InputError, match="team"):
+    with pytest.raises(gs.InputError, match="of Gaussian policies"):
         mean_actions(gs.Categorical(probs=torch.full((4, 3, 3), 1 / 3)))
 
 
