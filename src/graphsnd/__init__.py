@@ -31,18 +31,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphsnd import bounds, control, designs, graphs, plots
-    from graphsnd.analysis import Roles, compare, compare_runs, roles
+    from graphsnd.analysis import Roles, act_alike, compare, compare_runs, roles
     from graphsnd.behavior import (
         Behavior,
         Categorical,
         Deterministic,
         Distance,
+        Energy,
         Gaussian,
         Hellinger,
         JensenShannon,
         Joint,
         MultivariateGaussian,
         Quantiles,
+        Samples,
+        Sliced,
         TotalVariation,
         Wasserstein,
         from_distribution,
@@ -61,7 +64,7 @@ if TYPE_CHECKING:
         pairwise,
         snd,
     )
-    from graphsnd.teams import Team, evaluate, save_behavior
+    from graphsnd.teams import Team, draw_samples, evaluate, save_behavior
 
 __version__ = "0.2.0"
 
@@ -72,6 +75,7 @@ __all__ = [
     "Categorical",
     "Deterministic",
     "Distance",
+    "Energy",
     "Estimate",
     "Gaussian",
     "Graph",
@@ -82,10 +86,13 @@ __all__ = [
     "MultivariateGaussian",
     "Quantiles",
     "Roles",
+    "Samples",
+    "Sliced",
     "SndAccumulator",
     "Team",
     "TotalVariation",
     "Wasserstein",
+    "act_alike",
     "advise",
     "bounds",
     "companions",
@@ -95,6 +102,7 @@ __all__ = [
     "control",
     "decompose",
     "designs",
+    "draw_samples",
     "edge_distances",
     "evaluate",
     "from_distribution",

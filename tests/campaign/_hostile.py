@@ -112,6 +112,7 @@ BEHAVIORS = _values(
     "gs.Gaussian(torch.randn(3, 4, 2), torch.zeros(2))", "gs.Gaussian(torch.randn(3, 4, 2), torch.full((2,), 1e30))",
     "gs.MultivariateGaussian(torch.randn(3, 4, 2), torch.eye(2))", "gs.Quantiles(torch.randn(3, 4, 2, 5).sort(-1)[0])",
     "gs.MultivariateGaussian(torch.randn(3, 4, 2), torch.eye(2) * 1e30)",
+    "gs.Samples(torch.randn(3, 4, 1, 2))", "gs.Samples(torch.randn(3, 4, 5, 2) * 1e30)",
     "gs.MultivariateGaussian(torch.randn(3, 4, 2).double(), torch.eye(2).double() * 1e-200)",
     "gs.Categorical(logits=torch.randn(3, 4, 5))", "gs.Categorical(logits=torch.randn(3, 4, 5) * 1e30)",
     "gs.Categorical(probs=torch.softmax(8 * torch.randn(3, 4, 9), -1).half())",
@@ -119,7 +120,10 @@ BEHAVIORS = _values(
     "gs.Categorical(probs=torch.eye(4).expand(3, 4, 4))", "gs.Categorical(probs=torch.ones(3, 4, 1))",
     "gs.Deterministic({'a': torch.randn(3, 2), 'b': torch.randn(3, 2), 'c': torch.randn(3, 2), 'd': torch.ones(3, 2)})",
 )  # fmt: skip
-DISTANCES = _values("gs.Wasserstein()", "gs.TotalVariation()", "gs.Hellinger()", "gs.JensenShannon()", "gs.Wasserstein")
+DISTANCES = _values(
+    "gs.Wasserstein()", "gs.TotalVariation()", "gs.Hellinger()", "gs.JensenShannon()", "gs.Wasserstein",
+    "gs.Sliced(debias=True)", "gs.Energy(pooled=True)",
+)  # fmt: skip
 EVERYTHING = [*NUMBERS, *TEXTS, *OBJECTS, *GRAPHS, *BEHAVIORS, *DISTANCES]
 
 

@@ -274,6 +274,7 @@ def test_fortran_order_and_members_without_an_ending(tmp_path: Path) -> None:
         gs.Categorical(logits=torch.randn(6, 3, 4)),
         gs.Deterministic({"a": torch.randn(6, 2), "b": torch.randn(6, 2)}),
         gs.Quantiles(torch.randn(6, 3, 2, 64).sort().values),
+        gs.Samples(torch.randn(6, 3, 8, 2)),
     ],
     ids=lambda behavior: type(behavior).__name__,
 )

@@ -2,6 +2,7 @@
 
 from graphsnd.analysis.comparing import Difference, RunsComparison, Score, TeamsComparison, compare, compare_runs
 from graphsnd.analysis.grouping import Roles, roles
+from graphsnd.analysis.permuting import act_alike
 from graphsnd.analysis.runs import LoggedRun, MetricComparison, compare_folders, read_runs
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "RunsComparison",
     "Score",
     "TeamsComparison",
+    "act_alike",
     "compare",
     "compare_folders",
     "compare_runs",

@@ -11,8 +11,10 @@ from graphsnd.behavior.deterministic import Deterministic
 from graphsnd.behavior.distances import (
     DISTANCES,
     Distance,
+    Energy,
     Hellinger,
     JensenShannon,
+    Sliced,
     TotalVariation,
     Wasserstein,
     default_distance,
@@ -23,6 +25,7 @@ from graphsnd.behavior.gaussian import Gaussian, MultivariateGaussian
 from graphsnd.behavior.joint import Joint
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.behavior.quantiles import Quantiles
+from graphsnd.behavior.samples import Samples
 
 __all__ = [
     "DISTANCES",
@@ -31,6 +34,7 @@ __all__ = [
     "Categorical",
     "Deterministic",
     "Distance",
+    "Energy",
     "Gaussian",
     "Hellinger",
     "JensenShannon",
@@ -39,6 +43,8 @@ __all__ = [
     "Norm",
     "Points",
     "Quantiles",
+    "Samples",
+    "Sliced",
     "TotalVariation",
     "Wasserstein",
     "default_distance",

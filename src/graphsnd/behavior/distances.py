@@ -14,10 +14,12 @@ from typing import Any, ClassVar
 
 import torch
 
+from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import Behavior, flatten, warn_axis
 from graphsnd.behavior.categorical import Categorical
 from graphsnd.behavior.gaussian import Gaussian
 from graphsnd.behavior.points import Norm, Points
+from graphsnd.behavior.samples import Samples, energy_points, sliced_points
 from graphsnd.errors import InputError, describe
 
 
@@ -120,7 +122,77 @@ class JensenShannon(Distance):
         return Points(flatten(_probs(behavior, self)), Norm.SQRT_JS)
 
 
-DISTANCES: dict[str, Distance] = {d.name: d for d in (Wasserstein(), TotalVariation(), Hellinger(), JensenShannon())}
+@dataclass(frozen=True)
+class _Sampled(Distance):
+    debias: bool = False
+    pooled: bool = False
+    directions: int | None = None
+    seed: int = 0
+
+    maximum: ClassVar[float | None] = None
+
+    @property
+    def name(self) -> str:
+        """Of the class, and how it is corrected."""
+        return type(self).__name__.lower() + "-debiased" * self.debias + "-pooled" * self.pooled
+
+    def _read(self, behavior: Behavior) -> tuple[Samples, bool, bool, int | None, int]:
+        if not isinstance(behavior, Samples):
+            fix = "Draw samples of the policies: graphsnd.Samples, graphsnd.draw_samples."
+            raise InputError("distance", f"to fit a {type(behavior).__name__} behaviour", self.name, fix)
+        return behavior, self.debias, self.pooled, self.directions, self.seed
+
+
+@checked(own="behavior")
+@dataclass(frozen=True)
+class Sliced(_Sampled):
+    r"""Sliced 2-Wasserstein distance of samples, in units of the 2-Wasserstein distance.
+
+    .. math:: d^2 = \frac{f}{L} \sum_{l=1}^{L} W_2^2(\langle x, t_l \rangle, \langle y, t_l \rangle) \le W_2^2
+
+    for ``f`` features and ``L`` directions. Equal to :math:`W_2` for one feature; with whole frames of directions also
+    for translations, and between isotropic Gaussians.
+
+    Args:
+        debias: Subtract what finite samples add to the square: the product of the differences of two disjoint halves
+            takes its place, averaged over several splits. It is exactly unbiased for the squared distance of the
+            *expected* sorted halves, which is :math:`W_2^2` for translations, 0 for agents that act alike, and never
+            more than :math:`d^2`. The distance is the root of its positive part.
+        pooled: Root mean square over observations in place of the mean: the root is taken once for each pair, after
+            the noise has averaged out. The observations then count as one.
+        directions: Their number where there are several features; multiples of the features are whole frames.
+        seed: Of directions and splits.
+    """
+
+    def embed(self, behavior: Behavior) -> Points:
+        """Return sorted samples along directions; for ``debias``, those of two halves."""
+        return sliced_points(*self._read(behavior))
+
+
+@checked(own="behavior")
+@dataclass(frozen=True)
+class Energy(_Sampled):
+    r"""Energy distance of samples (Szekely and Rizzo): :math:`d^2 = 2 E|x - y| - E|x - x'| - E|y - y'|`.
+
+    With several features, the mean over directions that equals it on average over directions. Linear in mixtures:
+    agents that share a part ``q`` of what they do are at ``1 - q`` times the distance of the rest.
+
+    Args:
+        debias: Leave pairs of a sample with itself out of the last two terms (U-statistic): the square is then exactly
+            unbiased. The distance is the root of its positive part.
+        pooled: As in :class:`Sliced`.
+        directions: As in :class:`Sliced`.
+        seed: Of the directions.
+    """
+
+    def embed(self, behavior: Behavior) -> Points:
+        """Return sorted samples along directions and a correction, under their own pair function."""
+        return energy_points(*self._read(behavior))
+
+
+_KNOWN: tuple[Distance, ...] = (Wasserstein(), TotalVariation(), Hellinger(), JensenShannon(), Sliced(), Energy())
+_KNOWN += (Sliced(debias=True), Energy(debias=True))
+DISTANCES: dict[str, Distance] = {distance.name: distance for distance in _KNOWN}
 
 
 def _probs(behavior: Behavior, distance: Distance) -> torch.Tensor:

@@ -117,7 +117,7 @@ class JointDistance(Distance):
         # weight, so that equal weights leave the probabilities as they are.
         sums = [(weight, part.values) for weight, part in pieces if part.norm is Norm.HALF_L1]
         pieces = [(weight, part) for weight, part in pieces if part.norm is not Norm.HALF_L1]
-        blocks = [Block(part.norm, part.values.shape[2], weight) for weight, part in pieces]
+        blocks = [Block(part.norm, part.values.shape[2], weight, part.samples) for weight, part in pieces]
         columns = [part.values for _, part in pieces]
         if sums:
             unit = max(weight for weight, _ in sums)

@@ -18,6 +18,8 @@ class Norm(Enum):
     EUCLIDEAN = "euclidean"  # sqrt(sum (x - y)^2)
     HALF_L1 = "half-l1"  # sum |x - y| / 2
     SQRT_JS = "sqrt-js"  # sqrt of the Jensen-Shannon divergence of two probability vectors, in nats
+    CROSS = "cross"  # sqrt of the positive part of <x1 - y1, x2 - y2>, where x1 and x2 are the halves of x
+    ENERGY = "energy"  # energy distance of sorted samples along directions, given as [directions * samples, correction]
     BURES = "bures"  # 2-Wasserstein between Gaussians given as [loc, flattened square root of the covariance]
     GAUSSIAN_HELLINGER = "gaussian-hellinger"  # Hellinger between diagonal Gaussians given as [loc, scale]
     JOINT = "joint"  # the weighted sum over blocks of features, each under a norm of its own
@@ -30,6 +32,7 @@ class Block:
     norm: Norm
     features: int
     weight: float
+    samples: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +46,15 @@ class Points:
     norm: Norm
     dtype: torch.dtype | None = None  # of the results, where the points are kept more precisely than the input
     blocks: tuple[Block, ...] = ()  # of the joint norm
+    samples: int = 0  # of each agent, for the energy norm
     # Tensors [observations, agents, ...] whose features, side by side, are those of the values.
     parts: tuple[torch.Tensor, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if (self.norm is Norm.JOINT) != (isinstance(self.blocks, tuple) and self.blocks != ()):
             raise InputError("norm", "to be one norm", self.norm, "Joint actions are for graphsnd.measure.")
+        if self.norm is Norm.ENERGY and not self.samples:
+            raise InputError("norm", "with a number of samples", self.norm, "Energy distance is for graphsnd.measure.")
         object.__setattr__(self, "parts", (self.values,))
 
     @property
@@ -82,6 +88,14 @@ class Points:
         mean = self.values.to(torch.float64).mean(dim=1, keepdim=True)
         return replace(self, values=mean.to(self.values.dtype))
 
+    def metric(self) -> Points:
+        """Return points under a metric that is nowhere smaller; itself, unless the distance is a corrected one."""
+        if self.norm is Norm.CROSS:  # by Cauchy-Schwarz
+            return replace(self, norm=Norm.EUCLIDEAN)
+        if self.norm is Norm.ENERGY:
+            return replace(self, values=torch.cat([self.values[..., :-1], 0 * self.values[..., -1:]], dim=-1))
+        return self
+
     @checked
     def slice(self, start: int, stop: int) -> Points:
         """Return the observations ``start`` to ``stop``, without a copy."""
@@ -100,7 +114,7 @@ class Points:
             return [(1.0, self)]
         parts = self.values.split([block.features for block in self.blocks], dim=2)
         return [
-            (block.weight, Points(part.contiguous(), block.norm, self.dtype))
+            (block.weight, Points(part.contiguous(), block.norm, self.dtype, samples=block.samples))
             for block, part in zip(self.blocks, parts, strict=True)
         ]
 

@@ -163,6 +163,7 @@ def diameter(behavior: Behavior, distance: Distance | None = None) -> float:
 
 def points_diameter(points: Points) -> float:
     """Return the same for points that are already embedded."""
+    points = points.metric()
     with_center = replace(points, values=torch.cat([points.values, points.center().values], dim=1).detach())
     radii = _radii(with_center, points.agents)
     bound = float(radii.topk(2).values.sum())

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, MultivariateGaussian, Quantiles
+from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, MultivariateGaussian, Quantiles, Samples
 from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import Team
 from graphsnd.teams.files import DESCRIPTION, MAX_BYTES, OBSERVATIONS
@@ -28,12 +28,13 @@ FAMILIES: dict[tuple[str, ...], Callable[..., Behavior]] = {
     ("logits",): Categorical,
     ("actions",): Deterministic,
     ("values",): Quantiles,
+    ("samples",): Samples,
 }
 OPTIONAL = ("mask", "positions", "observations", "clusters", "sources", NAMES)
 KEYS = frozenset(key for keys in FAMILIES for key in keys) | frozenset(OPTIONAL)
 OBSERVATIONS_FIX = 'Write it: numpy.savez("obs.npz", observations=...), of shape (observations, features).'
 EXTRAS = ("positions", "clusters", "sources")  # of a TeamFile, after its observations
-FORMS = "loc + scale, loc + covariance, probs, logits (+ mask), actions, or values"
+FORMS = "loc + scale, loc + covariance, probs, logits (+ mask), actions, values, or samples"
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,7 +45,8 @@ DESIGN_HELP = f"Which pairs to measure; all of them by default. One of {_FORMS}.
 BUDGET_HELP = "Spend at most [cyan]1e6[/cyan] distances, [cyan]1e6e[/cyan] policy evaluations or [cyan]5s[/cyan]."
 DISTANCE_HELP = (
     "[cyan]wasserstein[/cyan] (default for continuous actions), [cyan]total-variation[/cyan] (default for discrete "
-    "ones), [cyan]hellinger[/cyan] or [cyan]jensen-shannon[/cyan]."
+    "ones), [cyan]hellinger[/cyan], [cyan]jensen-shannon[/cyan]; of samples also [cyan]sliced-debiased[/cyan], "
+    "[cyan]energy[/cyan] or [cyan]energy-debiased[/cyan]."
 )
 # Options that do not change the number.
 NOT_REPEATED = ("files", "as_json", "html", "png", "table", "force", "max_bytes")

@@ -49,6 +49,7 @@ class Estimate:
     met: bool | None = None  # whether the tolerance was met; None without one
     looks: int = 1  # how often the data were inspected to decide whether to go on
     seconds: float = 0.0
+    noise_floor: float | None = None  # of samples: what two agents that act alike would measure, from split samples
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
     names: tuple[str, ...] = ()  # of the agents in order, where they have any
     groups: dict[str, Estimate] = field(default_factory=dict, hash=False)  # where groups were measured
@@ -114,12 +115,13 @@ class Estimate:
             return "\n".join([*each, f"total: {self.total}; {why}"])
         if not self.pairs_total or math.isnan(self.value):
             return f"{self.target} {self.value:.6g} ({self.method})"
+        noise = "" if self.noise_floor is None else f"; {self.noise_floor:.3g} for agents that act alike"
         if self.exact:
             used = f"{self.pairs_used} pairs, {self.observations} shared observations"
-            return f"{self.target} {self.value:.6g} (exact over {used})"
+            return f"{self.target} {self.value:.6g} (exact over {used}{noise})"
         low, high = self.interval
         text = f"{self.target} {self.value:.6g} ± {self.standard_error:.2g}, in [{low:.6g}, {high:.6g}]"
-        used = f"{self.design}, {self.distances:,} distances on shared observations"
+        used = f"{self.design}, {self.distances:,} distances on shared observations{noise}"
         text += f" with {100 * self.confidence:.4g}% confidence ({used})"
         return f"{text}; the tolerance was not met" if self.met is False else text
 

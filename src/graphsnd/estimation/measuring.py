@@ -154,6 +154,7 @@ def measure(
             )  # fmt: skip
             estimate = sample_once(task) if tolerance is None else sample_until(task, tolerance)
             if estimate is not None:
+                estimate = replace(estimate, noise_floor=source.noise_floor)
                 return estimate if sampled == chosen else replace(estimate, design=str(chosen))
             chosen, why = Complete(), f"{why}; but the tolerance takes as much work as all pairs"
         if isinstance(chosen, Complete):
@@ -168,7 +169,7 @@ def measure(
             assert isinstance(graph, Graph)  # all other designs are measured without one
             estimate = measure_on_graph(source, graph, _name(chosen), weighting, confidence, groups)
     met = None if tolerance is None else tolerance.met(estimate) or estimate.exact
-    estimate = replace(estimate, why=why, met=met, seconds=perf_counter() - began)
+    estimate = replace(estimate, why=why, met=met, noise_floor=source.noise_floor, seconds=perf_counter() - began)
     if callback is not None:
         callback(estimate)
     return estimate

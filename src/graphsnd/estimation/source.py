@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphsnd import kernels
-from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
+from graphsnd.behavior import Behavior, Distance, Norm, Points, Samples, default_distance, embed
 from graphsnd.designs import Design, Template
 from graphsnd.designs.relabelled import find_neighbours
 from graphsnd.designs.subsets import integer_seed
@@ -47,6 +47,7 @@ class Source(Workload, ABC):
     distance: Distance
     backend: str  # of the kernels
     names: tuple[str, ...] | None  # of the agents
+    noise_floor: float | None = None  # of samples
 
     @abstractmethod
     def block(self, start: int, stop: int) -> Points:
@@ -89,6 +90,7 @@ class BehaviorSource(Source):
         self.distance, self.backend, self.names = distance or default_distance(behavior), backend, behavior._names
         self.points = points = embed(behavior, self.distance).detach()
         super().__init__(points.agents, points.observations, points.features, 0.0, points.parts[0].device)
+        self.noise_floor = _noise_floor(behavior, self.distance) if isinstance(behavior, Samples) else None
 
     def block(self, start: int, stop: int) -> Points:  # noqa: D102
         return self.points.slice(start, stop)
@@ -161,6 +163,20 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
     return TeamSource(as_team(team), observations, distance, backend)
 
 
+def _noise_floor(behavior: Samples, distance: Distance) -> float | None:
+    """Return the mean distance of two samples of one agent; None where they are too few to be split.
+
+    Halves have half the samples, and squares of noise fall with their number: for the energy distance exactly so, for
+    sorted samples nearly.
+    """
+    if behavior.samples.shape[-2] < (4 if getattr(distance, "debias", False) else 2):
+        return None
+    agents = torch.arange(behavior.agents, device=behavior.samples.device)
+    halves = torch.stack([agents, agents + behavior.agents], dim=1)
+    with torch.no_grad():
+        return float(kernels.edge_sums(distance.embed(behavior.split()), halves).mean()) / math.sqrt(2)
+
+
 @sum_over_blocks
 def largest_distance(points: Points) -> float:
     """Return an upper bound on the distance of any two agents at any observation.
@@ -168,7 +184,7 @@ def largest_distance(points: Points) -> float:
     From the box around the agents of each observation where the norm is one of a difference; otherwise, by the
     triangle inequality, from the two largest distances to the mean agent.
     """
-    points = points.detach()
+    points = points.detach().metric()
     # Rounded up by more than the rounding of the distances, so that "certified" survives float32.
     slack = 1 + 16 * torch.finfo(points.result_dtype).eps
     if points.norm in (Norm.EUCLIDEAN, Norm.HALF_L1):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 import torch
 
 from graphsnd.behavior import Norm, Points
-from graphsnd.kernels.pairfunctions import HOMOGENEOUS, PAIR_FUNCTIONS, scale_of
+from graphsnd.kernels.pairfunctions import HOMOGENEOUS, PAIR_FUNCTIONS, energy, scale_of
 from graphsnd.sums import add_last
 
 CHUNK = 1 << 22  # elements of the largest temporary
@@ -109,7 +109,7 @@ def observation_edges(points: Points, edges: torch.Tensor) -> torch.Tensor:
 
 
 def _prepare(points: Points) -> tuple[torch.Tensor, torch.Tensor, Callable[..., torch.Tensor]]:
-    x, distance = points.values, PAIR_FUNCTIONS[points.norm]
+    x, distance = points.values, PAIR_FUNCTIONS.get(points.norm) or functools.partial(energy, samples=points.samples)
     scale = scale_of(x, points.norm)
     return x / scale if points.norm in HOMOGENEOUS else x, scale.double(), distance
 

@@ -94,7 +94,7 @@ def describe_unit(name: str) -> str:
         >>> describe_unit("wasserstein"), describe_unit("total-variation")
         ('action units', 'total variation, at most 1')
     """
-    if name not in DISTANCES:  # a mean of several, or the user's own
+    if name not in DISTANCES or name.startswith("energy"):  # a mean of several, the user's own, or root units
         return name
     maximum = DISTANCES[name].maximum
     return "action units" if maximum is None else f"{name.replace('-', ' ')}, at most {maximum:.3g}"

@@ -2,6 +2,7 @@
 
 from graphsnd.teams.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
 from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy
+from graphsnd.teams.drawing import draw_samples
 from graphsnd.teams.evaluation import JointTeam, as_team, evaluate
 from graphsnd.teams.files import save_behavior
 from graphsnd.teams.heads import CategoricalHead, DeterministicHead, GaussianHead, Head, TanhNormalHead
@@ -29,6 +30,7 @@ __all__ = [
     "Team",
     "Unroll",
     "as_team",
+    "draw_samples",
     "evaluate",
     "save_behavior",
 ]

@@ -17,6 +17,7 @@ from graphsnd.behavior import (
     Joint,
     MultivariateGaussian,
     Quantiles,
+    Samples,
     from_distribution,
 )
 from graphsnd.behavior.behavior import BY_GROUP
@@ -29,6 +30,7 @@ FIELDS: dict[Callable[..., Behavior], tuple[tuple[str, int], ...]] = {
     Categorical: (("probs", 1),),
     Deterministic: (("actions", 1),),
     Quantiles: (("values", 2),),
+    Samples: (("samples", 2),),
 }
 
 

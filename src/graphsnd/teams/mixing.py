@@ -145,8 +145,9 @@ def _refusal(name: str | None, *, random: bool) -> InputError:
         expected = "to give the same answer to the same observations"
         changes = "from call to call: identical agents would seem different"
         fix = (
-            "Return the distribution in place of a sample, or the action without noise (deterministic=True). A "
-            "function around a module with dropout: call module.eval() first. Policies with a memory: whole=True."
+            "Return the distribution in place of a sample, or the action without noise (deterministic=True). Where "
+            "there are only samples: graphsnd.draw_samples(policies, observations). A function around a module with "
+            "dropout: call module.eval() first. Policies with a memory: whole=True."
         )
     which = "a module" if name is None else f"policy {name},"
     return InputError("team", expected, f"{which} whose answer changes {changes}", fix)

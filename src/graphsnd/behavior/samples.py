@@ -1,0 +1,129 @@
+"""Policies that can only be sampled, compared through their sorted samples along fixed directions."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import torch
+
+from graphsnd.arguments import checked
+from graphsnd.behavior.behavior import Agents, Behavior, check_layout, names_of, stack_agents, widen
+from graphsnd.behavior.points import Norm, Points
+from graphsnd.errors import InputError, check_finite, check_rank
+
+DIRECTIONS = 32  # at least, where samples have several features
+SPLITS = 4  # of the samples in halves; more take a tenth off the spread of the corrected square
+LAYOUT = "(..., agents, samples, features)"
+
+
+@checked(own="samples")
+class Samples(Behavior):
+    r"""Independent samples of what each agent does, all agents on the same observations.
+
+    For diffusion policies, simulators and language models, whose densities are unknown. Sorted samples of one feature
+    are quantiles: the 2-Wasserstein distance of the empirical distributions is Euclidean on them. Samples of several
+    features are compared along directions, see :class:`~graphsnd.Sliced`.
+
+    Distances of finite samples are too large, also between agents that act alike. ``distance=Sliced(debias=True)`` and
+    ``Energy(debias=True)`` correct the square, and :func:`~graphsnd.measure` reports what is left.
+
+    Args:
+        samples: Shape ``[..., agents, samples, features]``, or a dict of one array ``[..., samples, features]`` per
+            agent. Samples of different agents must be independent: not made of the same noise.
+        validate: Check values (one host read on a GPU). Shapes are always checked.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> gs.snd(gs.Samples(torch.tensor([[[[0.0], [2.0]], [[3.0], [1.0]]]])))
+        tensor(1.)
+    """
+
+    def __init__(self, samples: Agents, *, validate: bool = True) -> None:
+        names = names_of(samples)
+        samples = check_rank("samples", stack_agents("samples", samples, trailing=2), 3, LAYOUT)
+        check_layout("samples", samples.flatten(-2), LAYOUT)
+        if validate:
+            check_finite("samples", samples)
+        self.samples = samples
+        super().__init__(samples.shape[:-1], names)
+
+    def wasserstein_points(self) -> Points:
+        """Sorted samples along directions, under the Euclidean norm."""
+        return sliced_points(self)
+
+    def split(self) -> Samples:
+        """Return twice the agents with half the samples: agents ``i`` and ``n + i`` are parts of one agent."""
+        half = self.samples.shape[-2] // 2
+        parts = self.samples[..., :half, :], self.samples[..., half : 2 * half, :]
+        return Samples(torch.cat(parts, dim=-3), validate=False)
+
+
+def sliced_points(
+    behavior: Samples, debias: bool = False, pooled: bool = False, directions: int | None = None, seed: int = 0
+) -> Points:
+    """Embed for :class:`~graphsnd.Sliced`."""
+    values = _project(behavior, directions, seed)
+    count = _check_count(behavior, debias)
+    parts = values.unsqueeze(2)  # [observations, agents, 1, directions, samples]
+    if debias:
+        orders = torch.rand(SPLITS, count, generator=torch.Generator().manual_seed(seed)).argsort(-1)
+        halves = orders[:, : count // 2 * 2].unflatten(-1, (2, -1)).to(values.device)
+        parts = values[..., halves].movedim(-2, 2)  # [observations, agents, 2, directions, splits, samples / 2]
+    parts = parts.sort(dim=-1).values.flatten(3)
+    if pooled:
+        parts = parts.permute(1, 2, 0, 3).flatten(2).unsqueeze(0)
+    parts = parts * math.sqrt(behavior.samples.shape[-1] / parts.shape[-1])
+    return Points(parts.flatten(2), Norm.CROSS if debias else Norm.EUCLIDEAN)
+
+
+def energy_points(
+    behavior: Samples, debias: bool = False, pooled: bool = False, directions: int | None = None, seed: int = 0
+) -> Points:
+    """Embed for :class:`~graphsnd.Energy`."""
+    values = _project(behavior, directions, seed).sort(dim=-1).values  # [observations, agents, directions, samples]
+    count, features = _check_count(behavior, debias), behavior.samples.shape[-1]
+    if pooled:
+        values = values.transpose(0, 1).flatten(1, 2).unsqueeze(0)
+    # |x| is this factor times the mean of |<x, t>| over directions t.
+    factor = math.sqrt(math.pi) * math.exp(math.lgamma((features + 1) / 2) - math.lgamma(features / 2))
+    wide = values.double() * (factor / values.shape[2])
+    own = torch.zeros_like(wide[..., 0, :1])
+    if debias:
+        # The mean distance of two samples of one agent, divided by count - 1: what the square is too large by.
+        ranks = torch.arange(1 - count, count, 2, dtype=torch.float64, device=wide.device)
+        own = (wide * ranks).sum(dim=(2, 3)).unsqueeze(-1) * (2 / count**2 / (count - 1))
+    return Points(torch.cat([wide.flatten(2), own], dim=-1), Norm.ENERGY, values.dtype, samples=count)
+
+
+def _check_count(behavior: Samples, debias: bool) -> int:
+    count = behavior.samples.shape[-2]
+    if debias and count < 2:
+        raise InputError("samples", "to be at least 2 of each agent for debias=True", count, "Draw more.")
+    return count
+
+
+def _project(behavior: Samples, directions: int | None, seed: int) -> torch.Tensor:
+    """Return samples along directions, ``[observations, agents, directions, samples]``."""
+    given = widen(behavior.samples).flatten(0, -4) if behavior.batch_shape else widen(behavior.samples)[None]
+    features = given.shape[-1]
+    along = _directions(features, directions, seed).to(given)
+    # Not a matrix product, whose rounding depends on the place of a row: identical agents are at distance 0.
+    total = given[:, :, None, :, 0] * along[:, :1]
+    for k in range(1, features):
+        total = total + given[:, :, None, :, k] * along[:, k : k + 1]
+    return total
+
+
+@lru_cache
+def _directions(features: int, count: int | None, seed: int) -> torch.Tensor:
+    """Return unit vectors ``[count, features]``, float64: random orthonormal frames, the last one perhaps in part.
+
+    Whole frames measure translations exactly: the squares of their parts add up to the square of the length.
+    """
+    if features == 1:
+        return torch.ones(1, 1, dtype=torch.float64)
+    count = count or features * math.ceil(DIRECTIONS / features)
+    shape = (math.ceil(count / features), features, min(count, features))
+    gaussian = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.linalg.qr(gaussian).Q.mT.flatten(0, 1)[:count]

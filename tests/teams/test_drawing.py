@@ -1,0 +1,67 @@
+"""Samples of policies that can only be called."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import graphsnd as gs
+
+
+def noisy(scale: float):  # type: ignore[no-untyped-def]
+    return lambda o: o + scale * torch.randn_like(o)
+
+
+def test_draws_are_repeated_independent_and_leave_no_trace() -> None:
+    seen = torch.zeros(3, 5, 2)
+    state = torch.get_rng_state()
+    one = gs.draw_samples({"a": noisy(1), "b": noisy(1)}, seen, samples=400)
+    assert torch.equal(state, torch.get_rng_state())
+    assert one.samples.shape == (3, 5, 2, 400, 2)
+    assert one.names == ("a", "b")
+    assert torch.equal(one.samples, gs.draw_samples([noisy(1), noisy(1)], seen, samples=400).samples)
+    assert not torch.equal(one.samples, gs.draw_samples([noisy(1), noisy(1)], seen, samples=400, seed=1).samples)
+    a, b = one.samples[:, :, 0], one.samples[:, :, 1]
+    assert abs(float((a * b).mean())) < 0.03  # not of the same noise
+
+
+def test_modules_act_in_evaluation_mode() -> None:
+    policy = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
+    drawn = gs.draw_samples([policy, policy], torch.ones(4, 2), samples=8)
+    assert policy.training
+    assert float(gs.snd(drawn)) == 0
+
+
+def test_encoded_answers() -> None:
+    prompts = ["left", "right", "up"]
+    policies = [lambda given: [text.upper() for text in given], lambda given: given]
+
+    def encode(answers: list[str]) -> list[list[float]]:
+        return [[float(answer.isupper())] for answer in answers]
+
+    drawn = gs.draw_samples(policies, prompts, samples=2, encode=lambda answers: torch.tensor(encode(answers)))
+    assert drawn.samples.shape == (3, 2, 2, 1)
+    assert float(gs.snd(drawn)) == 1
+
+
+@pytest.mark.parametrize(
+    ("policies", "options", "match"),
+    [
+        ([lambda o: ["text"]], {}, "encode="),
+        ([lambda o: o.argmax(-1)], {}, "encode="),
+        ([lambda o: torch.distributions.Normal(o, 1.0)], {}, r"sample\(\)"),
+        ([lambda o: o, lambda o: o[:, :1]], {}, "one shape"),
+        ([], {}, "`policies`"),
+        ([lambda o: o], {"samples": 0}, "`samples`"),
+        ([nn.Linear(7, 2)], {}, "policy 0 can take"),
+    ],
+)
+def test_refusals(policies, options: dict[str, int], match: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(gs.InputError, match=match):
+        gs.draw_samples(policies, torch.zeros(4, 2), **options)
+
+
+def test_policies_that_draw_are_sent_here() -> None:
+    with pytest.raises(gs.InputError, match="draw_samples"):
+        gs.evaluate([noisy(1), noisy(1)], torch.zeros(8, 2))
