@@ -179,7 +179,6 @@ def relabelling_bound(d_max: float, n: int, delta: float) -> float:
         0.219
     """
     check_arguments(d_max, 1, delta)
-    check_agents(n)
     return d_max * math.sqrt(8 * log_of_inverse(2, delta) / n)
 
 

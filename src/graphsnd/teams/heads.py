@@ -18,7 +18,7 @@ from torch import distributions as D
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Distance, Gaussian, Wasserstein, from_distribution
-from graphsnd.errors import MOST_EDGES, InputError, check_choice, check_index, check_integer, check_shape, shape_of
+from graphsnd.errors import MOST_EDGES, InputError, check_choice, check_index, check_shape, shape_of
 from graphsnd.teams.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
 
 MEANS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "identity": lambda loc: loc}
@@ -60,7 +60,6 @@ class Head(nn.Module, ABC):
 
     def __init__(self, actions: int, outputs: int) -> None:
         super().__init__()
-        check_integer("actions", actions, "to be at least 1", low=1)
         self.actions = actions
         self.outputs = outputs
         self.batch: tuple[int, ...] | None = None

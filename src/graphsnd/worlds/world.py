@@ -180,9 +180,8 @@ def _tensors(state: object) -> dict[str, Tensor]:
     return fields
 
 
-def check_counts(agents: Any, environments: Any, horizon: Any) -> None:
-    """Raise unless all three are integers from 1; the horizon may be None."""
-    agents = check_integer("agents", agents, f"to be an integer in 1 .. {MOST_AGENTS}", low=1, high=MOST_AGENTS)
+def check_counts(agents: int, environments: int, horizon: int | None) -> None:
+    """Raise for more agents in all environments than there can be, and for a horizon below 1; None is no limit."""
     most = MOST_AGENTS // agents
     check_integer("environments", environments, f"to be an integer in 1 .. {most}", low=1, high=most)
     if horizon is not None:
