@@ -134,6 +134,7 @@ def test_blocks_about_roles_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     printed = capsys.readouterr().out
     assert printed.startswith("3 roles")
     assert "\n1 role: these 100 agents" in printed
+    assert "SND 0.72 near a goal, 0.82 far from it" in printed
 
 
 def test_blocks_about_companions_print_their_table(capsys: pytest.CaptureFixture[str]) -> None:

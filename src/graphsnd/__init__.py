@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from graphsnd import bounds, control, designs, graphs, plots
-    from graphsnd.analysis import Roles, act_alike, compare, compare_runs, roles
+    from graphsnd.analysis import Field, Roles, act_alike, bin_field, compare, compare_runs, roles
     from graphsnd.behavior import (
         Behavior,
         Categorical,
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from graphsnd.estimation import Advice, Budget, Estimate, SndAccumulator, advise, measure
     from graphsnd.graphs import Graph
     from graphsnd.metric import (
+        by_observation,
         companions,
         contributions,
         decompose,
@@ -77,6 +78,7 @@ __all__ = [
     "Distance",
     "Energy",
     "Estimate",
+    "Field",
     "Gaussian",
     "Graph",
     "Hellinger",
@@ -94,7 +96,9 @@ __all__ = [
     "Wasserstein",
     "act_alike",
     "advise",
+    "bin_field",
     "bounds",
+    "by_observation",
     "companions",
     "compare",
     "compare_runs",

@@ -1,12 +1,14 @@
-"""9 WHAT IT MEANS: groups of agents that act alike, and whether two teams or two algorithms differ."""
+"""9 WHAT IT MEANS: who acts alike, in which states agents differ, and whether two teams or algorithms do."""
 
 from graphsnd.analysis.comparing import Difference, RunsComparison, Score, TeamsComparison, compare, compare_runs
+from graphsnd.analysis.fields import Field, bin_field
 from graphsnd.analysis.grouping import Roles, roles
 from graphsnd.analysis.permuting import act_alike
 from graphsnd.analysis.runs import LoggedRun, MetricComparison, compare_folders, read_runs
 
 __all__ = [
     "Difference",
+    "Field",
     "LoggedRun",
     "MetricComparison",
     "Roles",
@@ -14,6 +16,7 @@ __all__ = [
     "Score",
     "TeamsComparison",
     "act_alike",
+    "bin_field",
     "compare",
     "compare_folders",
     "compare_runs",

@@ -2,13 +2,14 @@
 
 from graphsnd.metric import companions
 from graphsnd.metric.decomposition import Decomposition, decompose
-from graphsnd.metric.diversity import graph_snd, horvitz_thompson, snd
+from graphsnd.metric.diversity import by_observation, graph_snd, horvitz_thompson, snd
 from graphsnd.metric.own import OwnObservations, own_observations
 from graphsnd.metric.pair_distances import contributions, edge_distances, pairwise
 
 __all__ = [
     "Decomposition",
     "OwnObservations",
+    "by_observation",
     "companions",
     "contributions",
     "decompose",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from graphsnd import kernels
@@ -31,6 +33,31 @@ def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = 
         tensor(4.)
     """
     return kernels.pair_mean(embed(behavior, distance), backend=backend)
+
+
+def by_observation(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:
+    r"""SND at each observation: in which states do the agents differ?
+
+    .. math:: \mathrm{SND}_o = \binom{n}{2}^{-1} \sum_{i<j} W_2(\pi_i(o), \pi_j(o))
+
+    Their mean is SND. :func:`graphsnd.bin_field` pools them over two features of the observations, with intervals.
+
+    Args:
+        behavior: What ``n`` agents would do on shared observations.
+        distance: Distance object; the family's default when None.
+        backend: ``auto`` or the name of a kernel backend.
+
+    Returns:
+        One number for each observation, in the shape that the behaviour's observations have, differentiable.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> gs.by_observation(gs.Deterministic(torch.tensor([[[0.0], [0.0]], [[0.0], [3.0]]])))
+        tensor([0., 3.])
+    """
+    points = embed(behavior, distance)
+    totals = kernels.pair_totals(points, backend=backend) / math.comb(points.agents, 2)
+    return totals.to(points.result_dtype).reshape(behavior.batch_shape)
 
 
 def graph_snd(

@@ -7,6 +7,7 @@ the first figure is drawn.
 
 from graphsnd.plots.curves import compare, over_time
 from graphsnd.plots.demo import write_demo
+from graphsnd.plots.fields import field
 from graphsnd.plots.intervals import estimate
 from graphsnd.plots.matrix import contributions, heatmap, map, tree
 from graphsnd.plots.measurement import PairDistances, measurement_figure, measurement_page, pair_distances
@@ -26,6 +27,7 @@ __all__ = [
     "contributions",
     "estimate",
     "example_team",
+    "field",
     "graph",
     "heatmap",
     "map",

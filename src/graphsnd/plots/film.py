@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from graphsnd.analysis import Field, bin_field
 from graphsnd.analysis.grouping import cut_tree
 from graphsnd.errors import InputError
 from graphsnd.metric import pairwise
 from graphsnd.plots.clustering import cluster
+from graphsnd.plots.fields import draw_field
 from graphsnd.plots.style import FAINT, MUTED, group_look, new_figure, theme
 from graphsnd.storage import write_whole
 from graphsnd.teams import StackedTeam
@@ -41,12 +43,13 @@ class Scene:
     goals: NDArray[np.float64] | None  # [landmarks, 2]
     own: bool  # whether landmark i is agent i's
     groups: NDArray[np.int64]  # [agents], cluster of behaviour
+    field: Field  # local SND, over where the observations were made
     snd: float
     radius: float | None  # of an agent, where the world says it
 
 
 def write_film(team: StackedTeam, world: World, path: Path, *, steps: int = 128, seed: int = 0) -> Path:
-    """Let a team act and write the film, agents coloured by their cluster of behaviour.
+    """Let a team act and write the film, agents coloured by cluster of behaviour, the ground by local diversity.
 
     Args:
         team: The policies, which take their likeliest action.
@@ -106,12 +109,16 @@ def play_episode(team: StackedTeam, world: World, *, steps: int, seed: int) -> S
         paths.append(start if here is None else here)
         if bool((step.terminated | step.truncated)[0]):
             break
-    matrix = pairwise(team.evaluate(pool_observations(torch.stack(visited), OBSERVATIONS))).cpu()
+    seen, places = torch.stack(visited), torch.cat(paths[: len(visited)])
+    pooled = pool_observations(torch.cat([seen, places], -1), OBSERVATIONS)
+    behavior = team.evaluate(pooled[:, :-2].to(seen.dtype))
+    matrix = pairwise(behavior).cpu()
     return Scene(
         paths=torch.cat(paths).cpu().double().numpy(),
         goals=None if goals is None else goals[0].cpu().double().numpy(),
         own=world.name == "navigation",
         groups=_clusters(matrix),
+        field=bin_field(behavior, pooled[:, -2:]),
         snd=float(matrix.sum() / (len(matrix) * (len(matrix) - 1))),
         radius=getattr(world, "agent_radius", None),
     )
@@ -133,6 +140,9 @@ def _stage(scene: Scene, name: str) -> tuple[Figure, Any]:
     figure = new_figure(WIDTH, HEIGHT, layout=None)
     ax = figure.add_axes((0.12, 0.17, SIDE, SIDE * WIDTH / HEIGHT))
     colours = [group_look(int(group))[0] for group in scene.groups]
+    low, high = _range(scene)
+    ground = draw_field(ax, scene.field, whole=True, cmap="Greys", alpha=0.45, zorder=-1)
+    ground.set_clim(low - 0.4 * (high - low), high + 1e-9)  # white is where nothing was observed
     _frame(ax, scene)
     size = _marker_size(ax, scene)
     if scene.goals is not None:
@@ -170,7 +180,14 @@ def _legend(scene: Scene) -> list[Any]:
     if scene.goals is not None:
         label = "goal of that agent" if scene.own else "landmark"
         handles.append(Line2D([], [], color=MUTED, label=label, markerfacecolor="none", **look))
-    return handles
+    ground = "local SND {:.2f} to {:.2f}".format(*_range(scene))
+    return [*handles, Line2D([], [], **{**look, "marker": "s"}, color=MUTED, alpha=0.45, label=ground)]
+
+
+def _range(scene: Scene) -> tuple[float, float]:
+    """Return the least and the largest local SND."""
+    means = scene.field.means[scene.field.counts > 0]
+    return float(means.min()), float(means.max())
 
 
 def _frame(ax: Any, scene: Scene) -> None:
