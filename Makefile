@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 FRAMEWORKS := $(VENV)/.frameworks
 RLLIB := .rllib
+DOCS := $(VENV)/.docs
 
-.PHONY: help install lock demo test test-integrations test-browser test-slow test-gpu test-matrix campaign lint format package bench reproduce pack clean
+.PHONY: help install lock demo test test-integrations test-browser test-slow test-gpu test-matrix docs campaign lint format package bench reproduce pack clean
 
 help:            ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -25,7 +26,7 @@ $(READY): requirements-build.lock requirements-dev.lock pyproject.toml
 	touch $@
 
 lock:            ## Write the hashes of the versions in requirements-*.in; needs uv
-	for part in build dev frameworks rllib; do uv pip compile --quiet --no-deps --universal --python-version 3.10 --generate-hashes \
+	for part in build dev docs frameworks rllib; do uv pip compile --quiet --no-deps --universal --python-version 3.10 --generate-hashes \
 	  --no-annotate --custom-compile-command 'make lock' requirements-$$part.in -o requirements-$$part.lock; done
 
 demo: $(READY)   ## Measure a 100-agent team with four hidden roles; writes demo/
@@ -49,7 +50,14 @@ test-integrations: $(READY) $(FRAMEWORKS) $(RLLIB)/.ready ## Run what needs othe
 	$(BIN)/python -m pytest src/graphsnd/integrations
 	PYTHONPATH=$(RLLIB) $(BIN)/python -m pytest -m integration -k rllib tests/integrations/test_rllib.py tests/test_examples.py
 
-test-browser: $(READY) ## Drive the pages in Chromium, and run the notebooks
+$(DOCS): requirements-docs.lock $(READY)
+	$(PIP) --no-deps --require-hashes -r requirements-docs.lock
+	touch $@
+
+docs: $(DOCS)    ## Build the docs site into site/; a warning fails. Needs Python 3.11
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --fresh-env --jobs 2 --quiet docs site
+
+test-browser: docs ## Drive the pages and the docs site in Chromium, and run the notebooks
 	$(BIN)/python -m pytest -m browser tests
 
 test-slow: $(READY) ## Run the slow tests
@@ -94,4 +102,4 @@ pack: $(READY)   ## Pack this commit for a machine without the repository, as FI
 	$(BIN)/python -m paper pack $(or $(FILE),graphsnd.tgz)
 
 clean:           ## Remove everything that make made
-	rm -rf $(VENV) $(RLLIB) .matrix dist demo .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(RLLIB) .matrix dist demo site docs/reference docs/images/drawn .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import ast
+import doctest
+import glob
 import importlib
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import pytest
 import torch
+import typer
 from torch import nn
+from typer.testing import CliRunner
 
 import graphsnd
+from graphsnd.cli.app import app
 
 SOURCE = Path(graphsnd.__file__).parent
 REFERENCE = re.compile(r":(?:func|class|meth|mod|attr|data|exc|obj):`(?:[^`]*<)?~?([^`<>]+)>?`")
@@ -73,7 +80,9 @@ def test_links_of_pages_lead_somewhere() -> None:
     folders = (root / name for name in ("docs", "benchmarks", "paper"))
     for page in (*root.glob("*.md"), *(page for folder in folders for page in folder.rglob("*.md"))):
         for link in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
-            assert re.match(r"\w+:", link) or (page.parent / link).exists(), f"{link} in {page.relative_to(root)}"
+            made = re.match(r"reference/|images/drawn/", link)  # when the site is built, which checks the links to them
+            there = made or re.match(r"\w+:", link) or (page.parent / link).exists()
+            assert there, f"{link} in {page.relative_to(root)}"
 
 
 def test_promises_name_tests_that_exist() -> None:
@@ -85,11 +94,45 @@ def test_promises_name_tests_that_exist() -> None:
         assert f"def {test}(" in (root / file).read_text(encoding="utf-8"), f"{file}::{test}"
 
 
-def run_blocks(page: str, **given: Any) -> None:
-    """Run the Python blocks of a page of docs/, one after another."""
-    text = (SOURCE.parents[1] / "docs" / page).read_text(encoding="utf-8")
-    for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-        exec(compile(block, page, "exec"), given)
+ROOT = SOURCE.parents[1]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+NEEDS = {"benchmarl": "benchmarl", "jax": "optax", "rllib": "ray.rllib", "stable_baselines3": "stable_baselines3"}
+OTHERS = {"torchrl": "torchrl", "pettingzoo": "mpe2", "torchmetrics": "torchmetrics"}  # short, and part of `make test`
+OUTPUTS = {"--html", "--png", "--csv", "--out", "--json"}
+LONG = {"train", "control", "bench", "demo"}  # commands that pages show and that are parsed, not run
+SMALLER = {"training": ("range(100)", "range(1)"), "benchmarl": ("60_000", "600")}  # what a page runs for long
+PRINTED = {"roles": ("3 roles", "1 role: these 100 agents", "SND 0.72 near a goal, 0.82 far from it")}  # as it says
+NUMBER = re.compile(r"\d[\d,.]*\d|\d")
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Return the listings of a page, each with its language."""
+    return FENCE.findall(page.read_text(encoding="utf-8"))
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """Return the words of each ``graphsnd`` command of a listing."""
+    for line in text.replace("\\\n", " ").splitlines():
+        for part in " ".join(shlex.split(line, comments=True)).split(" && "):
+            name, *words = part.split() or [""]
+            if name == "graphsnd":
+                yield words
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    listed = {line for part in re.findall(r"```{toctree}\n(.*?)```", index, re.DOTALL) for line in part.splitlines()}
+    assert {page.stem for page in PAGES} - {"index"} <= listed, "add the page to a toctree of docs/index.md"
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
+def test_commands_of_pages_exist(page: Path) -> None:
+    application: Any = typer.main.get_command(app)
+    for words in (words for language, text in blocks(page) if language in ("", "sh") for words in commands(text)):
+        if "--engine" not in words and not words[0].startswith("-"):  # what follows an engine is read by Hydra
+            command = application.commands[words[0]]
+            command.make_context(words[0], words[1:], parent=typer.Context(application))
 
 
 class Recurrent(nn.Module):
@@ -101,95 +144,103 @@ class Recurrent(nn.Module):
         return self.out(self.memory(sequences)[0])
 
 
-def test_blocks_about_distances_run() -> None:
-    networkx, logits = pytest.importorskip("networkx"), torch.randn(9, 3, 4)
-    names = ("scout", "guard", "medic")
-    run_blocks(
-        "distances.md",
-        gs=graphsnd,
-        actor=SimpleNamespace(get_dist=lambda _: torch.distributions.Categorical(logits=logits)),
-        rollout=None,
-        behavior=graphsnd.Deterministic({name: torch.randn(10, 2) for name in names}),
-        other=graphsnd.Deterministic(torch.randn(9, 4, 3)),
-        G=networkx.path_graph(names),
-        grus=[Recurrent() for _ in names],
-        sequences=torch.randn(6, 5, 4),
-        gnns=[nn.Linear(4, 2) for _ in names],
-        joint=torch.randn(5, 3, 4),
-        teams={"predators": [nn.Linear(4, 2) for _ in range(3)], "prey": [nn.Linear(3, 2) for _ in range(2)]},
-        seen=torch.randn(50, 4),
-        seen_by_prey=torch.randn(40, 3),
-        a=logits,
-        b=logits,
-        loc=logits,
-        scale=1.0,
-        logits=logits,
-    )
+def names_of_distances() -> dict[str, Any]:
+    import networkx
+
+    logits, names = torch.randn(9, 3, 4), ("scout", "guard", "medic")
+    return {
+        "gs": graphsnd,
+        "actor": SimpleNamespace(get_dist=lambda _: torch.distributions.Categorical(logits=logits)),
+        "rollout": None,
+        "behavior": graphsnd.Deterministic({name: torch.randn(10, 2) for name in names}),
+        "other": graphsnd.Deterministic(torch.randn(9, 4, 3)),
+        "G": networkx.path_graph(names),
+        "grus": [Recurrent() for _ in names],
+        "sequences": torch.randn(6, 5, 4),
+        "gnns": [nn.Linear(4, 2) for _ in names],
+        "joint": torch.randn(5, 3, 4),
+        "teams": {"predators": [nn.Linear(4, 2) for _ in range(3)], "prey": [nn.Linear(3, 2) for _ in range(2)]},
+        "seen": torch.randn(50, 4),
+        "seen_by_prey": torch.randn(40, 3),
+        "a": logits,
+        "b": logits,
+        "loc": logits,
+        "scale": 1.0,
+        "logits": logits,
+    }
 
 
-def test_blocks_about_roles_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("safetensors")
-    monkeypatch.chdir(SOURCE.parents[1])
-    run_blocks("roles.md")
-    printed = capsys.readouterr().out
-    assert printed.startswith("3 roles")
-    assert "\n1 role: these 100 agents" in printed
-    assert "SND 0.72 near a goal, 0.82 far from it" in printed
-
-
-def test_blocks_about_companions_print_their_table(capsys: pytest.CaptureFixture[str]) -> None:
-    run_blocks("companions.md")
-    table = capsys.readouterr().out
-    assert table.count("\n") == 4
-    assert f"```\n{table}```" in (SOURCE.parents[1] / "docs/companions.md").read_text(encoding="utf-8")
-
-
-def test_blocks_about_torchmetrics_run() -> None:
-    pytest.importorskip("torchmetrics")
-    run_blocks("torchmetrics.md", policies=[nn.Linear(4, 2) for _ in range(16)], loader=torch.randn(3, 5, 4))
-
-
-def test_blocks_about_torchrl_run() -> None:
-    modules = pytest.importorskip("torchrl.modules")
-    from tensordict import TensorDict
-    from tensordict.nn import TensorDictModule
-
-    network = modules.MultiAgentMLP(5, 2, 3, centralized=False, share_params=False)
-    key, calls = ("agents", "observation"), []
-    run_blocks(
-        "torchrl.md",
-        actor=TensorDictModule(network, in_keys=[key], out_keys=[("agents", "action")]),
-        rollout=TensorDict({key: torch.randn(6, 3, 5)}, [6]),
-        trainer=SimpleNamespace(register_op=lambda *a: calls.append(a), register_module=lambda *a: calls.append(a)),
-    )
-    assert [call[0] for call in calls] == ["pre_steps_log", "diversity"]
-
-
-def test_blocks_about_pettingzoo_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("mpe2")
-    monkeypatch.chdir(tmp_path)
-    networks = {f"agent_{i}": nn.Linear(18, 5) for i in range(3)}
-    policies = {name: lambda o, n=n: graphsnd.Categorical(logits=n(o)) for name, n in networks.items()}
-    run_blocks("pettingzoo.md", policies=policies)
-    assert (tmp_path / "team.npz").is_file()
-
-
-@pytest.mark.integration
-def test_blocks_about_stable_baselines3_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("stable_baselines3")
-    monkeypatch.chdir(tmp_path)
-    run_blocks("stable_baselines3.md")
-    assert (tmp_path / "team.npz").is_file()
-
-
-def test_blocks_about_checkpoints_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "ckpts").mkdir()
+def names_of_checkpoints() -> dict[str, Any]:
+    Path("ckpts").mkdir()
     for name in "ab":
         network = nn.Sequential(nn.Linear(18, 32), nn.Tanh(), nn.Linear(32, 5))
         torch.save({f"net.{key}": value for key, value in network.state_dict().items()}, f"ckpts/{name}.pt")
-    run_blocks("checkpoints.md", observations=torch.randn(20, 18))
+    numpy.savez("obs.npz", observations=torch.randn(20, 18).numpy())
+    return {"observations": torch.randn(20, 18)}
 
 
-def test_blocks_about_plots_run() -> None:
-    run_blocks("plots.md")
+def names_of_torchrl() -> dict[str, Any]:
+    return {"trainer": SimpleNamespace(register_op=lambda *a: None, register_module=lambda *a: None)}
+
+
+# What a page takes for granted. A page that needs nothing is better: readers paste its listings.
+GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
+    "distances": names_of_distances,
+    "checkpoints": names_of_checkpoints,
+    "torchrl": names_of_torchrl,
+}
+
+
+def run_command(words: list[str]) -> None:
+    """Run a command whose files are there."""
+    if words[0] in LONG or words[0].startswith("-"):
+        return
+    words = [name for word in words for name in (sorted(glob.glob(word)) or [word])]
+    inputs = [word for word in words if re.search(r"[/.]", word) and words[words.index(word) - 1] not in OUTPUTS]
+    if all(Path(word).exists() or not re.search(r"\.(npz|pt)$|^runs", word) for word in inputs):
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.integration] if page.stem in NEEDS else [])
+        for page in (ROOT / "README.md", *PAGES)
+        if any(language in ("python", "sh") for language, _ in blocks(page))
+    ],
+    ids=lambda page: page.stem,
+)
+def test_listings_of_pages_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python one after another in one namespace; what it prints is the ``text`` that follows it; short commands too."""
+    if needed := {**NEEDS, **OTHERS}.get(page.stem):
+        pytest.importorskip(needed)
+    monkeypatch.chdir(tmp_path)
+    for name in ("paper", "examples"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    printed, everything = "", ""
+    with torch.random.fork_rng():
+        space = GIVEN.get(page.stem, dict)()
+        for language, whole in blocks(page):
+            text = whole.replace(*SMALLER.get(page.stem, ("", "")))
+            if language == "python" and ">>> " in text:
+                test = doctest.DocTestParser().get_doctest(text, space, page.name, str(page), 0)
+                assert not doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, clear_globs=False).failed
+                space = test.globs
+            elif language == "python":
+                exec(compile(text, page.name, "exec"), space)
+                if text.startswith("# mymodule.py"):
+                    Path("mymodule.py").write_text(text, encoding="utf-8")
+                printed = capsys.readouterr().out
+                everything += printed
+            elif language == "text" and printed:
+                same = [[float(n.replace(",", "")) for n in NUMBER.findall(part)] for part in (text, printed)]
+                assert NUMBER.sub("#", text) == NUMBER.sub("#", printed)
+                assert same[0] == pytest.approx(same[1], rel=1e-3)
+            elif language == "sh":
+                for words in commands(text):
+                    run_command(words)
+    for words in PRINTED.get(page.stem, ()):
+        assert words in everything

@@ -1,9 +1,7 @@
 """Agent effects: least squares against NumPy, and an error that is unbiased over every relabelling."""
 
-import doctest
 import itertools
 import math
-from pathlib import Path
 
 import networkx
 import numpy as np
@@ -102,12 +100,6 @@ def test_offset_does_not_drown_the_spread() -> None:
     graph = gs.graphs.random_regular(50, 6, seed=0)
     values = torch.rand(graph.m, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert regular_standard_error(values + 1e6, graph) == pytest.approx(regular_standard_error(values, graph), rel=1e-6)
-
-
-@pytest.mark.slow
-def test_the_page_about_graphs_is_true() -> None:
-    page = Path(__file__).parents[2] / "docs" / "graphs.md"
-    assert doctest.testfile(str(page), module_relative=False).failed == 0
 
 
 def test_complete_graph_has_no_error() -> None:

@@ -93,8 +93,8 @@ def collect(
         deterministic: Whether distributions act by their mean, that before a tanh, or most probable action: no draws.
 
     Returns:
-        Observations as float32, by agent and pooled, with their episodes. Of ``{"observation": ..., "action_mask":
-        ...}`` the first. Agents that were never there are left out.
+        Observations as float32, by agent and pooled, with their episodes. Where they are a dict of ``observation`` and
+        ``action_mask``, the first. Agents that were never there are left out.
 
     Raises:
         InputError: For something that is no environment, agents without a policy, and answers that are no actions.

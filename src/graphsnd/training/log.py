@@ -41,23 +41,23 @@ class Row:
     """One iteration of one run. None where nothing was measured."""
 
     iteration: int  # from 1
-    seed: int
+    seed: int  # of the run
     reward: float  # of a step, mean over agents, environments and steps
     episodes: int  # that ended in the rollout
     solved: float | None  # in rollouts, with drawn actions: share of agents whose part was done where an episode or the
     # rollout ended; Evaluation.solved_at_end is of whole test episodes
-    policy_loss: float
-    value_loss: float
-    entropy: float
-    kl: float
+    policy_loss: float  # clipped loss of PPO, mean over gradient steps, as are the next three
+    value_loss: float  # of the critics
+    entropy: float  # of the policies
+    kl: float  # divergence of the policies that acted from those of the step, estimated from the actions
     snd: float | None = None  # of the updated policies, over all pairs
     graph_snd: float | None = None  # of the same, over a sampled graph
     snd_observations: int | None = None  # pooled observations that both were measured on
-    snd_seconds: float | None = None
-    graph_snd_seconds: float | None = None
+    snd_seconds: float | None = None  # of distances over all pairs
+    graph_snd_seconds: float | None = None  # of drawing the graph and the distances of its edges
     behavior_seconds: float | None = None  # all policies on all of those observations, which both need
     rollout_seconds: float  # of all stacked runs together
-    update_seconds: float
+    update_seconds: float  # the same: learning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +65,9 @@ class ControlRow:
     """One iteration of one run. None where there is no target."""
 
     iteration: int  # from 1
-    arm: str
-    target: float | None
-    seed: int
+    arm: str  # the design, or unconstrained
+    target: float | None  # that SND is to be held at
+    seed: int  # of the run
     reward: float  # of a step, mean over agents, environments and steps
     estimate: float  # the controller's, after the last step
     scale: float  # mean over the steps
@@ -79,7 +79,7 @@ class ControlRow:
     zero: int  # steps that measured no diversity
     empty: int  # steps whose draw had no pairs
     invalid: int  # steps whose measurement was not finite
-    value_loss: float
+    value_loss: float  # of the critics
     overflow: float  # largest distance of a mean from the box in a sample, mean over samples
     observations: int  # that each estimate was made on
     rollout_seconds: float  # of all stacked runs together

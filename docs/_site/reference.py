@@ -1,0 +1,196 @@
+"""The pages of reference/: public names, commands and log columns, read from the code."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import typer
+from sphinx.ext import napoleon
+from sphinx.ext.napoleon import GoogleDocstring
+
+import graphsnd
+from graphsnd.cli.app import app
+from graphsnd.training import log
+
+FOLDER = Path(__file__).parents[1] / "reference"
+# Stage by stage, as the package names them; a title says what people look for there.
+STAGES = {
+    "estimation": "Measuring",
+    "behavior": "Behaviours and distances",
+    "teams": "Teams",
+    "graphs": "Graphs",
+    "designs": "Designs: which pairs",
+    "metric": "SND and Graph-SND",
+    "bounds": "Bounds",
+    "analysis": "Roles and comparisons",
+    "control": "Diversity control",
+    "worlds": "Worlds",
+    "training": "Training",
+    "plots": "Figures and pages",
+    "kernels": "Kernels",
+}
+# Adapters need packages that may be absent here, so their names stand in this list.
+ADAPTERS = {
+    "benchmarl": "DiversityCallback DiversityLog DiCoModelConfig DiCoModel ActionSpaceLoss GraphsndTask "
+    "load_teams provide_mpe",
+    "torchrl": "ActorTeam DiversityHook WorldEnv",
+    "pettingzoo": "collect Collected",
+    "sb3": "ModelTeam DiversityCallback",
+    "rllib": "ModuleTeam load_team DiversityCallback",
+    "jax": "JaxTeam nnx_team stack",
+    "torchmetrics": "SystemNeuralDiversity GraphSnd",
+}
+ERRORS = ["InputError", "MissingExtraError"]
+
+
+def head(title: str, module: str, underline: str = "=") -> list[str]:
+    """Return a title and what a module says about itself."""
+    return [title, underline * len(title), "", f".. automodule:: {module}", "   :no-members:", ""]
+
+
+def entry(value: Any, path: str) -> list[str]:
+    """Return the directive that documents a name."""
+    if inspect.ismodule(value):
+        names = [name for name, held in vars(value).items() if getattr(held, "__module__", None) == value.__name__]
+        public = [name for name in getattr(value, "__all__", names) if not name.startswith("_")]
+        parts = [entry(getattr(value, name), f"{value.__name__}.{name}") for name in public]
+        return head(path, value.__name__, "-") + [line for part in parts for line in part]
+    if callable(value):
+        return [f".. auto{'class' if inspect.isclass(value) else 'function'}:: {path}", ""]
+    names = ", ".join(f"``{name}``" for name in value)
+    return [f".. py:data:: {path}", "", f"   {type(value).__name__} with the keys {names}.", ""]
+
+
+def stage_page(package: str, title: str) -> list[str]:
+    """Return the page of one stage: all public names, each under the shortest path that users write."""
+    module = importlib.import_module(f"graphsnd.{package}")
+    lines = head(title, module.__name__)
+    for name in sorted(module.__all__, key=lambda name: inspect.ismodule(getattr(module, name))):  # modules last
+        home = "graphsnd" if name in graphsnd.__all__ else module.__name__
+        if getattr(graphsnd, name, None) is not getattr(module, name):  # graphs.bernoulli and bounds.bernoulli
+            home = module.__name__
+        lines += entry(getattr(module, name), f"{home}.{name}")
+    return lines
+
+
+def adapters_page() -> list[str]:
+    """Return the page of all adapters."""
+    lines = head("Adapters", "graphsnd.integrations")
+    for module, names in ADAPTERS.items():
+        lines += head(module, f"graphsnd.integrations.{module}", "-")
+        for name in names.split():
+            kind = "class" if name[0].isupper() else "function"
+            lines += [f".. auto{kind}:: graphsnd.integrations.{module}.{name}", ""]
+    return lines
+
+
+def errors_page() -> list[str]:
+    """Return the page of errors."""
+    lines = head("Errors", "graphsnd.errors")
+    for name in ERRORS:
+        lines += [f".. autoexception:: graphsnd.{'' if name in graphsnd.__all__ else 'errors.'}{name}", ""]
+    return lines
+
+
+def plain(text: str) -> str:
+    """Return help or a docstring as Markdown: rich's colours and Sphinx's roles become code."""
+    for mark, markdown in (("cyan", r"`\1`"), ("bold", r"**\1**")):
+        text = re.sub(rf"\[{mark}\](.+?)\[/{mark}\]", markdown, text, flags=re.DOTALL)
+    text = re.sub(r":\w+:`~?(?:[\w.]+\.)?([^`<>]+)`", r"`\1`", text)
+    text = re.sub(r":\w+:`([^`<]+) <[^`]*>`", r"\1", text)
+    return text.replace("``", "`")
+
+
+def commands_page() -> list[str]:
+    """Return the page of all commands, from the application itself."""
+    lines = ["# Commands", "", "`graphsnd --help` and `graphsnd COMMAND --help` show the same in a terminal.", ""]
+    group: Any = typer.main.get_command(app)
+    for name, command in group.commands.items():
+        context = typer.Context(command, info_name=f"graphsnd {name}")
+        usage = " ".join(command.collect_usage_pieces(context))
+        lines += [f"## graphsnd {name}", "", "```text", f"graphsnd {name} {usage}", "```", ""]
+        for paragraph in plain(command.help).split("\n\n"):
+            lines += ["```text", paragraph, "```", ""] if "\n " in paragraph else [paragraph, ""]
+        for option in command.params:
+            lines += ["", *describe_option(option, context)]
+        lines.append("")
+    return lines
+
+
+def describe_option(option: Any, context: Any) -> list[str]:
+    """Return the entry of one option or argument as its help says it: how it is written, its meaning, its default."""
+    written, meaning = option.get_help_record(context)
+    return [f"`{written}`", f": {plain(meaning)}"]
+
+
+def fields(kind: type) -> list[tuple[str, str, str]]:
+    """Return name, type and comment of each field of a dataclass, as its source gives them."""
+    pattern = r"^    (\w+): ([^=#\n]+?)(?: = [^#\n]+?)?(?:  # (.*(?:\n    # .*)*))?$"
+    body = inspect.getsource(kind).partition("\n    def ")[0]
+    return [(name, of, note.replace("\n    #", "")) for name, of, note in re.findall(pattern, body, re.MULTILINE)]
+
+
+def add_fields(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Add the fields of a dataclass and what their comments say, where its docstring does not describe them."""
+    if what == "class" and dataclasses.is_dataclass(value) and "Args:" not in lines and "Attributes:" not in lines:
+        lines += ["", "Attributes:"]
+        notes = [(name, re.sub(r"([|*`\\]|_\b)", r"\\\1", note)) for name, _, note in fields(value) if note]
+        lines += [f"    {name}: {note[:1].upper()}{note[1:]}" for name, note in notes]
+
+
+def columns_page() -> list[str]:
+    """Return the page of the log's columns, from the dataclasses of its rows and their comments."""
+    text = "`metrics.csv` has a row for each iteration and run. A cell is empty where nothing was measured."
+    lines = ["# Log columns", "", text, ""]
+    for kind, command in ((log.Row, "train"), (log.ControlRow, "control")):
+        lines += [f"## graphsnd {command}", "", "| column | type | meaning |", "| --- | --- | --- |"]
+        for name, type_, meaning in fields(kind):
+            lines.append(f"| `{name}` | {type_.replace('|', 'or')} | {meaning} |")
+        lines.append("")
+    return lines
+
+
+def names_table() -> list[str]:
+    """Return a table of the names of the package itself, each with the first sentence of its docstring."""
+    lines = ["| name | what it is |", "| --- | --- |"]
+    for name in graphsnd.__all__:
+        value = getattr(graphsnd, name)
+        first = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
+        link = f"{{py:{'mod' if inspect.ismodule(value) else 'obj'}}}`graphsnd.{name}`"
+        lines.append(f"| {link} | {plain(first).replace('|', chr(92) + '|')} |")
+    return lines
+
+
+def write(app: Any) -> None:
+    """Write the pages that changed."""
+    pages = {f"{package}.rst": stage_page(package, title) for package, title in STAGES.items()}
+    pages |= {"integrations.rst": adapters_page(), "errors.rst": errors_page()}
+    pages |= {"commands.md": commands_page(), "columns.md": columns_page(), "names.md": names_table()}
+    FOLDER.mkdir(exist_ok=True)
+    for name, lines in pages.items():
+        path, text = FOLDER / name, "\n".join(lines) + "\n"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+class Docstring(GoogleDocstring):
+    """Docstrings of a code base whose types are annotations: words before a colon are no type."""
+
+    def _consume_returns_section(self, preprocess_types: bool = False) -> list[tuple[str, str, list[str]]]:
+        return [("", "", self._dedent(self._consume_to_next_section()))]
+
+    def _consume_inline_attribute(self) -> tuple[str, list[str]]:
+        return "", self._dedent(self._consume_to_end())
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Write them before pages are read."""
+    napoleon.GoogleDocstring = Docstring
+    app.connect("builder-inited", write)
+    app.connect("autodoc-process-docstring", add_fields, priority=400)  # before napoleon reads the sections
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
