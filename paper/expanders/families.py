@@ -71,6 +71,7 @@ def build(family: Family, n: int, degree: int, seed: int, positions: Tensor) -> 
     if family is Family.UNIFORM:
         return graphs.uniform(n, edges, seed=seed)
     union = graphs.knn(positions, degree)
+    assert isinstance(union, Graph)
     # It has nd/2 edges at least, since every agent has d of its own.
     return union if family is Family.UNION else trim(union, edges, positions)
 

@@ -63,6 +63,24 @@ def test_distance_by_name(run: Any, save: Any) -> None:
     assert other["value"] == pytest.approx(float(gs.snd(team, gs.JensenShannon())))
 
 
+@pytest.mark.parametrize("graph", ["knn:3", "radius:0.2"])
+def test_positions_at_each_observation(
+    graph: str, run: Any, save: Any, tensors: dict[str, torch.Tensor], tmp_path: Path
+) -> None:
+    tensors |= {"positions": torch.rand(40, 12, 2, generator=torch.Generator().manual_seed(1))}
+    path, html = save(**tensors), tmp_path / "out.html"
+    result = run("measure", path, "--design", graph, "--html", html, "--json")
+    assert result.exit_code == 0, result.output
+    behavior = gs.Gaussian(tensors["loc"], tensors["scale"])
+    moving = gs.designs.parse(graph).join(tensors["positions"])
+    found = json.loads(result.stdout)
+    assert found["value"] == pytest.approx(float(gs.graph_snd(behavior, moving)), rel=1e-6)
+    assert found["empty_share"] == float((moving.starts.diff() == 0).double().mean())
+    assert html.read_text(encoding="utf-8").count("data:image/svg+xml;base64,") == 4
+    table = run("measure", path, "--design", graph).stdout
+    assert ("no neighbours" in table) == (found["empty_share"] > 0)
+
+
 @pytest.mark.parametrize("graph", ["complete", "uniform:20", "knn:3"])
 def test_pictures_and_page(graph: str, run: Any, save: Any, tensors: dict[str, torch.Tensor], tmp_path: Path) -> None:
     html, png = tmp_path / "out.html", tmp_path / "out.png"

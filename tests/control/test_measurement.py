@@ -85,10 +85,11 @@ def test_nearest_in_one_place_takes_the_lowest_indices() -> None:
 
 def test_estimates_are_differentiable(values: torch.Tensor) -> None:
     points = values[:4].double().requires_grad_()
-    for text in ("complete", "bernoulli:0.5", "matching", "agents:3"):
+    places = torch.rand(4, 6, 2, generator=torch.Generator().manual_seed(2))
+    for text in ("complete", "bernoulli:0.5", "matching", "agents:3", "knn:2", "radius:0.3"):
 
         def value(points: torch.Tensor, text: str = text) -> torch.Tensor:
-            return measure_points(parse(text), points, torch.Generator().manual_seed(2)).value
+            return measure_points(parse(text), points, torch.Generator().manual_seed(2), positions=places).value
 
         assert torch.autograd.gradcheck(value, (points,))
 
@@ -98,7 +99,7 @@ def test_what_is_missing_is_said(values: torch.Tensor) -> None:
         measure_points(Uniform(5), values)
     with pytest.raises(InputError, match="positions"):
         measure_points(Nearest(2), values)
-    with pytest.raises(InputError, match="below the 6 agents"):
+    with pytest.raises(InputError, match=r"`k` to be an integer in 1 .. n-1 = 5"):
         measure_points(Nearest(6), values, positions=values)
     with pytest.raises(InputError, match="values"):
         measure_points(Complete(), values[0])
@@ -113,6 +114,17 @@ def test_radius_is_graph_snd_of_each_observations_graph(values: torch.Tensor) ->
     means = [float(gs.graph_snd(gs.Deterministic(v[None]), g)) for v, g in zip(values, graphs, strict=True)]
     assert min(means) == 0 < max(means)  # an observation at which no two agents are in range has no diversity
     assert float(measured.value) == pytest.approx(np.mean(means), rel=1e-6)
+
+
+def test_local_measures_of_stacked_runs_are_those_of_each(values: torch.Tensor) -> None:
+    places = torch.rand(2, 30, 6, 2, generator=torch.Generator().manual_seed(8))
+    stacked = torch.stack([values, 3 * values.flip(1)])
+    for design in (Nearest(2), Radius(0.2)):
+        together = measure_points(design, stacked, positions=places)
+        for run in range(2):
+            alone = measure_points(design, stacked[run], positions=places[run])
+            assert float(together.value[run]) == float(alone.value)
+            assert int(together.pairs[run]) == int(alone.pairs) == round(design.join(places[run]).m / 30)
 
 
 def test_graphs_of_all_runs_together_and_one_by_one() -> None:

@@ -4,6 +4,7 @@ import json
 import math
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -218,6 +219,68 @@ def test_positions_make_a_local_measure() -> None:
         e = gs.measure(team, design=text, positions=positions)
         assert (e.target, e.design) == ("Graph-SND", text)
         assert e.value == gs.measure(team, design=graph).value
+
+
+def test_positions_at_each_observation_make_a_graph_for_each() -> None:
+    team = behavior()
+    positions = torch.rand(team.observations, 12, 2, generator=torch.Generator().manual_seed(0))
+    for text in ("knn:3", "radius:0.15"):
+        graph = gs.designs.parse(text).join(positions)
+        e, pooled = (gs.measure(team, design=text, positions=positions, pooled=pooled) for pooled in (False, True))
+        assert (e.target, e.design, e.exact, e.distances) == ("Graph-SND", text, True, graph.m)
+        assert e.pairs_used == round(graph.m / team.observations)
+        assert e.value == pytest.approx(float(gs.graph_snd(team, graph)), rel=1e-6)
+        assert pooled.value == pytest.approx(float(gs.graph_snd(team, graph, pooled=True)), rel=1e-6)
+        assert gs.measure(team, design=graph).value == e.value
+        assert e.empty_share == float((graph.starts.diff() == 0).double().mean())
+        assert ("count 0" in e.method) == (e.empty_share > 0) == (text != "knn:3")
+
+
+def test_moving_graphs_of_policies_are_measured_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = torch.randn(5, 3, generator=torch.Generator().manual_seed(4))
+    policies = [lambda seen, w=w: seen * w for w in weights]
+    seen = torch.randn(21, 3, generator=torch.Generator().manual_seed(5))
+    positions = torch.rand(21, 5, 2, generator=torch.Generator().manual_seed(6))
+    whole = gs.measure(policies, seen, design="radius:0.3", positions=positions)
+    monkeypatch.setattr("graphsnd.estimation.source.BLOCK", 60)  # four observations of five agents
+    parts = gs.measure(policies, seen, design="radius:0.3", positions=positions.view(3, 7, 5, 2))
+    assert parts.value == pytest.approx(whole.value, rel=1e-6)
+    assert parts.empty_share == whole.empty_share
+
+
+def test_pooled_and_mean_vary_over_observations_as_replicates_do() -> None:
+    """The standard errors over observations, against many teams of other observations."""
+    generator = torch.Generator().manual_seed(2)
+    for pooled in (False, True):
+        estimates = []
+        for _ in range(200):
+            team = gs.Deterministic(torch.randn(200, 6, 1, generator=generator))
+            where = torch.rand(200, 6, 1, generator=generator) * (0.2 + torch.rand(200, 1, 1, generator=generator))
+            estimates.append(gs.measure(team, design="radius:0.1", positions=where, pooled=pooled))
+        spread = torch.tensor([e.value for e in estimates]).std()
+        claimed = torch.tensor([e.observation_error for e in estimates]).mean()
+        assert float(claimed / spread) == pytest.approx(1, abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"design": "knn:2", "positions": torch.rand(7, 12, 2)}, r"`positions` with shape \(\d+, 12, d\)"),
+        ({"design": gs.graphs.knn(torch.rand(7, 12, 2), 2)}, "for .* observations, got one for 7"),
+        ({"design": gs.graphs.knn(torch.rand(7, 5, 2), 2)}, "observations|agents"),
+    ],
+)
+def test_moving_graphs_must_fit(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(gs.InputError, match=message):
+        gs.measure(behavior(), **options)
+
+
+def test_a_moving_graph_has_no_other_weighting_or_budget() -> None:
+    team = behavior()
+    positions = torch.rand(team.observations, 12, 2)
+    for options in ({"weighting": "horvitz-thompson"}, {"budget": "100"}, {"max_observations": 4}):
+        with pytest.raises(gs.InputError, match=next(iter(options))):
+            gs.measure(team, design="knn:3", positions=positions, **options)
 
 
 def test_an_exact_measurement_that_takes_long_says_what_a_tolerance_would_cost(monkeypatch) -> None:

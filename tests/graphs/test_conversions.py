@@ -49,7 +49,7 @@ def test_adjacency_keeps_the_gradient():
         ([[0, 1], [1, 0]], "`A` to be a dense torch.Tensor .*list"),
         (torch.eye(3).to_sparse(), "`A` to be a dense .*from_edge_index"),
         (torch.zeros(2, 3), r"`A` with shape \(n, n\)"),
-        (torch.zeros(1, 1), r"`A` with shape \(n, n\), at least \(2, 2\)"),
+        (torch.zeros(1, 1), r"`A` with shape \(n, n\) or \(observations, n, n\), at least \(2, 2\)"),
         (torch.tensor([[0.0, 1.0], [2.0, 0.0]]), r"`A` to be symmetric, got A\[0, 1\] = 1.0 and A\[1, 0\] = 2.0"),
         (torch.tensor([[0.0, 1.0], [1.0, 4.0]]), r"`A` to have a zero diagonal, got A\[1, 1\] = 4.0"),
         (torch.tensor([[0.0, torch.nan], [torch.nan, 0.0]]), "`A` to be finite"),

@@ -31,6 +31,8 @@ class Inputs:
     dense: torch.Tensor  # [edges, 2], many
     coefficient: torch.Tensor  # [edges] of `dense`, of both signs
     own: torch.Tensor  # [observations, k, 2]
+    ragged: torch.Tensor  # [edges, 2], of observation o those from starts[o] to starts[o + 1]
+    starts: torch.Tensor  # [observations + 1]
 
     @staticmethod
     def draw(observations: int, agents: int, device: str) -> Inputs:
@@ -41,12 +43,17 @@ class Inputs:
             step = torch.randint(1, agents, shape, generator=g)
             return torch.stack([i, (i + step) % agents], dim=-1).to(device)
 
+        starts = torch.cat(
+            [torch.zeros(1, dtype=torch.int64), torch.randint(90, (observations,), generator=g).cumsum(0)]
+        )
         return Inputs(
             weight=torch.rand(observations, generator=g, dtype=torch.float64).to(device),
             sparse=edges(2 * agents + 1),
             dense=edges(9 * agents + 1),
             coefficient=torch.randn(9 * agents + 1, generator=g, dtype=torch.float64).to(device),
             own=edges(observations, 67),
+            ragged=edges(int(starts[-1])),
+            starts=starts.to(device),
         )
 
 
@@ -58,6 +65,7 @@ OPERATIONS: dict[str, Operation] = {
     "edge_totals": lambda p, i, b: kernels.edge_totals(p, i.sparse, backend=b),
     "weighted_edge_totals": lambda p, i, b: kernels.edge_totals(p, i.dense, i.coefficient, backend=b),
     "observation_edges": lambda p, i, b: kernels.observation_edges(p, i.own, backend=b),
+    "ragged_edges": lambda p, i, b: kernels.ragged_edges(p, i.ragged, i.starts, backend=b),
 }
 each_operation = pytest.mark.parametrize("operation", OPERATIONS)
 
@@ -147,6 +155,8 @@ def check_nan(operation: str, shape: Shape, norm: Norm, dtype: torch.dtype, back
         touched = (inputs.sparse == 3).any(dim=-1)
     elif operation == "observation_edges":
         touched[0] = (inputs.own[0] == 3).any(dim=-1)
+    elif operation == "ragged_edges":
+        touched[: inputs.starts[1]] = (inputs.ragged[: inputs.starts[1]] == 3).any(dim=-1)
     else:
         touched[0] = True
     for wanted in (False, True):

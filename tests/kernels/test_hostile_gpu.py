@@ -85,6 +85,8 @@ def test_what_is_not_finite_stays_so(operation: str, poison: float, device: str)
         sums = sums[(inputs.sparse == 3).any(dim=-1)]
     elif operation == "observation_edges":
         sums = sums[0][(inputs.own[0] == 3).any(dim=-1)]
+    elif operation == "ragged_edges":
+        sums = sums[: inputs.starts[1]][(inputs.ragged[: inputs.starts[1]] == 3).any(dim=-1)]
     else:
         sums = sums[:1]
     assert not sums.isfinite().any()

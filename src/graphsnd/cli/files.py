@@ -43,7 +43,7 @@ class TeamFile:
 
     team: Behavior | Team
     observations: Tensor | None = None  # [..., features], for policies
-    positions: Tensor | None = None  # [agents, d], where the agents are
+    positions: Tensor | None = None  # [agents, d] or [observations, agents, d], where the agents are
     clusters: Tensor | None = None  # [observations], episode or environment of each
     sources: Tensor | list[str] | None = None  # [observations], the agent, policy or phase that each came from
 

@@ -164,7 +164,7 @@ def measure(
         else:
             source = read_checkpoints(files, policy, entry, observations, max_bytes=max_bytes)
         if chosen is not None and chosen.needs_positions and source.positions is None:
-            fix = "Add the key with shape (agents, d), or use a design that needs none, such as regular:8."
+            fix = "Add the key, of shape (agents, d) or (observations, agents, d), or use a design such as regular:8."
             raise InputError("positions", f"in the file for {chosen}", "no such key", fix)
         step("measuring")
         plain = all(each is None for each in (chosen, tol, rel_tol, limit, max_observations))  # all pairs
@@ -235,11 +235,13 @@ def _draw(
     import torch
 
     from graphsnd import plots
-    from graphsnd.designs import GraphDesign
+    from graphsnd.designs import GraphDesign, SpatialDesign
 
-    graph, seed = None, options["seed"]
-    if isinstance(design, GraphDesign):  # the same draw again
-        graph = design.draw(estimate.agents, torch.Generator().manual_seed(seed), source.positions)
+    graph, seed, places = None, options["seed"], source.positions
+    if isinstance(design, SpatialDesign) and places is not None and places.dim() > 2:
+        graph = design.join(places)
+    elif isinstance(design, GraphDesign):  # the same draw again
+        graph = design.draw(estimate.agents, torch.Generator().manual_seed(seed), places)
     pairs = plots.pair_distances(source.evaluate(), graph, distance, estimate)
     if options["png"] is not None:
         plots.save_png(plots.measurement_figure(pairs), options["png"])

@@ -14,8 +14,9 @@ from graphsnd.behavior import Norm, Points
 from graphsnd.behavior.behavior import widen
 from graphsnd.designs import Design, Selection
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of
-from graphsnd.graphs import complete
-from graphsnd.sums import add_last, mean_last
+from graphsnd.graphs import MovingGraph, complete
+from graphsnd.metric.moving import edge_sums
+from graphsnd.sums import mean_last
 
 
 @checked
@@ -128,20 +129,14 @@ def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm
 def _measure_values(selections: Sequence[Selection], values: Tensor, norm: Norm) -> Tensor:
     runs, observations, agents = values.shape[:3]
     points = Points(values.flatten(0, 1), norm)
-    graphs = [selection.edges for selection in selections if selection.edges is not None]
-    if not graphs:
+    if all(selection.edges is None for selection in selections):
         return mean_last(kernels.pair_totals(points).view(runs, observations)) / selections[0].pairs(agents)
-    if graphs[0].dim() == 3:
+    graphs = [selection.edges for selection in selections if isinstance(selection.edges, Tensor)]
+    if graphs and graphs[0].dim() == 3:
         distances = kernels.observation_edges(points, graphs[0] if runs == 1 else torch.cat(graphs))
-        distances = distances.view(runs, observations, -1)
-        weights = [selection.weights for selection in selections if selection.weights is not None]
-        if not weights:
-            return mean_last(distances.flatten(1))
-        weight = torch.stack(weights).to(distances.dtype)
-        # No pair in range is no diversity. A single direction of a mutual pair, one half, is the least sum above 0.
-        return mean_last(add_last(distances * weight) / add_last(weight).clamp_min(0.5))
+        return mean_last(distances.view(runs, -1))
     # A launch for each run would leave a GPU idle; on a CPU the padding of the shorter graphs would be computed.
-    if values.device.type == "cuda":
+    if graphs and values.device.type == "cuda":
         return _measure_together(selections, points)
     parts = points.values.unflatten(0, (runs, observations))
     return torch.stack([_measure_run(each, Points(part, norm)) for each, part in zip(selections, parts, strict=True)])
@@ -151,7 +146,8 @@ def _measure_together(selections: Sequence[Selection], points: Points) -> Tensor
     """Graphs of all runs in one launch: shorter ones are filled up with an agent and itself, whose distance is 0."""
     runs, device = len(selections), points.values.device
     observations = len(points.values) // runs
-    graphs = [complete(points.agents).edges if selection.edges is None else selection.edges for selection in selections]
+    drawn = (selection.edges for selection in selections)
+    graphs = [edges if isinstance(edges, Tensor) else complete(points.agents).edges for edges in drawn]
     filled = torch.zeros(runs, max(len(edges) for edges in graphs), 2, dtype=torch.int64, device=graphs[0].device)
     for run, edges in enumerate(graphs):
         filled[run, : len(edges)] = edges
@@ -164,6 +160,8 @@ def _measure_together(selections: Sequence[Selection], points: Points) -> Tensor
 def _measure_run(selection: Selection, points: Points) -> Tensor:
     if selection.edges is None:
         return mean_last(kernels.pair_totals(points)) / selection.pairs(points.agents)
+    if isinstance(selection.edges, MovingGraph):
+        return edge_sums(points, selection.edges).mean(pooled=False)
     return mean_last(kernels.edge_totals(points, selection.edges)) / len(selection.edges)
 
 

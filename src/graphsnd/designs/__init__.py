@@ -7,7 +7,7 @@ and :class:`Radius` need positions and define a local measure; :class:`Projectio
 """
 
 from graphsnd.designs.design import Complete, Design, Projections, Selection
-from graphsnd.designs.drawn import Bernoulli, GraphDesign, Nearest, Radius, Regular, Uniform
+from graphsnd.designs.drawn import Bernoulli, GraphDesign, Nearest, Radius, Regular, SpatialDesign, Uniform
 from graphsnd.designs.parsing import FORMS, parse
 from graphsnd.designs.relabelled import Agents, Matching, Pairs, RelabelledDesign, Ring, Template
 
@@ -27,6 +27,7 @@ __all__ = [
     "RelabelledDesign",
     "Ring",
     "Selection",
+    "SpatialDesign",
     "Template",
     "Uniform",
     "parse",

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, as_tensor, check_integer, shape_of
+from graphsnd.graphs import MovingGraph
 
 
 @checked
@@ -20,13 +21,15 @@ from graphsnd.errors import InputError, as_tensor, check_integer, shape_of
 class Selection:
     """The pairs that a design chose for O observations of n agents, before anything is evaluated."""
 
-    edges: Tensor | None  # int64: None for all pairs; [m, 2] the same at all observations; [O, m, 2] for each its own
+    # int64: None for all pairs; [m, 2] the same at all observations; [O, m, 2] for each its own, or a graph for each
+    edges: Tensor | MovingGraph | None
     agents: Tensor | None = None  # int64 [O, k], agents to evaluate, among whom edges then count; None for all agents
-    weights: Tensor | None = None  # [O, m], with edges of each observation; None for one each
     empty: bool = False  # the draw had no pairs, so all are measured instead
 
     def pairs(self, agents: int) -> int:
-        """Return the number of distances for each observation."""
+        """Return the number of distances for each observation, rounded where they differ."""
+        if isinstance(self.edges, MovingGraph):
+            return round(self.edges.m / len(self.edges))
         return math.comb(agents, 2) if self.edges is None else self.edges.shape[-2]
 
     def take(self, values: Tensor) -> Tensor:

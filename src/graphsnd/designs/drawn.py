@@ -13,7 +13,7 @@ from graphsnd import graphs
 from graphsnd.arguments import checked
 from graphsnd.designs.design import Call, Design, Selection, require_generator, require_positions
 from graphsnd.errors import InputError, check_inclusion
-from graphsnd.graphs import Graph
+from graphsnd.graphs import Graph, MovingGraph
 
 
 @checked
@@ -106,11 +106,32 @@ class Regular(GraphDesign):
 
 
 @checked
+class SpatialDesign(GraphDesign):
+    """Pairs of agents that are close: a local measure, not SND."""
+
+    unbiased, needs_positions = False, True
+
+    @abstractmethod
+    def join(self, positions: Tensor) -> Graph | MovingGraph:
+        """Build the graph of positions ``[n, d]``, or those of ``[observations, n, d]``, one for each observation."""
+
+    def draw(self, n: int, generator: torch.Generator | None, positions: Tensor | None = None) -> Graph:  # noqa: D102
+        graph = self.join(require_positions(positions, (n,), self))
+        assert isinstance(graph, Graph)
+        return graph
+
+    def _select(self, call: Call) -> Selection:
+        graph = self.join(require_positions(call.positions, (call.observations, call.agents), self))
+        assert isinstance(graph, MovingGraph)
+        return Selection(graph)
+
+
+@checked
 @dataclass(frozen=True)
-class Nearest(GraphDesign):
+class Nearest(SpatialDesign):
     """Each agent and its ``k`` nearest neighbours: a local measure, not SND.
 
-    A mutual pair counts once. A controller is told the positions at each observation, which then has its own graph.
+    A mutual pair counts once. Positions at each observation give each its own graph, as in control.
 
     Args:
         k: Neighbours of each agent. Of equally near ones those with the lower index are taken.
@@ -123,28 +144,17 @@ class Nearest(GraphDesign):
     k: int
 
     family, example, number = "knn", "knn:5", int
-    unbiased, needs_positions = False, True
 
     def pairs(self, n: int) -> int:  # noqa: D102
         return min(n * self.k, math.comb(n, 2))
 
-    def draw(self, n: int, generator: torch.Generator | None, positions: Tensor | None = None) -> Graph:  # noqa: D102
-        return graphs.knn(require_positions(positions, (n,), self), self.k)
-
-    def _select(self, call: Call) -> Selection:
-        apart, _ = _squared_distances(call, self)
-        if self.k >= call.agents:
-            raise InputError("k", f"below the {call.agents} agents", self.k)
-        apart.diagonal(dim1=1, dim2=2).fill_(torch.inf)
-        # A stable sort, because agents may stand in one place.
-        near = apart.sort(dim=2, stable=True).indices[..., : self.k]
-        mine = torch.arange(call.agents, device=near.device).repeat_interleave(self.k).expand(call.observations, -1)
-        return Selection(torch.stack([mine, near.flatten(1)], -1), weights=_count_mutual_pairs_once(near))
+    def join(self, positions: Tensor) -> Graph | MovingGraph:  # noqa: D102
+        return graphs.knn(positions, self.k)
 
 
 @checked
 @dataclass(frozen=True)
-class Radius(GraphDesign):
+class Radius(SpatialDesign):
     """All pairs at most ``r`` apart: a local measure, not SND.
 
     Example:
@@ -155,7 +165,6 @@ class Radius(GraphDesign):
     r: float
 
     family, example, number = "radius", "radius:0.5", float
-    unbiased, needs_positions = False, True
 
     def __post_init__(self) -> None:
         if not 0 < self.r < math.inf:
@@ -165,32 +174,5 @@ class Radius(GraphDesign):
         """Return the number of all pairs: no more is known without the positions."""
         return math.comb(n, 2)
 
-    def draw(self, n: int, generator: torch.Generator | None, positions: Tensor | None = None) -> Graph:  # noqa: D102
-        return graphs.radius(require_positions(positions, (n,), self), self.r)
-
-    def _select(self, call: Call) -> Selection:
-        apart, unit = _squared_distances(call, self)
-        edges = torch.combinations(torch.arange(call.agents, device=apart.device))
-        # Observations differ in their number of neighbours; pairs out of range stay, with weight 0.
-        within = apart[:, edges[:, 0], edges[:, 1]] <= (self.r / unit).square()
-        return Selection(edges.expand(call.observations, -1, -1), weights=within.to(apart.dtype))
-
-
-def _squared_distances(call: Call, design: Design) -> tuple[Tensor, Tensor]:
-    """Return squared distances of all agents at each observation, ``[O, n, n]``, and their unit.
-
-    The unit is a power of two near the largest position, so that squares of 1e200 are numbers and no bit changes.
-    """
-    positions = require_positions(call.positions, (call.observations, call.agents), design).double()
-    exponent = torch.frexp(positions.abs().max()).exponent if positions.numel() else torch.zeros((), dtype=torch.int32)
-    unit = torch.exp2(exponent.clamp(-1000, 1000).double())
-    positions = positions / unit
-    return (positions.unsqueeze(1) - positions.unsqueeze(2)).square().sum(-1), unit
-
-
-def _count_mutual_pairs_once(near: Tensor) -> Tensor:
-    """Return one half for each direction of a mutual pair, 1 for a single one, ``[O, n * k]``."""
-    agents = near.shape[1]
-    chosen = torch.zeros(len(near), agents, agents, dtype=torch.bool, device=near.device).scatter_(2, near, True)
-    back = chosen.transpose(1, 2).gather(2, near)
-    return torch.where(back, 0.5, 1.0).flatten(1)
+    def join(self, positions: Tensor) -> Graph | MovingGraph:  # noqa: D102
+        return graphs.radius(positions, self.r)

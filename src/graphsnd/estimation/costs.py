@@ -13,7 +13,7 @@ from graphsnd.arguments import checked
 from graphsnd.designs import Agents, Complete, Design, Matching, Pairs, RelabelledDesign, Ring
 from graphsnd.errors import InputError, describe, number
 from graphsnd.estimation.source import Workload
-from graphsnd.graphs import Graph
+from graphsnd.graphs import Graph, MovingGraph
 
 FILE = Path(__file__).with_name("costs.json")  # measured: python -m benchmarks share, then --costs
 
@@ -160,7 +160,7 @@ class Budget:
 
 
 UNLIMITED = Budget(seconds=sys.float_info.max)
-Choice = tuple[Design | Graph, str]  # what to measure, and why
+Choice = tuple[Design | Graph | MovingGraph, str]  # what to measure, and why
 
 
 def choose(source: Workload, budget: Budget | None, *, tolerance: bool) -> Choice:

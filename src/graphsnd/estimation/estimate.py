@@ -37,7 +37,7 @@ class Estimate:
     agents: int
     observations: int  # that were used
     pairs_total: int
-    pairs_used: int  # distances measured at each observation
+    pairs_used: int  # distances measured at each observation, the rounded mean where each has its own graph
     policy_evaluations: int
     distance: str
     design: str  # as designs.parse reads it, or the family of a graph
@@ -50,6 +50,7 @@ class Estimate:
     looks: int = 1  # how often the data were inspected to decide whether to go on
     seconds: float = 0.0
     noise_floor: float | None = None  # of samples: what two agents that act alike would measure, from split samples
+    empty_share: float = 0.0  # of the observations whose own graph has no weight, which count as 0
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
     names: tuple[str, ...] = ()  # of the agents in order, where they have any
     groups: dict[str, Estimate] = field(default_factory=dict, hash=False)  # where groups were measured

@@ -14,7 +14,8 @@ from torch import Tensor
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import stack_agents
-from graphsnd.designs import Agents, Complete, Design, GraphDesign, Projections, RelabelledDesign, parse
+from graphsnd.designs import Agents, Complete, Design, GraphDesign, Projections, RelabelledDesign, SpatialDesign, parse
+from graphsnd.designs.design import require_positions
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.errors import InputError, as_tensor, check_choice, check_integer, check_labels, warn_caller
 from graphsnd.estimation.advising import advise
@@ -23,11 +24,11 @@ from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.forecast import Tolerance
 from graphsnd.estimation.groups import by_group
 from graphsnd.estimation.intervals import check_clusters, check_confidence
-from graphsnd.estimation.on_graph import WEIGHTINGS, measure_all_pairs, measure_on_graph
+from graphsnd.estimation.on_graph import WEIGHTINGS, measure_all_pairs, measure_moving, measure_on_graph
 from graphsnd.estimation.projections import measure_by_projections
 from graphsnd.estimation.sampling import Callback, Task, sample_once, sample_until
 from graphsnd.estimation.source import Source, TeamSource, as_source
-from graphsnd.graphs import Graph
+from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.teams import Policy, Team
 
@@ -47,7 +48,7 @@ def measure(
     team: Behavior | Team | Policy | Mapping[str, Any] | Sequence[Policy],
     observations: Tensor | Mapping[str, Any] | None = None,
     *,
-    design: Design | Graph | str | None = None,
+    design: Design | Graph | MovingGraph | str | None = None,
     tol: float | None = None,
     rel_tol: float | None = None,
     budget: Budget | str | None = None,
@@ -55,6 +56,7 @@ def measure(
     distance: Distance | None = None,
     positions: Tensor | Mapping[str, Tensor] | None = None,
     weighting: str = "normalised",
+    pooled: bool = False,
     max_observations: int | None = None,
     d_max: float | None = None,
     clusters: Tensor | None = None,
@@ -75,7 +77,8 @@ def measure(
     of Serfling's and the empirical Bernstein-Serfling one, each at half the failure probability, or that from the exact
     second moments of random regular graphs. The pairs left out lie between 0 and the certified diameter, so those
     measured bound SND for certain; the interval is clipped to that range. A graph of neighbours, or your own, *defines*
-    the measure, and the value is exact.
+    the measure, and the value is exact. So does a graph for each observation, of positions there or your own: the value
+    is the mean over observations, and ``empty_share`` of them had no edge and count as 0.
 
     The interval of pairs that are redrawn for each observation holds for every team where a bound on the distances is
     known: from the behaviour, from the networks of a stacked team, from the distance (total variation is at most 1), or
@@ -99,9 +102,11 @@ def measure(
             policy evaluations.
         confidence: Coverage of the interval.
         distance: Distance object; the family's default when None.
-        positions: Where the agents are, ``[agents, d]`` or a dict of one ``[d]`` per agent, for ``knn`` and ``radius``.
+        positions: Where the agents are, ``[agents, d]`` or a dict of one ``[d]`` per agent, for ``knn`` and ``radius``;
+            with ``[observations, agents, d]`` each observation has its own graph.
         weighting: Of the edges of a random graph: their mean (``"normalised"``), or their sum over its expected count
             (``"horvitz-thompson"``).
+        pooled: Of a graph for each observation: pool the edges of all instead of the mean over observations.
         max_observations: Draw at most this many of the observations at random, at least 2; all when None.
         d_max: An upper bound on every distance, where you know one.
         clusters: Episode or environment of each observation, integers of the observations' leading shape, for the
@@ -165,9 +170,18 @@ def measure(
             graph = chosen
             if isinstance(chosen, GraphDesign):
                 places = stack_agents("positions", positions, source.names)
-                graph = chosen.draw(source.agents, torch.Generator().manual_seed(number), places)
-            assert isinstance(graph, Graph)  # all other designs are measured without one
-            estimate = measure_on_graph(source, graph, _name(chosen), weighting, confidence, groups)
+                if isinstance(chosen, SpatialDesign) and places is not None and places.dim() > 2:
+                    shape = source.observations, source.agents
+                    graph = chosen.join(require_positions(places.flatten(0, -3), shape, chosen))
+                else:
+                    graph = chosen.draw(source.agents, torch.Generator().manual_seed(number), places)
+            if isinstance(graph, MovingGraph):
+                if weighting != WEIGHTINGS[0]:
+                    raise InputError("weighting", f"{WEIGHTINGS[0]} where the graph defines the measure", weighting)
+                estimate = measure_moving(source, graph, _name(chosen), pooled, confidence, groups)
+            else:
+                assert isinstance(graph, Graph)  # all other designs are measured without one
+                estimate = measure_on_graph(source, graph, _name(chosen), weighting, confidence, groups)
     met = None if tolerance is None else tolerance.met(estimate) or estimate.exact
     estimate = replace(estimate, why=why, met=met, noise_floor=source.noise_floor, seconds=perf_counter() - began)
     if callback is not None:
@@ -176,8 +190,8 @@ def measure(
 
 
 def _check_arguments(observations: Any, weighting: str, max_observations: int | None, d_max: float | None) -> None:
-    if isinstance(observations, Graph | Design | str):
-        fix = f"Write design={str(observations)!r}." if not isinstance(observations, Graph) else "Write design=graph."
+    if isinstance(observations, Graph | MovingGraph | Design | str):
+        fix = "Write design=graph." if hasattr(observations, "edges") else f"Write design={str(observations)!r}."
         raise InputError("observations", "to be a tensor", f"{observations!r}, which says which pairs", fix)
     check_choice("weighting", weighting, WEIGHTINGS)
     if max_observations is not None:
@@ -208,10 +222,10 @@ def _read_sources(sources: Any, observations: Any, source: Source) -> Sequence[A
     return labels
 
 
-def _read_design(design: Any) -> Design | Graph | None:
+def _read_design(design: Any) -> Design | Graph | MovingGraph | None:
     if isinstance(design, str):
         return parse(design)
-    if design is not None and not isinstance(design, Design | Graph):
+    if design is not None and not isinstance(design, Design | Graph | MovingGraph):
         fix = "For example 'agents:8', gs.designs.Bernoulli(0.1) or gs.graphs.cliques(roles)."
         raise InputError("design", "to be a design, its name, or a graph", repr(design), fix)
     return design
@@ -228,11 +242,13 @@ def _read_budget(budget: Any) -> Budget | None:
 
 def _choose(
     source: Source,
-    asked: Design | Graph | None,
+    asked: Design | Graph | MovingGraph | None,
     budget: Budget | None,
     tolerance: Tolerance | None,
     max_observations: int | None,
 ) -> Choice:
+    if isinstance(asked, MovingGraph):
+        check_graph(asked, source.agents, source.names, observations=source.observations)
     if isinstance(asked, Graph):
         check_graph(asked, source.agents, source.names)
         asked = Complete() if asked.is_complete and asked.weights is None else asked
@@ -257,9 +273,9 @@ def _hint(source: Source) -> None:
 
 
 def _check_combination(
-    design: Design | Graph, budget: Budget | None, weighting: str, max_observations: int | None
+    design: Design | Graph | MovingGraph, budget: Budget | None, weighting: str, max_observations: int | None
 ) -> None:
-    whole = isinstance(design, Graph | GraphDesign | Projections)
+    whole = isinstance(design, Graph | MovingGraph | GraphDesign | Projections)
     if whole and budget is not None:
         fix = "Choose the number of edges or directions instead, or a design that redraws its pairs."
         raise InputError("budget", "beside a design that can stop early", _name(design), fix)
@@ -271,7 +287,7 @@ def _check_combination(
 
 
 def _as_sampled(
-    design: Design | Graph, source: Source, budget: Budget | None, max_observations: int | None
+    design: Design | Graph | MovingGraph, source: Source, budget: Budget | None, max_observations: int | None
 ) -> RelabelledDesign | None:
     """Return the design to draw with; None where everything is measured at all observations."""
     limited = max_observations is not None or (budget is not None and not budget.affords_all(source))
@@ -280,5 +296,5 @@ def _as_sampled(
     return design if isinstance(design, RelabelledDesign) else None
 
 
-def _name(design: Design | Graph) -> str:
-    return design.family if isinstance(design, Graph) else str(design)
+def _name(design: Design | Graph | MovingGraph) -> str:
+    return str(design) if isinstance(design, Design) else design.family

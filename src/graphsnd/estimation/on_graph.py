@@ -18,8 +18,9 @@ from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.graph_intervals import PairError, horvitz_thompson_error, normalised_error
 from graphsnd.estimation.intervals import BLOCKS, PopulationError, population_error, quantile
 from graphsnd.estimation.source import Source
-from graphsnd.graphs import Graph
+from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric.diversity import known_inclusion, normalised_weights, weighted_mean
+from graphsnd.metric.moving import EdgeSums, edge_sums, ratio
 from graphsnd.metric.pair_distances import edge_means
 from graphsnd.sums import mean
 
@@ -73,6 +74,24 @@ def measure_on_graph(
         error, target = find_error(graph, distances, value, _diameter(source), 1 - confidence), "SND"
     around = population_error(per_block * scale, index, clusters, source.observations, confidence, error.standard_error)
     return make_estimate(source, value, target, error, around, confidence, graph.m, name)
+
+
+def measure_moving(
+    source: Source, graph: MovingGraph, name: str, pooled: bool, confidence: float, clusters: Tensor | None
+) -> Estimate:
+    """Measure Graph-SND where each observation has its own graph."""
+    parts = [edge_sums(source.block(a, b), graph.slice(a, b), backend=source.backend) for a, b in source.blocks()]
+    whole = EdgeSums(*(torch.cat([getattr(p, key) for p in parts]).cpu() for key in ("sums", "weights", "units")))
+    value, values, empty = float(whole.mean(pooled=pooled)), whole.each(), whole.empty_share()
+    if pooled:
+        # A ratio of two means varies, for many observations, as the mean of these.
+        weights = whole.weights * whole.relative_units()
+        values = value + ratio((values - value) * weights, weights.mean())
+    method = "exact: every edge" + f"; {100 * empty:.3g}% of observations without one count 0" * (empty > 0)
+    around = population_error(values, None, clusters, source.observations, confidence)
+    error = PairError(0.0, (value, value), method)
+    estimate = make_estimate(source, value, "Graph-SND", error, around, confidence, round(graph.m / len(graph)), name)
+    return replace(estimate, distances=graph.m, empty_share=empty)
 
 
 def check_not_empty(graph: Graph) -> None:
@@ -141,7 +160,7 @@ def _each(points: Points, graph: Graph) -> Tensor:
     """Return the Graph-SND of each observation."""
     weights, total = normalised_weights(graph, points.values.device)
     sums = kernels.edge_totals(points, graph.edges.to(points.values.device), weights, ordered=True)
-    return torch.where(total > 0, sums / torch.where(total > 0, total, 1), 0)
+    return ratio(sums, total)
 
 
 def _diameter(source: Source) -> float:

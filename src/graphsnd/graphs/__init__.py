@@ -3,7 +3,8 @@
 Fixed graphs (:func:`complete`, :func:`cliques`, :func:`circulant`, the ``from_*`` converters) say which pairs the user
 cares about. Random graphs (:func:`bernoulli`, :func:`uniform`, :func:`random_regular`, and any fixed graph after
 :func:`relabelled`) give every pair the same known chance, kept in ``Graph.inclusion``, so that the metric can be
-estimated from few pairs. Spatial graphs (:func:`knn`, :func:`radius`) join agents that are close in some feature.
+estimated from few pairs. Spatial graphs (:func:`knn`, :func:`radius`) join agents that are close in some feature;
+with features at each observation they are a :class:`MovingGraph`, one graph per observation.
 Memory follows the edges, never the square of the agents, except where the input is that square itself
 (:func:`from_adjacency`). So does time, but for the spatial graphs: a GPU visits all pairs in blocks, and the k-d tree
 on the CPU slows down as features are added.
@@ -12,11 +13,13 @@ on the CPU slows down as features are added.
 from graphsnd.graphs.conversions import from_adjacency, from_edge_index, from_networkx
 from graphsnd.graphs.fixed import circulant, cliques, complete
 from graphsnd.graphs.graph import Graph, Sampling
+from graphsnd.graphs.moving import MovingGraph
 from graphsnd.graphs.random import bernoulli, random_regular, relabelled, uniform
 from graphsnd.graphs.spatial import knn, radius
 
 __all__ = [
     "Graph",
+    "MovingGraph",
     "Sampling",
     "bernoulli",
     "circulant",

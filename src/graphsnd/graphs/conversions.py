@@ -14,17 +14,21 @@ from graphsnd.errors import InputError, check_agents, check_finite, describe, nu
 from graphsnd.graphs import pairs
 from graphsnd.graphs.checks import check_distinct, check_indices, check_weights
 from graphsnd.graphs.graph import Graph
+from graphsnd.graphs.moving import MovingGraph
 
 if TYPE_CHECKING:
     import networkx
 
 
-def from_adjacency(A: Tensor) -> Graph:
+def from_adjacency(A: Tensor) -> Graph | MovingGraph:
     """Return the graph of a symmetric matrix; its non-zero entries are the weights.
 
     Args:
         A: ``[n, n]``, symmetric, zero diagonal, nothing negative. If it is boolean, or every non-zero entry is 1, the
-            graph has unit weights (``weights`` is None).
+            graph has unit weights (``weights`` is None). With ``[..., n, n]`` each observation has its own graph.
+
+    Returns:
+        A graph; of ``[..., n, n]`` a :class:`~graphsnd.graphs.MovingGraph`, leading dimensions pooled.
 
     Raises:
         InputError: For a matrix that is not square, not symmetric, or has self-loops or bad weights.
@@ -38,25 +42,33 @@ def from_adjacency(A: Tensor) -> Graph:
     if matrix is None:
         fix = "Use torch.as_tensor(A), or graphs.from_edge_index for a sparse matrix."
         raise InputError("A", "to be a dense torch.Tensor of real numbers with shape (n, n)", describe(A), fix)
-    A = matrix
-    if A.dim() != 2 or A.shape[0] != A.shape[1] or A.shape[0] < 2:
-        raise InputError("A", "with shape (n, n), at least (2, 2)", shape_of(A))
+    A = matrix.flatten(0, -3) if matrix.dim() > 3 else matrix
+    n = A.shape[-1] if A.dim() > 1 else 0
+    if n < 2 or A.shape[-2] != n or not A.numel():
+        raise InputError("A", "with shape (n, n) or (observations, n, n), at least (2, 2)", shape_of(A))
     check_finite("A", A)
-    if bool((A != A.T).any()):
-        i, j = (A != A.T).nonzero()[0].tolist()
+    if bool((A.mT != A).any()):
+        at = (A.mT != A).nonzero()[0].tolist()
         fix = "Distances have no direction: average A with A.T, or choose one."
-        raise InputError("A", "to be symmetric", f"A[{i}, {j}] = {A[i, j]} and A[{j}, {i}] = {A[j, i]}", fix)
-    if bool(A.diagonal().any()):
-        at, fix = int(A.diagonal().nonzero()[0]), "Clear it: an agent is no pair."
-        raise InputError("A", "to have a zero diagonal", f"A[{at}, {at}] = {A[at, at]}", fix)
+        raise InputError("A", "to be symmetric", f"{_entry(A, at)} and {_entry(A, [*at[:-2], at[-1], at[-2]])}", fix)
+    if bool((loops := A.diagonal(dim1=-2, dim2=-1)).any()):
+        *rest, at = loops.nonzero()[0].tolist()
+        raise InputError("A", "to have a zero diagonal", _entry(A, [*rest, at, at]), "Clear it: an agent is no pair.")
     if bool((A < 0).any()):
-        i, j = (A < 0).nonzero()[0].tolist()
-        raise InputError("A", "without negative entries", f"A[{i}, {j}] = {A[i, j]}", "A weight of 0 ignores a pair.")
-    edges = A.detach().triu(1).nonzero()
-    values = A[edges[:, 0], edges[:, 1]]
+        got = _entry(A, (A < 0).nonzero()[0].tolist())
+        raise InputError("A", "without negative entries", got, "A weight of 0 ignores a pair.")
+    places = A.detach().triu(1).nonzero()
+    edges, values = places[:, -2:], A[tuple(places.T)]
     unit = bool((values == 1).all())
     weights = None if unit else check_weights(values, edges)
-    return Graph._trusted(len(A), edges, weights=weights, family="adjacency")
+    if A.dim() == 2:
+        return Graph._trusted(n, edges, weights=weights, family="adjacency")
+    starts = torch.searchsorted(places[:, 0].contiguous(), torch.arange(len(A) + 1, device=A.device))
+    return MovingGraph._trusted(n, edges, starts, weights, "adjacency")
+
+
+def _entry(A: Tensor, at: Sequence[int]) -> str:
+    return f"A[{', '.join(map(str, at))}] = {A[tuple(at)]}"
 
 
 def from_edge_index(edge_index: Tensor, n: int, weights: Tensor | None = None) -> Graph:

@@ -56,10 +56,15 @@ class RawOperations(Protocol):
         other the reverse.
         """
 
-    def observation_edges(self, x: Tensor, norm: Norm, edges: Tensor) -> Tensor:
-        """``[observations, k]`` distances."""
+    def observation_edges(self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None = None) -> Tensor:
+        """``[observations, k]`` distances.
 
-    def observation_edges_backward(self, x: Tensor, norm: Norm, edges: Tensor, grad: Tensor) -> Tensor:
+        With ``starts``, ``x`` is one observation, and edges before and after each start have no agent in common.
+        """
+
+    def observation_edges_backward(
+        self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None, grad: Tensor
+    ) -> Tensor:
         """Gradient with respect to ``x``."""
 
 
@@ -154,10 +159,10 @@ class Differentiable:
             return self.raw.edge_totals(points.parts, points.norm, edges, coefficient, ordered)
         return _Sums.apply(points.values, points.norm, forward, self._edge_totals_backward, edges, coefficient)
 
-    def observation_edges(self, points: Points, edges: Tensor) -> Tensor:
+    def observation_edges(self, points: Points, edges: Tensor, starts: Tensor | None = None) -> Tensor:
         """Distances along each observation's own edges."""
-        raw = self.raw
-        return _Sums.apply(points.values, points.norm, raw.observation_edges, raw.observation_edges_backward, edges)
+        forward, backward = self.raw.observation_edges, self.raw.observation_edges_backward
+        return _Sums.apply(points.values, points.norm, forward, backward, edges, starts)
 
     def _pair_matrix_backward(self, x: Tensor, norm: Norm, weight: Tensor, grad: Tensor) -> Tensor:
         # d(i, j) stands in two places of the matrix; the kernels visit each pair once.

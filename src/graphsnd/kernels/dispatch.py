@@ -7,6 +7,7 @@ compiled backends are imported on first use, so that importing graphsnd loads ne
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache, reduce, wraps
 from importlib import import_module
 from operator import add
@@ -43,8 +44,10 @@ class Backend(Protocol):
     ) -> torch.Tensor:
         """``[observations]``."""
 
-    def observation_edges(self, points: Points, edges: torch.Tensor) -> torch.Tensor:
-        """``[observations, k]``."""
+    def observation_edges(
+        self, points: Points, edges: torch.Tensor, starts: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """``[observations, k]``; of points ``[1, ...]``, ``starts`` say where edges of other agents begin."""
 
 
 def sum_over_blocks(operation: Operation) -> Operation:
@@ -117,6 +120,19 @@ def edge_totals(
 def observation_edges(points: Points, edges: torch.Tensor, *, backend: str = "auto") -> torch.Tensor:
     """Distances along edges that each observation has for itself: ``[observations, k]``, float64, differentiable."""
     return choose(backend, points, edges.shape[1]).observation_edges(points, edges)
+
+
+@sum_over_blocks
+def ragged_edges(points: Points, edges: torch.Tensor, starts: torch.Tensor, *, backend: str = "auto") -> torch.Tensor:
+    """Distances along ``edges [m, 2]``, of which observation o has ``starts[o]`` to ``starts[o + 1]``: ``[m]``.
+
+    float64, differentiable. The agents of all observations stand side by side, as those of one observation.
+    """
+    o, n = points.observations, points.agents
+    flat = replace(points, values=points.values.reshape(1, o * n, points.features))
+    first = n * torch.repeat_interleave(starts.diff(), output_size=len(edges))
+    own = (edges + first.unsqueeze(1)).unsqueeze(0)
+    return choose(backend, flat, len(edges)).observation_edges(flat, own, starts).squeeze(0)
 
 
 def choose(backend: str, points: Points, pairs: int) -> Backend:

@@ -95,8 +95,10 @@ def edge_totals(
     return torch.cat(totals) * scale
 
 
-def observation_edges(points: Points, edges: torch.Tensor) -> torch.Tensor:
+def observation_edges(points: Points, edges: torch.Tensor, starts: torch.Tensor | None = None) -> torch.Tensor:
     """Return distances along each observation's own edges ``[observations, k, 2]``: ``[observations, k]``, float64."""
+    if starts is not None:  # one observation with any number of edges
+        return edge_sums(points, edges[0], points.values.new_ones(1)).unsqueeze(0)
     x, scale, distance = _prepare(points)
     o, _, f = x.shape
 

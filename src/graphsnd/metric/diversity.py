@@ -9,7 +9,8 @@ import torch
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, embed
 from graphsnd.errors import InputError
-from graphsnd.graphs import Graph
+from graphsnd.graphs import Graph, MovingGraph
+from graphsnd.metric.moving import edge_sums, ratio
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.sums import mean, total
 
@@ -61,18 +62,27 @@ def by_observation(behavior: Behavior, distance: Distance | None = None, *, back
 
 
 def graph_snd(
-    behavior: Behavior, graph: Graph, distance: Distance | None = None, *, backend: str = "auto"
+    behavior: Behavior,
+    graph: Graph | MovingGraph,
+    distance: Distance | None = None,
+    *,
+    pooled: bool = False,
+    backend: str = "auto",
 ) -> torch.Tensor:
     r"""Graph-SND: the weighted mean distance over the edges of a graph (Definition 1).
 
     .. math:: \mathrm{SND}_G(D, G) = \frac{1}{W(G)} \sum_{\{i,j\} \in E} w_{ij}\, d(i,j) \qquad (3)
 
-    On the complete graph with unit weights this is SND. Where W(G) = 0 it is 0, the paper's convention.
+    On the complete graph with unit weights this is SND. Where W(G) = 0 it is 0, the paper's convention. Where each
+    observation has its own graph, it is the mean over observations of each observation's Graph-SND, in which one with
+    W = 0 counts as 0.
 
     Args:
         behavior: What ``n`` agents would do on shared observations.
-        graph: Graph on the same ``n`` agents.
+        graph: Graph on the same ``n`` agents, or a graph for each observation.
         distance: Distance object; the family's default when None.
+        pooled: Of a graph for each observation: the weighted mean over all edges instead, in which an observation
+            counts by its weight.
         backend: ``auto`` or the name of a kernel backend.
 
     Returns:
@@ -83,16 +93,22 @@ def graph_snd(
         >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
         >>> gs.graph_snd(team, gs.graphs.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3))
         tensor(3.)
+        >>> twice = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]], [[0.0], [1.0], [2.0]]]))
+        >>> meeting = gs.graphs.radius(torch.tensor([[[0.0], [1.0], [9.0]], [[0.0], [1.0], [2.0]]]), 1.0)
+        >>> gs.graph_snd(twice, meeting), gs.graph_snd(twice, meeting, pooled=True)
+        (tensor(2.), tensor(1.6667))
     """
     points = embed(behavior, distance)
-    check_graph(graph, points.agents, behavior._names)
+    check_graph(graph, points.agents, behavior._names, observations=points.observations)
+    if isinstance(graph, MovingGraph):
+        return edge_sums(points, graph, backend=backend).mean(pooled=pooled).to(points.result_dtype)
     device = points.parts[0].device
     if graph.weights is None:
         sums = kernels.edge_totals(points, graph.edges.to(device), ordered=True, backend=backend)
         return (mean(sums) / max(1, graph.m)).to(points.result_dtype)  # without edges all sums are 0
     weights, whole = normalised_weights(graph, device)
     sums = kernels.edge_totals(points, graph.edges.to(device), weights, ordered=True, backend=backend)
-    return torch.where(whole > 0, mean(sums) / torch.where(whole > 0, whole, 1), 0).to(points.result_dtype)
+    return ratio(mean(sums), whole).to(points.result_dtype)
 
 
 def horvitz_thompson(
@@ -147,7 +163,7 @@ def normalised_weights(graph: Graph, device: torch.device) -> tuple[torch.Tensor
         return None, torch.tensor(float(graph.m), dtype=torch.float64, device=device)
     weights = graph.weights.to(device, torch.float64)
     largest = weights.max()
-    weights = weights / torch.where(largest > 0, largest, 1)
+    weights = ratio(weights, largest)
     return weights, total(weights)
 
 
@@ -155,4 +171,4 @@ def weighted_mean(distances: torch.Tensor, graph: Graph) -> torch.Tensor:
     """Aggregate edge distances ``[m]`` as Definition 1 does, 0 when the graph has no weight."""
     weights, whole = normalised_weights(graph, distances.device)
     sums = total(distances if weights is None else weights * distances)
-    return torch.where(whole > 0, sums / torch.where(whole > 0, whole, 1), 0)
+    return ratio(sums, whole)

@@ -9,7 +9,8 @@ import torch
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Points, embed
 from graphsnd.errors import InputError
-from graphsnd.graphs import Graph
+from graphsnd.graphs import Graph, MovingGraph
+from graphsnd.metric.moving import ratio, weigh_edges
 
 
 def pairwise(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:
@@ -63,12 +64,28 @@ def edge_distances(
     return edge_means(points, graph, backend=backend).to(points.result_dtype)
 
 
-def contributions(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:
-    """Each agent's mean distance to all others; their mean over agents is SND.
+def contributions(
+    behavior: Behavior,
+    distance: Distance | None = None,
+    *,
+    graph: Graph | MovingGraph | None = None,
+    pooled: bool = False,
+    backend: str = "auto",
+) -> torch.Tensor:
+    r"""Each agent's mean distance to all others, or to its neighbours in a graph.
+
+    Over all pairs their mean is SND. On a graph, agent i has
+
+    .. math:: c_i = \sum_j w_{ij}\, d(i,j) / W_i, \qquad W_i = \sum_j w_{ij},
+
+    and the mean of the :math:`c_i` weighted by :math:`W_i` is Graph-SND. Where each observation has its own graph,
+    :math:`c_i` is the mean over observations. An agent without neighbours has 0, there too.
 
     Args:
         behavior: What ``n`` agents would do on shared observations.
         distance: Distance object; the family's default when None.
+        graph: Whose neighbours count; all agents when None.
+        pooled: Of a graph for each observation: weigh all edges alike, whichever observation they are of.
         backend: ``auto`` or the name of a kernel backend.
 
     Returns:
@@ -77,11 +94,34 @@ def contributions(behavior: Behavior, distance: Distance | None = None, *, backe
 
     Example:
         >>> import graphsnd as gs
-        >>> gs.contributions(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
+        >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
+        >>> gs.contributions(team)
         tensor([4.5000, 3.0000, 4.5000])
+        >>> gs.contributions(team, graph=gs.graphs.from_edge_index(torch.tensor([[0], [1]]), 3))
+        tensor([3., 3., 0.])
     """
-    matrix = pairwise(behavior, distance, backend=backend)
-    return matrix.sum(dim=1) / (matrix.shape[0] - 1)
+    if graph is None:
+        matrix = pairwise(behavior, distance, backend=backend)
+        return matrix.sum(dim=1) / (matrix.shape[0] - 1)
+    points = embed(behavior, distance)
+    check_graph(graph, points.agents, behavior._names, observations=points.observations)
+    if isinstance(graph, Graph):
+        distances, weights, units = edge_means(points, graph, backend=backend), graph.weights, None
+        weights = torch.ones_like(distances) if weights is None else weights.to(distances)
+        weights = ratio(weights, weights.detach().max()) if graph.m else weights
+        ends, rows = graph.edges.to(distances.device), 1
+    else:
+        distances, weights, units = weigh_edges(points, graph, backend=backend)
+        ends, rows = graph.edges + graph.n * graph.owners().unsqueeze(1), len(graph)
+        ends = ends.to(distances.device)
+    zero = distances.new_zeros(rows * graph.n)
+    sums, strengths = (
+        zero.index_add(0, ends[:, 0], part).index_add(0, ends[:, 1], part).view(rows, -1)
+        for part in (distances * weights, weights)
+    )
+    if pooled and units is not None:
+        sums, strengths = ((part * ratio(units, units.max()).unsqueeze(1)).sum(0, True) for part in (sums, strengths))
+    return ratio(sums, strengths).mean(0).to(points.result_dtype)
 
 
 def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.Tensor:
@@ -90,9 +130,18 @@ def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.
     return kernels.edge_sums(points, graph.edges.to(points.values.device), backend=backend)
 
 
-def check_graph(graph: Graph, agents: int, names: Sequence[str] | None = None) -> None:
-    """Raise unless ``graph`` is a graph on that many agents, with the same names where both have names."""
-    if not isinstance(graph, Graph):
+def check_graph(
+    graph: Graph | MovingGraph, agents: int, names: Sequence[str] | None = None, *, observations: int | None = None
+) -> None:
+    """Raise unless ``graph`` is a graph on that many agents, with the same names where both have names.
+
+    With a number of ``observations`` it may have a graph for each of them.
+    """
+    if isinstance(graph, MovingGraph) and observations is not None:
+        if len(graph) != observations:
+            fix = "Build it from positions of shape (observations, agents, d)."
+            raise InputError("graph", f"for {observations} observations", f"one for {len(graph)}", fix)
+    elif not isinstance(graph, Graph):
         raise InputError("graph", "to be a graphsnd.Graph", type(graph).__name__, "See graphsnd.graphs.from_networkx.")
     if graph.n != agents:
         fix = f"Build it with n = {agents}."

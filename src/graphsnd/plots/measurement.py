@@ -11,11 +11,13 @@ import torch
 from graphsnd import graphs
 from graphsnd.analysis import Roles, roles
 from graphsnd.arguments import checked
-from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior import Behavior, Distance, embed
 from graphsnd.errors import check_finite
 from graphsnd.estimation import Estimate
-from graphsnd.graphs import Graph
+from graphsnd.graphs import Graph, MovingGraph
+from graphsnd.graphs.pairs import from_keys, keys
 from graphsnd.metric import edge_distances, pairwise
+from graphsnd.metric.moving import weigh_edges
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.plots.clustering import Tree, cluster
 from graphsnd.plots.explorer import LIVE, agents_table, explorer_html, explorer_script, is_live
@@ -57,20 +59,28 @@ class PairDistances:
 
 @checked
 def pair_distances(
-    behavior: Behavior, graph: Graph | None, distance: Distance | None, estimate: Estimate
+    behavior: Behavior, graph: Graph | MovingGraph | None, distance: Distance | None, estimate: Estimate
 ) -> PairDistances:
     """Measure the pairs of an estimate again, at most a million of them, and return what the figures need.
 
     Args:
         behavior: What was measured.
-        graph: On which graph; None for all pairs.
+        graph: On which graph; None for all pairs. Of a graph for each observation, a pair's distance is its mean over
+            the observations that join it.
         distance: With which distance; None for the default.
         estimate: The result of the measurement.
     """
     n, drawn, tree, found = behavior.agents, "all measured pairs", None, None
     names = behavior.names if graph is None or graph.names is None else graph.names
     if graph is not None:
-        check_graph(graph, n)
+        check_graph(graph, n, observations=behavior.observations)
+    if isinstance(graph, MovingGraph):
+        values = weigh_edges(embed(behavior, distance).detach(), graph)[0].cpu()
+        i, j = graph.edges.cpu().unbind(1)
+        met, place, counts = keys(i, j, n).unique(return_inverse=True, return_counts=True)
+        means = values.new_zeros(len(met)).index_add(0, place, values) / counts
+        drawn = "pairs that meet, while they do"
+        return PairDistances(estimate, from_keys(met, n).numpy(), means.numpy(), None, drawn, names)
     if graph is None and n <= ORDERED:
         graph = graphs.complete(n)
     elif graph is None:

@@ -32,6 +32,8 @@ def summarise(estimate: Estimate) -> Lines:
         ("distance", e.distance),
         ("design", e.design),
     ]
+    if e.empty_share:
+        lines.append(("no neighbours", f"at {100 * e.empty_share:.3g}% of the observations, which count as 0"))
     if e.sources:
         low, *_, high = sorted(e.sources.items(), key=lambda item: item[1].value) * 2
         of = f"{len(e.sources)} sources of observations"

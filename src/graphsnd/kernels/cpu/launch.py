@@ -126,25 +126,42 @@ class Numba:
     def edge_sums_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:  # noqa: D102
         if x.shape[0] < FEW:
             own = weight.double().unsqueeze(1) * grad.unsqueeze(0)
-            return self.observation_edges_backward(x, norm, edges.expand(x.shape[0], -1, -1), own)
+            return self.observation_edges_backward(x, norm, edges.expand(x.shape[0], -1, -1), None, own)
         a, code, inverse = _array(x), CODES[norm], _inverse(scale_of(x, norm))
         e, w, g, out = _array(edges), _array(weight.double()), _array(grad.double()), np.empty_like(a)
         run_threads(lambda i, j: loops.shared_backward(code, a, inverse, e, w, g, i, j, out), split_range(x.shape[0]))
         return torch.from_numpy(out)
 
-    def observation_edges(self, x: Tensor, norm: Norm, edges: Tensor) -> Tensor:  # noqa: D102
+    def observation_edges(self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None = None) -> Tensor:  # noqa: D102
         a, code, inverse = _array(x), CODES[norm], _inverse(scale := scale_of(x, norm))
         e, out = edges.numpy(), np.empty(edges.shape[:2])
-        run_threads(lambda i, j: loops.own(code, a, inverse, e, i, j, out), split_range(x.shape[0], least=1))
+
+        def run(i: int, j: int, part: slice) -> None:
+            loops.own(code, a, inverse, e[:, part], i, j, out[:, part])
+
+        _own_shares(run, x.shape[0], starts)
         return torch.from_numpy(out) * scale
 
-    def observation_edges_backward(self, x: Tensor, norm: Norm, edges: Tensor, grad: Tensor) -> Tensor:  # noqa: D102
+    def observation_edges_backward(  # noqa: D102
+        self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None, grad: Tensor
+    ) -> Tensor:
         a, code, inverse = _array(x), CODES[norm], _inverse(scale_of(x, norm))
         e, g, out = edges.numpy(), _array(grad), np.zeros_like(a)
-        run_threads(
-            lambda i, j: loops.own_backward(code, a, inverse, e, g, i, j, out), split_range(x.shape[0], least=1)
-        )
+
+        def run(i: int, j: int, part: slice) -> None:
+            loops.own_backward(code, a, inverse, e[:, part], g[:, part], i, j, out)
+
+        _own_shares(run, x.shape[0], starts)
         return torch.from_numpy(out)
+
+
+def _own_shares(run: Callable[[int, int, slice], None], observations: int, starts: Tensor | None) -> None:
+    """Run shares of the observations on all their edges; or the one observation on edges between starts."""
+    if starts is None:
+        run_threads(lambda i, j: run(i, j, slice(None)), split_range(observations, least=1))
+    else:
+        at = starts.tolist()
+        run_threads(lambda i, j: run(0, 1, slice(at[i], at[j])), split_range(len(at) - 1, least=1))
 
 
 def _in_range(run: Callable[[Any], Tensor], x: Tensor, norm: Norm, terms: int, least: float = 1e-9) -> Tensor:

@@ -168,7 +168,7 @@ class Triton:
         o = x.shape[0]
         return _edge_backward(x, norm, edges.expand(o, -1, -1), weight, grad.contiguous().expand(o, -1))
 
-    def observation_edges(self, x: Tensor, norm: Norm, edges: Tensor) -> Tensor:  # noqa: D102
+    def observation_edges(self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None = None) -> Tensor:  # noqa: D102
         o, _, f = x.shape
         size = edges.shape[1]
         block = min(128, max(16, triton.next_power_of_2(size)))
@@ -179,7 +179,9 @@ class Triton:
         )
         return out * scale
 
-    def observation_edges_backward(self, x: Tensor, norm: Norm, edges: Tensor, grad: Tensor) -> Tensor:  # noqa: D102
+    def observation_edges_backward(  # noqa: D102
+        self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None, grad: Tensor
+    ) -> Tensor:
         return _edge_backward(x, norm, edges, torch.ones_like(grad[:, 0]), grad.contiguous())
 
 

@@ -1,0 +1,156 @@
+"""A graph for each observation: agents meet other agents at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from graphsnd.arguments import checked
+from graphsnd.behavior.behavior import check_names
+from graphsnd.errors import InputError, check_agents, check_integer, check_rank, shape_of
+from graphsnd.graphs import pairs
+from graphsnd.graphs.checks import check_distinct, check_indices, check_weights
+from graphsnd.graphs.graph import Graph
+
+
+@checked(own="n edges starts weights")
+@dataclass(frozen=True, eq=False, repr=False)
+class MovingGraph:
+    """One undirected simple graph per observation, all over the agents 0 .. n-1; memory follows the edges.
+
+    ``graphs.knn``, ``graphs.radius`` and ``graphs.from_adjacency`` build it from ``[observations, n, ...]``,
+    :meth:`stack` from a list of graphs. The constructor validates, and sorts the edges of each observation.
+
+    Args:
+        n: The number of agents, at least 2.
+        edges: Integers ``[m, 2]``, those of one observation after those of another.
+        starts: Integers ``[observations + 1]``: observation o has the edges ``starts[o]`` to ``starts[o + 1]``.
+        weights: ``[m]``, finite and not negative, or None for unit weights.
+        family: How the graphs were built, for people to read.
+        names: Of the agents in order, where they have any.
+
+    Raises:
+        InputError: For what :class:`~graphsnd.Graph` refuses at one observation, or other ``starts``.
+
+    Example:
+        >>> moving = MovingGraph(3, torch.tensor([[0, 1], [2, 0], [1, 0]]), torch.tensor([0, 1, 1, 3]))
+        >>> moving, moving[2].edges.tolist()
+        (MovingGraph(custom, n=3, observations=3, m=3), [[0, 1], [0, 2]])
+    """
+
+    n: int  # agents
+    edges: Tensor  # int64 [m, 2], i < j, unique and sorted within each observation
+    starts: Tensor  # int64 [observations + 1], from 0 to m
+    weights: Tensor | None = None  # floating [m]; None is one each
+    family: str = "custom"
+    names: tuple[str, ...] | None = None  # of the agents in order
+
+    def __post_init__(self) -> None:
+        n = check_agents(self.n)
+        edges = check_indices("edges", self.edges, n, columns=1)
+        starts = check_rank("starts", self.starts, 1, "(observations + 1,)").to(edges.device, torch.int64)
+        ends = (starts.dim() == 1 and len(starts) > 1) and (int(starts[0]), int(starts[-1])) == (0, len(edges))
+        if not ends or bool((starts.diff() < 0).any()):
+            expected = f"with shape (observations + 1,), from 0 to the {len(edges)} edges without going back"
+            raise InputError("starts", expected, shape_of(starts) if starts.dim() != 1 else starts.tolist()[:8])
+        keys = torch.repeat_interleave(starts.diff()) * n**2 + pairs.keys(edges[:, 0], edges[:, 1], n)
+        check_distinct("edges", edges[:, 0], edges[:, 1], keys, "List a pair once for each observation.")
+        keys, order = keys.sort()
+        if self.weights is not None:
+            object.__setattr__(self, "weights", check_weights(self.weights, keys)[order])
+        if self.names is not None:
+            check_names(self.names, n)
+        vars(self).update(n=n, edges=pairs.from_keys(keys % n**2, n), starts=starts)
+
+    @classmethod
+    def _trusted(
+        cls,
+        n: int,
+        edges: Tensor,
+        starts: Tensor,
+        weights: Tensor | None = None,
+        family: str = "custom",
+        names: tuple[str, ...] | None = None,
+    ) -> MovingGraph:
+        """Graphs from edges that the caller guarantees to be canonical: no checks, no sort."""
+        graph = object.__new__(cls)
+        vars(graph).update(n=n, edges=edges, starts=starts, weights=weights, family=family, names=names)
+        return graph
+
+    @classmethod
+    def stack(cls, graphs: Sequence[Graph]) -> MovingGraph:
+        """Return one object of the graphs of all observations in order, on the same agents.
+
+        Weights are 1 where some graphs have weights and others have none.
+
+        Example:
+            >>> from graphsnd.graphs import complete
+            >>> MovingGraph.stack([complete(3), complete(3)]).m
+            6
+        """
+        if not graphs or len({(graph.n, graph.names, graph.device) for graph in graphs}) != 1:
+            raise InputError("graphs", "at least one, all on the same agents and device", reprs(graphs))
+        weights = None
+        if any(graph.weights is not None for graph in graphs):
+            own = (torch.ones(g.m, device=g.device) if g.weights is None else g.weights for g in graphs)
+            weights = torch.cat([part.double() for part in own])
+        counts = torch.tensor([0, *(graph.m for graph in graphs)], device=graphs[0].device)
+        edges = torch.cat([graph.edges for graph in graphs])
+        return cls._trusted(graphs[0].n, edges, counts.cumsum(0), weights, graphs[0].family, graphs[0].names)
+
+    def __repr__(self) -> str:
+        weighted = "" if self.weights is None else ", weighted"
+        named = "" if self.names is None else ", named"
+        return f"MovingGraph({self.family}, n={self.n}, observations={len(self)}, m={self.m}{weighted}{named})"
+
+    def __len__(self) -> int:
+        """The number of observations."""
+        return len(self.starts) - 1
+
+    def __getitem__(self, observation: int) -> Graph:
+        """The graph of one observation."""
+        at = check_integer("observation", observation, f"in 0 .. {len(self) - 1}", low=0, high=len(self) - 1)
+        one = self.slice(at, at + 1)
+        return Graph._trusted(self.n, one.edges, weights=one.weights, family=self.family, names=self.names)
+
+    @property
+    def m(self) -> int:
+        """The number of edges at all observations together."""
+        return self.edges.shape[0]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the edges live."""
+        return self.edges.device
+
+    def owners(self) -> Tensor:
+        """The observation of every edge, int64 ``[m]``."""
+        return torch.repeat_interleave(self.starts.diff(), output_size=self.m)
+
+    def slice(self, start: int, stop: int) -> MovingGraph:
+        """The graphs of observations ``start`` to ``stop``, at least one; edges are not copied."""
+        check_integer("start", start, f"below stop and the {len(self)} observations", low=0, high=len(self) - 1)
+        check_integer("stop", stop, f"in start + 1 .. {len(self)}", low=start + 1, high=len(self))
+        starts = self.starts[start : stop + 1]
+        first, last = int(starts[0]), int(starts[-1])
+        weights = None if self.weights is None else self.weights[first:last]
+        return self._trusted(self.n, self.edges[first:last], starts - first, weights, self.family, self.names)
+
+    def to(self, device: torch.device | str | int) -> MovingGraph:
+        """The same graphs on another device; itself when they are there already."""
+        edges = self.edges.to(device)
+        if edges is self.edges:
+            return self
+        graph = copy(self)
+        weights = None if self.weights is None else self.weights.to(device)
+        vars(graph).update(edges=edges, starts=self.starts.to(device), weights=weights)
+        return graph
+
+
+def reprs(graphs: Sequence[Graph]) -> str:
+    """Return the first graphs as text, for a message."""
+    return ", ".join(map(repr, graphs[:3])) or "none"
