@@ -224,7 +224,7 @@ def test_positions_make_a_local_measure() -> None:
 def test_positions_at_each_observation_make_a_graph_for_each() -> None:
     team = behavior()
     positions = torch.rand(team.observations, 12, 2, generator=torch.Generator().manual_seed(0))
-    for text in ("knn:3", "radius:0.15"):
+    for text in ("knn:3", "radius:0.04"):
         graph = gs.designs.parse(text).join(positions)
         e, pooled = (gs.measure(team, design=text, positions=positions, pooled=pooled) for pooled in (False, True))
         assert (e.target, e.design, e.exact, e.distances) == ("Graph-SND", text, True, graph.m)
