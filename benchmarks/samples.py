@@ -1,0 +1,167 @@
+"""How far off is the distance of two agents that can only be sampled, before and after its correction?
+
+Two Gaussian agents, whose distances have closed forms. bias: mean over repetitions minus the closed form, error: its
+standard error; pooled: of squares averaged over 64 observations before the root; square: of the corrected square.
+
+rejected: share of pairs that act_alike calls different at 5%, with its standard error.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from scipy.special import hyp1f1
+
+from benchmarks.timing import Options, Tables
+from graphsnd import kernels
+from graphsnd.analysis import act_alike
+from graphsnd.behavior import Distance, Energy, Norm, Samples, Sliced
+from graphsnd.kernels.pairfunctions import energy
+
+COUNTS = tuple(2**k for k in range(11))
+POOLED = 64  # observations
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A standard Gaussian agent, and another one."""
+
+    name: str
+    shift: float
+    scale: float
+    features: int
+
+    def draw(self, repetitions: int, count: int, generator: torch.Generator) -> Samples:
+        """Return independent samples, ``[repetitions, 2, count, features]``."""
+        shape = (repetitions, 2, count, self.features)
+        values = torch.randn(shape, generator=generator, dtype=torch.float64)
+        values[:, 1] *= self.scale
+        values[:, 1, :, 0] += self.shift
+        return Samples(values)
+
+    @property
+    def wasserstein(self) -> float:
+        """The 2-Wasserstein distance."""
+        return math.hypot(self.shift, math.sqrt(self.features) * (self.scale - 1))
+
+    @property
+    def energy(self) -> float:
+        """The energy distance."""
+        own = self._length(0, math.sqrt(2)) * (1 + self.scale)
+        return math.sqrt(max(0.0, 2 * self._length(self.shift, math.hypot(1, self.scale)) - own))
+
+    def _length(self, shift: float, scale: float) -> float:
+        """Return the mean length of a Gaussian vector."""
+        half = self.features / 2
+        factor = math.sqrt(2) * math.exp(math.lgamma(half + 0.5) - math.lgamma(half))
+        return scale * factor * float(hyp1f1(-0.5, half, -(shift**2) / 2 / scale**2))
+
+
+PAIRS = (
+    Pair("alike", 0.0, 1.0, 1),
+    Pair("shifted", 0.5, 1.0, 1),
+    Pair("wider", 0.0, 1.5, 1),
+    Pair("shifted and wider, 2 features", 0.5, 1.5, 2),
+)
+
+
+def measure(options: Options) -> dict[str, Any]:
+    """Measure the bias for every number of samples, and the size and power of the test."""
+    bias = []
+    for pair in PAIRS:
+        options.step(f"bias, {pair.name}")
+        generator = torch.Generator().manual_seed(options.seed)
+        bias += [
+            _measure_bias(pair, count, generator, quick=options.quick)
+            for count in (COUNTS[:6:5] if options.quick else COUNTS)
+        ]
+    options.step("act_alike")
+    return {"bias": bias, "test": _measure_test(20 if options.quick else 2000, options.seed)}
+
+
+def _measure_bias(pair: Pair, count: int, generator: torch.Generator, *, quick: bool) -> dict[str, Any]:
+    # A multiple of the pooled observations, few enough that points along 32 directions fit into memory.
+    repetitions = POOLED * (2 if quick else max(4, min(64, 2**11 // count)) if pair.features > 1 else 64)
+    behavior = pair.draw(repetitions, count, generator)
+    truths = {"wasserstein": pair.wasserstein, "energy": pair.energy}
+    row: dict[str, Any] = {"pair": pair.name, "samples": count, "repetitions": repetitions, **truths}
+    for kind, family, truth in (("sliced", Sliced, pair.wasserstein), ("energy", Energy, pair.energy)):
+        row[kind] = _off(_distances(behavior, family()), truth)
+        if count > 1:
+            row[f"{kind}_debiased"] = _off(_distances(behavior, family(debias=True)), truth)
+            row[f"{kind}_pooled"] = _off(_distances(behavior, family(debias=True, pooled=True)), truth)
+            row[f"{kind}_square"] = _off(_squares(behavior, family(debias=True)), truth**2)
+    return row
+
+
+def _parts(behavior: Samples) -> list[Samples]:
+    return [Samples(part, validate=False) for part in behavior.samples.split(POOLED)]
+
+
+def _distances(behavior: Samples, distance: Distance) -> torch.Tensor:
+    """Return the distance at each observation, or of each 64 observations where they are pooled."""
+    points = [distance.embed(part) for part in _parts(behavior)]
+    edge = torch.tensor([[0, 1]])
+    return torch.cat(
+        [kernels.observation_edges(each, edge.expand(each.observations, 1, 2)) for each in points]
+    ).flatten()
+
+
+def _squares(behavior: Samples, distance: Distance) -> torch.Tensor:
+    """Return the corrected squares before their positive part is taken."""
+    squares = []
+    for part in _parts(behavior):
+        points = distance.embed(part)
+        if points.norm is Norm.CROSS:
+            one, two = (points.values[:, 0] - points.values[:, 1]).chunk(2, dim=-1)
+            squares.append((one * two).sum(-1))
+        else:
+            plain = points.metric().values
+            squares.append(energy(plain[:, 0], plain[:, 1], points.samples).square() - points.values[..., -1].sum(-1))
+    return torch.cat(squares)
+
+
+def _off(values: torch.Tensor, truth: float) -> dict[str, float]:
+    return {"bias": float(values.mean()) - truth, "error": float(values.std()) / math.sqrt(len(values))}
+
+
+def _measure_test(repetitions: int, seed: int) -> list[dict[str, Any]]:
+    rows = []
+    alike, shifted = PAIRS[0], PAIRS[1]
+    plane = Pair("alike, 2 features", 0.0, 1.0, 2)
+    settings = [(alike, 1, 16, None), (alike, 16, 4, None), (alike, 1, 16, Sliced(debias=True)), (plane, 4, 8, None)]
+    for pair, observations, count, distance in [
+        *settings,
+        (shifted, 1, 16, None),
+        (shifted, 16, 4, None),
+        (shifted, 1, 128, None),
+    ]:
+        generator = torch.Generator().manual_seed(seed)
+        teams = (pair.draw(observations, count, generator) for _ in range(repetitions))
+        options = {"distance": distance}
+        p = [act_alike(team, 0, 1, seed=seed + k, **options) for k, team in enumerate(teams)]  # type: ignore[arg-type]
+        share = sum(value <= LEVEL for value in p) / repetitions
+        rows.append({
+            "pair": pair.name, "distance": (distance or Energy(pooled=True)).name, "observations": observations,
+            "samples": count, "repetitions": repetitions, "rejected": share,
+            "rejected_error": math.sqrt(share * (1 - share) / repetitions),
+        })  # fmt: skip
+    return rows
+
+
+def tables(result: dict[str, Any]) -> Tables:
+    """Return the bias of both distances, and how often the test rejects."""
+    kinds = {"sliced": "2-Wasserstein (sliced)", "energy": "Energy distance"}
+    shown: Tables = {
+        f"{title}: bias": (
+            result["bias"],
+            ("pair", "samples", f"{kind}.bias", f"{kind}_debiased.bias", f"{kind}_pooled.bias", f"{kind}_square.bias"),
+        )
+        for kind, title in kinds.items()
+    }
+    columns = ("pair", "distance", "observations", "samples", "rejected", "rejected_error")
+    return shown | {f"act_alike at {LEVEL:.0%}": (result["test"], columns)}
