@@ -85,7 +85,7 @@ def measure(options: Options) -> dict[str, Any]:
 
 def _measure_bias(pair: Pair, count: int, generator: torch.Generator, *, quick: bool) -> dict[str, Any]:
     # A multiple of the pooled observations, few enough that points along 32 directions fit into memory.
-    repetitions = POOLED * (2 if quick else max(4, min(64, 2**11 // count)) if pair.features > 1 else 64)
+    repetitions = POOLED * (2 if quick else max(2, min(64, 2**10 // count)) if pair.features > 1 else 64)
     behavior = pair.draw(repetitions, count, generator)
     truths = {"wasserstein": pair.wasserstein, "energy": pair.energy}
     row: dict[str, Any] = {"pair": pair.name, "samples": count, "repetitions": repetitions, **truths}

@@ -24,6 +24,10 @@ def summarise(estimate: Estimate) -> Lines:
         if e.population_interval is not None:
             text += f"; on others like them {100 * e.confidence:.4g}% in {format_interval(e.population_interval)}"
         lines.append(("observation error", text))
+    if e.noise_floor is not None:
+        lines.append(
+            ("noise floor", f"{e.noise_floor:.3g}: what agents that act alike would measure, from split samples")
+        )
     used = f"{e.observations:,}"
     lines += [
         ("agents", f"{e.agents:,}" + f": {format_names(e.names)}" * bool(e.names)),
