@@ -312,6 +312,12 @@ def squared_norm(m):
     return a * a + b * b + c * c + d * d + e * e + f * f + g * g + h * h + i * i
 
 
+@inlined
+def new_block(x):
+    """Room for some lanes of observations, ``[agent, feature, lane]``."""
+    return np.empty((x.shape[1], x.shape[2], LANES), x.dtype)
+
+
 @jit
 def load(x, start, count, inverse, out):
     """Transpose observations ``start`` to ``start + count`` into ``out[agent, feature, lane]``, zero beyond."""
@@ -333,8 +339,7 @@ def store(block, start, count, x):
 @jit
 def totals(norm, x, inverse, first, last, out):
     """``out[o]``: sum of distances over pairs, for observations ``first`` to ``last``."""
-    n, features = x.shape[1], x.shape[2]
-    block = np.empty((n, features, LANES), x.dtype)
+    n, block = x.shape[1], new_block(x)
     d, acc = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype)
     sums = np.empty(LANES, np.float64)
     for o in range(first, last, LANES):
@@ -355,9 +360,7 @@ def totals(norm, x, inverse, first, last, out):
 @jit
 def slopes(norm, x, inverse, first, last, out, gradient):
     """``out[o]`` as :func:`totals` and ``gradient[o, i, f]`` of it, in one visit of the pairs."""
-    n, features = x.shape[1], x.shape[2]
-    block = np.empty((n, features, LANES), x.dtype)
-    pulls = np.empty((n, features, LANES), x.dtype)
+    n, block, pulls = x.shape[1], new_block(x), new_block(x)
     d, acc, ones = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype), np.ones(LANES, x.dtype)
     sums = np.empty(LANES, np.float64)
     for o in range(first, last, LANES):
@@ -382,8 +385,7 @@ def slopes(norm, x, inverse, first, last, out, gradient):
 @jit
 def matrix(norm, x, inverse, weight, first, last, out):
     """Upper triangle of ``out[i, j]``: weighted sums over all observations, for rows ``first`` to ``last``."""
-    n, features = x.shape[1], x.shape[2]
-    block = np.empty((n - first, features, LANES), x.dtype)
+    n, block = x.shape[1], new_block(x[:, first:])
     d = np.empty(LANES, x.dtype)
     w = np.zeros(LANES, np.float64)
     for o in range(0, x.shape[0], LANES):
@@ -404,9 +406,7 @@ def matrix(norm, x, inverse, weight, first, last, out):
 @jit
 def matrix_backward(norm, x, inverse, weight, grad, first, last, out):
     """``out``: gradient with respect to ``x``; ``grad`` is the symmetric gradient of the matrix."""
-    n, features = x.shape[1], x.shape[2]
-    block = np.empty((n, features, LANES), x.dtype)
-    slopes = np.empty((n, features, LANES), x.dtype)
+    n, block, slopes = x.shape[1], new_block(x), new_block(x)
     d, c = np.empty(LANES, x.dtype), np.zeros(LANES, x.dtype)
     for o in range(first, last, LANES):
         count = min(LANES, last - o)
@@ -550,8 +550,7 @@ def fill(x, o, start, inverse, out):
 @jit
 def shared(norm, x, inverse, edges, weight, first, last, out):
     """Add to ``out[e]`` the weighted sums over observations ``first`` to ``last``; lanes are observations."""
-    n, features = x.shape[1], x.shape[2]
-    block = np.empty((n, features, LANES), x.dtype)
+    block = new_block(x)
     d, w = np.empty(LANES, x.dtype), np.zeros(LANES, np.float64)
     for o in range(first, last, LANES):
         count = min(LANES, last - o)
@@ -569,8 +568,7 @@ def shared(norm, x, inverse, edges, weight, first, last, out):
 @jit
 def shared_totals(norm, x, inverse, edges, coefficient, first, last, out):
     """``out[o]``: sum over edges of distance, times coefficient if there are any; lanes are observations."""
-    n, features = x.shape[1], x.shape[2]
-    block = np.empty((n, features, LANES), x.dtype)
+    block = new_block(x)
     d, acc, sums = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype), np.empty(LANES, np.float64)
     for o in range(first, last, LANES):
         count = min(LANES, last - o)
@@ -594,9 +592,7 @@ def shared_totals(norm, x, inverse, edges, coefficient, first, last, out):
 @jit
 def shared_backward(norm, x, inverse, edges, weight, grad, first, last, out):
     """``out``: gradient with respect to ``x`` of ``sum(grad * shared)``."""
-    n, features = x.shape[1], x.shape[2]
-    block = np.empty((n, features, LANES), x.dtype)
-    slopes = np.empty((n, features, LANES), x.dtype)
+    block, slopes = new_block(x), new_block(x)
     d, c = np.empty(LANES, x.dtype), np.zeros(LANES, x.dtype)
     for o in range(first, last, LANES):
         count = min(LANES, last - o)
