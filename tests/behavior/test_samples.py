@@ -181,6 +181,16 @@ def test_noise_floor_is_what_agents_that_act_alike_measure() -> None:
     assert gs.measure(gs.Deterministic(draw(40, 6, 2))).noise_floor is None
 
 
+def test_threads_change_no_bit() -> None:
+    behavior = gs.Samples(draw(300, 3, 6, 2).float())
+    before, values = torch.get_num_threads(), []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        values.append([gs.pairwise(behavior, distance) for distance in M_DISTANCES])
+    torch.set_num_threads(before)
+    assert all(torch.equal(one, two) for one, two in zip(*values, strict=True))
+
+
 def test_layouts() -> None:
     x = draw(2, 3, 4, 8, 2)
     behavior = gs.Samples(x)

@@ -65,3 +65,12 @@ def test_refusals(policies, options: dict[str, int], match: str) -> None:  # typ
 def test_policies_that_draw_are_sent_here() -> None:
     with pytest.raises(gs.InputError, match="draw_samples"):
         gs.evaluate([noisy(1), noisy(1)], torch.zeros(8, 2))
+
+
+def test_policies_may_answer_with_samples_of_their_own() -> None:
+    noise = torch.randn(8, 2, generator=torch.Generator().manual_seed(0))
+    policies = [lambda o, k=k: gs.Samples(o.unsqueeze(-2) + k * noise) for k in range(3)]
+    seen = torch.randn(20, 2)
+    expected = torch.stack([seen.unsqueeze(-2) + k * noise for k in range(3)], dim=1)
+    assert torch.equal(gs.evaluate(policies, seen).samples, expected)  # type: ignore[attr-defined]
+    assert gs.measure(policies, seen).value == pytest.approx(float(gs.snd(gs.Samples(expected))), rel=1e-6)

@@ -148,10 +148,10 @@ class _Sampled(Distance):
 class Sliced(_Sampled):
     r"""Sliced 2-Wasserstein distance of samples, in units of the 2-Wasserstein distance.
 
-    .. math:: d^2 = \frac{f}{L} \sum_{l=1}^{L} W_2^2(\langle x, t_l \rangle, \langle y, t_l \rangle) \le W_2^2
+    .. math:: d^2 = \frac{f}{L} \sum_{l=1}^{L} W_2^2(\langle x, t_l \rangle, \langle y, t_l \rangle)
 
-    for ``f`` features and ``L`` directions. Equal to :math:`W_2` for one feature; with whole frames of directions also
-    for translations, and between isotropic Gaussians.
+    for ``f`` features and ``L`` directions. With whole frames of directions, the default, :math:`d \le W_2`, and equal
+    for one feature, for translations and between isotropic Gaussians.
 
     Args:
         debias: Subtract what finite samples add to the square: the product of the differences of two disjoint halves

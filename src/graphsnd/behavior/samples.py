@@ -11,6 +11,7 @@ from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import Agents, Behavior, check_layout, names_of, stack_agents, widen
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.errors import InputError, check_finite, check_rank
+from graphsnd.sums import add_last
 
 DIRECTIONS = 32  # at least, where samples have several features
 SPLITS = 4  # of the samples in halves; more take a tenth off the spread of the corrected square
@@ -92,7 +93,7 @@ def energy_points(
     if debias:
         # The mean distance of two samples of one agent, divided by count - 1: what the square is too large by.
         ranks = torch.arange(1 - count, count, 2, dtype=torch.float64, device=wide.device)
-        own = (wide * ranks).sum(dim=(2, 3)).unsqueeze(-1) * (2 / count**2 / (count - 1))
+        own = add_last((wide * ranks).flatten(2)).unsqueeze(-1) * (2 / count**2 / (count - 1))
     return Points(torch.cat([wide.flatten(2), own], dim=-1), Norm.ENERGY, values.dtype, samples=count)
 
 

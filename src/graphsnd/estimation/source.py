@@ -19,7 +19,7 @@ from graphsnd.designs.subsets import integer_seed
 from graphsnd.errors import InputError, check_rank
 from graphsnd.kernels.dispatch import sum_over_blocks
 from graphsnd.kernels.relabelling import can_sum, regular_sums
-from graphsnd.sums import add_last
+from graphsnd.sums import add_last, mean
 from graphsnd.teams import Team, as_team
 
 BLOCK = 1 << 24  # numbers in one block of points
@@ -174,7 +174,7 @@ def _noise_floor(behavior: Samples, distance: Distance) -> float | None:
     agents = torch.arange(behavior.agents, device=behavior.samples.device)
     halves = torch.stack([agents, agents + behavior.agents], dim=1)
     with torch.no_grad():
-        return float(kernels.edge_sums(distance.embed(behavior.split()), halves).mean()) / math.sqrt(2)
+        return float(mean(kernels.edge_sums(distance.embed(behavior.split()), halves))) / math.sqrt(2)
 
 
 @sum_over_blocks
