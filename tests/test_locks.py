@@ -67,6 +67,9 @@ def test_systems_without_proc_ask_ps_or_do_not_say(monkeypatch: pytest.MonkeyPat
     assert start_of(gone()) is None
     test_a_held_lock_is_refused_with_its_details(tmp_path)
     test_a_lock_of_a_process_that_is_gone_is_taken_over(tmp_path, {"pid": None})
+    with monkeypatch.context() as windows:
+        windows.setattr("sys.platform", "win32")
+        assert start_of(os.getpid()) == start_of(gone()) == ""  # a `ps` that is there is not asked
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert start_of(gone()) == ""
     with pytest.raises(InputError, match="break-lock"), hold_lock(lock_of(tmp_path, pid=gone())):

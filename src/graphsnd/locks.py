@@ -8,6 +8,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -114,7 +115,8 @@ def start_of(pid: int) -> str | None:
             return "" if _is_hidden(pid) else None
         state, *numbers = text.rpartition(")")[2].split()  # the name before it may hold anything
         return None if state in "ZX" else numbers[18]  # a zombie writes no more; in ticks since the machine was started
-    ps = shutil.which("ps")
+    # On Windows a `ps` is that of Git Bash, which knows only processes of its own: all others would seem to be gone.
+    ps = None if sys.platform == "win32" else shutil.which("ps")
     if ps is None:
         return ""
     command, environment = [ps, "-o", "lstart=", "-p", str(pid)], os.environ | {"LC_ALL": "C"}

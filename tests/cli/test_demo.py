@@ -39,5 +39,5 @@ def test_a_small_demo_writes_everything(run: Any, tmp_path: Path) -> None:
 def test_too_few_agents(run: Any, tmp_path: Path) -> None:
     result = run("demo", "--agents", 3, "--out", tmp_path / "demo")
     assert result.exit_code == 2
-    assert "`agents` to be at least 8" in result.stderr
+    assert "`--agents` to be at least 8" in result.stderr
     assert not (tmp_path / "demo").exists()

@@ -148,3 +148,12 @@ def test_descriptions_with_other_things_for_numbers(changes: dict[str, Any], sav
 def test_a_limit_on_memory(saved: Path) -> None:
     with pytest.raises(gs.InputError, match="within max_bytes = 100"):
         Team.load(saved, max_bytes=100)
+
+
+@pytest.mark.parametrize("count", [0, 7, 9])
+def test_clusters_are_one_for_each_observation(count: int, tmp_path: Path) -> None:
+    behavior = gs.Deterministic(torch.zeros(2, 4, 3, 2))  # 8 observations
+    with pytest.raises(gs.InputError, match=rf"`clusters` to have one entry for each of 8 .* shape \({count},\)"):
+        gs.save_behavior(behavior, tmp_path / "team.npz", clusters=torch.zeros(count, dtype=torch.long))
+    assert list(tmp_path.iterdir()) == []
+    gs.save_behavior(behavior, tmp_path / "team.npz", clusters=torch.arange(8).reshape(2, 4))

@@ -160,3 +160,10 @@ def test_an_unknown_one_is_refused_before_training(tmp_path: Path) -> None:
         result = CliRunner().invoke(app, [command, "navigation", "--logger", "weights", "--out", str(tmp_path / "new")])
         assert (result.exit_code, "`--logger`" in result.output) == (2, True)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "a\0b"])
+def test_the_name_of_a_run_is_no_path(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="`name` to be the name of a file or folder"):
+        open_logger("csv", tmp_path, name)
+    assert list(tmp_path.iterdir()) == []

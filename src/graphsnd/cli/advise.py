@@ -20,8 +20,10 @@ GOALS = "[cyan]global[/cyan] (SND itself), [cyan]local[/cyan] (among neighbours)
 
 
 def advise(
-    agents: Annotated[int | None, typer.Option(help="Number of agents; that of FILE when given.")] = None,
-    observations: Annotated[int | None, typer.Option(help="Number of observations; those of FILE when given.")] = None,
+    agents: Annotated[int | None, typer.Option(show_default="that of --file", help="Number of agents.")] = None,
+    observations: Annotated[
+        int | None, typer.Option(show_default="that of --file", help="Number of observations.")
+    ] = None,
     goal: Annotated[str, typer.Option(metavar="GOAL", help=f"What the number is for: {GOALS}")] = "global",
     rel_tol: Annotated[float, typer.Option(help="Tolerated error, relative to SND.")] = 0.01,
     confidence: Annotated[float, typer.Option(help="Probability that the error stays within it, in (0, 1).")] = 0.95,

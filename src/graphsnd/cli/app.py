@@ -26,6 +26,12 @@ from graphsnd.errors import InputError, MissingExtraError, printable
 
 BUG = 70  # exit code for an error that is ours: EX_SOFTWARE of sysexits.h
 LONG = 2**63  # beyond this, integers fit neither torch nor numpy
+ALIASES = {
+    "environments": "envs",
+    "n": "agents",
+    "scenario": "world",
+}  # arguments of the library that options call otherwise
+PYTHON = re.compile(r" or None(?=, got )| of type (?:int|float|str)(?=\.)")  # what a terminal need not know
 FULL = re.compile("can't allocate memory|not enough memory|out of memory", re.IGNORECASE)  # in torch's errors
 
 
@@ -40,7 +46,35 @@ def join_lines(text: str | None) -> str:
 
 
 class Command(TyperCommand):
-    """A command that takes no empty words, which would mean the default, and no integers of more than 64 bits."""
+    """A command that takes no empty words, which would mean the default, and no integers of more than 64 bits.
+
+    Its help shows every default, and errors of the library name its options.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        for option in self.params:
+            if option.param_type_name == "option" and option.default is None and option.show_default is True:  # type: ignore[attr-defined]
+                option.show_default = "none"  # type: ignore[attr-defined]
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            name = error.name
+            for option in self.params:
+                if (
+                    option.name == ALIASES.get(name, name)
+                    and ctx.get_parameter_source(option.name).name == "COMMANDLINE"
+                ):
+                    name = option.opts[0] if option.param_type_name == "option" else str(option.name).upper()
+            if any(pair.startswith(f"{error.name}=") for pair in ctx.params.get("change") or ()):
+                name = f"--set {error.name}"
+            if name != error.name:
+                words = PYTHON.sub("", str(error).replace(f"`{error.name}`", f"`{name}`", 1))
+                error.args = (words.replace(f"{error.name}=", f"{name} "),)
+            raise
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Check the words before they are parsed, and the integers afterwards."""
@@ -138,7 +172,6 @@ def _printable_usage() -> Iterator[None]:
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

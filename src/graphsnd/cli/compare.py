@@ -22,8 +22,12 @@ def compare(
         list[str],
         typer.Argument(metavar="[NAME=]PATH...", help="Folders of runs, the first is compared with; or teams."),
     ],
-    reward: Annotated[str | None, typer.Option(metavar="NAME", help="The metric; by default the usual names.")] = None,
-    diversity: Annotated[str | None, typer.Option(metavar="NAME", help="The same for diversity.")] = None,
+    reward: Annotated[
+        str | None, typer.Option(metavar="NAME", show_default="the usual names", help="The metric.")
+    ] = None,
+    diversity: Annotated[
+        str | None, typer.Option(metavar="NAME", show_default="the usual names", help="The same for diversity.")
+    ] = None,
     last: Annotated[float, typer.Option(help="Part of a run, from its end, that its value is averaged over.")] = 0.1,
     observations: Annotated[
         Path | None, typer.Option(metavar="FILE", help="For two saved teams, unless they lie beside the first.")

@@ -31,6 +31,7 @@ from graphsnd.errors import InputError, check_choice
 if TYPE_CHECKING:
     from graphsnd.training import ControlTask, Trained
 
+OF_PRESET = "see --show-config"
 LONG = 10**9  # observations to learn from, over all epochs; hours on a CPU
 
 
@@ -42,18 +43,27 @@ def control(
         typer.Option(metavar="stacked|hydra|benchmarl", help="hydra, benchmarl: all further words go to Hydra."),
     ] = "stacked",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where log and checkpoints go.")] = Path("runs"),
-    agents: Annotated[int | None, typer.Option(help="Team size; 10 unless told.")] = None,
+    agents: Annotated[int | None, typer.Option(show_default="10", help="Team size.")] = None,
     targets: Annotated[
-        str | None, typer.Option(metavar="0.1,...", help="Diversities to hold, and: unconstrained, homogeneous.")
+        str | None,
+        typer.Option(
+            metavar="0.1,...", show_default="0.1", help="Diversities to hold, and: unconstrained, homogeneous."
+        ),
     ] = None,
     designs: Annotated[
         str | None,
-        typer.Option(metavar="complete,...", help="Also bernoulli:0.1, regular:4, knn:3, matching, agents:4."),
+        typer.Option(
+            metavar="complete,...",
+            show_default="complete",
+            help="Also bernoulli:0.1, regular:4, knn:3, matching, agents:4.",
+        ),
     ] = None,
-    seeds: Annotated[str | None, typer.Option(metavar="0,1,2", help="Runs of each arm.")] = None,
-    iterations: Annotated[int | None, typer.Option(help="Rollouts, each followed by an update.")] = None,
-    envs: Annotated[int | None, typer.Option(help="Environments of each run.")] = None,
-    preset: Annotated[str | None, typer.Option(help="paper, or small for a CPU.")] = None,
+    seeds: Annotated[str | None, typer.Option(metavar="0,1,2", show_default="0", help="Runs of each arm.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(show_default=OF_PRESET, help="Rollouts, each followed by an update.")
+    ] = None,
+    envs: Annotated[int | None, typer.Option(show_default=OF_PRESET, help="Environments of each run.")] = None,
+    preset: Annotated[str | None, typer.Option(show_default="paper", help="paper, or small for a CPU.")] = None,
     change: Changes = None,
     config: Config = None,
     show: ShowConfig = False,

@@ -41,12 +41,12 @@ DESIGNS = {
     "projections:8": "all pairs, by sorting along 8 directions",
 }
 _FORMS = ", ".join(f"[cyan]{example}[/cyan] ({meaning})" for example, meaning in DESIGNS.items())
-DESIGN_HELP = f"Which pairs to measure; all of them by default. One of {_FORMS}."
+DESIGN_HELP = f"Which pairs to measure: one of {_FORMS}."
 BUDGET_HELP = "Spend at most [cyan]1e6[/cyan] distances, [cyan]1e6e[/cyan] policy evaluations or [cyan]5s[/cyan]."
+DISTANCES = "wasserstein for continuous actions, total-variation for discrete ones"
 DISTANCE_HELP = (
-    "[cyan]wasserstein[/cyan] (default for continuous actions), [cyan]total-variation[/cyan] (default for discrete "
-    "ones), [cyan]hellinger[/cyan], [cyan]jensen-shannon[/cyan]; of samples also [cyan]sliced-debiased[/cyan], "
-    "[cyan]energy[/cyan] or [cyan]energy-debiased[/cyan]."
+    "[cyan]wasserstein[/cyan], [cyan]total-variation[/cyan], [cyan]hellinger[/cyan], [cyan]jensen-shannon[/cyan]; of "
+    "samples also [cyan]sliced-debiased[/cyan], [cyan]energy[/cyan] or [cyan]energy-debiased[/cyan]."
 )
 # Options that do not change the number.
 NOT_REPEATED = ("files", "as_json", "html", "png", "table", "force", "max_bytes")
@@ -66,14 +66,14 @@ def measure(
             help="A .npz, .safetensors or .pt file of named tensors, or a saved team; with --policy, state dicts.",
         ),
     ],
-    design: Annotated[str | None, typer.Option(metavar="SPEC", help=DESIGN_HELP)] = None,
+    design: Annotated[str | None, typer.Option(metavar="SPEC", show_default="all pairs", help=DESIGN_HELP)] = None,
     tol: Annotated[float | None, typer.Option(help="Stop when the half-width of the interval is this small.")] = None,
     rel_tol: Annotated[float | None, typer.Option(help="The same, relative to SND: 0.01 is 1%.")] = None,
     budget: Annotated[str | None, typer.Option(metavar="AMOUNT", help=BUDGET_HELP)] = None,
-    distance: Annotated[str | None, typer.Option(metavar="NAME", help=DISTANCE_HELP)] = None,
+    distance: Annotated[str | None, typer.Option(metavar="NAME", show_default=DISTANCES, help=DISTANCE_HELP)] = None,
     weighting: Annotated[str, typer.Option(metavar="NAME", help=WEIGHTING_HELP)] = "normalised",
     max_observations: Annotated[
-        int | None, typer.Option(help="Draw at most this many of the observations at random.")
+        int | None, typer.Option(show_default="all", help="Draw at most this many of the observations at random.")
     ] = None,
     observations: Annotated[
         Path | None,

@@ -18,7 +18,8 @@ Changes = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Any setting, or world.KEY=VALUE for an option of the world."),
 ]
 Threads = Annotated[
-    int | None, typer.Option(help="Of torch on a CPU; by default one for small teams and networks, all for others.")
+    int | None,
+    typer.Option(show_default="1 for small teams and networks, all for others", help="Threads of torch on a CPU."),
 ]
 BreakLock = Annotated[
     bool, typer.Option("--break-lock", help="Take over the lock of a process that is known to be gone.")
@@ -158,6 +159,7 @@ def read_config(path: Path) -> Any:
 
 def show_config(task: Any) -> None:
     """Print a task as YAML."""
+    task.make_world("cpu")  # so that an unknown world or option is refused
     typer.echo(require("yaml", "pyyaml").safe_dump(plain(task.to_dict()), sort_keys=False), nl=False)
 
 

@@ -32,6 +32,7 @@ from graphsnd.errors import InputError, check_choice
 if TYPE_CHECKING:
     from graphsnd.training import Task, Trained
 
+OF_TASK = "see --show-config"
 FILMS = {".gif": "GIF", ".mp4": "MP4"}
 
 
@@ -45,13 +46,23 @@ def train(
     ] = "stacked",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where log, checkpoints and teams go.")] = Path("runs"),
     preset: Annotated[
-        str | None, typer.Option(help="navigation, navigation-100, navigation-small, simple_spread, or none.")
+        str | None,
+        typer.Option(
+            show_default="that of WORLD's name",
+            help="navigation, navigation-100, navigation-small, simple_spread, or none.",
+        ),
     ] = None,
-    agents: Annotated[int | None, typer.Option(help="Team size.")] = None,
-    iterations: Annotated[int | None, typer.Option(help="Rollouts, each followed by an update.")] = None,
-    seeds: Annotated[str | None, typer.Option(metavar="0,1,2", help="Runs, stacked and trained together.")] = None,
-    envs: Annotated[int | None, typer.Option(help="Environments of each run.")] = None,
-    diversity_every: Annotated[int | None, typer.Option(help="Iterations between two measurements of SND.")] = None,
+    agents: Annotated[int | None, typer.Option(show_default=OF_TASK, help="Team size.")] = None,
+    iterations: Annotated[
+        int | None, typer.Option(show_default=OF_TASK, help="Rollouts, each followed by an update.")
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="0,1,2", show_default=OF_TASK, help="Runs, stacked and trained together.")
+    ] = None,
+    envs: Annotated[int | None, typer.Option(show_default=OF_TASK, help="Environments of each run.")] = None,
+    diversity_every: Annotated[
+        int | None, typer.Option(show_default=OF_TASK, help="Iterations between two measurements of SND.")
+    ] = None,
     change: Changes = None,
     config: Config = None,
     show: ShowConfig = False,
@@ -114,6 +125,8 @@ def _base_task(world: str | None, preset: str | None, config: Path | None) -> Ta
     from graphsnd.training.task import NO_PRESET
 
     if config is not None:
+        if world in PRESETS and PRESETS[world].world != world:
+            raise InputError("WORLD", "to be no preset beside --config, which says everything", repr(world))
         return read_task(config, preset, Task("navigation", None))
     if preset is not None and preset != NO_PRESET:
         check_choice("--preset", preset, PRESETS)

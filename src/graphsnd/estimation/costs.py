@@ -36,7 +36,7 @@ class Rate:
     edge: float  # of a graph that is kept for all observations
 
 
-RATES = {device: Rate(**row["rates"]) for device, row in json.loads(FILE.read_text()).items()}
+RATES = {device: Rate(**row["rates"]) for device, row in json.loads(FILE.read_text(encoding="utf-8")).items()}
 
 
 def work(source: Workload, design: Design, draws: float, *, bounded: bool = False) -> float:

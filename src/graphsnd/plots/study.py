@@ -77,7 +77,8 @@ def run_study(team: ExampleTeam, *, seed: int = 0, step: Callable[[str], None] =
         return run(str(design), build, REDRAWS if design.unbiased else 0)
 
     tenth = max(1, round(n * (n - 1) / 20))  # of the pairs
-    sampled = (Bernoulli(0.1), Uniform(tenth), Regular(max(2, 2 * round((n - 1) / 20))))
+    likely = max(0.1, round(12 / max(n * (n - 1) // 2, 12), 2))  # that a small team draws no pair at all is rare
+    sampled = (Bernoulli(likely), Uniform(tenth), Regular(max(2, 2 * round((n - 1) / 20))))
     return Study(
         team=team,
         exact=run("complete", lambda _: graphs.complete(n)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 from itertools import pairwise
 from pathlib import Path
@@ -111,7 +112,7 @@ def save_behavior(behavior: Behavior, path: str | os.PathLike[str], *, clusters:
         clusters: The episode or environment of each observation, shape ``[observations]``.
 
     Raises:
-        InputError: For actions of several parts, and another ending.
+        InputError: For actions of several parts, another ending, and another number of clusters.
 
     Example:
         >>> import tempfile, graphsnd as gs
@@ -126,6 +127,9 @@ def save_behavior(behavior: Behavior, path: str | os.PathLike[str], *, clusters:
     arrays = {name: part.detach().cpu().float().numpy() for name, part in tensors.items()}
     arrays = {name: part.reshape(-1, *part.shape[lead:]) for name, part in arrays.items()}
     if clusters is not None:
+        count = math.prod(behavior.batch_shape)
+        if clusters.numel() != count:
+            raise InputError("clusters", f"to have one entry for each of {count} observations", shape_of(clusters))
         arrays["clusters"] = clusters.flatten().cpu().numpy()
     content = io.BytesIO()
     np.savez(content, names=np.array(behavior.names), **arrays)

@@ -12,7 +12,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from graphsnd.arguments import checked
-from graphsnd.errors import check_choice, require
+from graphsnd.errors import InputError, check_choice, require
 from graphsnd.storage import naming, write_whole
 
 
@@ -186,7 +186,7 @@ def open_logger(kind: str, folder: Path, name: str, *, after: int = 0) -> Logger
         after: The last step that stays, where a training resumes.
 
     Raises:
-        InputError: For another kind.
+        InputError: For another kind, and a name that is a path.
         MissingExtraError: Where its package is not installed.
 
     Example:
@@ -197,4 +197,6 @@ def open_logger(kind: str, folder: Path, name: str, *, after: int = 0) -> Logger
         ...     logger.close()
     """
     check_choice("loggers", kind, LOGGERS)
+    if name in ("", ".", "..") or set(name) & {"/", "\\", "\0"}:
+        raise InputError("name", "to be the name of a file or folder, not a path", repr(name))
     return LOGGERS[kind](folder / kind, name, after=after)

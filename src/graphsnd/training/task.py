@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -183,10 +184,8 @@ class ControlTask(AnyTask):
         for seed in self.seeds:
             check_integer("seeds", seed, "to hold integers, at least 0", low=0)
         for target in self.targets:
-            if isinstance(target, str) and target not in FREE:
+            if target not in FREE if isinstance(target, str) else not 0 < target < math.inf:
                 raise InputError("targets", f"to be numbers above 0, {' or '.join(FREE)}", repr(target))
-            if not isinstance(target, str):
-                DiCo(target)
         for text in self.designs:
             designs.parse(text, "designs")
         for name in ("targets", "designs", "seeds"):

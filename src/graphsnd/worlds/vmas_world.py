@@ -93,7 +93,8 @@ class VmasWorld(SimulatorWorld):
                 )
             except AssertionError as error:  # how VMAS refuses names and options alike
                 if "scenario not found" in str(error):
-                    raise InputError("scenario", "to be the name of a VMAS scenario", repr(self._scenario)) from error
+                    known = ", ".join([*vmas.scenarios, *vmas.mpe_scenarios])
+                    raise InputError("scenario", f"to be one of {known}", repr(self._scenario)) from error
                 raise InputError("options", f"that {self.name} accepts", repr(self._options), f"{error}.") from error
         unused = [str(one.message) for one in raised if "not used by the scenario" in str(one.message)]
         if unused:
