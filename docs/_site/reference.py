@@ -29,6 +29,7 @@ STAGES = {
     "bounds": "Bounds",
     "analysis": "Roles and comparisons",
     "control": "Diversity control",
+    "distributed": "Several devices",
     "worlds": "Worlds",
     "training": "Training",
     "plots": "Figures and pages",

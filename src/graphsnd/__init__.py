@@ -12,6 +12,7 @@ The package is the paper's pipeline, one folder per stage, each using only the s
     estimation   measure(): intervals, tolerances, budgets, advice
     analysis     roles: groups of agents that act alike; whether two teams differ
     control      hold diversity at a level (DiCo)
+    distributed  the same numbers over several processes and devices
     worlds       batched environments
     training     teams that learn, stacked
     integrations adapters to BenchMARL, TorchRL, torchmetrics, ...
@@ -30,7 +31,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graphsnd import bounds, control, designs, graphs, plots
+    from graphsnd import bounds, control, designs, distributed, graphs, plots
     from graphsnd.analysis import Field, Roles, act_alike, bin_field, compare, compare_runs, roles
     from graphsnd.behavior import (
         Behavior,
@@ -106,6 +107,7 @@ __all__ = [
     "control",
     "decompose",
     "designs",
+    "distributed",
     "draw_samples",
     "edge_distances",
     "evaluate",
@@ -123,7 +125,7 @@ __all__ = [
 ]
 
 _STAGES = ["errors", "behavior", "teams", "graphs", "kernels", "metric", "bounds", "designs", "estimation", "analysis"]
-_STAGES += ["control", "worlds", "training", "integrations", "plots", "cli"]
+_STAGES += ["control", "distributed", "worlds", "training", "integrations", "plots", "cli"]
 
 
 def _load(name: str) -> Any:

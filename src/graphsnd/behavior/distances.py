@@ -227,22 +227,23 @@ def check_distance(distance: Any, behavior: Behavior) -> Distance:
     return distance or default_distance(behavior)
 
 
-def embed(behavior: Behavior, distance: Distance | None = None) -> Points:
+def embed(behavior: Behavior, distance: Distance | None = None, *, fewest: int = 2) -> Points:
     """Embed a behaviour for a distance, its own default when none is given.
 
     Args:
         behavior: What the agents would do.
         distance: A distance object, e.g. ``Hellinger()``.
+        fewest: Agents that it must have: 1 for a part of a team.
 
     Returns:
-        Points of at least two agents.
+        The points.
 
     Raises:
-        InputError: For anything that is not a behaviour or a distance, and for a single agent.
+        InputError: For anything that is not a behaviour or a distance, and for fewer agents.
     """
     check_behavior(behavior)
     distance = check_distance(distance, behavior)
-    if behavior.agents < 2:
+    if behavior.agents < fewest:
         raise InputError("behavior", "to have at least 2 agents", f"{behavior.agents}", "Diversity needs a pair.")
     warn_axis(behavior)
     return behavior._embed(distance)

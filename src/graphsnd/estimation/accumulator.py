@@ -104,12 +104,16 @@ class SndAccumulator:
             raise InputError("clusters", "given" if self.clusters else "to be None", clusters, fix)
         groups = check_clusters(clusters, points.observations)
         self.names, self.family = names, type(behavior).__name__
-        with torch.no_grad():
-            points = replace(points, values=points.values.detach())
-            step = points.observations if self.graph is None else max(1, CHUNK // max(1, self.graph.m))
-            for start in range(0, points.observations, step):
-                part = points.slice(start, start + step)
-                self._add(part, None if groups is None else groups[start : start + step])
+        self._take(points, groups)
+
+    @torch.no_grad()
+    def _take(self, points: Points, groups: Tensor | None) -> None:
+        """Add points of all agents, with the cluster of each observation, that :meth:`update` would accept."""
+        points = replace(points, values=points.values.detach())
+        step = points.observations if self.graph is None else max(1, CHUNK // max(1, self.graph.m))
+        for start in range(0, points.observations, max(1, step)):
+            part = points.slice(start, start + step)
+            self._add(part, None if groups is None else groups[start : start + step])
 
     def _add(self, points: Points, groups: Tensor | None) -> None:
         values = totals(points)[:, None] if self.graph is None else distances(points, self.graph.edges)
@@ -143,7 +147,7 @@ class SndAccumulator:
         state: dict[str, Any] = {"agents": self.agents, "observations": self.observations, "clusters": self.clusters}
         state |= {"sums": self._sums.limbs, "top": self._sums.top, "ids": ids, "sizes": sizes}
         state |= {"own": own.limbs, "own_top": own.top, "names": self.names}
-        return state | {"graph": _fingerprint(self.graph), "family": self.family, "distance": self._distance_text}
+        return state | {"graph": fingerprint(self.graph), "family": self.family, "distance": self._distance_text}
 
     @property
     def _distance_text(self) -> str | None:
@@ -171,7 +175,7 @@ class SndAccumulator:
         distance = known.get(state["distance"]) if distance is None else distance
         made = cls(agents, graph=graph, distance=distance, clusters=bool(state["clusters"]))
         _check_sums(made, state)
-        for name, own in (("graph", _fingerprint(made.graph)), ("distance", made._distance_text)):
+        for name, own in (("graph", fingerprint(made.graph)), ("distance", made._distance_text)):
             if state[name] is not None and own != state[name]:
                 got = f"{own}, and a state collected for {state[name]}"
                 fix = "Pass the same one again; a Joint has its own: .distance."
@@ -238,7 +242,7 @@ def _same_names(name: str, known: Sequence[str] | None, given: Sequence[str] | N
     return tuple(known or given or ()) or None
 
 
-def _fingerprint(graph: Graph | None) -> str:
+def fingerprint(graph: Graph | None) -> str:
     """Return what tells a graph from all others: its edges, weights and how it was drawn."""
     if graph is None:
         return "all pairs"
@@ -272,7 +276,7 @@ def _check_alike(one: SndAccumulator, two: SndAccumulator) -> None:
     made, other = ({"agents": each.agents, "clusters": each.clusters} for each in (one, two))
     if made != other:
         raise InputError("two", f"to be made like the other, with {made}", other)
-    if _fingerprint(one.graph) != _fingerprint(two.graph):
+    if fingerprint(one.graph) != fingerprint(two.graph):
         got = "other edges, weights or inclusion probability"
         raise InputError("two", "on the same graph", got, "Send the graph to all ranks, or its seed.")
     if one.family and two.family and one.family != two.family:

@@ -31,7 +31,7 @@ LARGE = 10**9  # degrees of freedom at which Student's distribution is the norma
 def observation_values(source: Source) -> Tensor:
     """Return the SND at each observation, float64 ``[observations]`` on the CPU."""
     totals = [kernels.pair_totals(source.block(a, b), backend=source.backend).cpu() for a, b in source.blocks()]
-    return torch.cat(totals) / math.comb(source.agents, 2)
+    return source.join(totals) / math.comb(source.agents, 2)
 
 
 def measure_all_pairs(
@@ -64,7 +64,7 @@ def measure_on_graph(
     ht = weighting == "horvitz-thompson"
     if not ht:
         check_not_empty(graph)
-    distances, per_block, index = _edge_distances(source, graph, clusters)
+    distances, per_block = _edge_distances(source, graph, clusters)
     # From the mean over the edges to the Horvitz-Thompson estimate.
     scale = graph.m / (known_inclusion(graph) * graph.pairs) if ht else 1.0
     value = float(weighted_mean(distances, graph)) * scale
@@ -72,7 +72,7 @@ def measure_on_graph(
     if graph.inclusion is not None and graph.weights is None:
         find_error = horvitz_thompson_error if ht else normalised_error
         error, target = find_error(graph, distances, value, _diameter(source), 1 - confidence), "SND"
-    around = population_error(per_block * scale, index, clusters, source.observations, confidence, error.standard_error)
+    around = population_error(per_block * scale, None, clusters, source.observations, confidence, error.standard_error)
     return make_estimate(source, value, target, error, around, confidence, graph.m, name)
 
 
@@ -81,7 +81,7 @@ def measure_moving(
 ) -> Estimate:
     """Measure Graph-SND where each observation has its own graph."""
     parts = [edge_sums(source.block(a, b), graph.slice(a, b), backend=source.backend) for a, b in source.blocks()]
-    whole = EdgeSums(*(torch.cat([getattr(p, key) for p in parts]).cpu() for key in ("sums", "weights", "units")))
+    whole = EdgeSums(*(source.join([getattr(p, key).cpu() for p in parts]) for key in ("sums", "weights", "units")))
     value, values, empty = float(whole.mean(pooled=pooled)), whole.each(), whole.empty_share()
     if pooled:
         # A ratio of two means varies, for many observations, as the mean of these.
@@ -136,24 +136,23 @@ def make_estimate(
     )
 
 
-def _edge_distances(source: Source, graph: Graph, clusters: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the mean distance along every edge; and a Graph-SND for each observation, with its index.
+def _edge_distances(source: Source, graph: Graph, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the mean distance along every edge; and a Graph-SND for each observation.
 
     Without clusters the observations of a contiguous block share one value, which saves visiting the edges twice.
     """
     total = torch.zeros(graph.m, dtype=torch.float64, device=source.device)
-    values, index = [], []
+    values = []
     step = source.observations if clusters is not None else -(-source.observations // BLOCKS)
     for start, stop in source.blocks():
         points = source.block(start, stop)
-        for a in range(0, stop - start, step):
-            part = points.slice(a, min(a + step, stop - start))
+        for a in range(start - start % step, stop, step):
+            part = points.slice(max(a, start) - start, min(a + step, stop) - start)
             means = edge_means(part, graph, backend=source.backend)
             total += means * (part.observations / source.observations)
             own = weighted_mean(means, graph).expand(part.observations) if clusters is None else _each(part, graph)
             values.append(own.cpu().double())
-            index.append(torch.arange(start + a, start + a + part.observations))
-    return total, torch.cat(values), torch.cat(index)
+    return source.add(total), source.join(values)
 
 
 def _each(points: Points, graph: Graph) -> Tensor:
@@ -167,4 +166,5 @@ def _diameter(source: Source) -> float:
     """Return a bound on the distances averaged over observations, which is smaller than at single ones."""
     # The triangle inequality holds for the mean over observations too, so block by block it can only get larger.
     sizes = [(b - a) / source.observations * points_diameter(source.block(a, b)) for a, b in source.blocks()]
-    return min(sum(sizes), source.distance.maximum or math.inf)
+    whole = source.add(torch.tensor(sum(sizes), dtype=torch.float64))
+    return min(float(whole), source.distance.maximum or math.inf)

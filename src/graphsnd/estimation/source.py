@@ -46,6 +46,7 @@ class Source(Workload, ABC):
 
     distance: Distance
     backend: str  # of the kernels
+    family: str  # of the behaviours
     names: tuple[str, ...] | None  # of the agents
     noise_floor: float | None = None  # of samples
 
@@ -65,6 +66,14 @@ class Source(Workload, ABC):
         """Return contiguous ranges of observations whose points fit in memory together."""
         rows = max(1, BLOCK // (self.agents * self.features))
         return ((i, min(i + rows, self.observations)) for i in range(0, self.observations, rows))
+
+    def join(self, rows: list[Tensor]) -> Tensor:
+        """Return what was measured at each observation, block by block, as one tensor on the CPU."""
+        return torch.cat(rows)
+
+    def add(self, sums: Tensor) -> Tensor:
+        """Return sums over all observations, from those over the blocks."""
+        return sums
 
     def regular_sums(self, index: Tensor, template: Template, generator: torch.Generator) -> Tensor | None:
         """Return sums over edges laid on random agents, see :func:`~graphsnd.kernels.relabelling.regular_sums`.
@@ -86,9 +95,12 @@ class Source(Workload, ABC):
 class BehaviorSource(Source):
     """Points of all agents at all observations, in memory."""
 
-    def __init__(self, behavior: Behavior, distance: Distance | None, backend: str = "auto") -> None:
+    def __init__(
+        self, behavior: Behavior, distance: Distance | None, backend: str = "auto", *, fewest: int = 2
+    ) -> None:
         self.distance, self.backend, self.names = distance or default_distance(behavior), backend, behavior._names
-        self.points = points = embed(behavior, self.distance).detach()
+        self.family = type(behavior).__name__
+        self.points = points = embed(behavior, self.distance, fewest=fewest).detach()
         super().__init__(points.agents, points.observations, points.features, 0.0, points.parts[0].device)
         self.noise_floor = _noise_floor(behavior, self.distance) if isinstance(behavior, Samples) else None
 
@@ -115,7 +127,9 @@ class BehaviorSource(Source):
 class TeamSource(Source):
     """Policies and observations; nothing is evaluated before it is needed."""
 
-    def __init__(self, team: Team, observations: Tensor, distance: Distance | None, backend: str = "auto") -> None:
+    def __init__(
+        self, team: Team, observations: Tensor, distance: Distance | None, backend: str = "auto", *, fewest: int = 2
+    ) -> None:
         given = team.read_observations(observations)
         observations = check_rank("observations", given, 1 + team.feature_dims, "(..., features)")
         inputs = observations.detach().flatten(0, -1 - team.feature_dims)
@@ -127,40 +141,42 @@ class TeamSource(Source):
             if not team.proportional:
                 # A joint module tells its size, and its agents' names, only when it is evaluated.
                 self.names = team.evaluate(self.inputs[:1])._names
-            if team.agents < 2:
+            if team.agents < fewest:
                 raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
             pilot = self.inputs[:2]
-            first = team.partial(pilot, torch.arange(2, device=device).expand(len(pilot), 2))
-        self.distance = distance or default_distance(first)
-        features = embed(first, self.distance).values.shape[2]
+            first = team.partial(pilot, torch.arange(fewest, device=device).expand(len(pilot), -1))
+        self.distance, self.family = distance or default_distance(first), type(first).__name__
+        features = first._embed(self.distance).values.shape[2]
         cost = float(team.cost or 1e4)  # an unknown policy is taken for a small network
         super().__init__(team.agents, len(self.inputs), features, cost, device, team.proportional)
 
     @torch.no_grad()
     def block(self, start: int, stop: int) -> Points:  # noqa: D102
-        return embed(self.team.evaluate(self.inputs[start:stop]), self.distance)
+        return self.team.evaluate(self.inputs[start:stop])._embed(self.distance)
 
     @torch.no_grad()
     def some(self, index: Tensor, agents: Tensor | None) -> Points:  # noqa: D102
         inputs = self.inputs[index]
         behavior = self.team.evaluate(inputs) if agents is None else self.team.partial(inputs, agents)
-        return embed(behavior, self.distance)
+        return behavior._embed(self.distance)
 
     def bound(self) -> float | None:  # noqa: D102
         return self.team.bound(self.distance)
 
 
-def as_source(team: Any, observations: Any, distance: Distance | None, backend: str) -> Source:
+def as_source(team: Any, observations: Any, distance: Distance | None, backend: str, *, fewest: int = 2) -> Source:
     """Wrap a behaviour without observations, or a team (or what :func:`~graphsnd.teams.as_team` accepts) with them."""
+    if isinstance(team, Source):
+        return team
     if isinstance(team, Behavior):
         if observations is not None:
             raise InputError("observations", "only beside a team", "a behaviour, which has been evaluated")
-        return BehaviorSource(team, distance, backend)
+        return BehaviorSource(team, distance, backend, fewest=fewest)
     if observations is None and not isinstance(team, Team | Sequence | Mapping) and not callable(team):
         embed(team, distance)  # raises: it is neither policies nor a behaviour, and the error says how to wrap it
     if observations is None:
         raise InputError("observations", "beside a team of policies", None, "Pass a tensor (..., features).")
-    return TeamSource(as_team(team), observations, distance, backend)
+    return TeamSource(as_team(team), observations, distance, backend, fewest=fewest)
 
 
 def _noise_floor(behavior: Samples, distance: Distance) -> float | None:

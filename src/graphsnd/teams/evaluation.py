@@ -125,7 +125,7 @@ def as_team(
 
 
 def _from_list(policies: object, squashed: bool, whole: bool, feature_dims: int) -> Team:
-    if not isinstance(policies, Iterable):
+    if not isinstance(policies, Iterable) or isinstance(policies, Tensor):
         raise InputError("team", _EXPECTED, type(policies).__name__)
     listed = list(policies)
     if not all(callable(policy) for policy in listed):
