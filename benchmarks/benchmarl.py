@@ -54,29 +54,40 @@ def run_experiment(
         The seconds of the parts of each iteration but the first.
     """
     from benchmarl.algorithms import IppoConfig
+
+    logged = follow_experiment(task, options, settings, IppoConfig.get_from_yaml(), callbacks, model)
+    times = [numbers for numbers in logged if "timers/iteration_time" in numbers]
+    return [{part: numbers[f"timers/{part}_time"] for part in PARTS} for numbers in times[1:]]
+
+
+def follow_experiment(
+    task: Any,
+    options: Options,
+    settings: dict[str, Any],
+    algorithm: Any,
+    callbacks: Sequence[Any] = (),
+    model: Any = None,
+    critic: Any = None,
+) -> list[dict[str, float]]:
+    """Run any algorithm on a task; arguments as in :func:`run_experiment`, and all that is logged comes back."""
     from benchmarl.experiment import Experiment, ExperimentConfig
     from benchmarl.models import MlpConfig
 
     few = {"on_policy_n_minibatch_iters": 1, "on_policy_n_envs_per_worker": 2} if options.quick else {}
     devices = dict.fromkeys(("sampling_device", "train_device", "buffer_device"), str(options.device))
-    config = ExperimentConfig.get_from_yaml()
+    config, logged = ExperimentConfig.get_from_yaml(), []
     for name, value in {**DEFAULTS, **devices, **few, **settings}.items():
         setattr(config, name, value)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # BenchMARL and TorchRL deprecate each other's names
-        models = {"model_config": model or MlpConfig.get_from_yaml(), "critic_model_config": MlpConfig.get_from_yaml()}
-        chosen = {"algorithm_config": IppoConfig.get_from_yaml(), "callbacks": list(callbacks), "config": config}
-        times: list[dict[str, float]] = []
+        plain = MlpConfig.get_from_yaml()
+        models = {"model_config": model or plain, "critic_model_config": critic or plain}
+        chosen = {"algorithm_config": algorithm, "callbacks": list(callbacks), "config": config}
         with TemporaryDirectory() as config.save_folder:
             experiment = Experiment(task=task, seed=options.seed, **models, **chosen)
-            experiment.logger.log = lambda numbers, step=None: _note(times, numbers)
+            experiment.logger.log = lambda numbers, step=None: logged.append(dict(numbers))
             experiment.run()
-    return times[1:]
-
-
-def _note(times: list[dict[str, float]], numbers: dict[str, float]) -> None:
-    if "timers/iteration_time" in numbers:
-        times.append({part: numbers[f"timers/{part}_time"] for part in PARTS})
+    return logged
 
 
 def summarise_parts(times: Sequence[dict[str, float]]) -> dict[str, Any]:

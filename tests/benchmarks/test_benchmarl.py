@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from benchmarks import benchmarl, callback, dico
+from benchmarks import benchmarl, callback, curves, dico
 from benchmarks.__main__ import _cell
 from benchmarks.timing import Options
 
@@ -44,4 +44,17 @@ def test_diversity_control_is_timed_against_plain_policies() -> None:
     for row in result["models"]:
         assert row["training_over_without"] == row["training"]["median_s"] / first["training"]["median_s"]
     for rows, columns in dico.tables(result).values():
+        assert all(_cell(row, column) != "-" for row in rows for column in columns)
+
+
+def test_a_curve_has_a_reward_for_each_iteration() -> None:
+    result = json.loads(json.dumps(curves.measure(QUICK), allow_nan=False))
+    assert [curve["algorithm"] for curve in result["curves"]] == ["IPPO", "MAPPO"]
+    for curve in result["curves"]:
+        assert len(curve["rewards"]) == result["shape"]["iterations"] == 2
+    # The same seed acts with the same actors in the first iteration, and then learns from other advantages.
+    (first, second), (first_central, second_central) = (curve["rewards"] for curve in result["curves"])
+    assert first == first_central
+    assert second != second_central
+    for rows, columns in curves.tables(result).values():
         assert all(_cell(row, column) != "-" for row in rows for column in columns)
