@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+import graphsnd as gs
 from graphsnd import InputError
-from graphsnd.control import audit_error, error_of_mean, mean_error, tracking_error
+from graphsnd.control import ControlledPolicy, audit, audit_error, error_of_mean, mean_error, tracking_error
 
 
 def test_error_functionals() -> None:
@@ -22,3 +24,19 @@ def test_the_tracking_error_of_a_wrong_estimate_is_zero() -> None:
     scale = target / estimate
     assert tracking_error([estimate * scale] * 60, target) == pytest.approx(0.0)
     assert audit_error([truth * scale] * 60, target) == pytest.approx(0.9)
+
+
+def test_the_audit_of_what_was_held() -> None:
+    generator = torch.Generator().manual_seed(0)
+    policy = ControlledPolicy.create(5, 3, 2, generators=[generator], hidden=(8,), kind="gaussian")
+    seen, places = torch.randn(4, 6, 3, generator=generator), torch.rand(4, 6, 5, 2, generator=generator)
+    team = policy.team(0, 0.5)
+    behavior, graph = team.evaluate(seen), gs.graphs.cliques([0, 0, 1, 1, 1])
+    moving = gs.graphs.knn(places, 2)
+    assert float(audit(team, seen, design="knn:2", positions=places)) == float(gs.graph_snd(behavior, moving))
+    assert float(audit(team, seen, design=moving)) == float(gs.graph_snd(behavior, moving))
+    assert float(audit(team, seen, design=graph)) == float(gs.graph_snd(behavior, graph))
+    for estimates_snd in (None, "complete", "bernoulli:0.1", "agents:3"):
+        assert float(audit(team, seen, design=estimates_snd)) == float(gs.snd(behavior))
+    with pytest.raises(InputError, match="positions"):
+        audit(team, seen, design="radius:0.5", positions=places[:2])

@@ -127,6 +127,27 @@ def test_local_measures_of_stacked_runs_are_those_of_each(values: torch.Tensor) 
             assert int(together.pairs[run]) == int(alone.pairs) == round(design.join(places[run]).m / 30)
 
 
+def test_weighted_and_moving_graphs_are_their_graph_snd(values: torch.Tensor) -> None:
+    edges, weights = torch.tensor([[0, 1], [2, 5], [3, 4]]), torch.tensor([0.5, 2.0, 0.0])
+    graph, moving = gs.Graph(6, edges, weights), gs.graphs.radius(values[..., :2], 0.5)
+    team = gs.Deterministic(values)
+    assert float(measure_points(graph, values).value) == pytest.approx(float(gs.graph_snd(team, graph)), rel=1e-6)
+    assert float(measure_points(moving, values).value) == pytest.approx(float(gs.graph_snd(team, moving)), rel=1e-6)
+    for target, design in ((0.3, graph), (0.3, gs.designs.Fixed(graph))):
+        dico = gs.control.DiCo(target, design=design)
+        scale, _, _ = dico.step(values, dico.initial())
+        assert float(gs.graph_snd(gs.Deterministic(values * float(scale)), graph)) == pytest.approx(target, rel=1e-5)
+        assert str(dico.design) == "custom graph"
+    twice = torch.stack([values, values.flip(1)])
+    both = gs.graphs.knn(torch.cat([values, values.flip(1)]), 2)
+    stacked = measure_points(both, twice).value
+    assert float(stacked.mean()) == pytest.approx(float(gs.graph_snd(gs.Deterministic(twice), both)), rel=1e-6)
+    with pytest.raises(InputError, match="observations"):
+        measure_points(moving, values[:3])
+    with pytest.raises(InputError, match="on 6 agents, got one on 5"):
+        measure_points(gs.graphs.complete(5), values)
+
+
 def test_graphs_of_all_runs_together_and_one_by_one() -> None:
     generator = torch.Generator().manual_seed(0)
     values = torch.randn(3, 20, 6, 2, generator=generator, requires_grad=True)

@@ -77,6 +77,38 @@ def test_states_are_kept_by_arm() -> None:
     assert len({round(row.estimate, 9) for row in rows}) == 4
 
 
+def test_arms_of_neighbours_are_audited_by_what_they_hold_too() -> None:
+    task = ControlTask(4, (0.1,), ("complete", "knn:2"), settings=TINY)
+    trainer = task.make_trainer()
+    trainer.step()
+    rows = trainer.step()
+    control = _control(trainer)
+    assert (rows[0].local_audit, rows[0].local_error) == (None, None)
+    assert rows[1].local_audit == pytest.approx(float(control.local_audits[1]))
+    assert rows[1].local_error == pytest.approx(abs(rows[1].local_audit - 0.1) / 0.1)
+    # Once more from the buffer, one observation at a time.
+    buffer = trainer.buffer
+    seen = buffer.observations[1].flatten(0, 1)
+    sample, agent = control._audited(buffer)
+    team, values = control.policy.controlled.team(1, control.policy.scale[1]), []
+    for s, a in zip(sample.tolist(), agent.tolist(), strict=True):
+        graph = gs.graphs.knn(seen[s, :, :2], 2)
+        values.append(gs.graph_snd(team.evaluate(seen[s, a][None]), graph).item())
+    assert float(control.audit_locally(buffer)[1]) == pytest.approx(sum(values) / len(values), rel=1e-5)
+
+
+def test_logs_from_before_the_local_audit_are_read(tmp_path: Path) -> None:
+    task = ControlTask(4, (0.1,), ("complete",), settings=TINY)
+    train(task, tmp_path)
+    rows = read_rows(tmp_path, ControlRow)
+    path = tmp_path / "metrics.csv"
+    path.write_text("\n".join(line.rsplit(",", 2)[0] for line in path.read_text().splitlines()) + "\n")
+    assert read_rows(tmp_path, ControlRow) == rows
+    path.write_text("\n".join(line.rsplit(",", 3)[0] for line in path.read_text().splitlines()) + "\n")
+    with pytest.raises(InputError, match="other columns"):
+        read_rows(tmp_path, ControlRow)
+
+
 def test_rows_say_what_happened() -> None:
     trainer = TASK.make_trainer()
     first, second = trainer.step(), trainer.step()

@@ -9,8 +9,12 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Distance
+from graphsnd.control.measurement import as_design
+from graphsnd.designs import Design, Fixed, SpatialDesign
+from graphsnd.designs.design import require_positions
 from graphsnd.errors import InputError, check_positive
-from graphsnd.metric import snd
+from graphsnd.graphs import Graph, MovingGraph
+from graphsnd.metric import graph_snd, snd
 from graphsnd.teams import Team
 
 LAST = 50  # iterations at the end that the paper's summaries use (10 in its study of ten agents)
@@ -18,8 +22,15 @@ LAST = 50  # iterations at the end that the paper's summaries use (10 in its stu
 
 @checked
 @torch.no_grad()
-def audit(team: Team, observations: Tensor, *, distance: Distance | None = None) -> Tensor:
-    """Return the SND over all pairs of the scaled policies, on given observations.
+def audit(
+    team: Team,
+    observations: Tensor,
+    *,
+    distance: Distance | None = None,
+    design: Design | Graph | MovingGraph | str | None = None,
+    positions: Tensor | None = None,
+) -> Tensor:
+    """Return the SND over all pairs of the scaled policies, or the local measure that was controlled.
 
     For DiCo's policies the points are mean and standard deviation before the tanh; the standard deviations are equal,
     so only means count. This, on observations that were not used to choose the scale, is the test of control.
@@ -28,6 +39,9 @@ def audit(team: Team, observations: Tensor, *, distance: Distance | None = None)
         team: At the scale in question, as :meth:`~graphsnd.control.ControlledPolicy.team` gives it.
         observations: ``[..., features]``, pooled.
         distance: The family's default when None.
+        design: What a controller held: for ``knn:3``, ``radius:0.5`` or a graph (one for each observation) their
+            Graph-SND over all edges; designs that estimate SND are audited by SND, as without one.
+        positions: ``[..., agents, d]`` at each observation, for ``knn`` and ``radius``.
 
     Returns:
         A scalar.
@@ -39,7 +53,15 @@ def audit(team: Team, observations: Tensor, *, distance: Distance | None = None)
         >>> bool(torch.isclose(audit(policy.team(0, 0.5), seen) * 2, audit(policy.team(0, 1.0), seen)))
         True
     """
-    return snd(team.evaluate(observations), distance)
+    behavior = team.evaluate(observations)
+    if design is not None and not isinstance(design, MovingGraph):
+        design = as_design(design)
+        if isinstance(design, SpatialDesign):
+            places = None if positions is None else positions.flatten(0, -3)
+            design = design.join(require_positions(places, (behavior.observations, behavior.agents), design))
+        else:
+            design = design.graph if isinstance(design, Fixed) else None
+    return snd(behavior, distance) if design is None else graph_snd(behavior, design, distance)
 
 
 @checked

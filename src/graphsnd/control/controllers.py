@@ -15,6 +15,7 @@ from graphsnd.control.measurement import Measurement, as_design, measure_points
 from graphsnd.control.state import State, Status
 from graphsnd.designs import Complete, Design
 from graphsnd.errors import InputError, shape_of
+from graphsnd.graphs import Graph
 
 Measured = Tensor | Points | Measurement
 Generators = torch.Generator | Sequence[torch.Generator] | None
@@ -24,7 +25,7 @@ class Controller(Protocol):
     """Chooses the scale of the agents' deviations. It is immutable; its state goes in and comes out."""
 
     @property
-    def design(self) -> Design | str:
+    def design(self) -> Design | Graph | str:
         """The pairs to measure, where ``step`` is given points."""
 
     @property
@@ -92,7 +93,7 @@ def is_diversity(value: Tensor) -> Tensor:
 class Constant:
     """A scale that no measurement changes; they are reported all the same."""
 
-    design: Design | str = Complete()  # noqa: RUF009
+    design: Design | Graph | str = Complete()  # noqa: RUF009
 
     applied: ClassVar[bool] = False
     through: ClassVar[bool] = False

@@ -17,6 +17,7 @@ from graphsnd.control.measurement import as_design
 from graphsnd.control.state import State, Status
 from graphsnd.designs import Complete, Design
 from graphsnd.errors import InputError, number
+from graphsnd.graphs import Graph
 
 BOUNDS = (1e-3, 1e3)  # of the scale, unless told otherwise
 T = TypeVar("T", bound="Targeted")
@@ -31,7 +32,7 @@ class Targeted:
     _: KW_ONLY
     tau: float = 0.01
     bounds: tuple[float, float] = BOUNDS
-    design: Design | str = Complete()  # noqa: RUF009
+    design: Design | Graph | str = Complete()  # noqa: RUF009
 
     lowest: ClassVar[float] = 0.0  # that the lower bound may be
 
@@ -88,7 +89,8 @@ class DiCo(Targeted):
             :class:`~graphsnd.control.Homogeneous`, for any :class:`~graphsnd.control.Unconstrained`.
         tau: Weight of a new measurement, in (0, 1].
         bounds: Smallest and largest scale. Where they clip it, the status says ``saturated``.
-        design: The pairs to measure where ``step`` is given points, as a design or as text: ``"bernoulli:0.1"``.
+        design: The pairs to measure where ``step`` is given points, as a design or as text: ``"bernoulli:0.1"``; a
+            graph of your own holds its Graph-SND, weights included, instead of SND.
         bootstrap: What the first estimate is.
         through: Whether gradients flow through the measurement into the scale, as in the original DiCo. The runs
             behind the paper stopped them, which is the default.

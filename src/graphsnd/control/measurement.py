@@ -14,8 +14,9 @@ from graphsnd.behavior import Norm, Points
 from graphsnd.behavior.behavior import widen
 from graphsnd.designs import Design, Selection
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of
-from graphsnd.graphs import MovingGraph, complete
-from graphsnd.metric.moving import edge_sums
+from graphsnd.graphs import Graph, MovingGraph, complete
+from graphsnd.metric.diversity import graph_mean
+from graphsnd.metric.pair_distances import check_graph
 from graphsnd.sums import mean_last
 
 
@@ -41,14 +42,16 @@ class Measurement:
         return Measurement(self.value[run], self.pairs[run], self.empty[run])
 
 
-def as_design(design: Design | str) -> Design:
-    """Return the design that a text such as ``bernoulli:0.1`` names; a design is returned as it is."""
+def as_design(design: Design | Graph | str) -> Design:
+    """Return the design that a text such as ``bernoulli:0.1`` names, or that measures on a graph; or it as it is."""
+    if isinstance(design, Graph):
+        return designs.Fixed(design)
     return designs.parse(design) if isinstance(design, str) else design
 
 
 @checked
 def measure_points(
-    design: Design | str,
+    design: Design | Graph | MovingGraph | str,
     values: Tensor,
     generator: torch.Generator | Sequence[torch.Generator] | None = None,
     *,
@@ -60,7 +63,8 @@ def measure_points(
     A draw without edges measures all pairs instead, the paper's rule, and says so.
 
     Args:
-        design: The pairs to measure, as a design or as text.
+        design: The pairs to measure, as a design or as text; or a graph, or one for each observation of each run: then
+            its Graph-SND is measured, with its weights.
         values: ``[observations, agents, features]``, or ``[runs, ...]`` of the same.
         generator: For the draws; one for each run where runs are stacked.
         positions: ``[observations, agents, d]``, or ``[runs, ...]`` of the same.
@@ -91,6 +95,10 @@ def measure_points(
     generators = list(generator) if isinstance(generator, Sequence) else [generator] * runs
     if len(generators) != runs:
         raise InputError("generator", f"to be {runs}, one for each run", len(generators))
+    if isinstance(design, MovingGraph):
+        check_graph(design, agents, observations=runs * observations)
+        parts = [design.slice(run * observations, (run + 1) * observations) for run in range(runs)]
+        return measure_selected([Selection(part) for part in parts], values, norm)
     design = as_design(design)
     selections = [
         design.select(observations, agents, each, device=values.device, positions=place)
@@ -160,8 +168,8 @@ def _measure_together(selections: Sequence[Selection], points: Points) -> Tensor
 def _measure_run(selection: Selection, points: Points) -> Tensor:
     if selection.edges is None:
         return mean_last(kernels.pair_totals(points)) / selection.pairs(points.agents)
-    if isinstance(selection.edges, MovingGraph):
-        return edge_sums(points, selection.edges).mean(pooled=False)
+    if isinstance(selection.edges, Graph | MovingGraph):
+        return graph_mean(points, selection.edges)
     return mean_last(kernels.edge_totals(points, selection.edges)) / len(selection.edges)
 
 

@@ -134,7 +134,8 @@ class ControlledPolicy(nn.Module):
 
         Args:
             seen: ``[runs, agents, rows, features]``.
-            scale: ``[]``, ``[runs]`` or ``[runs, agents]``.
+            scale: ``[]``, ``[runs]``, ``[runs, agents]``, or ``[runs, agents, agents]``, for which all agents are
+                evaluated on the observations of each.
 
         Returns:
             Batch ``[runs, agents, rows]``.
@@ -146,14 +147,20 @@ class ControlledPolicy(nn.Module):
 
     def parameters_of(self, seen: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
         """Return mean before squashing and standard deviation, or logits: each ``[runs, agents, rows, actions]``."""
+        if scale.dim() == 3:  # what others would do here counts too
+            common = self._common(check_inputs(self.deviations, "seen", seen, (*self.batch, "rows")))
+            every = self.deviation(seen.flatten(1, 2)).unflatten(1, seen.shape[1:3])
+            return combine(self.kind, common, torch.einsum("raodc,rad->raoc", every, scale.to(every.dtype)))
         common, deviation = self.outputs_of(seen)
         return combine(self.kind, common, broadcast_scale(scale, deviation) * deviation)
 
     def outputs_of(self, seen: Tensor) -> tuple[Tensor, Tensor]:
         """Return outputs of the shared network and unscaled deviations: ``[runs, agents, rows, ...]`` each."""
         seen = check_inputs(self.deviations, "seen", seen, (*self.batch, "rows"))
-        common = self.shared(seen.flatten(1, 2).unsqueeze(1)).squeeze(1).unflatten(1, seen.shape[1:3])
-        return common, self.deviations(seen)
+        return self._common(seen), self.deviations(seen)
+
+    def _common(self, seen: Tensor) -> Tensor:
+        return self.shared(seen.flatten(1, 2).unsqueeze(1)).squeeze(1).unflatten(1, seen.shape[1:3])
 
     def means_of(self, seen: Tensor, agents: Tensor, wanted: Tensor, scale: Tensor) -> Tensor:
         """Return the mean of one agent in every frame; evaluated only where it is wanted.
@@ -190,7 +197,7 @@ class ControlledPolicy(nn.Module):
 
         Args:
             run: Which.
-            scale: ``[]``, or ``[agents]``.
+            scale: ``[]``, ``[agents]`` or ``[agents, agents]``.
             squashed: Whether tanh-normal agents are compared by the actions the environment receives rather than by
                 the Gaussians before the tanh, where DiCo controls them.
             about: Anything that JSON can say about the team; kept in its file.

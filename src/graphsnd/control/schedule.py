@@ -16,6 +16,7 @@ from graphsnd.control.pi import PI
 from graphsnd.control.state import State, Status
 from graphsnd.designs import Design
 from graphsnd.errors import check_integer, check_number
+from graphsnd.graphs import Graph
 
 
 @checked
@@ -67,7 +68,7 @@ class Scheduled:
     schedule: Callable[[Tensor], Tensor]
 
     @property
-    def design(self) -> Design | str:
+    def design(self) -> Design | Graph | str:
         """As the controller."""
         return self.controller.design
 

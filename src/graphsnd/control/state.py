@@ -69,6 +69,7 @@ class Status:
     zero: Tensor  # bool: no diversity was measured at all
     empty: Tensor  # bool: the draw had no pairs, all were measured instead
     invalid: Tensor  # bool: the measurement was not finite or negative and was left out
+    levels: tuple[str, ...] = ()  # names of the last axis, where it is one of levels: of groups, and between them
 
     def describe(self) -> str:
         """Return one line of text for each run; waits for the device.
@@ -79,7 +80,7 @@ class Status:
             >>> print(dico.step(torch.tensor(0.2), dico.initial())[2].describe())
             scale 0.5: measured 0.2, estimate 0.2, target 0.1
         """
-        count = self.measured.numel()
+        count, levels = self.measured.numel(), self.levels or ("",)
         scales = self.scale.detach().reshape(count, -1).tolist()
         parts = [part.detach().reshape(-1).tolist() for part in (self.measured, self.estimate)]
         targets = None if self.target is None else self.target.reshape(-1).tolist()
@@ -88,8 +89,20 @@ class Status:
             scale = ", ".join(f"{one:.4g}" for one in scales[run])
             wanted = "no target" if targets is None else f"target {targets[run]:.4g}"
             notes = "".join(f"; {note}" for note in self._notes(run))
-            lines.append(f"scale {scale}: measured {measured:.4g}, estimate {estimate:.4g}, {wanted}{notes}")
+            name = f"{levels[run % len(levels)]}: " if self.levels else ""
+            lines.append(f"{name}scale {scale}: measured {measured:.4g}, estimate {estimate:.4g}, {wanted}{notes}")
         return "\n".join(lines)
+
+    def check_reached(self) -> None:
+        """Raise where a target is out of reach; the message says which level gave way. Waits for the device.
+
+        Raises:
+            InputError: Where any part of the status is saturated.
+        """
+        if bool(self.saturated.any()):
+            lines = [line for line in self.describe().splitlines() if "saturated" in line]
+            fix = "Widen the bounds of the scale, or choose levels that the team can have together."
+            raise InputError("target", "that is within reach", "; ".join(lines), fix)
 
     def _notes(self, run: int) -> list[str]:
         flags = {

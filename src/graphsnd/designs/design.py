@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, as_tensor, check_integer, shape_of
-from graphsnd.graphs import MovingGraph
+from graphsnd.graphs import Graph, MovingGraph
 
 
 @checked
@@ -21,8 +21,8 @@ from graphsnd.graphs import MovingGraph
 class Selection:
     """The pairs that a design chose for O observations of n agents, before anything is evaluated."""
 
-    # int64: None for all pairs; [m, 2] the same at all observations; [O, m, 2] for each its own, or a graph for each
-    edges: Tensor | MovingGraph | None
+    # None for all pairs; int64 [m, 2] the same at all observations, [O, m, 2] for each its own; or graphs, with weights
+    edges: Tensor | Graph | MovingGraph | None
     agents: Tensor | None = None  # int64 [O, k], agents to evaluate, among whom edges then count; None for all agents
     empty: bool = False  # the draw had no pairs, so all are measured instead
 
@@ -30,6 +30,8 @@ class Selection:
         """Return the number of distances for each observation, rounded where they differ."""
         if isinstance(self.edges, MovingGraph):
             return round(self.edges.m / len(self.edges))
+        if isinstance(self.edges, Graph):
+            return self.edges.m
         return math.comb(agents, 2) if self.edges is None else self.edges.shape[-2]
 
     def take(self, values: Tensor) -> Tensor:

@@ -106,6 +106,37 @@ class Regular(GraphDesign):
 
 
 @checked
+@dataclass(frozen=True)
+class Fixed(GraphDesign):
+    """One graph of your own at all observations, with its weights: it defines a measure, which is not SND.
+
+    Example:
+        >>> Fixed(graphs.complete(4)).pairs(4), str(Fixed(graphs.complete(4)))
+        (6, 'complete graph')
+    """
+
+    graph: Graph
+
+    family = example = "fixed"
+    unbiased = False
+
+    def pairs(self, n: int) -> int:  # noqa: D102
+        return self.graph.m
+
+    def draw(self, n: int, generator: torch.Generator | None, positions: Tensor | None = None) -> Graph:  # noqa: D102
+        if self.graph.n != n:
+            raise InputError("graph", f"on {n} agents", f"one on {self.graph.n}")
+        return self.graph
+
+    def _select(self, call: Call) -> Selection:
+        return Selection(self.draw(call.agents, None))
+
+    def __str__(self) -> str:
+        """Return how the graph was built."""
+        return f"{self.graph.family} graph"
+
+
+@checked
 class SpatialDesign(GraphDesign):
     """Pairs of agents that are close: a local measure, not SND."""
 

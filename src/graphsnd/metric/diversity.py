@@ -7,7 +7,7 @@ import math
 import torch
 
 from graphsnd import kernels
-from graphsnd.behavior import Behavior, Distance, embed
+from graphsnd.behavior import Behavior, Distance, Points, embed
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric.moving import edge_sums, ratio
@@ -100,15 +100,22 @@ def graph_snd(
     """
     points = embed(behavior, distance)
     check_graph(graph, points.agents, behavior._names, observations=points.observations)
+    return graph_mean(points, graph, pooled=pooled, backend=backend).to(points.result_dtype)
+
+
+def graph_mean(
+    points: Points, graph: Graph | MovingGraph, *, pooled: bool = False, backend: str = "auto"
+) -> torch.Tensor:
+    """Return Graph-SND of points that are already embedded: a scalar, float64."""
     if isinstance(graph, MovingGraph):
-        return edge_sums(points, graph, backend=backend).mean(pooled=pooled).to(points.result_dtype)
+        return edge_sums(points, graph, backend=backend).mean(pooled=pooled)
     device = points.parts[0].device
     if graph.weights is None:
         sums = kernels.edge_totals(points, graph.edges.to(device), ordered=True, backend=backend)
-        return (mean(sums) / max(1, graph.m)).to(points.result_dtype)  # without edges all sums are 0
+        return mean(sums) / max(1, graph.m)  # without edges all sums are 0
     weights, whole = normalised_weights(graph, device)
     sums = kernels.edge_totals(points, graph.edges.to(device), weights, ordered=True, backend=backend)
-    return ratio(mean(sums), whole).to(points.result_dtype)
+    return ratio(mean(sums), whole)
 
 
 def horvitz_thompson(

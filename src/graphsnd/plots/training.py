@@ -168,7 +168,14 @@ def control_table(rows: Sequence[ControlRow], *, last: int | None = None) -> Tab
     window = last or min(total, 50 if total >= 100 else 10)
     lines = [(arm, *_control_cells(mine, target, window)) for (arm, target), mine in _arms(rows).items()]
     heads = ("arm", "target", "audit", "off by", "track", "reward", "policy s", "pairs s")
-    return table(heads, lines, caption=f"last {window} of {total} iterations; seconds of their estimates")
+    caption = f"last {window} of {total} iterations; seconds of their estimates"
+    for (arm, target), mine in _arms(rows).items():
+        if target is not None and mine[-1].local_audit is not None:
+            end = [row.local_audit or 0.0 for row in mine if row.iteration > total - window]
+            caption += (
+                f"; what {arm} holds at {target:g}: {mean(end):.4f}, {audit_error(end, target, last=len(end)):.2%} off"
+            )
+    return table(heads, lines, caption=caption)
 
 
 def _control_cells(rows: Sequence[ControlRow], target: float | None, window: int) -> tuple[str, ...]:

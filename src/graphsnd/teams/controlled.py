@@ -12,6 +12,7 @@ from torch import distributions as D
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Categorical, Distance, Gaussian, Wasserstein, from_distribution
 from graphsnd.errors import InputError, check_choice
+from graphsnd.teams.answers import take_agents
 from graphsnd.teams.heads import biased_softplus
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.stacked import run_all, run_chosen
@@ -46,6 +47,21 @@ def centre_logits(deviation: Tensor) -> Tensor:
     return deviation - deviation.mean(dim=-1, keepdim=True)
 
 
+def scale_deviation(scale: Tensor, deviation: Tensor) -> Tensor:
+    """Return scaled deviations of all agents at an observation.
+
+    Args:
+        scale: ``[]``, ``[agents]``, or ``[agents, agents]``: row i weighs the deviations that make up agent i's.
+        deviation: ``[..., agents, actions]``.
+
+    Example:
+        >>> swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+        >>> scale_deviation(swap, torch.tensor([[1.0], [5.0]])).flatten()
+        tensor([5., 1.])
+    """
+    return scale @ deviation if scale.dim() == 2 else scale.unsqueeze(-1) * deviation
+
+
 def combine(kind: str, common: Tensor, deviation: Tensor) -> tuple[Tensor, ...]:
     """Return mean and standard deviation, or logits, from shared outputs and scaled deviations.
 
@@ -75,7 +91,7 @@ class ControlledTeam(Team):
     Args:
         shared: Batch ``(1,)``.
         deviations: Batch ``(agents,)``.
-        scale: ``[]``, or ``[agents]``.
+        scale: ``[]``, ``[agents]``, or ``[agents, agents]``, see :func:`scale_deviation`.
         kind: As for :class:`~graphsnd.control.ControlledPolicy`.
         squashed: Whether actions are compared after the tanh; only for tanh-normal policies.
         about: Anything that JSON can say about the team; kept in its file.
@@ -118,6 +134,8 @@ class ControlledTeam(Team):
         """Return a bound on the distance of means before the tanh, from the last layer's weights."""
         if self.kind == "categorical" or self.squashed or not isinstance(distance, Wasserstein):
             return distance.maximum
+        if self.scale.dim() == 2:
+            return None
         scale = self.scale.double().expand(self.agents).unsqueeze(1)
         ends = torch.stack([scale * end for end in self.deviations.output_range()])
         diagonal = float((ends.amax((0, 1)) - ends.amin((0, 1))).norm())
@@ -126,12 +144,14 @@ class ControlledTeam(Team):
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         flat = observations.reshape(-1, observations.shape[-1]).to(self.scale)
-        deviation = self.scale.unsqueeze(-1) * run_all(self.deviations, flat)
+        deviation = scale_deviation(self.scale, run_all(self.deviations, flat))
         parts = combine(self.kind, run_all(self.shared, flat), deviation)
         return self._behavior(*(part.reshape(*observations.shape[:-1], *part.shape[1:]) for part in parts))
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         flat, agents = observations.to(self.scale), agents.to(self.device)
+        if self.scale.dim() == 2:  # an agent's deviation is made up of those of others
+            return take_agents(self._evaluate(observations), agents)
         deviation = self.scale.expand(self.agents)[agents].unsqueeze(-1) * run_chosen(self.deviations, flat, agents)
         return self._behavior(*combine(self.kind, run_all(self.shared, flat), deviation))
 

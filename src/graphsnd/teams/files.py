@@ -209,9 +209,9 @@ def _blank_stacked(entry: dict[str, Any], agents: int, most: int) -> StackedTeam
 
 def _blank_controlled(entry: dict[str, Any], agents: int, most: int, scale: Tensor | None) -> ControlledTeam:
     shared, deviations = _blank_network(entry["shared"], 1, most), _blank_network(entry["deviations"], agents, most)
-    if scale is None or tuple(scale.shape) not in ((), (agents,)):
+    if scale is None or tuple(scale.shape) not in ((), (agents,), (agents, agents)):
         got = "no such tensor" if scale is None else shape_of(scale)
-        raise InputError("path", f"with scale of shape () or ({agents},) in {TENSORS}", got)
+        raise InputError("path", f"with scale of shape (), ({agents},) or {(agents, agents)} in {TENSORS}", got)
     if not isinstance(entry["squashed"], bool):
         raise InputError("path", f"with squashed true or false in {DESCRIPTION}", repr(entry["squashed"]))
     about = dict(entry["about"])

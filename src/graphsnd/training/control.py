@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -57,6 +58,7 @@ class DiversityControl(Companion):
         states: Of the controllers, one for each group.
         sums: ``[len(SUMS), runs]``, added up over the gradient steps of an iteration.
         audits: ``[runs]``, of the last rollout.
+        local_audits: By run, where its controller holds a local measure.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class DiversityControl(Companion):
         self.states = [group.controller.initial((count,), device) for group, count in zip(groups, counts, strict=True)]
         self.sums = torch.zeros(len(SUMS), len(runs), dtype=torch.float64, device=device)
         self.audits = torch.zeros(len(runs), device=device)
+        self.local_audits: dict[int, Tensor] = {}
         self.generators: list[torch.Generator] = []
 
     def scale(self) -> Tensor:
@@ -84,7 +87,7 @@ class DiversityControl(Companion):
 
     def after_rollout(self, buffer: RolloutBuffer, iteration: int) -> None:
         """Audit the policies that acted, and begin an update."""
-        self.audits = self.audit(buffer)
+        self.audits, self.local_audits = self.audit(buffer), self.audit_locally(buffer)
         self.sums.zero_()
         self.generators = [hashed(run.seed, GRAPHS, iteration) for run in self.runs]
 
@@ -93,14 +96,29 @@ class DiversityControl(Companion):
         policy, scale, chosen = self.policy.controlled, self.policy.scale, self.choose_audited(buffer)
         return torch.stack([audit(policy.team(run, scale[run]), chosen[run]) for run in range(len(self.runs))])
 
+    def audit_locally(self, buffer: RolloutBuffer) -> dict[int, Tensor]:
+        """Return, by run, the local measure that its controller holds, on the same observations."""
+        (sample, agent), audits = self._audited(buffer), {}
+        for group in self.groups:
+            design = as_design(group.controller.design)
+            for run in range(group.rows.start, group.rows.stop) if design.needs_positions else ():
+                team = self.policy.controlled.team(run, self.policy.scale[run])
+                seen = buffer.observations[run].flatten(0, 1)[sample]  # of all agents
+                shown = seen[torch.arange(len(seen), device=seen.device), agent]
+                audits[run] = audit(team, shown, design=design, positions=seen[..., :2])
+        return audits
+
     def choose_audited(self, buffer: RolloutBuffer) -> Tensor:
         """Return the observations of a rollout that its audit is on: ``[runs, observations, features]``."""
-        seen = buffer.observations.flatten(1, 2)
-        samples, agents = seen.shape[1:3]
+        sample, agent = self._audited(buffer)
+        return buffer.observations.flatten(1, 2)[:, sample, agent]
+
+    def _audited(self, buffer: RolloutBuffer) -> tuple[Tensor, Tensor]:
+        """Return the samples that the audit is on, and whose observation of each."""
+        samples, agents = math.prod(buffer.observations.shape[1:3]), buffer.observations.shape[3]
         count = min(self.settings.audit_observations, samples * agents)
-        sample, agent = choose_observations(min(count, samples), agents, count, seen.device)
-        sample = sample * samples // min(count, samples)  # evenly over the rollout, which is not in random order
-        return seen[:, sample, agent]
+        sample, agent = choose_observations(min(count, samples), agents, count, buffer.observations.device)
+        return sample * samples // min(count, samples), agent  # evenly over the rollout, which is in order
 
     def before_step(self, samples: Minibatch, buffer: RolloutBuffer, index: Tensor, watch: Stopwatch) -> Tensor:
         """Measure every arm on observations of a minibatch, and step its controller.
@@ -163,8 +181,9 @@ class DiversityControl(Companion):
         estimates = torch.cat([state.estimate for state in self.states])
         own = torch.cat([torch.stack([self.audits.double(), estimates]), self.sums]).T.tolist()
         rows = []
-        for run, numbers, (audited, estimate, total, *counts) in zip(self.runs, outcome.numbers, own, strict=True):
-            scale = total / steps
+        parts = zip(self.runs, outcome.numbers, own, strict=True)
+        for place, (run, numbers, (audited, estimate, total, *counts)) in enumerate(parts):
+            scale, local = total / steps, self.local_audits.get(place)
             rows.append(
                 ControlRow(
                     iteration=outcome.iteration,
@@ -177,6 +196,8 @@ class DiversityControl(Companion):
                     audit=audited,
                     tracking_error=_relative_error(estimate * scale, run.target),
                     audit_error=_relative_error(audited, run.target),
+                    local_audit=None if local is None else float(local),
+                    local_error=None if local is None else _relative_error(float(local), run.target),
                     observations=min(self.settings.observations, shown),
                     rollout_seconds=seconds["rollout"],
                     policy_seconds=seconds[f"policies:{run.arm}"],

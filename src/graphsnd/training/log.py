@@ -87,6 +87,8 @@ class ControlRow:
     distance_seconds: float  # of this arm's runs together: drawing pairs and adding up their distances
     update_seconds: float  # of all runs together: the rest of learning
     audit_seconds: float  # of all runs together
+    local_audit: float | None = None  # of the same policies, what an arm of neighbours holds: Graph-SND on their graphs
+    local_error: float | None = None  # of the local audit, relative
 
 
 class CsvLog:
@@ -232,7 +234,11 @@ def _read_lines(folder: Path, kind: type[T]) -> Iterator[T | None]:
         lines = path.read_bytes().decode(errors="replace").split("\n")[:-1]
     except OSError:
         raise InputError("folder", f"to hold {METRICS}", repr(str(folder))) from None
-    if not lines or lines[0].rstrip("\r") != ",".join(field.name for field in fields):
+    heads = lines[0].rstrip("\r").split(",") if lines else []
+    rest = fields[len(heads) :]  # columns that older versions did not write
+    fields = fields[: len(heads)]
+    absent = any(field.default is dataclasses.MISSING for field in rest)
+    if absent or heads != [field.name for field in fields]:
         raise InputError("folder", f"with a {METRICS} of this version and kind", f"other columns in {path}")
     for line in lines[1:]:
         try:
