@@ -51,8 +51,8 @@ def test_calls_look_at_the_pairs_they_should() -> None:
     timed = time_calls(10, ("knn:3", "bernoulli:0.1", "regular:3"), loop=8, fused=8, trials=3)
     assert (timed.loop["complete"].pairs, timed.fused["complete"].pairs) == ([45] * 3, [45] * 21)
     assert (timed.loop["regular:3"].pairs, timed.fused["regular:3"].pairs) == ([15] * 3, [15] * 21)
-    assert timed.fused["knn:3"].pairs == [30] * 21
-    assert all(15 <= count <= 30 for count in timed.loop["knn:3"].pairs)
+    for one in (timed.loop, timed.fused):  # a mutual pair counts once
+        assert all(15 <= count <= 30 for count in one["knn:3"].pairs)
     speedups = compute_speedups(timed.loop)
     assert set(speedups) == {"knn:3", "bernoulli:0.1", "regular:3"}
     medians = [statistics.median(timed.loop[arm].seconds) for arm in ("complete", "regular:3")]
