@@ -98,10 +98,10 @@ def test_tensorboard_has_a_folder_for_each_run(run: Any, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("arguments", "words"), [
     ((), "`WORLD` or --config, or --resume"),
-    (("chess",), "`world` to be one of"),
-    (("dispersion", "--targets", "0"), "`targets` to be numbers above 0"),
-    (("dispersion", "--targets", "some"), "`targets` to be numbers"),
-    (("dispersion", "--designs", "half"), "`designs` to be one of complete"),
+    (("chess",), "`WORLD` to be one of"),
+    (("dispersion", "--targets", "0"), "`--targets` to be numbers above 0"),
+    (("dispersion", "--targets", "some"), "`--targets` to be numbers"),
+    (("dispersion", "--designs", "half"), "`--designs` to be one of complete"),
     (("dispersion", "--preset", "large"), "`--preset` to be one of paper, small"),
     (("dispersion", "--set", "world.colour=red"), "`option of dispersion`"),
     (("dispersion", "--set", "lr=1"), "`settings` to be among"),

@@ -98,14 +98,14 @@ def test_presets_by_either_name(run: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("arguments", "words"), [
     ((), "`WORLD` or --preset"),
-    (("chess",), "`world` to be one of navigation"),
+    (("chess",), "`WORLD` to be one of navigation"),
     (("--preset", "chess"), "`--preset` to be one of navigation"),
     (("navigation", "--seeds", "0,x"), "`--seeds`"),
-    (("navigation", "--seeds", "1,1"), "`seeds`"),
+    (("navigation", "--seeds", "1,1"), "`--seeds`"),
     (("navigation", "--set", "steps"), "`--set` as KEY=VALUE"),
     (("navigation", "--set", "lr=1"), "`settings` to be among"),
-    (("navigation", "--set", "gamma=two"), "`gamma`"),
-    (("navigation", "--threads", "-1"), "`threads`"),
+    (("navigation", "--set", "gamma=two"), "`--set gamma`"),
+    (("navigation", "--threads", "-1"), "`--threads`"),
     (("navigation", "--set", "world.colour=red"), "`option of navigation`"),
     (("navigation", "--device", "abacus"), "`--device` auto, cpu or cuda"),
     (("navigation", "--render", "film.avi"), "`--render` to end in .gif or .mp4"),

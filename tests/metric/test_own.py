@@ -7,7 +7,6 @@ import torch
 from torch import distributions as D
 
 import graphsnd as gs
-from graphsnd.integrations.torchmetrics import SystemNeuralDiversity
 
 N, ROWS = 4, 20
 
@@ -37,6 +36,7 @@ def test_discrete_outputs(rollout: torch.Tensor) -> None:
 
 
 def test_no_controller_or_metric_takes_it(rollout: torch.Tensor) -> None:
+    metrics = pytest.importorskip("graphsnd.integrations.torchmetrics", exc_type=ImportError)
     result = gs.own_observations(gs.Deterministic(rollout))
     dico = gs.control.DiCo(target=1.0)
     groups = gs.control.PerGroup([[0, 1], [2, 3]], gs.control.DiCo(target=torch.ones(2)))
@@ -45,7 +45,7 @@ def test_no_controller_or_metric_takes_it(rollout: torch.Tensor) -> None:
         lambda: groups.step(result, groups.initial()),  # type: ignore[arg-type]
         lambda: gs.snd(result),  # type: ignore[arg-type]
         lambda: gs.measure(result),  # type: ignore[arg-type]
-        lambda: SystemNeuralDiversity().update(result),  # type: ignore[arg-type]
+        lambda: metrics.SystemNeuralDiversity().update(result),  # type: ignore[arg-type]
         lambda: gs.SndAccumulator(N).update(result),  # type: ignore[arg-type]
     ]
     for use in uses:
