@@ -75,9 +75,7 @@ def _distances(pools: torch.Tensor, distance: Distance | None) -> torch.Tensor:
 
 
 def _index(behavior: Samples, name: str, agent: int | str) -> int:
-    if isinstance(agent, int) and 0 <= agent < behavior.agents:
-        return agent
-    if agent not in behavior.names:
-        expected = f"to be one of {behavior.agents} agents, by name or index"
-        raise InputError(name, expected, repr(agent))
-    return behavior.names.index(str(agent))
+    known = [*range(behavior.agents), *behavior.names]
+    if agent not in known:
+        raise InputError(name, f"to be one of {behavior.agents} agents, by name or index", repr(agent))
+    return known.index(agent) % behavior.agents

@@ -19,7 +19,7 @@ from graphsnd.behavior.behavior import Behavior, flatten, warn_axis
 from graphsnd.behavior.categorical import Categorical
 from graphsnd.behavior.gaussian import Gaussian
 from graphsnd.behavior.points import Norm, Points
-from graphsnd.behavior.samples import Samples, energy_points, sliced_points
+from graphsnd.behavior.samples import Samples, Slicing, energy_points, sliced_points
 from graphsnd.errors import InputError, describe
 
 
@@ -123,12 +123,7 @@ class JensenShannon(Distance):
 
 
 @dataclass(frozen=True)
-class _Sampled(Distance):
-    debias: bool = False
-    pooled: bool = False
-    directions: int | None = None
-    seed: int = 0
-
+class _Sampled(Slicing, Distance):
     maximum: ClassVar[float | None] = None
 
     @property
@@ -136,11 +131,11 @@ class _Sampled(Distance):
         """Of the class, and how it is corrected."""
         return type(self).__name__.lower() + "-debiased" * self.debias + "-pooled" * self.pooled
 
-    def _read(self, behavior: Behavior) -> tuple[Samples, bool, bool, int | None, int]:
+    def _read(self, behavior: Behavior) -> Samples:
         if not isinstance(behavior, Samples):
             fix = "Draw samples of the policies: graphsnd.Samples, graphsnd.draw_samples."
             raise InputError("distance", f"to fit a {type(behavior).__name__} behaviour", self.name, fix)
-        return behavior, self.debias, self.pooled, self.directions, self.seed
+        return behavior
 
 
 @checked(own="behavior")
@@ -166,7 +161,7 @@ class Sliced(_Sampled):
 
     def embed(self, behavior: Behavior) -> Points:
         """Return sorted samples along directions; for ``debias``, those of two halves."""
-        return sliced_points(*self._read(behavior))
+        return sliced_points(self._read(behavior), self)
 
 
 @checked(own="behavior")
@@ -187,7 +182,7 @@ class Energy(_Sampled):
 
     def embed(self, behavior: Behavior) -> Points:
         """Return sorted samples along directions and a correction, under their own pair function."""
-        return energy_points(*self._read(behavior))
+        return energy_points(self._read(behavior), self)
 
 
 _KNOWN: tuple[Distance, ...] = (Wasserstein(), TotalVariation(), Hellinger(), JensenShannon(), Sliced(), Energy())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
@@ -51,7 +52,7 @@ class Samples(Behavior):
 
     def wasserstein_points(self) -> Points:
         """Sorted samples along directions, under the Euclidean norm."""
-        return sliced_points(self)
+        return sliced_points(self, Slicing())
 
     def split(self) -> Samples:
         """Return twice the agents with half the samples: agents ``i`` and ``n + i`` are parts of one agent."""
@@ -60,55 +61,55 @@ class Samples(Behavior):
         return Samples(torch.cat(parts, dim=-3), validate=False)
 
 
-def sliced_points(
-    behavior: Samples, debias: bool = False, pooled: bool = False, directions: int | None = None, seed: int = 0
-) -> Points:
+@dataclass(frozen=True)
+class Slicing:
+    """How samples are compared; the options of :class:`~graphsnd.Sliced` and :class:`~graphsnd.Energy`."""
+
+    debias: bool = False
+    pooled: bool = False
+    directions: int | None = None
+    seed: int = 0
+
+
+def sliced_points(behavior: Samples, how: Slicing) -> Points:
     """Embed for :class:`~graphsnd.Sliced`."""
-    values = _project(behavior, directions, seed)
-    count = _check_count(behavior, debias)
-    parts = values.unsqueeze(2)  # [observations, agents, 1, directions, samples]
-    if debias:
-        orders = torch.rand(SPLITS, count, generator=torch.Generator().manual_seed(seed)).argsort(-1)
+    values = _project(behavior, how)
+    parts, count = values.unsqueeze(2), values.shape[-1]  # [observations, agents, 1, directions, samples]
+    if how.debias:
+        orders = torch.rand(SPLITS, count, generator=torch.Generator().manual_seed(how.seed)).argsort(-1)
         halves = orders[:, : count // 2 * 2].unflatten(-1, (2, -1)).to(values.device)
         parts = values[..., halves].movedim(-2, 2)  # [observations, agents, 2, directions, splits, samples / 2]
     parts = parts.sort(dim=-1).values.flatten(3)
-    if pooled:
+    if how.pooled:
         parts = parts.permute(1, 2, 0, 3).flatten(2).unsqueeze(0)
     parts = parts * math.sqrt(behavior.samples.shape[-1] / parts.shape[-1])
-    return Points(parts.flatten(2), Norm.CROSS if debias else Norm.EUCLIDEAN)
+    return Points(parts.flatten(2), Norm.CROSS if how.debias else Norm.EUCLIDEAN)
 
 
-def energy_points(
-    behavior: Samples, debias: bool = False, pooled: bool = False, directions: int | None = None, seed: int = 0
-) -> Points:
+def energy_points(behavior: Samples, how: Slicing) -> Points:
     """Embed for :class:`~graphsnd.Energy`."""
-    values = _project(behavior, directions, seed).sort(dim=-1).values  # [observations, agents, directions, samples]
-    count, features = _check_count(behavior, debias), behavior.samples.shape[-1]
-    if pooled:
+    values = _project(behavior, how).sort(dim=-1).values
+    count, features = behavior.samples.shape[-2:]
+    if how.pooled:
         values = values.transpose(0, 1).flatten(1, 2).unsqueeze(0)
     # |x| is this factor times the mean of |<x, t>| over directions t.
     factor = math.sqrt(math.pi) * math.exp(math.lgamma((features + 1) / 2) - math.lgamma(features / 2))
     wide = values.double() * (factor / values.shape[2])
     own = torch.zeros_like(wide[..., 0, :1])
-    if debias:
+    if how.debias:
         # The mean distance of two samples of one agent, divided by count - 1: what the square is too large by.
         ranks = torch.arange(1 - count, count, 2, dtype=torch.float64, device=wide.device)
         own = add_last((wide * ranks).flatten(2)).unsqueeze(-1) * (2 / count**2 / (count - 1))
     return Points(torch.cat([wide.flatten(2), own], dim=-1), Norm.ENERGY, values.dtype, samples=count)
 
 
-def _check_count(behavior: Samples, debias: bool) -> int:
-    count = behavior.samples.shape[-2]
-    if debias and count < 2:
-        raise InputError("samples", "to be at least 2 of each agent for debias=True", count, "Draw more.")
-    return count
-
-
-def _project(behavior: Samples, directions: int | None, seed: int) -> torch.Tensor:
+def _project(behavior: Samples, how: Slicing) -> torch.Tensor:
     """Return samples along directions, ``[observations, agents, directions, samples]``."""
-    given = widen(behavior.samples).flatten(0, -4) if behavior.batch_shape else widen(behavior.samples)[None]
-    features = given.shape[-1]
-    along = _directions(features, directions, seed).to(given)
+    count, features = behavior.samples.shape[-2:]
+    if how.debias and count < 2:
+        raise InputError("samples", "to be at least 2 of each agent for debias=True", count, "Draw more.")
+    given = widen(behavior.samples.reshape(-1, behavior.agents, count, features))
+    along = _directions(features, how.directions, how.seed).to(given)
     # Not a matrix product, whose rounding depends on the place of a row: identical agents are at distance 0.
     total = given[:, :, None, :, 0] * along[:, :1]
     for k in range(1, features):

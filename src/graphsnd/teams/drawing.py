@@ -47,12 +47,9 @@ def draw_samples(
     check_integer("samples", samples, "to be an integer, at least 1", low=1)
     named = policies if isinstance(policies, Mapping) else {str(k): policy for k, policy in enumerate(policies)}
     observations = as_tensor(observations)
-    drawn: list[list[Tensor]] = []
     with LOCK, torch.random.fork_rng():
         torch.manual_seed(seed)
-        for name, policy in named.items():
-            answers = [_call(policy, observations, name) for _ in range(samples)]
-            drawn.append([_read(answer if encode is None else encode(answer), name) for answer in answers])
+        drawn = [[_draw(policy, observations, name, encode) for _ in range(samples)] for name, policy in named.items()]
     shapes = {answer.shape for answers in drawn for answer in answers}
     if len(shapes) != 1:
         got = " and ".join(sorted(str(tuple(shape)) for shape in shapes)) or "no policies"
@@ -61,15 +58,10 @@ def draw_samples(
     return made.with_names(list(map(str, named))) if isinstance(policies, Mapping) else made
 
 
-def _call(policy: Callable[..., Any], observations: Any, name: str) -> Any:
-    if isinstance(observations, Tensor):
-        return ask(policy, observations, name)
+def _draw(policy: Callable[..., Any], observations: Any, name: str, encode: Callable[[Any], Any] | None) -> Tensor:
     with evaluation_mode(policy):
-        return policy(observations)
-
-
-def _read(answer: Any, name: str) -> Tensor:
-    answer = as_tensor(answer)
+        answer = ask(policy, observations, name) if isinstance(observations, Tensor) else policy(observations)
+    answer = as_tensor(answer if encode is None else encode(answer))
     if not isinstance(answer, Tensor) or answer.dim() < 2 or not answer.is_floating_point():
         got = shape_of(answer) + f" of {answer.dtype}" if isinstance(answer, Tensor) else type(answer).__name__
         fix = "Distributions: return a draw, policy(o).sample(). Text, tokens, choices: encode=, which gives features."
