@@ -11,8 +11,8 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]
 import graphsnd  # noqa: E402
 
 project = "graphsnd"
-author = "the authors of graphsnd"
-project_copyright = "MIT licence"
+author = "The graphsnd authors"
+project_copyright = f"2026 {author}, MIT licence"
 release = version = graphsnd.__version__
 
 extensions = [
@@ -29,7 +29,7 @@ extensions = [
 exclude_patterns = ["runs", "_site", "reference/names.md"]
 nitpicky = True  # a reference that names nothing is a warning, and so an error
 
-myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_block"]
 myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -49,7 +49,13 @@ copybutton_exclude = ".linenos, .gp, .go"
 html_theme = "furo"
 html_title = f"graphsnd {release}"
 html_static_path = ["_site/static"]
-html_css_files = ["site.css"]
+html_css_files, html_favicon = ["site.css"], "_site/static/icon.svg"
 html_extra_path = ["../paper/results/verdicts.html"]
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0072B2", "color-brand-content": "#0072B2"}
+    | {"color-api-name": "#0072B2", "color-api-pre-name": "#5F6771"},
+    "dark_css_variables": {"color-brand-primary": "#4FA8E8", "color-brand-content": "#4FA8E8"}
+    | {"color-api-name": "#4FA8E8", "color-api-pre-name": "#9AA4B0"},
+}
 html_copy_source = html_show_sphinx = False
 pygments_style, pygments_dark_style = "default", "github-dark"

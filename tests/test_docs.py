@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import doctest
 import glob
 import importlib
@@ -101,7 +102,7 @@ NEEDS = {"benchmarl": "benchmarl", "jax": "optax", "rllib": "ray.rllib", "stable
 OTHERS = {"torchrl": "torchrl", "pettingzoo": "mpe2", "torchmetrics": "torchmetrics"}  # short, and part of `make test`
 OUTPUTS = {"--html", "--png", "--csv", "--out", "--json"}
 LONG = {"train", "control", "bench", "demo"}  # commands that pages show and that are parsed, not run
-SMALLER = {"training": ("range(100)", "range(1)"), "benchmarl": ("60_000", "600")}  # what a page runs for long
+SMALLER = {"training": ("range(100)", "range(1)")}  # what a page runs for long
 PRINTED = {"roles": ("3 roles", "1 role: these 100 agents", "SND 0.72 near a goal, 0.82 far from it")}  # as it says
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 
@@ -121,8 +122,9 @@ def commands(text: str) -> Iterator[list[str]]:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
-    listed = {line for part in re.findall(r"```{toctree}\n(.*?)```", index, re.DOTALL) for line in part.splitlines()}
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    trees = re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL)
+    listed = {line.rpartition("<")[2].rstrip(">") for tree in trees for line in tree.splitlines()}
     assert {page.stem for page in PAGES} - {"index"} <= listed, "add the page to a toctree of docs/index.md"
 
 
@@ -144,7 +146,7 @@ class Recurrent(nn.Module):
         return self.out(self.memory(sequences)[0])
 
 
-def names_of_distances() -> dict[str, Any]:
+def names_of_distances(_: pytest.MonkeyPatch) -> dict[str, Any]:
     import networkx
 
     logits, names = torch.randn(9, 3, 4), ("scout", "guard", "medic")
@@ -170,7 +172,7 @@ def names_of_distances() -> dict[str, Any]:
     }
 
 
-def names_of_checkpoints() -> dict[str, Any]:
+def names_of_checkpoints(_: pytest.MonkeyPatch) -> dict[str, Any]:
     Path("ckpts").mkdir()
     for name in "ab":
         network = nn.Sequential(nn.Linear(18, 32), nn.Tanh(), nn.Linear(32, 5))
@@ -179,12 +181,23 @@ def names_of_checkpoints() -> dict[str, Any]:
     return {"observations": torch.randn(20, 18)}
 
 
-def names_of_torchrl() -> dict[str, Any]:
+def names_of_benchmarl(patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    from benchmarl.experiment import ExperimentConfig
+
+    from tests.integrations.benchmarl.conftest import small
+
+    config = small(Path.cwd())  # two iterations of 40 frames
+    patch.setattr(ExperimentConfig, "get_from_yaml", staticmethod(lambda: copy.deepcopy(config)))
+    return {}
+
+
+def names_of_torchrl(_: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"trainer": SimpleNamespace(register_op=lambda *a: None, register_module=lambda *a: None)}
 
 
 # What a page takes for granted. A page that needs nothing is better: readers paste its listings.
-GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
+GIVEN: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
+    "benchmarl": names_of_benchmarl,
     "distances": names_of_distances,
     "checkpoints": names_of_checkpoints,
     "torchrl": names_of_torchrl,
@@ -222,7 +235,7 @@ def test_listings_of_pages_run(
         (tmp_path / name).symlink_to(ROOT / name)
     printed, everything = "", ""
     with torch.random.fork_rng():
-        space = GIVEN.get(page.stem, dict)()
+        space = GIVEN.get(page.stem, lambda _: {})(monkeypatch)
         for language, whole in blocks(page):
             text = whole.replace(*SMALLER.get(page.stem, ("", "")))
             if language == "python" and ">>> " in text:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from docutils import nodes
+from docutils.parsers.rst import Directive
 
 import graphsnd as gs
 from graphsnd.control import DiCo
@@ -125,10 +127,26 @@ def draw(app: Any) -> None:
                 rcParams["svg.hashsalt"] = name
                 figure = Figure(figsize=(PHONE, height), layout="constrained")
                 function(figure.add_subplot())
-                figure.savefig(FOLDER / f"{name}-{theme}.svg", transparent=True, metadata={"Date": None})
+                path = FOLDER / f"{name}-{theme}.svg"
+                figure.savefig(path, transparent=True, bbox_inches="tight", metadata={"Date": None})
+
+
+class Drawn(Directive):
+    """A figure of ``FIGURES`` by its name, in the colours of the page; the content says what it shows."""
+
+    required_arguments, has_content = 1, True
+
+    def run(self) -> list[Any]:
+        """Return both images, of which the theme hides one."""
+        depth = self.state.document.settings.env.docname.count("/")
+        path, alt = f"{'../' * depth}images/drawn/{self.arguments[0]}", " ".join(self.content)
+        return [
+            nodes.image(uri=f"{path}-{theme}.svg", alt=alt, classes=[f"only-{theme}"]) for theme in ("light", "dark")
+        ]
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Draw them before pages are read."""
+    app.add_directive("drawn", Drawn)
     app.connect("builder-inited", draw)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -12,7 +13,8 @@ def draw(display: str) -> Any:
     """Return the visitor that writes a formula inline or as a block."""
 
     def visit(writer: Any, node: Any) -> None:
-        text = node.astext().replace(r"\qquad", r"\quad")
+        # The converter raises only the last parenthesis of a binomial coefficient; braces make it one thing.
+        text = re.sub(r"(\\t?binom\{[^}]*\}\{[^}]*\})\^", r"{\1}^", node.astext())
         formula = convert(text, display=display)
         writer.body.append(formula if display == "inline" else f'<div class="formula">{formula}</div>\n')
         raise nodes.SkipNode

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from sphinx.domains.python import PyObject
 from sphinx.ext import napoleon
 from sphinx.ext.napoleon import GoogleDocstring
 
@@ -71,12 +72,18 @@ def stage_page(package: str, title: str) -> list[str]:
     """Return the page of one stage: all public names, each under the shortest path that users write."""
     module = importlib.import_module(f"graphsnd.{package}")
     lines = head(title, module.__name__)
-    for name in sorted(module.__all__, key=lambda name: inspect.ismodule(getattr(module, name))):  # modules last
+    for name in sorted(module.__all__, key=lambda name: _rank(name, getattr(module, name))):
         home = "graphsnd" if name in graphsnd.__all__ else module.__name__
         if getattr(graphsnd, name, None) is not getattr(module, name):  # graphs.bernoulli and bounds.bernoulli
             home = module.__name__
         lines += entry(getattr(module, name), f"{home}.{name}")
     return lines
+
+
+def _rank(name: str, value: Any) -> tuple[bool, ...]:
+    """Return the order of names on a page: those of the package itself first; functions, classes, data, modules."""
+    data = not callable(value) and not inspect.ismodule(value)
+    return inspect.ismodule(value), data, name not in graphsnd.__all__, inspect.isclass(value)
 
 
 def adapters_page() -> list[str]:
@@ -138,6 +145,8 @@ def fields(kind: type) -> list[tuple[str, str, str]]:
 
 def add_fields(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
     """Add the fields of a dataclass and what their comments say, where its docstring does not describe them."""
+    if what == "module":  # "5 ONE NUMBER: ..." says where a stage stands in the package
+        lines[0] = re.sub(r"^\d+ ([A-Z ]+)\b", lambda match: match[1].capitalize(), lines[0])
     if what == "class" and dataclasses.is_dataclass(value) and "Args:" not in lines and "Attributes:" not in lines:
         lines += ["", "Attributes:"]
         notes = [(name, re.sub(r"([|*`\\]|_\b)", r"\\\1", note)) for name, _, note in fields(value) if note]
@@ -157,14 +166,15 @@ def columns_page() -> list[str]:
 
 
 def names_table() -> list[str]:
-    """Return a table of the names of the package itself, each with the first sentence of its docstring."""
+    """Return a table of the names of the package itself, with the first sentence of each, and the pages they are on."""
     lines = ["| name | what it is |", "| --- | --- |"]
     for name in graphsnd.__all__:
         value = getattr(graphsnd, name)
         first = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
         link = f"{{py:{'mod' if inspect.ismodule(value) else 'obj'}}}`graphsnd.{name}`"
         lines.append(f"| {link} | {plain(first).replace('|', chr(92) + '|')} |")
-    return lines
+    pages = [f"reference/{page}" for page in (*STAGES, "integrations", "errors")]
+    return [*lines, "", "```{toctree}", ":hidden:", "", *pages, "```"]
 
 
 def write(app: Any) -> None:
@@ -192,6 +202,8 @@ class Docstring(GoogleDocstring):
 def setup(app: Any) -> dict[str, bool]:
     """Write them before pages are read."""
     napoleon.GoogleDocstring = Docstring
+    for field in PyObject.doc_field_types:
+        field.label = "Attributes" if field.name == "variable" else field.label
     app.connect("builder-inited", write)
     app.connect("autodoc-process-docstring", add_fields, priority=400)  # before napoleon reads the sections
     return {"parallel_read_safe": True, "parallel_write_safe": True}
