@@ -51,7 +51,6 @@ paper/results/control/n50/targets-0.14-0.15-agents-4/about.json
 paper/results/designs/cpu-2-cores.json
 paper/results/designs/h200.json
 paper/results/designs/paper.json
-paper/results/expanders/paper.json
 paper/results/mpe/laptop.json
 paper/results/mpe/paper.json
 paper/results/timing/gpu-first.json
