@@ -87,8 +87,8 @@ def _measure_bias(pair: Pair, count: int, generator: torch.Generator, *, quick: 
     # A multiple of the pooled observations, few enough that points along 32 directions fit into memory.
     repetitions = POOLED * (2 if quick else max(2, min(64, 2**10 // count)) if pair.features > 1 else 64)
     behavior = pair.draw(repetitions, count, generator)
-    truths = {"wasserstein": pair.wasserstein, "energy": pair.energy}
-    row: dict[str, Any] = {"pair": pair.name, "samples": count, "repetitions": repetitions, **truths}
+    row: dict[str, Any] = {"pair": pair.name, "samples": count, "repetitions": repetitions}
+    row["wasserstein"] = pair.wasserstein
     for kind, family, truth in (("sliced", Sliced, pair.wasserstein), ("energy", Energy, pair.energy)):
         row[kind] = _off(_distances(behavior, family()), truth)
         if count > 1:
