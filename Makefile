@@ -95,8 +95,8 @@ package: $(READY) ## Build wheel and sdist into dist/, check them, and check the
 bench: $(READY)  ## Measure what guards against regressions, into bench.json; NAME=speed for one question, BEFORE=old.json to compare
 	$(BIN)/python -m benchmarks $(or $(NAME),all) --json $(or $(JSON),bench.json) $(if $(BEFORE),--compare $(BEFORE))
 
-reproduce: $(READY) ## Run the paper's experiments and judge its claims; SCALE=smoke|laptop|paper, OUT=folder, AGAIN=1
-	$(BIN)/python -m paper run --scale $(or $(SCALE),laptop) $(if $(OUT),--out $(OUT)) $(if $(AGAIN),--again)
+reproduce: $(READY) ## Run the paper's experiments and judge its claims; SCALE=smoke|laptop|paper, OUT=folder, AGAIN=1, RAY=address
+	$(BIN)/python -m paper run --scale $(or $(SCALE),laptop) $(if $(OUT),--out $(OUT)) $(if $(AGAIN),--again) $(if $(RAY),--ray $(RAY))
 
 pack: $(READY)   ## Pack this commit for a machine without the repository, as FILE=graphsnd.tgz
 	$(BIN)/python -m paper pack $(or $(FILE),graphsnd.tgz)

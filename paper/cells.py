@@ -47,6 +47,7 @@ class Cells:
         clean: Whether cells that were made by no known commit are made again.
         out: Where logs of trainings go that will be committed; ``results`` by default.
         again: Whether committed results are measured again where this machine can.
+        ray: Address of a Ray cluster that trains stacks of runs; None for this machine.
 
     Attributes:
         made: The requested cells without their values: commit, seconds, date and load of each.
@@ -71,9 +72,10 @@ class Cells:
         clean: bool = False,
         out: Path | None = None,
         again: bool = False,
+        ray: str | None = None,
     ) -> None:
         self.root, self.results, self.step, self.clean = folder, results, step, clean
-        self.out, self.again = out or results, again
+        self.out, self.again, self.ray = out or results, again, ray
         self.fresh = False  # whether work of other commits is made again
         self.made: list[Cell] = []
         self.spared = 0.0

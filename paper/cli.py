@@ -9,16 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 from graphsnd.cli.app import Command, Commands, join_lines
-from graphsnd.cli.options import BreakLock, Force, check_folder, check_output, parse_device
+from graphsnd.cli.options import BreakLock, Force, RayAddress, check_folder, check_output, parse_device
 from graphsnd.cli.progress import NEWS, steps
-from graphsnd.errors import InputError, MissingExtraError
+from graphsnd.errors import InputError, MissingExtraError, check_choice
 from graphsnd.storage import write_whole
 from paper.experiment import Scale
 from paper.judging.changes import changes_text
@@ -46,6 +46,7 @@ def run_experiments(
     again: Annotated[bool, typer.Option("--again", help="Repeat finished experiments from the start.")] = False,
     force: Force = False,
     break_lock: BreakLock = False,
+    ray: RayAddress = None,
 ) -> None:
     """Run experiments and judge the claims that they decide.
 
@@ -55,7 +56,8 @@ def run_experiments(
 
     On two cores all experiments take a minute or two at smoke scale, which is too little for most claims, half an hour
     at laptop scale, and hours at paper scale. There, logs of trainings on a GPU are read from the results; a machine
-    with a GPU trains those that are missing, and with [cyan]--again[/cyan] all of them.
+    with a GPU trains those that are missing, and with [cyan]--again[/cyan] all of them; with
+    [cyan]--ray[/cyan] the GPUs of a cluster do.
 
     [cyan]python -m paper run recovery --scale smoke[/cyan]
       One experiment in seconds.
@@ -64,10 +66,12 @@ def run_experiments(
       All of them.
     """
     chosen = check_names(names or [])
+    if ray is not None and scale is not Scale.PAPER:
+        raise InputError("--ray", "with --scale paper, whose trainings are stacks", f"--scale {scale.value}")
     check_folder(out, {f"{scale.value}.html": "page", "verdicts.html": "page"}, force=force)
     for path in (result_path(out, name, scale) for name in chosen):
         check_folder(path.parent, {path.name: "JSON", path.with_suffix(".png").name: "PNG"}, force=force)
-    failed = _run_all(chosen, scale, out, work, again=again, break_lock=break_lock)
+    failed = _run_all(chosen, scale, out, work, again=again, break_lock=break_lock, ray=ray)
     try:
         _conclude(load_claims(), chosen, out, scale)
     except MissingExtraError as error:
@@ -86,24 +90,29 @@ def train_stacks(
     out: Out = RESULTS,
     work: Annotated[Path, typer.Option(metavar="FOLDER", help="Unfinished work.")] = WORK,
     break_lock: BreakLock = False,
+    ray: RayAddress = None,
 ) -> None:
     """Train runs of a study at paper scale, and leave their logs where the experiment reads them.
 
     A stack is a set of runs that are trained together, named by the folder of its log below FOLDER. One that is
     stopped goes on with the same command, and a study can be completed over several visits to a machine with a GPU.
     The experiment itself, [cyan]python -m paper run NAME --scale paper[/cyan], trains all that are missing where there
-    is a GPU, and reads the others.
+    is a GPU, and reads the others. With [cyan]--ray[/cyan] each stack is a task of a cluster, whose
+    nodes share both folders.
 
     [cyan]python -m paper train dico-50 --stacks control/n50-full/complete-target-0.12-seed-0[/cyan]
       Full SND at one target and seed, on all observations.
     """
-    parse_device(device)
+    check_choice("--device", device, ("cpu", "cuda"))
+    if ray is None:
+        parse_device(device)
     chosen, (experiment,) = [one for one in stacks.split(",") if one], (find(one) for one in check_names([name]))
     with steps(1) as begin, _interrupting():
         begin(name)
         tell = _tell(begin, name)
         try:
-            run_training(experiment, chosen, out=out, work=work, device=device, break_lock=break_lock, step=tell)
+            options: dict[str, Any] = {"device": device, "break_lock": break_lock, "ray": ray, "step": tell}
+            run_training(experiment, chosen, out=out, work=work, **options)
         except KeyboardInterrupt as stop:
             typer.echo("stopped; the same command resumes", err=True)
             raise typer.Exit(128 + (stop.args[0] if stop.args else signal.SIGINT)) from None
@@ -138,7 +147,7 @@ def reduce_published(
     typer.echo(f"{len(found.numbers)} numbers of {found.repository}, commit {found.commit[:7]}", err=True)
 
 
-def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, **options: bool) -> dict[str, str]:
+def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, **options: Any) -> dict[str, str]:
     """Run the experiments one after the other; return the errors of those that failed."""
     failed: dict[str, str] = {}
     with steps(len(names)) as begin, _interrupting():

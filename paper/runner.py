@@ -35,6 +35,7 @@ def run(
     work: Path = WORK,
     again: bool = False,
     break_lock: bool = False,
+    ray: str | None = None,
     step: Callable[[str], None] = lambda name: None,
 ) -> Result:
     """Run one experiment and write ``<out>/<name>/<scale>.json`` and its figure.
@@ -49,6 +50,7 @@ def run(
         work: Folder of unfinished work; cells are in ``<work>/<scale>/<name>``.
         again: Repeat a finished experiment from its beginning. A repetition that was stopped continues.
         break_lock: Take over the lock of another process, ``<work>/<scale>/<name>.lock``.
+        ray: Address of a Ray cluster that trains the stacks that are missing at paper scale.
         step: Called with the name of each cell as it begins.
 
     Raises:
@@ -73,7 +75,8 @@ def run(
             folder.rename(old)
             shutil.rmtree(old)
         remove_parts(folder)
-        cells, begin = Cells(folder, results=RESULTS, step=step, clean=clean, out=out, again=again), perf_counter()
+        cells = Cells(folder, results=RESULTS, step=step, clean=clean, out=out, again=again, ray=ray)
+        begin = perf_counter()
         about = collect_provenance(f"python -m paper run {experiment.name} --scale {scale.value}")
         outcome = experiment.run(scale, cells)
         if clean and find_commit()["tree"] != about["tree"]:
@@ -96,6 +99,7 @@ def train(
     work: Path = WORK,
     device: str = "cuda",
     break_lock: bool = False,
+    ray: str | None = None,
     step: Callable[[str], None] = lambda name: None,
 ) -> None:
     """Train stacks of an experiment's study at paper scale, and leave their logs in ``out``.
@@ -107,6 +111,7 @@ def train(
         work: Folder of unfinished work, where a training that was stopped goes on.
         device: Where to train.
         break_lock: Take over the lock of another process.
+        ray: Address of a Ray cluster on which each stack is a task.
         step: Called with news.
 
     Raises:
@@ -116,7 +121,7 @@ def train(
     folder = work / Scale.PAPER.value / experiment.name
     folder.parent.mkdir(parents=True, exist_ok=True)
     with hold_lock(folder.with_name(f"{folder.name}.lock"), break_lock=break_lock):
-        cells = Cells(folder, results=RESULTS, step=step, clean=True, out=out)
+        cells = Cells(folder, results=RESULTS, step=step, clean=True, out=out, ray=ray)
         train_stacks(experiment.stacks, names or list(experiment.stacks), cells, device=device)
 
 

@@ -10,18 +10,23 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any, Generic, TypeVar, cast
 
 import torch
 
 from graphsnd.errors import InputError
 from graphsnd.plots import collect_provenance
+from graphsnd.plots.training import describe_grid
 from graphsnd.storage import read_json, write_whole
 from graphsnd.training import ControlTask, Task, load_checkpoint, read_rows
 from graphsnd.training.checkpoint import DESCRIPTION
+from graphsnd.training.grid import Stack, connect, run_stacks
 from graphsnd.training.log import METRICS
 from paper.cells import Cells, date_provenance
 from paper.control.actions import ACTIONS, write_actions
@@ -43,36 +48,70 @@ class Measured(Generic[T]):
 
 
 def gather_stacks(stacks: Stacks, cells: Cells) -> list[Path]:
-    """Return the folders of those stacks that are there; a machine with a GPU trains the others first.
+    """Return the folders of those stacks that are there; a GPU here or on Ray trains the others first.
 
     Args:
         stacks: All of a study.
         cells: Where unfinished trainings and results are. With ``cells.again`` all stacks are trained.
     """
-    if torch.cuda.is_available():
+    if torch.cuda.is_available() or cells.ray is not None:
         train_stacks(stacks, [name for name in stacks if cells.again or not _is_whole(stacks, name, cells)], cells)
     return [folder for name, task in stacks.items() if (folder := _find(name, task, cells))]
 
 
 def train_stacks(stacks: Stacks, names: Sequence[str], cells: Cells, *, device: str = "cuda") -> None:
-    """Train some stacks one after the other, and leave their logs in ``cells.out``.
+    """Train some stacks one after the other, or as tasks of Ray, and leave their logs in ``cells.out``.
 
     Raises:
-        InputError: For a name that is not among the stacks.
+        InputError: For a name that is not among the stacks, and on Ray for stacks that failed.
         KeyboardInterrupt: After Ctrl-C, once the training has saved where it was.
     """
     for name in names:
         if name not in stacks:
             raise InputError("--stacks", f"to be among {', '.join(stacks) or 'none'}", repr(name))
+    if cells.ray is not None and names:
+        _train_on_ray({name.replace("/", ","): stacks[name] for name in names}, cells, device)
+        return
     for place, name in enumerate(names):
-        task, cell = stacks[name], name.replace("/", ",")
         more = sum(stacks[other].settings.iterations for other in names[place + 1 :])
-        try:
-            train_cell(task, cells, cell, device=device, more=more)
-            if isinstance(task, ControlTask) and not (cells.folder(cell) / ACTIONS).is_file():
-                write_actions(cells.folder(cell), device=device)
-        finally:
-            _copy_log(task, cells, cell, cells.out / name, device)
+        _train_stack(name, stacks[name], cells, name.replace("/", ","), device, more)
+
+
+def _train_stack(name: str, task: Task | ControlTask, cells: Cells, cell: str, device: str, more: int = 0) -> None:
+    """Train a stack in the folder of a cell."""
+    try:
+        train_cell(task, cells, cell, device=device, more=more)
+        if isinstance(task, ControlTask) and not (cells.folder(cell) / ACTIONS).is_file():
+            write_actions(cells.folder(cell), device=device)
+    finally:
+        _copy_log(task, cells, cell, name, device)
+
+
+def _train_on_ray(stacks: Stacks, cells: Cells, device: str) -> None:
+    """Train stacks, by the names of their cells, on the cluster ``cells.ray``."""
+    begin, options = perf_counter(), {"clean": cells.clean, "results": cells.results.resolve()}
+
+    def report(all_of_them: Sequence[Stack]) -> None:
+        cells.step(describe_grid(all_of_them, perf_counter() - begin))
+
+    work = partial(_work_on_ray, device=device, options=options | {"out": cells.out.resolve()})
+    with connect(cells.ray):
+        trained, stopped = run_stacks(stacks, cells.root, work, device=device, ray=cells.ray, again=True, report=report)
+    for cell in stacks:
+        cells.count(cell)
+    if stopped:
+        raise KeyboardInterrupt(stopped)
+    if failed := [f"{each.name}: {each.error}" for each in trained if each.state == "failed"]:
+        raise InputError("stacks", "to get to their end", "; ".join(failed))
+
+
+def _work_on_ray(cell: str, task: Task | ControlTask, folder: Path, *, device: str, options: dict[str, Any]) -> int:
+    """Train a stack in the folder of one attempt."""
+    try:
+        _train_stack(cell.replace(",", "/"), task, Cells(folder.parent, **options), folder.name, device)
+    except KeyboardInterrupt as stop:
+        return int(stop.args[0]) if stop.args else signal.SIGINT
+    return 0
 
 
 def _find(name: str, task: Task | ControlTask, cells: Cells) -> Path | None:
@@ -96,12 +135,12 @@ def _is_whole(stacks: Stacks, name: str, cells: Cells) -> bool:
     return folder is not None and read_rows(folder, task.row)[-1].iteration >= task.settings.iterations
 
 
-def _copy_log(task: Task | ControlTask, cells: Cells, cell: str, target: Path, device: str) -> None:
+def _copy_log(task: Task | ControlTask, cells: Cells, cell: str, name: str, device: str) -> None:
     """Copy what numbers need out of a training's folder, the log last, and say where it was made."""
-    folder = cells.folder(cell)
+    folder, target = cells.folder(cell), cells.out / name
     if not (folder / METRICS).is_file():
         return
-    command = f"python -m paper train {cells.root.name} --stacks {cell.replace(',', '/')}"
+    command = f"python -m paper train {cells.root.name} --stacks {name}"
     about = date_provenance(collect_provenance(command), cells.signatures(cell))
     saved = load_checkpoint(folder)
     about |= {"seeds": list(task.seeds), "device": device, "took_s": round(saved.seconds, 1)}

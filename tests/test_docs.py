@@ -98,7 +98,13 @@ def test_promises_name_tests_that_exist() -> None:
 ROOT = SOURCE.parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-NEEDS = {"benchmarl": "benchmarl", "jax": "optax", "rllib": "ray.rllib", "stable_baselines3": "stable_baselines3"}
+NEEDS = {
+    "benchmarl": "benchmarl",
+    "jax": "optax",
+    "ray": "ray",
+    "rllib": "ray.rllib",
+    "stable_baselines3": "stable_baselines3",
+}
 OTHERS = {"torchrl": "torchrl", "pettingzoo": "mpe2", "torchmetrics": "torchmetrics"}  # short, and part of `make test`
 OUTPUTS = {"--html", "--png", "--csv", "--out", "--json"}
 LONG = {"train", "control", "bench", "demo"}  # commands that pages show and that are parsed, not run

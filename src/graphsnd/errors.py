@@ -7,6 +7,7 @@ checked once, by the public function that takes them; what is behind it trusts i
 
 from __future__ import annotations
 
+import copyreg
 import importlib
 import math
 import operator
@@ -37,6 +38,9 @@ class InputError(ValueError):
         self.name = name
         super().__init__(f"Expected `{name}` {expected}, got {got}.{' ' + fix if fix else ''}")
 
+    def __reduce__(self) -> Any:  # its arguments are not those of the constructor; workers send it
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
+
 
 class EmptyDrawError(InputError):
     """A random graph came out without edges, so there is no mean over them."""
@@ -48,6 +52,8 @@ class MissingExtraError(ImportError):
     def __init__(self, package: str, project: str) -> None:
         """Name the project that brings ``package``; not our extra, whose name pip knows only where it found us."""
         super().__init__(f"This needs `{package}`. Install it with: pip install {project}")
+
+    __reduce__ = InputError.__reduce__
 
 
 def require(package: str, project: str) -> ModuleType:

@@ -473,6 +473,9 @@ GOOD: dict[str, Make] = {
     "training.save_teams.observations": lambda: False,
     "training.train.folder": lambda: Path(tempfile.mkdtemp(dir=folder())),
     "training.train.resume": lambda: False,
+    "training.train_grid.folder": lambda: Path(tempfile.mkdtemp(dir=folder())),
+    "training.train_grid.resume": lambda: False,
+    "training.train_grid.ray": lambda: None,
     "Trainer.load.tensors": lambda: _trainer().tensors(),
     "Trainer.load.iteration": lambda: 1,
     "Trainer.update.watch": lambda: training.trainer.Stopwatch(torch.device("cpu")),
@@ -594,6 +597,8 @@ INSTANCES: dict[str, Make] = {
     "ControlRow": lambda: _control_task().make_trainer().step()[0],
     "Evaluation": lambda: training.Evaluation(0.5, None),
     "Trained": lambda: training.Trained(_trainer(), True, 1.0),
+    "Stack": lambda: training.Stack("0", _task()),
+    "TrainedGrid": lambda: training.TrainedGrid((training.Stack("0", _task()),), 1.0, "cpu"),
     "ExampleTeam": lambda: gs.plots.example_team(20, 4),
     "PairDistances": _pairs,
     "Study": _study,
@@ -602,6 +607,7 @@ INSTANCES: dict[str, Make] = {
 RESULTS = {*INSTANCES} - {"SndAccumulator", "SystemNeuralDiversity", "GraphSnd"}
 # A thousand times slower than the others: called once for each hundred calls of another.
 SLOW = {
+    "training.train_grid",
     "training.train", "plots.run_study", "plots.write_demo", "plots.save_png", "plots.measurement_page", "Trainer.step",
     "plots.measurement_figure", "Trainer", "Task.make_trainer", "ControlTask.make_trainer", "training.save_checkpoint",
     "training.save_teams", "VmasWorld", "PettingZooWorld", "training.evaluate_team", "Trainer.load", "Trainer.update",

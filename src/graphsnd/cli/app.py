@@ -21,6 +21,7 @@ from graphsnd.cli.control import control
 from graphsnd.cli.demo import demo
 from graphsnd.cli.doctor import doctor
 from graphsnd.cli.measure import measure
+from graphsnd.cli.options import ANY
 from graphsnd.cli.train import train
 from graphsnd.errors import InputError, MissingExtraError, printable
 
@@ -78,6 +79,9 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Check the words before they are parsed, and the integers afterwards."""
+        # typer knows no options whose value may be left out.
+        ends = [not after or after.startswith("-") for after in [*args[1:], ""]]
+        args = [f"--ray={ANY}" if word == "--ray" and end else word for word, end in zip(args, ends, strict=False)]
         for before, word in zip(["", *args], args, strict=False):
             option = word if word.startswith("--") else f"{before}={word}"
             name, equals, value = option.partition("=")

@@ -17,19 +17,20 @@ from graphsnd.cli.options import (
     Config,
     Force,
     Loggers,
+    RayAddress,
     ShowConfig,
+    StackSize,
     Threads,
     parse_changes,
-    parse_device,
     parse_loggers,
     parse_seeds,
     show_config,
 )
-from graphsnd.cli.training import Engine, read_task, resume_task, run_engine, run_task
+from graphsnd.cli.training import Engine, parse_place, read_task, resume_task, run_engine, run_task
 from graphsnd.errors import InputError, check_choice
 
 if TYPE_CHECKING:
-    from graphsnd.training import ControlTask, Trained
+    from graphsnd.training import ControlTask, Trainer
 
 OF_PRESET = "see --show-config"
 LONG = 10**9  # observations to learn from, over all epochs; hours on a CPU
@@ -74,6 +75,8 @@ def control(
     force: Force = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 10,
     logger: Loggers = None,
+    stack: StackSize = None,
+    ray: RayAddress = None,
 ) -> None:
     """Train teams whose diversity is held at a target (DiCo), and audit what came of it.
 
@@ -90,7 +93,8 @@ def control(
     from graphsnd.training import CONTROL_PRESETS, ControlTask
     from graphsnd.training.task import DISPERSION
 
-    on, loggers = parse_device(device), parse_loggers(logger)
+    loggers = parse_loggers(logger)
+    on = parse_place(device, out, ray, stack)
     if resume:
         task = resume_task(ControlTask, context.params)
     else:
@@ -117,11 +121,11 @@ def control(
     if show:
         show_config(task)
         return
-    options = {"checkpoint_every": checkpoint_every, "loggers": loggers}
+    options = {"checkpoint_every": checkpoint_every, "loggers": loggers, "ray": ray, "stack": stack}
     run_control(task, out, device=on, resume=resume, force=force, break_lock=break_lock, **options)
 
 
-def run_control(task: ControlTask, out: Path, *, device: str, **options: Any) -> None:
+def run_control(task: ControlTask, out: Path, *, device: str | None, **options: Any) -> None:
     """Train a task; ``options`` are those of :func:`~graphsnd.cli.training.run_task`."""
     _announce(task, device)
     run_task(task, out, describe, partial(_show, out=out), device=device, **options)
@@ -140,13 +144,13 @@ def _parse_target(text: str) -> float | str:
         return text
 
 
-def _announce(task: ControlTask, device: str) -> None:
+def _announce(task: ControlTask, device: str | None) -> None:
     settings, runs = task.settings, len(task.runs())
     seen = min(settings.observations, task.agents * min(settings.minibatch, settings.samples))
     frames = f"{settings.environments} environments x {settings.steps} steps"
     work = f"{settings.optimiser_steps} optimiser steps, each with an estimate on {seen} observations"
     several = "1 run" if runs == 1 else f"{runs} runs"
-    typer.echo(f"{several} of {task.agents} agents on {device}: {frames}, {work}", err=True)
+    typer.echo(f"{several} of {task.agents} agents on {device or 'what there is'}: {frames}, {work}", err=True)
     rows = runs * task.agents * settings.samples * settings.epochs * settings.iterations
     if device == "cpu" and rows > LONG:
         typer.echo("these settings are made for a GPU; --preset small suits a CPU", err=True)
@@ -168,13 +172,11 @@ def describe(rows: Sequence[Any]) -> str:
     return "  ".join(parts)
 
 
-def _show(rows: list[Any], result: Trained, out: Path) -> list[Path]:
+def _show(rows: list[Any], trainer: Trainer | None, out: Path) -> list[Path]:
     from rich.console import Console
 
     from graphsnd.plots import save_png
     from graphsnd.plots.training import control_figure, control_table
-    from graphsnd.training.log import run_folder
 
     Console(highlight=False).print(control_table(rows))
-    runs = dict.fromkeys(run_folder(row) for row in rows)
-    return [*(out / run for run in runs), save_png(control_figure(rows), out / "control.png")]
+    return [save_png(control_figure(rows), out / "control.png")]

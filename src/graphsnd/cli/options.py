@@ -24,6 +24,15 @@ Threads = Annotated[
 BreakLock = Annotated[
     bool, typer.Option("--break-lock", help="Take over the lock of a process that is known to be gone.")
 ]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray", metavar="[ADDRESS]", help="Train stacks of runs on a Ray cluster: the one that is there, or a new one."
+    ),
+]
+StackSize = Annotated[
+    int | None, typer.Option("--stack", min=1, help="Runs of a stack; by default all, with --ray by a rule.")
+]
 
 Config = Annotated[
     Path | None,
@@ -41,7 +50,8 @@ Loggers = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Write over files of another kind.")]
 MaxBytes = Annotated[int, typer.Option(help="Refuse files whose tensors would take more memory.")]
 # What only a new training takes, by the names of the arguments.
-NEW = ("targets", "designs", "preset", "envs", "seeds", "change", "threads", "diversity_every", "config")
+NEW = ("targets", "designs", "preset", "envs", "seeds", "change", "threads", "diversity_every", "config", "stack")
+ANY = "any"  # what --ray means without an address
 # How files of each kind begin.
 KINDS = {
     "page": rb"\s*<(!doctype )?html",

@@ -17,20 +17,21 @@ from graphsnd.cli.options import (
     Config,
     Force,
     Loggers,
+    RayAddress,
     ShowConfig,
+    StackSize,
     Threads,
     check_output,
     parse_changes,
-    parse_device,
     parse_loggers,
     parse_seeds,
     show_config,
 )
-from graphsnd.cli.training import Describe, read_task, resume_task, run_engine, run_task
+from graphsnd.cli.training import Describe, parse_place, read_task, resume_task, run_engine, run_task, uses_stacks
 from graphsnd.errors import InputError, check_choice
 
 if TYPE_CHECKING:
-    from graphsnd.training import Task, Trained
+    from graphsnd.training import Task, Trainer
 
 OF_TASK = "see --show-config"
 FILMS = {".gif": "GIF", ".mp4": "MP4"}
@@ -76,6 +77,8 @@ def train(
         bool, typer.Option("--keep-teams", help="Keep the teams of each checkpoint, for measure over training.")
     ] = False,
     logger: Loggers = None,
+    stack: StackSize = None,
+    ray: RayAddress = None,
     render: Annotated[Path | None, typer.Option(metavar="PATH", help="Film the trained team: .gif or .mp4.")] = None,
 ) -> None:
     """Train a team with independent PPO and log its diversity.
@@ -87,7 +90,8 @@ def train(
     if run_engine("train", engine, [world, *context.args], {"hydra": partial(run_hydra, "train")}):
         return
     _check_render(render, force)
-    on, loggers = parse_device(device), parse_loggers(logger)
+    loggers = parse_loggers(logger)
+    on = parse_place(device, out, ray, stack)
     from graphsnd.training import Task
 
     if resume:
@@ -109,7 +113,10 @@ def train(
     if show:
         show_config(task)
         return
+    if render is not None and uses_stacks(out, ray, stack):
+        raise InputError("--render", "without --ray and --stack", repr(str(render)))
     options = {"checkpoint_every": checkpoint_every, "loggers": loggers, "keep_teams": keep_teams}
+    options |= {"ray": ray, "stack": stack}
     run_training(task, out, render, device=on, resume=resume, force=force, break_lock=break_lock, **options)
 
 
@@ -176,17 +183,15 @@ def _mean(rows: Sequence[Any], name: str) -> float | None:
     return None if None in values else sum(values) / len(values)
 
 
-def _show(rows: list[Any], result: Trained, out: Path, render: Path | None) -> list[Path]:
+def _show(rows: list[Any], trainer: Trainer | None, out: Path, render: Path | None) -> list[Path]:
     from rich.console import Console
 
     from graphsnd.plots import save_png
     from graphsnd.plots.training import curves_figure, training_table
 
     Console(highlight=False).print(training_table(rows))
-    trainer = result.trainer
-    written = [out / f"seed-{seed}" for seed in trainer.seeds]
-    written.append(save_png(curves_figure(rows), out / "curves.png"))
-    if render is not None and result.finished:
+    written = [save_png(curves_figure(rows), out / "curves.png")]
+    if render is not None and trainer is not None and trainer.iteration >= trainer.settings.iterations:
         from graphsnd.plots.film import write_film
 
         written.append(write_film(trainer.team(trainer.seeds[0]), trainer.world, render, steps=trainer.settings.steps))

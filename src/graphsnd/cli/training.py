@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from graphsnd.cli.options import check_folder, check_resumed, read_config, show_path
+from graphsnd.cli.options import check_folder, check_resumed, parse_device, read_config, show_path
 from graphsnd.errors import InputError, check_choice, printable
 from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
-    from graphsnd.training import ControlTask, Task, Trained
+    from graphsnd.training import ControlTask, Stack, Task, Trainer
 
 WRITTEN = {"curves.png": "PNG", "control.png": "PNG", "about.json": "JSON"}  # training itself checks its log
 PATIENCE = 10.0  # seconds between two lines where there is no terminal
 Engine = Callable[[list[str]], None]  # runs the words of a command line
 Describe = Callable[[Sequence[Any]], str]  # from the rows of an iteration to a line about it
+Show = Callable[[list[Any], "Trainer | None"], list[Path]]  # from the log's rows to a table and files; None for a grid
 
 
 def run_engine(command: str, engine: str, words: Sequence[str | None], others: dict[str, Engine]) -> bool:
@@ -71,27 +72,51 @@ def resume_task(kind: type[Task] | type[ControlTask], given: dict[str, Any]) -> 
         InputError: When it is of the other command, or the command line contradicts it.
     """
     from graphsnd.training import load_checkpoint
+    from graphsnd.training.grid import read_grid
 
     out, iterations = Path(given["out"]), given["iterations"]
-    saved = load_checkpoint(out, logged=True)
-    if not isinstance(saved.task, kind):
-        fix = f"Use graphsnd {saved.task.command} --resume."
+    if uses_stacks(out):
+        task, done = read_grid(out)[0], 0
+    elif given["ray"] is not None:
+        raise InputError("--ray", "for a training that was cut into stacks", repr(str(out)), "Resume it without --ray.")
+    else:
+        saved = load_checkpoint(out, logged=True)
+        task, done = saved.task, saved.iteration
+    if not isinstance(task, kind):
+        fix = f"Use graphsnd {task.command} --resume."
         raise InputError("checkpoint", f"of graphsnd {kind.command}", f"another in {out}", fix)
-    check_resumed(saved.task, given)
-    done, more = saved.iteration, saved.task.settings.iterations if iterations is None else iterations
+    check_resumed(task, given)
+    more = task.settings.iterations if iterations is None else iterations
     if more == done:
         typer.echo(f"already finished: {done} of {more} iterations; --iterations {2 * done} goes on", err=True)
-    return saved.task.with_iterations(more)
+    return task.with_iterations(more)
+
+
+def uses_stacks(out: Path, ray: str | None = None, stack: int | None = None) -> bool:
+    """Return whether the runs of a task are to be trained stack by stack, or were before in its folder."""
+    from graphsnd.training.checkpoint import STACKS
+
+    return ray is not None or stack is not None or (out / STACKS).is_dir()
+
+
+def parse_place(device: str, out: Path, ray: str | None, stack: int | None) -> str | None:
+    """Return what ``--device`` stands for; None where a cluster, or the settings of earlier stacks, are to say."""
+    if device == "auto" and uses_stacks(out, ray, stack):
+        return None
+    check_choice("--device", device, ("auto", "cpu", "cuda"))
+    return device if ray is not None else parse_device(device)  # of the workers, which this machine may lack
 
 
 def run_task(
     task: Task | ControlTask,
     out: Path,
     describe: Describe,
-    show: Callable[[list[Any], Trained], list[Path]],
+    show: Show,
     *,
-    device: str,
+    device: str | None,
     force: bool,
+    ray: str | None = None,
+    stack: int | None = None,
     **options: Any,
 ) -> None:
     """Train a task with progress on stderr, and show what came of it.
@@ -101,8 +126,10 @@ def run_task(
         out: Folder of its files.
         describe: What to say about an iteration.
         show: Prints a table from the rows of the log, and returns the files it wrote.
-        device: Where to train.
+        device: Where to train; None only for stacks.
         force: Whether files of another kind may be replaced in the folder.
+        ray: Address of a cluster on which stacks of the runs are trained.
+        stack: Runs of a stack.
         options: Others of :func:`graphsnd.training.train`.
 
     Raises:
@@ -114,6 +141,10 @@ def run_task(
     from graphsnd.training import read_rows, train
 
     check_folder(out, WRITTEN, force=force)
+    if uses_stacks(out, ray, stack):
+        _run_grid(task, out, show, device=device, ray=ray, stack=stack or 0, **options)
+        return
+    assert device is not None
     with (
         warnings.catch_warnings(),
         watch(task.settings.iterations, task.settings.optimiser_steps, describe) as (report, progress),
@@ -124,7 +155,7 @@ def run_task(
     rows: list[Any] = read_rows(out, task.row)
     threads = result.threads
     if rows:
-        written = show(rows, result)
+        written = [*(out / run for run in task.run_names()), *show(rows, result.trainer)]
         where = device if device == "cuda" else f"{device} with {threads} thread{'s' * (threads > 1)}"
         console = Console(highlight=False)
         console.print(f"took {result.seconds:,.0f} s on {where}", style="dim")
@@ -138,6 +169,56 @@ def run_task(
         typer.echo(f"{done}; go on with: {again}", err=True)
         raise typer.Exit(128 + result.stopped)
     write_origin(task, out, device=device, seconds=result.seconds, threads=threads)
+
+
+def _run_grid(task: Task | ControlTask, out: Path, show: Show, **options: Any) -> None:
+    """Train a grid of stacks with one table of them on stderr, and show what came of it.
+
+    Raises:
+        InputError: For stacks that failed, when the others are finished.
+        Exit: As for :func:`run_task`.
+    """
+    from rich.console import Console
+    from rich.live import Live
+
+    from graphsnd.plots.training import describe_grid, grid_table
+    from graphsnd.training import read_rows, train_grid
+    from graphsnd.training.checkpoint import STACKS
+
+    console, begin, last = Console(stderr=True), perf_counter(), 0.0
+    first = -1  # iterations that were done before
+
+    with Live(console=console, transient=True, auto_refresh=False) as live:
+
+        def report(stacks: Sequence[Stack]) -> None:
+            nonlocal first, last
+            seconds = perf_counter() - begin
+            news, first = first < 0, sum(stack.done for stack in stacks) if first < 0 else first
+            if console.is_terminal:
+                live.update(grid_table(stacks, seconds, first), refresh=True)
+            elif news or seconds - last > PATIENCE:
+                last = seconds
+                typer.echo(f"{seconds:7.1f} s  {describe_grid(stacks, seconds, first)}", err=True)
+
+        result = train_grid(task, out, report=report, **options)
+    rows: list[Any] = read_rows(out, task.row)
+    if rows:
+        for path in [out / STACKS, *show(rows, None), out / "metrics.csv"]:
+            Console(highlight=False).print(f"wrote {show_path(path)}", soft_wrap=True)
+    again = f"graphsnd {task.command} --resume --out {printable(shlex.quote(str(out)))}"
+    if result.finished:
+        typer.echo(f"took {result.seconds:,.0f} s: {describe_grid(result.stacks, result.seconds)}", err=True)
+    else:
+        console.print(grid_table(result.stacks, result.seconds, first))
+    if result.stopped:
+        typer.echo(f"stopped; go on with: {again}", err=True)
+        raise typer.Exit(128 + result.stopped)
+    failed = [stack for stack in result.stacks if stack.state == "failed"]
+    if failed:
+        raise InputError("stacks", "to get to their end", f"{len(failed)} that failed", f"Try again with: {again}")
+    size = max(len(each.task.run_names()) for each in result.stacks)
+    threads = result.stacks[0].task.settings.threads
+    write_origin(task, out, device=result.device, seconds=result.seconds, threads=threads, more=f" --stack {size}")
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -199,12 +280,14 @@ def _report_lines(total: int, describe: Describe) -> Callable[[Sequence[Any]], N
     return report
 
 
-def write_origin(task: Task | ControlTask, out: Path, *, device: str, seconds: float, threads: int) -> None:
+def write_origin(
+    task: Task | ControlTask, out: Path, *, device: str, seconds: float, threads: int, more: str = ""
+) -> None:
     """Write machine, versions, commit, command and all settings to ``about.json``."""
     from graphsnd.plots import collect_provenance
 
     about = {"seeds": list(task.seeds), "device": device, "threads": threads, "took_s": round(seconds, 2)}
-    text = json.dumps(collect_provenance(command(task)) | about | {"task": task.to_dict()}, indent=1)
+    text = json.dumps(collect_provenance(command(task) + more) | about | {"task": task.to_dict()}, indent=1)
     write_whole(out / "about.json", text + "\n")
 
 

@@ -27,6 +27,7 @@ from graphsnd.training.task import ControlTask, Task
 from graphsnd.training.trainer import Trainer
 
 CHECKPOINT, PREVIOUS, DESCRIPTION = "checkpoint.safetensors", "checkpoint.previous.safetensors", "settings.json"
+STACKS = "stacks"  # folder of a grid, in which each stack of runs has one of its own
 
 
 @dataclass(frozen=True, eq=False)

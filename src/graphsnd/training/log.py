@@ -103,8 +103,7 @@ class CsvLog:
     def __init__(self, folder: Path, kind: type[Row] | type[ControlRow], *, after: int = 0) -> None:
         self.path = folder / METRICS
         kept = [row for row in read_whole_rows(folder, kind) if row.iteration <= after] if after else []
-        names = [field.name for field in dataclasses.fields(kind)]
-        write_whole(self.path, _to_lines([names, *map(dataclasses.astuple, kept)]))
+        write_rows(folder, kind, kept)
         self.descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
 
     def write(self, rows: Sequence[DataclassInstance]) -> None:
@@ -199,6 +198,12 @@ def read_rows(folder: Path, kind: type[T]) -> list[T]:
         line = f"line {rows.index(None) + 2} of {folder / METRICS}, which is not"
         raise InputError("metrics.csv", "with the numbers of a row in every line", line)
     return cast(list[T], rows)
+
+
+def write_rows(folder: Path, kind: type[T], rows: Iterable[T]) -> None:
+    """Write a ``metrics.csv`` of these rows, in place of the one that may be there."""
+    names = [field.name for field in dataclasses.fields(kind)]
+    write_whole(folder / METRICS, _to_lines([names, *map(dataclasses.astuple, rows)]))
 
 
 def read_whole_rows(folder: Path, kind: type[T]) -> list[T]:

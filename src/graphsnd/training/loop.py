@@ -20,6 +20,7 @@ from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_choice, check_integer
 from graphsnd.locks import LOCK, hold_lock, remove_parts
 from graphsnd.training.checkpoint import (
+    STACKS,
     Checkpoint,
     find_checkpoints,
     load_checkpoint,
@@ -28,6 +29,7 @@ from graphsnd.training.checkpoint import (
 )
 from graphsnd.training.log import METRICS, CsvLog, RunLogs
 from graphsnd.training.loggers import LOGGERS
+from graphsnd.training.settings import PPOSettings
 from graphsnd.training.task import ControlTask, Task
 from graphsnd.training.trainer import Trainer
 
@@ -114,7 +116,7 @@ def train(
         remove_parts(folder)
         saved = _resume(task, folder, trainer) if resume else None
         if not resume:
-            _check_free(folder, task)
+            check_free(folder, task)
         threads = (saved.threads if saved else 0) or choose_threads(trainer)
         stack.callback(torch.set_num_threads, torch.get_num_threads())
         torch.set_num_threads(threads)
@@ -160,10 +162,14 @@ def choose_threads(trainer: Trainer) -> int:
     its time) and that slice to lose. So there is one thread where the largest product of a gradient step, runs x agents
     x minibatch x width x width, has fewer than ``BRIEF`` multiply-adds, and as many as torch has elsewhere.
     """
-    settings = trainer.settings
-    rows = len(trainer.seeds) * trainer.world.agents * min(settings.minibatch, settings.samples)
-    brief = trainer.world.device.type == "cpu" and rows * max(settings.hidden, default=1) ** 2 < BRIEF
-    return settings.threads or (1 if brief else torch.get_num_threads())
+    product = len(trainer.seeds) * largest_product(trainer.settings, trainer.world.agents)
+    brief = trainer.world.device.type == "cpu" and product < BRIEF
+    return trainer.settings.threads or (1 if brief else torch.get_num_threads())
+
+
+def largest_product(settings: PPOSettings, agents: int) -> int:
+    """Return the multiply-adds of the largest product in a gradient step of one run."""
+    return agents * min(settings.minibatch, settings.samples) * max(settings.hidden, default=1) ** 2
 
 
 def _resume(task: Task | ControlTask, folder: Path, trainer: Trainer) -> Checkpoint:
@@ -186,7 +192,7 @@ def _resume(task: Task | ControlTask, folder: Path, trainer: Trainer) -> Checkpo
     return saved
 
 
-def _check_free(folder: Path, task: Task | ControlTask) -> None:
+def check_free(folder: Path, task: Task | ControlTask) -> None:
     """Refuse a folder that holds a training already, or the log of one."""
     if find_checkpoints(folder):
         saved = load_checkpoint(folder).task
@@ -194,6 +200,8 @@ def _check_free(folder: Path, task: Task | ControlTask) -> None:
         if type(saved) is not type(task):
             fix = f"It holds a run of graphsnd {saved.command}; choose another folder."
         raise InputError("folder", "without a checkpoint of another training", repr(str(folder)), fix)
+    if (folder / STACKS).is_dir():
+        raise InputError("folder", "without the stacks of another training", repr(str(folder)), "Resume it (--resume).")
     log = folder / METRICS
     if log.exists() and log.read_bytes().count(b"\n") > 1:
         raise InputError("folder", "without the log of another training", repr(str(log)), "Choose another folder.")

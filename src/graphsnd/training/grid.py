@@ -1,0 +1,416 @@
+"""Grids of runs that are trained stack by stack, in one process or on a Ray cluster, to the same bits."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import platform
+import shutil
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeVar
+
+import torch
+
+from graphsnd.arguments import checked
+from graphsnd.errors import InputError, check_choice, check_integer, require
+from graphsnd.locks import LOCK, hold_lock
+from graphsnd.storage import read_json, write_whole
+from graphsnd.training.checkpoint import DESCRIPTION, STACKS, find_checkpoints
+from graphsnd.training.log import METRICS, read_whole_rows, run_folder, write_rows
+from graphsnd.training.loop import BRIEF, check_free, interruptible, largest_product, train
+from graphsnd.training.task import ControlTask, Task
+from graphsnd.worlds.simulator import SimulatorWorld
+
+MOST = {"cpu": 4, "cuda": 12}  # runs of a stack; more gain little where a core or a GPU is busy with these
+RETRIES = 10  # losses in a row that brought no iteration
+SILENCE = 10.0  # seconds after which a cluster counts as absent
+PATIENCE = 1.0  # seconds between two looks at what is done
+TAIL = 4096  # bytes, longer than a row of a log
+T = TypeVar("T")
+AnyTask = Task | ControlTask
+Report = Callable[[Sequence["Stack"]], None]
+Work = Callable[[str, AnyTask, Path], int]  # trains a stack in a folder; returns the signal that stopped it, or 0
+
+
+@dataclass(frozen=True)
+class Stack:
+    """How far a stack of runs is."""
+
+    name: str  # of its folder
+    task: AnyTask
+    done: int = 0  # iterations in its log
+    state: str = "waiting"  # "running", "lost", "finished" or "failed"
+    losses: int = 0  # workers or nodes that were lost with it
+    error: str = ""  # why it failed
+
+
+@dataclass(frozen=True)
+class TrainedGrid:
+    """What :func:`train_grid` leaves behind."""
+
+    stacks: tuple[Stack, ...]
+    seconds: float  # of this call
+    device: str
+    stopped: int = 0  # the signal that interrupted it
+
+    @property
+    def finished(self) -> bool:
+        """Whether every run got to its end."""
+        return all(stack.state == "finished" for stack in self.stacks)
+
+
+@checked(own="device")  # of the workers, which this machine may lack
+def cut_grid(task: Task | ControlTask, device: str = "cpu", *, stack: int = 0) -> list[Task] | list[ControlTask]:
+    """Cut a grid of runs into stacks, each a task of its own, by a rule of the grid and the kind of device alone.
+
+    A stack has one design, and seeds before targets. On a CPU it has one thread, up to 4 runs, and fewer where the
+    largest product of a gradient step would ask for a second thread (see ``choose_threads``); on a GPU up to 12 runs;
+    one run where a simulator keeps its state to itself. The bits of a run depend on its stack and its threads, so this
+    does not look at how many workers there are.
+
+    Args:
+        task: Of all runs.
+        device: ``"cpu"`` or ``"cuda"``.
+        stack: Runs of a stack; 0 for the rule.
+
+    Example:
+        >>> from graphsnd.training import Settings
+        >>> grid = Task("navigation", 2, seeds=tuple(range(6)), settings=Settings(minibatch=64))
+        >>> [part.seeds for part in cut_grid(grid)]
+        [(0, 1, 2), (3, 4, 5)]
+        >>> [part.run_names() for part in cut_grid(ControlTask(4, (0.1, "homogeneous"), seeds=(0, 1)), stack=2)]
+        [['complete-target-0.1-seed-0', 'complete-target-0.1-seed-1'], ['homogeneous-seed-0', 'homogeneous-seed-1']]
+    """
+    check_choice("device", device, MOST)
+    check_integer("stack", stack, "to be an integer, at least 0", low=0)
+    if not task.seeds or len(set(task.seeds)) < len(task.seeds):
+        raise InputError("seeds", "to be different, at least one", task.seeds)
+    most = stack or _fit(task, device)
+    settings: Any = task.settings.replace(threads=task.settings.threads or 1)
+    seeds = _split(task.seeds, most)
+    if not isinstance(task, ControlTask):
+        return [dataclasses.replace(task, seeds=part, settings=settings) for part in seeds]
+    numbers = tuple(target for target in task.targets if not isinstance(target, str))
+    words = [target for target in task.targets if isinstance(target, str)]
+    arms: list[tuple[str, tuple[Any, ...]]] = [
+        (design, part) for design in task.designs for part in _split(numbers, max(1, most // len(task.seeds)))
+    ]
+    arms += [(task.designs[0], (word,)) for word in words]
+    return [
+        dataclasses.replace(task, designs=(design,), targets=targets, seeds=part, settings=settings)
+        for design, targets in arms
+        for part in seeds
+    ]
+
+
+def _fit(task: AnyTask, device: str) -> int:
+    world = task.make_world("cpu")
+    if isinstance(world, SimulatorWorld):
+        return 1
+    brief = (BRIEF - 1) // largest_product(task.settings, world.agents) if device == "cpu" else MOST[device]
+    return max(1, min(MOST[device], brief))
+
+
+def _split(values: tuple[T, ...], most: int) -> list[tuple[T, ...]]:
+    """Return consecutive parts of at most ``most`` values whose sizes differ by at most one."""
+    count = -(-len(values) // most)
+    ends = [len(values) * place // count for place in range(count + 1)] if count else [0]
+    return [values[start:stop] for start, stop in pairwise(ends)]
+
+
+@checked(own="device")
+def train_grid(
+    task: Task | ControlTask,
+    folder: Path,
+    *,
+    device: str | None = None,
+    stack: int = 0,
+    ray: str | None = None,
+    resume: bool = False,
+    break_lock: bool = False,
+    checkpoint_every: int = 25,
+    keep_teams: bool = False,
+    loggers: Sequence[str] = (),
+    report: Report = lambda stacks: None,
+) -> TrainedGrid:
+    """Train a grid of runs stack by stack, and write one ``metrics.csv`` of all of them.
+
+    The cut (:func:`cut_grid`) is written to ``settings.json`` and used again when the grid is resumed. Each stack has a
+    folder of its own in ``stacks/``, as :func:`train` writes it. With the same cut every number but the seconds has
+    the same bits in one process and on a cluster, whatever was lost meanwhile; simulators that keep their state to
+    themselves begin new episodes after a loss.
+
+    Args:
+        task: Of all runs.
+        folder: Made if need be; with Ray on a path that all nodes share.
+        device: ``"cpu"`` or ``"cuda"``; None for a GPU where the cluster, or without Ray this machine, has one.
+        stack: Runs of a stack; 0 for the rule of :func:`cut_grid`.
+        ray: Address of a Ray cluster: ``"auto"``, ``"host:port"``, ``"ray://..."``, ``"local"`` for a new one, or
+            ``"any"`` for the one that is there or else a new one. A stack is then a task with as many CPUs as threads,
+            or one GPU; where its worker or node is lost it goes on from its last checkpoint elsewhere. None trains the
+            stacks one after the other in this process.
+        resume: Go on with the folder's grid and its cut; ``task`` may have more iterations.
+        break_lock: As for :func:`train`.
+        checkpoint_every: As for :func:`train`.
+        keep_teams: As for :func:`train`.
+        loggers: As for :func:`train`.
+        report: Called with all stacks about once a second; in one process after each stack.
+
+    Returns:
+        The stacks. On Ray one that fails does not end the others; in one process its error is raised. Ctrl-C, SIGTERM
+        and SIGHUP let the iterations finish and save.
+
+    Raises:
+        InputError: When the folder holds another training, or none where it should be resumed.
+
+    Example:
+        >>> import tempfile
+        >>> from graphsnd.training import Settings, read_rows
+        >>> grid = Task("navigation", 2, seeds=(0, 1), settings=Settings(steps=4, environments=2, iterations=2))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     done = train_grid(grid, Path(folder), stack=1, device="cpu")
+        ...     done.finished, [(row.iteration, row.seed) for row in read_rows(Path(folder), grid.row)]
+        (True, [(1, 0), (1, 1), (2, 0), (2, 1)])
+    """
+    if device is not None:
+        check_choice("device", device, MOST)
+    start, saved = perf_counter(), read_grid(folder) if resume else None
+    with connect(ray) as has_gpu:
+        if device is None:
+            device = saved[1] if saved else "cuda" if has_gpu else "cpu"
+        if device == "cuda" and ray is None and not has_gpu:
+            raise InputError("device", "that this machine has", "cuda", "Use cpu.")
+        folder.mkdir(parents=True, exist_ok=True)
+        with hold_lock(folder / LOCK, break_lock=break_lock):
+            if saved is None:
+                check_free(folder, task)
+                parts: list[Any] = list(cut_grid(task, device, stack=stack))
+            else:
+                parts = _check_same(task, *saved)
+            about = {"device": device, STACKS: [part.to_dict() for part in parts]}
+            write_whole(folder / DESCRIPTION, json.dumps({"task": task.to_dict()} | about, indent=1) + "\n")
+            named = {f"{place:0{len(str(len(parts) - 1))}d}": part for place, part in enumerate(parts)}
+            options: dict[str, Any] = {
+                "checkpoint_every": checkpoint_every,
+                "keep_teams": keep_teams,
+                "loggers": tuple(loggers),
+            }
+            work = partial(_train_stack, device=device, **options)
+            stacks, stopped = run_stacks(named, folder / STACKS, work, device=device, ray=ray, report=report)
+            merge_logs(task, [find_folder(folder / STACKS, name) for name in named], folder)
+    return TrainedGrid(stacks, perf_counter() - start, device, stopped)
+
+
+def read_grid(folder: Path) -> tuple[AnyTask, str, list[AnyTask]]:
+    """Return the task of a folder's grid, the kind of device it was cut for, and its stacks.
+
+    Raises:
+        InputError: When it has none.
+    """
+    path = folder / DESCRIPTION
+    saved = read_json(path, DESCRIPTION) if path.is_file() else None
+    if not isinstance(saved, dict) or not {"task", "device", STACKS} <= saved.keys():
+        raise InputError("folder", "to hold a grid of stacks", repr(str(folder)), "Start without --resume.")
+    controlled = isinstance(saved["task"], dict) and saved["task"].get("format") == ControlTask.format
+    kind: Any = ControlTask if controlled else Task
+    return kind.from_dict(saved["task"], path), saved["device"], [kind.from_dict(part, path) for part in saved[STACKS]]
+
+
+def _check_same(task: AnyTask, old: AnyTask, device: str, parts: Sequence[AnyTask]) -> list[Any]:
+    """Return the stacks of a grid with the iterations of ``task``, which must be the same otherwise."""
+    more = task.settings.iterations
+    if type(old) is not type(task) or old.with_iterations(more) != task:
+        raise InputError("task", "to be that of the folder, but for iterations", "another")
+    return [part.with_iterations(more) for part in parts]
+
+
+def _train_stack(name: str, task: AnyTask, folder: Path, **options: Any) -> int:
+    return train(task, folder, resume=bool(find_checkpoints(folder)), **options).stopped
+
+
+def merge_logs(task: AnyTask, folders: Sequence[Path | None], out: Path) -> None:
+    """Write the rows of all stacks to one ``metrics.csv``, by iteration and then in the order of the grid's runs."""
+    order = {name: place for place, name in enumerate(task.run_names())}
+    logs = [folder for folder in folders if folder is not None and (folder / METRICS).is_file()]
+    rows = [row for folder in logs for row in read_whole_rows(folder, task.row)]
+    write_rows(out, task.row, sorted(rows, key=lambda row: (row.iteration, order[run_folder(row)])))
+
+
+def run_stacks(
+    stacks: Mapping[str, AnyTask],
+    root: Path,
+    work: Work,
+    *,
+    device: str,
+    ray: str | None = None,
+    again: bool = False,
+    report: Report = lambda stacks: None,
+) -> tuple[tuple[Stack, ...], int]:
+    """Train stacks one after the other or as tasks of Ray, and leave each in ``root/name``.
+
+    Before every attempt a stack's folder gets a new name, ``name.1``, ``name.2``, ... A worker that was given up and
+    lives on (its node was cut off) finds no folder under the name it knows, so it cannot write into the attempt that
+    took over, whatever host it is on; the lock that a dead one left is removed by the same right.
+
+    Args:
+        stacks: By names of folders.
+        root: Made if need be. One process at a time may use it.
+        work: Trains a stack in a folder, from the checkpoint that may be there.
+        device: ``"cpu"`` or ``"cuda"``: what a task asks of Ray.
+        ray: None for this process; an address is connected already.
+        again: Whether stacks that are finished are worked on too.
+        report: As for :func:`train_grid`.
+
+    Returns:
+        The stacks, and the signal that stopped them, or 0.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    known = {name: _look(Stack(name, task), root) for name, task in stacks.items()}
+    for name, each in known.items():
+        if not again and (root / name).is_dir() and each.done >= each.task.settings.iterations:
+            known[name] = dataclasses.replace(each, state="finished")
+    run = _in_turn if ray is None else partial(_on_ray, device=device)
+    report(list(known.values()))
+    stopped = run(known, root.resolve(), work, lambda: report(list(known.values())))
+    return tuple(known.values()), stopped
+
+
+def _in_turn(known: dict[str, Stack], root: Path, work: Work, tell: Callable[[], None]) -> int:
+    stopped = 0
+    for name in [name for name, each in known.items() if each.state != "finished"]:
+        stopped = work(name, known[name].task, _claim(root, name))
+        known[name] = _finish(known[name], root, stopped)
+        tell()
+        if stopped:
+            break
+    return stopped
+
+
+def _on_ray(known: dict[str, Stack], root: Path, work: Work, tell: Callable[[], None], *, device: str) -> int:
+    ray = require("ray", "ray")
+    best, vain, told = dict.fromkeys(known, 0), dict.fromkeys(known, 0), 0.0
+
+    def submit(name: str) -> Any:
+        task = known[name].task
+        resources = {"num_cpus": task.settings.threads or 1, "num_gpus": int(device == "cuda")}
+        # Ray itself is not to try again: it would give the folder of an attempt that may live on to the next one.
+        remote = ray.remote(max_retries=0, **resources)(_attempt)
+        return remote.remote(work, name, task, _claim(root, name))
+
+    def collect(name: str, reference: Any) -> Stack:
+        stack = _look(known[name], root)
+        try:
+            return _finish(stack, root, ray.get(reference))
+        except ray.exceptions.TaskCancelledError:
+            return dataclasses.replace(stack, state="waiting")
+        except ray.exceptions.RayTaskError as error:
+            return dataclasses.replace(stack, state="failed", error=str(error.cause or error).strip())
+        except ray.exceptions.RayError as error:  # of the worker, or of its node
+            vain[name] = 0 if stack.done > best[name] else vain[name] + 1
+            best[name] = max(best[name], stack.done)
+            text = f"lost {vain[name]} times without an iteration: {error}" if vain[name] > RETRIES else ""
+            return dataclasses.replace(stack, state="failed" if text else "lost", losses=stack.losses + 1, error=text)
+
+    with interruptible() as stop:
+        pending = {submit(name): name for name, each in known.items() if each.state != "finished"}
+        cancelled = False
+        while pending:
+            ready, _ = ray.wait(list(pending), timeout=PATIENCE)
+            if stop() and not cancelled:
+                cancelled = True
+                for reference in pending:
+                    ray.cancel(reference)  # as Ctrl-C would: the iteration finishes and is saved
+            for reference in ready:
+                name = pending.pop(reference)
+                known[name] = collect(name, reference)
+                if known[name].state == "lost" and not cancelled:
+                    pending[submit(name)] = name
+            if perf_counter() - told > PATIENCE or not pending:
+                known |= {name: _look(known[name], root) for name in pending.values()}
+                tell()
+                told = perf_counter()
+        return stop()
+
+
+def _attempt(work: Work, name: str, task: AnyTask, folder: Path) -> int:
+    if not folder.is_dir():
+        raise InputError("folder", "on a path that every node shares", f"no {str(folder)!r} on {platform.node()}")
+    return work(name, task, folder)
+
+
+@contextmanager
+def connect(address: str | None) -> Iterator[bool]:
+    """Connect to a Ray cluster, unless this process is or ``address`` is None; yields whether there is a GPU."""
+    if address is None:
+        yield torch.cuda.is_available()
+        return
+    ray = require("ray", "ray")
+    mine = not ray.is_initialized()
+    if mine:
+        host, colon, port = address.removeprefix("ray://").rpartition(":")
+        try:
+            if colon and "://" not in host:
+                # Ray would wait for minutes for one that does not answer.
+                socket.create_connection((host, int(port)), timeout=SILENCE).close()
+            ray.init(address=None if address == "any" else address, logging_level="ERROR", log_to_driver=False)
+        except (OSError, OverflowError, ValueError) as error:
+            raise InputError("ray", "to be the address of a cluster", f"{address!r} ({error})") from None
+    try:
+        yield ray.cluster_resources().get("GPU", 0) >= 1
+    finally:
+        if mine:
+            ray.shutdown()
+
+
+def find_folder(root: Path, name: str) -> Path | None:
+    """Return the folder of a stack: that of its end, or of its last attempt."""
+    last = max(_attempts(root, name), default=0)
+    return root / name if (root / name).is_dir() else root / f"{name}.{last}" if last else None
+
+
+def _attempts(root: Path, name: str) -> list[int]:
+    return [int(path.suffix[1:]) for path in root.glob(f"{name}.*") if path.suffix[1:].isdigit()]
+
+
+def _claim(root: Path, name: str) -> Path:
+    """Return the folder of a stack under the name of a new attempt."""
+    before, folder = find_folder(root, name), root / f"{name}.{max(_attempts(root, name), default=0) + 1}"
+    if before is None:
+        folder.mkdir()
+    else:
+        before.rename(folder)
+        (folder / LOCK).unlink(missing_ok=True)
+    return folder
+
+
+def _finish(stack: Stack, root: Path, stopped: int) -> Stack:
+    """Return a stack whose worker has returned; where it is done, its folder gets its own name."""
+    stack = dataclasses.replace(_look(stack, root), state="waiting" if stopped else "finished")
+    folder = find_folder(root, stack.name)
+    if folder is not None and not stopped:
+        folder.rename(root / stack.name)
+        for left in _attempts(root, stack.name):  # by workers that were given up
+            shutil.rmtree(root / f"{stack.name}.{left}", ignore_errors=True)
+    return stack
+
+
+def _look(stack: Stack, root: Path) -> Stack:
+    """Return a stack with the iterations that its log has by now."""
+    folder = find_folder(root, stack.name) or root / stack.name
+    try:
+        with (folder / METRICS).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+            lines = file.read().split(b"\n")[1:-1]  # the first may be cut, or names the columns; the last may be cut
+    except OSError:
+        lines = []
+    text = lines[-1].partition(b",")[0] if lines else b""
+    state = "running" if (folder / LOCK).exists() else "waiting"
+    return dataclasses.replace(stack, done=int(text) if text.isdigit() else 0, state=state)
