@@ -64,7 +64,7 @@ def from_adjacency(A: Tensor) -> Graph | MovingGraph:
     if A.dim() == 2:
         return Graph._trusted(n, edges, weights=weights, family="adjacency")
     starts = torch.searchsorted(places[:, 0].contiguous(), torch.arange(len(A) + 1, device=A.device))
-    return MovingGraph._trusted(n, edges, starts, weights, "adjacency")
+    return MovingGraph._trusted(n, edges, starts, weights=weights, family="adjacency")
 
 
 def _entry(A: Tensor, at: Sequence[int]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -67,18 +68,10 @@ class MovingGraph:
         vars(self).update(n=n, edges=pairs.from_keys(keys % n**2, n), starts=starts)
 
     @classmethod
-    def _trusted(
-        cls,
-        n: int,
-        edges: Tensor,
-        starts: Tensor,
-        weights: Tensor | None = None,
-        family: str = "custom",
-        names: tuple[str, ...] | None = None,
-    ) -> MovingGraph:
-        """Graphs from edges that the caller guarantees to be canonical: no checks, no sort."""
+    def _trusted(cls, n: int, edges: Tensor, starts: Tensor, **rest: Any) -> MovingGraph:
+        """Graphs from edges that the caller guarantees to be canonical: no checks, no sort; fields with a default."""
         graph = object.__new__(cls)
-        vars(graph).update(n=n, edges=edges, starts=starts, weights=weights, family=family, names=names)
+        vars(graph).update(n=n, edges=edges, starts=starts, **rest)
         return graph
 
     @classmethod
@@ -93,14 +86,13 @@ class MovingGraph:
             6
         """
         if not graphs or len({(graph.n, graph.names, graph.device) for graph in graphs}) != 1:
-            raise InputError("graphs", "at least one, all on the same agents and device", reprs(graphs))
-        weights = None
-        if any(graph.weights is not None for graph in graphs):
-            own = (torch.ones(g.m, device=g.device) if g.weights is None else g.weights for g in graphs)
-            weights = torch.cat([part.double() for part in own])
-        counts = torch.tensor([0, *(graph.m for graph in graphs)], device=graphs[0].device)
-        edges = torch.cat([graph.edges for graph in graphs])
-        return cls._trusted(graphs[0].n, edges, counts.cumsum(0), weights, graphs[0].family, graphs[0].names)
+            raise InputError("graphs", "at least one, all on the same agents and device", list(graphs[:3]) or "none")
+        first, device = graphs[0], graphs[0].device
+        weights = [torch.ones(g.m, device=device) if g.weights is None else g.weights for g in graphs]
+        given = torch.cat([part.double() for part in weights]) if any(g.weights is not None for g in graphs) else None
+        counts = torch.tensor([0, *(graph.m for graph in graphs)], device=device)
+        rest = {"weights": given, "family": first.family, "names": first.names}
+        return cls._trusted(first.n, torch.cat([graph.edges for graph in graphs]), counts.cumsum(0), **rest)
 
     def __repr__(self) -> str:
         weighted = "" if self.weights is None else ", weighted"
@@ -138,19 +130,14 @@ class MovingGraph:
         starts = self.starts[start : stop + 1]
         first, last = int(starts[0]), int(starts[-1])
         weights = None if self.weights is None else self.weights[first:last]
-        return self._trusted(self.n, self.edges[first:last], starts - first, weights, self.family, self.names)
+        return self._with(edges=self.edges[first:last], starts=starts - first, weights=weights)
 
     def to(self, device: torch.device | str | int) -> MovingGraph:
         """The same graphs on another device; itself when they are there already."""
-        edges = self.edges.to(device)
-        if edges is self.edges:
-            return self
+        edges, weights = self.edges.to(device), None if self.weights is None else self.weights.to(device)
+        return self if edges is self.edges else self._with(edges=edges, starts=self.starts.to(device), weights=weights)
+
+    def _with(self, **changes: Tensor | None) -> MovingGraph:
         graph = copy(self)
-        weights = None if self.weights is None else self.weights.to(device)
-        vars(graph).update(edges=edges, starts=self.starts.to(device), weights=weights)
+        vars(graph).update(changes)
         return graph
-
-
-def reprs(graphs: Sequence[Graph]) -> str:
-    """Return the first graphs as text, for a message."""
-    return ", ".join(map(repr, graphs[:3])) or "none"

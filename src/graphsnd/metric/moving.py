@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -45,25 +46,28 @@ class EdgeSums:
 
 def edge_sums(points: Points, graph: MovingGraph, *, backend: str = "auto") -> EdgeSums:
     """Return the sums over the edges of each observation; the graph is one on these agents and observations."""
-    distances, weights, units = weigh_edges(points, graph, backend=backend)
-    starts = graph.starts.to(distances.device)
-    return EdgeSums(_add_segments(distances * weights, starts), _add_segments(weights, starts), units)
-
-
-def weigh_edges(points: Points, graph: MovingGraph, *, backend: str = "auto") -> tuple[Tensor, Tensor, Tensor]:
-    """Return distances and weights of all edges, ``[m]``, and the largest weight of each observation, their unit."""
     graph = graph.to(points.parts[0].device)
-    distances = kernels.ragged_edges(points, graph.edges, graph.starts, backend=backend)
+    weights, units = relative_weights(graph)
+    terms = edge_lengths(points, graph, backend=backend) * weights
+    # Each sum is in the order of its terms, whatever the threads.
+    add = partial(torch.segment_reduce, reduce="sum", offsets=graph.starts, initial=0, unsafe=True)
+    return EdgeSums(add(terms), add(weights), units)
+
+
+def edge_lengths(points: Points, graph: MovingGraph, *, backend: str = "auto") -> Tensor:
+    """Return the distances along all edges, float64 ``[m]``, differentiable."""
+    graph = graph.to(points.parts[0].device)
+    return kernels.ragged_edges(points, graph.edges, graph.starts, backend=backend)
+
+
+def relative_weights(graph: MovingGraph) -> tuple[Tensor, Tensor]:
+    """Return the weights of all edges ``[m]`` in units of the largest at their observation, and these ``[O]``."""
     if graph.weights is None:
-        return distances, torch.ones_like(distances), distances.new_ones(len(graph))
+        sizes = (torch.ones(size, dtype=torch.float64, device=graph.device) for size in (graph.m, len(graph)))
+        return next(sizes), next(sizes)
     weights = graph.weights.double()
     units = torch.segment_reduce(weights.detach(), "max", offsets=graph.starts, initial=0, unsafe=True)
-    return distances, ratio(weights, units[graph.owners()]), units
-
-
-def _add_segments(values: Tensor, starts: Tensor) -> Tensor:
-    """Return the sums of stretches of ``[m]``, each in the order of its terms."""
-    return torch.segment_reduce(values, "sum", offsets=starts, initial=0, unsafe=True)
+    return ratio(weights, units[graph.owners()]), units
 
 
 def ratio(sums: Tensor, weights: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -10,7 +11,7 @@ from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Points, embed
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph, MovingGraph
-from graphsnd.metric.moving import ratio, weigh_edges
+from graphsnd.metric.moving import edge_lengths, ratio, relative_weights
 
 
 def pairwise(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:
@@ -105,21 +106,15 @@ def contributions(
         return matrix.sum(dim=1) / (matrix.shape[0] - 1)
     points = embed(behavior, distance)
     check_graph(graph, points.agents, behavior._names, observations=points.observations)
-    if isinstance(graph, Graph):
-        distances, weights, units = edge_means(points, graph, backend=backend), graph.weights, None
-        weights = torch.ones_like(distances) if weights is None else weights.to(distances)
-        weights = ratio(weights, weights.detach().max()) if graph.m else weights
-        ends, rows = graph.edges.to(distances.device), 1
-    else:
-        distances, weights, units = weigh_edges(points, graph, backend=backend)
-        ends, rows = graph.edges + graph.n * graph.owners().unsqueeze(1), len(graph)
-        ends = ends.to(distances.device)
-    zero = distances.new_zeros(rows * graph.n)
-    sums, strengths = (
-        zero.index_add(0, ends[:, 0], part).index_add(0, ends[:, 1], part).view(rows, -1)
-        for part in (distances * weights, weights)
-    )
-    if pooled and units is not None:
+    # The mean over observations along the edges of one graph is a single observation of it.
+    moving = (MovingGraph.stack([graph]) if isinstance(graph, Graph) else graph).to(points.parts[0].device)
+    measure: Any = edge_means if isinstance(graph, Graph) else edge_lengths
+    distances = measure(points, graph, backend=backend)
+    weights, units = relative_weights(moving)
+    i, j = (moving.edges + graph.n * moving.owners().unsqueeze(1)).unbind(1)
+    zero, terms = distances.new_zeros(len(moving) * graph.n), (distances * weights, weights)
+    sums, strengths = (zero.index_add(0, i, part).index_add(0, j, part).view(len(moving), -1) for part in terms)
+    if pooled:
         sums, strengths = ((part * ratio(units, units.max()).unsqueeze(1)).sum(0, True) for part in (sums, strengths))
     return ratio(sums, strengths).mean(0).to(points.result_dtype)
 

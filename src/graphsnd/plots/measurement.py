@@ -17,7 +17,7 @@ from graphsnd.estimation import Estimate
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.pairs import from_keys, keys
 from graphsnd.metric import edge_distances, pairwise
-from graphsnd.metric.moving import weigh_edges
+from graphsnd.metric.moving import edge_lengths
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.plots.clustering import Tree, cluster
 from graphsnd.plots.explorer import LIVE, agents_table, explorer_html, explorer_script, is_live
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 ORDERED = 2000  # agents up to which a full matrix is clustered for its order
 DRAWN = 1_000_000  # pairs up to which all are drawn
+MEETING = "pairs that meet, while they do"  # where each observation has its own graph
 CELLS = 500  # cells along a side of the picture of a large matrix
 
 
@@ -75,12 +76,11 @@ def pair_distances(
     if graph is not None:
         check_graph(graph, n, observations=behavior.observations)
     if isinstance(graph, MovingGraph):
-        values = weigh_edges(embed(behavior, distance).detach(), graph)[0].cpu()
+        values = edge_lengths(embed(behavior, distance).detach(), graph).cpu()
         i, j = graph.edges.cpu().unbind(1)
         met, place, counts = keys(i, j, n).unique(return_inverse=True, return_counts=True)
         means = values.new_zeros(len(met)).index_add(0, place, values) / counts
-        drawn = "pairs that meet, while they do"
-        return PairDistances(estimate, from_keys(met, n).numpy(), means.numpy(), None, drawn, names)
+        return PairDistances(estimate, from_keys(met, n).numpy(), means.numpy(), None, MEETING, names)
     if graph is None and n <= ORDERED:
         graph = graphs.complete(n)
     elif graph is None:
@@ -145,7 +145,8 @@ def draw_histogram(ax: Axes, pairs: PairDistances) -> None:
     ax.set_title(f"{e.target} {e.value:.4g}", pad=20)
     kind = "guaranteed" if e.guaranteed else "asymptotic"
     note = f"the line; in grey the {kind} {100 * e.confidence:.4g}% interval"
-    note = "the line: their mean" if e.exact else note
+    mean = "the line: mean over observations" if pairs.drawn == MEETING else "the line: their mean"
+    note = mean if e.exact else note
     ax.text(0.0, 1.02, note, transform=ax.transAxes, fontsize=9, color=MUTED, va="bottom")
     ax.set(xlabel=f"distance of a pair  [{pairs.unit}]", ylabel="pairs")
     ax.grid(axis="y")
