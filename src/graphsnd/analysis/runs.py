@@ -152,7 +152,7 @@ def _read_benchmarl(path: Path, text: str) -> list[tuple[str, LoggedRun]]:
 def _find_benchmarl_run(folder: Path) -> tuple[str, str]:
     """Return seed and task of a run from the settings that BenchMARL logs beside its numbers."""
     settings = sorted((folder / "texts").glob("hparams*.txt"))
-    text = settings[0].read_text(errors="replace") if settings else ""
+    text = settings[0].read_text(encoding="utf-8", errors="replace") if settings else ""
     lines = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     parts = [lines[name] for name in ("environment_name", "task_name") if name in lines]
     return lines.get("seed", _seed_in(str(folder))), "/".join(parts)
