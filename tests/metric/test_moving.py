@@ -164,3 +164,7 @@ def test_the_gpu_agrees(weighted: bool) -> None:
         other.backward()
         torch.testing.assert_close(one, other.cpu())
         torch.testing.assert_close(x.grad, y.grad.cpu(), rtol=1e-4, atol=1e-7)
+        mine = [gs.contributions(gs.Deterministic(v), graph=moving, pooled=pooled).detach().cpu() for v in (x, y)]
+        torch.testing.assert_close(*mine)
+    alone = gs.graphs.radius(torch.arange(20.0).cuda()[:, None].expand(300, 20, 1), 0.5)
+    assert gs.graph_snd(gs.Deterministic(team.cuda()), alone).item() == 0
