@@ -33,7 +33,14 @@ LARGE = 12  # agents from which on two that act alike are no role yet
 
 @dataclass(frozen=True, eq=False)
 class Roles:
-    """Groups of agents that act alike."""
+    """Groups of agents that act alike.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> places = torch.tensor([0.0, 0.1, 0.2, 0.3, 5.0, 5.1, 5.2, 5.3])[:, None]
+        >>> gs.roles(gs.Deterministic(places.expand(16, 8, 1))).labels
+        tensor([0, 0, 0, 0, 1, 1, 1, 1])
+    """
 
     labels: torch.Tensor  # [n] int64, role 0 is the largest
     count: int

@@ -48,7 +48,13 @@ class Distance(ABC):
 
 @dataclass(frozen=True)
 class Wasserstein(Distance):
-    """2-Wasserstein distance, the paper's choice for continuous actions (equation 1)."""
+    """2-Wasserstein distance, the paper's choice for continuous actions (equation 1).
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> gs.snd(gs.Deterministic(torch.tensor([[[0.0, 0.0], [3.0, 4.0]]])), gs.Wasserstein())
+        tensor(5.)
+    """
 
     name: ClassVar[str] = "wasserstein"
     maximum: ClassVar[float | None] = None
@@ -61,7 +67,13 @@ class Wasserstein(Distance):
 
 @dataclass(frozen=True)
 class TotalVariation(Distance):
-    """Total variation, half the L1 distance between probabilities; at most 1."""
+    """Total variation, half the L1 distance between probabilities; at most 1.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> gs.snd(gs.Categorical(torch.tensor([[[1.0, 0.0], [0.75, 0.25]]])), gs.TotalVariation())
+        tensor(0.2500)
+    """
 
     name: ClassVar[str] = "total-variation"
     maximum: ClassVar[float | None] = 1.0
@@ -73,7 +85,13 @@ class TotalVariation(Distance):
 
 @dataclass(frozen=True)
 class Hellinger(Distance):
-    """Hellinger distance, ``|sqrt p - sqrt q| / sqrt 2``, of probabilities or of Gaussian densities; at most 1."""
+    """Hellinger distance, ``|sqrt p - sqrt q| / sqrt 2``, of probabilities or of Gaussian densities; at most 1.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> gs.snd(gs.Categorical(torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])), gs.Hellinger())
+        tensor(1.)
+    """
 
     name: ClassVar[str] = "hellinger"
     maximum: ClassVar[float | None] = 1.0
@@ -112,7 +130,13 @@ class _HalfRoot(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class JensenShannon(Distance):
-    """Square root of the Jensen-Shannon divergence in nats, a metric; at most ``sqrt(ln 2)``."""
+    """Square root of the Jensen-Shannon divergence in nats, a metric; at most ``sqrt(ln 2)``.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> gs.snd(gs.Categorical(torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])), gs.JensenShannon())  # sqrt(ln 2)
+        tensor(0.8326)
+    """
 
     name: ClassVar[str] = "jensen-shannon"
     maximum: ClassVar[float | None] = math.sqrt(math.log(2.0))
@@ -208,6 +232,11 @@ def default_distance(behavior: Behavior) -> Distance:
     """Return total variation for discrete actions, as in the paper's discrete panel; 2-Wasserstein otherwise.
 
     A behaviour of several parts brings its own.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> default_distance(gs.Categorical(logits=torch.zeros(5, 3, 4)))
+        TotalVariation()
     """
     check_behavior(behavior)
     return behavior.distance or (TotalVariation() if isinstance(behavior, Categorical) else Wasserstein())
@@ -235,6 +264,11 @@ def embed(behavior: Behavior, distance: Distance | None = None, *, fewest: int =
 
     Raises:
         InputError: For anything that is not a behaviour or a distance, and for fewer agents.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> embed(gs.Gaussian(torch.zeros(5, 3, 2), torch.ones(2))).parts[0].shape  # [observations, agents, features]
+        torch.Size([5, 3, 2])
     """
     check_behavior(behavior)
     distance = check_distance(distance, behavior)

@@ -25,7 +25,13 @@ BASIS = 40
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The ends of the spectrum of a graph's (weighted) adjacency matrix, eigenvalues in descending order."""
+    """The ends of the spectrum of a graph's (weighted) adjacency matrix, eigenvalues in descending order.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> round(gs.bounds.spectrum(gs.graphs.complete(6)).gap, 6)
+        0.8
+    """
 
     degree: float  # the largest degree (sum of weights at an agent); for a regular graph the first eigenvalue
     regular: bool  # whether all degrees are equal

@@ -24,6 +24,14 @@ class Estimate:
 
     Printed, it is a sentence, and in notebooks a small table; :meth:`table` has all fields. ``float(estimate)`` and
     ``f"{estimate:.3f}"`` are of its value.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> estimate = gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
+        >>> print(estimate)
+        SND 4 (exact over 3 pairs, 1 shared observations)
+        >>> estimate.value, estimate.target, estimate.interval
+        (4.0, 'SND', (4.0, 4.0))
     """
 
     value: float

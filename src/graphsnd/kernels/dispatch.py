@@ -67,6 +67,13 @@ def pair_totals(points: Points, *, backend: str = "auto") -> torch.Tensor:
     """Return the sum over all pairs i < j, for each observation: ``[observations]``, float64, differentiable.
 
     Under ``auto``, separable norms are summed by sorting, in O(n log n).
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> from graphsnd import kernels
+        >>> points = gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
+        >>> kernels.pair_totals(points)  # [observations]
+        tensor([12.], dtype=torch.float64)
     """
     if backend == "auto" and separable.applies(points):
         return separable.pair_totals(points)
@@ -77,6 +84,12 @@ def pair_mean(points: Points, *, backend: str = "auto") -> torch.Tensor:
     """Return the mean over observations and pairs, a scalar in the precision of the input, differentiable.
 
     Compiled kernels have it in fewer operations than the mean of :func:`pair_totals`, which counts for small teams.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> from graphsnd import kernels
+        >>> kernels.pair_mean(gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
+        tensor(4.)
     """
     if points.norm in CODES and not (backend == "auto" and separable.applies(points)):
         chosen = choose(backend, points, points.agents**2 // 2)
@@ -88,7 +101,14 @@ def pair_mean(points: Points, *, backend: str = "auto") -> torch.Tensor:
 
 @sum_over_blocks
 def pair_matrix(points: Points, weight: torch.Tensor | None = None, *, backend: str = "auto") -> torch.Tensor:
-    """Weighted sum of distance matrices (uniform mean by default): ``[agents, agents]``, float64, differentiable."""
+    """Weighted sum of distance matrices (uniform mean by default): ``[agents, agents]``, float64, differentiable.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> from graphsnd import kernels
+        >>> kernels.pair_matrix(gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))).shape
+        torch.Size([3, 3])
+    """
     return choose(backend, points, points.agents**2 // 2).pair_matrix(points, _weight(points, weight))
 
 
@@ -96,7 +116,15 @@ def pair_matrix(points: Points, weight: torch.Tensor | None = None, *, backend: 
 def edge_sums(
     points: Points, edges: torch.Tensor, weight: torch.Tensor | None = None, *, backend: str = "auto"
 ) -> torch.Tensor:
-    """Weighted sum over observations along each edge (mean by default): ``[edges]``, float64, differentiable."""
+    """Weighted sum over observations along each edge (mean by default): ``[edges]``, float64, differentiable.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> from graphsnd import kernels
+        >>> points = gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
+        >>> kernels.edge_sums(points, torch.tensor([[0, 1], [0, 2]]))  # [edges]
+        tensor([3., 6.], dtype=torch.float64)
+    """
     return choose(backend, points, edges.shape[0]).edge_sums(points, edges, _weight(points, weight))
 
 
@@ -112,6 +140,13 @@ def edge_totals(
     """Sum over edges of coefficient (or 1) times distance, for each observation: ``[observations]``, differentiable.
 
     ``ordered`` edges are sorted, as those of a graph are: a GPU then need not sort them.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> from graphsnd import kernels
+        >>> points = gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
+        >>> kernels.edge_totals(points, torch.tensor([[0, 1], [0, 2]]))  # [observations]
+        tensor([9.], dtype=torch.float64)
     """
     return choose(backend, points, edges.shape[0]).edge_totals(points, edges, coefficient, ordered)
 

@@ -16,7 +16,13 @@ from graphsnd.metric.pair_distances import pairwise
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """SND as a part within groups and a part between groups, ``snd = within + between``."""
+    """SND as a part within groups and a part between groups, ``snd = within + between``.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> print(gs.decompose(gs.Deterministic(torch.tensor([[[0.0], [1.0], [6.0]]])), ["a", "a", "b"]))
+        SND 4 = 0.333333 within + 3.66667 between 2 groups
+    """
 
     groups: tuple[Hashable, ...]  # the labels, in the order in which they first occur
     snd: torch.Tensor

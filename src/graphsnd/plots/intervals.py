@@ -39,6 +39,10 @@ def estimate(
 
     Raises:
         InputError: When there is none.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> ax = gs.plots.estimate(gs.measure(gs.Deterministic(torch.randn(32, 9, 2)), design="uniform:20"))
     """
     if isinstance(estimate, Estimate):
         rows = dict(estimate.groups) or {estimate.design: estimate}

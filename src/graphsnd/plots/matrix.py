@@ -204,6 +204,10 @@ def tree(
 
     Returns:
         The axes.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> ax = gs.plots.tree(gs.Deterministic(torch.randn(8, 5, 2)))
     """
     from scipy.cluster.hierarchy import dendrogram
 
@@ -256,6 +260,10 @@ def map(
 
     Returns:
         The axes. Their label says how much of the squared distances the plane shows.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> ax = gs.plots.map(gs.Deterministic(torch.randn(8, 5, 2)))
     """
     given = read_distances(source, distance, names)
     places = behaviour_map(given.matrix)
@@ -327,6 +335,11 @@ def contributions(
 
     Returns:
         The axes.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> gs.plots.contributions(gs.Deterministic(torch.randn(8, 5, 2))).get_xlabel()
+        'most distinctive first'
     """
     given = read_distances(source, distance, names)
     with drawing(ax, 5.9, 3.4) as axes:

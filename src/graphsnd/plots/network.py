@@ -47,6 +47,10 @@ def graph(
 
     Raises:
         InputError: When the behaviour, the matrix or the positions are of another number of agents.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> ax = gs.plots.graph(gs.graphs.circulant(5, 2), gs.Deterministic(torch.randn(8, 5, 2)))
     """
     from matplotlib.collections import LineCollection
 

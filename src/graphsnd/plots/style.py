@@ -163,6 +163,11 @@ def svg_uri(figure: Figure) -> str:
     """Return a figure of the light style as a ``data:`` address, for a page that needs no other file.
 
     It follows dark mode: the colours in it are variables, which the reader's preference sets.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> svg_uri(gs.plots.tree(gs.Deterministic(torch.randn(8, 5, 2))).figure)[:26]
+        'data:image/svg+xml;base64,'
     """
     buffer = io.StringIO()
     with theme("light"):

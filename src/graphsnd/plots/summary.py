@@ -11,7 +11,13 @@ Lines = list[tuple[str, str]]  # names and sentences
 
 @checked
 def summarise(estimate: Estimate) -> Lines:
-    """Return everything an :class:`~graphsnd.Estimate` says, as names and sentences."""
+    """Return everything an :class:`~graphsnd.Estimate` says, as names and sentences.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> gs.plots.summarise(gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))[0]
+        ('SND', '4')
+    """
     e = estimate
     lines: Lines = [(e.target, format_number(e.value)), *_certainty(e)]
     if e.met is not None:
