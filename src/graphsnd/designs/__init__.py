@@ -2,11 +2,12 @@
 
 The same values choose the pairs of :func:`graphsnd.measure`, of a controller and of the command line. What is drawn
 when belongs to the value: :class:`Bernoulli`, :class:`Uniform` and :class:`Regular` draw one graph for each call;
-:class:`Matching`, :class:`Pairs`, :class:`Ring` and :class:`Agents` draw pairs for each observation; :class:`Nearest`
-and :class:`Radius` need positions and define a local measure, as :class:`Fixed` does, a graph of your own;
-:class:`Projections` sorts instead of choosing pairs.
+:class:`Matching`, :class:`Pairs`, :class:`Ring`, :class:`Agents` and :class:`Adaptive` draw pairs for each observation;
+:class:`Nearest` and :class:`Radius` need positions and define a local measure, as :class:`Fixed` does, a graph of your
+own; :class:`Projections` sorts instead of choosing pairs.
 """
 
+from graphsnd.designs.adaptive import Adaptive, adapt
 from graphsnd.designs.design import Complete, Design, Projections, Selection
 from graphsnd.designs.drawn import Bernoulli, Fixed, GraphDesign, Nearest, Radius, Regular, SpatialDesign, Uniform
 from graphsnd.designs.parsing import FORMS, parse
@@ -14,6 +15,7 @@ from graphsnd.designs.relabelled import Agents, Matching, Pairs, RelabelledDesig
 
 __all__ = [
     "FORMS",
+    "Adaptive",
     "Agents",
     "Bernoulli",
     "Complete",
@@ -32,5 +34,6 @@ __all__ = [
     "SpatialDesign",
     "Template",
     "Uniform",
+    "adapt",
     "parse",
 ]

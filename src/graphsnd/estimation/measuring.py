@@ -14,10 +14,21 @@ from torch import Tensor
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import stack_agents
-from graphsnd.designs import Agents, Complete, Design, GraphDesign, Projections, RelabelledDesign, SpatialDesign, parse
+from graphsnd.designs import (
+    Adaptive,
+    Agents,
+    Complete,
+    Design,
+    GraphDesign,
+    Projections,
+    RelabelledDesign,
+    SpatialDesign,
+    parse,
+)
 from graphsnd.designs.design import require_positions
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.errors import InputError, as_tensor, check_choice, check_integer, check_labels, warn_caller
+from graphsnd.estimation.adapted import measure_adapted
 from graphsnd.estimation.advising import advise
 from graphsnd.estimation.costs import Budget, Choice, choose, complete_seconds, to_seconds
 from graphsnd.estimation.estimate import Estimate
@@ -151,8 +162,10 @@ def measure(
         raise InputError("sources", "beside all pairs", str(chosen), "Leave out design, tolerance and budget.")
     with torch.no_grad():
         sampled = _as_sampled(chosen, source, limit, max_observations)
-        if sampled is not None:
+        bound = None
+        if sampled is not None or isinstance(chosen, Adaptive):
             bound = min((known for known in (d_max, source.bound()) if known is not None), default=None)
+        if sampled is not None:
             task = Task(
                 source, sampled, confidence, bound, groups, number, limit, callback, why, began,
                 most=max_observations, resize=asked is None,
@@ -164,6 +177,8 @@ def measure(
             chosen, why = Complete(), f"{why}; but the tolerance takes as much work as all pairs"
         if isinstance(chosen, Complete):
             estimate = measure_all_pairs(source, confidence, groups, origins)
+        elif isinstance(chosen, Adaptive):
+            estimate = measure_adapted(source, chosen, confidence, groups, bound, seed=number)
         elif isinstance(chosen, Projections):
             estimate = measure_by_projections(source, chosen, confidence, groups, seed=number)
         else:
@@ -275,7 +290,7 @@ def _hint(source: Source) -> None:
 def _check_combination(
     design: Design | Graph | MovingGraph, budget: Budget | None, weighting: str, max_observations: int | None
 ) -> None:
-    whole = isinstance(design, Graph | MovingGraph | GraphDesign | Projections)
+    whole = isinstance(design, Graph | MovingGraph | GraphDesign | Projections | Adaptive)
     if whole and budget is not None:
         fix = "Choose the number of edges or directions instead, or a design that redraws its pairs."
         raise InputError("budget", "beside a design that can stop early", _name(design), fix)
