@@ -120,10 +120,10 @@ def _squared_error(points: Points, exact: Tensor, design: Design, draws: int, se
     for _ in range(draws):
         chosen = design.select(points.observations, points.agents, generator, device=points.values.device)
         part = Points(chosen.take(points.values), points.norm, points.dtype)
-        assert chosen.edges is not None
+        assert isinstance(chosen.edges, Tensor)
         distances = kernels.observation_edges(part, chosen.edges)
-        weights = torch.ones_like(distances) if chosen.weights is None else chosen.weights
-        errors.append(((distances * weights).sum(1) / weights.sum(1) - exact).square().mean())
+        weights = torch.ones_like(distances[0]) if chosen.weights is None else chosen.weights
+        errors.append(((distances @ weights) / weights.sum() - exact).square().mean())
     return float(torch.stack(errors).mean())
 
 

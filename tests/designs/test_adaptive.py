@@ -48,13 +48,13 @@ def all_draws(design: Adaptive, monkeypatch: pytest.MonkeyPatch) -> torch.Tensor
         queue = list(chosen)
         monkeypatch.setattr(adaptive, "ordered_subsets", lambda *_, queue=queue: queue.pop(0))
         selection = design.select(1, n, torch.Generator(), device=CPU)
-        assert selection.edges is not None
+        assert isinstance(selection.edges, torch.Tensor)
         assert selection.weights is not None
         row = torch.zeros(len(place), dtype=torch.float64)
-        for (i, j), weight in zip(selection.edges[0].tolist(), selection.weights[0], strict=True):
+        for (i, j), weight in zip(selection.edges[0].tolist(), selection.weights, strict=True):
             at = place[min(i, j), max(i, j)]
             assert row[at] == 0, "a pair was drawn twice"
-            row[at] = weight / selection.weights[0].sum()
+            row[at] = weight / selection.weights.sum()
         rows.append(row)
     return torch.stack(rows)
 
@@ -105,7 +105,7 @@ def test_the_worst_team_is_reached() -> None:
     noise = noise - noise.mean(0) - noise.mean(1, keepdim=True) + noise.mean()
     matrix[:6, 6:], matrix[6:, :6] = 1 + 0.2 * noise, 1 + 0.2 * noise.T
     chosen = design.select(40_000, 12, torch.Generator().manual_seed(1), device=CPU)
-    assert chosen.edges is not None
+    assert isinstance(chosen.edges, torch.Tensor)
     assert chosen.weights is not None
     distances = matrix[chosen.edges[..., 0], chosen.edges[..., 1]]
     values = (distances * chosen.weights).sum(1) / 66
@@ -184,10 +184,11 @@ def test_controllers_measure_it_as_a_loop_does(generator: torch.Generator) -> No
     values = torch.randn(20, 7, 2, generator=generator, dtype=torch.float64, requires_grad=True)
     measured = control.measure_points(design, values, torch.Generator().manual_seed(3))
     chosen = design.select(20, 7, torch.Generator().manual_seed(3), device=CPU)
-    assert chosen.edges is not None
+    assert isinstance(chosen.edges, torch.Tensor)
     assert chosen.weights is not None
     expected = 0.0
-    for row, edges, weights in zip(values, chosen.edges.tolist(), chosen.weights.tolist(), strict=True):
+    weights = chosen.weights.tolist()
+    for row, edges in zip(values, chosen.edges.tolist(), strict=True):
         expected += sum(w * float((row[i] - row[j]).norm()) for (i, j), w in zip(edges, weights, strict=True)) / 21 / 20
     assert measured.value.item() == pytest.approx(expected, rel=1e-12)
     assert int(measured.pairs) == 9

@@ -17,7 +17,7 @@ from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.graphs import Graph, MovingGraph, complete
 from graphsnd.metric.diversity import graph_mean
 from graphsnd.metric.pair_distances import check_graph
-from graphsnd.sums import mean_last
+from graphsnd.sums import add_last, mean_last
 
 
 @checked
@@ -142,6 +142,9 @@ def _measure_values(selections: Sequence[Selection], values: Tensor, norm: Norm)
     graphs = [selection.edges for selection in selections if isinstance(selection.edges, Tensor)]
     if graphs and graphs[0].dim() == 3:
         distances = kernels.observation_edges(points, graphs[0] if runs == 1 else torch.cat(graphs))
+        weights = selections[0].weights  # of the design, so of all runs
+        if weights is not None:
+            distances = add_last(distances * weights) / weights.sum()
         return mean_last(distances.view(runs, -1))
     # A launch for each run would leave a GPU idle; on a CPU the padding of the shorter graphs would be computed.
     if graphs and values.device.type == "cuda":

@@ -147,8 +147,7 @@ class Adaptive(Design):
         edges = [block.draw(call.observations, source, call.device) for block in self.blocks()]
         each = [block.size / len(block.places) for block in self.blocks() for _ in block.places]
         # At each observation they sum to the number of all pairs, so that dividing by their sum changes nothing.
-        weights = torch.tensor(each, dtype=torch.float64).to(call.device).expand(call.observations, -1)
-        return Selection(torch.cat(edges, dim=1), weights=weights)
+        return Selection(torch.cat(edges, dim=1), weights=torch.tensor(each, dtype=torch.float64).to(call.device))
 
     def _check(self, n: int) -> None:
         if n != len(self.labels):
@@ -190,6 +189,7 @@ def adapt(
     """
     if isinstance(belief, Behavior):
         points = embed(belief, distance).detach()
+        check_edges("belief", points.observations * points.agents**2)
         known = torch.stack([kernels.pair_matrix(points.slice(o, o + 1)) for o in range(points.observations)])
     else:
         known = belief.detach().double().unsqueeze(0)
@@ -234,7 +234,7 @@ def _choose_groups(known: Tensor, count: int, defence: float) -> int:
     def error(groups: int) -> float:
         design = _build(first, _group(first, groups), count, defence)
         chosen = design.select(len(rows), n, torch.Generator().manual_seed(0), device=torch.device("cpu"))
-        assert chosen.edges is not None  # of this design there are both
+        assert isinstance(chosen.edges, Tensor)  # of this design there are both
         assert chosen.weights is not None
         drawn = known[rows, chosen.edges[..., 0], chosen.edges[..., 1]] * chosen.weights
         return float((drawn.sum(1) / math.comb(n, 2) - exact).square().mean())

@@ -25,6 +25,7 @@ class Selection:
     edges: Tensor | Graph | MovingGraph | None
     agents: Tensor | None = None  # int64 [O, k], agents to evaluate, among whom edges then count; None for all agents
     empty: bool = False  # the draw had no pairs, so all are measured instead
+    weights: Tensor | None = None  # [m], beside edges of each observation, where pairs were not equally likely
 
     def pairs(self, agents: int) -> int:
         """Return the number of distances for each observation, rounded where they differ."""

@@ -68,7 +68,7 @@ def _draw(points: Points, design: Adaptive, generator: torch.Generator, backend:
     for at in range(0, points.observations, rows):
         part = points.slice(at, min(at + rows, points.observations))
         chosen = design.select(part.observations, part.agents, generator, device=part.values.device)
-        assert chosen.edges is not None  # of an adaptive design there are both
+        assert isinstance(chosen.edges, Tensor)  # of an adaptive design there are both
         assert chosen.weights is not None
         distances = kernels.observation_edges(part, chosen.edges, backend=backend)
         values.append(add_last(distances * chosen.weights).cpu() / math.comb(part.agents, 2))

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from graphsnd.analysis import Field, bin_field
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.distances import default_distance
 from graphsnd.errors import InputError
-from graphsnd.plots.arrays import Array, to_array
+from graphsnd.plots.arrays import Array
 from graphsnd.plots.matrix import describe_unit
 from graphsnd.plots.style import INK, drawing, label, shade
 
@@ -53,7 +52,7 @@ def field(
         The axes.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import graphsnd as gs, torch
         >>> ax = gs.plots.field(gs.Deterministic(torch.randn(256, 5, 2)), torch.rand(256, 2))
     """
     unit = "distance"
@@ -62,10 +61,7 @@ def field(
     if not isinstance(source, Field):
         if features is None:
             raise InputError("features", "of each observation, with shape (..., 2)", None)
-        values = source if isinstance(source, Behavior) else torch.from_numpy(to_array(source, "source"))
-        places = torch.from_numpy(to_array(features, "features"))
-        groups = None if clusters is None else torch.from_numpy(to_array(clusters, "clusters")).long()
-        source = bin_field(values, places, bins=bins, distance=distance, clusters=groups)
+        source = bin_field(source, features, bins=bins, distance=distance, clusters=clusters)
     if len(names) != 2:
         raise InputError("names", "to be two", len(names))
     with drawing(ax, 5.6, 4.6) as ax:
