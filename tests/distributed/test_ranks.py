@@ -130,8 +130,7 @@ def test_the_model_counts_bytes_and_pairs(ranks, shard: str, gradient: bool, gra
         counts = cases.SHARDS[size] if shard == "agents" else [cases.AGENTS] * size
         edges = cases.GRAPHS["drawn"].m if graph else None
         model = gs.distributed.load(
-            counts if shard == "agents" else cases.AGENTS, cases.OBSERVATIONS, 4, size,
-            shard=shard, gradient=gradient, edges=edges, itemsize=8,
+            counts, cases.OBSERVATIONS, 4, shard=shard, gradient=gradient, edges=edges, itemsize=8,
         )  # fmt: skip
         for block in (shards.BLOCK, 80):
             found = [ranks[rank][size, "count", shard, gradient, graph, block] for rank in range(size)]
@@ -154,9 +153,8 @@ EXPECTED = {
     "distance": ("TotalVariation", "Hellinger"),
     "shard": ("agents on rank 0 and observations on rank 1", "`shard`"),
     "no shard": ("`shard` to be one of agents, observations", "rows"),
-    "backend": ("auto on rank 0 and reference on rank 1", "`backend`"),
-    "no backend": ("`backend`", "abacus"),
-    "kind": ("`behavior`", "a team"),
+    "backend": ("auto' on rank 0 and 'reference' on rank 1", "`backend`"),
+    "kind": ("`behavior`", "got str"),
     "call": ("snd on rank 0 and pairwise on rank 1", "`call`"),
     "nobody": ("on at least one rank", "None on all"),
     "one agent": ("at least 2 agents over all ranks", "got 1"),
@@ -166,7 +164,7 @@ EXPECTED = {
     "merge": ("3 on rank 0 and 4 on rank 1", "`team`"),
     "accumulate": ("of 13 agents over all ranks", "got 12"),
     "clusters": ("`clusters` to be None", "tensor"),
-    "policies see": ("`observations` alike on all ranks", "on rank 1"),
+    "policies see": ("`observations (values)` alike on all ranks", "on rank 1"),
     "seed": ("0 on rank 0 and 1 on rank 1", "`seed`"),
     "design": ("`options` alike on all ranks", "design"),
     "option": ("tolerance", "unexpected keyword"),

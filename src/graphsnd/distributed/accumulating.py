@@ -6,17 +6,19 @@ from functools import reduce
 from typing import Any
 
 import torch
+from safetensors.torch import load, save
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior import Behavior
 from graphsnd.distributed.ranks import Note, Ranks, brief
-from graphsnd.distributed.shards import read_distance, start
+from graphsnd.distributed.shards import find_distance, first, hold, meet
 from graphsnd.errors import InputError
 from graphsnd.estimation import SndAccumulator
 from graphsnd.estimation.accumulator import fingerprint
-from graphsnd.estimation.exactsum import LIMBS
 from graphsnd.estimation.intervals import check_clusters
+
+TENSORS = ("sums", "ids", "sizes", "own")  # of a state
 
 
 def accumulate(
@@ -38,32 +40,23 @@ def accumulate(
         InputError: On all ranks, where one of them has other or wrong arguments; nothing was added then.
     """
 
-    @checked
-    def describe(
-        accumulator: SndAccumulator, behavior: Behavior | None, clusters: Tensor | None
-    ) -> tuple[Note, Behavior | None, Distance | None]:
+    def describe() -> Note:
+        note = _describe(accumulator, "accumulate")
         if (clusters is not None) != accumulator.clusters:
             raise InputError("clusters", "given" if accumulator.clusters else "to be None", clusters)
-        known = accumulator.family
-        family = known if behavior is None else type(behavior).__name__
-        if known not in (None, family):
-            raise InputError("behavior", f"to be {known}, as before", family)
-        if behavior is not None and clusters is not None:
-            check_clusters(clusters, behavior.observations)
-        note = _describe(accumulator, "accumulate") | {"family": family, "clusters": brief(clusters)}
-        return note, behavior, accumulator.distance
+        if behavior is not None and accumulator.family not in (None, type(behavior).__name__):
+            raise InputError("behavior", f"to be {accumulator.family}, as before", type(behavior).__name__)
+        return note | {"cluster ids": brief(clusters)}
 
-    call, notes = start(lambda: describe(accumulator, behavior, clusters), "agents", group)
-    shards, rank = call.shards, call.ranks.rank
-    assert shards is not None
-    if call.agents != accumulator.agents:
-        raise InputError("behavior", f"of {accumulator.agents} agents over all ranks", call.agents)
-    accumulator.family = _first(notes, "family")
-    accumulator.distance = accumulator.distance or getattr(behavior, "distance", None) or read_distance(notes)
-    groups = None if clusters is None else check_clusters(clusters, call.observations)
-    for parts in shards.rounds():
-        points = shards.turn([call.points.values.detach()[a:b] for a, b in parts])
-        accumulator._take(points, None if groups is None else groups[slice(*parts[rank])])
+    known = getattr(accumulator, "distance", None)
+    shards = meet(describe, lambda: hold(behavior, known), known, "agents", group)
+    if shards.agents != accumulator.agents:
+        raise InputError("behavior", f"of {accumulator.agents} agents over all ranks", shards.agents)
+    accumulator.distance = find_distance(shards.notes, getattr(shards.local, "distance", known))
+    accumulator.family = first(shards.notes, "family")
+    groups = check_clusters(clusters, shards.observations)
+    for parts, points in shards.blocks():
+        accumulator._take(points, None if groups is None else groups[slice(*parts[shards.ranks.rank])])
 
 
 def merge(accumulator: SndAccumulator, *, group: Any = None) -> SndAccumulator:
@@ -87,34 +80,24 @@ def merge(accumulator: SndAccumulator, *, group: Any = None) -> SndAccumulator:
     """
     ranks = Ranks.of(group)
 
-    @checked
-    def describe(accumulator: SndAccumulator) -> tuple[Note, dict[str, Any]]:
-        state = accumulator.state()
-        note = _describe(accumulator, "merge") | {"family": state["family"], "distance": brief(accumulator.distance)}
-        own = {"groups": len(state["ids"]), **{name: state[name] for name in ("observations", "top", "own_top")}}
-        return note | {"clusters": state["clusters"], "own": own}, state
+    def prepare() -> tuple[Note, tuple[dict[str, Any], bytes]]:
+        note, state = _describe(accumulator, "merge"), accumulator.state()
+        message = save({name: state[name].contiguous() for name in TENSORS})
+        own = {"bytes": len(message)} | {name: state[name] for name in ("observations", "top", "own_top")}
+        return note | {"own": own}, (state, message)
 
-    notes, state = ranks.agree(lambda: describe(accumulator))
-    distance, names = accumulator.distance or read_distance(notes), ("sums", "ids", "sizes", "own")
-    state |= {"family": _first(notes, "family"), "distance": distance and repr(distance)}
-    flat = torch.cat([state[name].flatten() for name in names])
-    shapes = [(LIMBS, -1), (-1,), (-1,), (LIMBS, -1)]
-    sizes = [
-        [state["sums"].numel(), count, count, LIMBS * count] for count in (note["own"]["groups"] for note in notes)
-    ]
-    merged = []
-    for note, size, sent in zip(
-        notes, sizes, ranks.exchange([flat] * ranks.size, [(sum(s),) for s in sizes]), strict=True
-    ):
-        tensors = (part.reshape(shape) for part, shape in zip(sent.split(size), shapes, strict=True))
-        theirs = state | note["own"] | dict(zip(names, tensors, strict=True))
-        merged.append(SndAccumulator.from_state(theirs, graph=accumulator.graph, distance=distance))
-    return reduce(SndAccumulator.merge, merged)
+    notes, (state, message) = ranks.agree(prepare)
+    distance = find_distance(notes, accumulator.distance)
+    state |= {"family": first(notes, "family"), "distance": distance and repr(distance)}
+    sent = torch.frombuffer(bytearray(message), dtype=torch.uint8)
+    parts = ranks.exchange([sent] * ranks.size, [(note["own"]["bytes"],) for note in notes])
+    states = (state | note["own"] | load(bytes(part.tolist())) for note, part in zip(notes, parts, strict=True))
+    made = [SndAccumulator.from_state(each, graph=accumulator.graph, distance=distance) for each in states]
+    return reduce(SndAccumulator.merge, made)
 
 
+@checked
 def _describe(accumulator: SndAccumulator, call: str) -> Note:
-    return {"call": call, "team": accumulator.agents, "graph": fingerprint(accumulator.graph)}
-
-
-def _first(notes: list[Note], name: str) -> Any:
-    return next((note[name] for note in notes if note[name] is not None), None)
+    note = {"call": call, "team": accumulator.agents, "graph": fingerprint(accumulator.graph)}
+    note |= {"family": accumulator.family, "distance": brief(accumulator.distance)}
+    return note | {"clusters": accumulator.clusters}

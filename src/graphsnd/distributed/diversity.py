@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,25 +12,20 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from graphsnd import kernels
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance, Points
 from graphsnd.distributed.ranks import Note
-from graphsnd.distributed.shards import SHARDS, Call, start
-from graphsnd.errors import check_choice
+from graphsnd.distributed.shards import Shards, hold, meet
 from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.graphs import Graph
 from graphsnd.metric.diversity import normalised_weights
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.sums import total
 
+Measure = Callable[[Points], Tensor]  # of all agents on some observations: a sum over them, differentiable
+
 
 def snd(
-    behavior: Behavior | None,
-    distance: Distance | None = None,
-    *,
-    shard: str = "agents",
-    group: Any = None,
-    backend: str = "auto",
+    behavior: Behavior | None, distance: Distance | None = None, *, shard: str = "agents", group: Any = None
 ) -> Tensor:
     """:func:`graphsnd.snd` of a team whose shards are held by the ranks of a process group.
 
@@ -45,7 +41,6 @@ def snd(
         shard: What is spread over the ranks: ``agents``, which are then numbered in the order of the ranks, or
             ``observations``.
         group: A process group (nccl or gloo); all processes when None; without torch.distributed there is one rank.
-        backend: ``auto`` or the name of a kernel backend.
 
     Returns:
         Scalar tensor, differentiable, the same bits on all ranks.
@@ -58,19 +53,14 @@ def snd(
         >>> gs.distributed.snd(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         tensor(4.)
     """
-    call = _start("snd", behavior, distance, shard, group, backend)
-    return _mean(call, lambda points: total(kernels.pair_totals(points, backend=backend)), math.comb(call.agents, 2))
+    shards = meet(lambda: {"call": "snd"}, lambda: hold(behavior, distance, shard), distance, shard, group)
+    return _mean(shards, lambda points: total(kernels.pair_totals(points)), math.comb(shards.agents, 2))
 
 
 def graph_snd(
-    behavior: Behavior | None,
-    graph: Graph,
-    distance: Distance | None = None,
-    *,
-    shard: str = "agents",
+    behavior: Behavior | None, graph: Graph, distance: Distance | None = None, *, shard: str = "agents",
     group: Any = None,
-    backend: str = "auto",
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """:func:`graphsnd.graph_snd` of a team in shards, with the same rules as :func:`snd`.
 
     Args:
@@ -79,7 +69,6 @@ def graph_snd(
         distance: Distance object; the family's default when None.
         shard: ``agents`` or ``observations``.
         group: A process group; all processes when None.
-        backend: ``auto`` or the name of a kernel backend.
 
     Returns:
         Scalar tensor, differentiable, the same bits on all ranks.
@@ -87,24 +76,23 @@ def graph_snd(
     Raises:
         InputError: On all ranks, where one of them has other or wrong arguments.
     """
-    call = _start("graph_snd", behavior, distance, shard, group, backend, graph)
-    check_graph(graph, call.agents)  # all ranks have the same one: all raise
-    weights, whole = normalised_weights(graph, call.points.parts[0].device)
-    edges = graph.edges.to(call.points.parts[0].device)
 
-    def measure(points: Points) -> Tensor:
-        return total(kernels.edge_totals(points, edges, weights, ordered=True, backend=backend))
+    def describe() -> Note:
+        check_graph(graph, getattr(graph, "n", 0))  # that it is one
+        return {"call": "graph_snd", "graph": fingerprint(graph)}
 
-    return _mean(call, measure, float(whole) or 1.0)  # without weight all sums are 0
+    shards = meet(describe, lambda: hold(behavior, distance, shard), distance, shard, group)
+    check_graph(graph, shards.agents)
+    edges = graph.edges.to(shards.like.values.device)
+    weights, whole = normalised_weights(graph, edges.device)
+    # Without weight all sums are 0.
+    return _mean(
+        shards, lambda points: total(kernels.edge_totals(points, edges, weights, ordered=True)), float(whole) or 1.0
+    )
 
 
 def pairwise(
-    behavior: Behavior | None,
-    distance: Distance | None = None,
-    *,
-    shard: str = "agents",
-    group: Any = None,
-    backend: str = "auto",
+    behavior: Behavior | None, distance: Distance | None = None, *, shard: str = "agents", group: Any = None
 ) -> Tensor:
     """:func:`graphsnd.pairwise` of a team in shards: the whole matrix on every rank, so for teams whose matrix fits.
 
@@ -115,7 +103,6 @@ def pairwise(
         distance: Distance object; the family's default when None.
         shard: ``agents`` or ``observations``.
         group: A process group; all processes when None.
-        backend: ``auto`` or the name of a kernel backend.
 
     Returns:
         Symmetric ``[n, n]`` matrix in the order of the ranks, differentiable.
@@ -123,51 +110,54 @@ def pairwise(
     Raises:
         InputError: On all ranks, where one of them has other or wrong arguments.
     """
-    call = _start("pairwise", behavior, distance, shard, group, backend)
+    shards = meet(lambda: {"call": "pairwise"}, lambda: hold(behavior, distance, shard), distance, shard, group)
 
     def measure(points: Points) -> Tensor:
-        weight = torch.full((points.observations,), 1 / call.observations, dtype=torch.float64)
-        return kernels.pair_matrix(points, weight.to(points.parts[0].device), backend=backend)
+        weight = torch.full((points.observations,), 1 / shards.observations, dtype=torch.float64)
+        return kernels.pair_matrix(points, weight.to(points.values.device))
 
-    matrix = _Matrix.apply(_own(call), call, measure) if call.gradient else call.sum(measure, (call.agents,) * 2)[0]
-    return matrix.to(call.points.result_dtype)
-
-
-def _start(
-    name: str,
-    behavior: Behavior | None,
-    distance: Distance | None,
-    shard: str,
-    group: Any,
-    backend: str,
-    graph: Graph | None = None,
-) -> Call:
-    @checked
-    def describe(
-        behavior: Behavior | None, distance: Distance | None, shard: str, backend: str
-    ) -> tuple[Note, Behavior | None, Distance | None]:
-        check_choice("shard", shard, SHARDS)
-        note = {"call": name, "backend": backend}
-        if name == "graph_snd":
-            check_graph(graph, getattr(graph, "n", 0))  # type: ignore[arg-type]  # that it is one
-            note["graph"] = fingerprint(graph)
-        return note, behavior, distance
-
-    return start(lambda: describe(behavior, distance, shard, backend), shard, group)[0]
+    shape = (shards.agents, shards.agents)
+    matrix = (
+        _Matrix.apply(shards.given(), shards, measure, shape) if shards.gradient else _sum(shards, measure, shape)[0]
+    )
+    return matrix.to(shards.like.result_dtype)
 
 
-def _mean(call: Call, measure: Callable[[Points], Tensor], count: float) -> Tensor:
+def _mean(shards: Shards, measure: Measure, count: float) -> Tensor:
     """Return a sum over observations and pairs as a mean, with a gradient where a rank asks for one."""
-    sums, slopes = call.sum(measure, (), torch.ones(()) if call.gradient else None)
+    sums, slopes = _sum(shards, measure, (), torch.ones(()) if shards.gradient else None)
     if slopes is not None:
-        sums = _Sum.apply(_own(call), sums, slopes)
-    return (sums / (call.observations * count)).to(call.points.result_dtype)
+        sums = _Sum.apply(shards.given(), sums, slopes)
+    return (sums / (shards.observations * count)).to(shards.like.result_dtype)
 
 
-def _own(call: Call) -> Tensor:
-    """Return this rank's points, to differentiate at: on all ranks, so that all may call backward."""
-    values = call.points.values
-    return values if values.requires_grad else values.detach().requires_grad_()
+def _sum(
+    shards: Shards, measure: Measure, shape: Sequence[int], grad: Tensor | None = None
+) -> tuple[Tensor, Tensor | None]:
+    """Return a sum over the observations of all ranks, float64; and the gradient at this rank's points.
+
+    Args:
+        shards: Of the team.
+        measure: What is summed, of the given shape.
+        shape: Of the sum.
+        grad: At the sum, the same on all ranks; None for no gradient.
+    """
+    sums = torch.zeros(tuple(shape), dtype=torch.float64, device=shards.like.values.device)
+    slopes = None if grad is None else torch.empty_like(shards.given())
+    for parts, points in shards.blocks():
+        values = points.values.detach().requires_grad_() if grad is not None else None
+        if points.observations:
+            with torch.set_grad_enabled(grad is not None):
+                part = measure(points if values is None else replace(points, values=values))
+            sums += part.detach()
+        if slopes is not None and grad is not None and values is not None:
+            there = torch.autograd.grad(part, values, grad.to(part))[0] if len(values) else values.detach()
+            if shards.shard == "observations":
+                slopes = there
+            else:
+                for (a, b), back in zip(parts, shards.turn_back(there, parts), strict=True):
+                    slopes[a:b] = back
+    return shards.ranks.add(sums), slopes
 
 
 class _Sum(torch.autograd.Function):
@@ -189,11 +179,11 @@ class _Matrix(torch.autograd.Function):
     """All distances, measured again on the way back."""
 
     @staticmethod
-    def forward(ctx: Any, values: Tensor, call: Call, measure: Callable[[Points], Tensor]) -> Tensor:
-        ctx.call, ctx.measure = call, measure
-        return call.sum(measure, (call.agents,) * 2)[0]
+    def forward(ctx: Any, values: Tensor, shards: Shards, measure: Measure, shape: Sequence[int]) -> Tensor:
+        ctx.shards, ctx.measure = shards, measure
+        return _sum(shards, measure, shape)[0]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        return ctx.call.sum(ctx.measure, grad.shape, grad)[1], None, None
+        return _sum(ctx.shards, ctx.measure, grad.shape, grad)[1], None, None, None

@@ -15,9 +15,9 @@ from graphsnd import estimation
 from graphsnd.behavior import Points
 from graphsnd.designs import Projections, parse
 from graphsnd.designs.subsets import integer_seed
-from graphsnd.distributed.ranks import Note, Ranks, brief
-from graphsnd.distributed.shards import Part, Shards, note_points, read_distance, read_points
-from graphsnd.errors import InputError, as_tensor, describe
+from graphsnd.distributed.ranks import Note, brief
+from graphsnd.distributed.shards import Part, Shards, find_distance, meet
+from graphsnd.errors import InputError, as_tensor
 from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.estimation.costs import Budget
 from graphsnd.estimation.source import Source, as_source, largest_distance
@@ -51,33 +51,25 @@ def measure(team: Any, observations: Any = None, *, group: Any = None, **options
         >>> print(gs.distributed.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
         SND 4 (exact over 3 pairs, 1 shared observations)
     """
-    ranks = Ranks.of(group)
     distance, backend = options.pop("distance", None), options.pop("backend", "auto")
+    seed = 0  # the same on all ranks, where each may give a generator of its own
 
-    def prepare() -> tuple[Note, tuple[Source | None, Points | None, int]]:
-        bound = signature(estimation.measure).bind(None, **options).arguments
-        _check_options(bound)
+    def describe() -> Note:
+        nonlocal seed
+        given = signature(estimation.measure).bind(None, **options).arguments
+        _check_options(given)
+        seed = integer_seed(given.pop("seed", 0))
+        note: Note = {"call": "measure", "backend": brief(backend), "options": sorted(given), "seed": seed}
+        note |= {name: _describe(value) for name, value in given.items() if name not in ("team", "callback")}
+        return note | {"observations (values)": brief(observations) if isinstance(observations, Tensor) else None}
+
+    def make() -> Source | None:
         empty = team is None or (isinstance(team, Sequence | nn.ModuleList) and not len(team))
-        local = None if empty else as_source(team, observations, distance, backend, fewest=1)
-        zero = torch.zeros(1, dtype=torch.int64, device=None if local is None else local.device)
-        first = None if local is None else local.some(zero, zero.unsqueeze(0))
-        seed = integer_seed(bound.pop("seed", 0))
-        note: Note = {"call": "measure", "backend": brief(backend), "options": sorted(bound), "seed": seed}
-        note |= {name: _describe(value) for name, value in bound.items() if name not in ("team", "callback")}
-        note |= {"distance": brief(local.distance if local is not None else distance)}
-        note |= note_points(first, "" if local is None else local.family)
-        if isinstance(observations, Tensor):
-            note["observations"] = brief(observations)
-        own = {"agents": 0, "cost": 0.0, "proportional": True}
-        if local is not None:
-            own = {"agents": local.agents, "cost": local.policy_cost, "proportional": local.proportional}
-            note["number of observations"] = local.observations
-        return note | {"own": own}, (local, first, seed)
+        return None if empty else as_source(team, observations, distance, backend, fewest=1)
 
-    notes, (local, first, seed) = ranks.agree(prepare)
-    like = read_points(notes, first, ranks)
-    chosen = distance if local is None else local.distance
-    source = ShardedSource(ranks, local, like, chosen or read_distance(notes), notes, backend)
+    shards = meet(describe, make, distance, "agents", group)
+    chosen = find_distance(shards.notes, getattr(shards.local, "distance", distance))
+    source = ShardedSource(shards, chosen, backend)
     return estimation.measure(source, **options | {"seed": seed})  # type: ignore[arg-type]
 
 
@@ -104,25 +96,20 @@ class ShardedSource(Source):
 
     names = None
 
-    def __init__(
-        self, ranks: Ranks, local: Source | None, like: Points, distance: Any, notes: list[Note], backend: str
-    ) -> None:
-        own = [note["own"] for note in notes]
-        agents = tuple(each["agents"] for each in own)
-        observations = next(note["number of observations"] for note in notes if "number of observations" in note)
-        if sum(agents) < 2:
-            raise InputError("team", "of at least 2 agents over all ranks", sum(agents), "Diversity needs a pair.")
-        self.ranks, self.local, self.distance, self.backend = ranks, local, distance, backend
-        self.shards, self._block = Shards(ranks, agents, observations, like), like
-        cost, proportional = max(each["cost"] for each in own), all(each["proportional"] for each in own)
-        super().__init__(sum(agents), observations, like.features, cost, like.values.device, proportional)
+    def __init__(self, shards: Shards, distance: Any, backend: str) -> None:
+        self.shards, self.ranks, self.distance, self.backend = shards, shards.ranks, distance, backend
+        self._block = shards.like
+        cost, proportional = (
+            pick([each[name] for each in shards.own]) for pick, name in ((max, "cost"), (all, "proportional"))
+        )
+        features, device = shards.like.features, shards.like.values.device
+        super().__init__(shards.agents, shards.observations, features, cost, device, proportional)
 
     def blocks(self) -> Iterator[Part]:
         """Return this rank's share of the observations, round by round."""
-        for parts in self.shards.rounds():
-            own = self._ask("block", parts, [b - a for a, b in parts])
-            self._block = self.shards.turn(own)
-            if self._block.observations:
+        for parts, points in self.shards.blocks():
+            self._block = points
+            if points.observations:
                 yield parts[self.ranks.rank]
 
     def block(self, start: int, stop: int) -> Points:
@@ -130,19 +117,19 @@ class ShardedSource(Source):
         return self._block
 
     def some(self, index: Tensor, agents: Tensor | None) -> Points:  # noqa: D102
-        ranks, mine = self.ranks, self.shards.agents[self.ranks.rank]
+        ranks, like = self.ranks, self.shards.like
         if agents is None:
-            (own,) = self._ask("some", [(index, None)], [len(index)])
-            return self.shards.turn([own] * ranks.size)
-        ends = torch.tensor(self.shards.agents, device=agents.device).cumsum(0)
+            return self.shards.turn(self.shards.ask("some", [(index, None)], [len(index)]) * ranks.size)
+        counts = torch.tensor([each["agents"] for each in self.shards.own], device=agents.device)
+        ends = counts.cumsum(0)
         owner = torch.bucketize(agents, ends, right=True).flatten()
-        order, counts = owner.argsort(stable=True), torch.bincount(owner, minlength=ranks.size).tolist()
-        asked = order[sum(counts[: ranks.rank]) :][: counts[ranks.rank]]
-        rows, chosen = index[asked // agents.shape[1]], agents.flatten()[asked] - (ends[ranks.rank] - mine)
-        (own,) = self._ask("some", [(rows, chosen.unsqueeze(1))], [len(rows)], each=1)
-        answers = ranks.gather(own[:, 0], counts)
+        order, asked = owner.argsort(stable=True), torch.bincount(owner, minlength=ranks.size).tolist()
+        mine = order.split(asked)[ranks.rank]
+        chosen = agents.flatten()[mine] - (ends - counts)[ranks.rank]
+        call = (index[mine // agents.shape[1]], chosen.unsqueeze(1))
+        answers = ranks.gather(self.shards.ask("some", [call], [len(mine)], each=1)[0][:, 0], asked)
         values = torch.empty_like(answers).index_copy_(0, order, answers)
-        return replace(self.shards.like, values=values.view(*agents.shape, self.features))
+        return replace(like, values=values.view(*agents.shape, self.features))
 
     def bound(self) -> float | None:  # noqa: D102
         if self.policy_cost:
@@ -157,24 +144,3 @@ class ShardedSource(Source):
 
     def add(self, sums: Tensor) -> Tensor:  # noqa: D102
         return self.ranks.add(sums)
-
-    def _ask(
-        self, method: str, calls: Sequence[tuple[Any, ...]], sizes: Sequence[int], *, each: int | None = None
-    ) -> list[Tensor]:
-        """Return what calls of the local source answer, ``[size, own or each, features]``.
-
-        Where a policy of any rank fails, all raise. Points that are known cannot fail.
-        """
-        like, mine = self.shards.like.values, self.shards.agents[self.ranks.rank] if each is None else each
-
-        def answer() -> tuple[Note, list[Tensor]]:
-            answers = []
-            for call, size in zip(calls, sizes, strict=True):
-                shape = (size, mine, self.features)
-                known = getattr(self.local, method)(*call).values if self.local is not None and size else None
-                if known is not None and (known.shape, known.dtype) != (shape, like.dtype):
-                    raise InputError("team", f"to answer with {like.dtype} {shape}, as before", describe(known))
-                answers.append(like.new_empty(shape) if known is None else known)
-            return {}, answers
-
-        return self.ranks.agree(answer)[1] if self.policy_cost else answer()[1]

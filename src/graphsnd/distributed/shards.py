@@ -7,7 +7,7 @@ one process, and each shard is sent once; passed around a ring from rank to rank
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -15,167 +15,166 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import DISTANCES, Behavior, Distance, Norm, Points, embed
-from graphsnd.behavior.distances import check_distance
+from graphsnd.behavior import DISTANCES, Behavior, Distance, Norm, Points
 from graphsnd.behavior.points import Block
 from graphsnd.distributed.ranks import Note, Ranks, brief
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_choice, describe
+from graphsnd.estimation.source import BehaviorSource, Source
 
 BLOCK = 1 << 24  # numbers of all agents that a rank is sent at a time
 SHARDS = ("agents", "observations")
+NOTHING = {"agents": 0, "observations": 0, "cost": 0.0, "proportional": True, "gradient": False}
 Part = tuple[int, int]  # observations, from and to
 
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """What all ranks know of a team whose agents are spread over them, numbered in the order of the ranks."""
+    """What a rank holds of a team, and what all ranks know of it; agents are numbered in the order of the ranks."""
 
     ranks: Ranks
-    agents: tuple[int, ...]  # of each rank
-    observations: int
+    local: Source | None  # of this rank, None where it has nothing
     like: Points  # [0, 0, features]: norm, dtypes and device of the points
+    shard: str  # "agents" or "observations"
+    notes: list[Note]  # of all ranks
+    own: list[dict[str, Any]]  # what each rank holds, as NOTHING does
+    agents: int  # of the team
+    observations: int  # of the team
+    gradient: bool  # whether any rank asks for one
+
+    def given(self) -> Tensor:
+        """Return the points of this rank, to differentiate at: on all ranks, so that all may call backward."""
+        if isinstance(self.local, BehaviorSource):
+            values = self.local.given.values
+            return values if values.requires_grad else values.detach().requires_grad_()
+        shape = (self.observations, 0) if self.shard == "agents" else (0, self.agents)
+        return self.like.values.new_empty(*shape, self.like.features).requires_grad_()
 
     def rounds(self) -> list[list[Part]]:
-        """Return the observations that each rank is sent, round by round: contiguous and in order for each rank."""
-        ends = [rank * self.observations // self.ranks.size for rank in range(self.ranks.size + 1)]
-        shares = [(a, b - a) for a, b in pairwise(ends)]
-        rows = max(1, BLOCK // (sum(self.agents) * self.like.features))
-        count = -(-max(size for _, size in shares) // rows)
-        return [[(a + k * size // count, a + (k + 1) * size // count) for a, size in shares] for k in range(count)]
+        """Return the observations that each rank measures, round by round: contiguous and in order for each rank."""
+        if self.shard == "observations":
+            return [[(0, each["observations"]) for each in self.own]]
+        size = self.ranks.size
+        ends = [rank * self.observations // size for rank in range(size + 1)]
+        rows = max(1, BLOCK // (self.agents * self.like.features))
+        count = -(-max(b - a for a, b in pairwise(ends)) // rows)
+        cuts = [[a + k * (b - a) // count for k in range(count + 1)] for a, b in pairwise(ends)]
+        return [[(cut[k], cut[k + 1]) for cut in cuts] for k in range(count)]
+
+    def blocks(self) -> Iterator[tuple[list[Part], Points]]:
+        """Return all agents on this rank's observations, perhaps none, round by round; all ranks do this together."""
+        for parts in self.rounds():
+            if self.shard == "agents":
+                yield parts, self.turn(self.ask("block", parts, [b - a for a, b in parts]))
+            else:
+                none = replace(self.like, values=self.like.values.new_empty(0, self.agents, self.like.features))
+                yield parts, none if self.local is None else self.local.block(*parts[self.ranks.rank])
 
     def turn(self, own: Sequence[Tensor]) -> Points:
         """Send each rank this one's agents on its part ``[part, own, features]``; return all agents on this rank's."""
-        shapes = [(len(own[self.ranks.rank]), count, self.like.features) for count in self.agents]
+        shapes = [(len(own[self.ranks.rank]), each["agents"], self.like.features) for each in self.own]
         return replace(self.like, values=torch.cat(self.ranks.exchange(own, shapes), dim=1))
 
     def turn_back(self, slopes: Tensor, parts: Sequence[Part]) -> list[Tensor]:
         """Send gradients at all agents on this rank's part to their owners; return this rank's, part by part."""
-        shapes = [(b - a, self.agents[self.ranks.rank], self.like.features) for a, b in parts]
-        return self.ranks.exchange(slopes.split(list(self.agents), dim=1), shapes)
+        mine = self.own[self.ranks.rank]["agents"]
+        shapes = [(b - a, mine, self.like.features) for a, b in parts]
+        return self.ranks.exchange(slopes.split([each["agents"] for each in self.own], dim=1), shapes)
 
+    def ask(self, method: str, calls: Sequence[Any], sizes: Sequence[int], each: int | None = None) -> list[Tensor]:
+        """Return what calls of the local source answer, ``[size, own agents or each, features]``.
 
-def note_points(points: Points | None, family: str) -> Note:
-    """Return what all ranks' points have in common; nothing for a rank without."""
-    if points is None:
-        return {}
-    blocks = [(block.norm.value, *astuple(block)[1:]) for block in points.blocks]
-    kind = [points.norm.value, str(points.parts[0].dtype)[6:], str(points.dtype)[6:], blocks, points.samples]
-    return {"family": family, "behavior": kind, "features": points.features, "device": points.parts[0].device.type}
-
-
-def read_points(notes: Sequence[Note], points: Points | None, ranks: Ranks) -> Points:
-    """Return points like those of the ranks that have any, but of no agents and observations.
-
-    Raises:
-        InputError: Where no rank has any.
-    """
-    note = next((note for note in notes if "behavior" in note), None)
-    if note is None:
-        raise InputError("behavior", "on at least one rank", "None on all")
-    norm, dtype, result, blocks, samples = note["behavior"]
-    device = ranks.wire if points is None else points.parts[0].device
-    values = torch.empty(0, 0, note["features"], dtype=getattr(torch, dtype), device=device)
-    made = tuple(Block(Norm(name), *rest) for name, *rest in blocks)
-    return Points(values, Norm(norm), getattr(torch, result, None), made, samples)
-
-
-def read_distance(notes: Sequence[Note]) -> Distance | None:
-    """Return the distance of the other ranks, on one that has seen no behaviour.
-
-    Raises:
-        InputError: For one that is not graphsnd's own, as a joint behaviour has.
-    """
-    chosen = next((note["distance"] for note in notes if note["distance"] is not None), None)
-    distance = {brief(each): each for each in DISTANCES.values()}.get(chosen)
-    if chosen is not None and distance is None:
-        raise InputError("distance", "on a rank without agents", None, f"Give it {chosen}.")
-    return distance
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """One measurement of shards by all ranks."""
-
-    ranks: Ranks
-    shards: Shards | None  # of agents; None for shards of observations
-    points: Points  # this rank's shard, perhaps of no agents or no observations
-    agents: int  # of the team
-    observations: int  # of all ranks
-    gradient: bool  # whether any rank asks for one
-
-    def sum(
-        self, measure: Callable[[Points], Tensor], shape: Sequence[int], grad: Tensor | None = None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Return the sum of a measure over the observations of all ranks, float64; and the gradient at this shard.
-
-        Args:
-            measure: Of all agents on some observations, of the given shape, differentiable.
-            shape: Of the sum.
-            grad: At the sum, the same on all ranks; None for no gradient.
+        Where a policy of any rank fails, all raise. Points that are known cannot fail.
         """
-        device = self.points.parts[0].device
-        sums = torch.zeros(tuple(shape), dtype=torch.float64, device=device)
-        if self.shards is None:
-            own, slopes = _measure(self.points, measure, grad)
-            return self.ranks.add(sums + own), slopes
-        slopes = None if grad is None else torch.empty_like(self.points.values)
-        for parts in self.shards.rounds():
-            own, there = _measure(self.shards.turn([self.points.values.detach()[a:b] for a, b in parts]), measure, grad)
-            sums += own
-            if slopes is not None and there is not None:
-                for (a, b), back in zip(parts, self.shards.turn_back(there, parts), strict=True):
-                    slopes[a:b] = back
-        return self.ranks.add(sums), slopes
+        mine = self.own[self.ranks.rank]["agents"] if each is None else each
+
+        def answer() -> tuple[Note, list[Tensor]]:
+            answers = []
+            for call, size in zip(calls, sizes, strict=True):
+                values = self.like.values.new_empty(size, mine, self.like.features)
+                if self.local is not None and size:
+                    known = getattr(self.local, method)(*call).values
+                    if (known.shape, known.dtype) != (values.shape, values.dtype):
+                        raise InputError("team", f"to answer with {describe(values)}, as before", describe(known))
+                    values = known
+                answers.append(values)
+            return {}, answers
+
+        return self.ranks.agree(answer)[1] if any(each["cost"] for each in self.own) else answer()[1]
 
 
-def _measure(points: Points, measure: Callable[[Points], Tensor], grad: Tensor | None) -> tuple[Any, Tensor | None]:
-    if not points.observations:
-        return 0.0, None if grad is None else torch.zeros_like(points.values)
-    if grad is None:
-        with torch.no_grad():
-            return measure(points.detach()), None
-    with torch.enable_grad():
-        values = points.values.detach().requires_grad_()
-        sums = measure(replace(points, values=values))
-    return sums.detach(), torch.autograd.grad(sums, values, grad.to(sums))[0]
+def hold(behavior: Behavior | None, distance: Distance | None, shard: str = "agents") -> Source | None:
+    """Return a shard as a source, which may be one agent; None for none."""
+    if behavior is None:
+        return None
+    source = BehaviorSource(behavior, distance, fewest=1)
+    if shard == "observations" and source.observations != behavior.observations:
+        raise InputError("distance", "that does not pool observations, which are in shards", distance)
+    return source
 
 
-def start(
-    describe: Callable[[], tuple[Note, Behavior | None, Distance | None]], shard: str, group: Any
-) -> tuple[Call, list[Note]]:
-    """Check the arguments on all ranks, and return what they are about to measure with their notes.
+def meet(
+    describe: Callable[[], Note], make: Callable[[], Source | None], distance: Distance | None, shard: str, group: Any
+) -> Shards:
+    """Check the arguments on all ranks, and return what they are about to measure.
 
     Args:
-        describe: Checks this rank's arguments; returns what must be alike on all ranks, the shard and its distance.
+        describe: Checks this rank's arguments; returns what must be alike on all ranks.
+        make: Makes the source of what this rank holds.
+        distance: That was asked for.
         shard: ``agents`` or ``observations``.
         group: A process group, or None for all processes.
+
+    Raises:
+        InputError: On all ranks, where one has wrong or other arguments, and for fewer than two agents.
     """
     ranks = Ranks.of(group)
 
-    def prepare() -> tuple[Note, Points | None]:
-        note, behavior, distance = describe()
-        points = None if behavior is None else embed(behavior, distance, fewest=1)
-        chosen = distance if behavior is None else check_distance(distance, behavior)
-        own = {"agents": 0, "observations": 0, "gradient": False}
-        if points is not None and behavior is not None:
-            if shard == "observations" and points.observations != behavior.observations:
-                raise InputError("distance", "that does not pool observations, which are in shards", distance)
-            asked = torch.is_grad_enabled() and any(part.requires_grad for part in points.parts)
-            own = {"agents": points.agents, "observations": points.observations, "gradient": asked}
-            shared = "observations" if shard == "agents" else "agents"
-            note |= {shared: own[shared]}
-        note |= {"shard": shard, "distance": brief(chosen), "own": own}
-        # In this order, because the first that differs is what users read.
-        return {"call": "", "family": None} | note | note_points(points, type(behavior).__name__), points
+    def prepare() -> tuple[Note, Source | None]:
+        note: Note = {"call": "", "shard": shard, "family": None} | describe()
+        check_choice("shard", shard, SHARDS)
+        local = make()
+        if local is None:
+            return note | {"distance": brief(distance), "own": NOTHING}, None
+        zero = torch.zeros(1, 1, dtype=torch.int64, device=local.device)
+        points = local.some(zero[0], zero)
+        asked = torch.is_grad_enabled() and any(part.requires_grad for part in getattr(local, "given", points).parts)
+        own = {name: getattr(local, name) for name in ("agents", "observations", "proportional")}
+        blocks = [(block.norm.value, *astuple(block)[1:]) for block in points.blocks]
+        kind = [points.norm.value, str(points.values.dtype)[6:], str(points.dtype)[6:], blocks, points.samples]
+        shared = SHARDS[shard == "agents"]
+        note |= {"family": local.family, "distance": brief(local.distance), shared: own[shared]}
+        note |= {"features": local.features, "behavior": kind, "device": local.device.type}
+        return note | {"own": own | {"cost": local.policy_cost, "gradient": asked}}, local
 
-    notes, points = ranks.agree(prepare)
-    like = read_points(notes, points, ranks)
-    agents, observations = ([note["own"][name] for note in notes] for name in ("agents", "observations"))
-    n, count = (max if shard == "observations" else sum)(agents), (max if shard == "agents" else sum)(observations)
-    if n < 2:
-        raise InputError("behavior", "of at least 2 agents over all ranks", n, "Diversity needs a pair.")
-    if points is None:
-        shape = (count, 0) if shard == "agents" else (0, n)
-        points = replace(like, values=like.values.new_empty(*shape, like.features))
-    shards = Shards(ranks, tuple(agents), count, like) if shard == "agents" else None
-    return Call(ranks, shards, points, n, count, any(note["own"]["gradient"] for note in notes)), notes
+    notes, local = ranks.agree(prepare)
+    if first(notes, "behavior") is None:
+        raise InputError("behavior", "on at least one rank", "None on all")
+    norm, dtype, result, blocks, samples = first(notes, "behavior")
+    device = ranks.wire if local is None else local.device
+    values = torch.empty(0, 0, first(notes, "features"), dtype=getattr(torch, dtype), device=device)
+    made = tuple(Block(Norm(name), *rest) for name, *rest in blocks)
+    like = Points(values, Norm(norm), getattr(torch, result, None), made, samples)
+    own = [note["own"] for note in notes]
+    agents, observations = ((sum if shard == name else max)([each[name] for each in own]) for name in SHARDS)
+    if agents < 2:
+        raise InputError("behavior", "of at least 2 agents over all ranks", agents, "Diversity needs a pair.")
+    gradient = any(each["gradient"] for each in own)
+    return Shards(ranks, local, like, shard, notes, own, agents, observations, gradient)
+
+
+def first(notes: Sequence[Note], name: str) -> Any:
+    """Return what the first rank that says anything says."""
+    return next((note[name] for note in notes if note.get(name) is not None), None)
+
+
+def find_distance(notes: Sequence[Note], own: Distance | None) -> Distance | None:
+    """Return the distance of all ranks, also on one that has seen no behaviour.
+
+    Raises:
+        InputError: On all ranks, where one does not know it: another than graphsnd's own, as a joint behaviour has.
+    """
+    text = first(notes, "distance")
+    known = {brief(each): each for each in DISTANCES.values()}.get(text)
+    if text is not None and known is None and any(note["distance"] is None for note in notes):
+        raise InputError("distance", "also on ranks without agents", None, f"Give them {text}.")
+    return own or known

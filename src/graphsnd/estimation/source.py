@@ -100,7 +100,8 @@ class BehaviorSource(Source):
     ) -> None:
         self.distance, self.backend, self.names = distance or default_distance(behavior), backend, behavior._names
         self.family = type(behavior).__name__
-        self.points = points = embed(behavior, self.distance, fewest=fewest).detach()
+        self.given = embed(behavior, self.distance, fewest=fewest)
+        self.points = points = self.given.detach()
         super().__init__(points.agents, points.observations, points.features, 0.0, points.parts[0].device)
         self.noise_floor = _noise_floor(behavior, self.distance) if isinstance(behavior, Samples) else None
 
