@@ -86,7 +86,7 @@ def count(results: Results, size: int, group: Any) -> None:
         exchange(out, given, outs, ins, group=group)
 
     def counted_reduce(given: torch.Tensor, group: Any) -> None:
-        sent[0] += given.nbytes
+        sent[0] += given.nbytes * (size > 1)
         reduce_(given, group=group)
 
     def counted_totals(points: Any, **options: Any) -> torch.Tensor:

@@ -27,7 +27,7 @@ class Ranks:
     group: Any  # a ProcessGroup, or None for all processes
     rank: int
     size: int
-    wire: torch.device  # where the group takes its messages from
+    wire: torch.device | None  # where the group takes its messages from; None without torch.distributed
 
     @classmethod
     def of(cls, group: Any) -> Ranks:
@@ -40,7 +40,7 @@ class Ranks:
             if int(os.environ.get("WORLD_SIZE", "1")) > 1:
                 fix = "Call torch.distributed.init_process_group first."
                 raise InputError("group", "of processes that know each other", "none", fix)
-            return cls(None, 0, 1, torch.device("cpu"))
+            return cls(None, 0, 1, None)
         rank = dist.get_rank(group)
         if rank < 0:
             raise InputError("group", "that this process belongs to", "another", "Call it on the group's ranks only.")
@@ -76,7 +76,7 @@ class Ranks:
 
     def exchange(self, parts: Sequence[Tensor], shapes: Sequence[Sequence[int]]) -> list[Tensor]:
         """Give each rank its part, and return what each rank gave, whose shapes are known; all of one dtype."""
-        if self.size == 1:
+        if self.wire is None:
             return [parts[0]]
         sent = torch.cat([part.reshape(-1) for part in parts]).to(self.wire)
         sizes = [torch.Size(shape).numel() for shape in shapes]
@@ -91,7 +91,7 @@ class Ranks:
 
     def add(self, sums: Tensor) -> Tensor:
         """Return the sum over ranks, the same bits on all."""
-        if self.size == 1:
+        if self.wire is None:
             return sums
         whole = sums.to(self.wire, copy=True)
         dist.all_reduce(whole, group=self.group)
