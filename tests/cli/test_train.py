@@ -96,6 +96,16 @@ def test_presets_by_either_name(run: Any, tmp_path: Path) -> None:
     assert (one.agents, one.options["horizon"], one.options["shared_rew"]) == (4, 9, False)
 
 
+def test_a_central_critic_is_chosen_saved_and_resumed(run: Any, tmp_path: Path) -> None:
+    named = ("--out", tmp_path, "--device", "cpu")
+    result = run("navigation-small", "--iterations", 1, *SMALL, "--set", "critic=central", *named)
+    assert result.exit_code == 0, result.output
+    assert run("--resume", "--iterations", 2, *named).exit_code == 0
+    found = load_checkpoint(tmp_path)
+    assert (found.iteration, found.task.settings.critic) == (2, "central")
+    assert found.tensors["critic"].shape[:2] == found.tensors["critic_adam.0.mean"].shape[:2] == (1, 1)
+
+
 @pytest.mark.parametrize(("arguments", "words"), [
     ((), "`WORLD` or --preset"),
     (("chess",), "`WORLD` to be one of navigation"),
@@ -106,6 +116,7 @@ def test_presets_by_either_name(run: Any, tmp_path: Path) -> None:
     (("navigation", "--set", "lr=1"), "`settings` to be among"),
     (("navigation", "--set", "gamma=two"), "`--set gamma`"),
     (("navigation", "--threads", "-1"), "`--threads`"),
+    (("navigation", "--set", "critic=shared"), "`--set critic` to be one of"),
     (("navigation", "--set", "world.colour=red"), "`option of navigation`"),
     (("navigation", "--device", "abacus"), "`--device` auto, cpu or cuda"),
     (("navigation", "--render", "film.avi"), "`--render` to end in .gif or .mp4"),

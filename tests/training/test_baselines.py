@@ -71,10 +71,10 @@ def test_independent_update(name: str, make: Callable[[], Navigation | SimpleSpr
         zip((learner.policy.flat, learner.critic.flat), split(data["state.parameters"]), strict=True)
     ):
         mine.copy_(part)
-        mean, square = learner.adam.moments[place]
+        mean, square = learner.adams["adam"].moments[place]
         mean.copy_(split(data["state.adam.mean"])[place])
         square.copy_(split(data["state.adam.square"])[place])
-    learner.adam.steps.copy_(data["state.adam.steps"])
+    learner.adams["adam"].steps.copy_(data["state.adam.steps"])
     _fill(trainer, data)
     trainer.update(Stopwatch(torch.device("cpu")))
     layers = {**_named(learner.policy.whole, "actor"), **_named(learner.critic.whole, "critic")}

@@ -33,9 +33,11 @@ def _bits(trainer: Trainer) -> dict[str, torch.Tensor]:
     return {name: part.clone() for name, part in trainer.tensors().items()}
 
 
-@pytest.mark.parametrize("world", ["navigation", "simple_spread"])
-def test_resumed_training_is_the_same_to_the_bit(world: str, tmp_path: Path) -> None:
-    task = Task(world, 3, {"horizon": 11}, (0, 5), SETTINGS.replace(restart=False))
+@pytest.mark.parametrize(("world", "critic"), [
+    ("navigation", "independent"), ("simple_spread", "independent"), ("navigation", "central"),
+])  # fmt: skip
+def test_resumed_training_is_the_same_to_the_bit(world: str, critic: str, tmp_path: Path) -> None:
+    task = Task(world, 3, {"horizon": 11}, (0, 5), SETTINGS.replace(restart=False, critic=critic))
     straight = train(task, tmp_path / "straight")
     half = Task(world, 3, {"horizon": 11}, (0, 5), task.settings.replace(iterations=3))
     assert train(half, tmp_path / "halves").finished
@@ -50,6 +52,15 @@ def test_resumed_training_is_the_same_to_the_bit(world: str, tmp_path: Path) -> 
         assert (a.iteration, a.seed, a.reward, a.kl, a.entropy) == (b.iteration, b.seed, b.reward, b.kl, b.entropy)
         if a.iteration != 3:  # the last of a training is always measured
             assert (a.snd, a.graph_snd) == (b.snd, b.graph_snd)
+
+
+def test_a_checkpoint_of_another_critic_is_refused(tmp_path: Path) -> None:
+    train(TASK.with_iterations(1), tmp_path)
+    central = Task(TASK.world, TASK.agents, TASK.options, TASK.seeds, TASK.settings.replace(critic="central"))
+    with pytest.raises(InputError, match="another settings"):
+        train(central, tmp_path, resume=True)
+    with pytest.raises(InputError, match="`checkpoint`"):
+        central.make_trainer().load(load_checkpoint(tmp_path).tensors, 1)
 
 
 def test_a_checkpoint_holds_the_task(tmp_path: Path) -> None:

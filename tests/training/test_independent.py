@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import pytest
 import torch
 
 from graphsnd.training import Settings, Trainer
 from graphsnd.training.cuda import Stopwatch
-from graphsnd.training.independent import IndependentLearner
+from graphsnd.training.independent import CentralCritic, IndependentLearner
 from graphsnd.training.rollout import Minibatch
 from graphsnd.training.sampling import fill_noise
 from graphsnd.worlds import Navigation, SimpleSpread
@@ -124,3 +127,98 @@ def test_tanh_normal_policies_learn_too() -> None:
     _update(trainer)
     assert bool(torch.isfinite(_parameters(trainer)).all())
     assert bool((_parameters(trainer) != before).any(-1).all())
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_a_central_critic_gives_the_team_the_value_of_a_plain_loop(activation: str) -> None:
+    """Neuron by neuron in float64, on the observations of all agents side by side."""
+    trainer = _trainer(SimpleSpread(3, 4), critic="central", activation=activation)
+    critic = trainer.critic
+    assert isinstance(critic, CentralCritic)
+    seen = trainer.buffer.observations[:, 2].transpose(1, 2)  # [runs, agents, rows, features]
+    values = critic.values(trainer.policy.prepare(seen)).detach()
+    assert values.shape == (2, 3, 4)
+    assert critic.flat.shape[:2] == (2, 1)
+    function = math.tanh if activation == "tanh" else lambda x: max(x, 0.0)
+    for run in range(2):
+        for row in range(4):
+            value = _central_loop(critic.flat[run, 0], seen[run, :, row], function)
+            for agent in range(3):
+                assert float(values[run, agent, row]) == pytest.approx(value, rel=1e-4, abs=1e-5)
+
+
+def _central_loop(flat: torch.Tensor, seen: torch.Tensor, function: Callable[[float], float]) -> float:
+    """One value; ``seen`` is ``[agents, features]``."""
+    numbers, at = flat.double().tolist(), 0
+    hidden = [number for agent in seen.double().tolist() for number in agent]
+    for last, width in ((False, 8), (False, 8), (True, 1)):
+        size, outputs = len(hidden), []
+        for unit in range(width):
+            weights = numbers[at + unit * size : at + (unit + 1) * size]
+            bias = numbers[at + _four(size * width) + unit]
+            outputs.append(sum(w * x for w, x in zip(weights, hidden, strict=True)) + bias)
+        at += _four(size * width) + _four(width)
+        hidden = outputs if last else [function(output) for output in outputs]
+    return hidden[0]
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_the_gradient_of_a_central_critic_is_that_of_the_mean_error_of_all_agents(joint: bool) -> None:
+    """Against differences of the loss in float64, and independent critics leave the actors' gradients alone."""
+    world = Navigation(3, 4)
+    trainer, plain = (_trainer(world, joint=joint, critic=critic) for critic in ("central", "independent"))
+    trainer.estimate_advantages()
+    rollouts = Minibatch.from_rollout(trainer.buffer, trainer.settings, trainer.policy.engine)
+    index = torch.stack([torch.arange(5, 21), torch.arange(20, 36)])
+    batch = rollouts.take(index, trainer.policy.engine)
+    _learner(plain).policy.flat.copy_(_learner(trainer).policy.flat)
+    actor, gradient, numbers = _learner(trainer).gradients(batch)
+    assert torch.equal(actor, _learner(plain).gradients(batch)[0])
+
+    def loss(run: int, flat: torch.Tensor) -> float:
+        rows = range(batch.returns.shape[2])
+        values = torch.tensor(
+            [_central_loop(flat, batch.observations[run, :, row], math.tanh) for row in rows], dtype=torch.float64
+        )
+        return float(0.5 * (values - batch.returns[run].double()).square().mean())
+
+    generator = torch.Generator().manual_seed(3)
+    for run in range(2):
+        flat = _learner(trainer).critic.flat[run, 0].double()
+        assert float(numbers[run, 1, 1]) == pytest.approx(loss(run, flat), rel=1e-4)
+        for _ in range(3):
+            way = torch.randn(flat.shape, generator=generator, dtype=torch.float64)
+            slope = (loss(run, flat + 1e-5 * way) - loss(run, flat - 1e-5 * way)) / 2e-5
+            found = float(gradient[run, 0].double() @ way)
+            assert found == pytest.approx(trainer.settings.value_coefficient * slope, rel=1e-3, abs=1e-5)  # type: ignore[attr-defined]
+
+
+def test_stacked_runs_with_central_critics_learn_as_they_would_alone() -> None:
+    settings = Settings(steps=10, environments=4, minibatch=16, hidden=(8, 8), critic="central", diversity_every=0)
+    both, alone = (Trainer(Navigation(3, 4), settings, seeds=seeds) for seeds in ((0, 1), (1,)))
+    for trainer in (both, alone):
+        trainer.step()
+    for name in ("policy", "critic"):
+        torch.testing.assert_close(both.tensors()[name][1], alone.tensors()[name][0], rtol=1e-4, atol=1e-6)
+
+
+def test_a_central_critic_has_a_norm_of_its_own() -> None:
+    """However large the critic's gradient is, actors take the same steps."""
+    one, two = (_trainer(Navigation(3, 4), critic="central", value_coefficient=v) for v in (0.5, 5e6))
+    for trainer in (one, two):
+        trainer.estimate_advantages()
+        index = torch.arange(16).expand(2, -1)
+        samples = Minibatch.from_rollout(trainer.buffer, trainer.settings, trainer.policy.engine)
+        _learner(trainer).learn(samples.take(index, trainer.policy.engine))
+    assert torch.equal(_learner(one).policy.flat, _learner(two).policy.flat)
+
+
+def test_an_agents_rewards_reach_the_others_through_a_central_critic_only() -> None:
+    """In the first update actors learn from values that were given before; those of the next rollout differ."""
+    one, two = (_trainer(Navigation(3, 4), critic="central") for _ in range(2))
+    two.buffer.rewards[0, :, :, 1] *= 50
+    _update(one)
+    _update(two)
+    same = (_learner(one).policy.flat == _learner(two).policy.flat).all(-1)
+    assert same.tolist() == [[True, False, True], [True, True, True]]
+    assert (_learner(one).critic.flat == _learner(two).critic.flat).all(-1).tolist() == [[False], [True]]

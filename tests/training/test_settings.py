@@ -18,6 +18,7 @@ def test_defaults_are_the_papers_table() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [
     ("steps", 0), ("minibatch", 2.5), ("learning_rate", 0.0), ("gamma", 1.5), ("hidden", (8, 0)), ("policy", "beta"),
+    ("critic", "shared"),
     ("entropy_coefficient", -1.0), ("diversity_every", -1), ("clip", float("nan")),
     ("diversity_probability", 0.0),
 ])  # fmt: skip
@@ -29,6 +30,13 @@ def test_bad_values_are_named(name: str, value: Any) -> None:
 def test_unknown_names_are_listed() -> None:
     with pytest.raises(InputError, match="learning_rate"):
         Settings().replace(lr=1)
+
+
+def test_a_setting_of_the_other_training_is_named() -> None:
+    with pytest.raises(InputError, match=r"'critic'\. Only graphsnd train has it"):
+        ControlSettings().replace(critic="central")
+    with pytest.raises(InputError, match=r"'tau'\. Only graphsnd control has it"):
+        Settings().replace(tau=0.5)
 
 
 @pytest.mark.parametrize("changes", [

@@ -81,7 +81,7 @@ def train(
     ray: RayAddress = None,
     render: Annotated[Path | None, typer.Option(metavar="PATH", help="Film the trained team: .gif or .mp4.")] = None,
 ) -> None:
-    """Train a team with independent PPO and log its diversity.
+    """Train a team with independent PPO (or MAPPO: --set critic=central) and log its diversity.
 
     Every agent has a policy and a critic of its own. FOLDER receives metrics.csv, curves.png, a checkpoint, and a
     team for each seed. Ctrl-C, SIGTERM and SIGHUP stop after the iteration that is running and save; --resume goes on

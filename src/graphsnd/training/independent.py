@@ -1,4 +1,4 @@
-"""Independent PPO: every agent of every run has an actor and a critic of its own, and learns by itself."""
+"""Independent PPO: every agent of every run has an actor and a critic of its own. MAPPO: one critic for the team."""
 
 from __future__ import annotations
 
@@ -212,17 +212,40 @@ class IndependentCritic(IndependentNetworks, Critic):
     """
 
     def __init__(self, world: World, settings: Settings, streams: Sequence[Streams]) -> None:
-        sizes = (world.observation_features, *settings.hidden, 1)
-        drawn = [_draw(each, sizes, world.agents, settings, settings.critic_gain) for each in streams]
+        self.agents, count = world.agents, self.count(world)
+        sizes = (world.agents // count * world.observation_features, *settings.hidden, 1)
+        drawn = [_draw(each, sizes, count, settings, settings.critic_gain) for each in streams]
         super().__init__(torch.stack(drawn).to(world.device), sizes, settings)
+
+    def count(self, world: World) -> int:
+        """Return the number of critics of a run."""
+        return world.agents
 
     def values(self, inputs: Tensor) -> Tensor:
         """Return values for columns, ``[runs, agents, rows]``."""
-        return self.whole.run(inputs).squeeze(-1)
+        return self.whole.run(self.share_out(inputs)).squeeze(-1).expand(-1, self.agents, -1)
+
+    def share_out(self, parts: Tensor) -> Tensor:
+        """Return ``[runs * agents, features, rows]`` as ``[critics, features of all its agents, rows]``."""
+        return parts.reshape(len(self.whole.flat), -1, parts.shape[-1])
+
+
+class CentralCritic(IndependentCritic):
+    r"""MAPPO's critic: it reads the observations of all agents side by side and gives one value for the team.
+
+    Its loss is :math:`\tfrac1{2nm} \sum_{i,t} (V_t - R_{i,t})^2`, so V is the mean of the agents' returns. That is
+    BenchMARL's ``share_param_critic=True``.
+    """
+
+    def count(self, world: World) -> int:
+        """Return the number of critics of a run."""
+        return 1
 
 
 class IndependentLearner(Learner):
-    """One Adam over actors and critics, with a gradient norm for each agent, or for each run with ``joint``.
+    """Adam over actors and critics, with a gradient norm for each agent, or for each run with ``joint``.
+
+    A central critic belongs to no agent: it has an Adam and a norm of its own.
 
     Args:
         policy: The actors.
@@ -237,19 +260,26 @@ class IndependentLearner(Learner):
 
     def __init__(self, policy: IndependentPolicy, critic: IndependentCritic, settings: Settings) -> None:
         self.policy, self.critic, self.settings = policy, critic, settings
-        self.adam = Adam(
-            [policy.flat, critic.flat],
-            learning_rate=settings.learning_rate,
-            max_norm=settings.max_gradient_norm,
-            per_agent=not settings.joint,
-            anneal=settings.annealing_steps,
-        )
+        together = {"adam": [policy.flat, critic.flat]}
+        apart = {"adam": [policy.flat], "critic_adam": [critic.flat]}
+        self.adams = {
+            name: Adam(
+                parameters,
+                learning_rate=settings.learning_rate,
+                max_norm=settings.max_gradient_norm,
+                per_agent=not settings.joint,
+                anneal=settings.annealing_steps,
+            )
+            for name, parameters in (apart if isinstance(critic, CentralCritic) else together).items()
+        }
         self.sums = torch.zeros(len(self.statistics), policy.batch[0], device=policy.flat.device)
 
     def learn(self, minibatch: Minibatch, scale: Tensor | None = None) -> None:
         """Take one gradient step; nothing is scaled."""
         actor, critic, statistics = self.gradients(minibatch)
-        self.adam.step([actor, critic])
+        gradients = iter((actor, critic))
+        for adam in self.adams.values():
+            adam.step([next(gradients) for _ in adam.parameters])
         self.sums += statistics.mean(1).T
 
     def gradients(self, minibatch: Minibatch) -> tuple[Tensor, Tensor, Tensor]:
@@ -260,16 +290,17 @@ class IndependentLearner(Learner):
         With ``settings.joint`` the mean over agents, as in the paper's run. Runs are summed in any case.
 
         Returns:
-            Gradients of actors and critics, ``[runs, agents, parameters]``, and ``[runs, agents, len(statistics)]``.
+            Gradients of actors and critics, ``[runs, agents, parameters]`` (of a central critic ``[runs, 1, ...]``),
+            and ``[runs, agents, len(statistics)]``.
         """
-        settings, share = self.settings, 1 / self.policy.batch[1] if self.settings.joint else 1.0
+        settings = self.settings
+        share, critic_share = (1 / each.batch[1] if settings.joint else 1.0 for each in (self.policy, self.critic))
         inputs = self.policy.prepare(minibatch.observations)
         # Continuous actions lie in memory as the policies' outputs do; elementwise work on both is then one stream.
         actions = minibatch.actions.flatten(0, 1)
         actions = to_columns(minibatch.actions).mT if actions.dim() == 3 else actions
-        before, advantages, returns = (
-            part.flatten(0, 1) for part in (minibatch.log_probs, minibatch.advantages, minibatch.returns)
-        )
+        before, advantages = minibatch.log_probs.flatten(0, 1), minibatch.advantages.flatten(0, 1)
+        judged, returns = (self.critic.share_out(part) for part in (inputs, minibatch.returns))
 
         def policy_losses(block: Block, inputs: Tensor, *own: Tensor) -> tuple[Tensor, Tensor]:
             actions, before, advantages = own
@@ -282,17 +313,19 @@ class IndependentLearner(Learner):
             return total, torch.stack([loss, entropy, kl], -1)
 
         def value_losses(block: Block, inputs: Tensor, returns: Tensor) -> tuple[Tensor, Tensor]:
-            loss = 0.5 * (block.run(inputs).squeeze(-1) - returns).square().mean(-1)
-            return settings.value_coefficient * loss.sum() * share, loss.unsqueeze(-1)
+            loss = 0.5 * (block.run(inputs).mT - returns).square().mean((-2, -1))  # over the critic's agents
+            return settings.value_coefficient * loss.sum() * critic_share, loss.unsqueeze(-1)
 
         actor, (loss, entropy, kl) = self.policy.gradient(policy_losses, inputs, actions, before, advantages)
-        critic, (value,) = self.critic.gradient(value_losses, inputs, returns)
-        return actor, critic, torch.stack([loss, value, entropy, kl], -1)
+        critic, (value,) = self.critic.gradient(value_losses, judged, returns)
+        return actor, critic, torch.stack([loss, value.expand_as(loss), entropy, kl], -1)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return everything that learning goes on from, by reference."""
         state = {"policy": self.policy.flat, "critic": self.critic.flat}
-        return state | {f"adam.{name}": part for name, part in self.adam.tensors().items()}
+        return state | {
+            f"{at}.{name}": part for at, adam in self.adams.items() for name, part in adam.tensors().items()
+        }
 
 
 def make_head(world: World, settings: Settings, batch: Sequence[int]) -> Head:

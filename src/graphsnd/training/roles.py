@@ -1,7 +1,7 @@
 """The four objects that make a training what it is: who acts, who judges, how they learn, what happens beside it.
 
-The trainer's loop is the same for all of them. MAPPO would be one more critic, which reads the inputs of all agents
-side by side, and the learner that trains it.
+The trainer's loop is the same for all of them. MAPPO is one more critic, which reads the inputs of all agents side by
+side.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from graphsnd.control.dico import BOUNDS, check_bounds
 from graphsnd.errors import InputError, check_choice, check_inclusion, check_integer, number
 
 POLICIES = ("gaussian", "tanh-normal")
+CRITICS = ("independent", "central")
 BOOTSTRAPS = tuple(each.value for each in Bootstrap)
 
 
@@ -101,14 +102,19 @@ class PPOSettings:
         known = [field.name for field in dataclasses.fields(self)]
         for name in changes:
             if name not in known:
-                raise InputError("settings", f"to be among {', '.join(known)}", repr(name))
+                commands: dict[str, type[PPOSettings]] = {"train": Settings, "control": ControlSettings}
+                others = [
+                    c for c, kind in commands.items() if name in {field.name for field in dataclasses.fields(kind)}
+                ]
+                fix = f"Only graphsnd {others[0]} has it." if others else ""
+                raise InputError("settings", f"to be among {', '.join(known)}", repr(name), fix)
         return dataclasses.replace(self, **changes)
 
 
 @checked
 @dataclass(frozen=True)
 class Settings(PPOSettings):
-    """Independent PPO; the defaults are the paper's table for 100 agents.
+    """Independent PPO, or MAPPO with a central critic; the defaults are the paper's table for 100 agents.
 
     The paper's run averaged losses over agents and clipped one gradient norm for all of them, so that an agent with
     a large gradient slowed the others down. Here every agent's update is its own unless ``joint``.
@@ -117,8 +123,10 @@ class Settings(PPOSettings):
         value_coefficient: Weight of the value loss, half a mean squared error.
         entropy_coefficient: Weight of the entropy bonus.
         anneal: Whether the learning rate falls to 0 along a line, over all iterations; resuming with more raises it.
+        critic: ``"independent"``, one for each agent, which sees what its agent sees (IPPO), or ``"central"``, one for
+            the team, which sees what all agents see (MAPPO); actors are each agent's own in any case.
         joint: Average losses over agents and clip one gradient norm over the whole team, as the paper's run did. If
-            not, the norm is over each agent's actor and critic together.
+            not, the norm is over each agent's actor and critic together. A central critic has a norm of its own.
         init: ``"orthogonal"`` or ``"linear"``, see :meth:`StackedMLP.create <graphsnd.teams.StackedMLP.create>`.
         actor_gain: Factor on the actor's last layer at the start.
         critic_gain: Factor on the critic's last layer at the start.
@@ -139,6 +147,7 @@ class Settings(PPOSettings):
     value_coefficient: float = 0.5
     entropy_coefficient: float = 0.01
     anneal: bool = False
+    critic: str = "independent"
     joint: bool = False
     init: str = "orthogonal"
     actor_gain: float = 0.01
@@ -159,6 +168,7 @@ class Settings(PPOSettings):
                 raise InputError(name, "to be at least 0", getattr(self, name))
         check_inclusion("diversity_probability", self.diversity_probability)
         check_choice("policy", self.policy, POLICIES)
+        check_choice("critic", self.critic, CRITICS)
 
     @property
     def annealing_steps(self) -> int:

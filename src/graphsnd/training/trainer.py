@@ -17,7 +17,7 @@ from graphsnd.teams import StackedTeam
 from graphsnd.training.cuda import CudaGraph, Stopwatch, matmul_precision
 from graphsnd.training.diversity import DiversityLog
 from graphsnd.training.episodes import make_episodes
-from graphsnd.training.independent import IndependentCritic, IndependentLearner, IndependentPolicy
+from graphsnd.training.independent import CentralCritic, IndependentCritic, IndependentLearner, IndependentPolicy
 from graphsnd.training.log import Outcome
 from graphsnd.training.roles import Method
 from graphsnd.training.rollout import Minibatch, RolloutBuffer, collect
@@ -30,7 +30,7 @@ MakeMethod = Callable[[World, PPOSettings, Sequence[Streams], Sequence[int]], Me
 
 
 def independent(world: World, settings: PPOSettings, streams: Sequence[Streams], seeds: Sequence[int]) -> Method:
-    """Return independent PPO, with diversity measured every ``diversity_every`` iterations.
+    """Return independent PPO or MAPPO, with diversity measured every ``diversity_every`` iterations.
 
     Raises:
         InputError: For equal seeds: runs with the same seed would be the same.
@@ -38,7 +38,8 @@ def independent(world: World, settings: PPOSettings, streams: Sequence[Streams],
     assert isinstance(settings, Settings)
     if len(set(seeds)) < len(seeds):
         raise InputError("seeds", "to be different, at least one", seeds)
-    policy, critic = IndependentPolicy(world, settings, streams), IndependentCritic(world, settings, streams)
+    policy = IndependentPolicy(world, settings, streams)
+    critic = (CentralCritic if settings.critic == "central" else IndependentCritic)(world, settings, streams)
     learner = IndependentLearner(policy, critic, settings)
     return Method(policy, critic, learner, DiversityLog(policy, seeds, settings))
 
