@@ -10,6 +10,7 @@ NEEDS = {
         "src/graphsnd/worlds/pair*",
     ],
     "torchmetrics": ["src/graphsnd/integrations/torchmetrics.py"],
+    "torchrl": ["src/graphsnd/integrations/torchrl*.py", "tests/integrations/*"],
     "stable_baselines3": ["src/graphsnd/integrations/sb3.py"],
     "jax": ["src/graphsnd/integrations/jax.py"],
     "tree": ["src/graphsnd/integrations/rllib.py"],  # of what ray[rllib] needs, the package that nothing else brings

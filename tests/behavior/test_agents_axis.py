@@ -89,7 +89,7 @@ def test_silent_where_agents_are_known_or_few_observations_are_meant() -> None:
 
 
 def test_silent_in_accumulators_metrics_and_controllers() -> None:
-    torchmetrics = pytest.importorskip("graphsnd.integrations.torchmetrics")
+    torchmetrics = pytest.importorskip("graphsnd.integrations.torchmetrics", exc_type=ImportError)
     behavior = gs.Deterministic(FLIPPED)
     with warnings.catch_warnings():
         warnings.simplefilter("error", AgentsAxisWarning)
