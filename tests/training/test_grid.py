@@ -182,7 +182,7 @@ def test_what_is_left_of_an_old_attempt_is_not_taken_for_the_last(tmp_path: Path
     assert find_folder(tmp_path, "a") == tmp_path / "a.10"
     (tmp_path / "a").mkdir()
     assert find_folder(tmp_path, "a") == tmp_path / "a"
-    assert find_folder(tmp_path, "c") is None
+    assert find_folder(tmp_path, "c") == tmp_path / "c"
 
 
 def test_the_settings_of_a_stack_are_whole(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import random
 import signal
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,17 @@ import torch
 import graphsnd as gs
 from graphsnd.errors import InputError
 from graphsnd.estimation import SndAccumulator
-from graphsnd.training import ControlRow, ControlSettings, ControlTask, Settings, Task, read_rows, train, train_grid
+from graphsnd.training import (
+    ControlRow,
+    ControlSettings,
+    ControlTask,
+    Settings,
+    Task,
+    grid,
+    read_rows,
+    train,
+    train_grid,
+)
 from graphsnd.training.grid import run_stacks
 from paper.cells import Cells
 from paper.stacks import gather_stacks, train_stacks
@@ -65,7 +76,7 @@ def test_workers_that_die(cluster: Any, tmp_path: Path, monkeypatch: pytest.Monk
     assert [each.state for each in done] == ["finished", "failed", "failed", "finished"] == told[-1]
     assert [each.losses for each in done] == [2, 3, 0, 0]
     assert "without an iteration" in done[1].error
-    assert done[2].error == "Expected `stack` to be right, got another."
+    assert done[2].error == "InputError: Expected `stack` to be right, got another."
     train(TASK, tmp_path / "alone")
     for name in ("killed", "whole"):
         assert differences(tmp_path / "r" / name, tmp_path / "alone") == []
@@ -74,7 +85,7 @@ def test_workers_that_die(cluster: Any, tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_folder_that_nodes_do_not_share_is_named(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphsnd.training.grid._claim", lambda root, name: root / "elsewhere")
+    monkeypatch.setattr(grid, "_claim", lambda stack: replace(stack, folder=tmp_path / "elsewhere"))
     done = train_grid(TASK, tmp_path, device="cpu", ray="any")
     assert not done.finished
     assert "on a path that every node shares" in done.stacks[0].error

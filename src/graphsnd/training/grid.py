@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import platform
@@ -10,9 +9,9 @@ import shutil
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeVar
@@ -21,7 +20,7 @@ import torch
 
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_choice, check_integer, require
-from graphsnd.locks import LOCK, hold_lock
+from graphsnd.locks import LOCK, hold_lock, remove_parts
 from graphsnd.storage import read_json, write_whole
 from graphsnd.training.checkpoint import DESCRIPTION, STACKS, find_checkpoints
 from graphsnd.training.log import METRICS, read_whole_rows, run_folder, write_rows
@@ -44,8 +43,9 @@ Work = Callable[[str, AnyTask, Path], int]  # trains a stack in a folder; return
 class Stack:
     """How far a stack of runs is."""
 
-    name: str  # of its folder
+    name: str
     task: AnyTask
+    folder: Path  # of its last attempt, or of its end
     done: int = 0  # iterations in its log
     state: str = "waiting"  # "running", "lost", "finished" or "failed"
     losses: int = 0  # workers or nodes that were lost with it
@@ -97,18 +97,11 @@ def cut_grid(task: Task | ControlTask, device: str = "cpu", *, stack: int = 0) -
     settings: Any = task.settings.replace(threads=task.settings.threads or 1)
     seeds = _split(task.seeds, most)
     if not isinstance(task, ControlTask):
-        return [dataclasses.replace(task, seeds=part, settings=settings) for part in seeds]
-    numbers = tuple(target for target in task.targets if not isinstance(target, str))
-    words = [target for target in task.targets if isinstance(target, str)]
-    arms: list[tuple[str, tuple[Any, ...]]] = [
-        (design, part) for design in task.designs for part in _split(numbers, max(1, most // len(task.seeds)))
-    ]
-    arms += [(task.designs[0], (word,)) for word in words]
-    return [
-        dataclasses.replace(task, designs=(design,), targets=targets, seeds=part, settings=settings)
-        for design, targets in arms
-        for part in seeds
-    ]
+        return [replace(task, seeds=part, settings=settings) for part in seeds]
+    words = [(target,) for target in task.targets if isinstance(target, str)]
+    numbers = _split(tuple(t for t in task.targets if not isinstance(t, str)), max(1, most // len(task.seeds)))
+    arms: Any = product([*product(task.designs, numbers), *product(task.designs[:1], words)], seeds)
+    return [replace(task, designs=(d,), targets=t, seeds=s, settings=settings) for (d, t), s in arms]
 
 
 def _fit(task: AnyTask, device: str) -> int:
@@ -190,6 +183,7 @@ def train_grid(
             raise InputError("device", "that this machine has", "cuda", "Use cpu.")
         folder.mkdir(parents=True, exist_ok=True)
         with hold_lock(folder / LOCK, break_lock=break_lock):
+            remove_parts(folder)
             if saved is None:
                 check_free(folder, task)
                 parts: list[Any] = list(cut_grid(task, device, stack=stack))
@@ -198,14 +192,10 @@ def train_grid(
             about = {"device": device, STACKS: [part.to_dict() for part in parts]}
             write_whole(folder / DESCRIPTION, json.dumps({"task": task.to_dict()} | about, indent=1) + "\n")
             named = {f"{place:0{len(str(len(parts) - 1))}d}": part for place, part in enumerate(parts)}
-            options: dict[str, Any] = {
-                "checkpoint_every": checkpoint_every,
-                "keep_teams": keep_teams,
-                "loggers": tuple(loggers),
-            }
-            work = partial(_train_stack, device=device, **options)
+            options = {"device": device, "checkpoint_every": checkpoint_every, "keep_teams": keep_teams}
+            work = partial(_train_stack, options=options | {"loggers": tuple(loggers)})
             stacks, stopped = run_stacks(named, folder / STACKS, work, device=device, ray=ray, report=report)
-            merge_logs(task, [find_folder(folder / STACKS, name) for name in named], folder)
+            merge_logs(task, stacks, folder)
     return TrainedGrid(stacks, perf_counter() - start, device, stopped)
 
 
@@ -229,18 +219,20 @@ def _check_same(task: AnyTask, old: AnyTask, device: str, parts: Sequence[AnyTas
     more = task.settings.iterations
     if type(old) is not type(task) or old.with_iterations(more) != task:
         raise InputError("task", "to be that of the folder, but for iterations", "another")
+    check_integer(
+        "iterations", more, f"to be at least {old.settings.iterations}, as before", low=old.settings.iterations
+    )
     return [part.with_iterations(more) for part in parts]
 
 
-def _train_stack(name: str, task: AnyTask, folder: Path, **options: Any) -> int:
+def _train_stack(name: str, task: AnyTask, folder: Path, *, options: dict[str, Any]) -> int:
     return train(task, folder, resume=bool(find_checkpoints(folder)), **options).stopped
 
 
-def merge_logs(task: AnyTask, folders: Sequence[Path | None], out: Path) -> None:
+def merge_logs(task: AnyTask, stacks: Sequence[Stack], out: Path) -> None:
     """Write the rows of all stacks to one ``metrics.csv``, by iteration and then in the order of the grid's runs."""
     order = {name: place for place, name in enumerate(task.run_names())}
-    logs = [folder for folder in folders if folder is not None and (folder / METRICS).is_file()]
-    rows = [row for folder in logs for row in read_whole_rows(folder, task.row)]
+    rows = [row for each in stacks if each.done for row in read_whole_rows(each.folder, task.row)]
     write_rows(out, task.row, sorted(rows, key=lambda row: (row.iteration, order[run_folder(row)])))
 
 
@@ -273,51 +265,52 @@ def run_stacks(
         The stacks, and the signal that stopped them, or 0.
     """
     root.mkdir(parents=True, exist_ok=True)
-    known = {name: _look(Stack(name, task), root) for name, task in stacks.items()}
+    known = {name: _look(Stack(name, task, find_folder(root.resolve(), name))) for name, task in stacks.items()}
     for name, each in known.items():
-        if not again and (root / name).is_dir() and each.done >= each.task.settings.iterations:
-            known[name] = dataclasses.replace(each, state="finished")
+        if not again and each.folder.name == name and each.done >= each.task.settings.iterations:
+            known[name] = replace(each, state="finished")
     run = _in_turn if ray is None else partial(_on_ray, device=device)
     report(list(known.values()))
-    stopped = run(known, root.resolve(), work, lambda: report(list(known.values())))
+    stopped = run(known, work, lambda: report(list(known.values())))
     return tuple(known.values()), stopped
 
 
-def _in_turn(known: dict[str, Stack], root: Path, work: Work, tell: Callable[[], None]) -> int:
+def _in_turn(known: dict[str, Stack], work: Work, tell: Callable[[], None]) -> int:
     stopped = 0
-    for name in [name for name, each in known.items() if each.state != "finished"]:
-        stopped = work(name, known[name].task, _claim(root, name))
-        known[name] = _finish(known[name], root, stopped)
+    for stack in [each for each in known.values() if each.state != "finished"]:
+        claimed = _claim(stack)
+        stopped = work(stack.name, stack.task, claimed.folder)
+        known[stack.name] = _finish(claimed, stopped)
         tell()
         if stopped:
             break
     return stopped
 
 
-def _on_ray(known: dict[str, Stack], root: Path, work: Work, tell: Callable[[], None], *, device: str) -> int:
+def _on_ray(known: dict[str, Stack], work: Work, tell: Callable[[], None], *, device: str) -> int:
     ray = require("ray", "ray")
-    best, vain, told = dict.fromkeys(known, 0), dict.fromkeys(known, 0), 0.0
+    vain = dict.fromkeys(known, (0, 0))  # losses in a row that brought no iteration, and the most iterations before
+    told = 0.0
 
     def submit(name: str) -> Any:
-        task = known[name].task
-        resources = {"num_cpus": task.settings.threads or 1, "num_gpus": int(device == "cuda")}
+        stack = known[name] = _claim(known[name])
+        resources = {"num_cpus": stack.task.settings.threads or 1, "num_gpus": int(device == "cuda")}
         # Ray itself is not to try again: it would give the folder of an attempt that may live on to the next one.
-        remote = ray.remote(max_retries=0, **resources)(_attempt)
-        return remote.remote(work, name, task, _claim(root, name))
+        return ray.remote(max_retries=0, **resources)(_attempt).remote(work, name, stack.task, stack.folder)
 
     def collect(name: str, reference: Any) -> Stack:
-        stack = _look(known[name], root)
+        stack = _look(known[name])
         try:
-            return _finish(stack, root, ray.get(reference))
+            return _finish(stack, ray.get(reference))
         except ray.exceptions.TaskCancelledError:
-            return dataclasses.replace(stack, state="waiting")
+            return replace(stack, state="waiting")
         except ray.exceptions.RayTaskError as error:
-            return dataclasses.replace(stack, state="failed", error=str(error.cause or error).strip())
+            return replace(stack, state="failed", error=f"{type(error.cause).__name__}: {error.cause}")
         except ray.exceptions.RayError as error:  # of the worker, or of its node
-            vain[name] = 0 if stack.done > best[name] else vain[name] + 1
-            best[name] = max(best[name], stack.done)
-            text = f"lost {vain[name]} times without an iteration: {error}" if vain[name] > RETRIES else ""
-            return dataclasses.replace(stack, state="failed" if text else "lost", losses=stack.losses + 1, error=text)
+            times, best = vain[name]
+            vain[name] = times, best = (0, stack.done) if stack.done > best else (times + 1, best)
+            text = f"lost {times} times without an iteration: {error}" if times > RETRIES else ""
+            return replace(stack, state="failed" if text else "lost", losses=stack.losses + 1, error=text)
 
     with interruptible() as stop:
         pending = {submit(name): name for name, each in known.items() if each.state != "finished"}
@@ -334,7 +327,7 @@ def _on_ray(known: dict[str, Stack], root: Path, work: Work, tell: Callable[[], 
                 if known[name].state == "lost" and not cancelled:
                     pending[submit(name)] = name
             if perf_counter() - told > PATIENCE or not pending:
-                known |= {name: _look(known[name], root) for name in pending.values()}
+                known |= {name: _look(known[name]) for name in pending.values()}
                 tell()
                 told = perf_counter()
         return stop()
@@ -370,47 +363,47 @@ def connect(address: str | None) -> Iterator[bool]:
             ray.shutdown()
 
 
-def find_folder(root: Path, name: str) -> Path | None:
-    """Return the folder of a stack: that of its end, or of its last attempt."""
-    last = max(_attempts(root, name), default=0)
-    return root / name if (root / name).is_dir() else root / f"{name}.{last}" if last else None
+def find_folder(root: Path, name: str) -> Path:
+    """Return the folder of a stack: that of its end, which may not be there yet, or of its last attempt."""
+    last = max(_attempts(root / name), default=0)
+    return root / f"{name}.{last}" if last and not (root / name).is_dir() else root / name
 
 
-def _attempts(root: Path, name: str) -> list[int]:
-    return [int(path.suffix[1:]) for path in root.glob(f"{name}.*") if path.suffix[1:].isdigit()]
+def _attempts(end: Path) -> list[int]:
+    return [int(path.suffix[1:]) for path in end.parent.glob(f"{end.name}.*") if path.suffix[1:].isdigit()]
 
 
-def _claim(root: Path, name: str) -> Path:
-    """Return the folder of a stack under the name of a new attempt."""
-    before, folder = find_folder(root, name), root / f"{name}.{max(_attempts(root, name), default=0) + 1}"
-    if before is None:
-        folder.mkdir()
-    else:
-        before.rename(folder)
+def _claim(stack: Stack) -> Stack:
+    """Return a stack whose folder has the name of a new attempt."""
+    end = stack.folder.with_name(stack.name)
+    folder = end.with_name(f"{stack.name}.{max(_attempts(end), default=0) + 1}")
+    if stack.folder.is_dir():
+        stack.folder.rename(folder)
         (folder / LOCK).unlink(missing_ok=True)
-    return folder
+    else:
+        folder.mkdir()
+    return replace(stack, folder=folder)
 
 
-def _finish(stack: Stack, root: Path, stopped: int) -> Stack:
+def _finish(stack: Stack, stopped: int) -> Stack:
     """Return a stack whose worker has returned; where it is done, its folder gets its own name."""
-    stack = dataclasses.replace(_look(stack, root), state="waiting" if stopped else "finished")
-    folder = find_folder(root, stack.name)
-    if folder is not None and not stopped:
-        folder.rename(root / stack.name)
-        for left in _attempts(root, stack.name):  # by workers that were given up
-            shutil.rmtree(root / f"{stack.name}.{left}", ignore_errors=True)
-    return stack
+    stack = _look(stack)
+    if stopped:
+        return replace(stack, state="waiting")
+    end = stack.folder.rename(stack.folder.with_name(stack.name))
+    for left in _attempts(end):  # by workers that were given up
+        shutil.rmtree(end.with_name(f"{stack.name}.{left}"), ignore_errors=True)
+    return replace(stack, folder=end, state="finished")
 
 
-def _look(stack: Stack, root: Path) -> Stack:
+def _look(stack: Stack) -> Stack:
     """Return a stack with the iterations that its log has by now."""
-    folder = find_folder(root, stack.name) or root / stack.name
     try:
-        with (folder / METRICS).open("rb") as file:
+        with (stack.folder / METRICS).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
             lines = file.read().split(b"\n")[1:-1]  # the first may be cut, or names the columns; the last may be cut
     except OSError:
         lines = []
     text = lines[-1].partition(b",")[0] if lines else b""
-    state = "running" if (folder / LOCK).exists() else "waiting"
-    return dataclasses.replace(stack, done=int(text) if text.isdigit() else 0, state=state)
+    state = "running" if (stack.folder / LOCK).exists() else "waiting"
+    return replace(stack, done=int(text) if text.isdigit() else 0, state=state)
