@@ -37,8 +37,8 @@ class Samples(Behavior):
 
     Example:
         >>> import graphsnd as gs
-        >>> gs.snd(gs.Samples(torch.tensor([[[[0.0], [2.0]], [[3.0], [1.0]]]])))
-        tensor(1.)
+        >>> round(float(gs.snd(gs.Samples(torch.tensor([[[[0.0], [2.0]], [[3.0], [1.0]]]])))), 3)
+        1.0
     """
 
     def __init__(self, samples: Agents, *, validate: bool = True) -> None:
