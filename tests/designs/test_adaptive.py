@@ -10,7 +10,7 @@ import torch
 import graphsnd as gs
 from graphsnd import control
 from graphsnd.designs import Adaptive, adapt, adaptive
-from graphsnd.designs.adaptive import _between, _within, allocate
+from graphsnd.designs.adaptive import _between, _within, allocate, split_blocks
 
 CPU = torch.device("cpu")
 # Groups of every size, and beliefs that have nothing to do with the team: right, turned around, zero, absurd.
@@ -66,7 +66,7 @@ def test_all_draws_have_snd_as_their_mean_whatever_was_believed(
     labels: tuple[int, ...], belief: str, defence: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     n, pairs = len(labels), math.comb(len(labels), 2)
-    least = len(Adaptive(pairs, labels).blocks())
+    least = len(split_blocks(Adaptive(pairs, labels)))
     for count in sorted({least, (least + pairs) // 2}):
         design = Adaptive(count, labels, spreads(labels, belief), defence)
         rows = all_draws(design, monkeypatch)
@@ -84,7 +84,7 @@ def test_the_worst_factor_is_that_of_the_worst_team(
     labels: tuple[int, ...], belief: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     n, pairs = len(labels), math.comb(len(labels), 2)
-    for count in range(len(Adaptive(pairs, labels).blocks()), pairs):
+    for count in range(len(split_blocks(Adaptive(pairs, labels))), pairs):
         design = Adaptive(count, labels, spreads(labels, belief))
         rows = all_draws(design, monkeypatch)
         rows = rows - rows.mean(0)
@@ -100,7 +100,7 @@ def test_the_worst_team_is_reached() -> None:
     design = Adaptive(12, labels, ((1e-9, 1e-9), (1e-9, 1.0)), defence=0.25)
     matrix = torch.ones(12, 12, dtype=torch.float64)
     noise = torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    worst = max(design.blocks(), key=lambda block: block.size * block.factor())
+    worst = max(split_blocks(design), key=lambda block: block.size * block.factor())
     assert worst.two is not None
     noise = noise - noise.mean(0) - noise.mean(1, keepdim=True) + noise.mean()
     matrix[:6, 6:], matrix[6:, :6] = 1 + 0.2 * noise, 1 + 0.2 * noise.T
@@ -127,7 +127,7 @@ def test_defence_bounds_the_cost_of_a_wrong_belief() -> None:
             worst[defence] = max(worst[defence], design.worst_factor(40))
             if defence == 1:
                 continue  # no pairs are left to round each share up
-            counted = [(block.factor(), len(block.places), block.size) for block in design.blocks()]
+            counted = [(block.factor(), len(block.places), block.size) for block in split_blocks(design)]
             graphs, share = max(c / (1 / m - 1 / N) for c, m, N in counted if m < N), 120 / math.comb(40, 2)
             assert design.worst_factor(40) <= graphs / defence * (1 - defence * share) / (1 - share)
     assert 1 < worst[1.0] < worst[0.5] < worst[0.25] < 4 * 1.5

@@ -37,7 +37,7 @@ WORTH = 1.1  # the fewest whose squared error is at most so many times the small
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class PairBlock:
     """The pairs between two groups of agents, or within one."""
 
     one: Tensor  # int64 [s], agents
@@ -110,15 +110,11 @@ class Adaptive(Design):
             raise InputError("labels", "to be 0, 1, ... without a gap", describe(self.labels))
         if given is not None and (len(given) != groups or any(len(row) != groups or min(row) < 0 for row in given)):
             raise InputError("spreads", f"to be {groups} times {groups}, not negative", describe(given))
-        self.blocks()
-
-    def blocks(self) -> tuple[Block, ...]:
-        """Return what is measured in each block."""
-        return _blocks(self)
+        split_blocks(self)
 
     def counts(self) -> list[int]:
         """Return the number of pairs measured in each block: 0 and 0, 0 and 1, ..."""
-        return [len(block.places) for block in self.blocks()]
+        return [len(block.places) for block in split_blocks(self)]
 
     def pairs(self, n: int) -> int:  # noqa: D102
         self._check(n)
@@ -137,15 +133,15 @@ class Adaptive(Design):
         pairs = math.comb(n, 2)
         if self.count == pairs:
             return 0.0
-        worst = max((block.size / pairs) ** 2 * block.factor() / block.size for block in self.blocks())
+        worst = max((block.size / pairs) ** 2 * block.factor() / block.size for block in split_blocks(self))
         return worst * (pairs - 1) / (1 / self.count - 1 / pairs)
 
     def _select(self, call: Call) -> Selection:
         self._check(call.agents)
         check_edges("observations", call.observations * self.count)
         source = require_generator(call.generator, self)
-        edges = [block.draw(call.observations, source, call.device) for block in self.blocks()]
-        each = [block.size / len(block.places) for block in self.blocks() for _ in block.places]
+        edges = [block.draw(call.observations, source, call.device) for block in split_blocks(self)]
+        each = [block.size / len(block.places) for block in split_blocks(self) for _ in block.places]
         # At each observation they sum to the number of all pairs, so that dividing by their sum changes nothing.
         return Selection(torch.cat(edges, dim=1), weights=torch.tensor(each, dtype=torch.float64).to(call.device))
 
@@ -251,7 +247,8 @@ def _spread(matrix: Tensor, one: Tensor, two: Tensor) -> float:
 
 
 @lru_cache(maxsize=64)
-def _blocks(design: Adaptive) -> tuple[Block, ...]:
+def split_blocks(design: Adaptive) -> tuple[PairBlock, ...]:
+    """Return what is measured in each block; raise where there are too few pairs for all of them."""
     labels = torch.tensor(design.labels)
     member = [(labels == group).nonzero().flatten() for group in range(len(set(design.labels)))]
     found = list(itertools.combinations_with_replacement(range(len(member)), 2))
@@ -263,9 +260,9 @@ def _blocks(design: Adaptive) -> tuple[Block, ...]:
     spreads = [1.0 if design.spreads is None else design.spreads[g][h] for g, h in found]
     counts = allocate(sizes, spreads, design.count, design.defence)
     return tuple(
-        Block(member[g], None, _within(len(member[g]), count))
+        PairBlock(member[g], None, _within(len(member[g]), count))
         if g == h
-        else Block(member[g], member[h], _between(len(member[g]), len(member[h]), count))
+        else PairBlock(member[g], member[h], _between(len(member[g]), len(member[h]), count))
         for (g, h), count in zip(found, counts, strict=True)
     )
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from graphsnd import kernels
 from graphsnd.behavior import Points
 from graphsnd.designs import Adaptive
+from graphsnd.designs.adaptive import split_blocks
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.graph_intervals import PairError
 from graphsnd.estimation.intervals import population_error, quantile
@@ -85,7 +86,9 @@ def _ceilings(design: Adaptive) -> list[float | None]:
     As :meth:`~graphsnd.estimation.sample.Sample.pair_variance_ceiling`, times the square of the block's weight.
     """
     pairs, counts = math.comb(len(design.labels), 2), design.counts()
-    known = [(m, block.factor(), (block.size / pairs) ** 2) for m, block in zip(counts, design.blocks(), strict=True)]
+    known = [
+        (m, block.factor(), (block.size / pairs) ** 2) for m, block in zip(counts, split_blocks(design), strict=True)
+    ]
     return [weight * c / (1 - c) * (m - 1) / m if m > 1 and c < 1 else None for m, c, weight in known]
 
 
@@ -97,7 +100,7 @@ def _radius(draws: int, variance: float, design: Adaptive, d_max: float, delta: 
     at most.
     """
     pairs, largest, log_term = math.comb(len(design.labels), 2), d_max**2 / 4, math.log(3 / delta)
-    known = list(zip(design.blocks(), design.counts(), _ceilings(design), strict=True))
+    known = list(zip(split_blocks(design), design.counts(), _ceilings(design), strict=True))
     most = sum(ceiling * largest * m / (m - 1) for _, m, ceiling in known if ceiling is not None)
     rest = sum((block.size / pairs) ** 2 * largest for block, _, ceiling in known if ceiling is None and block.size > 1)
     h, first = most * log_term / (2 * draws), d_max * log_term / 3
