@@ -18,7 +18,7 @@ class Load:
 
     sent: int  # bytes to other ranks
     pairs: int  # distances, one for each observation and pair
-    held: int  # bytes: its own shard; of all agents one block, and its copy to be sent; and gradients at all of it
+    held: int  # bytes: its own shard; three blocks (measured, sent, received); and gradients at all of it
 
 
 @checked(own="agents")
@@ -46,7 +46,7 @@ def load(
 
     Example:
         >>> load([1250] * 8, 4096, 4)
-        Load(sent=71737352, pairs=25597440000, held=216000000)
+        Load(sent=71737352, pairs=25597440000, held=283040000)
     """
     check_choice("shard", shard, SHARDS)
     for name, value in (("observations", observations), ("features", features), ("itemsize", itemsize)):
@@ -62,7 +62,7 @@ def load(
     both = list(zip(own, shares, strict=True))
     moved = [mine * (observations - share) + gradient * share * (n - mine) for mine, share in both] if turned else [0]
     rows = min(max(shares), max(1, BLOCK // (n * features)))
-    held = max(own) * observations + 2 * rows * n if turned else max(shares) * n
+    held = max(own) * observations + 3 * rows * n if turned else max(shares) * n
     return Load(
         sent=(ranks - 1) * NOTE + 8 * (ranks > 1) + max(moved) * size,
         pairs=max(shares) * (math.comb(n, 2) if edges is None else edges),

@@ -17,7 +17,7 @@ from graphsnd.designs import Projections, parse
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.distributed.ranks import Note, brief
 from graphsnd.distributed.shards import Part, Shards, find_distance, meet
-from graphsnd.errors import InputError, as_tensor
+from graphsnd.errors import InputError, as_tensor, plain_tensor
 from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.estimation.costs import Budget
 from graphsnd.estimation.source import Source, as_source, largest_distance
@@ -61,7 +61,7 @@ def measure(team: Any, observations: Any = None, *, group: Any = None, **options
         seed = integer_seed(given.pop("seed", 0))
         note: Note = {"call": "measure", "backend": brief(backend), "options": sorted(given), "seed": seed}
         note |= {name: _describe(value) for name, value in given.items() if name not in ("team", "callback")}
-        return note | {"observations (values)": brief(observations) if isinstance(observations, Tensor) else None}
+        return note | {"observations (values)": brief(plain_tensor(observations))}
 
     def make() -> Source | None:
         empty = team is None or (isinstance(team, Sequence | nn.ModuleList) and not len(team))
