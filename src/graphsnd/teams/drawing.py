@@ -11,7 +11,7 @@ from torch import Tensor
 from graphsnd.arguments import checked
 from graphsnd.behavior import Samples
 from graphsnd.errors import InputError, as_tensor, check_integer, shape_of
-from graphsnd.teams.mixing import LOCK, ask, evaluation_mode
+from graphsnd.teams.mixing import LOCK, ask
 
 
 @checked(own="policies observations encode")
@@ -59,8 +59,7 @@ def draw_samples(
 
 
 def _draw(policy: Callable[..., Any], observations: Any, name: str, encode: Callable[[Any], Any] | None) -> Tensor:
-    with evaluation_mode(policy):
-        answer = ask(policy, observations, name) if isinstance(observations, Tensor) else policy(observations)
+    answer = ask(policy, observations, name)
     answer = as_tensor(answer if encode is None else encode(answer))
     if not isinstance(answer, Tensor) or answer.dim() < 2 or not answer.is_floating_point():
         got = shape_of(answer) + f" of {answer.dtype}" if isinstance(answer, Tensor) else type(answer).__name__

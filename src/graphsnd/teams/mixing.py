@@ -47,7 +47,7 @@ def unwrap(policy: Any) -> Any:
     return policy.module if wrapped and not torch.is_grad_enabled() else policy
 
 
-def ask(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None) -> Any:
+def ask(policy: Callable[[Any], Any], shown: Any, name: str | None = None) -> Any:
     """Return the answer of a policy in evaluation mode to a copy of ``shown``, which it may write into.
 
     Raises:
@@ -55,7 +55,7 @@ def ask(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None)
     """
     try:
         with evaluation_mode(policy):
-            return unwrap(policy)(shown.clone())
+            return unwrap(policy)(shown.clone() if hasattr(shown, "clone") else shown)
     except (InputError, torch.OutOfMemoryError):
         raise
     except FAULTS as error:
@@ -63,7 +63,9 @@ def ask(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None)
         if name is None:
             what, fix = "the stacked module", "A module that takes one observation per agent: agents=."
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(".")
-        got = f"{shown.dtype or type(shown).__name__} of shape {tuple(shown.shape)}, on which it raised {said}"
+        kind = getattr(shown, "dtype", None) or type(shown).__name__  # a TensorDict has a shape but no dtype
+        shape = f" of shape {tuple(shown.shape)}" if hasattr(shown, "shape") else ""
+        got = f"{kind}{shape}, on which it raised {said}"
         raise InputError("observations", f"that {what} can take", got, fix) from error
 
 
