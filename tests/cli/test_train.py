@@ -118,7 +118,7 @@ def test_a_central_critic_is_chosen_saved_and_resumed(run: Any, tmp_path: Path) 
     (("navigation", "--threads", "-1"), "`--threads`"),
     (("navigation", "--set", "critic=shared"), "`--set critic` to be one of"),
     (("navigation", "--set", "world.colour=red"), "`option of navigation`"),
-    (("navigation", "--device", "abacus"), "`--device` auto, cpu or cuda"),
+    (("navigation", "--device", "abacus"), "`--device` to be one of auto, cpu, cuda"),
     (("navigation", "--render", "film.avi"), "`--render` to end in .gif or .mp4"),
     (("--resume",), "`folder` to hold checkpoint.safetensors"),
 ])  # fmt: skip
