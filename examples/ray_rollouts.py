@@ -37,7 +37,7 @@ def roll_out(seeds: list[int]) -> dict[str, Any]:
 
 
 def main() -> None:
-    ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR")
+    ray.init("local", num_cpus=2, include_dashboard=False, logging_level="ERROR")
     pending = [roll_out.remote(list(range(worker, EPISODES, 5))) for worker in range(5)]
     merged = SndAccumulator(AGENTS, clusters=True)
     while pending:  # in the order in which they come home
