@@ -27,6 +27,7 @@ extensions = [
     "_site.figures",  # the pictures of images/drawn/
 ]
 exclude_patterns = ["runs", "_site", "reference/names.md"]
+smartquotes = False  # two hyphens begin an option
 nitpicky = True  # a reference that names nothing is a warning, and so an error
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist", "attrs_block"]

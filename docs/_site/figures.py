@@ -55,7 +55,7 @@ def observations(ax: Any) -> None:
     ax.plot(strengths, others, color=shade(MUTED), marker="s", label="own observations")
     ax.plot(strengths, snds, color=shade(BLUE), marker="o", label="shared observations: SND")
     ax.set(xlabel="how much the agents' networks differ", ylabel="mean distance", ylim=(0, None))
-    ax.legend(loc="lower right")
+    ax.legend(loc="center right")
 
 
 def crowds() -> tuple[torch.Tensor, gs.Behavior]:
