@@ -97,17 +97,14 @@ def test_promises_name_tests_that_exist() -> None:
 
 ROOT = SOURCE.parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-NEEDS = {
-    "benchmarl": "benchmarl",
-    "jax": "optax",
-    "ray": "ray",
-    "rllib": "ray.rllib",
-    "stable_baselines3": "stable_baselines3",
-}
+FENCE = re.compile(r"^```([^\s`]*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"\.(npz|pt|json|yaml)$|^runs/")
+# Pages that `make test-integrations` runs, for what they need or how long they take.
+NEEDS = {"benchmarl": "benchmarl", "jax": "optax", "rllib": "ray.rllib", "stable_baselines3": "stable_baselines3"}
+NEEDS |= {"training": "torch", "control": "torch"}
 OTHERS = {"torchrl": "torchrl", "pettingzoo": "mpe2", "torchmetrics": "torchmetrics"}  # short, and part of `make test`
-OUTPUTS = {"--html", "--png", "--csv", "--out", "--json"}
-LONG = {"train", "control", "bench", "demo"}  # commands that pages show and that are parsed, not run
+OUTPUTS = {"--html", "--png", "--csv", "--out", "--render"}
+LONG = {"bench", "demo", "--install-completion"}  # words after graphsnd that are parsed, not run
 SMALLER = {"training": ("range(100)", "range(1)")}  # what a page runs for long
 PRINTED = {"roles": ("3 roles", "1 role: these 100 agents", "SND 0.72 near a goal, 0.82 far from it")}  # as it says
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
@@ -197,6 +194,15 @@ def names_of_benchmarl(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {}
 
 
+def names_of_compare(_: pytest.MonkeyPatch) -> dict[str, Any]:
+    for name, level in (("ippo", 0.4), ("dico", 0.3)):
+        Path("runs", name).mkdir(parents=True)
+        columns = ",".join(f"seed{seed} - reward" for seed in range(5))
+        rows = (f"{step}," + ",".join(str(level + 0.01 * seed) for seed in range(5)) for step in range(10))
+        Path("runs", name, "chart.csv").write_text("\n".join([f"Step,{columns}", *rows]) + "\n", encoding="utf-8")
+    return {}
+
+
 def names_of_torchrl(_: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"trainer": SimpleNamespace(register_op=lambda *a: None, register_module=lambda *a: None)}
 
@@ -206,19 +212,27 @@ GIVEN: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
     "benchmarl": names_of_benchmarl,
     "distances": names_of_distances,
     "checkpoints": names_of_checkpoints,
+    "compare": names_of_compare,
     "torchrl": names_of_torchrl,
 }
 
 
-def run_command(words: list[str]) -> None:
-    """Run a command whose files are there."""
-    if words[0] in LONG or words[0].startswith("-"):
-        return
+def run_command(words: list[str]) -> bool:
+    """Run a command whose files are there, one iteration of a training that is small; say whether it did."""
     words = [name for word in words for name in (sorted(glob.glob(word)) or [word])]
-    inputs = [word for word in words if re.search(r"[/.]", word) and words[words.index(word) - 1] not in OUTPUTS]
-    if all(Path(word).exists() or not re.search(r"\.(npz|pt)$|^runs", word) for word in inputs):
-        result = CliRunner().invoke(app, words)
-        assert result.exit_code == 0, result.output
+    words, redirect = (words[: words.index(">")], words[-1]) if ">" in words else (words, None)
+    if words[0] in ("train", "control") and "--show-config" not in words:
+        if "--engine" in words or not {"navigation-small", "small", "--config"} & set(words):
+            return False
+        words = [*words, "--iterations", "1"]
+    inputs = [word for at, word in enumerate(words) if words[at - 1] not in OUTPUTS]
+    if words[0] in LONG or not all(Path(word).exists() for word in inputs if FILE.search(word)):
+        return False
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, (words, result.output)
+    if redirect:
+        Path(redirect).write_text(result.stdout, encoding="utf-8")
+    return True
 
 
 @pytest.mark.parametrize(
