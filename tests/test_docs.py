@@ -101,7 +101,7 @@ FENCE = re.compile(r"^```([^\s`]*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"\.(npz|pt|json|yaml)$|^runs/")
 # Pages that `make test-integrations` runs, for what they need or how long they take.
 NEEDS = {"benchmarl": "benchmarl", "jax": "optax", "rllib": "ray.rllib", "stable_baselines3": "stable_baselines3"}
-NEEDS |= {"training": "torch", "control": "torch"}
+NEEDS |= {"ray": "ray", "training": "torch", "control": "torch"}
 OTHERS = {"torchrl": "torchrl", "pettingzoo": "mpe2", "torchmetrics": "torchmetrics"}  # short, and part of `make test`
 OUTPUTS = {"--html", "--png", "--csv", "--out", "--render"}
 LONG = {"bench", "demo", "--install-completion"}  # words after graphsnd that are parsed, not run
@@ -222,7 +222,7 @@ def run_command(words: list[str]) -> bool:
     words = [name for word in words for name in (sorted(glob.glob(word)) or [word])]
     words, redirect = (words[: words.index(">")], words[-1]) if ">" in words else (words, None)
     if words[0] in ("train", "control") and "--show-config" not in words:
-        if "--engine" in words or not {"navigation-small", "small", "--config"} & set(words):
+        if {"--engine", "--ray"} & set(words) or not {"navigation-small", "small", "--config"} & set(words):
             return False
         words = [*words, "--iterations", "1"]
     inputs = [word for at, word in enumerate(words) if words[at - 1] not in OUTPUTS]
