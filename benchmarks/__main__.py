@@ -28,7 +28,7 @@ from graphsnd.storage import parse_json, write_whole
 RESULTS = Path(__file__).resolve().parent / "results"  # committed
 NAMES = (
     "speed", "calls", "share", "modules", "moving", "sorting", "designs", "projections", "coverage", "samples",
-    "worlds", "training", "benchmarl", "callback", "dico", "curves", "learning", "tracking", "adaptive",
+    "worlds", "training", "benchmarl", "callback", "dico", "curves", "learning", "tracking", "adaptive", "population",
 )  # fmt: skip
 WHICH = "a question, or all for those that guard against regressions; default: speed"
 ALL = ("calls", "share", "modules", "training", "worlds", "dico")  # what `make bench` measures

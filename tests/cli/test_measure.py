@@ -16,7 +16,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd.cli.measure import parse_distance
-from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
+from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, save_population
 
 KEYS = {
     "value", "standard_error", "interval", "confidence", "agents", "observations", "pairs_total", "pairs_used",
@@ -191,6 +191,19 @@ def policies(tmp_path: Path) -> tuple[Path, Path]:
     StackedTeam(network, GaussianHead(2, mean="tanh", scale="network")).save(tmp_path / "team")
     np.savez(tmp_path / "seen.npz", observations=np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32))
     return tmp_path / "team", tmp_path / "seen.npz"
+
+
+def test_a_population_is_measured_as_its_policies(run: Any, policies: tuple[Path, Path], tmp_path: Path) -> None:
+    team, seen = policies
+    save_population([gs.Team.load(team)] * 2, tmp_path / "population")
+    options = ("--observations", seen, "--design", "agents:4", "--json")
+    result = run("measure", tmp_path / "population", *options)
+    assert result.exit_code == 0, result.output
+    found, observations = json.loads(result.stdout), torch.from_numpy(np.load(seen)["observations"])
+    assert found["agents"] == 24
+    assert found["guaranteed"]
+    expected = gs.measure(gs.Team.load(tmp_path / "population"), observations, design="agents:4")
+    assert found["value"] == expected.value
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,9 @@ ABOUT = "Intervals are for SND on other observations like these."
 def find_teams(paths: Sequence[Path]) -> list[Path]:
     """Return the saved teams among these paths and in their folders, in the order of their names; none for one team."""
     from graphsnd.teams.files import DESCRIPTION
+    from graphsnd.teams.population import INDEX
 
-    if len(paths) == 1 and (not paths[0].is_dir() or (paths[0] / DESCRIPTION).is_file()):
+    if len(paths) == 1 and (not paths[0].is_dir() or any((paths[0] / name).is_file() for name in (DESCRIPTION, INDEX))):
         return []
     inside = [sorted(file.parent for file in path.rglob(DESCRIPTION)) if path.is_dir() else [] for path in paths]
     return list(dict.fromkeys(team for teams in inside for team in teams))

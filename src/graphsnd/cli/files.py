@@ -18,6 +18,7 @@ from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, Mu
 from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import Team
 from graphsnd.teams.files import DESCRIPTION, MAX_BYTES, OBSERVATIONS
+from graphsnd.teams.population import INDEX
 from graphsnd.teams.tensors import NAMES, read_tensors
 
 # The keys of every family; a file must hold exactly one of these sets.
@@ -116,7 +117,7 @@ def read_team(path: Path, observations: Path | None = None, *, max_bytes: int = 
 
 
 def _read_policies(folder: Path, observations: Path | None, limit: int) -> TeamFile:
-    if not (folder / DESCRIPTION).is_file():
+    if not any((folder / name).is_file() for name in (DESCRIPTION, INDEX)):
         inside = sorted(path.parent for path in folder.glob(f"*/{DESCRIPTION}"))
         fix = f"Name one of its teams: {', '.join(map(str, inside[:3]))}." if inside else ""
         raise InputError("FILE", f"to be a file, or a folder with {DESCRIPTION}", repr(str(folder)), fix)

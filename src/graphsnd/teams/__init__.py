@@ -7,6 +7,7 @@ from graphsnd.teams.evaluation import JointTeam, as_team, evaluate
 from graphsnd.teams.files import save_behavior
 from graphsnd.teams.heads import CategoricalHead, DeterministicHead, GaussianHead, Head, TanhNormalHead
 from graphsnd.teams.network import StackedMLP
+from graphsnd.teams.population import Population, from_vectors, save_population
 from graphsnd.teams.stacked import StackedTeam
 from graphsnd.teams.team import Team
 from graphsnd.teams.unroll import Unroll
@@ -23,6 +24,7 @@ __all__ = [
     "ModulesTeam",
     "NormalActions",
     "Policy",
+    "Population",
     "StackedMLP",
     "StackedTeam",
     "TanhNormalActions",
@@ -32,5 +34,7 @@ __all__ = [
     "as_team",
     "draw_samples",
     "evaluate",
+    "from_vectors",
     "save_behavior",
+    "save_population",
 ]

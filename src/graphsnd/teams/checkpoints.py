@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,9 +14,11 @@ from torch import Tensor, nn
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, describe
 from graphsnd.teams.evaluation import as_team
+from graphsnd.teams.population import LazyTeam
 from graphsnd.teams.team import Team
 from graphsnd.teams.tensors import Limit, read_state_dict
 
+MANY = 1000  # files that are read when they are needed
 ENDINGS = (".pt", ".pth", ".safetensors")
 
 
@@ -27,6 +30,7 @@ def load_policies(
     entry: str | None = None,
     device: torch.device | str = "cpu",
     max_bytes: int = 2**33,
+    lazy: bool | None = None,
 ) -> Team:
     """Return the team of several checkpoints, one agent for each file; nothing is unpickled.
 
@@ -36,7 +40,8 @@ def load_policies(
         policy: Makes the module that a state dict is loaded into. It answers as :func:`~graphsnd.evaluate` says.
         entry: Where a file holds several dicts of tensors, the key of the policy's: ``"actor"``.
         device: Where the policies go.
-        max_bytes: That the tensors of all files may take.
+        max_bytes: That the tensors of all files may take, or of those that are read at once.
+        lazy: Read a file whenever its agent is asked for, and keep none. When None, for more than 1,000 files.
 
     Returns:
         Agents are named after the files.
@@ -59,15 +64,33 @@ def load_policies(
     if not files:
         raise InputError("path", f"to hold files that end in {', '.join(ENDINGS)}", f"none in {path}")
     same = len({file.stem for file in files}) < len(files)  # a/policy.pt and b/policy.pt
-    limit, policies = Limit(files[0], max_bytes), {}
-    for file in files:
-        limit.path = file
-        module = policy()
+    names = [f"{file.parent.name}/{file.stem}" if same else file.stem for file in files]
+    team = _Files(files, policy, entry, device, max_bytes)
+    lazy = len(files) > MANY if lazy is None else lazy
+    return (team if lazy else team.take(torch.arange(len(files)))).with_names(names)
+
+
+class _Files(LazyTeam):
+    """Files of state dicts, and what makes their module."""
+
+    def __init__(
+        self, files: list[Path], policy: Callable[[], nn.Module], entry: str | None, device: Any, max_bytes: int
+    ) -> None:
+        self.files, self.policy, self.entry, self.max_bytes = files, policy, entry, max_bytes
+        self.device = torch.device(device)
+        self.agents, self.weight_bytes = len(files), max(1, files[0].stat().st_size if files[0].is_file() else 1)
+
+    def take(self, agents: Tensor) -> Team:
+        """Read the policies of some files."""
+        limit = Limit(self.files[0], self.max_bytes)
+        return as_team([self._read(self.files[agent], limit) for agent in agents.tolist()])
+
+    def _read(self, file: Path, limit: Limit) -> nn.Module:
+        limit.path, module = file, self.policy()
         if not isinstance(module, nn.Module):
             raise InputError("policy", "to make a torch.nn.Module", describe(module))
-        _fill(module, read_state_dict(file, limit, entry), file)
-        policies[f"{file.parent.name}/{file.stem}" if same else file.stem] = module.to(device)
-    return as_team(policies)
+        _fill(module, read_state_dict(file, limit, self.entry), file)
+        return module.to(self.device)
 
 
 def _fill(module: nn.Module, tensors: dict[str, Tensor], file: Path) -> None:

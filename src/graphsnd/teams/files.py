@@ -59,10 +59,10 @@ def save(team: StackedTeam | ControlledTeam, path: str | os.PathLike[str]) -> No
         raise InputError("path", "to be a folder", f"the file {folder}")
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        text = json.dumps(_describe(team), indent=2, allow_nan=False)
+        text = json.dumps(describe(team), indent=2, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError("about", "to hold only what JSON can say", str(error)) from None
-    tensors = {name: value.contiguous() for name, value in _modules(team).state_dict().items()}
+    tensors = {name: value.contiguous() for name, value in tensors_of(team).items()}
     write_whole(folder / TENSORS, serialise(tensors, metadata={"team": text}))
     write_whole(folder / DESCRIPTION, text + "\n")
 
@@ -83,23 +83,31 @@ def load(
     folder = Path(path).parent if Path(path).name in (TENSORS, DESCRIPTION) else Path(path)
     description = _read_description(folder / DESCRIPTION)
     tensors = _read_tensors(folder / TENSORS, description, device, max_bytes)
+    team = build_team(description, tensors, folder / TENSORS, max_bytes)
+    return team.with_names(description["names"]) if "names" in description else team
+
+
+def build_team(
+    description: dict[str, Any], tensors: dict[str, Tensor], file: Path, most: int = MAX_BYTES
+) -> StackedTeam | ControlledTeam:
+    """Return the team of a description and its tensors, which are not copied; ``file`` is named in errors."""
     try:
-        agents = _count(description["agents"], max_bytes)
+        agents = _count(description["agents"], most)
         team: StackedTeam | ControlledTeam
         if "deviations" in description:
-            team = _blank_controlled(description, agents, max_bytes, tensors.get("scale"))
+            team = _blank_controlled(description, agents, most, tensors.get("scale"))
         else:
-            team = _blank_stacked(description, agents, max_bytes)
+            team = _blank_stacked(description, agents, most)
         modules = _modules(team)
-        _check_shapes(folder / TENSORS, tensors, modules.state_dict())
+        _check_shapes(file, tensors, modules.state_dict())
         modules.load_state_dict(tensors, assign=True)
         if isinstance(team, ControlledTeam):
             team.scale = tensors["scale"]
-        return team.with_names(description["names"]) if "names" in description else team
+        return team
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, RuntimeError) as error:  # RuntimeError: sizes whose product overflows
-        raise InputError("path", f"with a complete {folder / DESCRIPTION}", f"trouble with {error}") from None
+        raise InputError("path", f"with a complete {file.with_name(DESCRIPTION)}", f"trouble with {error}") from None
 
 
 @checked
@@ -140,7 +148,8 @@ def _count(value: Any, most: int) -> int:
     return check_integer("path", value, f"with sizes from 1 to {most:,} in {DESCRIPTION}", low=1, high=most)
 
 
-def _describe(team: StackedTeam | ControlledTeam) -> dict[str, Any]:
+def describe(team: StackedTeam | ControlledTeam) -> dict[str, Any]:
+    """Return what the description of a saved team says."""
     if isinstance(team, ControlledTeam):
         networks = {"shared": _describe_network(team.shared), "deviations": _describe_network(team.deviations)}
         policies = {**networks, "kind": team.kind, "squashed": team.squashed}
@@ -225,6 +234,11 @@ def _blank_network(entry: dict[str, Any], agents: int, most: int) -> StackedMLP:
         torch.empty(()).expand(agents, *fans) for fans in pairwise(_count(size, most) for size in entry["sizes"])
     ]
     return StackedMLP(weights, [weight[:, :1] for weight in weights], activation=entry["activation"])
+
+
+def tensors_of(team: StackedTeam | ControlledTeam) -> dict[str, Tensor]:
+    """Return the tensors of a team by their names in a file."""
+    return _modules(team).state_dict()
 
 
 def _modules(team: StackedTeam | ControlledTeam) -> nn.ModuleDict:

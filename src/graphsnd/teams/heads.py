@@ -44,6 +44,13 @@ def split_moments(output: Tensor, mean: str) -> tuple[Tensor, Tensor]:
     return MEANS[mean](loc), biased_softplus(raw)
 
 
+def diagonal(low: Tensor, high: Tensor) -> float | None:
+    """Return the diagonal of the box around boxes ``[count, coordinates]``, rounded up; None where it is infinite."""
+    length = float((high.amax(0) - low.amin(0)).clamp_min(0).norm())
+    # float32 rounds the coordinates and the root.
+    return length * (1 + 1e-5) if math.isfinite(length) else None
+
+
 @checked
 class Head(nn.Module, ABC):
     """How a network's output is read.
@@ -109,10 +116,7 @@ class Head(nn.Module, ABC):
         distance.embed(self.behavior(torch.zeros_like(low).unsqueeze(0)))
         if not isinstance(distance, Wasserstein):
             return distance.maximum
-        low, high = self._box(low, high)
-        diagonal = float((high.amax(0) - low.amin(0)).clamp_min(0).norm())
-        # float32 rounds the coordinates and the root.
-        return diagonal * (1 + 1e-5) if math.isfinite(diagonal) else None
+        return diagonal(*self._box(low, high))
 
     @abstractmethod
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:

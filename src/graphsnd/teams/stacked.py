@@ -87,6 +87,10 @@ class StackedTeam(Team):
         """
         return self.head.bound(distance, *self.network.output_range())
 
+    def box(self) -> tuple[Tensor, Tensor]:
+        """Return ranges of the 2-Wasserstein coordinates of every agent's actions, each ``[agents, coordinates]``."""
+        return self.head._box(*self.network.output_range())
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write ``team.safetensors`` and ``team.json`` into the folder ``path``, each at once or not at all."""
         from graphsnd.teams.files import save
