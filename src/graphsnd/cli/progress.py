@@ -19,12 +19,15 @@ def steps(total: int) -> Iterator[Callable[[str], None]]:
     Args:
         total: Number of steps.
     """
+    console = Console(stderr=True)
+    if not console.is_terminal:  # with rich 13 and 14.0 a disabled bar still ends with an empty line
+        yield lambda name: None
+        return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
     text = TextColumn("{task.description}")
     columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=total)
         begun = 0
 
