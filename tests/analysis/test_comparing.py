@@ -104,6 +104,12 @@ def test_bad_runs_are_refused(runs: dict) -> None:
         gs.compare_runs(runs)
 
 
+@pytest.mark.parametrize("runs", ["ippo", None, [1.0, 2.0], {}])
+def test_what_is_no_dict_of_runs_is_refused(runs: object) -> None:
+    with pytest.raises(InputError, match="`runs` to be a dict"):
+        gs.compare_runs(runs)  # type: ignore[arg-type]
+
+
 def test_unequal_shapes_are_refused() -> None:
     with pytest.raises(InputError, match="same tasks"):
         gs.compare_runs({"a": [1.0, 2.0], "b": [[1.0], [2.0]]})

@@ -86,6 +86,12 @@ def test_where_the_team_differs_more_is_told() -> None:
     assert gs.bin_field(team, places, bins=4).apart().tolist() == [[-1] * 4, [-1] * 4, [1] * 4, [1] * 4]
 
 
+@pytest.mark.parametrize("confidence", [1e-300, 0.5, math.nextafter(1, 0)])
+def test_intervals_at_every_confidence(confidence: float) -> None:
+    field = gs.bin_field(torch.ones(32), torch.randn(32, 2), bins=1, confidence=confidence)
+    assert field.intervals.tolist() == [[[1.0, 1.0]]]
+
+
 def test_odd_places() -> None:
     team = gs.Deterministic(torch.randn(6, 3, 1))
     same = gs.bin_field(team, torch.full((6, 2), 3.0), bins=3)

@@ -260,6 +260,7 @@ def _has_infinity(value: Any) -> bool:
 
 CALLBACKS = ("callback", "progress", "report", "step", "schedule", "method", "factory", "policy", "summary")
 DENSITIES = ("NormalActions", "TanhNormalActions", "CategoricalActions")
+OFTEN_NAN = ("bounds.agent_effects", "bin_field", "StackedMLP", "ControlledPolicy", *DENSITIES)
 NOT_NEGATIVE = {"snd", "graph_snd", "horvitz_thompson", "pairwise", "contributions", "edge_distances", "measure"}
 
 
@@ -270,8 +271,8 @@ def wrong_answer(case: Case, arguments: dict[str, Any], answer: Any) -> str | No
     texts = " ".join(value.text.lower() for value in case.changed.values())
     if any(word in texts for word in ("nan", "inf", "lambda", "linear", "liar")):
         return None
-    # No degree of freedom, or nothing to explain; and networks and densities, which overflow as torch does.
-    documented = case.target.owner in ("bounds.agent_effects", "StackedMLP", "ControlledPolicy", *DENSITIES)
+    # No degree of freedom, nothing to explain, or empty bins; and networks and densities, which overflow as torch does.
+    documented = case.target.owner in OFTEN_NAN
     if (
         not documented
         and any(has_nan(part) for part in walk(answer))

@@ -14,7 +14,7 @@ from scipy import stats
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.errors import InputError, check_finite, check_number
+from graphsnd.errors import InputError, check_finite, check_number, describe
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.intervals import check_clusters, check_confidence, cluster_error, cluster_sums, quantile
 from graphsnd.estimation.on_graph import observation_values
@@ -207,9 +207,9 @@ def compare_runs(
     """
     confidence = check_confidence(confidence)
     check_number("resamples", resamples, 99, 10**7)
+    if not isinstance(runs, Mapping) or not runs:
+        raise InputError("runs", "to be a dict of at least one algorithm", describe(runs))
     tasks = {name: _read_tasks(name, values) for name, values in runs.items()}
-    if not tasks:
-        raise InputError("runs", "of at least one algorithm", "none")
     base, shape = next(iter(tasks)), [len(task) for task in next(iter(tasks.values()))]
     for name, parts in tasks.items():
         if len(parts) != len(shape) or (paired and [len(part) for part in parts] != shape):

@@ -118,7 +118,7 @@ def quantile(delta: float, freedom: int) -> float:
     """Two-sided quantile of Student's distribution."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(max(1, freedom), 1 - delta / 2))
+    return -float(stdtrit(max(1, freedom), delta / 2))  # 1 - delta / 2 may round to 1, whose quantile is infinite
 
 
 def population_error(
