@@ -191,6 +191,15 @@ def test_threads_change_no_bit() -> None:
     assert all(torch.equal(one, two) for one, two in zip(*values, strict=True))
 
 
+def test_gradients_after_inference_mode() -> None:
+    samples = torch.randn(2, 3, 4, 9, dtype=torch.float64)  # of as many features as in no other test
+    with torch.inference_mode():
+        gs.snd(gs.Samples(samples))
+    gs.snd(gs.Samples(samples.requires_grad_())).backward()
+    assert samples.grad is not None
+    assert samples.grad.any()
+
+
 def test_layouts() -> None:
     x = draw(2, 3, 4, 8, 2)
     behavior = gs.Samples(x)

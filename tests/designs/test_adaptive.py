@@ -218,7 +218,11 @@ def test_odd_teams_and_wrong_arguments() -> None:
         (lambda: Adaptive(3, (0, 0, 1, 1)).select(2, 4, None, device=CPU), "generator"),
         (lambda: adapt(good[:, :5], 4), "belief"),
         (lambda: adapt(good * math.nan, 4), "belief"),
+        (lambda: adapt(good - 1, 4), "belief"),
+        (lambda: adapt(good.double() * 1e200, 4), "belief"),
         (lambda: adapt(good, 4, groups=0), "groups"),
+        (lambda: adapt(good, 4, labels=torch.full((6,), math.nan)), "labels"),
+        (lambda: Adaptive(3, (0, 0, 1, 1), ((1e308, 1e308), (1e308, 1e308))), "spreads"),
         (lambda: adapt(good, 4, labels=torch.zeros(5)), "labels"),
     ):
         with pytest.raises(gs.InputError, match=f"`{name}`"):

@@ -98,6 +98,7 @@ def test_stack_slice_and_items() -> None:
     graphs = [complete(4), Graph(4, torch.tensor([[2, 1]]), torch.tensor([3.0])), Graph(4, torch.zeros(0, 2).long())]
     moving = MovingGraph.stack(graphs)
     assert moving.starts.tolist() == [0, 6, 7, 7]
+    assert [graph.m for graph in moving] == [6, 1, 0]
     assert moving.weights.tolist() == [1.0] * 6 + [3.0]
     assert moving.owners().tolist() == [0] * 6 + [1]
     part = moving.slice(1, 3)
@@ -116,7 +117,7 @@ def test_the_constructor_sorts_and_checks() -> None:
     moving = MovingGraph(3, edges, torch.tensor([0, 2, 2, 3]), weights)
     assert edges_of(moving) == [[(0, 1), (0, 2)], [], [(0, 1)]]
     assert moving.weights.tolist() == [1.0, 2.0, 5.0]
-    for starts in ([0, 2], [1, 3], [0, 3, 2, 3], [3], [[0, 3]]):
+    for starts in ([0, 2], [1, 3], [0, 3, 2, 3], [3], [[0, 3]], [0, 1.5, 3]):
         with pytest.raises(InputError, match="starts"):
             MovingGraph(3, edges, torch.tensor(starts))
     with pytest.raises(InputError, match="duplicates"):

@@ -183,6 +183,16 @@ def test_copies_count_as_one_kind_each() -> None:
     assert float(gs.companions.effective_number(far, order=0)) == pytest.approx(3)
 
 
+def test_orders_near_one_and_far_from_it() -> None:
+    given = torch.tensor(squareform(pdist(np.random.default_rng(0).normal(size=(6, 2)))))
+    similar = (-given).exp()
+    values = {gs.companions.vendi: torch.linalg.eigvalsh(similar / 6), gs.companions.effective_number: similar.mean(1)}
+    for measure, own in values.items():
+        assert float(measure(given, order=1e9)) == pytest.approx(1 / float(own.max()), rel=1e-6)
+        for order in (1 - 1e-15, 1 + 1e-12, 1 + 1e-7):
+            assert float(measure(given, order=order)) == pytest.approx(float(measure(given, order=1.0)), rel=1e-6)
+
+
 def test_effective_number_follows_snd_for_small_distances() -> None:
     matrix = torch.from_numpy(matrix_of("blob"))
     n, snd = len(matrix), float(matrix.sum()) / 72

@@ -54,12 +54,22 @@ def test_encoded_answers() -> None:
         ([lambda o: o, lambda o: o[:, :1]], {}, "one shape"),
         ([], {}, "`policies`"),
         ([lambda o: o], {"samples": 0}, "`samples`"),
+        ([lambda o: o], {"encode": 5}, "`encode`"),
+        (lambda o: o, {}, "list or dict of policies"),
         ([nn.Linear(7, 2)], {}, "policy 0 can take"),
     ],
 )
 def test_refusals(policies, options: dict[str, int], match: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(gs.InputError, match=match):
         gs.draw_samples(policies, torch.zeros(4, 2), **options)
+
+
+def test_modules_in_containers_of_torch() -> None:
+    modules = {"a": nn.Linear(2, 1), "b": nn.Linear(2, 1)}
+    drawn = gs.draw_samples(nn.ModuleDict(modules), torch.ones(4, 2), samples=2)  # type: ignore[arg-type]
+    assert drawn.names == ("a", "b")
+    listed = gs.draw_samples(nn.ModuleList(modules.values()), torch.ones(4, 2), samples=2)  # type: ignore[arg-type]
+    assert torch.equal(drawn.samples, listed.samples)
 
 
 def test_policies_that_draw_are_sent_here() -> None:

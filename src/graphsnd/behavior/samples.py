@@ -118,6 +118,7 @@ def _project(behavior: Samples, how: Slicing) -> torch.Tensor:
 
 
 @lru_cache
+@torch.inference_mode(False)  # for calls with gradients too
 def _directions(features: int, count: int | None, seed: int) -> torch.Tensor:
     """Return unit vectors ``[count, features]``, float64: random orthonormal frames, the last one perhaps in part.
 

@@ -30,9 +30,10 @@ from graphsnd.designs.design import Call, Design, Selection, require_generator
 from graphsnd.designs.subsets import ordered_subsets
 from graphsnd.errors import InputError, check_edges, check_finite, check_inclusion, check_integer, describe, shape_of
 
+LARGEST = 1e150  # distance whose square does not overflow
 DEFENCE = 0.5  # share of the pairs that goes to blocks by their size alone
 SIZES = (1, 2, 3, 4, 6, 8, 12)  # numbers of groups that are tried
-TRIALS = 64  # draws at each observation, to choose among them
+TRIALS, DRAWS = 64, 2048  # at each observation and about in all, to choose among them
 WORTH = 1.1  # the fewest whose squared error is at most so many times the smallest, which is small by chance too
 
 
@@ -108,8 +109,10 @@ class Adaptive(Design):
         groups, given = len(set(self.labels)), self.spreads
         if set(self.labels) != set(range(groups)):
             raise InputError("labels", "to be 0, 1, ... without a gap", describe(self.labels))
-        if given is not None and (len(given) != groups or any(len(row) != groups or min(row) < 0 for row in given)):
-            raise InputError("spreads", f"to be {groups} times {groups}, not negative", describe(given))
+        if given is not None and (
+            len(given) != groups or any(len(row) != groups or not 0 <= min(row) <= max(row) <= LARGEST for row in given)
+        ):
+            raise InputError("spreads", f"to be {groups} times {groups}, in 0 .. {LARGEST}", describe(given))
         split_blocks(self)
 
     def counts(self) -> list[int]:
@@ -193,12 +196,15 @@ def adapt(
     if known.dim() != 3 or known.shape[1] != n or n < 2:
         raise InputError("belief", "with shape (agents, agents), at least 2 agents", shape_of(known[0]))
     check_finite("belief", known)
+    if not 0 <= float(known.min()) <= float(known.max()) <= LARGEST:
+        raise InputError("belief", f"to be distances in 0 .. {LARGEST}", "others")
     if labels is None:
         groups = _choose_groups(known, count, defence) if groups is None else groups
         check_integer("groups", groups, f"in 1 .. {n}", low=1, high=n)
         labels = _group(known.mean(0), groups)
     if labels.shape != (n,):
         raise InputError("labels", f"to be {n}, one for each agent", shape_of(labels))
+    check_finite("labels", labels)
     return _build(known.mean(0), labels, count, defence)
 
 
@@ -224,7 +230,8 @@ def _choose_groups(known: Tensor, count: int, defence: float) -> int:
     usual = max(1, min(8, n // 4, round(2 * count / n)))
     if half < 2:
         return usual
-    first, rows = known[:half].mean(0), torch.arange(half, len(known)).repeat(TRIALS).unsqueeze(1)
+    trials = max(1, min(TRIALS, DRAWS // half))
+    first, rows = known[:half].mean(0), torch.arange(half, len(known)).repeat(trials).unsqueeze(1)
     exact = (known.sum((1, 2)) / (n * (n - 1)))[rows[:, 0]]
 
     def error(groups: int) -> float:

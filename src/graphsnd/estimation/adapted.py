@@ -100,6 +100,8 @@ def _radius(draws: int, variance: float, design: Adaptive, d_max: float, delta: 
     at most.
     """
     pairs, largest, log_term = math.comb(len(design.labels), 2), d_max**2 / 4, math.log(3 / delta)
+    if design.count == pairs:
+        return 0.0
     known = list(zip(split_blocks(design), design.counts(), _ceilings(design), strict=True))
     most = sum(ceiling * largest * m / (m - 1) for _, m, ceiling in known if ceiling is not None)
     rest = sum((block.size / pairs) ** 2 * largest for block, _, ceiling in known if ceiling is None and block.size > 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -53,11 +53,14 @@ class MovingGraph:
     def __post_init__(self) -> None:
         n = check_agents(self.n)
         edges = check_indices("edges", self.edges, n, columns=1)
-        starts = check_rank("starts", self.starts, 1, "(observations + 1,)").to(edges.device, torch.int64)
+        given = check_rank("starts", self.starts, 1, "(observations + 1,)")
+        starts = given.to(edges.device, torch.int64)
         ends = (starts.dim() == 1 and len(starts) > 1) and (int(starts[0]), int(starts[-1])) == (0, len(edges))
-        if not ends or bool((starts.diff() < 0).any()):
-            expected = f"with shape (observations + 1,), from 0 to the {len(edges)} edges without going back"
-            raise InputError("starts", expected, shape_of(starts) if starts.dim() != 1 else starts.tolist()[:8])
+        if not ends or given.is_floating_point() or bool((starts.diff() < 0).any()):
+            expected = (
+                f"to be integers with shape (observations + 1,), from 0 to the {len(edges)} edges without going back"
+            )
+            raise InputError("starts", expected, shape_of(given) if given.dim() != 1 else given.tolist()[:8])
         keys = torch.repeat_interleave(starts.diff()) * n**2 + pairs.keys(edges[:, 0], edges[:, 1], n)
         check_distinct("edges", edges[:, 0], edges[:, 1], keys, "List a pair once for each observation.")
         keys, order = keys.sort()
@@ -102,6 +105,9 @@ class MovingGraph:
     def __len__(self) -> int:
         """The number of observations."""
         return len(self.starts) - 1
+
+    def __iter__(self) -> Iterator[Graph]:
+        return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, observation: int) -> Graph:
         """The graph of one observation."""

@@ -223,6 +223,6 @@ def _hill(shares: Tensor, values: Tensor | None, order: float) -> Tensor:
     """Return the effective number of kinds with these shares and abundances, which are the shares when None."""
     check_number("order", order, 0, math.inf)
     values = shares if values is None else values
-    if order == 1:
+    if abs(order - 1) < 1e-8:  # nearer to 1, rounding is more than the difference from the limit
         return (-total(shares * values.log())).exp()
-    return total(shares * values.pow(order - 1)).pow(1 / (1 - order))
+    return ((shares.log() + (order - 1) * values.log()).logsumexp(0) / (1 - order)).exp()

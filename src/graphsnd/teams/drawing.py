@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Samples
-from graphsnd.errors import InputError, as_tensor, check_integer, shape_of
+from graphsnd.errors import InputError, as_tensor, check_integer, describe, shape_of
 from graphsnd.teams.mixing import LOCK, ask
 
 
-@checked(own="policies observations encode")
+@checked(own="policies observations")
 @torch.no_grad()
 def draw_samples(
     policies: Mapping[str, Callable[..., Any]] | Sequence[Callable[..., Any]],
@@ -45,17 +45,21 @@ def draw_samples(
         Samples(agents=3, observations=5)
     """
     check_integer("samples", samples, "to be an integer, at least 1", low=1)
-    named = policies if isinstance(policies, Mapping) else {str(k): policy for k, policy in enumerate(policies)}
+    if not isinstance(policies, Mapping | Sequence | nn.ModuleDict | nn.ModuleList):
+        raise InputError("policies", "to be a list or dict of policies, one for each agent", describe(policies))
+    named = dict(policies.items() if isinstance(policies, Mapping | nn.ModuleDict) else enumerate(policies))
     observations = as_tensor(observations)
     with LOCK, torch.random.fork_rng():
         torch.manual_seed(seed)
-        drawn = [[_draw(policy, observations, name, encode) for _ in range(samples)] for name, policy in named.items()]
+        drawn = [
+            [_draw(policy, observations, str(name), encode) for _ in range(samples)] for name, policy in named.items()
+        ]
     shapes = {answer.shape for answers in drawn for answer in answers}
     if len(shapes) != 1:
         got = " and ".join(sorted(str(tuple(shape)) for shape in shapes)) or "no policies"
         raise InputError("policies", "to answer in one shape", got)
     made = Samples(torch.stack([torch.stack(answers, dim=-2) for answers in drawn], dim=-3))
-    return made.with_names(list(map(str, named))) if isinstance(policies, Mapping) else made
+    return made if isinstance(policies, Sequence | nn.ModuleList) else made.with_names(list(map(str, named)))
 
 
 def _draw(policy: Callable[..., Any], observations: Any, name: str, encode: Callable[[Any], Any] | None) -> Tensor:
