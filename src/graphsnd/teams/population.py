@@ -8,7 +8,7 @@ import mmap
 import os
 import sys
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -134,24 +134,34 @@ class Population(LazyTeam):
             expected = f"with {self._sizes[shard]:,} stacked policies of one architecture in {folder}"
             raise InputError("path", expected, f"{team.agents:,} in a {type(team).__name__}")
         for tensor in tensors_of(team).values():
-            # Else the system reads 128 kB around every page.
-            _advise("MADV_RANDOM", tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes)
+            _read_alone(tensor)
         return team
 
 
-def _advise(advice: str, start: int, stop: int) -> None:
-    """Tell the system how mapped memory will be read, where it can be told."""
-    if hasattr(mmap, advice):
-        begin = start // mmap.PAGESIZE * mmap.PAGESIZE
-        ctypes.CDLL(None).madvise(ctypes.c_void_p(begin), ctypes.c_size_t(stop - begin), getattr(mmap, advice))
+@lru_cache
+def _madvise() -> Callable[[int, int, int], int] | None:
+    """Return the system's call that is told how mapped memory will be read; None where there is none."""
+    if not hasattr(mmap, "MADV_WILLNEED"):
+        return None
+    call = ctypes.CDLL(None).madvise
+    call.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return call
+
+
+def _read_alone(tensor: Tensor) -> None:
+    """Have pages of a mapped tensor read one by one: else the system reads 128 kB around each."""
+    if call := _madvise():
+        begin = tensor.data_ptr() // mmap.PAGESIZE * mmap.PAGESIZE
+        call(begin, tensor.data_ptr() + tensor.nbytes - begin, mmap.MADV_RANDOM)
 
 
 def _take_rows(tensor: Tensor, rows: Tensor) -> Tensor:
     """Return rows of a mapped tensor, all of which the disk is asked for before the first is waited for."""
-    step = tensor[0].nbytes
-    for row in rows.tolist():
-        start = tensor.data_ptr() + row * step
-        _advise("MADV_WILLNEED", start, start + step)
+    if call := _madvise():
+        step, page, start = tensor[0].nbytes, mmap.PAGESIZE, tensor.data_ptr()
+        for row in rows.tolist():
+            begin = (start + row * step) // page * page
+            call(begin, start + (row + 1) * step - begin, mmap.MADV_WILLNEED)
     return tensor.index_select(0, rows)
 
 
