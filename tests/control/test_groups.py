@@ -134,8 +134,12 @@ def test_levels_that_no_team_can_have_are_refused_before_training() -> None:
     limit = PerGroup([[0, 1], [2, 3]], DiCo(torch.tensor([1e-9, 2.0], dtype=torch.float64)), between=1.0)
     assert levels(values.numpy(), [[0, 1], [2, 3]])[1:] == [2.0, limit.between]
     for between, groups in ((0.0, [[0, 1], [2, 3]]), (1.0, [[0, 1, 2, 3]])):
-        with pytest.raises(InputError):
+        with pytest.raises(InputError, match="`between`"):
             PerGroup(groups, DiCo(torch.ones(len(groups))), between=between)
+    with pytest.raises(InputError, match=r"`measured` to be points .* got others"):
+        limit.step(torch.ones(2), limit.initial())
+    with pytest.raises(InputError, match=r"`state` with shape \(..., 3\)"):
+        limit.step(values, PerGroup(limit.groups, limit.dico).initial())
 
 
 def test_groups_with_the_same_mean_cannot_be_moved_apart() -> None:

@@ -70,7 +70,7 @@ def bin_field(
         given = by_observation(source, distance) if isinstance(source, Behavior) else source
     values, places = given.detach().flatten().double().cpu(), features.detach().double().cpu()
     if places.dim() < 2 or places.shape[-1] != 2 or places[..., 0].numel() != len(values) or not len(values):
-        raise InputError("features", f"with shape ({len(values)}, 2), for each observation", shape_of(features))
+        raise InputError("features", f"with shape ({max(1, len(values))}, 2), for each observation", shape_of(features))
     check_finite("source", values)
     check_finite("features", places)
     check_integer("bins", bins, "in 1 .. 1000", low=1, high=1000)

@@ -13,11 +13,11 @@ from torch import Tensor
 from graphsnd.arguments import checked
 from graphsnd.behavior import Norm, Points
 from graphsnd.control.controllers import Generators, Measured, is_diversity
-from graphsnd.control.dico import Bootstrap, DiCo, check_target
+from graphsnd.control.dico import Bootstrap, DiCo
 from graphsnd.control.measurement import Measurement, copy_without_waiting, measure_points
 from graphsnd.control.state import State, Status
 from graphsnd.designs import Design
-from graphsnd.errors import InputError, shape_of
+from graphsnd.errors import InputError, check_positive, shape_of
 from graphsnd.graphs import Graph
 from graphsnd.sums import add_last, mean_last
 
@@ -84,7 +84,7 @@ class PerGroup:
             self._check_between(self.between)
 
     def _check_between(self, between: float) -> None:
-        check_target(between)
+        check_positive("between", between)
         if len(self.groups) < 2:
             raise InputError("between", "only beside two groups or more", between)
         # Two agents of a group are no further apart than both are from an agent of another: W_g <= 2 B_gh.
@@ -136,12 +136,16 @@ class PerGroup:
         within = self.measure(values, generator, norm=norm) if isinstance(values, Tensor) else values
         if within.value.shape[-1:] != (len(self.groups),):
             raise InputError("measured", f"with shape (..., {len(self.groups)})", tuple(within.value.shape))
+        if state.estimate.shape[-1:] != (len(self.levels),):
+            raise InputError(
+                "state", f"with shape (..., {len(self.levels)})", shape_of(state.estimate), "Use initial()."
+            )
         dico, count = self._dico_on(within.value.device), len(self.groups)
         scale, after, status = dico.step(within, _select_levels(state, slice(count)))
         if self.between is None:
             return self._to_agents(scale), after, replace(status, levels=self.levels)
         if not isinstance(values, Tensor) or norm is not Norm.EUCLIDEAN:
-            raise InputError("measured", "to be points under the Euclidean norm for a level between groups", norm.value)
+            raise InputError("measured", "to be points under the Euclidean norm for a level between groups", "others")
         last, after_last, report = self._step_between(values, scale, _select_levels(state, slice(count, None)))
         both = State(*map(_join_levels, vars(after).values(), vars(after_last).values()))
         joined = Status(*map(_join_levels, vars(status).values(), vars(report).values()))

@@ -57,6 +57,8 @@ def by_observation(behavior: Behavior, distance: Distance | None = None, *, back
         tensor([0., 3.])
     """
     points = embed(behavior, distance)
+    if points.observations != behavior.observations:
+        raise InputError("distance", "that tells observations apart", "one that pools them", "Use pooled=False.")
     totals = kernels.pair_totals(points, backend=backend) / math.comb(points.agents, 2)
     return totals.to(points.result_dtype).reshape(behavior.batch_shape)
 
