@@ -87,6 +87,11 @@ def compare(algorithm: str, theirs: list[dict[str, Any]], ours: list[dict[str, A
 
 
 def tables(result: dict[str, Any]) -> Tables:
-    """Return the comparison by algorithm."""
+    """Return the comparison by rule and algorithm."""
     names = [f"{part}_{side}" for part in ("whole", "last") for side in ("benchmarl", "graphsnd", "apart")]
-    return {"Reward of a step, means over seeds": (result["comparison"], ("rule", "algorithm", *names, "overlap"))}
+    return {
+        f"Reward of a step by {rule}'s rule, means over seeds": (
+            [row for row in result["comparison"] if row["rule"] == rule], ("algorithm", *names, "overlap"),
+        )
+        for rule in RULES
+    }  # fmt: skip

@@ -25,6 +25,10 @@ def test_both_algorithms_learn_by_both_rules() -> None:
     assert [(row["rule"], row["algorithm"]) for row in result["comparison"]] == [
         (rule, name) for rule in ("VMAS", "graphsnd") for name in ("IPPO", "MAPPO")
     ]
+    assert [rows for rows, _ in learning.tables(result).values()] == [
+        result["comparison"][:2],
+        result["comparison"][2:],
+    ]
 
 
 def test_means_are_compared_by_their_deviation() -> None:
