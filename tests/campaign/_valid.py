@@ -75,6 +75,13 @@ def _trained() -> Path:
 
 
 @functools.cache
+def _population() -> Path:
+    path = folder() / "population"
+    if not path.exists():
+        teams.save_population([_team()], path)
+    return path
+
+
 def _saved_team() -> Path:
     _team().save(folder() / "team")
     return folder() / "team"
@@ -428,6 +435,13 @@ GOOD: dict[str, Make] = {
     "load.policy": lambda: lambda: torch.nn.Linear(2, 2),
     "load.entry": lambda: None,
     "StackedTeam.load.path": _saved_team,
+    "Population.path": _population,
+    "Population.take.agents": lambda: torch.tensor([0, 3]),
+    "teams.save_population.teams": lambda: [_team()],
+    "teams.save_population.path": lambda: Path(tempfile.mkdtemp(dir=folder())),
+    "teams.from_vectors.vectors": lambda: torch.zeros(5, 58),
+    "teams.from_vectors.sizes": lambda: (4, 8, 2),
+    "teams.from_vectors.head": lambda: teams.DeterministicHead(2),
     "StackedTeam.load.policy": lambda: None,
     "save_behavior.path": lambda: folder() / "behavior.npz",
     "team.save.path": lambda: folder() / "saved",
@@ -635,7 +649,7 @@ REFUSES = {
     "DeterministicHead.distribution",
     "Projections.select",
 }
-REFUSES |= {f"{team}.save" for team in ("CallablesTeam", "JointTeam", "ModulesTeam", "ActorTeam")}
+REFUSES |= {f"{team}.save" for team in ("CallablesTeam", "JointTeam", "ModulesTeam", "ActorTeam", "Population")}
 
 
 def good(owner: str, method: str, name: str, instance: Any = None) -> Make | None:

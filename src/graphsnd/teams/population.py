@@ -19,7 +19,7 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance, Wasserstein
-from graphsnd.errors import InputError, as_tensor, check_integer, shape_of
+from graphsnd.errors import InputError, as_tensor, check_index, check_integer, shape_of
 from graphsnd.storage import read_json, write_whole
 from graphsnd.teams.answers import combine
 from graphsnd.teams.controlled import ControlledTeam
@@ -109,6 +109,9 @@ class Population(LazyTeam):
 
     def take(self, agents: Tensor) -> StackedTeam:
         """Read the weights of some policies, int64 ``[k]`` in ascending order."""
+        check_index("agents", agents, self.agents)
+        if agents.dim() != 1 or not len(agents):
+            raise InputError("agents", "with shape (k,), at least 1", shape_of(agents))
         shards, counts = torch.bucketize(agents, self._ends, right=True).unique_consecutive(return_counts=True)
         parts = []
         for shard, asked in zip(shards.tolist(), agents.split(counts.tolist()), strict=True):
