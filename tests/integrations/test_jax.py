@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import sys
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import torch
 
 import graphsnd as gs
 from graphsnd.errors import InputError, MissingExtraError
-from tests.test_docs import run_blocks
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("flax")
@@ -198,9 +196,3 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "graphsnd.integrations.jax")
     with pytest.raises(MissingExtraError, match="pip install jax"):
         import graphsnd.integrations.jax  # noqa: F401
-
-
-def test_blocks_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    run_blocks("jax.md")
-    assert (tmp_path / "team.npz").is_file()

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.errors import InputError
-from tests.test_docs import run_blocks
 
 pytest.importorskip("tree")  # which ray[rllib] needs, and nothing else here
 rllib = pytest.importorskip("ray.rllib")
@@ -176,9 +175,3 @@ def test_every_way_in_gives_the_number_of_a_loop() -> None:
     for door in doors:
         assert door.measured == pytest.approx(door.by_hand, rel=1e-4), door
         assert (door.by_hand > 0) is not door.name.startswith("shared"), door
-
-
-def test_blocks_of_the_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    run_blocks("rllib.md")
-    assert (tmp_path / "team.npz").is_file()
