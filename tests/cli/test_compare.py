@@ -23,7 +23,6 @@ def test_table_page_and_figure(run: Any, runs: list[Path], tmp_path: Path) -> No
     found = run("compare", *runs, "--html", tmp_path / "c.html", "--png", tmp_path / "c.png")
     assert found.exit_code == 0, found.output
     assert "shown, p = 0.031" in " ".join(found.stdout.split())  # 2 / 2^6
-    assert "same seed" in " ".join(found.stdout.split())
     page = (tmp_path / "c.html").read_text()
     assert page.count("<img") == 4
     assert "http" not in page.replace("http://www.w3.org", "")
@@ -47,6 +46,25 @@ def test_json_and_names(run: Any, runs: list[Path]) -> None:
     found = json.loads(run("compare", f"base={runs[0]}", f"new={runs[1]}", "--json", "--reward", "reward").stdout)
     assert list(found["reward"]["scores"]) == ["base", "new"]
     assert found["diversity"]["differences"]["new"]["value"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("pairs", "least"), [(5, 2 / 2**5), (6, 2 / 2**6)])
+def test_pairs_and_what_they_can_show_are_said(run: Any, runs: list[Path], pairs: int, least: float) -> None:
+    for folder in runs:
+        lines = (folder / "metrics.csv").read_text().splitlines()
+        (folder / "metrics.csv").write_text("\n".join(lines[: 1 + 10 * pairs]) + "\n")
+    gap = json.loads(run("compare", *runs, "--json").stdout)["reward"]["differences"]["dico"]
+    assert (gap["paired"], gap["pairs"], gap["resolution"]) == (True, pairs, least)
+    text = " ".join(run("compare", *runs).stdout.split())
+    assert f"same seed are compared with each other: {pairs} pairs, which give p = {least:.2g} at best." in text
+    assert ("too few seeds" in text) == (least > 0.05)
+
+
+def test_other_seeds_are_not_paired(run: Any, runs: list[Path]) -> None:
+    (runs[1] / "metrics.csv").write_text((runs[1] / "metrics.csv").read_text().replace(",5,", ",9,"))
+    gap = json.loads(run("compare", *runs, "--json").stdout)["reward"]["differences"]["dico"]
+    assert (gap["paired"], gap["pairs"], gap["resolution"]) == (False, 0, 2 / 924)  # 12 over 6
+    assert "same seed" not in " ".join(run("compare", *runs).stdout.split())
 
 
 def test_two_teams(run: Any, save: Any, tensors: dict) -> None:

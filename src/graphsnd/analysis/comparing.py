@@ -154,6 +154,7 @@ class Difference:
     p_value: float  # of a permutation test of means, times the number of comparisons
     resolution: float  # the smallest p-value that these numbers of runs can give
     paired: bool  # whether runs were compared seed by seed
+    pairs: int  # of runs with the same seed, over all tasks; 0 where runs were not paired
 
     @property
     def verdict(self) -> str:
@@ -234,7 +235,7 @@ def compare_runs(
         p_value, resolution = (min(1.0, several * each) for each in joint)
         return Difference(
             float(gap(*gaps)), interval(gaps, gap), float(_win_rate(*both)), interval(both, _win_rate),
-            p_value, resolution, paired,
+            p_value, resolution, paired, sum(shape) * paired,
         )  # fmt: skip
 
     scores = {

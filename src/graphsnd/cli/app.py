@@ -72,6 +72,14 @@ class Command(TyperCommand):
                     name = option.opts[0] if option.param_type_name == "option" else str(option.name).upper()
             if any(pair.startswith(f"{error.name}=") for pair in ctx.params.get("change") or ()):
                 name = f"--set {error.name}"
+            from graphsnd.designs import FORMS  # not for --help, which does without torch
+
+            for asked in ("design", "designs"):
+                for text in (ctx.params.get(asked) or "").lower().replace(" ", "").split(","):
+                    family, _, value = text.partition(":")
+                    own = getattr(FORMS.get(family), "__dataclass_fields__", ())
+                    if error.name in own and f"{value}." in str(error):
+                        name = f"{error.name}` in `--{asked} {text}"
             if name != error.name:
                 words = PYTHON.sub("", str(error).replace(f"`{error.name}`", f"`{name}`", 1))
                 error.args = (words.replace(f"{error.name}=", f"{name} "),)

@@ -45,8 +45,9 @@ def compare(
     Each PATH is one algorithm: a folder with a run for each seed somewhere below it, of graphsnd train or control, of
     BenchMARL (its csv logger or its JSON), or CSV files exported from Weights & Biases or TensorBoard. The table has
     interquartile means with bootstrap intervals, the probability that a run is above one of the first algorithm, and
-    whether the difference is shown, by a permutation test; seed by seed where all have the same seeds. Three seeds can
-    show nothing, and it says so.
+    whether the difference is shown, by a permutation test; seed by seed where all have the same seeds. Then there is
+    a pair for each seed, and five pairs can show nothing: a line below the table has their number and the smallest
+    p-value they can give, [cyan]pairs[/cyan] and [cyan]resolution[/cyan] of [cyan]--json[/cyan].
 
     Two files of actions, or two saved teams, are compared by SND: a paired interval over observations, by episode where
     the file has [cyan]clusters[/cyan], and a test.

@@ -43,7 +43,7 @@ def parse(text: str, argument: str = "design") -> Design:
     except ValueError:
         kind = "an integer" if form.number is int else "a number"
         expected = f"to be {family} with {kind} after the colon"
-        raise InputError(argument, expected, repr(text), f"Write {form.example}.") from None
+        raise InputError(argument, expected, f"{rest!r} in {text!r}", f"Write {form.example}.") from None
     try:
         return form(value)  # type: ignore[call-arg]
     except InputError as error:

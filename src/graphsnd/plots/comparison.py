@@ -63,8 +63,11 @@ def comparison_rows(found: MetricComparison) -> list[tuple[str, ...]]:
 
 def comparison_notes(found: MetricComparison) -> str:
     """Return what a reader of the rows has to know."""
-    differences = found.final.differences.values()
-    paired = " Runs with the same seed are compared with each other." * any(gap.paired for gap in differences)
+    differences = list(found.final.differences.values())
+    paired = ""
+    if differences and (pairs := differences[0].pairs):
+        least = f"{pairs} pairs, which give p = {differences[0].resolution:.2g} at best"
+        paired = f" Runs with the same seed are compared with each other: {least}."
     times = f" p-values are times {len(differences)}, the number of comparisons." * (len(differences) > 1)
     few = f" {FEW}" * any(gap.resolution > ALPHA for gap in differences)
     return f"{NOTE}.{paired}{times}{few}"
