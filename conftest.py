@@ -12,6 +12,8 @@ NEEDS = {
     "torchmetrics": ["src/graphsnd/integrations/torchmetrics.py"],
     "torchrl": ["src/graphsnd/integrations/torchrl*.py", "tests/integrations/*"],
     "stable_baselines3": ["src/graphsnd/integrations/sb3.py"],
+    "mpe2": ["src/graphsnd/worlds/pettingzoo_world.py"],
+    "vmas": ["src/graphsnd/worlds/vmas_world.py"],
     "jax": ["src/graphsnd/integrations/jax.py"],
     "tree": ["src/graphsnd/integrations/rllib.py"],  # of what ray[rllib] needs, the package that nothing else brings
     "benchmarl": ["src/graphsnd/integrations/benchmarl", "tests/integrations/benchmarl"],

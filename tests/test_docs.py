@@ -76,6 +76,32 @@ def test_cross_references_resolve(file: Path) -> None:
             pytest.fail(f"{target!r} in {name}{'.'.join(('', *classes))} points nowhere")
 
 
+def documented() -> Iterator[tuple[str, str]]:
+    """Yield the names of the reference and their docstrings, of adapters from the text: packages may be absent."""
+    tree = ast.parse((SOURCE.parents[1] / "docs/_site/reference.py").read_text(encoding="utf-8"))
+    values = {node.targets[0].id: node.value for node in tree.body if isinstance(node, ast.Assign)}  # type: ignore[attr-defined]
+    stages, adapters = (ast.literal_eval(values[name]) for name in ("STAGES", "ADAPTERS"))
+    modules = [importlib.import_module(f"graphsnd.{stage}") for stage in stages]
+    for module in (*modules, graphsnd.metric.companions):
+        for name in module.__all__:
+            value = getattr(module, name)
+            if callable(value) and value is not graphsnd.teams.Policy:  # a type alias
+                yield f"{module.__name__}.{name}", value.__doc__ or ""
+    for name in ast.literal_eval(values["ERRORS"]):
+        yield name, getattr(graphsnd.errors, name).__doc__
+    names = {name for names in adapters.values() for name in names.split()}
+    for file in (SOURCE / "integrations").rglob("*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, Documented) and node.name in names:
+                yield f"{file.stem}.{node.name}", ast.get_docstring(node) or ""
+
+
+def test_public_names_have_an_example() -> None:
+    shown = dict(documented())
+    assert len(shown) > 250
+    assert [name for name, text in shown.items() if ">>> " not in text] == []
+
+
 def test_links_of_pages_lead_somewhere() -> None:
     root = SOURCE.parents[1]
     folders = (root / name for name in ("docs", "benchmarks", "paper"))

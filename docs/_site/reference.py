@@ -148,9 +148,9 @@ def add_fields(app: Any, what: str, name: str, value: Any, options: Any, lines: 
     if what == "module":  # "5 ONE NUMBER: ..." says where a stage stands in the package
         lines[0] = re.sub(r"^\d+ ([A-Z ]+)\b", lambda match: match[1].capitalize(), lines[0])
     if what == "class" and dataclasses.is_dataclass(value) and "Args:" not in lines and "Attributes:" not in lines:
-        lines += ["", "Attributes:"]
         notes = [(name, re.sub(r"([|*`\\]|_\b)", r"\\\1", note)) for name, _, note in fields(value) if note]
-        lines += [f"    {name}: {note[:1].upper()}{note[1:]}" for name, note in notes]
+        at = lines.index("Example:") if "Example:" in lines else len(lines)
+        lines[at:at] = ["", "Attributes:", *(f"    {name}: {note[:1].upper()}{note[1:]}" for name, note in notes), ""]
 
 
 def columns_page() -> list[str]:

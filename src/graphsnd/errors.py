@@ -31,7 +31,16 @@ MOST_EDGES = 2**30  # of a graph: 16 GiB
 
 
 class InputError(ValueError):
-    """An argument that graphsnd cannot accept."""
+    """An argument that graphsnd cannot accept.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> try:
+        ...     gs.graphs.uniform(10, 99)
+        ... except gs.InputError as error:
+        ...     print(error.name, "|", error)
+        m | Expected `m` to be an integer in 1 .. n(n-1)/2 = 45, got 99.
+    """
 
     def __init__(self, name: str, expected: str, got: object, fix: str = "") -> None:
         """Compose ``Expected `name` <expected>, got <got>. <fix>``."""
@@ -47,7 +56,15 @@ class EmptyDrawError(InputError):
 
 
 class MissingExtraError(ImportError):
-    """An optional dependency that is not installed."""
+    """An optional dependency that is not installed.
+
+    Example:
+        >>> try:
+        ...     require("no_such_package", "no-such-project")
+        ... except MissingExtraError as error:
+        ...     print(error)
+        This needs `no_such_package`. Install it with: pip install no-such-project
+    """
 
     def __init__(self, package: str, project: str) -> None:
         """Name the project that brings ``package``; not our extra, whose name pip knows only where it found us."""

@@ -35,7 +35,14 @@ RNG = "rng" if "rng" in inspect.signature(stats.bootstrap).parameters else "rand
 
 @dataclass(frozen=True)
 class TeamsComparison:
-    """The SND of two teams on the same observations, and how sure their difference is."""
+    """The SND of two teams on the same observations, and how sure their difference is.
+
+    Example:
+        >>> seen = torch.randn(640, 4, generator=torch.Generator().manual_seed(0))
+        >>> same = compare([torch.sin, torch.cos], [torch.cos, torch.sin], seen)
+        >>> same.difference, same.p_value, same.clusters, round(same.resolution, 6)
+        (0.0, 1.0, 32, 0.0002)
+    """
 
     first: float
     second: float
@@ -136,7 +143,13 @@ def compare(
 
 @dataclass(frozen=True)
 class Score:
-    """What an algorithm's runs came to."""
+    """What an algorithm's runs came to.
+
+    Example:
+        >>> score = compare_runs({"ippo": [1.0, 2.0, 3.0, 40.0]}).scores["ippo"]
+        >>> score.value, score.interval[0] <= score.value <= score.interval[1], score.runs
+        (2.5, True, ((1.0, 2.0, 3.0, 40.0),))
+    """
 
     value: float  # interquartile mean: of the middle half of all runs; of fewer than four, their mean
     interval: Interval | None  # bootstrap over runs, within each task; None where a task has one run
@@ -145,7 +158,16 @@ class Score:
 
 @dataclass(frozen=True)
 class Difference:
-    """An algorithm compared with the first one."""
+    """An algorithm compared with the first one.
+
+    Example:
+        >>> runs = {"ippo": [1.0, 2.0, 3.0, 4.0, 5.0], "dico": [11.0, 12.0, 13.0, 14.0, 15.0]}
+        >>> paired = compare_runs(runs, paired=True).differences["dico"]
+        >>> paired.value, paired.pairs, paired.resolution, paired.verdict
+        (10.0, 5, 0.0625, 'too few seeds: p is 0.062 at best')
+        >>> compare_runs(runs).differences["dico"].verdict
+        'shown, p = 0.0079'
+    """
 
     value: float  # interquartile mean of the paired differences, or difference of interquartile means
     interval: Interval | None
@@ -166,7 +188,13 @@ class Difference:
 
 @dataclass(frozen=True)
 class RunsComparison:
-    """Algorithms over seeds."""
+    """Algorithms over seeds.
+
+    Example:
+        >>> found = compare_runs({"ippo": [1.0, 2.0, 3.0, 4.0], "dico": [11.0, 12.0, 13.0, 14.0]})
+        >>> list(found.scores), found.differences["dico"].value, found.confidence
+        (['ippo', 'dico'], 10.0, 0.95)
+    """
 
     scores: dict[str, Score]
     differences: dict[str, Difference]  # of all but the first, from the first

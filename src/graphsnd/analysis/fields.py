@@ -16,7 +16,16 @@ from graphsnd.metric import by_observation
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """SND in the bins of two features; float64 on the CPU."""
+    """SND in the bins of two features; float64 on the CPU.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> places = torch.cartesian_prod(torch.arange(8.0), torch.arange(8.0))
+        >>> right = (places[:, :1] >= 4).float()  # where two agents differ
+        >>> field = gs.bin_field(gs.Deterministic(torch.stack([0 * right, right], 1)), places, bins=2)
+        >>> field.counts.tolist(), field.snd, field.apart().tolist()
+        ([[16, 16], [16, 16]], 0.5, [[-1, -1], [1, 1]])
+    """
 
     edges: tuple[Tensor, Tensor]  # [bins + 1] of each feature, ascending
     counts: Tensor  # int64 [bins, bins], observations; first feature first

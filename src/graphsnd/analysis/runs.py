@@ -35,7 +35,13 @@ COUNTS = ("iteration", "Step", "seed", "target", "arm")  # columns that are no m
 
 @dataclass(frozen=True, eq=False)
 class LoggedRun:
-    """One seed of one algorithm on one task."""
+    """One seed of one algorithm on one task.
+
+    Example:
+        >>> run = LoggedRun("0", curves={"reward": {1.0: 0.2, 2.0: 0.6}})  # as read_runs returns them
+        >>> run.curves["reward"][2.0]
+        0.6
+    """
 
     seed: str
     task: str = ""
@@ -45,7 +51,7 @@ class LoggedRun:
 
 @checked
 def read_runs(path: Path) -> list[LoggedRun]:
-    """Read the runs in a folder or file, whichever program wrote it.
+    r"""Read the runs in a folder or file, whichever program wrote it.
 
     Known are ``metrics.csv`` of ``graphsnd train`` and ``control``; BenchMARL's folders (``scalars/*.csv`` of its CSV
     logger, and its JSON); charts exported from Weights & Biases (``Step``, ``<run> - <metric>``); and files downloaded
@@ -57,6 +63,14 @@ def read_runs(path: Path) -> list[LoggedRun]:
 
     Raises:
         InputError: Where there is no run.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "chart.csv"  # exported from Weights & Biases
+        ...     _ = path.write_text("Step,ippo_seed3 - reward\n1,0.2\n2,0.6\n")
+        ...     read_runs(path)
+        [LoggedRun(seed='3', task='', arm='', curves={'reward': {1.0: 0.2, 2.0: 0.6}})]
     """
     path = path / METRICS if (path / METRICS).is_file() else path
     files = [path] if path.is_file() else sorted(path.rglob("*.csv")) + sorted(path.rglob("*.json"))
@@ -178,7 +192,19 @@ def _curve(points: Iterable[tuple[Any, Any]]) -> dict[float, float]:
 
 @dataclass(frozen=True, eq=False)
 class MetricComparison:
-    """One metric of several algorithms."""
+    r"""One metric of several algorithms.
+
+    Example:
+        >>> import tempfile
+        >>> rows = [f"{step},{seed},{step + seed}" for seed in range(6) for step in range(1, 4)]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("ippo", "dico"):
+        ...         (Path(folder) / name).mkdir()
+        ...         _ = (Path(folder) / name / "metrics.csv").write_text("\n".join(["iteration,seed,reward", *rows]))
+        ...     reward = compare_folders({name: Path(folder) / name for name in ("ippo", "dico")})["reward"]
+        >>> reward.metric, reward.curves["ippo"].shape, reward.final.differences["dico"].value
+        ('reward', (6, 3), 0.0)
+    """
 
     metric: str  # as the logs call it
     steps: dict[str, Array]  # [steps], by algorithm
@@ -197,7 +223,7 @@ def compare_folders(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> dict[str, MetricComparison]:
-    """Compare the algorithms whose runs lie in these folders or files.
+    r"""Compare the algorithms whose runs lie in these folders or files.
 
     Args:
         paths: By the name of the algorithm, what :func:`read_runs` reads. A log of several arms is several algorithms.
@@ -212,6 +238,17 @@ def compare_folders(
 
     Raises:
         InputError: Where there is no run, no metric that all runs have, or a metric that was named is not there.
+
+    Example:
+        >>> import tempfile
+        >>> head, rows = "iteration,seed,reward", [f"1,{seed},{seed}.5" for seed in range(6)]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for name in ("ippo", "dico"):
+        ...         (Path(folder) / name).mkdir()
+        ...         _ = (Path(folder) / name / "metrics.csv").write_text("\n".join([head, *rows]))
+        ...     found = compare_folders({name: Path(folder) / name for name in ("ippo", "dico")})
+        >>> found["reward"].final.scores["ippo"].value, found["reward"].final.differences["dico"].verdict
+        (3.0, 'not shown, p = 1')
     """
     check_number("last", last, 0, 1)
     groups: dict[str, list[LoggedRun]] = {}

@@ -25,7 +25,17 @@ Agents = torch.Tensor | Mapping[str, torch.Tensor]  # with an agents axis, or on
 
 
 class AgentsAxisWarning(UserWarning):
-    """A tensor without names was read as more agents than observations: its axes may be in another order."""
+    """A tensor without names was read as more agents than observations: its axes may be in another order.
+
+    Example:
+        >>> import warnings, graphsnd as gs
+        >>> with warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always", AgentsAxisWarning)
+        ...     gs.measure(gs.Deterministic(torch.zeros(3, 100, 2))).agents  # [observations, agents, actions]
+        100
+        >>> str(caught[0].message).split(" from")[0]
+        'Read 100 agents and 3 observations'
+    """
 
 
 class Named:
@@ -65,6 +75,12 @@ class Behavior(Named, ABC):
     SND compares agents on the *same* observations, and a tensor does not show whether that is so: outputs of a
     rollout, where each agent answered its own observation, have the same shape. :func:`graphsnd.evaluate` shows all
     observations to all policies; outputs on own observations belong into :func:`graphsnd.own_observations`.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> rollout = gs.Gaussian(torch.zeros(50, 8, 4, 2), torch.ones(2))  # 50 steps in 8 environments, 4 agents
+        >>> rollout, rollout.batch_shape
+        (Gaussian(agents=4, observations=400), torch.Size([50, 8]))
     """
 
     def __init__(self, shape: torch.Size, names: Sequence[str] | None = None) -> None:

@@ -25,7 +25,16 @@ from graphsnd.errors import InputError, describe
 
 @dataclass(frozen=True)
 class Distance(ABC):
-    """One distance; a metric on distributions, so all theorems of the paper apply to it."""
+    """One distance; a metric on distributions, so all theorems of the paper apply to it.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> team = gs.Categorical(probs=torch.tensor([[[1.0, 0.0], [0.5, 0.5]]]))
+        >>> for distance in (gs.TotalVariation(), gs.Hellinger()):
+        ...     print(distance.name, distance.maximum, round(float(gs.snd(team, distance)), 4))
+        total-variation 1.0 0.5
+        hellinger 1.0 0.5412
+    """
 
     @property
     @abstractmethod
@@ -181,6 +190,12 @@ class Sliced(_Sampled):
             the noise has averaged out. The observations then count as one.
         directions: Their number where there are several features; multiples of the features are whole frames.
         seed: Of directions and splits.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> team = gs.Samples(torch.tensor([[[[0.0], [1.0]], [[1.0], [0.0]], [[8.0], [9.0]]]]))  # 3 agents, 2 samples
+        >>> gs.pairwise(team, Sliced())[0]
+        tensor([0., 0., 8.])
     """
 
     def embed(self, behavior: Behavior) -> Points:
@@ -202,6 +217,12 @@ class Energy(_Sampled):
         pooled: As in :class:`Sliced`.
         directions: As in :class:`Sliced`.
         seed: Of the directions.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> team = gs.Samples(torch.tensor([[[[0.0], [1.0]], [[0.0], [1.0]], [[8.0], [9.0]]]]))  # 3 agents, 2 samples
+        >>> [round(float(d) ** 2, 4) for d in gs.pairwise(team, Energy())[0]]  # 2 * 8 - 1 / 2 - 1 / 2
+        [0.0, 0.0, 15.0]
     """
 
     def embed(self, behavior: Behavior) -> Points:
@@ -232,6 +253,9 @@ def default_distance(behavior: Behavior) -> Distance:
     """Return total variation for discrete actions, as in the paper's discrete panel; 2-Wasserstein otherwise.
 
     A behaviour of several parts brings its own.
+
+    Args:
+        behavior: Of any family.
 
     Example:
         >>> import torch, graphsnd as gs

@@ -13,7 +13,13 @@ from graphsnd.errors import InputError
 
 
 class Norm(Enum):
-    """How two rows of features become one distance."""
+    """How two rows of features become one distance.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> gs.Wasserstein().embed(gs.Deterministic(torch.zeros(8, 5, 2))).norm
+        <Norm.EUCLIDEAN: 'euclidean'>
+    """
 
     EUCLIDEAN = "euclidean"  # sqrt(sum (x - y)^2)
     HALF_L1 = "half-l1"  # sum |x - y| / 2
@@ -40,6 +46,12 @@ class Points:
     """A team embedded for one distance.
 
     Kernels see nothing else: not the action space, not the policies, not the name of the distance.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> points = gs.Wasserstein().embed(gs.Gaussian(torch.zeros(50, 8, 4, 2), torch.ones(2)))
+        >>> points.values.shape, points.norm.value  # loc and scale of both actions
+        (torch.Size([400, 4, 4]), 'euclidean')
     """
 
     values: torch.Tensor  # [observations, agents, features]

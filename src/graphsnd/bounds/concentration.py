@@ -86,7 +86,13 @@ def empirical_bernstein(std: float, d_max: float, m: int, pairs: int, delta: flo
 
 @dataclass(frozen=True)
 class BernoulliBound:
-    """An unconditional statement about a Bernoulli graph that has not been drawn yet."""
+    """An unconditional statement about a Bernoulli graph that has not been drawn yet.
+
+    Example:
+        >>> bound = bernoulli(1.0, 0.1, 100, 0.05)  # distances of at most 1, p = 0.1, 100 agents
+        >>> round(bound.radius, 4), round(bound.failure, 4)
+        (0.0863, 0.05)
+    """
 
     radius: float  # |Graph-SND - SND| is at most this, on the event that the graph has an edge ...
     failure: float  # ... except with this probability, delta + exp(-mu/8), at most 1

@@ -26,7 +26,14 @@ from graphsnd.sums import total
 
 @dataclass(frozen=True)
 class SpectralRatio:
-    """Graph-SND / SND lies between these for every team, if the distance is of negative type."""
+    """Graph-SND / SND lies between these for every team, if the distance is of negative type.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> ratio = spectral_ratio(gs.graphs.circulant(6, 4))
+        >>> round(ratio.low, 4), round(ratio.high, 4)
+        (0.8333, 1.25)
+    """
 
     low: float
     high: float
@@ -34,7 +41,15 @@ class SpectralRatio:
 
 @dataclass(frozen=True)
 class SpectralBound:
-    """The bounds that eigenvalues give for one graph and one matrix of distances."""
+    """The bounds that eigenvalues give for one graph and one matrix of distances.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> line = torch.arange(8.0)
+        >>> bound = spectral_bound(gs.graphs.random_regular(8, 4, seed=0), (line[:, None] - line).abs())
+        >>> bound.low < 1 < bound.high, bound.rho >= 2 * 7 / 8
+        (True, True)
+    """
 
     absolute: float  # the paper's bound on |Graph-SND - SND|
     relative: float  # the paper's bound on |Graph-SND / SND - 1|; 0 when all distances are

@@ -46,7 +46,14 @@ from graphsnd.graphs import Graph
 
 @dataclass(frozen=True, eq=False)
 class Distortion:
-    """Factors between which SND / Graph-SND lies on a graph, for every metric."""
+    """Factors between which SND / Graph-SND lies on a graph, for every metric.
+
+    Example:
+        >>> import networkx, graphsnd as gs
+        >>> star = distortion(gs.graphs.from_networkx(networkx.star_graph(4)))
+        >>> [round(end, 6) for end in star.interval(1.0)]  # where SND can be if Graph-SND is 1
+        [0.4, 1.6]
+    """
 
     lower: float  # the paper's: |E| / pairs, or W / (pairs * largest weight)
     lower_metric: float  # the same side with the triangle inequality, never smaller

@@ -36,7 +36,15 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class AgentEffects:
-    """The distances on the edges of a graph, split into effects of single agents and the rest."""
+    """The distances on the edges of a graph, split into effects of single agents and the rest.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> graph = gs.graphs.complete(4)
+        >>> fit = gs.bounds.agent_effects(5 + torch.tensor([1.0, 0.0, 0.0, -1.0])[graph.edges].sum(1), graph)
+        >>> round(fit.explained, 4), fit.freedom
+        (1.0, 2)
+    """
 
     effects: Tensor  # float64 [n], a_i, mean 0; a positive one is farther from others than usual
     level: float  # fitted distance of two agents without effects

@@ -68,6 +68,10 @@ def audit(
 def mean_error(values: Sequence[float], target: float) -> float:
     r"""Return the mean of the relative errors, :math:`\tfrac1T \sum_t |x_t - x^\ast| / x^\ast`.
 
+    Args:
+        values: Of any number of iterations, at least one.
+        target: Above 0.
+
     Example:
         >>> mean_error([0.5, 1.5], 1.0)
         0.5
@@ -79,6 +83,10 @@ def mean_error(values: Sequence[float], target: float) -> float:
 @checked
 def error_of_mean(values: Sequence[float], target: float) -> float:
     r"""Return the relative error of the mean, :math:`|\tfrac1T \sum_t x_t - x^\ast| / x^\ast`; signed errors cancel.
+
+    Args:
+        values: Of any number of iterations, at least one.
+        target: Above 0.
 
     Example:
         >>> error_of_mean([0.5, 1.5], 1.0)
@@ -101,6 +109,10 @@ def tracking_error(applied: Sequence[float], target: float, *, last: int = LAST)
         applied: One for each iteration.
         target: Above 0.
         last: Iterations that count.
+
+    Example:
+        >>> tracking_error([0.5, 1.5, 1.0], 1.0, last=2)
+        0.25
     """
     return mean_error(applied[-last:], target)
 

@@ -22,7 +22,15 @@ Generators = torch.Generator | Sequence[torch.Generator] | None
 
 
 class Controller(Protocol):
-    """Chooses the scale of the agents' deviations. It is immutable; its state goes in and comes out."""
+    """Chooses the scale of the agents' deviations. It is immutable; its state goes in and comes out.
+
+    Example:
+        >>> from graphsnd.control import DiCo
+        >>> dico = DiCo(0.1, design="matching")  # any controller: its state goes in and comes out
+        >>> scale, state, status = dico.step(torch.tensor(0.2), dico.initial())
+        >>> round(float(scale), 6), int(state.steps), bool(dico.scale(state) == scale)
+        (0.5, 1, True)
+    """
 
     @property
     def design(self) -> Design | Graph | str:

@@ -67,7 +67,13 @@ class Targeted:
 
 
 class Bootstrap(Enum):
-    """What the first estimate is."""
+    """What the first estimate is.
+
+    Example:
+        >>> first = DiCo(0.1, bootstrap=Bootstrap.TARGET)
+        >>> first.step(torch.tensor(0.2), first.initial())[0]
+        tensor(1., dtype=torch.float64)
+    """
 
     MEASURED = "measured"  # the first measurement
     TARGET = "target"  # the target, as if it were met: the first scale is 1

@@ -23,7 +23,14 @@ from graphsnd.sums import add_last, mean_last
 @checked
 @dataclass(frozen=True, eq=False)
 class Measurement:
-    """A measured diversity, ``[]`` or ``[runs]``."""
+    """A measured diversity, ``[]`` or ``[runs]``.
+
+    Example:
+        >>> from graphsnd.designs import Complete
+        >>> measured = measure_points(Complete(), torch.tensor([[[0.0], [3.0], [6.0]]]))
+        >>> float(measured.value), int(measured.pairs), bool(measured.empty)
+        (4.0, 3, False)
+    """
 
     value: Tensor  # float64
     pairs: Tensor  # int64, distances at each observation

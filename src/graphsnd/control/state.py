@@ -19,6 +19,13 @@ class State:
     """The state between two steps of a controller; all tensors of one shape, ``[]``, or ``[runs]`` for stacked runs.
 
     Whether anything was measured yet is a separate flag: no value of the estimate means "none".
+
+    Example:
+        >>> from graphsnd.control import DiCo
+        >>> dico = DiCo(torch.tensor([0.1, 0.3]))  # two runs
+        >>> _, state, _ = dico.step(torch.tensor([0.2, 0.2]), dico.initial())
+        >>> state.estimate, state.begun.tolist(), state.steps.tolist()
+        (tensor([0.2000, 0.2000], dtype=torch.float64), [True, True], [1, 1])
     """
 
     estimate: Tensor  # float64, smoothed diversity; read only where begun
@@ -59,6 +66,13 @@ class Status:
     """The report on one step, as tensors of the state's shape; nothing is read from the device before it is printed.
 
     A scale for every agent (:class:`~graphsnd.control.PerGroup`) has an axis more than the rest.
+
+    Example:
+        >>> from graphsnd.control import DiCo
+        >>> dico = DiCo(0.1)
+        >>> status = dico.step(torch.tensor(0.2), dico.initial())[2]
+        >>> round(float(status.scale), 6), bool(status.saturated), bool(status.invalid)
+        (0.5, False, False)
     """
 
     target: Tensor | None  # what diversity should be; None for controllers without one

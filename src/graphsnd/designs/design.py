@@ -19,7 +19,14 @@ from graphsnd.graphs import Graph, MovingGraph
 @checked
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The pairs that a design chose for O observations of n agents, before anything is evaluated."""
+    """The pairs that a design chose for O observations of n agents, before anything is evaluated.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> drawn = gs.designs.Matching().select(3, 10, torch.Generator().manual_seed(0), device=torch.device("cpu"))
+        >>> drawn.edges.shape, drawn.pairs(10)  # [O, m, 2]
+        (torch.Size([3, 5, 2]), 5)
+    """
 
     # None for all pairs; int64 [m, 2] the same at all observations, [O, m, 2] for each its own; or graphs, with weights
     edges: Tensor | Graph | MovingGraph | None
@@ -65,6 +72,12 @@ class Design(ABC):
         least: Smallest value of an integer.
         unbiased: Whether its mean distance is unbiased for SND; otherwise it defines a local measure.
         needs_positions: Whether it must be told where the agents are.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> design = gs.designs.parse("agents:4")
+        >>> str(design), design.pairs(1000), design.evaluations(1000), design.unbiased
+        ('agents:4', 6, 4, True)
     """
 
     family: ClassVar[str]

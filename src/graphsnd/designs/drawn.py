@@ -18,7 +18,14 @@ from graphsnd.graphs import Graph, MovingGraph
 
 @checked
 class GraphDesign(Design):
-    """One graph that is used at all observations of a call."""
+    """One graph that is used at all observations of a call.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> design = gs.designs.parse("regular:4")
+        >>> isinstance(design, GraphDesign), design.draw(10, torch.Generator().manual_seed(0)).degrees().tolist()
+        (True, [4, 4, 4, 4, 4, 4, 4, 4, 4, 4])
+    """
 
     @abstractmethod
     def draw(self, n: int, generator: torch.Generator | None, positions: Tensor | None = None) -> Graph:
@@ -138,7 +145,14 @@ class Fixed(GraphDesign):
 
 @checked
 class SpatialDesign(GraphDesign):
-    """Pairs of agents that are close: a local measure, not SND."""
+    """Pairs of agents that are close: a local measure, not SND.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> moving = gs.designs.parse("radius:0.5").join(torch.tensor([[[0.0], [0.4], [0.8]], [[0.0], [1.0], [1.1]]]))
+        >>> moving[0].edges.tolist(), moving[1].edges.tolist()
+        ([[0, 1], [1, 2]], [[1, 2]])
+    """
 
     unbiased, needs_positions = False, True
 

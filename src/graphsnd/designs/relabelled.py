@@ -27,7 +27,13 @@ from graphsnd.errors import InputError, check_edges
 @checked
 @dataclass(frozen=True, eq=False)
 class Template:
-    """Which places are paired."""
+    """Which places are paired.
+
+    Example:
+        >>> template = Matching().template(6)
+        >>> template.size, template.edges.tolist(), template.degrees().tolist()
+        (6, [[0, 1], [2, 3], [4, 5]], [1, 1, 1, 1, 1, 1])
+    """
 
     size: int  # places, each taken by another agent
     edges: Tensor  # int64 [m, 2], places
@@ -64,7 +70,16 @@ def find_neighbours(template: Template, device: torch.device) -> Tensor | None:
 
 @checked
 class RelabelledDesign(Design):
-    """A template over other random agents at each observation."""
+    """A template over other random agents at each observation.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> design = gs.designs.parse("pairs:2")
+        >>> design.template(100).edges.tolist(), design.evaluations(100)
+        ([[0, 1], [2, 3]], 4)
+        >>> design.select(3, 100, torch.Generator().manual_seed(0), device=torch.device("cpu")).agents.shape  # [O, k]
+        torch.Size([3, 4])
+    """
 
     def template(self, n: int) -> Template:
         """Return the template for a team of ``n``."""

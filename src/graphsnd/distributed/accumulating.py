@@ -38,6 +38,14 @@ def accumulate(
 
     Raises:
         InputError: On all ranks, where one of them has other or wrong arguments; nothing was added then.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> accumulator = gs.SndAccumulator(3)
+        >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))  # of this rank
+        >>> gs.distributed.accumulate(accumulator, team)
+        >>> gs.distributed.merge(accumulator).compute().value
+        4.0
     """
 
     def describe() -> Note:

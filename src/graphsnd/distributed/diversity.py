@@ -75,6 +75,12 @@ def graph_snd(
 
     Raises:
         InputError: On all ranks, where one of them has other or wrong arguments.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))  # of this rank
+        >>> gs.distributed.graph_snd(team, gs.Graph(3, torch.tensor([[0, 1], [0, 2]])))
+        tensor(4.5000)
     """
 
     def describe() -> Note:
@@ -109,6 +115,11 @@ def pairwise(
 
     Raises:
         InputError: On all ranks, where one of them has other or wrong arguments.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> gs.distributed.pairwise(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))[0]
+        tensor([0., 3., 6.])
     """
     shards = meet(lambda: {"call": "pairwise"}, lambda: hold(behavior, distance, shard), distance, shard, group)
 

@@ -14,7 +14,13 @@ from graphsnd.errors import InputError, check_choice, check_integer
 
 @dataclass(frozen=True)
 class Load:
-    """The most of any rank."""
+    """The most of any rank.
+
+    Example:
+        >>> most = load([1250] * 8, 4096, 4)  # 10,000 agents on 8 ranks
+        >>> round(most.sent / 2**20), round(most.held / 2**20)  # MiB
+        (68, 270)
+    """
 
     sent: int  # bytes to other ranks
     pairs: int  # distances, one for each observation and pair

@@ -25,7 +25,16 @@ class Alternative:
 
 @dataclass(frozen=True, repr=False)
 class Advice:
-    """A recommended design and the reasons for it."""
+    """A recommended design and the reasons for it.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> advice = gs.advise(500, 100_000, policy_cost=11_000)
+        >>> str(advice.design), advice.call
+        ('agents:3', 'gs.measure(behavior, design="agents:3", rel_tol=0.01)')
+        >>> [one.name for one in advice.rejected][:2]
+        ['complete', 'bernoulli:0.1']
+    """
 
     goal: str  # global, local or proxy
     recommended: Alternative

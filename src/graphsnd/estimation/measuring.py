@@ -50,6 +50,13 @@ class SlowMeasurementWarning(UserWarning):
     """All pairs take long, and a tolerance of 1% was forecast to take less.
 
     A warning, because only what comes before the wait can save it: the fields of the estimate come after.
+
+    Example:
+        >>> import torch, warnings, graphsnd as gs
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", SlowMeasurementWarning)  # all pairs are meant
+        ...     gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))).value
+        4.0
     """
 
 

@@ -39,6 +39,13 @@ class ProjectedSnd:
     ``error_bound`` is the standard deviation over draws that no team with these values exceeds. ``standard_error`` is
     estimated from the sets of directions that were turned independently where there are at least two, and the bound
     where there is one. Both are 0 for one feature: the line itself is the only direction.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> points = gs.Wasserstein().embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
+        >>> snd = projected_snd(points, 4)
+        >>> float(snd.value), snd.per_observation.shape, snd.error_bound  # one feature: no error
+        (4.0, torch.Size([1]), 0.0)
     """
 
     per_observation: Tensor  # [observations], float64; its mean estimates SND

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 
 class Sampling(Enum):
-    """How the edges were drawn, which decides what they tell about the other pairs."""
+    """How the edges were drawn, which decides what they tell about the other pairs.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> gs.graphs.circulant(9, 2).sampling.value, gs.graphs.bernoulli(9, 0.5, seed=0).sampling.value
+        ('fixed', 'independent')
+    """
 
     FIXED = "fixed"  # not drawn: the graph defines a measure of its own
     INDEPENDENT = "independent"  # every pair for itself, with the same probability

@@ -40,7 +40,8 @@ class ModuleTeam(SpacesTeam):
         InputError: For something that is no module, recurrent modules, and modules with different spaces.
 
     Example:
-        ``graphsnd.measure(ModuleTeam(algorithm.env_runner.module), observations)``, which are ``[..., features]``
+        >>> team = ModuleTeam(algorithm.env_runner.module)  # doctest: +SKIP
+        >>> print(graphsnd.measure(team, observations))  # [..., features]  # doctest: +SKIP
     """
 
     def __init__(self, modules: Any, *, squashed: bool = True) -> None:
@@ -98,7 +99,7 @@ def load_team(checkpoint: str | os.PathLike[str], *, squashed: bool = True) -> M
         InputError: For a folder that holds no modules.
 
     Example:
-        ``graphsnd.measure(load_team(algorithm.save_to_path()), observations)``
+        >>> print(graphsnd.measure(load_team(algorithm.save_to_path()), observations))  # doctest: +SKIP
     """
     folder = Path(checkpoint)
     inner = folder / "learner_group" / "learner" / "rl_module"
@@ -124,7 +125,8 @@ class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
         **options: Of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
 
     Example:
-        ``config.callbacks(DiversityCallback)``, or with options ``functools.partial(DiversityCallback, every=1000)``
+        >>> config = config.callbacks(functools.partial(DiversityCallback, every=1000))  # doctest: +SKIP
+        >>> config.build_algo().train()["env_runners"]["diversity"]["snd"]  # doctest: +SKIP
     """
 
     def __init__(

@@ -105,7 +105,12 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
         rows: The same numbers: ``{"model", "step", "snd"}`` for each measurement.
 
     Example:
-        ``PPO(...).learn(10_000, callback=DiversityCallback({"a": model_a, "b": model_b}))``
+        >>> from stable_baselines3 import A2C
+        >>> models = {name: A2C("MlpPolicy", "CartPole-v1", n_steps=8, seed=0, device="cpu") for name in ("a", "b")}
+        >>> callback = DiversityCallback(models)
+        >>> _ = models["a"].learn(8, callback=callback)
+        >>> callback.rows
+        [{'model': 'a', 'step': 8, 'snd': 0.0}]
     """
 
     def __init__(

@@ -117,7 +117,13 @@ class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
         **options: Of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
 
     Example:
-        ``DiversityHook(ActorTeam(actor)).register(trainer)``
+        >>> import tensordict.nn
+        >>> from torchrl.modules import MultiAgentMLP
+        >>> key, network = ("agents", "observation"), MultiAgentMLP(4, 2, 3, centralized=False, share_params=True)
+        >>> actor = tensordict.nn.TensorDictModule(network, in_keys=[key], out_keys=[("agents", "action")])
+        >>> hook = DiversityHook(ActorTeam(actor))  # hook.register(trainer), which calls it with each batch
+        >>> hook(tensordict.TensorDict({key: torch.randn(8, 50, 3, 4)}, [8, 50]))["snd"]
+        0.0
     """
 
     def __init__(self, team: ActorTeam, *, observations: int = 2048, log_pbar: bool = False, **options: Any) -> None:

@@ -68,6 +68,10 @@ def pair_totals(points: Points, *, backend: str = "auto") -> torch.Tensor:
 
     Under ``auto``, separable norms are summed by sorting, in O(n log n).
 
+    Args:
+        points: Points ``[observations, agents, features]``.
+        backend: ``auto`` or the name of a backend, see :func:`available`.
+
     Example:
         >>> import torch, graphsnd as gs
         >>> from graphsnd import kernels
@@ -84,6 +88,10 @@ def pair_mean(points: Points, *, backend: str = "auto") -> torch.Tensor:
     """Return the mean over observations and pairs, a scalar in the precision of the input, differentiable.
 
     Compiled kernels have it in fewer operations than the mean of :func:`pair_totals`, which counts for small teams.
+
+    Args:
+        points: Points ``[observations, agents, features]``.
+        backend: ``auto`` or the name of a backend, see :func:`available`.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -103,6 +111,11 @@ def pair_mean(points: Points, *, backend: str = "auto") -> torch.Tensor:
 def pair_matrix(points: Points, weight: torch.Tensor | None = None, *, backend: str = "auto") -> torch.Tensor:
     """Weighted sum of distance matrices (uniform mean by default): ``[agents, agents]``, float64, differentiable.
 
+    Args:
+        points: Points ``[observations, agents, features]``.
+        weight: ``[observations]``; 1 / observations when None.
+        backend: ``auto`` or the name of a backend, see :func:`available`.
+
     Example:
         >>> import torch, graphsnd as gs
         >>> from graphsnd import kernels
@@ -117,6 +130,12 @@ def edge_sums(
     points: Points, edges: torch.Tensor, weight: torch.Tensor | None = None, *, backend: str = "auto"
 ) -> torch.Tensor:
     """Weighted sum over observations along each edge (mean by default): ``[edges]``, float64, differentiable.
+
+    Args:
+        points: Points ``[observations, agents, features]``.
+        edges: int64 ``[edges, 2]``.
+        weight: ``[observations]``; 1 / observations when None.
+        backend: ``auto`` or the name of a backend, see :func:`available`.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -139,7 +158,12 @@ def edge_totals(
 ) -> torch.Tensor:
     """Sum over edges of coefficient (or 1) times distance, for each observation: ``[observations]``, differentiable.
 
-    ``ordered`` edges are sorted, as those of a graph are: a GPU then need not sort them.
+    Args:
+        points: Points ``[observations, agents, features]``.
+        edges: int64 ``[edges, 2]``.
+        coefficient: ``[edges]``.
+        ordered: Whether edges are sorted, as those of a graph are: a GPU then need not sort them.
+        backend: ``auto`` or the name of a backend, see :func:`available`.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -153,7 +177,20 @@ def edge_totals(
 
 @sum_over_blocks
 def observation_edges(points: Points, edges: torch.Tensor, *, backend: str = "auto") -> torch.Tensor:
-    """Distances along edges that each observation has for itself: ``[observations, k]``, float64, differentiable."""
+    """Distances along edges that each observation has for itself: ``[observations, k]``, float64, differentiable.
+
+    Args:
+        points: Points ``[observations, agents, features]``.
+        edges: int64 ``[observations, k, 2]``.
+        backend: ``auto`` or the name of a backend, see :func:`available`.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> points = gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]], [[0.0], [1.0], [2.0]]])))
+        >>> gs.kernels.observation_edges(points, torch.tensor([[[0, 1]], [[0, 2]]]))  # [observations, k]
+        tensor([[3.],
+                [2.]], dtype=torch.float64)
+    """
     return choose(backend, points, edges.shape[1]).observation_edges(points, edges)
 
 
@@ -162,6 +199,19 @@ def ragged_edges(points: Points, edges: torch.Tensor, starts: torch.Tensor, *, b
     """Distances along ``edges [m, 2]``, of which observation o has ``starts[o]`` to ``starts[o + 1]``: ``[m]``.
 
     float64, differentiable. The agents of all observations stand side by side, as those of one observation.
+
+    Args:
+        points: Points ``[observations, agents, features]``.
+        edges: int64 ``[m, 2]``, those of the first observation first.
+        starts: int64 ``[observations + 1]``, from 0 to m.
+        backend: ``auto`` or the name of a backend, see :func:`available`.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> points = gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]], [[0.0], [1.0], [2.0]]])))
+        >>> edges = torch.tensor([[0, 1], [1, 2], [0, 2]])  # two of the first observation, one of the second
+        >>> gs.kernels.ragged_edges(points, edges, torch.tensor([0, 2, 3]))
+        tensor([3., 3., 2.], dtype=torch.float64)
     """
     o, n = points.observations, points.agents
     flat = replace(points, values=points.values.reshape(1, o * n, points.features))
@@ -191,7 +241,12 @@ def choose(backend: str, points: Points, pairs: int) -> Backend:
 
 
 def available() -> dict[str, str | None]:
-    """Each backend with the reason it cannot run on this machine, None where it can."""
+    """Each backend with the reason it cannot run on this machine, None where it can.
+
+    Example:
+        >>> available()["reference"] is None, sorted(available())
+        (True, ['cpu', 'gpu', 'reference'])
+    """
     return {name: _missing(name) for name in COMPILED} | {"reference": None}
 
 

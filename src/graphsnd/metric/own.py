@@ -19,6 +19,12 @@ class OwnObservations:
 
     No controller, estimator, metric or adapter takes it: agents that share one policy are apart here wherever they
     observe different things.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> apart = gs.own_observations(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
+        >>> float(apart), apart.distances[0].tolist()
+        (4.0, [0.0, 3.0, 6.0])
     """
 
     mean: float  # over all pairs and observations

@@ -56,6 +56,13 @@ def write_demo(
 
     Returns:
         The files, the page and the team first.
+
+    Example:
+        >>> import tempfile, graphsnd as gs
+        >>> study = gs.plots.run_study(gs.plots.example_team(12, 64))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in write_demo(study, Path(folder), "graphsnd demo")][:2]
+        ['index.html', 'team.npz']
     """
     folder.mkdir(parents=True, exist_ok=True)
     step("index.html")

@@ -42,7 +42,15 @@ CELLS = 500  # cells along a side of the picture of a large matrix
 
 @dataclass(frozen=True, eq=False)
 class PairDistances:
-    """The distances behind one number."""
+    """The distances behind one number.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
+        >>> pairs = gs.plots.pair_distances(team, None, None, gs.measure(team))
+        >>> pairs.edges.tolist(), pairs.distances.tolist(), pairs.drawn
+        ([[0, 1], [0, 2], [1, 2]], [3.0, 6.0, 3.0], 'all pairs')
+    """
 
     estimate: Estimate
     edges: NDArray[np.int64]  # [m, 2]
@@ -70,6 +78,13 @@ def pair_distances(
             the observations that join it.
         distance: With which distance; None for the default.
         estimate: The result of the measurement.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
+        >>> path = gs.Graph(3, torch.tensor([[0, 1], [1, 2]]))
+        >>> pair_distances(team, path, None, gs.measure(team, design=path)).distances.tolist()
+        [3.0, 3.0]
     """
     n, drawn, tree, found = behavior.agents, "all measured pairs", None, None
     names = behavior.names if graph is None or graph.names is None else graph.names
@@ -102,7 +117,18 @@ def pair_distances(
 
 @checked
 def measurement_figure(pairs: PairDistances) -> Figure:
-    """Return matrix, histogram and bars side by side."""
+    """Return matrix, histogram and bars side by side.
+
+    Args:
+        pairs: The distances behind an estimate, of :func:`pair_distances`.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
+        >>> figure = measurement_figure(gs.plots.pair_distances(team, None, None, gs.measure(team)))
+        >>> figure.get_size_inches().tolist()
+        [13.0, 4.3]
+    """
     with styled_figure(13.0, 4.3) as figure:
         for ax, draw in zip(figure.subplots(1, 3, width_ratios=[1.15, 1.1, 1.1]), PANELS, strict=True):
             draw(ax, pairs)
@@ -212,6 +238,15 @@ def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command
         source: Name of the measured file, without its folder.
         command: What made the page, for the footer.
         seed: Seed of the graph.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
+        >>> estimate = gs.measure(team)
+        >>> pairs, lines = gs.plots.pair_distances(team, None, None, estimate), gs.plots.summarise(estimate)
+        >>> page = measurement_page(pairs, lines, source="team.npz", command="graphsnd measure team.npz", seed=0)
+        >>> page[:15]
+        '<!doctype html>'
     """
     e = pairs.estimate
     promise = "guaranteed for every team" if e.guaranteed else "for large samples"

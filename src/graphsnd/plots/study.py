@@ -34,7 +34,14 @@ class GraphResult:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Everything the demo shows."""
+    """Everything the demo shows.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> study = gs.plots.run_study(gs.plots.example_team(12, 64))
+        >>> study.matrix.shape, study.contributions.shape, [result.spec for result in study.local]
+        (torch.Size([12, 12]), torch.Size([12]), ['knn:5', 'radius:1.5', 'cliques by role'])
+    """
 
     team: ExampleTeam
     exact: GraphResult
@@ -55,6 +62,12 @@ def run_study(team: ExampleTeam, *, seed: int = 0, step: Callable[[str], None] =
         team: The team.
         seed: Seed of the sampled graphs.
         step: Called with the name of each stage as it begins.
+
+    Example:
+        >>> import graphsnd as gs
+        >>> study = gs.plots.run_study(gs.plots.example_team(12, 64))
+        >>> study.exact.estimate.exact, [result.spec for result in study.sampled]
+        (True, ['bernoulli:0.18', 'uniform:7', 'regular:2'])
     """
     n = team.behavior.agents
     step("distance matrix")

@@ -145,7 +145,20 @@ def label(name: str) -> str:
 
 @checked
 def save_png(figure: Figure, path: Path, *, dpi: int = DPI) -> Path:
-    """Write a PNG, all of it or nothing, and return its path."""
+    """Write a PNG, all of it or nothing, and return its path.
+
+    Args:
+        figure: Of matplotlib.
+        path: The file.
+        dpi: Dots per inch.
+
+    Example:
+        >>> import tempfile, torch, graphsnd as gs
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     figure = gs.plots.tree(gs.Deterministic(torch.randn(8, 5, 2))).figure
+        ...     save_png(figure, Path(folder) / "tree.png").name
+        'tree.png'
+    """
     write_whole(path, png_bytes(figure, dpi=dpi))
     return path
 
@@ -163,6 +176,9 @@ def svg_uri(figure: Figure) -> str:
     """Return a figure of the light style as a ``data:`` address, for a page that needs no other file.
 
     It follows dark mode: the colours in it are variables, which the reader's preference sets.
+
+    Args:
+        figure: Drawn inside ``theme("light")``.
 
     Example:
         >>> import torch, graphsnd as gs

@@ -13,6 +13,9 @@ Lines = list[tuple[str, str]]  # names and sentences
 def summarise(estimate: Estimate) -> Lines:
     """Return everything an :class:`~graphsnd.Estimate` says, as names and sentences.
 
+    Args:
+        estimate: What :func:`graphsnd.measure` returned.
+
     Example:
         >>> import torch, graphsnd as gs
         >>> gs.plots.summarise(gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))[0]

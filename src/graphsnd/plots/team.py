@@ -18,7 +18,13 @@ FEATURES, HIDDEN, ACTIONS = 6, 48, 2
 
 @dataclass(frozen=True, eq=False)
 class ExampleTeam:
-    """What a team would do, and the secret that the measure does not get to see."""
+    """What a team would do, and the secret that the measure does not get to see.
+
+    Example:
+        >>> team = example_team(12, 64)
+        >>> team.behavior, team.roles.shape, team.positions.shape, len(team.role_names)
+        (Gaussian(agents=12, observations=64), torch.Size([12]), torch.Size([12, 2]), 4)
+    """
 
     behavior: Behavior
     roles: torch.Tensor  # int64 [agents], index into role_names; hidden from every measurement

@@ -19,7 +19,14 @@ from graphsnd.errors import InputError, check_broadcast, check_shape
 
 
 class ActionDistribution(Protocol):
-    """What policy-gradient training needs from a distribution."""
+    """What policy-gradient training needs from a distribution.
+
+    Example:
+        >>> from graphsnd.teams import CategoricalHead
+        >>> actions = CategoricalHead(3).distribution(torch.tensor([[0.0, 9.0, 0.0]]))
+        >>> actions.mode(), actions.act(torch.tensor([0.5])), actions.entropy() < 0.01
+        (tensor([1]), tensor([1]), tensor([True]))
+    """
 
     def act(self, noise: Tensor) -> Tensor:
         """Return the action that ``noise`` stands for.
@@ -86,6 +93,11 @@ class TanhNormalActions:
     .. math:: \log p(a) = \log N(u) - \sum \log(1 - \tanh^2 u), \qquad u = \operatorname{artanh} a.
 
     Samples stay one rounding step inside (-1, 1): a float32 tanh reaches 1 at 9, where the inverse is infinite.
+
+    Example:
+        >>> actions = TanhNormalActions(torch.zeros(2), torch.ones(2))
+        >>> actions.mode(), bool(actions.act(torch.full((2,), 20.0)).max() < 1)
+        (tensor([0., 0.]), True)
     """
 
     loc: Tensor  # [..., actions]

@@ -98,6 +98,12 @@ class ControlledTeam(Team):
 
     Raises:
         InputError: When the networks do not fit.
+
+    Example:
+        >>> from graphsnd.control import ControlledPolicy
+        >>> policy = ControlledPolicy.create(3, 4, 2, generators=[torch.Generator().manual_seed(0)])
+        >>> policy.team(0, 0.5), policy.team(0, 0.5).scale
+        (ControlledTeam(agents=3, observation_features=4), tensor(0.5000))
     """
 
     def __init__(

@@ -149,6 +149,12 @@ class JointTeam(Team):
             None for modules that add the agents axis themselves.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         feature_dims: Trailing dimensions of one observation, 3 for images; with ``agents``.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> team = JointTeam(lambda seen: torch.stack([seen, 3 * seen], dim=-2), agents=None)  # adds the agents axis
+        >>> gs.measure(team, torch.tensor([[1.0, 0.0]])).value, team.agents
+        (2.0, 2)
     """
 
     proportional = False

@@ -60,6 +60,13 @@ class Head(nn.Module, ABC):
         actions: Action dimensions, or number of actions when discrete.
         outputs: Features the network must put out.
         batch: Batch shape of the head's own parameters; None when it has none.
+
+    Example:
+        >>> for head in (GaussianHead(2, batch=(5,)), TanhNormalHead(2), CategoricalHead(4)):
+        ...     print(head.name, head.actions, head.outputs, head.batch)
+        gaussian 2 2 (5,)
+        tanh-normal 2 4 None
+        categorical 4 4 None
     """
 
     name: ClassVar[str]

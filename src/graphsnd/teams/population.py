@@ -189,6 +189,15 @@ def save_population(teams: Iterable[StackedTeam], path: str | os.PathLike[str]) 
 
     Raises:
         InputError: For no teams, those that differ in architecture, and a folder with something in it.
+
+    Example:
+        >>> import tempfile
+        >>> seeded = torch.Generator().manual_seed(0)
+        >>> networks = (StackedMLP.create((100,), (18, 4), generator=seeded) for _ in range(3))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_population((StackedTeam(network, CategoricalHead(4)) for network in networks), folder)
+        ...     Team.load(folder).agents
+        300
     """
     folder = Path(path)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -33,6 +33,14 @@ class Team(Named, ABC):
         names: The agents' names in order: the keys of the dict of policies, or "0", "1", ...
         cost: Multiply-adds of one policy on one observation; None when unknown.
         proportional: Whether the work of :meth:`partial` is proportional to the requests.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> team = gs.teams.as_team({name: torch.nn.Linear(4, 2) for name in ("scout", "guard", "medic")})
+        >>> team.names, team.evaluate(torch.zeros(16, 4))
+        (('scout', 'guard', 'medic'), Deterministic(agents=3, observations=16))
+        >>> team.partial(torch.zeros(16, 4), torch.tensor([[0, 2]] * 16))  # of agents 0 and 2 only
+        Deterministic(agents=2, observations=16)
     """
 
     observation_features: int | None = None

@@ -57,6 +57,17 @@ def save_checkpoint(
         trainer: Between two iterations.
         seconds: Of training so far.
         threads: Of torch; training goes on with as many.
+
+    Example:
+        >>> import tempfile
+        >>> from graphsnd.training import Settings
+        >>> task = Task("navigation", 2, settings=Settings(steps=4, environments=2))
+        >>> trainer = task.make_trainer("cpu")
+        >>> _ = trainer.step()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_checkpoint(Path(folder), task, trainer)
+        ...     load_checkpoint(Path(folder)).iteration
+        1
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / DESCRIPTION, json.dumps(task.to_dict(), indent=2) + "\n")
@@ -80,6 +91,16 @@ def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
 
     Raises:
         InputError: When there is none, or it is damaged, of another version or not logged.
+
+    Example:
+        >>> import tempfile
+        >>> from graphsnd.training import Settings, train
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     task = Task("navigation", 2, settings=Settings(steps=4, environments=2, iterations=2))
+        ...     _ = train(task, Path(folder))
+        ...     saved = load_checkpoint(Path(folder))
+        >>> saved.iteration, saved.task == task
+        (2, True)
     """
     there = find_checkpoints(folder)
     if not there:
@@ -148,6 +169,17 @@ def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> 
         folder: Where.
         trainer: Between two iterations.
         observations: Whether to write those; a trainer that was loaded and not stepped has none.
+
+    Example:
+        >>> import tempfile
+        >>> from graphsnd.training import Settings
+        >>> task = Task("navigation", 2, seeds=(0, 1), settings=Settings(steps=4, environments=2))
+        >>> trainer = task.make_trainer("cpu")
+        >>> _ = trainer.step()
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_teams(Path(folder), trainer)
+        ...     Team.load(Path(folder) / "seed-1")
+        StackedTeam(agents=2, observation_features=18)
     """
     world, control, buffer = trainer.world.name, trainer.companion, trainer.buffer
     for run, seed in enumerate(trainer.seeds):

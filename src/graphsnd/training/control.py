@@ -29,7 +29,13 @@ SUMS = ("scale", "saturated", "zero", "empty", "invalid")
 @checked
 @dataclass(frozen=True)
 class Run:
-    """One team that is trained."""
+    """One team that is trained.
+
+    Example:
+        >>> from graphsnd.training import ControlTask
+        >>> ControlTask(4, (0.1, "unconstrained"), ("matching",), seeds=(7,)).runs()
+        [Run(arm='matching', target=0.1, seed=7), Run(arm='unconstrained', target=None, seed=7)]
+    """
 
     arm: str  # the design of its controller, or "unconstrained" or "homogeneous"
     target: float | None  # None where nothing is controlled

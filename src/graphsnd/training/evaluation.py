@@ -15,7 +15,16 @@ from graphsnd.worlds import World
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came of acting for some steps, without resets in between."""
+    """What came of acting for some steps, without resets in between.
+
+    Example:
+        >>> from graphsnd.training import Settings, Trainer
+        >>> from graphsnd.worlds import Navigation
+        >>> trainer = Trainer(Navigation(3, 8), Settings(steps=8, environments=4))
+        >>> evaluation = evaluate_team(trainer.team(0), trainer.world, steps=16)
+        >>> abs(evaluation.reward) < 0.1, evaluation.solved_at_end
+        (True, 0.0)
+    """
 
     reward: float  # of a step, mean over agents and environments, until the environment's episode ended
     solved_at_end: float | None  # share of agents that had done their part when their test episode or the time ended

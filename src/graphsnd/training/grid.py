@@ -41,7 +41,17 @@ Work = Callable[[str, AnyTask, Path], int]  # trains a stack in a folder; return
 
 @dataclass(frozen=True)
 class Stack:
-    """How far a stack of runs is."""
+    """How far a stack of runs is.
+
+    Example:
+        >>> import tempfile
+        >>> from graphsnd.training import Settings
+        >>> grid = Task("navigation", 2, seeds=(0, 1), settings=Settings(steps=4, environments=2, iterations=2))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     stacks = train_grid(grid, Path(folder), stack=1, device="cpu").stacks
+        >>> [(stack.name, stack.task.seeds, stack.done, stack.state) for stack in stacks]
+        [('0', (0,), 2, 'finished'), ('1', (1,), 2, 'finished')]
+    """
 
     name: str
     task: AnyTask
@@ -54,7 +64,17 @@ class Stack:
 
 @dataclass(frozen=True)
 class TrainedGrid:
-    """What :func:`train_grid` leaves behind."""
+    """What :func:`train_grid` leaves behind.
+
+    Example:
+        >>> import tempfile
+        >>> from graphsnd.training import Settings
+        >>> grid = Task("navigation", 2, seeds=(0, 1), settings=Settings(steps=4, environments=2, iterations=1))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     done = train_grid(grid, Path(folder), stack=1, device="cpu")
+        >>> done.finished, len(done.stacks), done.device
+        (True, 2, 'cpu')
+    """
 
     stacks: tuple[Stack, ...]
     seconds: float  # of this call

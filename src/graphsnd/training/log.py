@@ -38,7 +38,15 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One iteration of one run. None where nothing was measured."""
+    """One iteration of one run. None where nothing was measured.
+
+    Example:
+        >>> from graphsnd.training import Settings, Trainer
+        >>> from graphsnd.worlds import Navigation
+        >>> row = Trainer(Navigation(3, 4), Settings(steps=8, environments=4, minibatch=16)).step()[0]
+        >>> row.iteration, row.seed, row.snd > 0, row.snd_observations
+        (1, 0, True, 96)
+    """
 
     iteration: int  # from 1
     seed: int  # of the run
@@ -62,7 +70,15 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class ControlRow:
-    """One iteration of one run. None where there is no target."""
+    """One iteration of one run. None where there is no target.
+
+    Example:
+        >>> from graphsnd.training import ControlSettings, ControlTask
+        >>> settings = ControlSettings(environments=2, steps=4, epochs=1, hidden=(8,))
+        >>> row = ControlTask(3, (0.1,), settings=settings).make_trainer("cpu").step()[0]
+        >>> row.arm, row.target, row.iteration, row.audit > 0
+        ('complete', 0.1, 1, True)
+    """
 
     iteration: int  # from 1
     arm: str  # the design, or unconstrained
@@ -190,6 +206,15 @@ def read_rows(folder: Path, kind: type[T]) -> list[T]:
 
     Raises:
         InputError: When there is no such file, it has other columns, or a line is damaged and the next ones are not.
+
+    Example:
+        >>> import tempfile
+        >>> from graphsnd.training import Settings, Task, train
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     task = Task("navigation", 2, settings=Settings(steps=4, environments=2, iterations=2))
+        ...     _ = train(task, Path(folder))
+        ...     [(row.iteration, row.seed) for row in read_rows(Path(folder), Row)]
+        [(1, 0), (2, 0)]
     """
     rows = list(_read_lines(folder, kind))
     while rows and rows[-1] is None:

@@ -17,7 +17,18 @@ from graphsnd.storage import naming, write_whole
 
 
 class Logger(Protocol):
-    """What every logger does."""
+    """What every logger does.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     logger = open_logger("csv", Path(folder), "seed-0")
+        ...     logger.log({"snd": 0.5}, step=1)
+        ...     logger.close()
+        ...     [path.name for path in Path(folder).rglob("*.csv")]
+        ['seed-0.csv']
+    """
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
         """Add numbers of one step."""

@@ -39,7 +39,17 @@ BRIEF = 2**25  # multiply-adds of a product that take a core about 2 ms, no more
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What :func:`train` leaves behind."""
+    """What :func:`train` leaves behind.
+
+    Example:
+        >>> import tempfile
+        >>> from graphsnd.training import Settings
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     task = Task("navigation", 2, settings=Settings(steps=4, environments=2, iterations=2))
+        ...     trained = train(task, Path(folder))
+        >>> trained.finished, trained.trainer.iteration, trained.trainer.team(0)
+        (True, 2, StackedTeam(agents=2, observation_features=18))
+    """
 
     trainer: Trainer
     finished: bool  # False when it was interrupted; the checkpoint is where it stopped

@@ -130,6 +130,12 @@ class Task(AnyTask):
         options: Of the world.
         seeds: One run for each.
         settings: The rest.
+
+    Example:
+        >>> from graphsnd.training import Settings
+        >>> task = Task("navigation", 8, {"lidar_range": 0.5}, seeds=(0, 1, 2), settings=Settings(iterations=100))
+        >>> task.run_names(), task.settings.iterations
+        (['seed-0', 'seed-1', 'seed-2'], 100)
     """
 
     world: str

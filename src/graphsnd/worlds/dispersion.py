@@ -18,7 +18,13 @@ IDLE = -0.01  # reward of a step without food, when time is penalised
 
 @dataclass(frozen=True, eq=False)
 class DispersionState:
-    """E environments between two steps."""
+    """E environments between two steps.
+
+    Example:
+        >>> state = Dispersion(4, 2).spawn(0)  # 4 agents in 2 environments
+        >>> state.positions.shape, state.eaten.any().item(), state.steps.tolist()
+        (torch.Size([2, 4, 2]), False, [0, 0])
+    """
 
     positions: Tensor  # [E, N, 2]
     velocities: Tensor  # [E, N, 2]

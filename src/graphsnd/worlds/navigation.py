@@ -22,7 +22,13 @@ CLEARANCE = 0.05  # between the rims of things at the start
 
 @dataclass(frozen=True, eq=False)
 class NavigationState:
-    """E environments between two steps."""
+    """E environments between two steps.
+
+    Example:
+        >>> state = Navigation(4, 2).spawn(0)  # 4 agents in 2 environments
+        >>> state.targets.shape, state.shaping.shape, state.steps.tolist()
+        (torch.Size([2, 4, 2]), torch.Size([2, 4]), [0, 0])
+    """
 
     positions: Tensor  # [E, N, 2]
     velocities: Tensor  # [E, N, 2]

@@ -40,6 +40,11 @@ class PettingZooWorld(SimulatorWorld):
     Raises:
         InputError: For an unknown module, or agents that differ in what they see or can do.
         MissingExtraError: Without the package that the text names.
+
+    Example:
+        >>> world = PettingZooWorld("mpe2:simple_spread_v3", 2, agents=3)
+        >>> world.agents, world.actions, world.observe(world.spawn(0)).shape
+        (3, Discrete(count=5), torch.Size([2, 3, 18]))
     """
 
     def __init__(

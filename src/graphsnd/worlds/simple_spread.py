@@ -20,7 +20,13 @@ MOVES = ((0.0, 0.0), (-THRUST, 0.0), (THRUST, 0.0), (0.0, -THRUST), (0.0, THRUST
 
 @dataclass(frozen=True, eq=False)
 class SpreadState:
-    """E environments between two steps."""
+    """E environments between two steps.
+
+    Example:
+        >>> state = SimpleSpread(3, 2).spawn(0)  # 3 agents in 2 environments
+        >>> state.positions.shape, state.landmarks.shape, state.steps.tolist()
+        (torch.Size([2, 3, 2]), torch.Size([2, 3, 2]), [0, 0])
+    """
 
     positions: Tensor  # [E, N, 2]
     velocities: Tensor  # [E, N, 2]

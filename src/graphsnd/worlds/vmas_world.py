@@ -35,6 +35,11 @@ class VmasWorld(SimulatorWorld):
     Raises:
         InputError: For an unknown scenario or option, or agents that differ in what they see or can do.
         MissingExtraError: Without VMAS.
+
+    Example:
+        >>> world = VmasWorld("balance", 2, agents=3)
+        >>> world.name, world.actions, world.observe(world.spawn(0)).shape
+        ('vmas:balance', Continuous(features=2, low=-1.0, high=1.0), torch.Size([2, 3, 16]))
     """
 
     def __init__(

@@ -25,7 +25,13 @@ S = TypeVar("S")
 @checked
 @dataclass(frozen=True)
 class Continuous:
-    """Actions are vectors; components outside the range are clamped to it."""
+    """Actions are vectors; components outside the range are clamped to it.
+
+    Example:
+        >>> from graphsnd.worlds import Navigation
+        >>> Navigation(4, 2).actions
+        Continuous(features=2, low=-1.0, high=1.0)
+    """
 
     features: int
     low: float = -1.0
@@ -35,14 +41,28 @@ class Continuous:
 @checked
 @dataclass(frozen=True)
 class Discrete:
-    """Actions are the integers 0 .. count-1."""
+    """Actions are the integers 0 .. count-1.
+
+    Example:
+        >>> from graphsnd.worlds import SimpleSpread
+        >>> SimpleSpread(4, 2).actions
+        Discrete(count=5)
+    """
 
     count: int
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """The result of one step, for E environments of N agents."""
+    """The result of one step, for E environments of N agents.
+
+    Example:
+        >>> from graphsnd.worlds import Navigation
+        >>> world = Navigation(4, 2, horizon=1)
+        >>> state, step = world.step(world.spawn(0), torch.zeros(2, 4, 2))
+        >>> step.rewards.shape, step.terminated.tolist(), step.truncated.tolist()
+        (torch.Size([2, 4]), [False, False], [True, True])
+    """
 
     observations: Tensor  # [E, N, f], after the step
     rewards: Tensor  # [E, N]
@@ -56,6 +76,13 @@ class World(ABC):
 
     The number of environments in ``step`` and ``observe`` is that of the state, not ``environments``, which only
     is the number that :meth:`spawn` makes by default.
+
+    Example:
+        >>> from graphsnd.worlds import parse_world
+        >>> world = parse_world("navigation", 4, 2)  # 4 agents in 2 environments
+        >>> state = world.spawn(0)
+        >>> world.observe(state).shape, world.step(state, torch.zeros(2, 4, 2))[1].rewards.shape
+        (torch.Size([2, 4, 18]), torch.Size([2, 4]))
     """
 
     name: str  # as :func:`~graphsnd.worlds.parse.parse_world` reads it, where it can

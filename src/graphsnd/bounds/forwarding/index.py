@@ -23,7 +23,14 @@ SOLVABLE = 200_000  # variables beyond which the linear program takes minutes an
 
 @dataclass(frozen=True, eq=False)
 class ForwardingIndex:
-    """Bounds on the fractional edge forwarding index of a graph, with their certificate."""
+    """Bounds on the fractional edge forwarding index of a graph, with their certificate.
+
+    Example:
+        >>> import networkx, graphsnd as gs
+        >>> index = forwarding_index(gs.graphs.from_networkx(networkx.cycle_graph(4)))
+        >>> round(index.lower, 6), round(index.upper, 6), abs(index.gap) < 1e-6
+        (2.0, 2.0, True)
+    """
 
     lower: float  # of the fractional index; rounded up, of the index with one path per pair as well
     upper: float

@@ -77,6 +77,11 @@ class DiversityCallback(_Callback):
 
     Raises:
         InputError: For a design that needs positions, without them.
+
+    Example:
+        >>> callback = DiversityCallback(design="bernoulli:0.1", every=10)  # Experiment(..., callbacks=[callback])
+        >>> str(callback.design), callback.rows  # a dictionary for each iteration and group after experiment.run()
+        ('bernoulli:0.1', [])
     """
 
     def __init__(
@@ -189,6 +194,11 @@ class DiversityLog(DiversityCallback):
     Args:
         most: Frames of the batch that the audit uses.
         **options: Of :class:`DiversityCallback`.
+
+    Example:
+        >>> log = DiversityLog(every=10)  # Experiment(model_config=DiCoModelConfig(0.1), callbacks=[log], ...)
+        >>> log.every, log.most
+        (10, 4096)
     """
 
     def __init__(self, *, most: int = 4096, **options: Any) -> None:
@@ -236,6 +246,11 @@ class ActionSpaceLoss(_Callback):
 
     Raises:
         InputError: At setup, for discrete actions, which have no range.
+
+    Example:
+        >>> loss = ActionSpaceLoss(lr=1e-4)  # Experiment(model_config=DiCoModelConfig(0.1), callbacks=[loss], ...)
+        >>> loss.lr
+        0.0001
     """
 
     def __init__(self, *, lr: float = 3e-5) -> None:

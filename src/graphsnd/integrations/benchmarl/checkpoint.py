@@ -34,6 +34,10 @@ def load_teams(
 
     Raises:
         InputError: For policies with several inputs.
+
+    Example:
+        >>> teams = load_teams("ippo_navigation/checkpoints/checkpoint_60000.pt")  # doctest: +SKIP
+        >>> print(graphsnd.measure(teams["agents"], observations))  # doctest: +SKIP
     """
     device = str(device)
     with TemporaryDirectory() as folder:  # BenchMARL writes config.pkl again wherever it reloads

@@ -37,6 +37,18 @@ class DiCoModel(Model):  # type: ignore[misc]
         controller_state: The controller's state, float64 ``[fields, ...]``.
         draws: Seed and number of measurements so far, float64; together they seed the next random pairs.
         tally: Sums of :data:`COUNTED` over training forwards since it was last set to 0.
+
+    Example:
+        >>> from torchrl.data import Bounded, Composite, Unbounded
+        >>> from graphsnd.integrations.benchmarl import DiCoModelConfig
+        >>> parts = {"observation": Unbounded((3, 5)), "logits": Unbounded((3, 4)), "action": Bounded(-1, 1, (3, 2))}
+        >>> seen, out, action = (Composite({"agents": Composite({k: v}, shape=(3,))}) for k, v in parts.items())
+        >>> options = {"agent_group": "agents", "input_has_agent_dim": True, "n_agents": 3, "centralised": False}
+        >>> options |= {"input_spec": seen, "output_spec": out, "action_spec": action}
+        >>> options |= {"share_params": True, "device": "cpu"}
+        >>> model = DiCoModelConfig(target=0.1).get_model(**options)  # as BenchMARL does
+        >>> model(seen.zero((7,)))["agents", "logits"].shape  # [frames, agents, loc and scale]
+        torch.Size([7, 3, 4])
     """
 
     controller_state: Tensor

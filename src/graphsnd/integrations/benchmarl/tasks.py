@@ -47,7 +47,13 @@ class GraphsndClass(VmasClass):  # type: ignore[misc]
 
 
 class GraphsndTask(Task):  # type: ignore[misc]
-    """The batched worlds: ``GraphsndTask.NAVIGATION.get_from_yaml()``, or ``task=graphsnd/navigation`` with Hydra."""
+    """The batched worlds: ``GraphsndTask.NAVIGATION.get_from_yaml()``, or ``task=graphsnd/navigation`` with Hydra.
+
+    Example:
+        >>> task = GraphsndTask.NAVIGATION.get_from_yaml()  # Experiment(task=task, ...)
+        >>> task.config["n_agents"], task.max_steps(None)
+        (3, 100)
+    """
 
     NAVIGATION = None
     DISPERSION = None
@@ -72,6 +78,12 @@ def provide_mpe() -> None:
 
     Raises:
         MissingExtraError: Without mpe2.
+
+    Example:
+        >>> import importlib
+        >>> provide_mpe()
+        >>> hasattr(importlib.import_module("pettingzoo.mpe"), "simple_spread_v3")
+        True
     """
     with suppress(ImportError):
         import_module("pettingzoo.mpe.all_modules")
