@@ -44,15 +44,15 @@ class TeamsComparison:
         (0.0, 1.0, 32, 0.0002)
     """
 
-    first: float
-    second: float
+    first: float  # SND of the first team
+    second: float  # SND of the second
     difference: float  # first - second
     interval: Interval  # of the difference, over observations not seen, by clusters; asymptotic
     p_value: float  # that the clusters' differences are as likely to have the other sign
-    confidence: float
-    clusters: int
-    observations: int
-    distance: str
+    confidence: float  # coverage of the interval
+    clusters: int  # their number
+    observations: int  # their number
+    distance: str  # its name
     resolution: float  # the smallest p-value that this number of clusters can give
 
     def __float__(self) -> float:
@@ -104,7 +104,7 @@ def compare(
         InputError: For different numbers of observations, different distances, or fewer than 2 clusters.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> seen = torch.randn(640, 4, generator=torch.Generator().manual_seed(0))
         >>> teams = [[(lambda o, k=k, n=n: k * o[:, :n]) for k in range(3)] for n in (2, 1)]
         >>> found = gs.compare(*teams, seen)
@@ -170,9 +170,9 @@ class Difference:
     """
 
     value: float  # interquartile mean of the paired differences, or difference of interquartile means
-    interval: Interval | None
+    interval: Interval | None  # of the value, by bootstrap; None where a task has one run
     probability: float  # that a run of it is above a run of the first, mean over tasks; ties count half
-    probability_interval: Interval | None
+    probability_interval: Interval | None  # the same of the probability
     p_value: float  # of a permutation test of means, times the number of comparisons
     resolution: float  # the smallest p-value that these numbers of runs can give
     paired: bool  # whether runs were compared seed by seed
@@ -196,9 +196,9 @@ class RunsComparison:
         (['ippo', 'dico'], 10.0, 0.95)
     """
 
-    scores: dict[str, Score]
+    scores: dict[str, Score]  # of each algorithm
     differences: dict[str, Difference]  # of all but the first, from the first
-    confidence: float
+    confidence: float  # coverage of the intervals
 
 
 @checked(own="runs confidence")

@@ -19,7 +19,7 @@ class Field:
     """SND in the bins of two features; float64 on the CPU.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> places = torch.cartesian_prod(torch.arange(8.0), torch.arange(8.0))
         >>> right = (places[:, :1] >= 4).float()  # where two agents differ
         >>> field = gs.bin_field(gs.Deterministic(torch.stack([0 * right, right], 1)), places, bins=2)
@@ -68,7 +68,7 @@ def bin_field(
         InputError: For features of another shape or that are not finite.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> places = torch.cartesian_prod(torch.arange(8.0), torch.arange(8.0))
         >>> right = (places[:, :1] >= 4).float()  # where two agents differ
         >>> gs.bin_field(gs.Deterministic(torch.stack([0 * right, right], 1)), places, bins=2).means

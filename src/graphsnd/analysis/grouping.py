@@ -43,11 +43,11 @@ class Roles:
     """
 
     labels: torch.Tensor  # [n] int64, role 0 is the largest
-    count: int
+    count: int  # number of roles
     representatives: tuple[int, ...]  # of each role, the agent nearest to its others
     loss: torch.Tensor  # [n], SND less SND of the others: what the team loses without the agent; may be negative
     silhouette: float  # mean over agents, -1 to 1; 0 for one role
-    snd: float
+    snd: float  # of the whole team
     names: tuple[str, ...]  # of the agents
     linkage: NDArray[np.float64]  # [n - 1, 4], scipy's average linkage of the distances
 
@@ -117,7 +117,7 @@ def roles(
         InputError: For distances that are not finite, or ``smallest`` below 2.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> team = gs.Deterministic(torch.tensor([[[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]]]))
         >>> print(gs.roles(team.with_names(["ann", "bob", "cat", "dan", "eve", "fay"])))
         2 roles, silhouette 0.97 (SND 3.053)

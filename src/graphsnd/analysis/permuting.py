@@ -41,7 +41,7 @@ def act_alike(
         InputError: For an agent that is none of the behaviour's, the same one twice, and no permutations.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> noise = torch.randn(8, 3, 16, 2, generator=torch.Generator().manual_seed(0))
         >>> team = gs.Samples(noise + torch.tensor([0, 0, 1]).view(3, 1, 1))
         >>> gs.act_alike(team, 0, 1) > 0.05, gs.act_alike(team, 0, 2)

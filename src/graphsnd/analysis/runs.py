@@ -43,8 +43,8 @@ class LoggedRun:
         0.6
     """
 
-    seed: str
-    task: str = ""
+    seed: str  # as the log writes it
+    task: str = ""  # where the log names one
     arm: str = ""  # where one log holds several algorithms
     curves: dict[str, dict[float, float]] = field(default_factory=dict)  # value by step, by metric
 
@@ -210,7 +210,7 @@ class MetricComparison:
     steps: dict[str, Array]  # [steps], by algorithm
     curves: dict[str, Array]  # [runs, steps], by algorithm; NaN before the first and after the last step of a run
     final: RunsComparison  # of what the runs came to
-    tasks: list[str]
+    tasks: list[str]  # that all algorithms have
 
 
 @checked

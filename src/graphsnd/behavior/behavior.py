@@ -28,7 +28,7 @@ class AgentsAxisWarning(UserWarning):
     """A tensor without names was read as more agents than observations: its axes may be in another order.
 
     Example:
-        >>> import warnings, graphsnd as gs
+        >>> import warnings, torch, graphsnd as gs
         >>> with warnings.catch_warnings(record=True) as caught:
         ...     warnings.simplefilter("always", AgentsAxisWarning)
         ...     gs.measure(gs.Deterministic(torch.zeros(3, 100, 2))).agents  # [observations, agents, actions]
@@ -77,7 +77,7 @@ class Behavior(Named, ABC):
     observations to all policies; outputs on own observations belong into :func:`graphsnd.own_observations`.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> rollout = gs.Gaussian(torch.zeros(50, 8, 4, 2), torch.ones(2))  # 50 steps in 8 environments, 4 agents
         >>> rollout, rollout.batch_shape
         (Gaussian(agents=4, observations=400), torch.Size([50, 8]))

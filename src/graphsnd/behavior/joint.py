@@ -35,7 +35,7 @@ class Joint(Behavior):
         InputError: For parts that differ in agents or observations, and kinds of distances that differ without weights.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> grip = gs.Categorical(probs=torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]))
         >>> move = gs.Deterministic(torch.tensor([[[0.0], [4.0]]]))
         >>> gs.snd(gs.Joint({"move": move, "grip": grip}, weights={"move": 1, "grip": 2}))

@@ -16,7 +16,7 @@ class Norm(Enum):
     """How two rows of features become one distance.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> gs.Wasserstein().embed(gs.Deterministic(torch.zeros(8, 5, 2))).norm
         <Norm.EUCLIDEAN: 'euclidean'>
     """
@@ -48,14 +48,14 @@ class Points:
     Kernels see nothing else: not the action space, not the policies, not the name of the distance.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> points = gs.Wasserstein().embed(gs.Gaussian(torch.zeros(50, 8, 4, 2), torch.ones(2)))
         >>> points.values.shape, points.norm.value  # loc and scale of both actions
         (torch.Size([400, 4, 4]), 'euclidean')
     """
 
     values: torch.Tensor  # [observations, agents, features]
-    norm: Norm
+    norm: Norm  # how two rows of features become a distance
     dtype: torch.dtype | None = None  # of the results, where the points are kept more precisely than the input
     blocks: tuple[Block, ...] = ()  # of the joint norm
     samples: int = 0  # of each agent, for the energy norm

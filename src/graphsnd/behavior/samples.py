@@ -36,7 +36,7 @@ class Samples(Behavior):
         validate: Check values (one host read on a GPU). Shapes are always checked.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> round(float(gs.snd(gs.Samples(torch.tensor([[[[0.0], [2.0]], [[3.0], [1.0]]]])))), 3)
         1.0
     """

@@ -158,7 +158,7 @@ def diameter(behavior: Behavior, distance: Distance | None = None) -> float:
         distance: Distance object; the family's default when None.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> round(diameter(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))), 3)
         6.0
     """

@@ -35,8 +35,8 @@ class SpectralRatio:
         (0.8333, 1.25)
     """
 
-    low: float
-    high: float
+    low: float  # Graph-SND / SND is at least this ...
+    high: float  # ... and at most this
 
 
 @dataclass(frozen=True)

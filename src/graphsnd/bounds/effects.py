@@ -39,7 +39,7 @@ class AgentEffects:
     """The distances on the edges of a graph, split into effects of single agents and the rest.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> graph = gs.graphs.complete(4)
         >>> fit = gs.bounds.agent_effects(5 + torch.tensor([1.0, 0.0, 0.0, -1.0])[graph.edges].sum(1), graph)
         >>> round(fit.explained, 4), fit.freedom
@@ -68,7 +68,7 @@ def agent_effects(distances_on_edges: Tensor, graph: Graph) -> AgentEffects:
         InputError: For another number of distances, or a graph with weights or without edges.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> graph = gs.graphs.complete(4)
         >>> a = torch.tensor([1.0, 0.0, 0.0, -1.0])
         >>> fit = agent_effects(5 + a[graph.edges].sum(1), graph)
@@ -138,7 +138,7 @@ def regular_standard_error(distances_on_edges: Tensor, graph: Graph) -> float:
         InputError: For a graph that is not regular, has weights, or leaves no degree of freedom.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> graph, a = gs.graphs.random_regular(30, 4, seed=0), torch.arange(30.0)
         >>> regular_standard_error(a[graph.edges].sum(1), graph) < 1e-6
         True

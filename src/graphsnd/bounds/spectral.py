@@ -37,8 +37,8 @@ class Spectrum:
     regular: bool  # whether all degrees are equal
     signed_second: float  # the second eigenvalue, equal to the first when that is repeated
     smallest: float  # the last eigenvalue
-    connected: bool
-    bipartite: bool
+    connected: bool  # whether each agent can reach all others
+    bipartite: bool  # whether edges join only agents of two different halves
 
     @property
     def second(self) -> float:

@@ -78,7 +78,7 @@ class Status:
     target: Tensor | None  # what diversity should be; None for controllers without one
     measured: Tensor  # raw, of this step
     estimate: Tensor  # after smoothing
-    scale: Tensor
+    scale: Tensor  # that the deviations are multiplied by
     saturated: Tensor  # bool: the wanted scale is outside the bounds
     zero: Tensor  # bool: no diversity was measured at all
     empty: Tensor  # bool: the draw had no pairs, all were measured instead

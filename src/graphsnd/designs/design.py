@@ -22,14 +22,14 @@ class Selection:
     """The pairs that a design chose for O observations of n agents, before anything is evaluated.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> drawn = gs.designs.Matching().select(3, 10, torch.Generator().manual_seed(0), device=torch.device("cpu"))
         >>> drawn.edges.shape, drawn.pairs(10)  # [O, m, 2]
         (torch.Size([3, 5, 2]), 5)
     """
 
-    # None for all pairs; int64 [m, 2] the same at all observations, [O, m, 2] for each its own; or graphs, with weights
-    edges: Tensor | Graph | MovingGraph | None
+    edges: Tensor | Graph | MovingGraph | None  # None for all pairs; int64 [m, 2] the same at all observations,
+    # [O, m, 2] for each its own; or graphs, with weights
     agents: Tensor | None = None  # int64 [O, k], agents to evaluate, among whom edges then count; None for all agents
     empty: bool = False  # the draw had no pairs, so all are measured instead
     weights: Tensor | None = None  # [m], beside edges of each observation, where pairs were not equally likely

@@ -21,7 +21,7 @@ class GraphDesign(Design):
     """One graph that is used at all observations of a call.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> design = gs.designs.parse("regular:4")
         >>> isinstance(design, GraphDesign), design.draw(10, torch.Generator().manual_seed(0)).degrees().tolist()
         (True, [4, 4, 4, 4, 4, 4, 4, 4, 4, 4])
@@ -56,7 +56,7 @@ class Bernoulli(GraphDesign):
         ('bernoulli:0.1', 495.0)
     """
 
-    p: float
+    p: float  # probability of each pair, in (0, 1]
 
     family, example, number = "bernoulli", "bernoulli:0.1", float
 
@@ -80,7 +80,7 @@ class Uniform(GraphDesign):
         30
     """
 
-    m: int
+    m: int  # pairs
 
     family, example, number = "uniform", "uniform:500", int
 
@@ -101,7 +101,7 @@ class Regular(GraphDesign):
         450.0
     """
 
-    degree: int
+    degree: int  # neighbours of each agent
 
     family, example, number = "regular", "regular:8", int
 
@@ -122,7 +122,7 @@ class Fixed(GraphDesign):
         (6, 'complete graph')
     """
 
-    graph: Graph
+    graph: Graph  # on the agents of the team
 
     family = example = "fixed"
     unbiased = False
@@ -148,7 +148,7 @@ class SpatialDesign(GraphDesign):
     """Pairs of agents that are close: a local measure, not SND.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> moving = gs.designs.parse("radius:0.5").join(torch.tensor([[[0.0], [0.4], [0.8]], [[0.0], [1.0], [1.1]]]))
         >>> moving[0].edges.tolist(), moving[1].edges.tolist()
         ([[0, 1], [1, 2]], [[1, 2]])
@@ -207,7 +207,7 @@ class Radius(SpatialDesign):
         [[0, 1]]
     """
 
-    r: float
+    r: float  # in the units of positions
 
     family, example, number = "radius", "radius:0.5", float
 

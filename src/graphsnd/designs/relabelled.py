@@ -73,7 +73,7 @@ class RelabelledDesign(Design):
     """A template over other random agents at each observation.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> design = gs.designs.parse("pairs:2")
         >>> design.template(100).edges.tolist(), design.evaluations(100)
         ([[0, 1], [2, 3]], 4)
@@ -142,7 +142,7 @@ class Pairs(RelabelledDesign):
         (20, 40)
     """
 
-    count: int
+    count: int  # pairs of each observation
 
     family, example, number = "pairs", "pairs:20", int
 

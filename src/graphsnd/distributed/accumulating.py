@@ -80,7 +80,7 @@ def merge(accumulator: SndAccumulator, *, group: Any = None) -> SndAccumulator:
         InputError: On all ranks, where they measure different things.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> accumulator = gs.SndAccumulator(3)
         >>> accumulator.update(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         >>> print(gs.distributed.merge(accumulator).compute())

@@ -49,7 +49,7 @@ def snd(
         InputError: On all ranks, where one of them has other or wrong arguments.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> gs.distributed.snd(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         tensor(4.)
     """
@@ -77,7 +77,7 @@ def graph_snd(
         InputError: On all ranks, where one of them has other or wrong arguments.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))  # of this rank
         >>> gs.distributed.graph_snd(team, gs.Graph(3, torch.tensor([[0, 1], [0, 2]])))
         tensor(4.5000)
@@ -117,7 +117,7 @@ def pairwise(
         InputError: On all ranks, where one of them has other or wrong arguments.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> gs.distributed.pairwise(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))[0]
         tensor([0., 3., 6.])
     """

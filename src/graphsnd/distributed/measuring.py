@@ -47,7 +47,7 @@ def measure(team: Any, observations: Any = None, *, group: Any = None, **options
         InputError: On all ranks, where one of them has other or wrong arguments, or a policy that fails.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> print(gs.distributed.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
         SND 4 (exact over 3 pairs, 1 shared observations)
     """

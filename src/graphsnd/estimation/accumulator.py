@@ -56,7 +56,7 @@ class SndAccumulator:
             observations. Without it that error is None: contiguous blocks would depend on the order.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> accumulator = SndAccumulator(3)
         >>> accumulator.update(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         >>> accumulator.update(gs.Deterministic(torch.tensor([[[0.0], [1.0], [2.0]]])))

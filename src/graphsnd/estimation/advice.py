@@ -37,10 +37,10 @@ class Advice:
     """
 
     goal: str  # global, local or proxy
-    recommended: Alternative
-    guarantee: str
-    rejected: tuple[Alternative, ...]
-    assumptions: tuple[str, ...]
+    recommended: Alternative  # what to use
+    guarantee: str  # what its interval promises
+    rejected: tuple[Alternative, ...]  # other designs, each with the reason
+    assumptions: tuple[str, ...]  # what the recommendation rests on
     call: str  # Python that does it, for a behaviour: what all agents would do on all observations
     call_policies: str  # the same for policies, and observations to show them
 

@@ -110,9 +110,9 @@ class Budget:
         Budget(distances=1000000, evaluations=None, seconds=None)
     """
 
-    distances: int | None = None
+    distances: int | None = None  # most pair distances, over all observations; None for any number
     evaluations: int | None = None  # policies on observations
-    seconds: float | None = None
+    seconds: float | None = None  # most seconds; None for any
 
     def __post_init__(self) -> None:
         for name in ("distances", "evaluations", "seconds"):

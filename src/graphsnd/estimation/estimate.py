@@ -34,20 +34,20 @@ class Estimate:
         (4.0, 'SND', (4.0, 4.0))
     """
 
-    value: float
+    value: float  # the estimate of the target
     target: str  # what the value estimates: "SND", or "Graph-SND" where the graph defines the measure
     standard_error: float  # on the given observations, from the design; 0 when everything of the target was used
     interval: Interval  # covers the target with at least this confidence; see method for what it assumes
     asymptotic_interval: Interval  # value -+ quantile * standard_error, for large samples
-    confidence: float
+    confidence: float  # coverage of the intervals
     method: str  # how the interval was made
     observation_error: float | None  # standard error over observations, by clusters; None where too few
-    agents: int
+    agents: int  # size of the team
     observations: int  # that were used
-    pairs_total: int
+    pairs_total: int  # n(n-1)/2
     pairs_used: int  # distances measured at each observation, the rounded mean where each has its own graph
-    policy_evaluations: int
-    distance: str
+    policy_evaluations: int  # policies times observations they were shown
+    distance: str  # its name
     design: str  # as designs.parse reads it, or the family of a graph
     pair_error: float = 0.0  # the part of the standard error that comes from choosing pairs
     population_interval: Interval | None = None  # asymptotic, clustered: SND on others like these; both errors
@@ -56,7 +56,7 @@ class Estimate:
     why: str = ""  # why this design
     met: bool | None = None  # whether the tolerance was met; None without one
     looks: int = 1  # how often the data were inspected to decide whether to go on
-    seconds: float = 0.0
+    seconds: float = 0.0  # that it took
     noise_floor: float | None = None  # of samples: what two agents that act alike would measure, from split samples
     empty_share: float = 0.0  # of the observations whose own graph has no weight, which count as 0
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples

@@ -144,7 +144,7 @@ def measure(
             random graph without edges, and a budget too small for two observations.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> print(gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
         SND 4 (exact over 3 pairs, 1 shared observations)
         >>> team = gs.Gaussian(torch.randn(4000, 300, 2), torch.ones(2))

@@ -50,7 +50,7 @@ class ProjectedSnd:
 
     per_observation: Tensor  # [observations], float64; its mean estimates SND
     standard_error: float  # of the mean over observations, by the choice of directions
-    error_bound: float
+    error_bound: float  # the largest standard deviation of any team with these values
     directions: int  # for each observation, in all turned sets together
 
     @property

@@ -40,7 +40,7 @@ class ModelTeam(SpacesTeam):
             dicts.
 
     Example:
-        >>> import gymnasium, graphsnd as gs
+        >>> import gymnasium, torch, graphsnd as gs
         >>> from stable_baselines3 import A2C
         >>> models = [A2C("MlpPolicy", "CartPole-v1", seed=0, device="cpu") for _ in range(2)]
         >>> gs.measure(ModelTeam(models), torch.randn(16, 4)).value

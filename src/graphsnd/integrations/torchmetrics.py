@@ -30,7 +30,7 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         **kwargs: Of ``torchmetrics.Metric``.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> metric = SystemNeuralDiversity()
         >>> metric.update(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         >>> float(metric.compute())
@@ -91,7 +91,7 @@ class GraphSnd(SystemNeuralDiversity):
         **kwargs: Of ``torchmetrics.Metric``.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> metric = GraphSnd(gs.graphs.complete(3))
         >>> float(metric(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
         4.0

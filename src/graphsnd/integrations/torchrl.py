@@ -48,7 +48,7 @@ class ActorTeam(JointTeam):
         InputError: For centralised networks, several inputs, and an unknown number of agents.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> from torchrl.modules import MultiAgentMLP
         >>> options = {"n_agent_inputs": 4, "n_agent_outputs": 2, "n_agents": 3, "centralized": False}
         >>> team = ActorTeam(MultiAgentMLP(**options, share_params=True))

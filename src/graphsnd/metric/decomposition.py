@@ -25,7 +25,7 @@ class Decomposition:
     """
 
     groups: tuple[Hashable, ...]  # the labels, in the order in which they first occur
-    snd: torch.Tensor
+    snd: torch.Tensor  # of the whole team
     within: torch.Tensor  # distances of pairs in one group, summed and divided by the number of all pairs
     between: torch.Tensor  # the same of pairs in two groups
     shares: torch.Tensor  # [g, g], upper triangle: the part of each group, and of each pair of groups; sums to SND
@@ -67,7 +67,7 @@ def decompose(
         InputError: Unless there is one label for each agent.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> team = gs.Deterministic(torch.tensor([[[0.0], [1.0], [6.0]]]))
         >>> print(gs.decompose(team, ["scout", "scout", "guard"]))
         SND 4 = 0.333333 within + 3.66667 between 2 groups

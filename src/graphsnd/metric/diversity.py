@@ -29,7 +29,7 @@ def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = 
         Scalar tensor, differentiable; exactly 0 for identical agents.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> gs.snd(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         tensor(4.)
     """
@@ -52,7 +52,7 @@ def by_observation(behavior: Behavior, distance: Distance | None = None, *, back
         One number for each observation, in the shape that the behaviour's observations have, differentiable.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> gs.by_observation(gs.Deterministic(torch.tensor([[[0.0], [0.0]], [[0.0], [3.0]]])))
         tensor([0., 3.])
     """
@@ -91,7 +91,7 @@ def graph_snd(
         Scalar tensor, differentiable.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
         >>> gs.graph_snd(team, gs.graphs.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3))
         tensor(3.)
@@ -140,7 +140,7 @@ def horvitz_thompson(
         InputError: When the graph was not drawn from a design, or carries weights of its own.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
         >>> gs.horvitz_thompson(team, gs.graphs.bernoulli(3, 1.0))
         tensor(4.)

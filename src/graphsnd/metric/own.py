@@ -21,7 +21,7 @@ class OwnObservations:
     observe different things.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> apart = gs.own_observations(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         >>> float(apart), apart.distances[0].tolist()
         (4.0, [0.0, 3.0, 6.0])
@@ -30,7 +30,7 @@ class OwnObservations:
     mean: float  # over all pairs and observations
     distances: torch.Tensor  # [n, n], means over observations
     observations: int  # of each agent
-    distance: str
+    distance: str  # its name
     names: tuple[str, ...]  # of the agents in order
 
     def __float__(self) -> float:
@@ -67,7 +67,7 @@ def own_observations(
         InputError: As :func:`graphsnd.pairwise`.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> print(gs.own_observations(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
         Mean distance on own observations 4 (3 pairs, 1 observation of each agent; this is not SND)
     """

@@ -28,7 +28,7 @@ def pairwise(behavior: Behavior, distance: Distance | None = None, *, backend: s
         Symmetric ``[n, n]`` matrix with a zero diagonal, differentiable.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> gs.pairwise(gs.Deterministic(torch.tensor([[[0.0], [3.0]]])))
         tensor([[0., 3.],
                 [3., 0.]])
@@ -55,7 +55,7 @@ def edge_distances(
         InputError: When the graph has another number of agents, or other names for them.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> path = gs.graphs.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3)
         >>> gs.edge_distances(gs.Deterministic(torch.tensor([[[0.0], [3.0], [4.0]]])), path)
         tensor([3., 1.])
@@ -94,7 +94,7 @@ def contributions(
         them by name.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
         >>> gs.contributions(team)
         tensor([4.5000, 3.0000, 4.5000])

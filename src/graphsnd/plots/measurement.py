@@ -52,7 +52,7 @@ class PairDistances:
         ([[0, 1], [0, 2], [1, 2]], [3.0, 6.0, 3.0], 'all pairs')
     """
 
-    estimate: Estimate
+    estimate: Estimate  # the number
     edges: NDArray[np.int64]  # [m, 2]
     distances: NDArray[np.float64]  # [m]
     tree: Tree | None  # of the agents, where all pairs were measured

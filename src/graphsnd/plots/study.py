@@ -37,21 +37,21 @@ class Study:
     """Everything the demo shows.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> study = gs.plots.run_study(gs.plots.example_team(12, 64))
         >>> study.matrix.shape, study.contributions.shape, [result.spec for result in study.local]
         (torch.Size([12, 12]), torch.Size([12]), ['knn:5', 'radius:1.5', 'cliques by role'])
     """
 
-    team: ExampleTeam
-    exact: GraphResult
+    team: ExampleTeam  # that was measured
+    exact: GraphResult  # all pairs
     sampled: tuple[GraphResult, ...]  # designs whose value estimates SND
     local: tuple[GraphResult, ...]  # fixed graphs, each of which defines a measure of its own
     matrix: torch.Tensor  # [agents, agents], d(i, j)
     contributions: torch.Tensor  # [agents], mean distance of each agent to all others
     tree: Tree  # average linkage of the matrix
     recovered: float  # share of agents whose branch, cut at the number of roles, has their role as its majority
-    seed: int
+    seed: int  # of the sampled graphs
 
 
 @checked

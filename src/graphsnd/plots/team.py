@@ -26,10 +26,10 @@ class ExampleTeam:
         (Gaussian(agents=12, observations=64), torch.Size([12]), torch.Size([12, 2]), 4)
     """
 
-    behavior: Behavior
+    behavior: Behavior  # what is measured
     roles: torch.Tensor  # int64 [agents], index into role_names; hidden from every measurement
     positions: torch.Tensor  # [agents, 2], where the agents stand, in metres
-    role_names: tuple[str, ...] = ROLES
+    role_names: tuple[str, ...] = ROLES  # of the roles
 
 
 @checked

@@ -123,7 +123,7 @@ def save_behavior(behavior: Behavior, path: str | os.PathLike[str], *, clusters:
         InputError: For actions of several parts, another ending, and another number of clusters.
 
     Example:
-        >>> import tempfile, graphsnd as gs
+        >>> import tempfile, torch, graphsnd as gs
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     save_behavior(gs.Deterministic(torch.zeros(8, 3, 2)), f"{folder}/team.npz")
     """

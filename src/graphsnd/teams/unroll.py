@@ -25,7 +25,7 @@ class Unroll:
         squashed: Passed to :func:`~graphsnd.from_distribution`.
 
     Example:
-        >>> import graphsnd as gs
+        >>> import torch, graphsnd as gs
         >>> policies = [Unroll(lambda o, h, a=a: (o + a * h, o + a * h), 0.0) for a in (0.1, 0.9)]
         >>> gs.evaluate(policies, torch.ones(50, 8, 2), whole=True)
         Deterministic(agents=2, observations=400)

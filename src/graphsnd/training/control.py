@@ -39,7 +39,7 @@ class Run:
 
     arm: str  # the design of its controller, or "unconstrained" or "homogeneous"
     target: float | None  # None where nothing is controlled
-    seed: int
+    seed: int  # of its weights, environments and draws
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,8 +53,8 @@ class Stack:
         [('0', (0,), 2, 'finished'), ('1', (1,), 2, 'finished')]
     """
 
-    name: str
-    task: AnyTask
+    name: str  # of its folder in stacks/
+    task: AnyTask  # of its runs
     folder: Path  # of its last attempt, or of its end
     done: int = 0  # iterations in its log
     state: str = "waiting"  # "running", "lost", "finished" or "failed"
@@ -76,9 +76,9 @@ class TrainedGrid:
         (True, 2, 'cpu')
     """
 
-    stacks: tuple[Stack, ...]
+    stacks: tuple[Stack, ...]  # in the order of the grid
     seconds: float  # of this call
-    device: str
+    device: str  # they were trained on
     stopped: int = 0  # the signal that interrupted it
 
     @property

@@ -51,7 +51,7 @@ class Trained:
         (True, 2, StackedTeam(agents=2, observation_features=18))
     """
 
-    trainer: Trainer
+    trainer: Trainer  # after the last iteration
     finished: bool  # False when it was interrupted; the checkpoint is where it stopped
     seconds: float  # of training, over all resumptions
     threads: int = 1  # of torch

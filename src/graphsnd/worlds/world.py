@@ -33,9 +33,9 @@ class Continuous:
         Continuous(features=2, low=-1.0, high=1.0)
     """
 
-    features: int
-    low: float = -1.0
-    high: float = 1.0
+    features: int  # length of an action
+    low: float = -1.0  # of each component
+    high: float = 1.0  # of each component
 
 
 @checked
@@ -49,7 +49,7 @@ class Discrete:
         Discrete(count=5)
     """
 
-    count: int
+    count: int  # number of actions
 
 
 @dataclass(frozen=True, eq=False)

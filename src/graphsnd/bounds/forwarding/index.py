@@ -33,7 +33,7 @@ class ForwardingIndex:
     """
 
     lower: float  # of the fractional index; rounded up, of the index with one path per pair as well
-    upper: float
+    upper: float  # of the fractional index
     method: str  # what narrowed the bounds: lp, flow or betweenness
     lengths: Tensor  # float64 [m], of the edges; the distances under them prove `lower`
 
