@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,11 @@ from hypothesis import settings
 # The same examples every time; numba may compile inside the first one, so there is no deadline.
 settings.register_profile("graphsnd", derandomize=True, deadline=None, max_examples=60)
 settings.load_profile("graphsnd")
+
+# A program started in the background or by nohup ignores these, as do its children: tests that send them would wait.
+for name, handler in {"SIGINT": signal.default_int_handler, "SIGHUP": signal.SIG_DFL}.items():
+    if (number := getattr(signal, name, None)) is not None and signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
