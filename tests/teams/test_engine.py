@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from graphsnd.teams.engine import PLAIN, group_by_network
+from graphsnd.teams.engine import PLAIN, group_by_network, tanh_
 
 
 def _networks(count: int, sizes: tuple[int, ...]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -67,3 +67,31 @@ def test_rows_of_all_agents() -> None:
     inputs = torch.arange(2 * 3 * 5 * 2).view(2, 3, 5, 2)
     found = PLAIN.take_rows(inputs, torch.tensor([[4, 0], [1, 1]]))
     assert torch.equal(found, torch.stack([inputs[0][:, [4, 0]], inputs[1][:, [1, 1]]]))
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_the_fast_tangent_is_within_rounding_of_ones(wanted: bool) -> None:
+    inputs = torch.cat([torch.linspace(-20, 20, 200_001), torch.tensor([1e-30, torch.inf, -torch.inf])])
+    found = tanh_(inputs.clone().requires_grad_(wanted) * 1)
+    torch.testing.assert_close(found.double(), torch.tanh(inputs.double()), rtol=0, atol=2e-7)
+    assert float(found.detach().abs().max()) == 1.0  # bounds of outputs rely on it
+    assert torch.isnan(tanh_(torch.tensor([torch.nan])))
+    assert torch.equal(tanh_(inputs.double()), torch.tanh(inputs.double()))
+
+
+def test_the_fast_tangent_has_the_gradients_of_tanh() -> None:
+    inputs = torch.linspace(-6, 6, 501).requires_grad_()
+    weight, slopes = torch.linspace(0.5, 2, 501), []
+    for tangent in (tanh_, torch.tanh):
+        (first,) = torch.autograd.grad((tangent(inputs * 1) * weight).square().sum(), inputs, create_graph=True)
+        slopes.append((first, *torch.autograd.grad(first.sum(), inputs)))
+    for one, two in zip(*slopes, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-5, atol=5e-6)
+
+
+def test_the_fast_tangent_can_be_mapped_and_differentiated() -> None:
+    rows = torch.randn(4, 7, generator=torch.Generator().manual_seed(3))
+    slope = torch.func.vmap(torch.func.grad(lambda row: tanh_(row * 2).sum()))(rows)
+    torch.testing.assert_close(slope, 2 / torch.cosh(2 * rows).square(), rtol=1e-4, atol=1e-6)
+    change = torch.func.jvp(lambda each: tanh_(each * 2), (rows,), (torch.ones_like(rows),))[1]
+    torch.testing.assert_close(change, slope, rtol=1e-4, atol=1e-6)
