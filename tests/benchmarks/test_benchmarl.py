@@ -40,11 +40,21 @@ def test_the_callback_is_a_share_of_its_iterations() -> None:
 def test_diversity_control_is_timed_against_plain_policies() -> None:
     result = json.loads(json.dumps(dico.measure(QUICK), allow_nan=False))
     assert [row["case"] for row in result["models"]][:3] == ["without", "uncontrolled", "DiCo"]
-    first = result["models"][0]
-    for row in result["models"]:
+    first, free, held = result["models"][:3]
+    for row in (*result["models"], limit := result["limit"]):
         assert row["training_over_without"] == row["training"]["median_s"] / first["training"]["median_s"]
+    assert (
+        limit["operations"] == 2 * (16 * 256 + 256 * 256 + 256 * 2) * 5 * 40 * 3**2
+    )  # per pass, frame, pair of agents
+    added = limit["training"]["median_s"] - free["training"]["median_s"]
+    assert added == pytest.approx(limit["operations"] / limit["operations_per_second"])
+    (audits,) = held["audits"]
+    assert held["error"] == pytest.approx(sum(abs(audit - 0.5) for audit in audits[1:]) / 0.5 / 2)
+    assert audits[0] < 0.3  # nothing was scaled yet
+    assert all(abs(audit - 0.5) < 0.15 for audit in audits[1:])
     for rows, columns in dico.tables(result).values():
-        assert all(_cell(row, column) != "-" for row in rows for column in columns)
+        timed = [column for column in columns if column not in ("collection", "error")]
+        assert all(_cell(row, column) != "-" for row in rows for column in timed)
 
 
 def test_a_curve_has_a_reward_for_each_iteration() -> None:
