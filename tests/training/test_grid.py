@@ -25,7 +25,7 @@ from graphsnd.training import (
     train_grid,
 )
 from graphsnd.training.grid import find_folder, read_grid, run_stacks
-from graphsnd.training.loop import BRIEF
+from graphsnd.training.settings import BRIEF
 from tests.campaign._runs import differences
 
 SMALL: dict[str, Any] = {"steps": 4, "environments": 2, "epochs": 1, "minibatch": 4, "hidden": (4,), "iterations": 4}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from graphsnd.kernels.threads import limit_threads
 from graphsnd.training import Settings, Trainer
 from graphsnd.training.cuda import Stopwatch
 from graphsnd.training.independent import CentralCritic, IndependentLearner
@@ -119,6 +120,34 @@ def test_blocks_do_not_change_the_gradient(monkeypatch: pytest.MonkeyPatch) -> N
     _update(one)
     _update(two)
     torch.testing.assert_close(_parameters(one), _parameters(two), rtol=1e-4, atol=1e-6)
+
+
+def test_threads_do_not_change_the_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit: a block is one thread's work, whatever their number."""
+    monkeypatch.setattr("graphsnd.training.independent.CACHED", 8 * 16 * 2)
+    trainer = _trainer(Navigation(3, 4))
+    trainer.estimate_advantages()
+    samples = Minibatch.from_rollout(trainer.buffer, trainer.settings, trainer.policy.engine)
+    batch = samples.take(torch.arange(16).expand(2, -1), trainer.policy.engine)
+    learner, found = _learner(trainer), {}
+    for threads, apart in ((1, 1), (2, 2), (3, 3), (4, 1)):  # three blocks
+        with limit_threads(threads), learner.update():
+            assert learner.threads == apart
+            assert torch.get_num_threads() == threads // apart
+            found[threads] = learner.gradients(batch)
+    for threads in (2, 3):
+        assert all(map(torch.equal, found[threads], found[1]))
+
+
+def test_brief_products_of_a_rollout_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer, threads = _trainer(Navigation(3, 4)), []
+    monkeypatch.setattr(trainer, "rollout", lambda: threads.append(torch.get_num_threads()))
+    with limit_threads(2):
+        trainer.step(measure=False)
+        trainer.acts_briefly = False
+        trainer.step(measure=False)
+        assert torch.get_num_threads() == 2
+    assert threads == [1, 2]
 
 
 def test_tanh_normal_policies_learn_too() -> None:

@@ -23,6 +23,7 @@ import torch
 from graphsnd.behavior import Norm, Points
 from graphsnd.kernels import separable
 from graphsnd.kernels.dispatch import available
+from graphsnd.kernels.threads import run_threads
 
 COUNTED = 2048  # agents from which a histogram beats a sort
 CHUNK = 1 << 24  # projected values held at a time
@@ -63,12 +64,12 @@ def _counted(x: torch.Tensor, directions: torch.Tensor, shift: torch.Tensor) -> 
     a, u, s = (t.contiguous().numpy() for t in (x, directions.to(x.dtype), shift))
     out: Any = np.empty(u.shape[:2])
     parts = launch.split_range(x.shape[0], least=1)
-    launch.run_threads(lambda i, j: sorting.counted_totals(a, u, s, i, j, out), parts)
+    run_threads(lambda i, j: sorting.counted_totals(a, u, s, i, j, out), parts)
     return torch.from_numpy(out)
 
 
 def _sorted(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
-    from graphsnd.kernels.cpu import launch, sorting
+    from graphsnd.kernels.cpu import sorting
 
     a, u = (t.contiguous().numpy() for t in (x, directions.to(x.dtype)))
     out: Any = np.empty(u.shape[:2])
@@ -81,7 +82,7 @@ def _sorted(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
         y.sort(axis=-1)  # NumPy's sort uses vector instructions and leaves the interpreter to other threads
         sorting.weighted(y, first, out)
 
-    launch.run_threads(share, [(i, min(i + step, x.shape[0])) for i in range(0, x.shape[0], step)])
+    run_threads(share, [(i, min(i + step, x.shape[0])) for i in range(0, x.shape[0], step)])
     return torch.from_numpy(out)
 
 

@@ -24,7 +24,8 @@ from graphsnd.locks import LOCK, hold_lock, remove_parts
 from graphsnd.storage import read_json, write_whole
 from graphsnd.training.checkpoint import DESCRIPTION, STACKS, find_checkpoints
 from graphsnd.training.log import METRICS, read_whole_rows, run_folder, write_rows
-from graphsnd.training.loop import BRIEF, check_free, interruptible, largest_product, train
+from graphsnd.training.loop import check_free, interruptible, train
+from graphsnd.training.settings import BRIEF, largest_product
 from graphsnd.training.task import ControlTask, Task
 from graphsnd.worlds.simulator import SimulatorWorld
 

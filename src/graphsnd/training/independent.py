@@ -6,13 +6,14 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graphsnd.kernels.threads import limit_threads, map_threads
 from graphsnd.teams import (
     ActionDistribution,
     CategoricalHead,
@@ -134,7 +135,7 @@ class IndependentNetworks:
             self.whole.folded = None
 
     def gradient(
-        self, losses: Callable[..., tuple[Tensor, Tensor]], *parts: Tensor
+        self, losses: Callable[..., tuple[Tensor, Tensor]], *parts: Tensor, threads: int = 1
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Differentiate a loss, block by block.
 
@@ -142,18 +143,22 @@ class IndependentNetworks:
             losses: From a block and its share of ``parts`` to a loss, a sum over networks, and statistics of each
                 network, ``[networks, count]``.
             parts: Each ``[networks, ...]``.
+            threads: That take a block each.
 
         Returns:
             The gradient, ``[runs, agents, parameters]``, and each of the statistics, ``[runs, agents]``.
         """
-        gradients, statistics = [], []
-        sizes = [len(block.flat) for block in self.blocks]
-        for block, *own in zip(self.blocks, *(part.split(sizes) for part in parts), strict=True):
+
+        def differentiate(place: int, first: int) -> tuple[Tensor, Tensor]:
+            block = self.blocks[place]
             with torch.enable_grad():
-                loss, numbers = losses(block, *own)
-                gradients.append(block.gradient(loss))
-            statistics.append(numbers.detach())
-        return torch.cat(gradients).view_as(self.flat), torch.cat(statistics).unflatten(0, self.batch).unbind(-1)
+                loss, numbers = losses(block, *(part[first : first + len(block.flat)] for part in parts))
+                return block.gradient(loss), numbers.detach()
+
+        shares = list(enumerate(accumulate((len(block.flat) for block in self.blocks[:-1]), initial=0)))
+        found = map_threads(differentiate, shares, threads)
+        gradients, statistics = (torch.cat(each) for each in zip(*found, strict=True))
+        return gradients.view_as(self.flat), statistics.unflatten(0, self.batch).unbind(-1)
 
 
 class IndependentPolicy(IndependentNetworks, Policy):
@@ -273,6 +278,15 @@ class IndependentLearner(Learner):
             for name, parameters in (apart if isinstance(critic, CentralCritic) else together).items()
         }
         self.sums = torch.zeros(len(self.statistics), policy.batch[0], device=policy.flat.device)
+        self.threads = 1
+
+    @contextmanager
+    def update(self) -> Iterator[None]:
+        """Within it threads take blocks of networks, where there are enough: torch's own wait at every operation."""
+        threads = torch.get_num_threads()
+        self.threads = threads if len(self.policy.blocks) >= threads else 1
+        with limit_threads(threads if self.threads == 1 else 1):
+            yield
 
     def learn(self, minibatch: Minibatch, scale: Tensor | None = None) -> None:
         """Take one gradient step; nothing is scaled."""
@@ -316,8 +330,10 @@ class IndependentLearner(Learner):
             loss = 0.5 * (block.run(inputs).mT - returns).square().mean((-2, -1))  # over the critic's agents
             return settings.value_coefficient * loss.sum() * critic_share, loss.unsqueeze(-1)
 
-        actor, (loss, entropy, kl) = self.policy.gradient(policy_losses, inputs, actions, before, advantages)
-        critic, (value,) = self.critic.gradient(value_losses, judged, returns)
+        actor, (loss, entropy, kl) = self.policy.gradient(
+            policy_losses, inputs, actions, before, advantages, threads=self.threads
+        )
+        critic, (value,) = self.critic.gradient(value_losses, judged, returns, threads=self.threads)
         return actor, critic, torch.stack([loss, value.expand_as(loss), entropy, kl], -1)
 
     def tensors(self) -> dict[str, Tensor]:

@@ -29,12 +29,11 @@ from graphsnd.training.checkpoint import (
 )
 from graphsnd.training.log import METRICS, CsvLog, RunLogs
 from graphsnd.training.loggers import LOGGERS
-from graphsnd.training.settings import PPOSettings
+from graphsnd.training.settings import BRIEF, largest_product
 from graphsnd.training.task import ControlTask, Task
 from graphsnd.training.trainer import Trainer
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows lacks the last
-BRIEF = 2**25  # multiply-adds of a product that take a core about 2 ms, no more than a time slice of the scheduler
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,11 +174,6 @@ def choose_threads(trainer: Trainer) -> int:
     product = len(trainer.seeds) * largest_product(trainer.settings, trainer.world.agents)
     brief = trainer.world.device.type == "cpu" and product < BRIEF
     return trainer.settings.threads or (1 if brief else torch.get_num_threads())
-
-
-def largest_product(settings: PPOSettings, agents: int) -> int:
-    """Return the multiply-adds of the largest product in a gradient step of one run."""
-    return agents * min(settings.minibatch, settings.samples) * max(settings.hidden, default=1) ** 2
 
 
 def _resume(task: Task | ControlTask, folder: Path, trainer: Trainer) -> Checkpoint:

@@ -58,6 +58,10 @@ class Learner:
     statistics: tuple[str, ...]  # names of columns in the log
     sums: Tensor  # [statistics, runs], of these, added up over gradient steps
 
+    def update(self) -> AbstractContextManager[None]:
+        """Return a context for the gradient steps after a rollout."""
+        return nullcontext()
+
     def learn(self, minibatch: Minibatch, scale: Tensor | None = None) -> None:
         """Take one gradient step, at the scale that the companion chose."""
         raise NotImplementedError

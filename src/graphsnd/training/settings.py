@@ -16,6 +16,7 @@ from graphsnd.errors import InputError, check_choice, check_inclusion, check_int
 POLICIES = ("gaussian", "tanh-normal")
 CRITICS = ("independent", "central")
 BOOTSTRAPS = tuple(each.value for each in Bootstrap)
+BRIEF = 2**25  # multiply-adds of a product that take a core about 2 ms, no more than a time slice of the scheduler
 
 
 @checked
@@ -237,3 +238,9 @@ class ControlSettings(PPOSettings):
             raise InputError("tau", "in (0, 1]", self.tau)
         check_choice("bootstrap", self.bootstrap, BOOTSTRAPS)
         check_bounds(self.bounds, lowest=0.0)
+
+
+def largest_product(settings: PPOSettings, agents: int, rows: int | None = None) -> int:
+    """Return the multiply-adds of the largest product of one run, on ``rows`` of each agent or a minibatch."""
+    rows = min(settings.minibatch, settings.samples) if rows is None else rows
+    return agents * rows * max(settings.hidden, default=1) ** 2

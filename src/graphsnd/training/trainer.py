@@ -13,6 +13,7 @@ from torch import Tensor
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_integer
 from graphsnd.kernels.dispatch import available
+from graphsnd.kernels.threads import limit_threads
 from graphsnd.teams import StackedTeam
 from graphsnd.training.cuda import CudaGraph, Stopwatch, matmul_precision
 from graphsnd.training.diversity import DiversityLog
@@ -22,7 +23,7 @@ from graphsnd.training.log import Outcome
 from graphsnd.training.roles import Method
 from graphsnd.training.rollout import Minibatch, RolloutBuffer, collect
 from graphsnd.training.sampling import fill_noise
-from graphsnd.training.settings import PPOSettings, Settings
+from graphsnd.training.settings import BRIEF, PPOSettings, Settings, largest_product
 from graphsnd.training.streams import NAMES, Streams
 from graphsnd.worlds import World
 
@@ -102,6 +103,8 @@ class Trainer:
         self.buffer = RolloutBuffer.empty(world, self.settings, len(self.seeds))
         self.episodes = make_episodes(world, self.settings.environments, self.settings.steps, self.streams)
         self.iteration = 0
+        acting = len(self.seeds) * largest_product(self.settings, world.agents, self.settings.environments)
+        self.acts_briefly = world.device.type == "cpu" and acting < BRIEF
         self._make_graphs(capture)
 
     def _make_graphs(self, capture: bool) -> None:
@@ -162,12 +165,13 @@ class Trainer:
         for run, streams in enumerate(self.streams):
             fill_noise(self.buffer.noise[run], self.world.actions, streams.actions)
         self.companion.before_rollout()
-        with matmul_precision(device, tf32=self.settings.tf32), watch("rollout"):
+        threads = 1 if self.acts_briefly else torch.get_num_threads()
+        with matmul_precision(device, tf32=self.settings.tf32), watch("rollout"), limit_threads(threads):
             self.rollout()
         self.iteration += 1
         with watch("audit"):
             self.companion.after_rollout(self.buffer, self.iteration)
-        with matmul_precision(device, tf32=self.settings.tf32), watch("update"):
+        with matmul_precision(device, tf32=self.settings.tf32), watch("update"), self.learner.update():
             self.update(watch, progress)
         self.episodes.refill()
         outcome = Outcome(self.iteration, self.buffer, self._numbers(), watch.read())

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, reduce
-from typing import Any, TypeVar
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +17,11 @@ from graphsnd.kernels.autograd import CODES, Parts, add_up, side_by_side
 from graphsnd.kernels.cpu import loops
 from graphsnd.kernels.cpu.loops import LANES
 from graphsnd.kernels.pairfunctions import HOMOGENEOUS, scale_of
+from graphsnd.kernels.threads import map_threads, run_threads
 from graphsnd.sums import add_last
 
 Array = npt.NDArray[Any]
 
-Result = TypeVar("Result")
 FEW = LANES // 4  # observations below which lanes of observations would be mostly padding
 # Parts of a sum over observations: enough for eight threads, more where adding them up costs nothing beside them.
 SHARES, LONG = 8, 8 * LANES
@@ -196,22 +193,3 @@ def split_range(count: int, *, least: int = LANES, shares: int | None = None) ->
 def _strips(rows: int) -> list[tuple[int, int]]:
     """Split the rows of a triangle into strips of one tile, longest first, so that threads end together."""
     return [(i, min(i + loops.TILE, rows)) for i in range(0, rows, loops.TILE)]
-
-
-def run_threads(kernel: Callable[[int, int], None], shares: Sequence[tuple[int, int]]) -> None:
-    """Run a kernel that releases the interpreter lock on all shares, in torch's number of threads."""
-    for _ in map_threads(kernel, shares):
-        pass
-
-
-def map_threads(kernel: Callable[[int, int], Result], shares: Sequence[tuple[int, int]]) -> Iterator[Result]:
-    """Yield the kernel's results in the order of the shares, while later ones are computed."""
-    if len(shares) == 1 or torch.get_num_threads() == 1:
-        return itertools.starmap(kernel, shares)
-    # Numba's own thread pool and torch's would fight over the cores, and does not survive a fork.
-    return _pool(os.getpid(), torch.get_num_threads()).map(kernel, *zip(*shares, strict=True))
-
-
-@lru_cache(maxsize=1)
-def _pool(pid: int, threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="graphsnd")
