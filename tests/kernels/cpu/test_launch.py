@@ -25,13 +25,16 @@ SHAPES: list[Shape] = [
     (5, 40, 64),
     (17, 4, 130),
 ]
+# Lanes of totals are agents: more than one span of 512, a single lane in the last, less than a group of 8.
+DEEP_SHAPES: list[Shape] = [(16, 513, 10), (17, 130, 9), (20, 6, 168), (65, 67, 17)]
 FEW, MANY = (5, 19, 3), (20, 19, 3)  # observations: lanes are agents or edges, lanes are observations
 WIDE = (20, 49, 3)  # lanes of gradients are agents
+DEEP = (20, 67, 17)  # lanes of totals too
 
 each_norm = pytest.mark.parametrize("norm", NORMS, ids=lambda n: n.value)
 each_scaling_norm = pytest.mark.parametrize("norm", SQUARES_OR_NOT, ids=lambda n: n.value)
 each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
-few_or_many = pytest.mark.parametrize("shape", [FEW, MANY, WIDE], ids=["few", "many", "wide"])
+few_or_many = pytest.mark.parametrize("shape", [FEW, MANY, WIDE, DEEP], ids=["few", "many", "wide", "deep"])
 
 
 @pytest.fixture
@@ -48,6 +51,12 @@ def threads() -> Iterator[None]:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_agreement(operation: str, norm: Norm, dtype: torch.dtype, shape: Shape) -> None:
     checks.check_agreement(operation, checks.draw(shape, norm, dtype), norm, "cpu")
+
+
+@each_dtype
+@pytest.mark.parametrize("shape", DEEP_SHAPES, ids=str)
+def test_agreement_of_many_features(dtype: torch.dtype, shape: Shape) -> None:
+    checks.check_agreement("pair_totals", checks.draw(shape, Norm.EUCLIDEAN, dtype), Norm.EUCLIDEAN, "cpu")
 
 
 @each_operation
@@ -77,7 +86,7 @@ def test_covariances_of_any_scale_and_nan(operation: str, shape: Shape, scale: f
 
 @each_operation
 @pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize("shape", [(200, 20, 3), (2, 130, 4)], ids=str)
+@pytest.mark.parametrize("shape", [(200, 20, 3), (2, 130, 4), (20, 67, 17)], ids=str)
 def test_agreement_with_threads(operation: str, shape: Shape) -> None:
     checks.check_agreement(operation, checks.draw(shape, Norm.EUCLIDEAN, torch.float64), Norm.EUCLIDEAN, "cpu")
 
@@ -137,7 +146,7 @@ def test_second_derivatives_are_refused(operation: str) -> None:
     checks.check_second_derivatives_are_refused(operation, FEW, *CPU)
 
 
-@pytest.mark.parametrize("shape", [(16, 3000, 2), (2, 3000, 2), (300, 20, 2)], ids=str)
+@pytest.mark.parametrize("shape", [(16, 3000, 2), (2, 3000, 2), (300, 20, 2), (16, 600, 20)], ids=str)
 def test_precision_of_totals(shape: Shape) -> None:
     checks.check_precision_of_totals(shape, *CPU)
 

@@ -3,7 +3,8 @@
 Everything the CPU does is a stream of blocks of 64 lanes, ``x[feature, lane]`` against ``y[feature, lane]``: 64
 observations of one pair of agents, or 64 pairs of one observation. Sixty-four lanes fill eight AVX2 registers, and
 two tiles of 16 agents by 4 features stay in a first-level cache. Features are taken four at a time so that the
-running sum goes through memory once per four; one compiled function serves every number of features.
+running sum goes through memory once per four; one compiled function serves every number of features. Euclidean
+distances of many features have loops of their own, where up to 512 agents are the lanes: ``euclidean_totals``.
 
 All loops live in this one file because numba's disk cache notices a change only in the file of the function it
 caches, not in those that function calls.
@@ -18,6 +19,9 @@ import numpy as np
 
 LANES = 64
 TILE = 16  # agents
+SPAN = 512  # agents side by side, where they are the lanes
+ROW = SPAN + 16  # between their features: at a power of two these would compete for lines of the cache
+GROUP = 8  # agents that meet a span
 EUCLIDEAN, HALF_L1, SQRT_JS, BURES = 0, 1, 2, 3
 
 # The bits of doubles.
@@ -443,72 +447,160 @@ def row_totals(norm, x, inverse, first, last, out):
 
 
 @jit
+def euclidean_totals(x, inverse, first, last, out):
+    """:func:`totals` for the Euclidean norm and teams that fill lanes of agents.
+
+    Two agents at a time meet a span of others, four features at a time: what is loaded serves two pairs, and four
+    features of a span stay in a first-level cache for a whole group of agents. Blocks of observations do not: with many
+    features two tiles of them leave even a second-level one.
+    """
+    n, (y, w, r) = x.shape[1], new_spans(x)
+    for o in range(first, last):
+        turn(x[o], inverse, y)
+        s = 0.0
+        for p in range(y.shape[0]):
+            count = min(SPAN, n - p * SPAN)
+            w[p, :count] = 1
+            for i in range(0, p * SPAN + count, GROUP):
+                lane, rows = max(0, i - p * SPAN), min(GROUP, n - i)
+                size = count - lane + -(count - lane) % TILE
+                group_squares(y[i // SPAN, i % SPAN :], rows, y[p, lane:], size, r)
+                for k in range(0, rows, 2):
+                    # Each pair counts once; the second agent of two is at distance 0 from itself.
+                    w[p, lane : max(lane, i + k + 1 - p * SPAN)] = 0
+                    s += sum_roots(r[k * ROW :], w[p, lane : lane + size])
+        out[o] = s
+
+
+@jit
 def euclidean_slopes(x, inverse, first, last, out, gradient):
     """:func:`slopes` for the Euclidean norm and teams that fill lanes of agents.
 
     Every pair is seen from both ends. The pull of all others on an agent is then a sum that stays in registers, which
     is faster than one visit that adds to both ends in memory.
     """
-    n, features = x.shape[1], x.shape[2]
-    width, depth = n + -n % TILE, features + -features % 4
-    y, w = np.zeros((depth, width), x.dtype), np.zeros(width, x.dtype)
-    r, pull = np.empty(width, x.dtype), np.empty(depth, x.dtype)
-    w[:n] = 1
+    n, features, (y, w, r) = x.shape[1], x.shape[2], new_spans(x)
+    pull = np.empty((GROUP, y.shape[1] // ROW), x.dtype)
     for o in range(first, last):
-        for i in range(n):
-            for f in range(features):
-                y[f, i] = x[o, i, f] * inverse
+        turn(x[o], inverse, y)
         s = 0.0
-        for i in range(n):
-            s += pull_four(y, w, i, pull) if depth == 4 else pull_many(y, w, i, r, pull)
-            gradient[o, i] = pull[:features]
+        for i in range(0, n, GROUP):
+            u, rows = y[i // SPAN, i % SPAN :], min(GROUP, n - i)
+            pull[:] = 0
+            for p in range(y.shape[0]):
+                count, v = min(SPAN, n - p * SPAN), y[p]
+                size = count + -count % TILE
+                w[p, :count] = 1
+                ones = w[p, :size]
+                if features <= 4:
+                    for k in range(rows):
+                        s += pull_four(u, k, v, ones, pull)
+                else:
+                    group_squares(u, rows, v, size, r)
+                    for k in range(rows):
+                        s += reciprocals(r[k * ROW :], ones)
+                    group_pulls(u, rows, v, size, r, pull)
+            gradient[o, i : i + rows] = pull[:rows, :features]
         out[o] = s / 2
 
 
+@inlined
+def new_spans(x):
+    """Room for an observation, for the weights of its agents, and for a group's distances to a span."""
+    spans, depth, dtype = -(-x.shape[1] // SPAN), x.shape[2] + -x.shape[2] % 4, x.dtype
+    return np.zeros((spans, depth * ROW), dtype), np.zeros((spans, ROW), dtype), np.empty(GROUP * ROW, dtype)
+
+
 @jit
-def pull_four(y, w, i, pull):
-    """Return the sum of the distances from agent i to all of ``y[feature, lane]``, and fill its derivative."""
-    zero, least = w.dtype.type(0), np.finfo(w.dtype).tiny
-    a, b, c, e = y[0, i], y[1, i], y[2, i], y[3, i]
-    s = pa = pb = pc = pe = zero
+def turn(x, inverse, y):
+    """Transpose ``x[agent, feature]`` into ``y[span, feature * ROW + lane]``."""
+    for p in range(y.shape[0]):
+        part = x[p * SPAN : (p + 1) * SPAN]
+        for f in range(x.shape[1]):
+            row = y[p, f * ROW :]
+            for q in range(part.shape[0]):
+                row[q] = part[q, f] * inverse
+
+
+@jit
+def group_squares(u, rows, v, size, r):
+    """``r[k * ROW + lane]``: squared distances of the first agents of ``u`` from the first lanes of ``v``."""
+    for k in range(rows + rows % 2):
+        r[k * ROW : k * ROW + size] = 0
+    # Rows a constant apart and lanes that count from 0: only so do loops run many lanes at a time.
+    for f in range(0, v.shape[0], 4 * ROW):
+        y = v[f:]
+        for k in range(0, rows, 2):
+            x, s = u[f + k :], r[k * ROW :]
+            a, b, c, e = x[0], x[ROW], x[2 * ROW], x[3 * ROW]
+            g, h, i, j = x[1], x[ROW + 1], x[2 * ROW + 1], x[3 * ROW + 1]
+            for q in range(size):
+                ya, yb, yc, ye = y[q], y[q + ROW], y[q + 2 * ROW], y[q + 3 * ROW]
+                s[q] += (a - ya) ** 2 + (b - yb) ** 2 + (c - yc) ** 2 + (e - ye) ** 2
+                s[q + ROW] += (g - ya) ** 2 + (h - yb) ** 2 + (i - yc) ** 2 + (j - ye) ** 2
+
+
+@jit
+def sum_roots(r, w):
+    """Return the sum of two agents' distances."""
+    s = w.dtype.type(0)
     for q in range(w.shape[0]):
-        ta, tb, tc, te = a - y[0, q], b - y[1, q], c - y[2, q], e - y[3, q]
-        v = ta * ta + tb * tb + tc * tc + te * te
-        # The hardware's reciprocal root takes what is below the smallest normal number for 0.
-        r = w[q] / np.sqrt(v) if v >= least else zero
-        s += v * r
-        pa += ta * r
-        pb += tb * r
-        pc += tc * r
-        pe += te * r
-    pull[0], pull[1], pull[2], pull[3] = pa, pb, pc, pe
+        s += w[q] * (np.sqrt(r[q]) + np.sqrt(r[q + ROW]))
     return s
 
 
 @jit
-def pull_many(y, w, i, r, pull):
-    """The same for more features, four at a time."""
-    zero, least = w.dtype.type(0), np.finfo(w.dtype).tiny
-    r[:] = 0
-    for f in range(0, y.shape[0], 4):
-        a, b, c, e = y[f, i], y[f + 1, i], y[f + 2, i], y[f + 3, i]
-        for q in range(w.shape[0]):
-            ta, tb, tc, te = a - y[f, q], b - y[f + 1, q], c - y[f + 2, q], e - y[f + 3, q]
-            r[q] += ta * ta + tb * tb + tc * tc + te * te
-    s = zero
+def reciprocals(r, w):
+    """Return the sum of an agent's distances, and replace their squares by their reciprocals."""
+    s, zero, least = w.dtype.type(0), w.dtype.type(0), np.finfo(w.dtype).tiny
     for q in range(w.shape[0]):
         v = r[q]
+        # The hardware's reciprocal root takes what is below the smallest normal number for 0.
         r[q] = w[q] / np.sqrt(v) if v >= least else zero
         s += v * r[q]
-    for f in range(0, y.shape[0], 4):
-        a, b, c, e = y[f, i], y[f + 1, i], y[f + 2, i], y[f + 3, i]
-        pa = pb = pc = pe = zero
-        for q in range(w.shape[0]):
-            pa += (a - y[f, q]) * r[q]
-            pb += (b - y[f + 1, q]) * r[q]
-            pc += (c - y[f + 2, q]) * r[q]
-            pe += (e - y[f + 3, q]) * r[q]
-        pull[f], pull[f + 1], pull[f + 2], pull[f + 3] = pa, pb, pc, pe
+    return s
+
+
+@jit
+def group_pulls(u, rows, v, size, r, pull):
+    """Add to ``pull[k]`` the derivatives of the sums of distances, from their reciprocals."""
+    for f in range(0, pull.shape[1], 4):
+        y = v[f * ROW :]
+        for k in range(0, rows, 2):
+            x, s = u[f * ROW + k :], r[k * ROW :]
+            a, b, c, e = x[0], x[ROW], x[2 * ROW], x[3 * ROW]
+            g, h, i, j = x[1], x[ROW + 1], x[2 * ROW + 1], x[3 * ROW + 1]
+            pa = pb = pc = pe = pg = ph = pi = pj = r.dtype.type(0)
+            for q in range(size):
+                ya, yb, yc, ye = y[q], y[q + ROW], y[q + 2 * ROW], y[q + 3 * ROW]
+                t = s[q]
+                pa, pb, pc, pe = pa + (a - ya) * t, pb + (b - yb) * t, pc + (c - yc) * t, pe + (e - ye) * t
+                t = s[q + ROW]
+                pg, ph, pi, pj = pg + (g - ya) * t, ph + (h - yb) * t, pi + (i - yc) * t, pj + (j - ye) * t
+            add_four(pull, k, f, pa, pb, pc, pe)
+            add_four(pull, k + 1, f, pg, ph, pi, pj)
+
+
+@inlined
+def add_four(pull, k, f, a, b, c, e):
+    """Add to four features of an agent."""
+    for g, t in enumerate((a, b, c, e)):
+        pull[k, f + g] += t
+
+
+@jit
+def pull_four(u, k, y, w, pull):
+    """Both of these for one agent with four features: its distances need not go through memory."""
+    zero, least = w.dtype.type(0), np.finfo(w.dtype).tiny
+    a, b, c, e = u[k], u[k + ROW], u[k + 2 * ROW], u[k + 3 * ROW]
+    s = pa = pb = pc = pe = zero
+    for q in range(w.shape[0]):
+        ta, tb, tc, te = a - y[q], b - y[q + ROW], c - y[q + 2 * ROW], e - y[q + 3 * ROW]
+        v = ta * ta + tb * tb + tc * tc + te * te
+        r = w[q] / np.sqrt(v) if v >= least else zero
+        s += v * r
+        pa, pb, pc, pe = pa + ta * r, pb + tb * r, pc + tc * r, pe + te * r
+    add_four(pull, k, 0, pa, pb, pc, pe)
     return s
 
 
