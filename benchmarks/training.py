@@ -1,6 +1,7 @@
 """How long does one iteration of training take: acting, and learning?
 
-Times are seconds, after one iteration that warms up. iteration: rollout and update, one after the other.
+Times are seconds, after one iteration that warms up. iteration: rollout and update, one after the other. products_s:
+what the matrix products of an update take by themselves, on a CPU; the rest of an update is what could be saved.
 
 Controlled runs are stacked; policies and distances are those of their estimates, for all runs together. per_run: an
 iteration divided by the runs. Those of the paper's size are timed on a GPU only.
@@ -18,12 +19,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import torch
+
 from benchmarks.timing import Clock, Options, Tables, summarise_times
-from graphsnd.training import ControlSettings, ControlTask, Settings, Task
+from graphsnd.training import ControlSettings, ControlTask, Settings, Task, Trainer
+from graphsnd.training.independent import IndependentLearner
 
 QUICK = Task("navigation", 4, settings=Settings(steps=8, environments=4, minibatch=16))
 PAPER = Task("navigation", 100, {"world_spawning_x": 4.0, "world_spawning_y": 4.0, "agent_radius": 0.03})
@@ -121,12 +126,28 @@ def time_training(preset: Task, clock: Clock, *, seeds: Sequence[int] = (0,), ro
         "update": summarise_times([row.update_seconds for row in rows]),
         "iteration": whole,
         "frames_per_second": settings.samples * len(seeds) / whole["median_s"],
-    }
+    } | ({"products_s": time_products(trainer, clock)} if device == "cpu" else {})
+
+
+def time_products(trainer: Trainer, clock: Clock) -> float:
+    """Time the matrix products of an update: outputs, and the derivatives by weights and by what hidden layers give."""
+    seconds, settings, learner = 0.0, trainer.settings, trainer.learner
+    assert isinstance(learner, IndependentLearner)
+    for networks in (learner.policy, learner.critic):
+        block, count = networks.blocks[0], len(networks.whole.flat)
+        for place, (leaf, _) in enumerate(block.layers):
+            weight, rows = leaf.detach(), min(settings.minibatch, settings.samples)
+            seen, slopes = (torch.rand(len(weight), size, rows) for size in (weight.shape[2], weight.shape[1]))
+            factors = [(weight, seen), (slopes, seen.mT), (weight.mT, slopes)][: 3 if place else 2]
+            best = (min(clock.seconds(partial(torch.bmm, *each), 20) for _ in range(5)) for each in factors)
+            seconds += sum(best) * count / len(weight)
+    return seconds * settings.optimiser_steps
 
 
 def tables(result: dict[str, Any]) -> Tables:
     """Return the parts of one iteration."""
-    columns = ("agents", "runs", "samples", "gradient_steps", "rollout", "update", "iteration")
+    columns = ["agents", "runs", "samples", "gradient_steps", "rollout", "update", "iteration"]
+    columns += ["products_s"] if "products_s" in result else []
     found: Tables = {"One iteration of PPO": ([result, *([result["large"]] if "large" in result else [])], columns)}
     if result.get("controlled"):
         parts = ("rollout_s", "policies_s", "distances_s", "update_s", "audit_s", "iteration_s", "per_run_s")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from benchmarks.timing import Clock
-from benchmarks.training import PAPER, SMALL, time_controlled, time_first, time_training
+from benchmarks.training import PAPER, SMALL, time_controlled, time_first, time_products, time_training
 from graphsnd.training import PRESETS, Settings, Task
 
 CLOCK = Clock(torch.device("cpu"))
@@ -19,7 +19,24 @@ def test_times_are_json_and_add_up() -> None:
     assert not found["captured"]
     assert found["iteration"]["min_s"] >= found["rollout"]["min_s"] + found["update"]["min_s"]
     assert found["frames_per_second"] == pytest.approx(20 / found["iteration"]["median_s"])
+    assert found["products_s"] > 0
     assert time_training(tiny, CLOCK, rounds=1)["update"]["rounds"] == 1
+
+
+class Multiplications(Clock):
+    """A clock by which a product takes a second for each multiplication."""
+
+    def seconds(self, call, repeats: int = 1) -> float:  # type: ignore[no-untyped-def]
+        one, two = call.args
+        assert call.func(one, two).shape == (len(one), one.shape[1], two.shape[2])
+        return one.numel() * two.shape[2]
+
+
+def test_products_are_those_of_an_update() -> None:
+    """Outputs of all layers, derivatives by all weights, and by the outputs of hidden layers."""
+    task = Task("navigation", 5, settings=Settings(steps=8, environments=4, minibatch=16, epochs=3, hidden=(7, 6)))
+    per_sample = sum(2 * (18 * 7 + 7 * 6 + 6 * out) + 7 * 6 + 6 * out for out in (2, 1))
+    assert time_products(task.make_trainer("cpu"), Multiplications(CLOCK.device)) == 5 * 3 * 32 * per_sample
 
 
 def test_the_default_is_the_papers_run() -> None:
