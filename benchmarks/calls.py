@@ -2,7 +2,8 @@
 
 A call is `graphsnd.snd(behavior)` as a user writes it: embedding, kernels and the mean. one_call is timed by itself,
 after the device has finished everything else, so that it has the time of Python and launches too; queued is one of many
-calls in a row.
+calls in a row. repeated are calls timed by themselves too, but with nothing else between them: the host has warm
+caches.
 
 Times are seconds. All contestants take turns within a round; medians and quartiles are over rounds.
 
@@ -32,7 +33,7 @@ import torch
 
 import graphsnd as gs
 from benchmarks.speed import CDIST_CALL, EQUATION_1, cdist
-from benchmarks.timing import Clock, Contestant, Options, Tables, make_limit, take_turns
+from benchmarks.timing import Clock, Contestant, Options, Tables, make_limit, summarise_times, take_turns
 from graphsnd import designs, graphs
 from graphsnd.behavior import AgentsAxisWarning, Behavior, Distance, Norm, embed
 from graphsnd.designs.relabelled import find_neighbours
@@ -124,6 +125,7 @@ def compare(case: Case, observations: int, options: Options, *, with_cdist: bool
     contestants += make_limit(device, case.features) if cuda else []
     patience = options.patience if options.quick or not cuda else {"rounds": ROUNDS, "seconds": 0.0}
     times = take_turns(contestants, Clock(device), **patience)
+    times["repeated"] = summarise_times([Clock(device).seconds(call) for _ in range(ROUNDS)])
     del points, contestants
     fraction = times["queued"]["pairs_per_second"] / times["limit"]["pairs_per_second"] if "limit" in times else None
     return {
@@ -168,7 +170,7 @@ def peak(call: Callable[[], object], device: torch.device) -> int:
 
 def tables(result: dict[str, Any]) -> Tables:
     """Return the times of one call, of calls in a row, of cdist, and the share of the limit."""
-    times = ("contestants.one_call", "contestants.queued", "contestants.cdist")
+    times = ("contestants.one_call", "contestants.repeated", "contestants.queued", "contestants.cdist")
     columns = ("case", "n", "observations", "features", *times, "fraction_of_limit")
     names = ("kept_graph", "new_graph", *(f"{name}{part}" for name in DESIGNS for part in ("", " sums")))
     sampled = ("n", "observations", "contestants.snd", *(f"over_snd.{name}" for name in names))

@@ -12,7 +12,7 @@ CPU = Options(torch.device("cpu"), quick=True)
 
 def test_a_case_with_its_contestants() -> None:
     row = calls.compare(calls.Case(6, 8), 16, CPU)
-    assert row["contestants"].keys() == {"one_call", "queued", "cdist"}
+    assert row["contestants"].keys() == {"one_call", "repeated", "queued", "cdist"}
     assert row["contestants"]["one_call"]["repeats"] == 1
     assert row["contestants"]["queued"]["repeats"] > 1
     assert row["fraction_of_limit"] is None
