@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from graphsnd.behavior import Norm
+from graphsnd.kernels.cpu import launch
 from tests.kernels import checks
 from tests.kernels.checks import DTYPES, NORMS, SCALES, SQUARES_OR_NOT, Shape, each_operation
 
@@ -127,6 +128,12 @@ def test_strides(operation: str, dtype: torch.dtype, shape: Shape) -> None:
 @pytest.mark.parametrize("layout", list(checks.LAYOUTS))
 def test_parts(layout: str, dtype: torch.dtype) -> None:
     checks.check_parts((20, 19, 4), layout, dtype, *CPU)
+
+
+@each_dtype
+def test_parts_copied_in_shares(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "COPY", 1 << 14)
+    checks.check_parts((50, 67, 18), "apart", dtype, *CPU)
 
 
 @few_or_many

@@ -26,6 +26,9 @@ FEW = LANES // 4  # observations below which lanes of observations would be most
 # Lanes of agents are faster for more features than NARROW, if these times the agents are WIDE: timed for 5 to 2,000
 # agents and 2 to 128 features.
 NARROW, WIDE = 8, 1000
+# Bytes to put side by side at a time. From 32 MB on malloc asks the system for memory, whose new pages cost more than
+# the copy.
+COPY = 1 << 24
 # Parts of a sum over observations: enough for eight threads, more where adding them up costs nothing beside them.
 SHARES, LONG = 8, 8 * LANES
 
@@ -36,23 +39,28 @@ class Numba:
     def pair_totals(  # noqa: D102
         self, parts: Parts, norm: Norm, single: bool, count: int, dtype: torch.dtype | None
     ) -> Tensor:
+        (o, n), features = parts[0].shape[:2], sum(part.shape[2] for part in parts)
+        wide = norm is Norm.EUCLIDEAN and features > NARROW and n * features >= WIDE
+        copies = min(o // FEW, sum(part.nbytes for part in parts) // COPY) if wide and len(parts) > 1 else 1
+        if copies > 1:
+            shares = zip(*(part.tensor_split(copies) for part in parts), strict=True)
+            return add_up(torch.cat([self.pair_totals(share, norm, single, count, None) for share in shares]), dtype)
         x = side_by_side(parts)
         a, code = _array(x), CODES[norm]
 
         def run(inverse: Any) -> Tensor:
-            if x.shape[0] < FEW:
-                rows = np.zeros(x.shape[:2])
-                run_threads(lambda i, j: loops.row_totals(code, a, inverse, i, j, rows), _strips(x.shape[1]))
+            if o < FEW:
+                rows = np.zeros((o, n))
+                run_threads(lambda i, j: loops.row_totals(code, a, inverse, i, j, rows), _strips(n))
                 return torch.from_numpy(rows.sum(axis=1))
-            out = np.empty(x.shape[0])
-            if norm is Norm.EUCLIDEAN and x.shape[2] > NARROW and x.shape[1] * x.shape[2] >= WIDE:
-                shares = split_range(x.shape[0], least=1)
-                run_threads(lambda i, j: loops.euclidean_totals(a, inverse, i, j, out), shares)
+            out = np.empty(o)
+            if wide:
+                run_threads(lambda i, j: loops.euclidean_totals(a, inverse, i, j, out), split_range(o, least=1))
             else:
-                run_threads(lambda i, j: loops.totals(code, a, inverse, i, j, out), split_range(x.shape[0]))
+                run_threads(lambda i, j: loops.totals(code, a, inverse, i, j, out), split_range(o))
             return torch.from_numpy(out)
 
-        return add_up(_in_range(run, x, norm, terms=x.shape[1] ** 2) / count, dtype)
+        return add_up(_in_range(run, x, norm, terms=n**2) / count, dtype)
 
     def pair_totals_and_slopes(  # noqa: D102
         self, parts: Parts, norm: Norm, count: int, dtype: torch.dtype | None
