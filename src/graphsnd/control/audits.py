@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 
 import torch
 from torch import Tensor
@@ -77,7 +78,7 @@ def mean_error(values: Sequence[float], target: float) -> float:
         0.5
     """
     _check(values, target)
-    return sum(abs(value - target) for value in values) / len(values) / target
+    return fmean(abs(value - target) for value in values) / target
 
 
 @checked
@@ -93,7 +94,7 @@ def error_of_mean(values: Sequence[float], target: float) -> float:
         0.0
     """
     _check(values, target)
-    return abs(sum(values) / len(values) - target) / target
+    return abs(fmean(values) - target) / target
 
 
 @checked

@@ -43,7 +43,7 @@ class Sorted:
 
         Example:
             >>> Sorted.sort(torch.tensor([1, 0, 1]), torch.arange(3), 2, size=2).index
-            tensor([ 1, -1,  0,  2, -1, -1])
+            tensor([ 1, -1,  0,  2, -1, -1, -1, -1])
         """
         device, requests = networks.device, len(networks)
         ordered, order = networks.sort(stable=True)
