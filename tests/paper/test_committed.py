@@ -52,15 +52,12 @@ paper/results/designs/cpu-2-cores.json
 paper/results/designs/h200.json
 paper/results/designs/paper.json
 paper/results/mpe/laptop.json
-paper/results/mpe/paper.json
 paper/results/timing/gpu-first.json
 paper/results/timing/gpu.json
 paper/results/timing/laptop.json
 paper/results/timing/paper-first.json
 paper/results/timing/paper-second.json
 paper/results/timing/paper.json
-paper/results/training/cpu-2-cores.json
-paper/results/training/h200.json
 paper/results/training/variants/about.json
 """
 
