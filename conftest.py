@@ -14,6 +14,7 @@ NEEDS = {
     "stable_baselines3": ["src/graphsnd/integrations/sb3.py"],
     "mpe2": ["src/graphsnd/worlds/pettingzoo_world.py"],
     "vmas": ["src/graphsnd/worlds/vmas_world.py"],
+    "pettingzoo": ["src/graphsnd/integrations/pettingzoo.py"],
     "jax": ["src/graphsnd/integrations/jax.py"],
     "tree": ["src/graphsnd/integrations/rllib.py"],  # of what ray[rllib] needs, the package that nothing else brings
     "benchmarl": ["src/graphsnd/integrations/benchmarl", "tests/integrations/benchmarl"],

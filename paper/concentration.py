@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 from numpy.typing import NDArray
 from scipy import stats
 from torch import Tensor
@@ -270,7 +271,7 @@ def _draw_team(ax: Axes, team: Team, pairs: int) -> None:
     ax.plot(fine, start, color=GREEN, linewidth=1.1, linestyle=(0, (4, 2)), label=r"slope $-1/2$", zorder=1)
     ax.set(xscale="log", yscale="log", xlabel="sampled pairs m, and their share")
     ax.set_xticks(m, [f"{each}\n{each / pairs:.0%}" for each in m])
-    ax.xaxis.minorticks_off()
+    ax.xaxis.set_minor_locator(NullLocator())
     ax.set_title(f"Iteration {team.iteration},  SND {team.snd:.4f}", color=INK)
     ax.grid()
 

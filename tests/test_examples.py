@@ -8,6 +8,7 @@ import pytest
 
 # The frameworks of `make test-integrations`, and what is imported where one is there.
 FRAMEWORKS = {"stable_baselines3_population": "stable_baselines3", "jax_team": "flax", "rllib_team": "tree"}
+OTHERS = {"pettingzoo_team": "mpe2", "ray_rollouts": "ray"}  # of every development environment
 EXAMPLES = [
     pytest.param(path, id=path.stem, marks=[pytest.mark.integration] if path.stem in FRAMEWORKS else [])
     for path in sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
@@ -16,8 +17,8 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_example_runs(example: Path) -> None:
-    if example.stem in FRAMEWORKS:
-        pytest.importorskip(FRAMEWORKS[example.stem])
+    if package := (FRAMEWORKS | OTHERS).get(example.stem):
+        pytest.importorskip(package)
     assert len(example.read_text().splitlines()) <= 60
     run = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=120, check=False)
     assert run.returncode == 0, run.stderr

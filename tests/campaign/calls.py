@@ -28,6 +28,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from types import GenericAlias
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,8 @@ def find_targets(*, adapters: bool = True) -> list[Target]:
         own = [name for name in classes if getattr(module, name).__module__ == module.__name__]
         for name in getattr(module, "__all__", own):
             value = getattr(module, name)
+            if isinstance(value, GenericAlias):
+                continue  # a class to Python 3.10, a name for types
             if inspect.isclass(value) and issubclass(value, BaseException | enum.Enum):
                 continue  # Python's own
             if inspect.isclass(value):
@@ -303,6 +306,8 @@ def attempt(target: Target, rng: random.Random) -> tuple[str, str, str]:
     """Make one call: ``(what came of it, kind of failure, example)``."""
     try:
         case = draw_case(target, rng)
+    except MissingExtraError:
+        return "refused", "", ""
     except Exception as error:
         return "failed", f"{target.label}: no valid call ({type(error).__name__})", str(error)
     arguments: dict[str, Any] = {}
@@ -342,6 +347,8 @@ def check_valid(target: Target, *, slow: bool) -> tuple[str, str, str]:
         if target.label in REFUSES:
             return "refused", "", ""
         return "failed", f"{target.label}: no valid call (InputError)", f"{error} at {place(error)}"
+    except MissingExtraError:
+        return "refused", "", ""
     except Exception as error:
         kind = f"{target.label}: no valid call ({type(error).__name__})"
         return "failed", kind, f"{error} at {place(error)}"

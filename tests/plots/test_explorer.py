@@ -14,6 +14,7 @@ from graphsnd import plots
 from graphsnd.plots import explorer
 from tests.plots.test_page import Outline
 
+pytest.importorskip("plotly")
 NASTY = "</script><b>&"
 
 
