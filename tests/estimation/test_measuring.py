@@ -299,11 +299,12 @@ def test_an_exact_measurement_that_takes_long_says_what_a_tolerance_would_cost(m
 
 BASELINES = Path(__file__).parents[1] / "baselines" / "measure-demo.json"
 CASES = json.loads(BASELINES.read_text(encoding="utf-8"))
+MADE_WITH = "2.13."  # torch
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_demo_team_has_the_numbers_of_the_baseline(case: str) -> None:
-    """The same draws; the digits after the eighth depend on the version of torch."""
+    """The same draws, summed in the same order; the digits after the eighth depend on the version of torch."""
     from graphsnd.plots import example_team
 
     first, _, rest = case.partition(", ")
@@ -313,10 +314,10 @@ def test_the_demo_team_has_the_numbers_of_the_baseline(case: str) -> None:
         options["rel_tol"] = float(rest.removeprefix("rel_tol "))
     elif rest:
         options["max_observations"] = int(rest.removesuffix(" observations"))
-    team = example_team()
+    team, rel = example_team(), 1e-13 if torch.__version__.startswith(MADE_WITH) else 1e-8
     e = gs.measure(team.behavior, design=design, positions=team.positions, **options).to_dict()
     for name, value in CASES[case].items():
-        assert e[name] == (value if isinstance(value, str) else pytest.approx(value, rel=1e-8)), name
+        assert e[name] == (value if isinstance(value, str) else pytest.approx(value, rel=rel)), name
 
 
 def test_whose_observations() -> None:
