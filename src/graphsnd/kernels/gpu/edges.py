@@ -9,7 +9,8 @@ first-level cache; and shares each first agent among four edges (:func:`fill`).
 import triton
 import triton.language as tl
 
-from graphsnd.kernels.gpu.tiles import finish, in_range, pull, scale_of, slope, term
+from graphsnd.kernels.gpu.slopes import pull, slope
+from graphsnd.kernels.gpu.tiles import finish, in_range, scale_of, term
 
 
 @triton.jit

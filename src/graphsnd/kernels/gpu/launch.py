@@ -12,6 +12,7 @@ from triton.runtime import driver
 from graphsnd.behavior import Norm
 from graphsnd.kernels.autograd import CODES, Parts, add_up, side_by_side
 from graphsnd.kernels.gpu import edges as edge_kernels
+from graphsnd.kernels.gpu import slopes as slope_kernels
 from graphsnd.kernels.gpu import tiles
 from graphsnd.kernels.pairfunctions import scale_of
 
@@ -73,7 +74,7 @@ class Triton:
             turned = _turn(x, jump, f, fx)
             blocks, slopes = triton.cdiv(n, 64), torch.empty_like(turned)
             out = x.new_empty(o, blocks, dtype=torch.float64)
-            tiles.totals_and_slopes_wide[(o * blocks,)](
+            slope_kernels.totals_and_slopes_wide[(o * blocks,)](
                 turned, out, slopes, n, blocks, count, turned.shape[1], *turned.stride()[:2], CODES[norm], num_warps=1
             )
             return add_up(out, dtype), _split(_turn_back(slopes, n, f), parts)
@@ -81,7 +82,7 @@ class Triton:
         sums = _Sums(x, o * blocks, o, dtype)
         # In one tensor, so that the backward pass scales two parts in one launch; they are of one width.
         slopes = torch.empty(f // fx, o, n, fx, dtype=x.dtype, device=x.device)
-        tiles.totals_and_slopes[(o * blocks,)](
+        slope_kernels.totals_and_slopes[(o * blocks,)](
             x, jump, *sums.arguments, slopes, (f // fx - 1) * o * n * fx, n, blocks, count, *x.stride(),
             f, fx, CODES[norm], 16, 16, num_warps=1, maxnreg=96 if n >= 200 and x.dtype == torch.float32 else 128,
         )  # fmt: skip
@@ -105,14 +106,14 @@ class Triton:
         if f > NARROW:
             turned, blocks = _turn(x, 0, f, f), triton.cdiv(n, 64)
             out = torch.empty_like(turned)
-            tiles.matrix_backward_wide[(o * blocks,)](
+            slope_kernels.matrix_backward_wide[(o * blocks,)](
                 turned, scale, weight, grad, out, n, blocks, turned.shape[1], *turned.stride()[:2], CODES[norm],
                 num_warps=1,
             )  # fmt: skip
             return _turn_back(out, n, f)
         blocks = triton.cdiv(n, 16)
         out = torch.empty(o, n, f, dtype=x.dtype, device=x.device)
-        tiles.matrix_backward[(o * blocks,)](
+        slope_kernels.matrix_backward[(o * blocks,)](
             x, scale, weight, grad, out, n, blocks, *x.stride(), f, CODES[norm], 16, 16, num_warps=1
         )
         return out
