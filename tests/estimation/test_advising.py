@@ -154,7 +154,7 @@ def test_a_proxy_that_keeps_its_pairs_is_a_regular_graph_with_guarantees_for_eve
 
 
 def test_the_call_is_python_that_runs() -> None:
-    graph = advise(2000, 16, "proxy", rel_tol=0.05)
+    graph = advise(2000, 64, "proxy", rel_tol=0.05)
     cases = [(advise(300, 10**6), 300), (graph, 2000), (advise(8, 10), 8), (advise(9, 5, "local"), 9)]
     cases += [(advise(300, 10**6, policy_cost=1e4), 300), (advise(9, 5, "local", policy_cost=1e4), 9)]
     for found, n in cases:
