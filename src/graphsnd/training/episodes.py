@@ -6,7 +6,6 @@ rollout, each run's from its own stream, and a finished environment takes the ne
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from torch import Tensor
 from graphsnd.errors import InputError
 from graphsnd.training.streams import Streams
 from graphsnd.worlds import World, merge
+from graphsnd.worlds.world import map_state, state_tensors
 
 LENGTH = 16  # steps of an episode below which a bank may run dry within one rollout; its states are then used again
 
@@ -41,28 +41,28 @@ class Bank:
         self.world, self.environments, self.streams = world, environments, streams
         self.size = environments * (1 + -(-steps // LENGTH))
         spawned = [world.spawn(each.episodes, self.size) for each in streams]
-        self.fresh = _map(lambda *parts: torch.cat(parts), *spawned)
+        self.fresh = map_state(lambda *parts: torch.cat(parts), *spawned)
         self.seen = world.observe(self.fresh)
         self.taken = torch.zeros(len(streams), dtype=torch.long, device=world.device)
         self.refilled = torch.zeros(len(streams), dtype=torch.long)
         self.state, self.observations = self.restart()
-        self.state = _map(torch.clone, self.state)
+        self.state = map_state(torch.clone, self.state)
 
     def restart(self) -> tuple[Any, Tensor]:
         """Start new episodes everywhere; return states and observations."""
         rows = self._next(torch.ones(len(self.streams), self.environments, dtype=torch.bool, device=self.world.device))
-        return _map(lambda part: part.index_select(0, rows), self.fresh), self.seen.index_select(0, rows)
+        return map_state(lambda part: part.index_select(0, rows), self.fresh), self.seen.index_select(0, rows)
 
     def replace(self, state: Any, observations: Tensor, done: Tensor) -> tuple[Any, Tensor]:
         """Start new episodes where ``done``, bool ``[runs * environments]``; return states and observations."""
         rows = self._next(done.view(len(self.streams), self.environments))
-        fresh = _map(lambda part: part.index_select(0, rows), self.fresh)
+        fresh = map_state(lambda part: part.index_select(0, rows), self.fresh)
         seen = torch.where(done.view(-1, 1, 1), self.seen.index_select(0, rows), observations)
         return merge(state, done, fresh), seen
 
     def keep(self, state: Any, observations: Tensor) -> None:
         """Remember where a rollout ended, in the same tensors, because a captured rollout goes on reading them."""
-        _map(lambda old, new: old.copy_(new), self.state, state)
+        map_state(lambda old, new: old.copy_(new), self.state, state)
         self.observations.copy_(observations)
 
     def refill(self) -> None:
@@ -74,16 +74,15 @@ class Bank:
             if count:
                 places = (torch.arange(first, first + count) % self.size + run * self.size).to(self.world.device)
                 spawned = self.world.spawn(each.episodes, count)
-                _map(lambda old, new, at=places: old.index_copy_(0, at, new), self.fresh, spawned)
+                map_state(lambda old, new, at=places: old.index_copy_(0, at, new), self.fresh, spawned)
                 self.seen.index_copy_(0, places, self.world.observe(spawned))
             self.refilled[run] = taken[run]
 
     def tensors(self) -> dict[str, Tensor]:
         """Return states, observations and counters, by reference: copying into these tensors restores them."""
         parts = {"observations": self.observations, "seen": self.seen, "taken": self.taken, "refilled": self.refilled}
-        for part in dataclasses.fields(self.state):
-            parts[f"state.{part.name}"] = getattr(self.state, part.name)
-            parts[f"fresh.{part.name}"] = getattr(self.fresh, part.name)
+        for kind, state in (("state", self.state), ("fresh", self.fresh)):
+            parts |= {f"{kind}.{name}": part for name, part in state_tensors(state).items()}
         return parts
 
     def _next(self, wanted: Tensor) -> Tensor:
@@ -144,16 +143,8 @@ Episodes = Bank | Simulated
 def make_episodes(world: World, environments: int, steps: int, streams: Sequence[Streams]) -> Episodes:
     """Return a bank where states are tensors, the simulator itself elsewhere."""
     probe = world.spawn(0, 1)
-    if dataclasses.is_dataclass(probe) and all(isinstance(part, Tensor) for part in _parts(probe).values()):
-        return Bank(world, environments, steps, streams)
-    return Simulated(world, environments, streams)
-
-
-def _parts(state: Any) -> dict[str, Any]:
-    return {part.name: getattr(state, part.name) for part in dataclasses.fields(state)}
-
-
-def _map(function: Any, state: Any, *others: Any) -> Any:
-    """Return the state whose tensors are ``function`` of those of the given ones."""
-    mapped = {name: function(part, *(getattr(o, name) for o in others)) for name, part in _parts(state).items()}
-    return dataclasses.replace(state, **mapped)
+    try:
+        state_tensors(probe)
+    except InputError:
+        return Simulated(world, environments, streams)
+    return Bank(world, environments, steps, streams)

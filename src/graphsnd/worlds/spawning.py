@@ -58,7 +58,6 @@ def scatter_apart(generator: torch.Generator | int, environments: int, count: in
         >>> bool((torch.pdist(points[0]) >= 0.3).all())
         True
     """
-    check_room(count, half, apart)
     rng, _ = source(generator, None, host=True)
     size = torch.tensor(half)
     placed = torch.zeros(environments, count, 2)

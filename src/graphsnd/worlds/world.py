@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import MOST_AGENTS, InputError, check_integer, check_rank, check_shape, shape_of
+from graphsnd.errors import MOST_AGENTS, InputError, check_integer, check_shape, shape_of
 from graphsnd.graphs.draws import source
 
 S = TypeVar("S")
@@ -134,14 +135,14 @@ class World(ABC):
             done: Bool ``[E]``, usually ``step.terminated | step.truncated``.
             generator: Where the randomness comes from; an int is a seed.
         """
-        environments = next(iter(_tensors(state).values())).shape[:1]
+        environments = next(iter(state_tensors(state).values())).shape[:1]
         check_shape("done", done, environments, dtype="bool")
         if not self.spawns_on_host and done.device.type != "cpu":
             return merge(state, done, self.spawn(generator, len(done)))
         rows = done.nonzero()[:, 0]
         if not len(rows):
             return state
-        return _put_rows(state, rows, self.spawn(generator, len(rows)))
+        return map_state(lambda old, new: old.index_copy(0, rows, new), state, self.spawn(generator, len(rows)))
 
     def positions(self, state: Any) -> Tensor | None:
         """Return the positions of the agents, ``[E, N, 2]``; None for states without ``positions``."""
@@ -185,20 +186,26 @@ def merge(state: S, done: Tensor, fresh: S) -> S:
     """
     if type(fresh) is not type(state):
         raise InputError("fresh", f"to be a {type(state).__name__}", type(fresh).__name__)
-    chosen = {}
-    for name, old in _tensors(state).items():
+
+    def choose(old: Tensor, new: Tensor) -> Tensor:
         check_shape("done", done, old.shape[:1], dtype="bool")
-        where = done.view(-1, *[1] * (old.dim() - 1))
-        chosen[name] = torch.where(where, getattr(fresh, name), old)
-    return dataclasses.replace(state, **chosen)  # type: ignore[type-var]
+        return torch.where(done.view(-1, *[1] * (old.dim() - 1)), new, old)
+
+    return map_state(choose, state, fresh)
 
 
-def _put_rows(state: S, rows: Tensor, fresh: S) -> S:
-    put = {name: old.index_copy(0, rows, getattr(fresh, name)) for name, old in _tensors(state).items()}
-    return dataclasses.replace(state, **put)  # type: ignore[type-var]
+def map_state(function: Callable[..., Tensor], state: S, *others: S) -> S:
+    """Return the state whose tensors are ``function`` of the tensors of that name in all given states."""
+    parts = {name: function(part, *(getattr(o, name) for o in others)) for name, part in state_tensors(state).items()}
+    return dataclasses.replace(state, **parts)  # type: ignore[type-var]
 
 
-def _tensors(state: object) -> dict[str, Tensor]:
+def state_tensors(state: object) -> dict[str, Tensor]:
+    """Return the tensors of a state by name.
+
+    Raises:
+        InputError: For the state of a simulator, which is not made of tensors.
+    """
     is_value = dataclasses.is_dataclass(state) and not isinstance(state, type)
     fields = {f.name: getattr(state, f.name) for f in dataclasses.fields(state)} if is_value else {}  # type: ignore[arg-type]
     if not fields or not all(isinstance(value, Tensor) for value in fields.values()):
@@ -218,7 +225,6 @@ def check_counts(agents: int, environments: int, horizon: int | None) -> None:
 def check_moves(actions: Tensor, shape: tuple[int, ...], *, integers: bool = False) -> None:
     """Raise unless ``actions`` has the shape that the state requires. Reads no value of the tensor."""
     symbolic = "(environments, agents)" if integers else "(environments, agents, 2)"
-    check_rank("actions", actions, 0, symbolic)
     if tuple(actions.shape) != shape:
         raise InputError("actions", f"with shape {symbolic} = {shape}", shape_of(actions))
     if integers and (actions.is_floating_point() or actions.dtype == torch.bool):
