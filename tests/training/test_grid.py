@@ -24,7 +24,8 @@ from graphsnd.training import (
     train,
     train_grid,
 )
-from graphsnd.training.grid import find_folder, read_grid, run_stacks
+from graphsnd.training.checkpoint import read_grid
+from graphsnd.training.grid import find_folder, run_stacks
 from graphsnd.training.settings import BRIEF
 from tests.campaign._runs import differences
 
@@ -111,7 +112,7 @@ def test_a_grid_is_resumed_with_its_cut(tmp_path: Path, monkeypatch: pytest.Monk
     short = GRID.with_iterations(2)
     train_grid(short, tmp_path / "parts", device="cpu", stack=2)
     assert read_grid(tmp_path / "parts")[0] == short
-    monkeypatch.setattr("graphsnd.training.grid.MOST", {"cpu": 1, "cuda": 1})  # another rule, as of another version
+    monkeypatch.setattr("graphsnd.training.task.MOST", {"cpu": 1, "cuda": 1})  # another rule, as of another version
     train_grid(GRID, tmp_path / "parts", resume=True)
     assert [part.seeds for part in read_grid(tmp_path / "parts")[2]] == [(0,), (7, 3)]
     assert numbers(tmp_path / "parts") == numbers(tmp_path / "whole")

@@ -72,7 +72,7 @@ def resume_task(kind: type[Task] | type[ControlTask], given: dict[str, Any]) -> 
         InputError: When it is of the other command, or the command line contradicts it.
     """
     from graphsnd.training import load_checkpoint
-    from graphsnd.training.grid import read_grid
+    from graphsnd.training.checkpoint import read_grid
 
     out, iterations = Path(given["out"]), given["iterations"]
     if uses_stacks(out):

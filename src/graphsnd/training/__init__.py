@@ -10,13 +10,13 @@ stack, on a Ray cluster too. :class:`Settings` default to the paper's table,
 from graphsnd.training.checkpoint import load_checkpoint, save_checkpoint, save_teams
 from graphsnd.training.control import Run
 from graphsnd.training.evaluation import Evaluation, evaluate_team
-from graphsnd.training.grid import Stack, TrainedGrid, cut_grid, train_grid
+from graphsnd.training.grid import Stack, TrainedGrid, train_grid
 from graphsnd.training.log import ControlRow, Row, read_rows
 from graphsnd.training.loggers import Logger, open_logger
 from graphsnd.training.loop import Trained, train
 from graphsnd.training.ppo import compute_gae
 from graphsnd.training.settings import ControlSettings, Settings
-from graphsnd.training.task import CONTROL_PRESETS, PRESETS, ControlTask, Task
+from graphsnd.training.task import CONTROL_PRESETS, PRESETS, ControlTask, Task, cut_grid
 from graphsnd.training.trainer import Trainer
 
 __all__ = [

@@ -16,14 +16,14 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_integer, number
-from graphsnd.storage import parse_json, write_whole
+from graphsnd.storage import parse_json, read_json, write_whole
 from graphsnd.teams import Team
 from graphsnd.teams.files import OBSERVATIONS
 from graphsnd.training.control import DiversityControl
 from graphsnd.training.diversity import pool_observations
 from graphsnd.training.log import check_complete, run_folder
 from graphsnd.training.settings import Settings
-from graphsnd.training.task import ControlTask, Task
+from graphsnd.training.task import ControlTask, Task, load_task
 from graphsnd.training.trainer import Trainer
 
 CHECKPOINT, PREVIOUS, DESCRIPTION = "checkpoint.safetensors", "checkpoint.previous.safetensors", "settings.json"
@@ -146,15 +146,27 @@ def _read_checkpoint(path: Path) -> Checkpoint:
     # Earlier versions wrote neither threads nor a sum.
     if {"threads", "sum"} & about.keys() and about.pop("sum", None) != checksum(about, tensors):
         raise InputError("checkpoint", f"to be whole in {path}", "bits that were changed")
-    saved, seconds = about.get("task"), number(about.get("seconds"))
-    controlled = isinstance(saved, dict) and saved.get("format") == ControlTask.format
-    task = (ControlTask if controlled else Task).from_dict(saved, path)
+    task, seconds = load_task(about.get("task"), path), number(about.get("seconds"))
     expected = f"to be an integer, at least 0, in {path}"
     iteration = check_integer("iteration", about.get("iteration"), expected, low=0)
     threads = check_integer("threads", about.get("threads", 0), expected, low=0)
     if not seconds >= 0:
         raise InputError("seconds", f"to be at least 0 in {path}", repr(about.get("seconds")))
     return Checkpoint(task, iteration, seconds, tensors, threads)
+
+
+def read_grid(folder: Path) -> tuple[Task | ControlTask, str, list[Task | ControlTask]]:
+    """Return the task of a folder's grid, the kind of device it was cut for, and its stacks.
+
+    Raises:
+        InputError: When it has none.
+    """
+    path = folder / DESCRIPTION
+    saved = read_json(path, DESCRIPTION) if path.is_file() else None
+    if not isinstance(saved, dict) or not {"task", "device", STACKS} <= saved.keys():
+        raise InputError("folder", "to hold a grid of stacks", repr(str(folder)), "Start without --resume.")
+    task = load_task(saved["task"], path)
+    return task, saved["device"], [type(task).from_dict(part, path) for part in saved[STACKS]]
 
 
 @checked

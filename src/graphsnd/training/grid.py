@@ -11,33 +11,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise, product
 from pathlib import Path
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_choice, check_integer, require
 from graphsnd.locks import LOCK, hold_lock, remove_parts
-from graphsnd.storage import read_json, write_whole
-from graphsnd.training.checkpoint import DESCRIPTION, STACKS, find_checkpoints
-from graphsnd.training.log import METRICS, read_whole_rows, run_folder, write_rows
+from graphsnd.storage import write_whole
+from graphsnd.training.checkpoint import DESCRIPTION, STACKS, find_checkpoints, read_grid
+from graphsnd.training.log import METRICS, merge_logs
 from graphsnd.training.loop import check_free, interruptible, train
-from graphsnd.training.settings import BRIEF, largest_product
-from graphsnd.training.task import ControlTask, Task
-from graphsnd.worlds.simulator import SimulatorWorld
+from graphsnd.training.task import MOST, ControlTask, Task, cut_grid
 
-MOST = {"cpu": 4, "cuda": 12}  # runs of a stack; more gain little where a core or a GPU is busy with these
 RETRIES = 10  # losses in a row that brought no iteration
 SILENCE = 10.0  # seconds after which a cluster counts as absent
 PATIENCE = 1.0  # seconds between two looks at what is done
 TAIL = 4096  # bytes, longer than a row of a log
-T = TypeVar("T")
-AnyTask = Task | ControlTask
 Report = Callable[[Sequence["Stack"]], None]
-Work = Callable[[str, AnyTask, Path], int]  # trains a stack in a folder; returns the signal that stopped it, or 0
+Work = Callable[[str, Task | ControlTask, Path], int]  # trains in a folder; returns the signal that stopped it, or 0
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,7 @@ class Stack:
     """
 
     name: str  # of its folder in stacks/
-    task: AnyTask  # of its runs
+    task: Task | ControlTask  # of its runs
     folder: Path  # of its last attempt, or of its end
     done: int = 0  # iterations in its log
     state: str = "waiting"  # "running", "lost", "finished" or "failed"
@@ -86,58 +80,6 @@ class TrainedGrid:
     def finished(self) -> bool:
         """Whether every run got to its end."""
         return all(stack.state == "finished" for stack in self.stacks)
-
-
-@checked(own="device")  # of the workers, which this machine may lack
-def cut_grid(task: Task | ControlTask, device: str = "cpu", *, stack: int = 0) -> list[Task] | list[ControlTask]:
-    """Cut a grid of runs into stacks, each a task of its own, by a rule of the grid and the kind of device alone.
-
-    A stack has one design, and seeds before targets. On a CPU it has one thread, up to 4 runs, and fewer where the
-    largest product of a gradient step would ask for a second thread (see ``choose_threads``); on a GPU up to 12 runs;
-    one run where a simulator keeps its state to itself. The bits of a run depend on its stack and its threads, so this
-    does not look at how many workers there are.
-
-    Args:
-        task: Of all runs.
-        device: ``"cpu"`` or ``"cuda"``.
-        stack: Runs of a stack; 0 for the rule.
-
-    Example:
-        >>> from graphsnd.training import Settings
-        >>> grid = Task("navigation", 2, seeds=tuple(range(6)), settings=Settings(minibatch=64))
-        >>> [part.seeds for part in cut_grid(grid)]
-        [(0, 1, 2), (3, 4, 5)]
-        >>> [part.run_names() for part in cut_grid(ControlTask(4, (0.1, "homogeneous"), seeds=(0, 1)), stack=2)]
-        [['complete-target-0.1-seed-0', 'complete-target-0.1-seed-1'], ['homogeneous-seed-0', 'homogeneous-seed-1']]
-    """
-    check_choice("device", device, MOST)
-    check_integer("stack", stack, "to be an integer, at least 0", low=0)
-    if not task.seeds or len(set(task.seeds)) < len(task.seeds):
-        raise InputError("seeds", "to be different, at least one", task.seeds)
-    most = stack or _fit(task, device)
-    settings: Any = task.settings.replace(threads=task.settings.threads or 1)
-    seeds = _split(task.seeds, most)
-    if not isinstance(task, ControlTask):
-        return [replace(task, seeds=part, settings=settings) for part in seeds]
-    words = [(target,) for target in task.targets if isinstance(target, str)]
-    numbers = _split(tuple(t for t in task.targets if not isinstance(t, str)), max(1, most // len(task.seeds)))
-    arms: Any = product([*product(task.designs, numbers), *product(task.designs[:1], words)], seeds)
-    return [replace(task, designs=(d,), targets=t, seeds=s, settings=settings) for (d, t), s in arms]
-
-
-def _fit(task: AnyTask, device: str) -> int:
-    world = task.make_world("cpu")
-    if isinstance(world, SimulatorWorld):
-        return 1
-    brief = (BRIEF - 1) // largest_product(task.settings, world.agents) if device == "cpu" else MOST[device]
-    return max(1, min(MOST[device], brief))
-
-
-def _split(values: tuple[T, ...], most: int) -> list[tuple[T, ...]]:
-    """Return consecutive parts of at most ``most`` values whose sizes differ by at most one."""
-    count = -(-len(values) // most)
-    ends = [len(values) * place // count for place in range(count + 1)] if count else [0]
-    return [values[start:stop] for start, stop in pairwise(ends)]
 
 
 @checked(own="device")
@@ -207,58 +149,32 @@ def train_grid(
             remove_parts(folder)
             if saved is None:
                 check_free(folder, task)
-                parts: list[Any] = list(cut_grid(task, device, stack=stack))
-            else:
-                parts = _check_same(task, *saved)
+            parts = cut_grid(task, device, stack=stack) if saved is None else _check_same(task, saved[0], saved[2])
             about = {"device": device, STACKS: [part.to_dict() for part in parts]}
             write_whole(folder / DESCRIPTION, json.dumps({"task": task.to_dict()} | about, indent=1) + "\n")
             named = {f"{place:0{len(str(len(parts) - 1))}d}": part for place, part in enumerate(parts)}
             options = {"device": device, "checkpoint_every": checkpoint_every, "keep_teams": keep_teams}
             work = partial(_train_stack, options=options | {"loggers": tuple(loggers)})
             stacks, stopped = run_stacks(named, folder / STACKS, work, device=device, ray=ray, report=report)
-            merge_logs(task, stacks, folder)
+            merge_logs([each.folder for each in stacks if each.done], task.row, task.run_names(), folder)
     return TrainedGrid(stacks, perf_counter() - start, device, stopped)
 
 
-def read_grid(folder: Path) -> tuple[AnyTask, str, list[AnyTask]]:
-    """Return the task of a folder's grid, the kind of device it was cut for, and its stacks.
-
-    Raises:
-        InputError: When it has none.
-    """
-    path = folder / DESCRIPTION
-    saved = read_json(path, DESCRIPTION) if path.is_file() else None
-    if not isinstance(saved, dict) or not {"task", "device", STACKS} <= saved.keys():
-        raise InputError("folder", "to hold a grid of stacks", repr(str(folder)), "Start without --resume.")
-    controlled = isinstance(saved["task"], dict) and saved["task"].get("format") == ControlTask.format
-    kind: Any = ControlTask if controlled else Task
-    return kind.from_dict(saved["task"], path), saved["device"], [kind.from_dict(part, path) for part in saved[STACKS]]
-
-
-def _check_same(task: AnyTask, old: AnyTask, device: str, parts: Sequence[AnyTask]) -> list[Any]:
+def _check_same(task: Task | ControlTask, old: Task | ControlTask, parts: Sequence[Any]) -> list[Any]:
     """Return the stacks of a grid with the iterations of ``task``, which must be the same otherwise."""
-    more = task.settings.iterations
+    more, least = task.settings.iterations, old.settings.iterations
     if type(old) is not type(task) or old.with_iterations(more) != task:
         raise InputError("task", "to be that of the folder, but for iterations", "another")
-    check_integer(
-        "iterations", more, f"to be at least {old.settings.iterations}, as before", low=old.settings.iterations
-    )
+    check_integer("iterations", more, f"to be at least {least}, as before", low=least)
     return [part.with_iterations(more) for part in parts]
 
 
-def _train_stack(name: str, task: AnyTask, folder: Path, *, options: dict[str, Any]) -> int:
+def _train_stack(name: str, task: Task | ControlTask, folder: Path, *, options: dict[str, Any]) -> int:
     return train(task, folder, resume=bool(find_checkpoints(folder)), **options).stopped
 
 
-def merge_logs(task: AnyTask, stacks: Sequence[Stack], out: Path) -> None:
-    """Write the rows of all stacks to one ``metrics.csv``, by iteration and then in the order of the grid's runs."""
-    order = {name: place for place, name in enumerate(task.run_names())}
-    rows = [row for each in stacks if each.done for row in read_whole_rows(each.folder, task.row)]
-    write_rows(out, task.row, sorted(rows, key=lambda row: (row.iteration, order[run_folder(row)])))
-
-
 def run_stacks(
-    stacks: Mapping[str, AnyTask],
+    stacks: Mapping[str, Task | ControlTask],
     root: Path,
     work: Work,
     *,
@@ -354,7 +270,7 @@ def _on_ray(known: dict[str, Stack], work: Work, tell: Callable[[], None], *, de
         return stop()
 
 
-def _attempt(work: Work, name: str, task: AnyTask, folder: Path) -> int:
+def _attempt(work: Work, name: str, task: Task | ControlTask, folder: Path) -> int:
     if not folder.is_dir():
         raise InputError("folder", "on a path that every node shares", f"no {str(folder)!r} on {platform.node()}")
     return work(name, task, folder)

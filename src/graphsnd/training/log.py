@@ -189,11 +189,9 @@ def run_folder(row: Any) -> str:
         >>> run_folder(Row(arm="bernoulli:0.1", target=0.12, seed=0)), run_folder(Row(seed=1))
         ('bernoulli-0.1-target-0.12-seed-0', 'seed-1')
     """
-    arm, target = getattr(row, "arm", None), getattr(row, "target", None)
-    parts = [arm.replace(":", "-")] if arm else []
-    return "-".join(
-        [*parts, *([] if target is None else [f"target-{target!r}".removesuffix(".0")]), f"seed-{row.seed}"]
-    )
+    arm, target = getattr(row, "arm", ""), getattr(row, "target", None)
+    held = "" if target is None else f"target-{target!r}".removesuffix(".0")
+    return "-".join(filter(None, [arm.replace(":", "-"), held, f"seed-{row.seed}"]))
 
 
 @checked
@@ -234,6 +232,13 @@ def write_rows(folder: Path, kind: type[T], rows: Iterable[T]) -> None:
 def read_whole_rows(folder: Path, kind: type[T]) -> list[T]:
     """Return the rows before the first damaged line: those that are sure to have been there."""
     return list(takewhile(lambda row: row is not None, _read_lines(folder, kind)))  # type: ignore[arg-type]
+
+
+def merge_logs(folders: Iterable[Path], kind: type[Row] | type[ControlRow], runs: Sequence[str], out: Path) -> None:
+    """Write the rows of several folders to one ``metrics.csv``, by iteration and then in the order of ``runs``."""
+    order = {name: place for place, name in enumerate(runs)}
+    rows = [row for folder in folders for row in read_whole_rows(folder, kind)]
+    write_rows(out, kind, sorted(rows, key=lambda row: (row.iteration, order[run_folder(row)])))
 
 
 def check_complete(folder: Path, kind: type[Row] | type[ControlRow], runs: Sequence[str], iteration: int) -> None:

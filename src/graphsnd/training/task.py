@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from typing_extensions import Self
@@ -16,17 +16,20 @@ from typing_extensions import Self
 from graphsnd import designs
 from graphsnd.arguments import checked
 from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstrained
-from graphsnd.errors import InputError, check_integer, describe
+from graphsnd.errors import InputError, check_choice, check_integer, describe
 from graphsnd.training.control import DiversityControl, Group, Run
 from graphsnd.training.controlled import ControlledLearner, make_networks
 from graphsnd.training.log import ControlRow, Row, run_folder
 from graphsnd.training.roles import Method
-from graphsnd.training.settings import ControlSettings, PPOSettings, Settings
+from graphsnd.training.settings import BRIEF, ControlSettings, PPOSettings, Settings, largest_product
 from graphsnd.training.streams import Streams
 from graphsnd.training.trainer import Trainer
 from graphsnd.worlds import World, parse_world
+from graphsnd.worlds.simulator import SimulatorWorld
 
 VERSION = 1
+MOST = {"cpu": 4, "cuda": 12}  # runs of a stack; more gain little where a core or a GPU is busy with these
+T = TypeVar("T")
 FREE: dict[str, type[Unconstrained] | type[Homogeneous]] = {"unconstrained": Unconstrained, "homogeneous": Homogeneous}
 # The task file of the reference is lost; the food's radius is the one whose first rewards agree with its log.
 DISPERSION = {"food_radius": 0.08, "share_reward": True, "horizon": 100}
@@ -113,9 +116,8 @@ class AnyTask:
                 expected = f"with {', '.join(known)} in {where}, settings and options being dicts by names"
                 raise InputError("config", expected, f"{name}: {describe(value)}")
         tuples = {name: tuple(part) if isinstance(part, list) else part for name, part in given.items()}
-        settings = {name: tuple(v) if isinstance(v, list) else v for name, v in given.get("settings", {}).items()}
         options = {} if given.get("world", self.world) != self.world else self.options  # which are of a world
-        changed = {"options": options, **tuples, "settings": self.settings.replace(**settings)}
+        changed = {"options": options, **tuples, "settings": self.settings.replace(**given.get("settings", {}))}
         return dataclasses.replace(self, **changed)  # type: ignore[type-var]
 
 
@@ -213,7 +215,7 @@ class ControlTask(AnyTask):
     def groups(self, device: torch.device) -> list[Group]:
         """Return the arms of :meth:`runs`, each with its controller."""
         groups: list[Group] = []
-        for arm, runs in itertools.groupby(self.runs(), lambda run: run.arm):
+        for arm, runs in groupby(self.runs(), lambda run: run.arm):
             targets, start = [run.target for run in runs], groups[-1].rows.stop if groups else 0
             groups.append(Group(self._make_controller(arm, targets, device), slice(start, start + len(targets)), arm))
         return groups
@@ -242,6 +244,63 @@ class ControlTask(AnyTask):
         policy, critic = make_networks(world, self.settings, streams)
         control = DiversityControl(policy, self.runs(), self.groups(world.device), self.settings)
         return Method(policy, critic, ControlledLearner(policy, critic, self.settings), control)
+
+
+@checked(own="device")  # of the workers, which this machine may lack
+def cut_grid(task: Task | ControlTask, device: str = "cpu", *, stack: int = 0) -> list[Task] | list[ControlTask]:
+    """Cut a grid of runs into stacks, each a task of its own, by a rule of the grid and the kind of device alone.
+
+    A stack has one design, and seeds before targets. On a CPU it has one thread, up to 4 runs, and fewer where the
+    largest product of a gradient step would ask for a second thread (see ``choose_threads``); on a GPU up to 12 runs;
+    one run where a simulator keeps its state to itself. The bits of a run depend on its stack and its threads, so this
+    does not look at how many workers there are.
+
+    Args:
+        task: Of all runs.
+        device: ``"cpu"`` or ``"cuda"``.
+        stack: Runs of a stack; 0 for the rule.
+
+    Example:
+        >>> from graphsnd.training import Settings
+        >>> grid = Task("navigation", 2, seeds=tuple(range(6)), settings=Settings(minibatch=64))
+        >>> [part.seeds for part in cut_grid(grid)]
+        [(0, 1, 2), (3, 4, 5)]
+        >>> [part.run_names() for part in cut_grid(ControlTask(4, (0.1, "homogeneous"), seeds=(0, 1)), stack=2)]
+        [['complete-target-0.1-seed-0', 'complete-target-0.1-seed-1'], ['homogeneous-seed-0', 'homogeneous-seed-1']]
+    """
+    check_choice("device", device, MOST)
+    check_integer("stack", stack, "to be an integer, at least 0", low=0)
+    if not task.seeds or len(set(task.seeds)) < len(task.seeds):
+        raise InputError("seeds", "to be different, at least one", task.seeds)
+    most = stack or _fit(task, device)
+    settings: Any = task.settings.replace(threads=task.settings.threads or 1)
+    seeds = _split(task.seeds, most)
+    if not isinstance(task, ControlTask):
+        return [dataclasses.replace(task, seeds=part, settings=settings) for part in seeds]
+    words = [(target,) for target in task.targets if isinstance(target, str)]
+    numbers = _split(tuple(t for t in task.targets if not isinstance(t, str)), max(1, most // len(task.seeds)))
+    arms: Any = product([*product(task.designs, numbers), *product(task.designs[:1], words)], seeds)
+    return [dataclasses.replace(task, designs=(d,), targets=t, seeds=s, settings=settings) for (d, t), s in arms]
+
+
+def _fit(task: Task | ControlTask, device: str) -> int:
+    world = task.make_world("cpu")
+    if isinstance(world, SimulatorWorld):
+        return 1
+    brief = (BRIEF - 1) // largest_product(task.settings, world.agents) if device == "cpu" else MOST[device]
+    return max(1, min(MOST[device], brief))
+
+
+def _split(values: tuple[T, ...], most: int) -> list[tuple[T, ...]]:
+    """Return consecutive parts of at most ``most`` values whose sizes differ by at most one."""
+    size, count = len(values), -(-len(values) // most)
+    return [values[size * place // count : size * (place + 1) // count] for place in range(count)]
+
+
+def load_task(saved: Any, where: Path) -> Task | ControlTask:
+    """Return the task of either kind that :meth:`AnyTask.to_dict` saved; other errors are those of ``from_dict``."""
+    controlled = isinstance(saved, dict) and saved.get("format") == ControlTask.format
+    return (ControlTask if controlled else Task).from_dict(saved, where)
 
 
 PAPER_NAVIGATION = {"world_spawning_x": 4.0, "world_spawning_y": 4.0, "agent_radius": 0.03, "horizon": 200}
