@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.errors import InputError
+from graphsnd.kernels.threads import limit_threads
 from graphsnd.teams import NormalActions, StackedTeam
 from graphsnd.training import ControlTask, Task, Trainer, train
 from graphsnd.training.checkpoint import find_checkpoints
@@ -154,21 +155,6 @@ def train_cell(task: Task | ControlTask, cells: Cells, name: str, *, device: str
     return outcome.trainer
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let torch use one thread inside.
-
-    Products of these networks are small: a second thread gains little, loses much where its core is busy, and would
-    make the last digits depend on how many cores there are.
-
-    Example:
-        >>> with one_thread():
-        ...     torch.get_num_threads()
-        1
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+# A context in which torch has one thread. Products of these networks are small: a second one gains little, loses much
+# where its core is busy, and would make the last digits depend on how many cores there are.
+one_thread = partial(limit_threads, 1)

@@ -7,7 +7,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphsnd.training import Settings, Trainer
-from graphsnd.training.cuda import CudaGraph, Stopwatch
+from graphsnd.training.cuda import CudaGraph, Stopwatch, restored
 from graphsnd.training.independent import IndependentLearner
 from graphsnd.training.rollout import collect
 from graphsnd.worlds import Navigation, SimpleSpread
@@ -20,6 +20,16 @@ def test_without_a_gpu_a_graph_is_a_call() -> None:
     graph()
     assert counter == 2
     assert graph.eager is not None
+
+
+def test_what_a_rehearsal_changes_is_restored_in_the_same_memory() -> None:
+    tensors = [torch.arange(3.0, requires_grad=True), torch.ones(2, dtype=torch.int64)]
+    places = [tensor.data_ptr() for tensor in tensors]
+    with restored(tensors), torch.no_grad():
+        for tensor in tensors:
+            tensor.mul_(7)
+    assert [tensor.tolist() for tensor in tensors] == [[0, 1, 2], [1, 1]]
+    assert [tensor.data_ptr() for tensor in tensors] == places
 
 
 def test_trainer_says_that_it_runs_eagerly(line, tiny: Settings) -> None:  # type: ignore[no-untyped-def]

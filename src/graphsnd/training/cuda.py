@@ -48,16 +48,13 @@ class CudaGraph:
             self.graph.replay()
 
     def _capture(self) -> None:
-        before = [tensor.clone() for tensor in self.changes]
-        side = torch.cuda.Stream(self.device)
-        side.wait_stream(torch.cuda.current_stream(self.device))
-        # The first call makes handles and workspaces, which cannot be made during capture.
-        with torch.cuda.stream(side):
-            self.warm_up()
-        torch.cuda.current_stream(self.device).wait_stream(side)
-        with torch.no_grad():
-            for tensor, old in zip(self.changes, before, strict=True):
-                tensor.copy_(old)
+        with restored(self.changes):
+            side = torch.cuda.Stream(self.device)
+            side.wait_stream(torch.cuda.current_stream(self.device))
+            # The first call makes handles and workspaces, which cannot be made during capture.
+            with torch.cuda.stream(side):
+                self.warm_up()
+            torch.cuda.current_stream(self.device).wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph):
@@ -67,6 +64,16 @@ class CudaGraph:
             # A world that reads from the device, or an operation that cannot be captured. Nothing has run yet.
             self.eager = str(error).splitlines()[0]
             torch.cuda.synchronize(self.device)
+
+
+@contextmanager
+def restored(tensors: Sequence[Tensor]) -> Iterator[None]:
+    """Bring tensors back to what they were before, at the end."""
+    before = [tensor.clone() for tensor in tensors]
+    yield
+    with torch.no_grad():
+        for tensor, old in zip(tensors, before, strict=True):
+            tensor.copy_(old)
 
 
 class Stopwatch:

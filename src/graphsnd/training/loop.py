@@ -18,6 +18,7 @@ import torch
 
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_choice, check_integer
+from graphsnd.kernels.threads import limit_threads
 from graphsnd.locks import LOCK, hold_lock, remove_parts
 from graphsnd.training.checkpoint import (
     STACKS,
@@ -29,9 +30,8 @@ from graphsnd.training.checkpoint import (
 )
 from graphsnd.training.log import METRICS, CsvLog, RunLogs
 from graphsnd.training.loggers import LOGGERS
-from graphsnd.training.settings import BRIEF, largest_product
 from graphsnd.training.task import ControlTask, Task
-from graphsnd.training.trainer import Trainer
+from graphsnd.training.trainer import Trainer, is_brief
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows lacks the last
 
@@ -127,8 +127,7 @@ def train(
         if not resume:
             check_free(folder, task)
         threads = (saved.threads if saved else 0) or choose_threads(trainer)
-        stack.callback(torch.set_num_threads, torch.get_num_threads())
-        torch.set_num_threads(threads)
+        stack.enter_context(limit_threads(threads))
         log = CsvLog(folder, task.row, after=trainer.iteration)
         stack.callback(log.close)
         others = RunLogs(loggers, folder, task.run_names(), after=trainer.iteration)
@@ -171,9 +170,7 @@ def choose_threads(trainer: Trainer) -> int:
     its time) and that slice to lose. So there is one thread where the largest product of a gradient step, runs x agents
     x minibatch x width x width, has fewer than ``BRIEF`` multiply-adds, and as many as torch has elsewhere.
     """
-    product = len(trainer.seeds) * largest_product(trainer.settings, trainer.world.agents)
-    brief = trainer.world.device.type == "cpu" and product < BRIEF
-    return trainer.settings.threads or (1 if brief else torch.get_num_threads())
+    return trainer.settings.threads or (1 if is_brief(trainer) else torch.get_num_threads())
 
 
 def _resume(task: Task | ControlTask, folder: Path, trainer: Trainer) -> Checkpoint:
@@ -186,9 +183,8 @@ def _resume(task: Task | ControlTask, folder: Path, trainer: Trainer) -> Checkpo
     for part in dataclasses.fields(task):
         if getattr(same, part.name) != getattr(task, part.name):
             raise InputError("task", f"to be the one of the checkpoint in {folder}", f"another {part.name}")
-    if task.settings.iterations < saved.iteration:
-        expected = f"to be at least {saved.iteration}, which are done"
-        raise InputError("iterations", expected, task.settings.iterations)
+    expected = f"to be at least {saved.iteration}, which are done"
+    check_integer("iterations", task.settings.iterations, expected, low=saved.iteration)
     if saved.passed_over:
         text = f"Training goes on from iteration {saved.iteration}, not from the newest checkpoint. {saved.passed_over}"
         warnings.warn(text, stacklevel=3)
@@ -232,8 +228,7 @@ def interruptible() -> Iterator[Callable[[], int]]:
             raise KeyboardInterrupt
         noted = noted or number
 
-    present = [each for each in (getattr(signal, name, None) for name in SIGNALS) if each is not None]
-    before = {each: signal.getsignal(each) for each in present}
+    before = {each: signal.getsignal(each) for each in (getattr(signal, name, None) for name in SIGNALS) if each}
     taken = {each: handler for each, handler in before.items() if handler != signal.SIG_IGN and handler is not None}
     for each in taken:
         signal.signal(each, note)

@@ -15,7 +15,7 @@ from graphsnd.errors import InputError, check_integer
 from graphsnd.kernels.dispatch import available
 from graphsnd.kernels.threads import limit_threads
 from graphsnd.teams import StackedTeam
-from graphsnd.training.cuda import CudaGraph, Stopwatch, matmul_precision
+from graphsnd.training.cuda import CudaGraph, Stopwatch, matmul_precision, restored
 from graphsnd.training.diversity import DiversityLog
 from graphsnd.training.episodes import make_episodes
 from graphsnd.training.independent import CentralCritic, IndependentCritic, IndependentLearner, IndependentPolicy
@@ -103,8 +103,7 @@ class Trainer:
         self.buffer = RolloutBuffer.empty(world, self.settings, len(self.seeds))
         self.episodes = make_episodes(world, self.settings.environments, self.settings.steps, self.streams)
         self.iteration = 0
-        acting = len(self.seeds) * largest_product(self.settings, world.agents, self.settings.environments)
-        self.acts_briefly = world.device.type == "cpu" and acting < BRIEF
+        self.acts_briefly = is_brief(self, self.settings.environments)
         self._make_graphs(capture)
 
     def _make_graphs(self, capture: bool) -> None:
@@ -133,7 +132,6 @@ class Trainer:
         from graphsnd.kernels.gpu.ahead import compile_ahead
 
         changes = [*moving, *self.learner.tensors().values(), self.learner.sums]
-        before = [tensor.clone() for tensor in changes]
         size = min(128, self.settings.minibatch, self.settings.samples)  # a tile; programs are the same for more
         index = torch.zeros(len(self.seeds), size, dtype=torch.int64, device=self.world.device)
 
@@ -142,11 +140,8 @@ class Trainer:
             samples = Minibatch.from_rollout(self.buffer, self.settings, self.policy.engine)
             self.learner.learn(samples.take(index, self.policy.engine), self.companion.scale())
 
-        with matmul_precision(self.world.device, tf32=self.settings.tf32):
+        with matmul_precision(self.world.device, tf32=self.settings.tf32), restored(changes):
             compile_ahead(work)
-        with torch.no_grad():
-            for tensor, old in zip(changes, before, strict=True):
-                tensor.copy_(old)
 
     def step(
         self, *, measure: bool | None = None, progress: Callable[[int], None] = lambda done: None
@@ -268,6 +263,12 @@ class Trainer:
         """Why rollout or gradient steps are not captured; None when they are."""
         graphs = [self.rollout, *(step.graph for step in self.captured.values())]
         return next((graph.eager for graph in graphs if graph.eager is not None), None)
+
+
+def is_brief(trainer: Trainer, rows: int | None = None) -> bool:
+    """Return whether no product takes a core longer than a time slice, on ``rows`` of each agent or a minibatch."""
+    product = len(trainer.seeds) * largest_product(trainer.settings, trainer.world.agents, rows)
+    return trainer.world.device.type == "cpu" and product < BRIEF
 
 
 def copy_tensors(source: dict[str, Tensor], target: dict[str, Tensor]) -> None:
