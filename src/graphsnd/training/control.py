@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -151,8 +152,7 @@ class DiversityControl(Companion):
             measured = self._measure(group, rows[group.rows], where, watch)
             state = self.states[place]
             if group.controller.applied:
-                value = measured.value * group.controller.scale(state)
-                measured = Measurement(value, measured.pairs, measured.empty)
+                measured = dataclasses.replace(measured, value=measured.value * group.controller.scale(state))
             scale, self.states[place], status = group.controller.step(measured, state)
             self.sums[1:, group.rows] += torch.stack([status.saturated, status.zero, status.empty, status.invalid])
             scales.append(scale)

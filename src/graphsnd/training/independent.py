@@ -6,8 +6,8 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import accumulate, pairwise
-from typing import Any
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -121,9 +121,9 @@ class IndependentNetworks:
 
         self.whole = block(0, count, self.batch)
         widest = max(settings.hidden, default=1) * settings.minibatch
-        size = count if flat.device.type != "cpu" else max(1, CACHED // widest)
-        ends = [(first, min(first + size, count)) for first in range(0, count, size)]
-        self.blocks = [block(first, last, (last - first,)) for first, last in ends]
+        self.size = count if flat.device.type != "cpu" else max(1, CACHED // widest)
+        self.spans = [(first, min(first + self.size, count)) for first in range(0, count, self.size)]
+        self.blocks = [block(first, last, (last - first,)) for first, last in self.spans]
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
@@ -149,15 +149,14 @@ class IndependentNetworks:
             The gradient, ``[runs, agents, parameters]``, and each of the statistics, ``[runs, agents]``.
         """
 
-        def differentiate(place: int, first: int) -> tuple[Tensor, Tensor]:
-            block = self.blocks[place]
+        def differentiate(first: int, last: int) -> tuple[Tensor, Tensor]:
+            block = self.blocks[first // self.size]
             with torch.enable_grad():
-                loss, numbers = losses(block, *(part[first : first + len(block.flat)] for part in parts))
+                loss, numbers = losses(block, *(part[first:last] for part in parts))
                 return block.gradient(loss), numbers.detach()
 
-        shares = list(enumerate(accumulate((len(block.flat) for block in self.blocks[:-1]), initial=0)))
-        found = map_threads(differentiate, shares, threads)
-        gradients, statistics = (torch.cat(each) for each in zip(*found, strict=True))
+        pairs = zip(*map_threads(differentiate, self.spans, threads), strict=True)
+        gradients, statistics = (torch.cat(each) for each in pairs)
         return gradients.view_as(self.flat), statistics.unflatten(0, self.batch).unbind(-1)
 
 
@@ -216,15 +215,13 @@ class IndependentCritic(IndependentNetworks, Critic):
         streams: One for each run; weights are drawn from them, after the actors'.
     """
 
+    central: ClassVar[bool] = False  # whether a run has one critic for all its agents
+
     def __init__(self, world: World, settings: Settings, streams: Sequence[Streams]) -> None:
-        self.agents, count = world.agents, self.count(world)
+        self.agents, count = world.agents, 1 if self.central else world.agents
         sizes = (world.agents // count * world.observation_features, *settings.hidden, 1)
         drawn = [_draw(each, sizes, count, settings, settings.critic_gain) for each in streams]
         super().__init__(torch.stack(drawn).to(world.device), sizes, settings)
-
-    def count(self, world: World) -> int:
-        """Return the number of critics of a run."""
-        return world.agents
 
     def values(self, inputs: Tensor) -> Tensor:
         """Return values for columns, ``[runs, agents, rows]``."""
@@ -242,9 +239,7 @@ class CentralCritic(IndependentCritic):
     BenchMARL's ``share_param_critic=True``.
     """
 
-    def count(self, world: World) -> int:
-        """Return the number of critics of a run."""
-        return 1
+    central = True
 
 
 class IndependentLearner(Learner):
@@ -275,7 +270,7 @@ class IndependentLearner(Learner):
                 per_agent=not settings.joint,
                 anneal=settings.annealing_steps,
             )
-            for name, parameters in (apart if isinstance(critic, CentralCritic) else together).items()
+            for name, parameters in (apart if critic.central else together).items()
         }
         self.sums = torch.zeros(len(self.statistics), policy.batch[0], device=policy.flat.device)
         self.threads = 1

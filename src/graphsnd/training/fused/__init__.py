@@ -49,8 +49,7 @@ def _fits(sizes: Sequence[int]) -> bool:
 
 
 def _is_supported(device: torch.device, memory: int) -> bool:
-    release = tuple(int(part) for part in torch.__version__.split(".")[:2])
-    if available()["gpu"] is not None or torch.version.hip is not None or release < (2, 8):
-        return False  # before 2.8 torch has no products of bfloat16 numbers with float32 results
+    if available()["gpu"] is not None or torch.version.hip is not None:
+        return False
     card = torch.cuda.get_device_properties(device)
     return card.major >= 8 and getattr(card, "shared_memory_per_block_optin", 0) >= memory

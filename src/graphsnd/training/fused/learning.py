@@ -90,19 +90,9 @@ class ClippedLoss(torch.autograd.Function):
         slopes = torch.empty_like(common), torch.empty_like(deviations)
         totals = common.new_empty(runs, triton.cdiv(rows, BLOCK))
         launch(
-            programs.clipped,
-            (totals.shape[1], runs),
-            common,
-            deviations,
-            *rest,
-            totals,
-            *slopes,
-            rows,
-            samples,
-            *constants,
-            A=features,
-            BLOCK=BLOCK,
-        )
+            programs.clipped, (totals.shape[1], runs),
+            common, deviations, *rest, totals, *slopes, rows, samples, *constants, A=features, BLOCK=BLOCK,
+        )  # fmt: skip
         ctx.save_for_backward(*slopes)
         return totals.sum(1) / rows
 

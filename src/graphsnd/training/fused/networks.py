@@ -91,19 +91,9 @@ class Networks(torch.autograd.Function):
             # For TF32 the weights lie the other way round.
             d1 = torch.bmm(d2.view(count, -1, hidden), second if wide else second.mT).view(-1, hidden)
             launch(
-                programs.through_activation,
-                (count * tall, hidden // COLUMNS),
-                h1,
-                d1,
-                s1,
-                tiling.rows,
-                tall,
-                H=hidden,
-                KIND=ctx.kind,
-                ROWS=TALL,
-                COLUMNS=COLUMNS,
-                num_warps=4,
-            )
+                programs.through_activation, (count * tall, hidden // COLUMNS),
+                h1, d1, s1, tiling.rows, tall, H=hidden, KIND=ctx.kind, ROWS=TALL, COLUMNS=COLUMNS, num_warps=4,
+            )  # fmt: skip
             g1, g2 = _even(x, d1, tiling), _even(h1, d2, tiling, own=True)
             last, folded = slope.view(count, -1, outputs).sum(1), [part.sum(1) for part in (s1, s2, s3)]
         else:
