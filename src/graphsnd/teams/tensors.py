@@ -14,7 +14,8 @@ import sys
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,16 +72,10 @@ def read_tensors(path: Path, keys: Collection[str], max_bytes: int) -> dict[str,
     readers = {".npz": _npz, ".safetensors": _safetensors, ".pt": _pt, ".pth": _pt}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        got = f"{path.name!r}"
-        raise InputError("FILE", "to end in .npz, .safetensors or .pt", got, "Save with numpy.savez or torch.save.")
-    if not path.is_file():
-        raise InputError("FILE", "to exist", f"{'something else' if path.exists() else 'no file'} {str(path)!r}")
-    try:
+        fix = "Save with numpy.savez or torch.save."
+        raise InputError("FILE", "to end in .npz, .safetensors or .pt", repr(path.name), fix)
+    with _naming_damage(path):
         tensors = reader(path, keys, Limit(path, max_bytes))
-    except InputError:
-        raise
-    except DAMAGE as error:
-        raise _unreadable(path, error) from None
     for key, tensor in tensors.items():
         if isinstance(tensor, Tensor) and tensor.dtype not in STORAGES.values():
             raise InputError(key, "to be a tensor of real numbers", f"dtype {tensor.dtype}", "Convert it to float32.")
@@ -98,20 +93,30 @@ def read_state_dict(path: Path, limit: Limit, entry: str | None = None) -> dict[
     Raises:
         InputError: For a file that is missing, damaged, too large, or holds none or several state dicts.
     """
+    with _naming_damage(path):
+        if path.suffix.lower() != ".safetensors":
+            return _read_pt(path, lambda held: _find_state(held, path, entry), limit)
+        if entry is not None:
+            raise InputError("entry", "for .pt files, which hold dicts of dicts", repr(path.name))
+        limit.take(path.stat().st_size)
+        with safe_open(path, framework="pt") as archive:
+            return {key: archive.get_tensor(key) for key in archive.keys()}  # noqa: SIM118
+
+
+@contextmanager
+def _naming_damage(path: Path) -> Iterator[None]:
+    """Let errors say that the file is missing or damaged."""
     if not path.is_file():
         raise InputError("FILE", "to exist", f"{'something else' if path.exists() else 'no file'} {str(path)!r}")
-    if entry is not None and path.suffix.lower() == ".safetensors":
-        raise InputError("entry", "for .pt files, which hold dicts of dicts", repr(path.name))
     try:
-        if path.suffix.lower() == ".safetensors":
-            limit.take(path.stat().st_size)
-            with safe_open(path, framework="pt") as archive:
-                return {key: archive.get_tensor(key) for key in archive.keys()}  # noqa: SIM118
-        return _read_pt(path, lambda held: _find_state(held, path, entry), limit)
+        yield
     except InputError:
         raise
     except DAMAGE as error:
-        raise _unreadable(path, error) from None
+        # Readers explain at length and over several lines; the first sentence of the first one says what is wrong.
+        why = str(error).strip().splitlines()[0][:160].rstrip(". ") if str(error).strip() else type(error).__name__
+        got = f"{path.name!r} ({why})"
+        raise InputError("FILE", f"to be a readable {path.suffix} file of tensors", got) from None
 
 
 def _find_state(held: dict[Any, Any], path: Path, entry: str | None) -> dict[str, Any]:
@@ -269,15 +274,9 @@ def _build(key: str, given: Any, archive: zipfile.ZipFile, folder: str, limit: L
     whole = all(type(one) is int and one >= 0 for one in numbers) and given.count * itemsize == info.file_size
     if not whole or (size and last >= given.count):
         raise InputError(key, "to lie within its storage", f"shape {given.shape} in {info.file_size:,} bytes")
-    limit.take(size * itemsize - info.file_size if size * itemsize > info.file_size else 0)  # repeated by a stride of 0
+    limit.take(max(0, size * itemsize - info.file_size))  # numbers that a stride of 0 repeats
     with _open(archive, info, limit) as member:
         data = bytearray(member.read())
     if not size:
         return torch.empty(given.shape, dtype=given.dtype)
     return torch.frombuffer(data, dtype=given.dtype).as_strided(given.shape, given.stride, given.offset)
-
-
-def _unreadable(path: Path, error: BaseException) -> InputError:
-    # Readers explain at length and over several lines; the first sentence of the first one says what is wrong.
-    why = str(error).strip().splitlines()[0][:160].rstrip(". ") if str(error).strip() else type(error).__name__
-    return InputError("FILE", f"to be a readable {path.suffix} file of tensors", f"{path.name!r} ({why})")
