@@ -14,23 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, MultivariateGaussian, Quantiles, Samples
+from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import Team
+from graphsnd.teams.answers import FAMILIES
 from graphsnd.teams.files import DESCRIPTION, MAX_BYTES, OBSERVATIONS
 from graphsnd.teams.population import INDEX
 from graphsnd.teams.tensors import NAMES, read_tensors
 
-# The keys of every family; a file must hold exactly one of these sets.
-FAMILIES: dict[tuple[str, ...], Callable[..., Behavior]] = {
-    ("loc", "scale"): Gaussian,
-    ("loc", "covariance"): MultivariateGaussian,
-    ("probs",): Categorical,
-    ("logits",): Categorical,
-    ("actions",): Deterministic,
-    ("values",): Quantiles,
-    ("samples",): Samples,
-}
 OPTIONAL = ("mask", "positions", "observations", "clusters", "sources", NAMES)
 KEYS = frozenset(key for keys in FAMILIES for key in keys) | frozenset(OPTIONAL)
 OBSERVATIONS_FIX = 'Write it: numpy.savez("obs.npz", observations=...), of shape (observations, features).'

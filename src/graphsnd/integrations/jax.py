@@ -12,16 +12,12 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian
 from graphsnd.errors import InputError, as_tensor, require
-from graphsnd.teams import JointTeam
+from graphsnd.teams import JointTeam, answers
 
 jax = require("jax", "jax")
 # What the keys of a dict of arrays stand for.
-FAMILIES: dict[frozenset[str], Callable[..., Behavior]] = {
-    frozenset(("loc", "scale")): Gaussian,
-    frozenset(("probs",)): Categorical,
-    frozenset(("logits",)): Categorical,
-    frozenset(("actions",)): Deterministic,
-}
+FLAT = (Gaussian, Categorical, Deterministic)  # of tensors [..., agents, actions]
+FAMILIES = {frozenset(names): family for names, family in answers.FAMILIES.items() if family in FLAT}
 
 
 class JaxTeam(JointTeam):

@@ -32,6 +32,9 @@ FIELDS: dict[Callable[..., Behavior], tuple[tuple[str, int], ...]] = {
     Quantiles: (("values", 2),),
     Samples: (("samples", 2),),
 }
+# Families by the names of the tensors that stand for them, in files and dicts.
+FAMILIES = {tuple(name for name, _ in fields): family for family, fields in FIELDS.items()}
+FAMILIES[("logits",)] = Categorical
 
 
 def read_answer(answer: Any, *, squashed: bool, validate: bool = True) -> Behavior:
