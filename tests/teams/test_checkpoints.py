@@ -117,6 +117,21 @@ def test_what_the_command_refuses(
     assert message in result.output
 
 
+def test_digits_that_are_no_numbers_do_not_sort(tmp_path: Path) -> None:
+    for name in ("²10", "²9"):
+        torch.save(nn.Linear(2, 2).state_dict(), tmp_path / f"{name}.pt")
+    assert Team.load(tmp_path, policy=lambda: nn.Linear(2, 2)).names == ("²9", "²10")
+
+
+def test_a_state_dict_that_torch_completes_is_read(tmp_path: Path) -> None:
+    network = networks(1)[0]
+    state = network.state_dict()
+    del state["1.num_batches_tracked"]  # which torch did not have before 0.4.1
+    torch.save(dict(state), tmp_path / "a.pt")
+    team = Team.load(tmp_path, policy=make)
+    assert torch.equal(team.evaluate(ROWS).actions[:, 0], network(ROWS))  # type: ignore[attr-defined]
+
+
 class Evil:
     def __reduce__(self) -> Any:
         return os.mkdir, ("touched",)

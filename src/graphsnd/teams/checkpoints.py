@@ -60,7 +60,7 @@ def load_policies(
     files = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
     if len(files) == 1 and files[0].is_dir():
         inside = (file for file in files[0].iterdir() if file.suffix.lower() in ENDINGS)
-        files = sorted(inside, key=lambda file: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", file.name)])
+        files = sorted(inside, key=lambda file: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", file.name)])
     if not files:
         raise InputError("path", f"to hold files that end in {', '.join(ENDINGS)}", f"none in {path}")
     same = len({file.stem for file in files}) < len(files)  # a/policy.pt and b/policy.pt
@@ -89,16 +89,10 @@ class _Files(LazyTeam):
         limit.path, module = file, self.policy()
         if not isinstance(module, nn.Module):
             raise InputError("policy", "to make a torch.nn.Module", describe(module))
-        _fill(module, read_state_dict(file, limit, self.entry), file)
+        tensors = read_state_dict(file, limit, self.entry)
+        try:
+            module.load_state_dict(tensors)
+        except RuntimeError as error:  # of torch, which names all that does not fit, over many lines
+            said, fix = " ".join(str(error).split())[:300].rstrip("."), "It must make the module that was saved."
+            raise InputError("policy", f"to fit {file.name}", said, fix) from None
         return module.to(self.device)
-
-
-def _fill(module: nn.Module, tensors: dict[str, Tensor], file: Path) -> None:
-    wanted = module.state_dict()
-    for name in sorted(wanted.keys() | tensors.keys()):
-        shapes = [tuple(held[name].shape) if name in held else None for held in (wanted, tensors)]
-        if shapes[0] != shapes[1]:
-            expected, got = (f"{name} of shape {shape}" if shape is not None else f"no {name}" for shape in shapes)
-            fix = "It must make the module that was saved."
-            raise InputError("policy", f"to fit {file.name}: the module has {expected}", f"{got} there", fix)
-    module.load_state_dict(tensors)
