@@ -13,7 +13,7 @@ import graphsnd as gs
 from graphsnd import InputError
 from graphsnd.behavior import Wasserstein
 from graphsnd.control import ControlledPolicy
-from graphsnd.teams import Team
+from graphsnd.teams import StackedMLP, Team
 from graphsnd.teams.controlled import ControlledTeam, add_deviation, centre_logits, combine
 
 
@@ -58,6 +58,34 @@ def test_a_saved_team_is_the_same_to_the_bit(tmp_path: Path, kind: str, scale: T
     assert float(gs.snd(found.partial(seen, agents))) == float(gs.snd(team.partial(seen, agents)))
     if kind != "categorical":
         assert found.bound(Wasserstein()) == team.bound(Wasserstein())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"shared": (3,)}, r"batch \(1,\).*\(3,\) and \(3,\)"),  # a network for each agent, none that all share
+        ({"deviations": (2, 3)}, r"batch \(agents,\).*\(2, 3\)"),
+        ({"scale": torch.ones(2)}, r"`scale` of shape \(\), \(3,\) or \(3, 3\), got shape \(2,\)"),
+    ],
+)
+def test_networks_and_scales_of_other_agents_are_refused(
+    changes: dict[str, Any], message: str, generator: torch.Generator
+) -> None:
+    given = {"shared": (1,), "deviations": (3,), "scale": 1.0, **changes}
+    shared = StackedMLP.create(given["shared"], (4, 5, 4), generator=generator)
+    deviations = StackedMLP.create(given["deviations"], (4, 5, 2), generator=generator)
+    with pytest.raises(InputError, match=message):
+        ControlledTeam(shared, deviations, given["scale"])
+
+
+def test_a_file_without_a_scale_is_refused(tmp_path: Path) -> None:
+    ControlledPolicy.create(3, 4, 2, generators=[torch.Generator().manual_seed(0)]).team(0, 1.0).save(tmp_path)
+    tensors = load_file(tmp_path / "team.safetensors")
+    del tensors["scale"]
+    metadata = {"team": (tmp_path / "team.json").read_text()}
+    save_file(tensors, tmp_path / "team.safetensors", metadata=metadata)
+    with pytest.raises(InputError, match=r"scale .*team\.safetensors, got no such tensor"):
+        Team.load(tmp_path)
 
 
 @pytest.mark.parametrize("changes", [

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 import graphsnd as gs
 from graphsnd.teams import CategoricalHead, GaussianHead, StackedMLP, StackedTeam
 from graphsnd.teams import stacked as module
+from graphsnd.teams.engine import run_layers
 
 
 def team(agents: int, generator: torch.Generator) -> StackedTeam:
@@ -20,15 +22,13 @@ def test_work_is_proportional_to_the_requests(
     spread: int, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, networks = [], []
-    original = StackedMLP._of
 
-    def spy(self: StackedMLP, index: list[torch.Tensor], inputs: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-        shown = list(inputs)
-        rows.extend(given.shape[0] * given.shape[1] for given in shown)
-        networks.extend(len(part) for part in index)
-        return original(self, index, shown)
+    def spy(inputs: torch.Tensor, weights: Sequence[torch.Tensor], *rest: Any) -> torch.Tensor:
+        rows.append(inputs.shape[0] * inputs.shape[1])
+        networks.append(len(weights[0]))
+        return run_layers(inputs, weights, *rest)
 
-    monkeypatch.setattr(StackedMLP, "_of", spy)
+    monkeypatch.setattr(module, "run_layers", spy)
     monkeypatch.setattr(StackedMLP, "forward", lambda *_: pytest.fail("the whole team was evaluated"))
     agents = torch.randint(spread, (500, 2), generator=generator)
     team(3000, generator).partial(torch.randn(500, 6, generator=generator), agents)

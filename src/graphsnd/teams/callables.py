@@ -85,9 +85,7 @@ class CallablesTeam(Team):
         answers = [
             self._call(agent, observations[part]) for agent, part in zip(sorted_.agents.tolist(), rows, strict=True)
         ]
-        slots = torch.empty_like(sorted_.order)
-        slots[sorted_.order] = torch.arange(slots.numel(), device=slots.device)
-        return join_requests(answers, slots, agents.shape)
+        return join_requests(answers, sorted_.order.argsort(), agents.shape)
 
     def _call(self, agent: int, shown: Tensor) -> Behavior:
         return self._read(ask(self.policies[agent], shown, self._name(agent)), shown)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch import distributions as D
 
 from graphsnd.arguments import checked
-from graphsnd.behavior import Behavior, Categorical, Distance, Gaussian, Wasserstein, from_distribution
-from graphsnd.errors import InputError, check_choice
+from graphsnd.behavior import Behavior, Categorical, Distance, Gaussian, Wasserstein
+from graphsnd.errors import InputError, check_choice, shape_of
 from graphsnd.teams.answers import take_agents
-from graphsnd.teams.heads import biased_softplus
+from graphsnd.teams.heads import biased_softplus, diagonal, squash_normal
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.stacked import run_all, run_chosen
 from graphsnd.teams.team import Team
@@ -117,11 +115,16 @@ class ControlledTeam(Team):
         about: dict[str, Any] | None = None,
     ) -> None:
         check_fit(shared, deviations, kind)
+        if shared.batch != (1,) or len(deviations.batch) != 1:
+            expected = "with batch (1,) beside deviations with batch (agents,)"
+            raise InputError("shared", expected, f"{shared.batch} and {deviations.batch}")
         self.shared, self.deviations, self.kind, self.squashed = shared, deviations, kind, squashed
         self.about = dict(about or {})
         weight = deviations.weights[0]
         self.scale = torch.as_tensor(scale, dtype=weight.dtype, device=weight.device).detach().clone()
-        self.agents = deviations.batch[0]
+        self.agents = agents = deviations.batch[0]
+        if tuple(self.scale.shape) not in ((), (agents,), (agents, agents)):
+            raise InputError("scale", f"of shape (), ({agents},) or {(agents, agents)}", shape_of(self.scale))
         self.observation_features = deviations.sizes[0]
         self.cost = shared.cost + deviations.cost
 
@@ -129,12 +132,6 @@ class ControlledTeam(Team):
     def device(self) -> torch.device:  # type: ignore[override]
         """Where the weights are."""
         return self.deviations.weights[0].device
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write ``team.safetensors`` and ``team.json`` into the folder ``path``, each at once or not at all."""
-        from graphsnd.teams.files import save
-
-        save(self, path)
 
     def bound(self, distance: Distance) -> float | None:
         """Return a bound on the distance of means before the tanh, from the last layer's weights."""
@@ -144,28 +141,23 @@ class ControlledTeam(Team):
             return None
         scale = self.scale.double().expand(self.agents).unsqueeze(1)
         ends = torch.stack([scale * end for end in self.deviations.output_range()])
-        diagonal = float((ends.amax((0, 1)) - ends.amin((0, 1))).norm())
+        length = diagonal(ends.amin(0), ends.amax(0))
         # float32 rounds the shared mean as well, which may be up to 1.
-        return diagonal * (1 + 1e-5) + 1e-5 if diagonal < float("inf") else None
+        return None if length is None else length + 1e-5
 
     def _evaluate(self, observations: Tensor) -> Behavior:
-        flat = observations.reshape(-1, observations.shape[-1]).to(self.scale)
-        deviation = scale_deviation(self.scale, run_all(self.deviations, flat))
-        parts = combine(self.kind, run_all(self.shared, flat), deviation)
-        return self._behavior(*(part.reshape(*observations.shape[:-1], *part.shape[1:]) for part in parts))
+        deviation = scale_deviation(self.scale, run_all(self.deviations, observations))
+        return self._behavior(*combine(self.kind, run_all(self.shared, observations), deviation))
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
-        flat, agents = observations.to(self.scale), agents.to(self.device)
+        agents = agents.to(self.device)
         if self.scale.dim() == 2:  # an agent's deviation is made up of those of others
             return take_agents(self._evaluate(observations), agents)
-        deviation = self.scale.expand(self.agents)[agents].unsqueeze(-1) * run_chosen(self.deviations, flat, agents)
-        return self._behavior(*combine(self.kind, run_all(self.shared, flat), deviation))
+        own = self.scale.expand(self.agents)[agents].unsqueeze(-1)
+        deviation = own * run_chosen(self.deviations, observations, agents)
+        return self._behavior(*combine(self.kind, run_all(self.shared, observations), deviation))
 
     def _behavior(self, *parts: Tensor) -> Behavior:
         if self.kind == "categorical":
             return Categorical(logits=parts[0])
-        loc, scale = parts
-        if not self.squashed or self.kind == "gaussian":
-            return Gaussian(loc, scale)
-        base = D.Normal(loc, scale, validate_args=False)
-        return from_distribution(D.TransformedDistribution(base, [D.TanhTransform()], validate_args=False))
+        return squash_normal(*parts) if self.squashed and self.kind == "tanh-normal" else Gaussian(*parts)

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from graphsnd.teams import requests
+
 NARROW = 8  # outputs below which a CPU multiplies columns faster than rows
 
 
@@ -123,8 +125,6 @@ class Engine:
         Returns:
             ``[requests, out]``.
         """
-        from graphsnd.teams import requests
-
         count, device = len(weights[0]), inputs.device
         kept = (networks < count).nonzero().squeeze(1)
         asked, wanted = networks[kept], rows[kept]

@@ -25,6 +25,7 @@ from graphsnd.teams.controlled import ControlledTeam
 from graphsnd.teams.heads import HEADS, Head
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.stacked import StackedTeam
+from graphsnd.teams.team import Team
 
 FORMAT, VERSION = "graphsnd-team", 1
 TENSORS, DESCRIPTION = "team.safetensors", "team.json"
@@ -32,7 +33,7 @@ MAX_BYTES = 2**33  # that a file may take in memory, unless told; far above team
 OBSERVATIONS = "observations.safetensors"  # what a trained team saw last, where it lies beside the team
 
 
-def save(team: StackedTeam | ControlledTeam, path: str | os.PathLike[str]) -> None:
+def save(team: Team, path: str | os.PathLike[str]) -> None:
     """Write ``team`` into the folder ``path``, made if need be.
 
     Each file is complete or absent: written under another name, flushed to the disk, then renamed. The description
@@ -43,17 +44,19 @@ def save(team: StackedTeam | ControlledTeam, path: str | os.PathLike[str]) -> No
         path: A folder.
 
     Raises:
-        InputError: When ``team.about`` is more than JSON can say, or ``path`` is a file.
+        InputError: For other teams, when ``team.about`` is more than JSON can say, or ``path`` is a file.
 
     Example:
         >>> import tempfile
-        >>> from graphsnd.teams import CategoricalHead, StackedMLP, Team
+        >>> from graphsnd.teams import CategoricalHead
         >>> network = StackedMLP.create((5,), (18, 64, 4), generator=torch.Generator().manual_seed(0))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     save(StackedTeam(network, CategoricalHead(4), about={"seed": 0}), folder)
         ...     Team.load(folder)
         StackedTeam(agents=5, observation_features=18)
     """
+    if not isinstance(team, StackedTeam | ControlledTeam):
+        raise InputError("team", "to be a StackedTeam to be saved", type(team).__name__, "Save its modules yourself.")
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
         raise InputError("path", "to be a folder", f"the file {folder}")
@@ -62,7 +65,7 @@ def save(team: StackedTeam | ControlledTeam, path: str | os.PathLike[str]) -> No
         text = json.dumps(describe(team), indent=2, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError("about", "to hold only what JSON can say", str(error)) from None
-    tensors = {name: value.contiguous() for name, value in tensors_of(team).items()}
+    tensors = {name: value.contiguous() for name, value in state_dict_of(team).items()}
     write_whole(folder / TENSORS, serialise(tensors, metadata={"team": text}))
     write_whole(folder / DESCRIPTION, text + "\n")
 
@@ -95,7 +98,7 @@ def build_team(
         agents = _count(description["agents"], most)
         team: StackedTeam | ControlledTeam
         if "deviations" in description:
-            team = _blank_controlled(description, agents, most, tensors.get("scale"))
+            team = _blank_controlled(description, agents, most, tensors.get("scale", torch.ones(())))
         else:
             team = _blank_stacked(description, agents, most)
         modules = _modules(team)
@@ -216,11 +219,8 @@ def _blank_stacked(entry: dict[str, Any], agents: int, most: int) -> StackedTeam
     return StackedTeam(_blank_network(entry, agents, most), head, about=dict(entry["about"]))
 
 
-def _blank_controlled(entry: dict[str, Any], agents: int, most: int, scale: Tensor | None) -> ControlledTeam:
+def _blank_controlled(entry: dict[str, Any], agents: int, most: int, scale: Tensor) -> ControlledTeam:
     shared, deviations = _blank_network(entry["shared"], 1, most), _blank_network(entry["deviations"], agents, most)
-    if scale is None or tuple(scale.shape) not in ((), (agents,), (agents, agents)):
-        got = "no such tensor" if scale is None else shape_of(scale)
-        raise InputError("path", f"with scale of shape (), ({agents},) or {(agents, agents)} in {TENSORS}", got)
     if not isinstance(entry["squashed"], bool):
         raise InputError("path", f"with squashed true or false in {DESCRIPTION}", repr(entry["squashed"]))
     about = dict(entry["about"])
@@ -236,7 +236,7 @@ def _blank_network(entry: dict[str, Any], agents: int, most: int) -> StackedMLP:
     return StackedMLP(weights, [weight[:, :1] for weight in weights], activation=entry["activation"])
 
 
-def tensors_of(team: StackedTeam | ControlledTeam) -> dict[str, Tensor]:
+def state_dict_of(team: StackedTeam | ControlledTeam) -> dict[str, Tensor]:
     """Return the tensors of a team by their names in a file."""
     return _modules(team).state_dict()
 

@@ -44,6 +44,12 @@ def split_moments(output: Tensor, mean: str) -> tuple[Tensor, Tensor]:
     return MEANS[mean](loc), biased_softplus(raw)
 
 
+def squash_normal(loc: Tensor, scale: Tensor) -> Behavior:
+    """Return the quantiles of ``tanh(Normal(loc, scale))``, both ``[..., agents, actions]``."""
+    base = D.Normal(loc, scale, validate_args=False)
+    return from_distribution(D.TransformedDistribution(base, [D.TanhTransform()], validate_args=False))
+
+
 def diagonal(low: Tensor, high: Tensor) -> float | None:
     """Return the diagonal of the box around boxes ``[count, coordinates]``, rounded up; None where it is infinite."""
     length = float((high.amax(0) - low.amin(0)).clamp_min(0).norm())
@@ -221,11 +227,8 @@ class TanhNormalHead(Head):
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """Quantiles of the squashed distribution, or the Gaussian before it."""
         self._check_output(output, ..., "agents")
-        loc, scale = split_moments(output, self.mean)
-        if not self.squashed:
-            return Gaussian(loc, scale)
-        base = D.Normal(loc, scale, validate_args=False)
-        return from_distribution(D.TransformedDistribution(base, [D.TanhTransform()], validate_args=False))
+        moments = split_moments(output, self.mean)
+        return squash_normal(*moments) if self.squashed else Gaussian(*moments)
 
     def distribution(self, output: Tensor) -> TanhNormalActions:
         """Squashed actions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -11,11 +11,9 @@ from torch import Tensor, nn
 
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_choice, check_integer, check_shape, shape_of
-from graphsnd.teams.engine import ACTIVATIONS, PLAIN, Engine, run_layers
+from graphsnd.teams.engine import ACTIVATIONS, PLAIN, Engine
 
 DTYPE = torch.float32  # of parameters as they are drawn, whatever torch's default is
-
-
 MOST_WEIGHTS = 2**33  # in a layer of all networks: 32 GiB
 
 
@@ -82,12 +80,11 @@ class StackedMLP(nn.Module):
             InputError: For an unknown initialisation, fewer than two sizes, or an empty batch.
         """
         check_choice("init", init, INITIAL)
+        got = f"batch {tuple(batch)} and sizes {tuple(sizes)}"
         if len(sizes) < 2 or min(*sizes, *batch) < 1:
-            got = f"batch {tuple(batch)} and sizes {tuple(sizes)}"
             raise InputError("sizes", "to hold at least input and output, all sizes positive", got)
         count = math.prod(batch)
         if count * max(a * b for a, b in pairwise(sizes)) > MOST_WEIGHTS:
-            got = f"batch {tuple(batch)} and sizes {tuple(sizes)}"
             raise InputError("sizes", f"that make at most {MOST_WEIGHTS} weights in a layer", got)
         weights, biases = [], []
         for layer, (fan_in, fan_out) in enumerate(pairwise(sizes)):
@@ -130,37 +127,6 @@ class StackedMLP(nn.Module):
         """Return the weights and biases of a part of the first batch dimension, the batch in one axis."""
         weights = [weight[part].reshape(-1, *weight.shape[-2:]) for weight in self.weights]
         return weights, [bias[part].reshape(-1, *bias.shape[-2:]) for bias in self.biases]
-
-    def _of(self, networks: Sequence[Tensor], inputs: Iterable[Tensor]) -> list[Tensor]:
-        """Run some networks only, one batch after another; for a batch shape of one dimension.
-
-        The weights of those networks are copied, others are not touched. Only a backward pass makes a gradient as large
-        as all the weights, once for the whole call.
-
-        Args:
-            networks: One int64 tensor ``[m]`` for each batch, repeats allowed.
-            inputs: Shape ``[m, rows, in]`` each; may be made on the way.
-
-        Returns:
-            Shape ``[m, rows, out]`` each.
-        """
-        if len(self.batch) != 1 or not networks:
-            got = f"batch {self.batch} and {len(networks)} batches"
-            raise InputError("networks", "to be at least one batch, of networks in one dimension", got)
-        stacks = self._gathered(networks)
-        return [run_layers(rows, *stack, self.activation) for rows, stack in zip(inputs, stacks, strict=True)]
-
-    def _gathered(self, networks: Sequence[Tensor]) -> Iterator[tuple[Sequence[Tensor], Sequence[Tensor]]]:
-        depth = len(self.weights)
-        if torch.is_grad_enabled() and any(p.requires_grad for p in self.parameters()):
-            # The graph keeps every gathered weight anyway, and each gather would have a full gradient of its own.
-            index, sizes = torch.cat(list(networks)), [len(part) for part in networks]
-            every = [p.index_select(0, index).split(sizes) for p in (*self.weights, *self.biases)]
-            yield from ((parts[:depth], parts[depth:]) for parts in zip(*every, strict=True))
-            return
-        for part in networks:
-            gathered = [p.index_select(0, part) for p in (*self.weights, *self.biases)]
-            yield gathered[:depth], gathered[depth:]
 
     def select(self, run: int) -> StackedMLP:
         """Return a detached copy of the networks at one index of the first batch dimension."""
@@ -249,9 +215,7 @@ def _check_layers(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:
         if weight.dim() < 2 or (expected is not None and tuple(weight.shape[:-1]) != expected):
             symbolic = f"{(*expected, 'out')}" if expected else "(*batch, in, out)"
             raise InputError("weights", f"with shape {symbolic}", shape_of(weight))
-        if tuple(bias.shape) != (*weight.shape[:-2], 1, weight.shape[-1]):
-            shape = (*weight.shape[:-2], 1, weight.shape[-1])
-            raise InputError("biases", f"with shape {shape}", shape_of(bias))
+        check_shape("biases", bias, (*weight.shape[:-2], 1, weight.shape[-1]))
         if not weight.is_floating_point() or weight.dtype != weights[0].dtype or bias.dtype != weight.dtype:
             raise InputError("weights", "and biases of one floating dtype", f"{weight.dtype} and {bias.dtype}")
         expected = (*weight.shape[:-2], weight.shape[-1])

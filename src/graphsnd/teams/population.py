@@ -23,7 +23,7 @@ from graphsnd.errors import InputError, as_tensor, check_index, check_integer, s
 from graphsnd.storage import read_json, write_whole
 from graphsnd.teams.answers import combine
 from graphsnd.teams.controlled import ControlledTeam
-from graphsnd.teams.files import MAX_BYTES, build_team, describe, load, save, tensors_of
+from graphsnd.teams.files import MAX_BYTES, build_team, describe, load, save, state_dict_of
 from graphsnd.teams.heads import CategoricalHead, GaussianHead, Head, diagonal
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.stacked import StackedTeam
@@ -104,7 +104,7 @@ class Population(LazyTeam):
         self._shard = lru_cache(OPEN)(self._read_shard)
         first = self._shard(0)
         self._description = {key: value for key, value in describe(first).items() if key != "names"}
-        self.agents, self.weight_bytes = sum(sizes), sum(t.nbytes for t in tensors_of(first).values()) // sizes[0]
+        self.agents, self.weight_bytes = sum(sizes), sum(t.nbytes for t in state_dict_of(first).values()) // sizes[0]
         self.observation_features, self.cost = first.observation_features, first.cost
 
     def take(self, agents: Tensor) -> StackedTeam:
@@ -116,7 +116,7 @@ class Population(LazyTeam):
         parts = []
         for shard, asked in zip(shards.tolist(), agents.split(counts.tolist()), strict=True):
             rows = asked - (self._ends[shard] - self._sizes[shard])
-            parts.append({name: _take_rows(one, rows) for name, one in tensors_of(self._shard(shard)).items()})
+            parts.append({name: _take_rows(one, rows) for name, one in state_dict_of(self._shard(shard)).items()})
         joined = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
         team = build_team(self._description | {"agents": len(agents)}, joined, self.folder / INDEX)
         assert isinstance(team, StackedTeam)  # as every shard
@@ -136,7 +136,7 @@ class Population(LazyTeam):
         if not isinstance(team, StackedTeam) or team.agents != self._sizes[shard] or not alike:
             expected = f"with {self._sizes[shard]:,} stacked policies of one architecture in {folder}"
             raise InputError("path", expected, f"{team.agents:,} in a {type(team).__name__}")
-        for tensor in tensors_of(team).values():
+        for tensor in state_dict_of(team).values():
             _read_alone(tensor)
         return team
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -12,6 +12,7 @@ from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import InputError
 from graphsnd.teams import requests
+from graphsnd.teams.engine import run_layers
 from graphsnd.teams.heads import Head
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.team import Team
@@ -91,30 +92,21 @@ class StackedTeam(Team):
         """Return ranges of the 2-Wasserstein coordinates of every agent's actions, each ``[agents, coordinates]``."""
         return self.head._box(*self.network.output_range())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write ``team.safetensors`` and ``team.json`` into the folder ``path``, each at once or not at all."""
-        from graphsnd.teams.files import save
-
-        save(self, path)
-
     def _evaluate(self, observations: Tensor) -> Behavior:
-        outputs = run_all(self.network, self._cast(observations.reshape(-1, observations.shape[-1])))
-        return self.head.behavior(outputs.reshape(*observations.shape[:-1], self.agents, self.head.outputs))
+        return self.head.behavior(run_all(self.network, observations))
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         agents = agents.to(self.device)
-        return self.head.behavior(run_chosen(self.network, self._cast(observations), agents), agents)
-
-    def _cast(self, observations: Tensor) -> Tensor:
-        weight = self.network.weights[0]
-        return observations.to(weight.device, weight.dtype)
+        return self.head.behavior(run_chosen(self.network, observations, agents), agents)
 
 
 def run_all(network: StackedMLP, observations: Tensor) -> Tensor:
-    """Return the outputs of every agent's network on ``[observations, in]``: ``[observations, agents, out]``."""
+    """Return the outputs of every agent's network on ``[..., in]``: ``[..., agents, out]``, where the weights are."""
     agents = network.batch[0]
-    rows = max(1, activations_on(observations.device) // (agents * max(network.sizes)))
-    return torch.cat([network(part.expand(agents, -1, -1)).transpose(0, 1) for part in observations.split(rows)])
+    flat = observations.reshape(-1, observations.shape[-1]).to(network.weights[0])
+    rows = max(1, activations_on(flat.device) // (agents * max(network.sizes)))
+    outputs = torch.cat([network(part.expand(agents, -1, -1)).transpose(0, 1) for part in flat.split(rows)])
+    return outputs.reshape(*observations.shape[:-1], *outputs.shape[1:])
 
 
 def activations_on(device: torch.device) -> int:
@@ -133,12 +125,27 @@ def run_chosen(network: StackedMLP, observations: Tensor, agents: Tensor) -> Ten
     Returns:
         ``[observations, k, out]``.
     """
-    plan = requests.batches(agents)
+    observations, plan = observations.to(network.weights[0]), requests.batches(agents.to(network.weights[0].device))
     parts = [part for b in plan.buckets for part in requests.split_bucket(b, _pieces(network, b.requests.shape[1]))]
-    shown = (observations[part.requests // agents.shape[1]] for part in parts)
-    answers = network._of([part.agents for part in parts], shown)
-    rows = torch.cat([answer.flatten(0, 1) for answer in answers])
-    return rows.index_select(0, plan.slots).unflatten(0, agents.shape)
+    answers, depth = [], len(network.weights)
+    for part, own in zip(parts, _gather(network, [part.agents for part in parts]), strict=True):
+        shown = observations[part.requests // agents.shape[1]]
+        answers.append(run_layers(shown, own[:depth], own[depth:], network.activation).flatten(0, 1))
+    return torch.cat(answers).index_select(0, plan.slots).unflatten(0, agents.shape)
+
+
+def _gather(network: StackedMLP, chosen: list[Tensor]) -> Iterable[tuple[Tensor, ...]]:
+    """Return the weights, then the biases, of some networks, int64 ``[m]``, repeats allowed; for each of ``chosen``.
+
+    They are copied, others are not touched. Only a backward pass makes a gradient as large as all the weights, once for
+    the whole call.
+    """
+    every = (*network.weights, *network.biases)
+    if torch.is_grad_enabled() and any(each.requires_grad for each in every):
+        # The graph keeps every gathered weight anyway, and each gather would have a full gradient of its own.
+        index, sizes = torch.cat(chosen), [len(part) for part in chosen]
+        return zip(*(each.index_select(0, index).split(sizes) for each in every), strict=True)
+    return (tuple(each.index_select(0, part) for each in every) for part in chosen)
 
 
 def _pieces(network: StackedMLP, width: int) -> int:

@@ -132,12 +132,14 @@ class Team(Named, ABC):
         return distance.maximum
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the team to the folder ``path``; only stacked and controlled teams can be written.
+        """Write ``team.safetensors`` and ``team.json`` into the folder ``path``, each at once or not at all.
 
         Raises:
-            InputError: For every other kind: their policies are code, and nothing is pickled.
+            InputError: Unless it is a stacked or a controlled team: other policies are code, and nothing is pickled.
         """
-        raise InputError("team", "to be a StackedTeam to be saved", type(self).__name__, "Save its modules yourself.")
+        from graphsnd.teams.files import save
+
+        save(self, path)
 
     @staticmethod
     def load(
@@ -200,10 +202,8 @@ class Team(Named, ABC):
             raise InputError("observations", f"with {features} features in the last axis", shape_of(observations))
 
     def _check_agents(self, agents: Tensor, observations: int) -> None:
-        expected = f"to be an int64 tensor with shape ({observations}, k), k at least 1"
-        if not isinstance(agents, Tensor):
-            raise InputError("agents", expected, type(agents).__name__)
         if agents.dtype != torch.int64 or agents.dim() != 2 or len(agents) != observations or not agents.shape[1]:
+            expected = f"to be an int64 tensor with shape ({observations}, k), k at least 1"
             raise InputError("agents", expected, f"{agents.dtype} with {shape_of(agents)}")
         low, high = torch.stack(agents.aminmax()).tolist()
         if low < 0 or high >= self.agents:

@@ -11,7 +11,9 @@ from graphsnd.control import PI, DiCo, PerGroup, measure_points
 from graphsnd.designs import Bernoulli, Complete
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl import DiCoModel
-from graphsnd.integrations.benchmarl.model import pack, unpack
+from graphsnd.integrations.benchmarl.model import COUNTED, pack, unpack
+from graphsnd.teams import stacked
+from graphsnd.teams.engine import run_layers
 from tests.integrations.benchmarl.conftest import build
 
 
@@ -98,6 +100,17 @@ def test_only_training_forwards_move_the_estimate(generator) -> None:
     assert model.tally.tolist()[0] == 1
 
 
+@pytest.mark.parametrize("design", ["complete", "agents:2"])
+def test_a_measurement_that_is_not_finite_is_counted_and_left_out(design: str, generator) -> None:
+    model, data = build(design=design), batch(generator)
+    model(data)
+    before = float(model.estimate)
+    data["agents", "observation"][0, 0] = torch.nan
+    model(data)
+    assert float(model.estimate) == before
+    assert dict(zip(COUNTED, model.tally.tolist(), strict=True))["invalid"] == 1
+
+
 def test_gradients_reach_both_networks_and_not_the_measurement(generator) -> None:
     model, data = build(), batch(generator)
     logits = model(data)["agents", "logits"]
@@ -146,22 +159,17 @@ def test_neighbours_need_positions(generator) -> None:
 
 def test_agents_that_no_pair_needs_are_not_evaluated(generator, monkeypatch) -> None:
     model = build(agents=8, design="agents:2", tau=0.01)
-    monkeypatch.setattr(type(model.network.deviations), "_of", record := Recorder(model.network.deviations._of))
+    answers = []
+
+    def record(*arguments):
+        answers.append(run_layers(*arguments))
+        return answers[-1]
+
+    monkeypatch.setattr(stacked, "run_layers", record)
     model(batch(generator, frames=50, agents=8))
     asked, all_agents = 50 * 8 * 2, 50 * 8 * 8
-    assert asked <= record.answers < 0.5 * all_agents  # batches of unequal networks are padded
-
-
-class Recorder:
-    """Counts answers of single networks to single observations."""
-
-    def __init__(self, inner) -> None:
-        self.inner, self.answers = inner, 0
-
-    def __call__(self, networks, inputs):
-        answers = self.inner(networks, inputs)
-        self.answers += sum(part.shape[0] * part.shape[1] for part in answers)
-        return answers
+    count = sum(part.shape[0] * part.shape[1] for part in answers)  # of single networks to single observations
+    assert asked <= count < 0.5 * all_agents  # batches of unequal networks are padded
 
 
 def test_groups_have_scales_of_their_own(generator) -> None:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from graphsnd.behavior import Deterministic
 from graphsnd.control.policy import draw_networks
-from graphsnd.teams import DeterministicHead, StackedTeam
 from graphsnd.teams.controlled import add_deviation, centre_logits
+from graphsnd.teams.stacked import run_all, run_chosen
 
 
 class Deviating(nn.Module):
@@ -90,10 +89,10 @@ class Deviating(nn.Module):
         Returns:
             Shape ``[observations, agents or k, controlled]``.
         """
-        team = StackedTeam(self.deviations, DeterministicHead(self.controlled))
-        behavior = team.evaluate(observations) if agents is None else team.partial(observations, agents)
-        assert isinstance(behavior, Deterministic)
-        own = self._centre(behavior.actions)
+        if agents is None:
+            own = self._centre(run_all(self.deviations, observations))
+        else:
+            own = self._centre(run_chosen(self.deviations, observations, agents))
         if scale is None:
             return own
         factors = scale.to(own).expand(self.agents)
