@@ -248,9 +248,7 @@ def _draw(answer: Any, mask: Any, agent: str, deterministic: bool) -> Tensor:
             probs = probs * legal
             probs = torch.where(probs.sum(-1, keepdim=True) > 0, probs, legal)  # where it has no legal action in mind
         return probs.argmax(-1) if deterministic else torch.multinomial(probs, 1).squeeze(-1)
-    if (
-        isinstance(answer, TransformedDistribution) and deterministic
-    ):  # such as one after a tanh, whose mean torch lacks
+    if isinstance(answer, TransformedDistribution) and deterministic:  # after a tanh: torch has no mean of it
         return ComposeTransform(answer.transforms)(answer.base_dist.mean)
     if isinstance(answer, Distribution):
         return answer.mean if deterministic else answer.sample()

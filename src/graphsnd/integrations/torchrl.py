@@ -97,8 +97,7 @@ class ActorTeam(JointTeam):
 
     def _ask(self, shown: Tensor) -> Behavior:
         if self.observation_key is None:
-            with evaluation_mode(self.actor):
-                return Deterministic(self.actor(shown))
+            return Deterministic(run_actor(self.actor, shown))
         given = tensordict.TensorDict({self.observation_key: shown}, shown.shape[: -1 - self.feature_dims])
         return read_actor(self.actor, run_actor(self.actor, given), squashed=self.squashed, weights=self.weights)
 

@@ -271,7 +271,13 @@ class ActionSpaceLoss(_Callback):
         if (model := self.models().get(group)) is None:
             return None
         loss = action_overflow(model, model.gather(batch))
-        self._step(loss, self._optimizers[group])
+        loss.backward()
+        config, optimizer = self.experiment.config, self._optimizers[group]
+        if config.clip_grad_val is not None:
+            clip = torch.nn.utils.clip_grad_norm_ if config.clip_grad_norm else torch.nn.utils.clip_grad_value_
+            clip(optimizer.param_groups[0]["params"], config.clip_grad_val)
+        optimizer.step()
+        optimizer.zero_grad()
         return TensorDict({"loss_action_space": loss.detach()}, [])
 
     def on_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -282,15 +288,6 @@ class ActionSpaceLoss(_Callback):
         """Restore the optimisers, where the checkpoint has them."""
         for group, state in state_dict.get("action_space_loss", {}).items():
             self._optimizers[group].load_state_dict(state)
-
-    def _step(self, loss: Tensor, optimizer: torch.optim.Adam) -> None:
-        loss.backward()
-        config = self.experiment.config
-        if config.clip_grad_val is not None:
-            clip = torch.nn.utils.clip_grad_norm_ if config.clip_grad_norm else torch.nn.utils.clip_grad_value_
-            clip(optimizer.param_groups[0]["params"], config.clip_grad_val)
-        optimizer.step()
-        optimizer.zero_grad()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_optimizers": {}}
