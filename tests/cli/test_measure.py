@@ -131,7 +131,7 @@ def _bad() -> dict[str, tuple[dict[str, Any], list[str], str]]:
         "distance family": ({"actions": good}, ["--distance", "hellinger"], "`--distance` to fit"),
         "categorical family": ({"probs": probs}, ["--distance", "wasserstein"], "`--distance` to fit"),
         "confidence": ({"actions": good}, ["--confidence", "95"], "`--confidence` in (0, 1)"),
-        "empty draw": ({"actions": good}, ["--design", "bernoulli:1e-9"], "at least one edge"),
+        "empty draw": ({"actions": good}, ["--design", "bernoulli:1e-9"], "`--design` to have at least one edge"),
         "html folder": ({"actions": good}, ["--html", "no/such/folder/a.html"], "`--html` in a folder"),
     }
 

@@ -47,8 +47,9 @@ def test_an_empty_fixed_graph_is_zero() -> None:
 
 def test_an_empty_draw_is_refused() -> None:
     empty = gs.Graph(4, torch.zeros(0, 2, dtype=torch.int64), inclusion=0.1)
-    with pytest.raises(gs.InputError, match=r"`graph`.*at least one edge.*empty draw.*another seed"):
-        gs.measure(team(4), design=empty)
+    for design in (empty, "bernoulli:1e-9"):
+        with pytest.raises(gs.InputError, match=r"`design`.*at least one edge.*empty draw.*another seed"):
+            gs.measure(team(4), design=design)
 
 
 @each

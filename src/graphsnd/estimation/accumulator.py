@@ -70,7 +70,7 @@ class SndAccumulator:
         self.agents = check_agents(agents)
         if graph is not None:
             check_graph(graph, self.agents)
-            check_not_empty(graph)
+            check_not_empty("graph", graph)
         self.graph = None if graph is not None and graph.is_complete and graph.weights is None else graph
         self.distance, self.clusters = distance, clusters
         self.names: tuple[str, ...] | None = None if graph is None else graph.names

@@ -63,7 +63,7 @@ def measure_on_graph(
     """Measure Graph-SND, or the Horvitz-Thompson estimate, with its error where the graph was drawn at random."""
     ht = weighting == "horvitz-thompson"
     if not ht:
-        check_not_empty(graph)
+        check_not_empty("design", graph)
     distances, per_block = _edge_distances(source, graph, clusters)
     # From the mean over the edges to the Horvitz-Thompson estimate.
     scale = graph.m / (known_inclusion(graph) * graph.pairs) if ht else 1.0
@@ -94,11 +94,11 @@ def measure_moving(
     return replace(estimate, distances=graph.m, empty_share=empty)
 
 
-def check_not_empty(graph: Graph) -> None:
-    """Raise for a random graph without edges, which has no mean."""
+def check_not_empty(name: str, graph: Graph) -> None:
+    """Raise for a random graph without edges, which has no mean; ``name`` is the argument that gave it."""
     if graph.m == 0 and graph.inclusion is not None:
         fix = "Draw again with another seed or more edges."
-        raise EmptyDrawError("graph", "to have at least one edge", "an empty draw", fix)
+        raise EmptyDrawError(name, "to have at least one edge", "an empty draw", fix)
 
 
 def make_estimate(
