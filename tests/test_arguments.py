@@ -50,6 +50,7 @@ ACCEPTED = [
     ("sizes", np.array([1, 2]), [1, 2]),
     ("sizes", range(2), [0, 1]),
     ("ends", (0, 2), (0.0, 2.0)),
+    ("ends", [0, 2], (0.0, 2.0)),
     ("by_name", {"a": 1}, {"a": 1.0}),
     ("device", "cpu", torch.device("cpu")),
     ("seed", 2**63 - 1, 2**63 - 1),

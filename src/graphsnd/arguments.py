@@ -133,10 +133,9 @@ def _kind(hint: Any) -> Kind | None:
         return PLAIN[hint if hint in PLAIN else origin]
     if origin in (Union, UnionType):
         return _union(inside)
-    if origin in (Sequence, list) or (origin is tuple and inside[1:] == (...,)):
-        return _sequence(_kind(inside[0]), None)
-    if origin is tuple:
-        return _sequence(_kind(inside[0]), len(inside))
+    if origin in (Sequence, list, tuple):
+        many = origin is not tuple or inside[1:] == (...,)
+        return _sequence(_kind(inside[0]), None if many else len(inside), as_tuple=origin is tuple)
     if origin in (Mapping, dict):
         return _mapping(_kind(inside[1]))
     if origin is Callable:
@@ -171,7 +170,9 @@ def _union(hints: Sequence[Any]) -> Kind | None:
     return Kind(" or ".join(kind.words for kind in known), read)
 
 
-def _sequence(element: Kind | None, length: int | None) -> Kind:
+def _sequence(element: Kind | None, length: int | None, *, as_tuple: bool) -> Kind:
+    """Return sequences of a kind of element, or of a length; as tuples where annotations say tuple."""
+
     def read(value: Any) -> Any:
         if isinstance(value, str | bytes | bytearray | Mapping):
             return NO
@@ -181,7 +182,9 @@ def _sequence(element: Kind | None, length: int | None) -> Kind:
             return NO
         read_one = (lambda one: one) if element is None else element.read
         plain = [read_one(one) for one in value]
-        return NO if any(one is NO for one in plain) else tuple(plain) if isinstance(value, tuple) else plain
+        if any(one is NO for one in plain):
+            return NO
+        return tuple(plain) if as_tuple or isinstance(value, tuple) else plain
 
     of = f" of {element.words}" if element is not None else ""
     return Kind(

@@ -40,3 +40,5 @@ def test_the_audit_of_what_was_held() -> None:
         assert float(audit(team, seen, design=estimates_snd)) == float(gs.snd(behavior))
     with pytest.raises(InputError, match="positions"):
         audit(team, seen, design="radius:0.5", positions=places[:2])
+    with pytest.raises(InputError, match="positions"):
+        audit(team, seen, design="radius:0.5", positions=places[0, 0])

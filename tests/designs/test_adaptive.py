@@ -204,6 +204,8 @@ def test_controllers_measure_it_as_a_loop_does(generator: torch.Generator) -> No
 def test_odd_teams_and_wrong_arguments() -> None:
     assert Adaptive(1, (0, 0)).worst_factor(2) == 0
     assert Adaptive(1, (0, 1)).select(3, 2, torch.Generator(), device=CPU).pairs(2) == 1
+    listed = Adaptive(3, [0, 0, 1, 1], [[1.0, 1.0], [1.0, 1.0]])  # type: ignore[arg-type]
+    assert listed == Adaptive(3, (0, 0, 1, 1), ((1.0, 1.0), (1.0, 1.0)))
     same = adapt(torch.zeros(8, 8), 8)
     assert same.pairs(8) == 8
     good = torch.rand(6, 6)

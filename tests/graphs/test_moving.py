@@ -117,6 +117,8 @@ def test_the_constructor_sorts_and_checks() -> None:
     moving = MovingGraph(3, edges, torch.tensor([0, 2, 2, 3]), weights)
     assert edges_of(moving) == [[(0, 1), (0, 2)], [], [(0, 1)]]
     assert moving.weights.tolist() == [1.0, 2.0, 5.0]
+    named = MovingGraph(3, edges, torch.tensor([0, 2, 2, 3]), names=["a", "b", "c"])
+    assert MovingGraph.stack(list(named)).names == ("a", "b", "c")
     for starts in ([0, 2], [1, 3], [0, 3, 2, 3], [3], [[0, 3]], [0, 1.5, 3]):
         with pytest.raises(InputError, match="starts"):
             MovingGraph(3, edges, torch.tensor(starts))

@@ -12,7 +12,6 @@ from graphsnd.arguments import checked
 from graphsnd.behavior import Distance
 from graphsnd.control.measurement import as_design
 from graphsnd.designs import Design, Fixed, SpatialDesign
-from graphsnd.designs.design import require_positions
 from graphsnd.errors import InputError, check_positive
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric import graph_snd, snd
@@ -58,8 +57,7 @@ def audit(
     if design is not None and not isinstance(design, MovingGraph):
         design = as_design(design)
         if isinstance(design, SpatialDesign):
-            places = None if positions is None else positions.flatten(0, -3)
-            design = design.join(require_positions(places, (behavior.observations, behavior.agents), design))
+            design = design._join_each(positions, behavior.observations, behavior.agents)
         else:
             design = design.graph if isinstance(design, Fixed) else None
     return snd(behavior, distance) if design is None else graph_snd(behavior, design, distance)

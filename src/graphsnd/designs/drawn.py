@@ -12,7 +12,7 @@ from torch import Tensor
 from graphsnd import graphs
 from graphsnd.arguments import checked
 from graphsnd.designs.design import Call, Design, Selection, require_generator, require_positions
-from graphsnd.errors import InputError, check_inclusion
+from graphsnd.errors import InputError, check_inclusion, check_positive
 from graphsnd.graphs import Graph, MovingGraph
 
 
@@ -165,10 +165,15 @@ class SpatialDesign(GraphDesign):
         assert isinstance(graph, Graph)
         return graph
 
-    def _select(self, call: Call) -> Selection:
-        graph = self.join(require_positions(call.positions, (call.observations, call.agents), self))
+    def _join_each(self, positions: Tensor | None, observations: int, agents: int) -> MovingGraph:
+        """Build the graph of each observation from positions ``[..., agents, d]``, leading dimensions pooled."""
+        pooled = positions.flatten(0, -3) if positions is not None and positions.dim() > 3 else positions
+        graph = self.join(require_positions(pooled, (observations, agents), self))
         assert isinstance(graph, MovingGraph)
-        return Selection(graph)
+        return graph
+
+    def _select(self, call: Call) -> Selection:
+        return Selection(self._join_each(call.positions, call.observations, call.agents))
 
 
 @checked
@@ -212,12 +217,7 @@ class Radius(SpatialDesign):
     family, example, number = "radius", "radius:0.5", float
 
     def __post_init__(self) -> None:
-        if not 0 < self.r < math.inf:
-            raise InputError("r", "to be finite and above 0", self.r, "It is a distance in the units of positions.")
-
-    def pairs(self, n: int) -> int:
-        """Return the number of all pairs: no more is known without the positions."""
-        return math.comb(n, 2)
+        check_positive("r", self.r, "It is a distance in the units of positions.")
 
     def join(self, positions: Tensor) -> Graph | MovingGraph:  # noqa: D102
         return graphs.radius(positions, self.r)

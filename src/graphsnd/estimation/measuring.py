@@ -11,21 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from graphsnd import designs
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import stack_agents
-from graphsnd.designs import (
-    Adaptive,
-    Agents,
-    Complete,
-    Design,
-    GraphDesign,
-    Projections,
-    RelabelledDesign,
-    SpatialDesign,
-    parse,
-)
-from graphsnd.designs.design import require_positions
+from graphsnd.designs import Adaptive, Complete, Design, GraphDesign, Projections, RelabelledDesign, SpatialDesign
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.errors import InputError, as_tensor, check_choice, check_integer, check_labels, warn_caller
 from graphsnd.estimation.adapted import measure_adapted
@@ -193,8 +183,7 @@ def measure(
             if isinstance(chosen, GraphDesign):
                 places = stack_agents("positions", positions, source.names)
                 if isinstance(chosen, SpatialDesign) and places is not None and places.dim() > 2:
-                    shape = source.observations, source.agents
-                    graph = chosen.join(require_positions(places.flatten(0, -3), shape, chosen))
+                    graph = chosen._join_each(places, source.observations, source.agents)
                 else:
                     graph = chosen.draw(source.agents, torch.Generator().manual_seed(number), places)
             if isinstance(graph, MovingGraph):
@@ -246,7 +235,7 @@ def _read_sources(sources: Any, observations: Any, source: Source) -> Sequence[A
 
 def _read_design(design: Any) -> Design | Graph | MovingGraph | None:
     if isinstance(design, str):
-        return parse(design)
+        return designs.parse(design)
     if design is not None and not isinstance(design, Design | Graph | MovingGraph):
         fix = "For example 'agents:8', gs.designs.Bernoulli(0.1) or gs.graphs.cliques(roles)."
         raise InputError("design", "to be a design, its name, or a graph", repr(design), fix)
@@ -314,7 +303,7 @@ def _as_sampled(
     """Return the design to draw with; None where everything is measured at all observations."""
     limited = max_observations is not None or (budget is not None and not budget.affords_all(source))
     if isinstance(design, Complete) and limited:
-        return Agents(source.agents)
+        return designs.Agents(source.agents)
     return design if isinstance(design, RelabelledDesign) else None
 
 

@@ -14,33 +14,32 @@ EDGE_INDEX_HINT = "For a PyG edge_index use graphs.from_edge_index(edge_index, n
 
 
 def check_indices(name: str, edges: Any, n: int, *, columns: int) -> Tensor:
-    """Return pairs of agents as int64, in range and without self-loops; ``columns`` is the axis of length 2."""
+    """Return pairs of agents as int64 ``[m, 2]``, in range and without self-loops; ``columns`` is the axis of the 2."""
     symbolic = "(edges, 2)" if columns == 1 else "(2, edges)"
     edges = check_rank(name, edges, 0, symbolic)
     if edges.dim() != 2 or edges.shape[columns] != 2:
         transposed = edges.dim() == 2 and edges.shape[1 - columns] == 2
         advice = EDGE_INDEX_HINT if columns == 1 else "For rows of pairs use Graph(n, edges)."
         raise InputError(name, f"with shape {symbolic}", shape_of(edges), advice if transposed else "")
-    if edges.dtype == torch.bool or edges.is_floating_point() or edges.is_complex():
+    if edges.dtype == torch.bool or edges.is_floating_point():
         raise InputError(name, "to have an integer dtype", edges.dtype, f"Convert with {name}.long().")
-    indices: Tensor = edges.long()
-    outside = ((indices < 0) | (indices >= n)).any(columns)
+    indices: Tensor = (edges if columns == 1 else edges.T).long()
+    outside = ((indices < 0) | (indices >= n)).any(1)
     if bool(outside.any()):
-        got = f"the pair {_first(indices, outside, columns)}"
-        raise InputError(name, f"to hold agents 0 .. {n - 1}", got, "Number the agents from 0, or raise n.")
-    loops = indices.select(columns, 0) == indices.select(columns, 1)
+        fix = "Number the agents from 0, or raise n."
+        raise InputError(name, f"to hold agents 0 .. {n - 1}", _first_pair(indices, outside), fix)
+    loops = indices[:, 0] == indices[:, 1]
     if bool(loops.any()):
-        got = f"the pair {_first(indices, loops, columns)}"
-        raise InputError(name, "without self-loops", got, "An agent is at distance 0 of itself; drop it.")
+        fix = "An agent is at distance 0 of itself; drop it."
+        raise InputError(name, "without self-loops", _first_pair(indices, loops), fix)
     return indices
 
 
-def check_distinct(name: str, i: Tensor, j: Tensor, values: Tensor, fix: str) -> None:
-    """Raise when two of ``values``, the integers that stand for the pairs (i, j), are equal."""
+def check_distinct(name: str, edges: Tensor, values: Tensor, fix: str) -> None:
+    """Raise when two of ``values``, the integers that stand for the ``edges``, are equal."""
     again = pairs.repeats(values)
     if bool(again.any()):
-        pair = _first(torch.stack([i, j], dim=1), again, 1)
-        raise InputError(name, "without duplicates", f"the pair {pair} more than once", fix)
+        raise InputError(name, "without duplicates", f"{_first_pair(edges, again)} more than once", fix)
 
 
 def check_weights(given: Any, edges: Tensor) -> Tensor:
@@ -49,8 +48,6 @@ def check_weights(given: Any, edges: Tensor) -> Tensor:
     if given.shape != (len(edges),):
         expected = f"with shape (edges,) = ({len(edges)},)"
         raise InputError("weights", expected, shape_of(given), "Give one weight for each edge.")
-    if given.is_complex():
-        raise InputError("weights", "to have a real dtype", given.dtype)
     if given.device != edges.device:
         raise InputError("weights", f"on {edges.device}, where the edges are", given.device, "Move one to the other.")
     weights: Tensor = given if given.is_floating_point() else given.to(torch.get_default_dtype())
@@ -63,7 +60,5 @@ def check_weights(given: Any, edges: Tensor) -> Tensor:
     return weights
 
 
-def _first(edges: Tensor, wrong: Tensor, columns: int) -> tuple[int, int]:
-    rows = edges if columns == 1 else edges.T
-    i, j = rows[wrong.nonzero()[0, 0]].tolist()
-    return i, j
+def _first_pair(edges: Tensor, wrong: Tensor) -> str:
+    return f"the pair {tuple(edges[wrong.nonzero()[0, 0]].tolist())}"

@@ -59,8 +59,7 @@ def from_adjacency(A: Tensor) -> Graph | MovingGraph:
         raise InputError("A", "without negative entries", got, "A weight of 0 ignores a pair.")
     places = A.detach().triu(1).nonzero()
     edges, values = places[:, -2:], A[tuple(places.T)]
-    unit = bool((values == 1).all())
-    weights = None if unit else check_weights(values, edges)
+    weights = None if bool((values == 1).all()) else check_weights(values, edges)
     if A.dim() == 2:
         return Graph._trusted(n, edges, weights=weights, family="adjacency")
     starts = torch.searchsorted(places[:, 0].contiguous(), torch.arange(len(A) + 1, device=A.device))
@@ -87,8 +86,9 @@ def from_edge_index(edge_index: Tensor, n: int, weights: Tensor | None = None) -
         [[0, 1], [0, 2]]
     """
     n = check_agents(n)
-    i, j = check_indices("edge_index", edge_index, n, columns=0).unbind(0)
-    check_distinct("edge_index", i, j, i * n + j, "Merge parallel edges first, for example by adding their weights.")
+    edges = check_indices("edge_index", edge_index, n, columns=0)
+    i, j = edges.unbind(1)
+    check_distinct("edge_index", edges, i * n + j, "Merge parallel edges first, for example by adding their weights.")
     keys, order = pairs.keys(i, j, n).sort(stable=True)
     again = torch.zeros_like(keys, dtype=torch.bool)
     again[1:] = keys[1:] == keys[:-1]

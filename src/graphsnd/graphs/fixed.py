@@ -10,22 +10,14 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import names_of
-from graphsnd.errors import (
-    InputError,
-    check_agents,
-    check_degree,
-    check_edges,
-    check_finite,
-    check_integer,
-    check_labels,
-    shape_of,
-)
+from graphsnd.errors import InputError, check_degree, check_edges, check_finite, check_integer, check_labels, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.draws import Device, integers, resolve, source
 from graphsnd.graphs.graph import Graph
 from graphsnd.graphs.random import relabelled
 
 
+@checked
 def complete(n: int, *, device: Device = None) -> Graph:
     """Return the graph of all n(n-1)/2 pairs: Graph-SND on it is SND itself.
 
@@ -40,7 +32,6 @@ def complete(n: int, *, device: Device = None) -> Graph:
         >>> complete(3).edges.tolist()
         [[0, 1], [0, 2], [1, 2]]
     """
-    n = check_agents(n)
     check_edges("n", n * (n - 1) / 2)
     edges = torch.triu_indices(n, n, 1, device=resolve(device)).T.contiguous()
     return Graph._trusted(n, edges, family="complete")
@@ -113,7 +104,6 @@ def circulant(
         >>> circulant(8, shifts=[1, 4]).degrees()
         tensor([3, 3, 3, 3, 3, 3, 3, 3])
     """
-    n = check_agents(n)
     if (degree is None) == (shifts is None):
         raise InputError("degree", "or `shifts`, exactly one of them", f"degree={degree}, shifts={shifts}")
     check_edges("degree", n * (degree or 2) / 2 if shifts is None else n * len(shifts))

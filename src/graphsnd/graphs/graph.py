@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,6 +19,8 @@ from graphsnd.graphs.checks import EDGE_INDEX_HINT, check_distinct, check_indice
 
 if TYPE_CHECKING:
     import networkx
+
+T = TypeVar("T")
 
 
 class Sampling(Enum):
@@ -72,42 +74,25 @@ class Graph:
 
     def __post_init__(self) -> None:
         n = check_agents(self.n)
-        i, j = check_indices("edges", self.edges, n, columns=1).unbind(1)
-        keys = pairs.keys(i, j, n)
-        check_distinct("edges", i, j, keys, f"List a pair in one direction only. {EDGE_INDEX_HINT}")
+        edges = check_indices("edges", self.edges, n, columns=1)
+        keys = pairs.keys(edges[:, 0], edges[:, 1], n)
+        check_distinct("edges", edges, keys, f"List a pair in one direction only. {EDGE_INDEX_HINT}")
         keys, order = keys.sort()
-        if self.weights is not None:
-            object.__setattr__(self, "weights", check_weights(self.weights, keys)[order])
-        if self.inclusion is not None:
-            object.__setattr__(self, "inclusion", check_inclusion("inclusion", self.inclusion))
-        if self.sampling is None:
-            object.__setattr__(self, "sampling", _sampling(self.inclusion))
-        if (self.sampling is Sampling.FIXED) != (self.inclusion is None):
+        weights = None if self.weights is None else check_weights(self.weights, keys)[order]
+        inclusion = None if self.inclusion is None else check_inclusion("inclusion", self.inclusion)
+        sampling = self.sampling or _sampling(inclusion)
+        if (sampling is Sampling.FIXED) != (inclusion is None):
             drawn = "with an inclusion probability where it is drawn, and without where it is fixed"
-            raise InputError("sampling", drawn, f"{self.sampling}, inclusion {self.inclusion}")
+            raise InputError("sampling", drawn, f"{sampling}, inclusion {inclusion}")
         if self.names is not None:
             check_names(self.names, n)
-            object.__setattr__(self, "names", tuple(self.names))
-        object.__setattr__(self, "n", n)
-        object.__setattr__(self, "edges", pairs.from_keys(keys, n))
+        vars(self).update(n=n, edges=pairs.from_keys(keys, n), weights=weights, inclusion=inclusion, sampling=sampling)
 
     @classmethod
-    def _trusted(
-        cls,
-        n: int,
-        edges: Tensor,
-        *,
-        weights: Tensor | None = None,
-        inclusion: float | None = None,
-        family: str = "custom",
-        sampling: Sampling | None = None,
-        names: tuple[str, ...] | None = None,
-    ) -> Graph:
-        """A graph from edges that the caller guarantees to be canonical: no checks, no sort, no device sync."""
+    def _trusted(cls, n: int, edges: Tensor, *, inclusion: float | None = None, **rest: Any) -> Graph:
+        """A graph from edges that the caller guarantees to be canonical: no checks, no sort; fields with a default."""
         graph = object.__new__(cls)
-        sampling = sampling or _sampling(inclusion)
-        vars(graph).update(n=n, edges=edges, weights=weights, inclusion=inclusion, family=family)
-        vars(graph).update(sampling=sampling, names=names)
+        vars(graph).update({"sampling": _sampling(inclusion)} | rest, n=n, edges=edges, inclusion=inclusion)
         return graph
 
     def __repr__(self) -> str:
@@ -148,9 +133,7 @@ class Graph:
             InputError: Unless there is one name for each agent, no two alike.
         """
         check_names(names, self.n)
-        graph = copy(self)
-        object.__setattr__(graph, "names", tuple(names))
-        return graph
+        return copy_with(self, names=tuple(names))
 
     def named_edges(self) -> list[tuple[str, str]]:
         """The names of both agents of every edge, "0", "1", ... where they have none.
@@ -176,13 +159,8 @@ class Graph:
 
     def to(self, device: torch.device | str | int) -> Graph:
         """The same graph on another device; itself when it is there already."""
-        edges = self.edges.to(device)
-        if edges is self.edges:
-            return self
-        graph = copy(self)
-        object.__setattr__(graph, "edges", edges)
-        object.__setattr__(graph, "weights", None if self.weights is None else self.weights.to(device))
-        return graph
+        edges, weights = self.edges.to(device), None if self.weights is None else self.weights.to(device)
+        return self if edges is self.edges else copy_with(self, edges=edges, weights=weights)
 
     def to_networkx(self) -> networkx.Graph:
         """A ``networkx.Graph`` on the names or 0 .. n-1, with ``weight`` on the edges where the graph has weights."""
@@ -197,6 +175,13 @@ class Graph:
             weights = self.weights.tolist()
             graph.add_weighted_edges_from((i, j, w) for (i, j), w in zip(edges, weights, strict=True))
         return graph
+
+
+def copy_with(graph: T, **fields: Any) -> T:
+    """Return a copy with other fields, which the caller guarantees to be canonical."""
+    other = copy(graph)
+    vars(other).update(fields)
+    return other
 
 
 def _sampling(inclusion: float | None) -> Sampling:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, check_agents, check_integer, check_rank, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.checks import check_distinct, check_indices, check_weights
-from graphsnd.graphs.graph import Graph
+from graphsnd.graphs.graph import Graph, copy_with
 
 
 @checked(own="n edges starts weights")
@@ -57,18 +56,15 @@ class MovingGraph:
         starts = given.to(edges.device, torch.int64)
         ends = (starts.dim() == 1 and len(starts) > 1) and (int(starts[0]), int(starts[-1])) == (0, len(edges))
         if not ends or given.is_floating_point() or bool((starts.diff() < 0).any()):
-            expected = (
-                f"to be integers with shape (observations + 1,), from 0 to the {len(edges)} edges without going back"
-            )
+            expected = f"to be integers with shape (observations + 1,) that never fall, from 0 to {len(edges)} edges"
             raise InputError("starts", expected, shape_of(given) if given.dim() != 1 else given.tolist()[:8])
         keys = torch.repeat_interleave(starts.diff()) * n**2 + pairs.keys(edges[:, 0], edges[:, 1], n)
-        check_distinct("edges", edges[:, 0], edges[:, 1], keys, "List a pair once for each observation.")
+        check_distinct("edges", edges, keys, "List a pair once for each observation.")
         keys, order = keys.sort()
-        if self.weights is not None:
-            object.__setattr__(self, "weights", check_weights(self.weights, keys)[order])
+        weights = None if self.weights is None else check_weights(self.weights, keys)[order]
         if self.names is not None:
             check_names(self.names, n)
-        vars(self).update(n=n, edges=pairs.from_keys(keys % n**2, n), starts=starts)
+        vars(self).update(n=n, edges=pairs.from_keys(keys % n**2, n), starts=starts, weights=weights)
 
     @classmethod
     def _trusted(cls, n: int, edges: Tensor, starts: Tensor, **rest: Any) -> MovingGraph:
@@ -136,14 +132,11 @@ class MovingGraph:
         starts = self.starts[start : stop + 1]
         first, last = int(starts[0]), int(starts[-1])
         weights = None if self.weights is None else self.weights[first:last]
-        return self._with(edges=self.edges[first:last], starts=starts - first, weights=weights)
+        return copy_with(self, edges=self.edges[first:last], starts=starts - first, weights=weights)
 
     def to(self, device: torch.device | str | int) -> MovingGraph:
         """The same graphs on another device; itself when they are there already."""
         edges, weights = self.edges.to(device), None if self.weights is None else self.weights.to(device)
-        return self if edges is self.edges else self._with(edges=edges, starts=self.starts.to(device), weights=weights)
-
-    def _with(self, **changes: Tensor | None) -> MovingGraph:
-        graph = copy(self)
-        vars(graph).update(changes)
-        return graph
+        if edges is self.edges:
+            return self
+        return copy_with(self, edges=edges, starts=self.starts.to(device), weights=weights)

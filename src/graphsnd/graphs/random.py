@@ -13,7 +13,7 @@ from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_agents, check_degree, check_edges, check_inclusion, check_integer
 from graphsnd.graphs import pairs
 from graphsnd.graphs.draws import LARGEST, THINNEST, Device, distinct, geometric_skips, integers, marked_pairs, source
-from graphsnd.graphs.graph import Graph, Sampling
+from graphsnd.graphs.graph import Graph, Sampling, copy_with
 from graphsnd.graphs.regular import regular_pairs
 
 
@@ -46,8 +46,7 @@ def bernoulli(n: int, p: float, *, seed: int | torch.Generator = 0, device: Devi
     else:
         ranks = torch.arange(count, device=generator.device) if p == 1.0 else geometric_skips(count, p, generator)
         edges = pairs.unrank(ranks, n)
-    edges = edges.to(target)
-    return Graph._trusted(n, edges, inclusion=p, family="bernoulli", sampling=Sampling.INDEPENDENT)
+    return Graph._trusted(n, edges.to(target), inclusion=p, family="bernoulli", sampling=Sampling.INDEPENDENT)
 
 
 def uniform(n: int, m: int, *, seed: int | torch.Generator = 0, device: Device = None) -> Graph:
@@ -137,11 +136,4 @@ def relabelled(graph: Graph, *, seed: int | torch.Generator = 0, device: Device 
     labels = integers(graph.n, 2**63 - 1, generator).argsort(stable=True).to(target)
     i, j = labels[graph.edges.to(target)].unbind(1)
     edges = pairs.from_keys(pairs.keys(i, j, graph.n).sort().values, graph.n)
-    return Graph._trusted(
-        graph.n,
-        edges,
-        inclusion=graph.m / graph.pairs,
-        family=graph.family,
-        sampling=Sampling.RELABELLED,
-        names=graph.names,
-    )
+    return copy_with(graph, edges=edges, inclusion=graph.m / graph.pairs, sampling=Sampling.RELABELLED)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graphsnd.behavior.behavior import Agents, names_of, stack_agents
@@ -20,9 +21,6 @@ from graphsnd.errors import InputError, as_tensor, check_finite, check_integer, 
 from graphsnd.graphs import pairs
 from graphsnd.graphs.graph import Graph
 from graphsnd.graphs.moving import MovingGraph
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Entries of the largest temporary: 32 MiB of float64 on the CPU; a GPU wants longer rows to be kept busy.
 CPU_BLOCK = 2**22
@@ -145,7 +143,7 @@ def _check_features(features: Any) -> tuple[Tensor, tuple[float, float]]:
     features = check_rank("features", features, 0, "(n, f)")
     if features.dim() < 2 or features.shape[-2] < 2 or not features.numel():
         raise InputError("features", "with shape (n, f) or (observations, n, f), at least (2, 1)", shape_of(features))
-    if features.is_complex() or features.dtype == torch.bool:
+    if features.dtype == torch.bool:
         raise InputError("features", "to have a real dtype", features.dtype)
     check_finite("features", features)
     points = (features.detach() if features.is_cuda else features.detach().cpu()).double()
