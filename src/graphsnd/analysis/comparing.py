@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy import stats
 
 from graphsnd.arguments import checked
@@ -21,16 +21,10 @@ from graphsnd.estimation.on_graph import observation_values
 from graphsnd.estimation.source import as_source
 from graphsnd.teams import Policy, Team
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
-
+Array = NDArray[np.float64]
 RESAMPLES = 9999
 ALPHA = 0.05  # p-values up to this are called a difference
 TRIMMED = 0.25  # at each end: the interquartile mean is the mean of the middle half
-# Scipy's name of a generator changed in 1.15.
-RNG = "rng" if "rng" in inspect.signature(stats.bootstrap).parameters else "random_state"
 
 
 @dataclass(frozen=True)
@@ -133,7 +127,7 @@ def compare(
     reach = quantile(1 - confidence, len(sizes) - 1) * error
     test = stats.permutation_test(
         (one.numpy(), two.numpy()), lambda a, b, axis: (a - b).sum(axis=axis), permutation_type="samples",
-        vectorized=True, n_resamples=RESAMPLES, **{RNG: np.random.default_rng(seed)},
+        vectorized=True, n_resamples=RESAMPLES, rng=np.random.default_rng(seed),
     )  # fmt: skip
     return TeamsComparison(
         float(values[0].mean()), float(values[1].mean()), mean, (mean - reach, mean + reach), float(test.pvalue),
@@ -244,7 +238,7 @@ def compare_runs(
         if len(parts) != len(shape) or (paired and [len(part) for part in parts] != shape):
             fix = "Compare algorithms on the same tasks, and paired ones with the same seeds."
             raise InputError(f"runs[{name!r}]", f"of {shape} runs, as {base!r}", [len(part) for part in parts], fix)
-    options = {"n_resamples": resamples, "vectorized": True, RNG: np.random.default_rng(seed)}
+    options = {"n_resamples": resamples, "vectorized": True, "rng": np.random.default_rng(seed)}
 
     def interval(parts: Sequence[Array], statistic: Any) -> Interval | None:
         if min(len(part) for part in parts) < 2:
@@ -306,16 +300,16 @@ def _tests(ours: list[Array], theirs: list[Array], paired: bool, options: dict[s
     """Return the p-value of each task, of all together where runs are paired, and the smallest there could be."""
     if paired:
         ours, theirs = [np.concatenate(ours)], [np.concatenate(theirs)]
-    found = []
+    tests = []
     for one, two in zip(ours, theirs, strict=True):
         kind = "samples" if paired else "independent"
         if min(len(one), len(two)) < 2:
-            found.append((1.0, 1.0))  # one run of an algorithm says nothing about others
+            tests.append((1.0, 1.0))  # one run of an algorithm says nothing about others
             continue
         ways = 2.0 ** len(one) if paired else math.comb(len(one) + len(two), len(one))
         test = stats.permutation_test((one, two), _mean_gap, permutation_type=kind, **options)
-        found.append((float(test.pvalue), _smallest_p(ways, options["n_resamples"])))
-    return found
+        tests.append((float(test.pvalue), _smallest_p(ways, options["n_resamples"])))
+    return tests
 
 
 def _mean_gap(one: Array, two: Array, axis: int = -1) -> Any:

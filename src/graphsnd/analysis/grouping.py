@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import pdist, squareform
 
@@ -16,15 +16,10 @@ from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import check_finite, check_integer
 from graphsnd.metric import pairwise
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Matrix = NDArray[np.float64]
-    Labels = NDArray[np.int64]
-
-CLEAR = (
-    0.55  # mean silhouette of every role: its agents are less than half as far from each other as from the next role
-)
+Matrix = NDArray[np.float64]
+Labels = NDArray[np.int64]
+# Mean silhouette of every role: its agents are less than half as far from each other as from the next role.
+CLEAR = 0.55
 COVERED = 0.9  # share of the agents that roles must take in; the others are single agents far from all
 DRAWS = 99  # teams without roles that a grouping has to beat, all of them: an error rate of 1% for each question
 MOST = 200  # agents of such a team; with more its silhouette only varies less

@@ -6,21 +6,17 @@ import csv
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from graphsnd.analysis.comparing import RunsComparison, compare_runs
+from graphsnd.analysis.comparing import Array, RunsComparison, compare_runs
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_number
 from graphsnd.storage import parse_json
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[np.float64]
 
 METRICS = "metrics.csv"  # of graphsnd train and control
 LAST = 0.1  # of the steps: what a run came to is its mean over them
@@ -79,13 +75,11 @@ def read_runs(path: Path) -> list[LoggedRun]:
         for key, run in _read_file(file):
             known = runs.setdefault((key, run.arm), run)
             known.curves.update(run.curves)
-    found = [run for run in runs.values() if run.curves]
-    if not found:
+    logged = [run for run in runs.values() if run.curves]
+    if not logged:
         fix = "Give folders of graphsnd train, of BenchMARL (csv logger), or CSV files from W&B or TensorBoard."
         raise InputError("PATH", "to hold runs", repr(str(path)), fix)
-    return [
-        run if run.seed else LoggedRun(f"#{place}", run.task, run.arm, run.curves) for place, run in enumerate(found)
-    ]
+    return [replace(run, seed=run.seed or f"#{place}") for place, run in enumerate(logged)]
 
 
 def _read_file(path: Path) -> Iterable[tuple[str, LoggedRun]]:
@@ -130,12 +124,12 @@ def _read_columns(path: Path, head: list[str], body: list[list[str]]) -> list[tu
 
 
 def _read_wandb(path: Path, head: list[str], body: list[list[str]]) -> list[tuple[str, LoggedRun]]:
-    found = []
+    runs = []
     for place, match in ((place, WANDB.fullmatch(name)) for place, name in enumerate(head)):
         if match is not None and match[3] is None:
             curve = _curve((row[0], row[place]) for row in body)
-            found.append((f"{path.parent}/{match[1]}", LoggedRun(_seed_in(match[1]), curves={match[2]: curve})))
-    return found
+            runs.append((f"{path.parent}/{match[1]}", LoggedRun(_seed_in(match[1]), curves={match[2]: curve})))
+    return runs
 
 
 def _read_benchmarl(path: Path, text: str) -> list[tuple[str, LoggedRun]]:
@@ -152,15 +146,15 @@ def _read_benchmarl(path: Path, text: str) -> list[tuple[str, LoggedRun]]:
         ]
     except (ValueError, AttributeError):
         return []  # some other JSON
-    found = []
+    logged = []
     for task, seed, steps in runs:
         points = [step for name, step in steps.items() if name.startswith("step_")]
         names = {name for step in points for name in step if name != "step_count"}
         curves = {n: _curve((s["step_count"], np.mean(s[n])) for s in points if n in s) for n in sorted(names)}
         # Beside the JSON of one run, in a folder of the same name, lie the files of the CSV logger.
         key = str(path.parent / path.stem) + f"/{task}/{seed}" * (len(runs) > 1)
-        found.append((key, LoggedRun(seed.removeprefix("seed_"), task, curves=curves)))
-    return found
+        logged.append((key, LoggedRun(seed.removeprefix("seed_"), task, curves=curves)))
+    return logged
 
 
 def _find_benchmarl_run(folder: Path) -> tuple[str, str]:
@@ -256,26 +250,29 @@ def compare_folders(
         for run in read_runs(path):
             name = run.arm if run.arm and len(paths) == 1 else f"{label} {run.arm}".strip()
             groups.setdefault(name, []).append(run)
-    everyone, found = [run for runs in groups.values() for run in runs], {}
+    every_run, comparisons = [run for runs in groups.values() for run in runs], {}
     for kind, named, usual in (("reward", reward, REWARD), ("diversity", diversity, DIVERSITY)):
-        metric = choose_metric(everyone, [named.lower()] if named else usual)
+        metric = choose_metric(every_run, [named.lower()] if named else usual)
         if metric is None and named:
-            raise InputError(f"--{kind}", "to be a metric that all runs have", repr(named), _offer(everyone))
+            raise InputError(f"--{kind}", "to be a metric that all runs have", repr(named), _offer(every_run))
         if metric is not None:
             stacked = {label: _stack_curves(runs, metric) for label, runs in groups.items()}
             ends = {label: _final_values(runs, metric, last) for label, runs in groups.items()}
             values, tasks, paired = _align(ends)
             final = compare_runs(values, paired=paired, confidence=confidence, seed=seed)
             steps, curves = ({label: part[at] for label, part in stacked.items()} for at in (0, 1))
-            found[kind] = MetricComparison(metric, steps, curves, final, tasks)
-    if not found:
-        raise InputError("PATH", "with a metric that all runs have", "none of the usual names", _offer(everyone))
-    return found
+            comparisons[kind] = MetricComparison(metric, steps, curves, final, tasks)
+    if not comparisons:
+        raise InputError("PATH", "with a metric that all runs have", "none of the usual names", _offer(every_run))
+    return comparisons
 
 
 def _offer(runs: Sequence[LoggedRun]) -> str:
-    shared = sorted(name for name in runs[0].curves if all(name in run.curves for run in runs))
-    return f"All runs have: {', '.join(shared[:12]) or 'nothing in common'}."
+    return f"All runs have: {', '.join(sorted(_shared_metrics(runs))[:12]) or 'nothing in common'}."
+
+
+def _shared_metrics(runs: Sequence[LoggedRun]) -> list[str]:
+    return [name for name in runs[0].curves if all(name in run.curves for run in runs)]
 
 
 def choose_metric(runs: Sequence[LoggedRun], patterns: Sequence[str]) -> str | None:
@@ -285,9 +282,7 @@ def choose_metric(runs: Sequence[LoggedRun], patterns: Sequence[str]) -> str | N
         >>> choose_metric([LoggedRun("0", curves={"reward": {}, "train/snd": {}})], DIVERSITY)
         'train/snd'
     """
-    from fnmatch import fnmatchcase
-
-    shared = [name for name in runs[0].curves if all(name in run.curves for run in runs)]
+    shared = _shared_metrics(runs)
     return next((name for pattern in patterns for name in shared if fnmatchcase(name.lower(), pattern)), None)
 
 
@@ -308,32 +303,32 @@ def _final_values(runs: Sequence[LoggedRun], metric: str, last: float) -> dict[s
     Raises:
         InputError: For two runs with the same task and seed.
     """
-    found: dict[str, dict[str, float]] = {}
+    values: dict[str, dict[str, float]] = {}
     for run in runs:
         curve = run.curves[metric]
         since = max(curve) - last * (max(curve) - min(curve))
-        if run.seed in found.setdefault(run.task, {}):
+        if run.seed in values.setdefault(run.task, {}):
             raise InputError("PATH", "with one run for each seed and task", f"seed {run.seed} twice")
-        found[run.task][run.seed] = float(np.mean([value for step, value in curve.items() if step >= since]))
-    return found
+        values[run.task][run.seed] = float(np.mean([value for step, value in curve.items() if step >= since]))
+    return values
 
 
-def _align(found: Mapping[str, dict[str, dict[str, float]]]) -> tuple[dict[str, list[list[float]]], list[str], bool]:
+def _align(ends: Mapping[str, dict[str, dict[str, float]]]) -> tuple[dict[str, list[list[float]]], list[str], bool]:
     """Return the values of each algorithm task by task, in the order of seeds; the tasks; and whether seeds are shared.
 
     Only tasks that all algorithms have. Names of tasks do not matter where each algorithm has one.
     """
-    if all(len(by_task) == 1 for by_task in found.values()):
-        found = {name: {"": next(iter(by_task.values()))} for name, by_task in found.items()}
-    first = next(iter(found.values()))
-    tasks = [task for task in first if all(task in by_task for by_task in found.values())]
+    if all(len(by_task) == 1 for by_task in ends.values()):
+        ends = {name: {"": next(iter(by_task.values()))} for name, by_task in ends.items()}
+    first = next(iter(ends.values()))
+    tasks = [task for task in first if all(task in by_task for by_task in ends.values())]
     if not tasks:
         raise InputError("PATH", "with a task that all algorithms have", ", ".join(sorted(first)))
-    seeds = [{frozenset(by_task[task]) for by_task in found.values()} for task in tasks]
+    seeds = [{frozenset(by_task[task]) for by_task in ends.values()} for task in tasks]
     paired = all(len(each) == 1 and not any(seed.startswith("#") for seed in next(iter(each))) for each in seeds)
     values = {
         name: [[by_task[task][seed] for seed in sorted(by_task[task], key=_by_number)] for task in tasks]
-        for name, by_task in found.items()
+        for name, by_task in ends.items()
     }
     return values, tasks, paired
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.behavior import Points
+from graphsnd.behavior import Norm, Points
 from graphsnd.control.measurement import Measurement, as_design, measure_points
 from graphsnd.control.state import State, Status
 from graphsnd.designs import Complete, Design
@@ -71,24 +71,25 @@ def read_measurement(controller: Controller, measured: Measured, state: State, g
         InputError: For a tensor that is neither a number for each run nor points, and for several runs where the state
             is that of one: observations in two axes would be taken for runs.
     """
-    if isinstance(measured, Measurement):
-        measurement = measured
-    elif isinstance(measured, Points):
-        measurement = measure_points(controller.design, measured.values, generator, norm=measured.norm)
-    elif not isinstance(measured, Tensor) or measured.dim() == 2:
+    if isinstance(measured, Tensor) and measured.dim() == 2:
         expected = "to be [], [runs], or points [observations, agents, features]"
-        got = shape_of(measured) if isinstance(measured, Tensor) else type(measured).__name__
-        raise InputError("measured", expected, got)
-    elif measured.dim() > 2:
-        measurement = measure_points(controller.design, measured, generator)
-    else:
-        measurement = Measurement.given(measured)
+        raise InputError("measured", expected, shape_of(measured))
+    measurement = wrap_tensor(measured)
+    if isinstance(measurement, Points):
+        measurement = measure_points(controller.design, measurement.values, generator, norm=measurement.norm)
     value = measurement.value
     if value.dim() > state.estimate.dim():
         shape = tuple(value.shape)
         fix = f"Flatten observations into one axis, or begin with initial({shape}) for stacked runs."
         raise InputError("measured", f"for a state of shape {tuple(state.estimate.shape)}", f"values {shape}", fix)
     return measurement if controller.through else Measurement(value.detach(), measurement.pairs, measurement.empty)
+
+
+def wrap_tensor(measured: Measured) -> Points | Measurement:
+    """Return a tensor of outputs as points, and one of diversities as a measurement."""
+    if not isinstance(measured, Tensor):
+        return measured
+    return Points(measured, Norm.EUCLIDEAN) if measured.dim() > 2 else Measurement.given(measured)
 
 
 def is_diversity(value: Tensor) -> Tensor:

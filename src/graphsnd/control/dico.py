@@ -16,7 +16,7 @@ from graphsnd.control.controllers import Generators, Measured, is_diversity, rea
 from graphsnd.control.measurement import as_design
 from graphsnd.control.state import State, Status
 from graphsnd.designs import Complete, Design
-from graphsnd.errors import InputError, number
+from graphsnd.errors import InputError, check_positive, number
 from graphsnd.graphs import Graph
 
 BOUNDS = (1e-3, 1e3)  # of the scale, unless told otherwise
@@ -45,10 +45,8 @@ class Targeted:
 
     def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
         """Return the state before the first measurement; of the target's shape and device unless told."""
-        if isinstance(self.target, Tensor):
-            device = self.target.device if device is None else device
-            return State.start(self.target.shape if shape is None else shape, device)
-        return State.start(shape or (), device)
+        target = torch.as_tensor(self.target)
+        return State.start(target.shape if shape is None else shape, device or target.device)
 
     def retarget(self: T, target: float | Tensor) -> T:
         """Return the same controller with another target, which is not checked: that would wait for the device."""
@@ -145,11 +143,8 @@ class DiCo(Targeted):
 
 def check_target(target: float | Tensor) -> None:
     """Raise unless everything in ``target`` is a finite number above 0."""
-    values = target.reshape(-1).tolist() if isinstance(target, Tensor) else [number(target)]
-    for value in values:
-        if not 0 < value < float("inf"):
-            fix = "Use Homogeneous() for no diversity, Unconstrained() for any."
-            raise InputError("target", "to be finite and above 0", value, fix)
+    for value in torch.as_tensor(target, dtype=torch.float64).flatten().tolist():
+        check_positive("target", value, "Use Homogeneous() for no diversity, Unconstrained() for any.")
 
 
 def check_bounds(bounds: tuple[float, float], *, lowest: float) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Norm, Points
-from graphsnd.control.controllers import Generators, Measured, is_diversity
+from graphsnd.control.controllers import Generators, Measured, is_diversity, wrap_tensor
 from graphsnd.control.dico import Bootstrap, DiCo
 from graphsnd.control.measurement import Measurement, copy_without_waiting, measure_points
 from graphsnd.control.state import State, Status
@@ -126,27 +126,20 @@ class PerGroup:
 
         See :meth:`~graphsnd.control.Controller.step`.
         """
-        norm, values = Norm.EUCLIDEAN, measured
-        if isinstance(measured, Points):
-            norm, values = measured.norm, measured.values
-        if isinstance(values, Tensor):
-            values = values if values.dim() > 2 else Measurement.given(values)
-        elif not isinstance(values, Measurement):
-            raise InputError("measured", "to be points, diversities or a Measurement", type(measured).__name__)
-        within = self.measure(values, generator, norm=norm) if isinstance(values, Tensor) else values
+        given = wrap_tensor(measured)
+        within = self.measure(given.values, generator, norm=given.norm) if isinstance(given, Points) else given
         if within.value.shape[-1:] != (len(self.groups),):
             raise InputError("measured", f"with shape (..., {len(self.groups)})", tuple(within.value.shape))
         if state.estimate.shape[-1:] != (len(self.levels),):
-            raise InputError(
-                "state", f"with shape (..., {len(self.levels)})", shape_of(state.estimate), "Use initial()."
-            )
+            expected = f"with shape (..., {len(self.levels)})"
+            raise InputError("state", expected, shape_of(state.estimate), "Use initial().")
         dico, count = self._dico_on(within.value.device), len(self.groups)
         scale, after, status = dico.step(within, _select_levels(state, slice(count)))
         if self.between is None:
             return self._to_agents(scale), after, replace(status, levels=self.levels)
-        if not isinstance(values, Tensor) or norm is not Norm.EUCLIDEAN:
+        if not isinstance(given, Points) or given.norm is not Norm.EUCLIDEAN:
             raise InputError("measured", "to be points under the Euclidean norm for a level between groups", "others")
-        last, after_last, report = self._step_between(values, scale, _select_levels(state, slice(count, None)))
+        last, after_last, report = self._step_between(given.values, scale, _select_levels(state, slice(count, None)))
         both = State(*map(_join_levels, vars(after).values(), vars(after_last).values()))
         joined = Status(*map(_join_levels, vars(status).values(), vars(report).values()))
         return self._to_agents(_join_levels(scale, last)), both, replace(joined, levels=self.levels)

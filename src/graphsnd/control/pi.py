@@ -13,7 +13,7 @@ from graphsnd.arguments import checked
 from graphsnd.control.controllers import Generators, Measured, read_measurement
 from graphsnd.control.dico import Targeted
 from graphsnd.control.state import State, Status
-from graphsnd.errors import InputError, number
+from graphsnd.errors import check_number, check_positive
 
 
 @checked
@@ -59,11 +59,9 @@ class PI(Targeted):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not number(self.kp) >= 0:
-            raise InputError("kp", "to be at least 0", self.kp)
+        check_number("kp", self.kp, 0, math.inf)
         for name in ("ki", "limit"):
-            if not number(getattr(self, name)) > 0:
-                raise InputError(name, "to be above 0", getattr(self, name))
+            check_positive(name, getattr(self, name))
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """Update with the diversity of the scaled policies, see :meth:`~graphsnd.control.Controller.step`."""

@@ -78,9 +78,8 @@ class ControlledPolicy(nn.Module):
             raise InputError("agents", "to be at least 2", agents)
         outputs = actions * (1 if kind == "categorical" else 2)
         shared = draw_runs((1,), (features, *hidden, outputs), generators, activation, device)
-        return cls(
-            shared, draw_runs((agents,), (features, *hidden, actions), generators, activation, device), kind=kind
-        )
+        deviations = draw_runs((agents,), (features, *hidden, actions), generators, activation, device)
+        return cls(shared, deviations, kind=kind)
 
     @property
     def batch(self) -> tuple[int, int]:

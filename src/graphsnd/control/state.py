@@ -49,7 +49,7 @@ class State:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors by name, for a checkpoint."""
-        return {part.name: getattr(self, part.name) for part in dataclasses.fields(self)}
+        return dict(vars(self))
 
     @classmethod
     @checked

@@ -50,10 +50,7 @@ def accumulate(
 
     def describe() -> Note:
         note = _describe(accumulator, "accumulate")
-        if (clusters is not None) != accumulator.clusters:
-            raise InputError("clusters", "given" if accumulator.clusters else "to be None", clusters)
-        if behavior is not None and accumulator.family not in (None, type(behavior).__name__):
-            raise InputError("behavior", f"to be {accumulator.family}, as before", type(behavior).__name__)
+        accumulator._check_batch(behavior, clusters)
         return note | {"cluster ids": brief(clusters)}
 
     known = getattr(accumulator, "distance", None)

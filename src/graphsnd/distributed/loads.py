@@ -55,8 +55,7 @@ def load(
         Load(sent=71737352, pairs=25597440000, held=283040000)
     """
     check_choice("shard", shard, SHARDS)
-    for name, value in (("observations", observations), ("features", features), ("itemsize", itemsize)):
-        check_integer(name, value, "to be an integer, at least 1", low=1)
+    check_integer("itemsize", itemsize, "to be an integer, at least 1", low=1)
     if not isinstance(agents, Sequence) or not len(agents):
         raise InputError("agents", "to be a list, those of each rank", agents)
     own = [check_integer("agents", count, "to be at least 0", low=0) for count in agents]

@@ -99,9 +99,8 @@ class ShardedSource(Source):
     def __init__(self, shards: Shards, distance: Any, backend: str) -> None:
         self.shards, self.ranks, self.distance, self.backend = shards, shards.ranks, distance, backend
         self._block = shards.like
-        cost, proportional = (
-            pick([each[name] for each in shards.own]) for pick, name in ((max, "cost"), (all, "proportional"))
-        )
+        cost = max(each["cost"] for each in shards.own)
+        proportional = all(each["proportional"] for each in shards.own)
         features, device = shards.like.features, shards.like.values.device
         super().__init__(shards.agents, shards.observations, features, cost, device, proportional)
 

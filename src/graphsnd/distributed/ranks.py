@@ -86,7 +86,7 @@ class Ranks:
         return [part.view(tuple(shape)) for part, shape in zip(back, shapes, strict=True)]
 
     def gather(self, own: Tensor, counts: Sequence[int]) -> Tensor:
-        """Return the rows of all ranks in their order, of which each has so many."""
+        """Return the rows of all ranks in their order; ``counts`` are the numbers of rows of each."""
         return torch.cat(self.exchange([own] * self.size, [(count, *own.shape[1:]) for count in counts]))
 
     def add(self, sums: Tensor) -> Tensor:

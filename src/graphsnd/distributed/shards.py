@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import DISTANCES, Behavior, Distance, Norm, Points
-from graphsnd.behavior.distances import check_behavior, check_distance
 from graphsnd.behavior.points import Block
 from graphsnd.distributed.ranks import Note, Ranks, brief
 from graphsnd.errors import InputError, check_choice, describe
@@ -107,8 +106,7 @@ def hold(behavior: Behavior | None, distance: Distance | None, shard: str = "age
     """Return a shard as a source, which may be one agent; None for none."""
     if behavior is None:
         return None
-    check_behavior(behavior)
-    source = BehaviorSource(behavior, check_distance(distance, behavior), fewest=1)
+    source = BehaviorSource(behavior, distance, fewest=1)
     if shard == "observations" and source.observations != behavior.observations:
         raise InputError("distance", "that does not pool observations, which are in shards", distance)
     return source

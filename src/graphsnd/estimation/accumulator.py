@@ -97,14 +97,18 @@ class SndAccumulator:
         if points.agents != self.agents:
             raise InputError("behavior", f"of {self.agents} agents", points.agents)
         names = _same_names("behavior", self.names, behavior._names)
-        if self.family not in (None, type(behavior).__name__):
+        self._check_batch(behavior, clusters)
+        groups = check_clusters(clusters, points.observations)
+        self.names, self.family = names, type(behavior).__name__
+        self._take(points, groups)
+
+    def _check_batch(self, behavior: Behavior | None, clusters: Tensor | None) -> None:
+        """Raise for a behaviour of another family than before, or clusters against what was declared."""
+        if behavior is not None and self.family not in (None, type(behavior).__name__):
             raise InputError("behavior", f"to be {self.family}, as before", type(behavior).__name__)
         if (clusters is not None) != self.clusters:
             fix = "Say clusters=True when making the accumulator, and give them with every update, or never."
             raise InputError("clusters", "given" if self.clusters else "to be None", clusters, fix)
-        groups = check_clusters(clusters, points.observations)
-        self.names, self.family = names, type(behavior).__name__
-        self._take(points, groups)
 
     @torch.no_grad()
     def _take(self, points: Points, groups: Tensor | None) -> None:
@@ -146,12 +150,8 @@ class SndAccumulator:
         ids, sizes, own = self._clusters
         state: dict[str, Any] = {"agents": self.agents, "observations": self.observations, "clusters": self.clusters}
         state |= {"sums": self._sums.limbs, "top": self._sums.top, "ids": ids, "sizes": sizes}
-        state |= {"own": own.limbs, "own_top": own.top, "names": self.names}
-        return state | {"graph": fingerprint(self.graph), "family": self.family, "distance": self._distance_text}
-
-    @property
-    def _distance_text(self) -> str | None:
-        return None if self.distance is None else repr(self.distance)
+        state |= {"own": own.limbs, "own_top": own.top, "names": self.names, "family": self.family}
+        return state | {"graph": fingerprint(self.graph), "distance": self.distance and repr(self.distance)}
 
     @classmethod
     def from_state(
@@ -175,7 +175,7 @@ class SndAccumulator:
         distance = known.get(state["distance"]) if distance is None else distance
         made = cls(agents, graph=graph, distance=distance, clusters=bool(state["clusters"]))
         _check_sums(made, state)
-        for name, own in (("graph", fingerprint(made.graph)), ("distance", made._distance_text)):
+        for name, own in (("graph", fingerprint(made.graph)), ("distance", made.distance and repr(made.distance))):
             if state[name] is not None and own != state[name]:
                 got = f"{own}, and a state collected for {state[name]}"
                 fix = "Pass the same one again; a Joint has its own: .distance."
@@ -215,9 +215,8 @@ class SndAccumulator:
             if self._drawn:
                 # No distance exceeds the sum of the two largest ones to the mean agent.
                 bound = float(radii.topk(2).values.sum()) * (1 + 16 * torch.finfo(torch.float32).eps)
-                error = normalised_error(
-                    graph, means, value, min(bound, self.distance.maximum or math.inf), 1 - confidence
-                )
+                d_max = min(bound, self.distance.maximum or math.inf)
+                error = normalised_error(graph, means, value, d_max, 1 - confidence)
         _, sizes, own = self._clusters
         around = cluster_error(own.value() / (weight or 1.0), sizes, value, confidence, error.standard_error)
         # An accumulator has all of a source that an estimate reads.

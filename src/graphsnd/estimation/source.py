@@ -98,9 +98,9 @@ class BehaviorSource(Source):
     def __init__(
         self, behavior: Behavior, distance: Distance | None, backend: str = "auto", *, fewest: int = 2
     ) -> None:
+        self.given = embed(behavior, distance, fewest=fewest)
         self.distance, self.backend, self.names = distance or default_distance(behavior), backend, behavior._names
         self.family = type(behavior).__name__
-        self.given = embed(behavior, self.distance, fewest=fewest)
         self.points = points = self.given.detach()
         super().__init__(points.agents, points.observations, points.features, 0.0, points.parts[0].device)
         self.noise_floor = _noise_floor(behavior, self.distance) if isinstance(behavior, Samples) else None

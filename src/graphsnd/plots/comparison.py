@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphsnd.analysis import MetricComparison
-from graphsnd.analysis.comparing import ALPHA, RNG, iqm
+from graphsnd.analysis.comparing import ALPHA, iqm
 from graphsnd.arguments import checked
 from graphsnd.estimation.estimate import Interval
 from graphsnd.plots.curves import compare, over_time
@@ -39,7 +39,7 @@ def bootstrap_band(runs: NDArray[np.float64]) -> Band:
     centre = iqm(runs, axis=0)
     if len(runs) < 2:
         return centre, centre, centre
-    options = {"n_resamples": RESAMPLES, "batch": 64, "method": "percentile", RNG: np.random.default_rng(0)}
+    options = {"n_resamples": RESAMPLES, "batch": 64, "method": "percentile", "rng": np.random.default_rng(0)}
     ends = bootstrap((runs,), iqm, axis=0, vectorized=True, **options).confidence_interval
     return centre, ends.low, ends.high
 
