@@ -38,5 +38,5 @@ def mean(x: Tensor) -> Tensor:
 
 
 def sample_variance(x: Tensor) -> Tensor:
-    """Return the variance over the last dimension of ``[..., k]``, with divisor ``k - 1``."""
+    """Return the variance over the last dimension of ``[..., k]``, with divisor ``k - 1``; NaN for a single number."""
     return add_last((x - mean_last(x).unsqueeze(-1)).square()) / (x.shape[-1] - 1)

@@ -34,7 +34,7 @@ LARGEST = 1e150  # distance whose square does not overflow
 DEFENCE = 0.5  # share of the pairs that goes to blocks by their size alone
 SIZES = (1, 2, 3, 4, 6, 8, 12)  # numbers of groups that are tried
 TRIALS, DRAWS = 64, 2048  # at each observation and about in all, to choose among them
-WORTH = 1.1  # the fewest whose squared error is at most so many times the smallest, which is small by chance too
+WORTH = 1.1  # times the smallest squared error, which is small by chance too: the fewest groups within that are taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,11 +142,15 @@ class Adaptive(Design):
     def _select(self, call: Call) -> Selection:
         self._check(call.agents)
         check_edges("observations", call.observations * self.count)
-        source = require_generator(call.generator, self)
-        edges = [block.draw(call.observations, source, call.device) for block in split_blocks(self)]
+        edges, weights = self._draw(call.observations, require_generator(call.generator, self), call.device)
+        return Selection(edges, weights=weights)
+
+    def _draw(self, count: int, generator: torch.Generator, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Return the pairs of ``count`` observations, ``[count, m, 2]``, and their weights, float64 ``[m]``."""
+        edges = [block.draw(count, generator, device) for block in split_blocks(self)]
         each = [block.size / len(block.places) for block in split_blocks(self) for _ in block.places]
         # At each observation they sum to the number of all pairs, so that dividing by their sum changes nothing.
-        return Selection(torch.cat(edges, dim=1), weights=torch.tensor(each, dtype=torch.float64).to(call.device))
+        return torch.cat(edges, dim=1), torch.tensor(each, dtype=torch.float64).to(device)
 
     def _check(self, n: int) -> None:
         if n != len(self.labels):
@@ -236,10 +240,8 @@ def _choose_groups(known: Tensor, count: int, defence: float) -> int:
 
     def error(groups: int) -> float:
         design = _build(first, _group(first, groups), count, defence)
-        chosen = design.select(len(rows), n, torch.Generator().manual_seed(0), device=torch.device("cpu"))
-        assert isinstance(chosen.edges, Tensor)  # of this design there are both
-        assert chosen.weights is not None
-        drawn = known[rows, chosen.edges[..., 0], chosen.edges[..., 1]] * chosen.weights
+        edges, weights = design._draw(len(rows), torch.Generator().manual_seed(0), torch.device("cpu"))
+        drawn = known[rows, edges[..., 0], edges[..., 1]] * weights
         return float((drawn.sum(1) / math.comb(n, 2) - exact).square().mean())
 
     errors = {groups: error(groups) for groups in SIZES if groups <= max(1, n // 4) and groups**2 <= count}
@@ -258,20 +260,21 @@ def split_blocks(design: Adaptive) -> tuple[PairBlock, ...]:
     """Return what is measured in each block; raise where there are too few pairs for all of them."""
     labels = torch.tensor(design.labels)
     member = [(labels == group).nonzero().flatten() for group in range(len(set(design.labels)))]
-    found = list(itertools.combinations_with_replacement(range(len(member)), 2))
-    found = [(g, h) for g, h in found if g != h or len(member[g]) > 1]
-    sizes = [math.comb(len(member[g]), 2) if g == h else len(member[g]) * len(member[h]) for g, h in found]
+    couples = list(itertools.combinations_with_replacement(range(len(member)), 2))
+    couples = [(g, h) for g, h in couples if g != h or len(member[g]) > 1]
+    sizes = [math.comb(len(member[g]), 2) if g == h else len(member[g]) * len(member[h]) for g, h in couples]
     if not 1 <= len(sizes) <= design.count <= sum(sizes):
         expected, fix = f"in {len(sizes)} .. {sum(sizes)}: at least one pair for each block", "Or use fewer groups."
         raise InputError("count", expected, design.count, fix)
-    spreads = [1.0 if design.spreads is None else design.spreads[g][h] for g, h in found]
+    spreads = [1.0 if design.spreads is None else design.spreads[g][h] for g, h in couples]
     counts = allocate(sizes, spreads, design.count, design.defence)
-    return tuple(
-        PairBlock(member[g], None, _within(len(member[g]), count))
-        if g == h
-        else PairBlock(member[g], member[h], _between(len(member[g]), len(member[h]), count))
-        for (g, h), count in zip(found, counts, strict=True)
-    )
+    return tuple(_lay_block(member[g], member[h], count) for (g, h), count in zip(couples, counts, strict=True))
+
+
+def _lay_block(one: Tensor, two: Tensor, count: int) -> PairBlock:
+    if one is two:
+        return PairBlock(one, None, _within(len(one), count))
+    return PairBlock(one, two, _between(len(one), len(two), count))
 
 
 def allocate(sizes: Sequence[int], spreads: Sequence[float], count: int, defence: float) -> list[int]:
@@ -286,9 +289,8 @@ def allocate(sizes: Sequence[int], spreads: Sequence[float], count: int, defence
     varying = [size * spread for size, spread in zip(sizes, spreads, strict=True)]
     varying, pairs = varying if sum(varying) > 0 else list(map(float, sizes)), sum(sizes)
     shares = [defence * size / pairs for size in sizes]
-    wanted = [
-        count * (share + (1 - defence) * part / sum(varying)) for share, part in zip(shares, varying, strict=True)
-    ]
+    beliefs = [(1 - defence) * part / sum(varying) for part in varying]
+    wanted = [count * (share + belief) for share, belief in zip(shares, beliefs, strict=True)]
     least = [max(1, math.ceil(count * share)) for share in shares]
     least = least if sum(least) <= count else [1] * len(sizes)
     counts = [max(low, min(size, int(part))) for low, size, part in zip(least, sizes, wanted, strict=True)]

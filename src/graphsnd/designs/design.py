@@ -92,9 +92,9 @@ class Design(ABC):
             expected = f"to be an integer, at least {self.least}"
             check_integer(part.name, getattr(self, part.name), expected, low=self.least)
 
-    @abstractmethod
     def pairs(self, n: int) -> float:
-        """Return the number of distances for each observation of ``n`` agents: expected, or at most."""
+        """Return the number of distances per observation of ``n`` agents, expected or at most; all by default."""
+        return math.comb(n, 2)
 
     def evaluations(self, n: int) -> int:
         """Return the number of policies that are evaluated for each observation."""
@@ -154,9 +154,6 @@ class Complete(Design):
 
     family = example = "complete"
 
-    def pairs(self, n: int) -> int:  # noqa: D102
-        return math.comb(n, 2)
-
     def _select(self, call: Call) -> Selection:
         return Selection(None)
 
@@ -181,9 +178,6 @@ class Projections(Design):
     directions: int
 
     family, example, number = "projections", "projections:8", int
-
-    def pairs(self, n: int) -> int:  # noqa: D102
-        return math.comb(n, 2)
 
     def _select(self, call: Call) -> Selection:
         raise InputError("design", "that chooses pairs", f"{self}, which sorts", "Use complete, or matching.")

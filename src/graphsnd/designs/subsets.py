@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -26,8 +23,10 @@ def ordered_subsets(n: int, size: int, count: int, generator: torch.Generator, d
     seed = integer_seed(generator)
     if device.type != "cpu":
         return relabel(n, size, count, seed, device)
+    from graphsnd.designs.shuffles import shuffles  # loads numba, which importing graphsnd must not
+
     out = torch.empty(count, size, dtype=torch.int64)
-    _loops()(n, seed, out.numpy())
+    shuffles(n, seed, out.numpy())
     return out
 
 
@@ -36,11 +35,3 @@ def integer_seed(seed: int | torch.Generator) -> int:
     if isinstance(seed, torch.Generator):
         return int(torch.randint(2**62, (), generator=seed, device=seed.device))
     return seed
-
-
-@lru_cache
-def _loops() -> Any:
-    """Compiled on first use, so that importing graphsnd does not load numba."""
-    from graphsnd.designs.shuffles import shuffles
-
-    return shuffles

@@ -27,13 +27,14 @@ from graphsnd.estimation.sample import CHUNK
 from graphsnd.estimation.source import Source
 from graphsnd.sums import add_last, mean, sample_variance
 
-SHARE, FEWEST = 8, 64  # one in so many observations is drawn twice, at least so many
+SHARE, FEWEST = 8, 64  # one in 8 observations is drawn twice, at least 64 in all
 
 
 def measure_adapted(
     source: Source, design: Adaptive, confidence: float, clusters: Tensor | None, d_max: float | None, *, seed: int
 ) -> Estimate:
     """Measure all observations with pairs of an adaptive design."""
+    design._check(source.agents)
     generator, count = torch.Generator().manual_seed(seed), source.observations
     twice = torch.zeros(count, dtype=torch.bool)
     twice[torch.randperm(count, generator=generator)[: max(FEWEST, count // SHARE)]] = True
@@ -68,11 +69,9 @@ def _draw(points: Points, design: Adaptive, generator: torch.Generator, backend:
     rows, values, ceilings = max(1, CHUNK // design.count), [], []
     for at in range(0, points.observations, rows):
         part = points.slice(at, min(at + rows, points.observations))
-        chosen = design.select(part.observations, part.agents, generator, device=part.values.device)
-        assert isinstance(chosen.edges, Tensor)  # of an adaptive design there are both
-        assert chosen.weights is not None
-        distances = kernels.observation_edges(part, chosen.edges, backend=backend)
-        values.append(add_last(distances * chosen.weights).cpu() / math.comb(part.agents, 2))
+        edges, weights = design._draw(part.observations, generator, part.values.device)
+        distances = kernels.observation_edges(part, edges, backend=backend)
+        values.append(add_last(distances * weights).cpu() / math.comb(part.agents, 2))
         blocks = zip(distances.split(design.counts(), dim=1), _ceilings(design), strict=True)
         spreads = [ceiling * sample_variance(block) for block, ceiling in blocks if ceiling is not None]
         ceilings.append(sum(spreads, torch.zeros(part.observations, device=distances.device)).double().cpu())
@@ -85,10 +84,8 @@ def _ceilings(design: Adaptive) -> list[float | None]:
 
     As :meth:`~graphsnd.estimation.sample.Sample.pair_variance_ceiling`, times the square of the block's weight.
     """
-    pairs, counts = math.comb(len(design.labels), 2), design.counts()
-    known = [
-        (m, block.factor(), (block.size / pairs) ** 2) for m, block in zip(counts, split_blocks(design), strict=True)
-    ]
+    pairs, blocks = math.comb(len(design.labels), 2), split_blocks(design)
+    known = [(len(block.places), block.factor(), (block.size / pairs) ** 2) for block in blocks]
     return [weight * c / (1 - c) * (m - 1) / m if m > 1 and c < 1 else None for m, c, weight in known]
 
 

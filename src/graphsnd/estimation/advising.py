@@ -125,16 +125,16 @@ def _advise_sample(question: Question) -> Advice:
         share = percent(chosen.cost.work / whole.cost.work)
         kind = "among graphs that may be kept, it" if question.same_pairs else "it"
         reason = f"{kind} reaches the tolerance with the least work, {share} of that of all pairs"
-    rejected = (replace(one, why=_why_not(one, chosen, question)) for one in [whole, *others] if one is not chosen)
-    return Advice(
-        goal=question.goal,
-        recommended=replace(chosen, why=reason),
-        guarantee=_guarantee(chosen, question),
-        rejected=tuple(rejected),
-        assumptions=question.assumptions,
-        call=_call(chosen.design, question, "behavior"),
-        call_policies=_call(chosen.design, question, "policies, observations"),
-    )
+    rejected = [replace(one, why=_why_not(one, chosen, question)) for one in [whole, *others] if one is not chosen]
+    guarantee = _guarantee(chosen, question)
+    return _make_advice(question, replace(chosen, why=reason), guarantee, rejected, question.assumptions)
+
+
+def _make_advice(
+    question: Question, chosen: Alternative, guarantee: str, rejected: list[Alternative], assumptions: tuple[str, ...]
+) -> Advice:
+    calls = [_call(chosen.design, question, team) for team in ("behavior", "policies, observations")]
+    return Advice(question.goal, chosen, guarantee, tuple(rejected), assumptions, *calls)
 
 
 def _why_not(one: Alternative, chosen: Alternative, question: Question) -> str:
@@ -200,17 +200,12 @@ def _advise_neighbours(question: Question) -> Advice:
     chosen = Alternative(f"knn:{k}", Nearest(k), 0.0, 0.0, cost, True, why)
     near = "better where a communication range is known; agents out of range of all drop out"
     roles = "better where the question is how alike the agents of a role are"
-    whole = options.measure_everything(question)
-    return Advice(
-        goal="local",
-        recommended=chosen,
-        guarantee="exact on its graph, which defines a local measure: not an estimate of SND",
-        rejected=(
-            replace(chosen, name="radius:r", design=None, why=near),
-            replace(chosen, name="cliques of roles", design=None, why=roles),
-            replace(whole, why="that is SND: pairs that never meet count as much as neighbours"),
-        ),
-        assumptions=("an agent has about k neighbours; costs are at most these",),
-        call=_call(chosen.design, question, "behavior"),
-        call_policies=_call(chosen.design, question, "policies, observations"),
-    )
+    snd = "that is SND: pairs that never meet count as much as neighbours"
+    rejected = [
+        replace(chosen, name="radius:r", design=None, why=near),
+        replace(chosen, name="cliques of roles", design=None, why=roles),
+        replace(options.measure_everything(question), why=snd),
+    ]
+    guarantee = "exact on its graph, which defines a local measure: not an estimate of SND"
+    assumptions = ("an agent has about k neighbours; costs are at most these",)
+    return _make_advice(question, chosen, guarantee, rejected, assumptions)

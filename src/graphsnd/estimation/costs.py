@@ -115,8 +115,7 @@ class Budget:
     seconds: float | None = None  # most seconds; None for any
 
     def __post_init__(self) -> None:
-        for name in ("distances", "evaluations", "seconds"):
-            value = getattr(self, name)
+        for name, value in list(vars(self).items()):
             if value is not None and not 0 < number(value) < math.inf:
                 raise InputError(f"budget.{name}", "to be positive and finite", describe(value))
             if value is not None and name != "seconds":

@@ -43,12 +43,9 @@ class Tolerance:
 
     def width(self, value: float) -> float:
         """Return the half-width to reach when the value is ``value``."""
-        limits = []
-        if self.absolute is not None:
-            limits.append(self.absolute)
-        if self.relative is not None:
-            limits.append(value * self.relative / (1 + self.relative))
-        return min(limits)
+        absolute = math.inf if self.absolute is None else self.absolute
+        relative = math.inf if self.relative is None else value * self.relative / (1 + self.relative)
+        return min(absolute, relative)
 
     def met(self, estimate: Estimate) -> bool:
         """Return whether an estimate is good enough."""

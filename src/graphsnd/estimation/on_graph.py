@@ -38,23 +38,21 @@ def measure_all_pairs(
     source: Source, confidence: float, clusters: Tensor | None, labels: Sequence[Any] | None = None
 ) -> Estimate:
     """Measure SND itself, and where observations have labels, on those of each."""
-    values, pairs = observation_values(source), math.comb(source.agents, 2)
-    value = float(mean(values))
-    error = PairError(0.0, (value, value), "exact: all pairs")
-    around = population_error(values, None, clusters, source.observations, confidence)
-    whole = make_estimate(source, value, "SND", error, around, confidence, pairs, "complete")
-    parts, places = {}, {label: place for place, label in enumerate(dict.fromkeys(labels or ()))}
+
+    def estimate(values: Tensor, clusters: Tensor | None) -> Estimate:
+        value, count = float(mean(values)), len(values)
+        error = PairError(0.0, (value, value), "exact: all pairs")
+        around = population_error(values, None, clusters, count, confidence)
+        pairs = math.comb(source.agents, 2)
+        return make_estimate(source, value, "SND", error, around, confidence, pairs, "complete", count)
+
+    values, parts = observation_values(source), {}
+    places = {label: place for place, label in enumerate(dict.fromkeys(labels or ()))}
     index = torch.tensor([places[label] for label in labels or ()])
     for label, place in places.items():
-        mine = (index == place).nonzero().flatten()
-        count, here, own = len(mine), float(mean(values[mine])), None if clusters is None else clusters[mine]
-        around = population_error(values[mine], None, own, count, confidence)
-        parts[str(label)] = replace(
-            whole, value=here, interval=(here, here), asymptotic_interval=(here, here), observation_error=around[0],
-            population_interval=around[1], observations=count, observations_total=count,
-            policy_evaluations=source.agents * count, distances=pairs * count,
-        )  # fmt: skip
-    return replace(whole, sources=parts)
+        mine = index == place
+        parts[str(label)] = estimate(values[mine], None if clusters is None else clusters[mine])
+    return replace(estimate(values, clusters), sources=parts)
 
 
 def measure_on_graph(
@@ -110,9 +108,10 @@ def make_estimate(
     confidence: float,
     pairs: int,
     design: str,
+    observations: int | None = None,
 ) -> Estimate:
-    """Return the estimate of a measurement at all observations."""
-    n, observations = source.agents, source.observations
+    """Return the estimate of a measurement at all observations, or at a number of them."""
+    n, observations = source.agents, observations or source.observations
     reach = quantile(1 - confidence, LARGE) * error.standard_error
     return Estimate(
         value=value,

@@ -7,19 +7,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from graphsnd import bounds
-from graphsnd.designs import (
-    Agents,
-    Bernoulli,
-    Complete,
-    Design,
-    GraphDesign,
-    Matching,
-    Regular,
-    RelabelledDesign,
-    Ring,
-    Uniform,
-)
+from graphsnd import bounds, designs
+from graphsnd.designs import Complete, Design, GraphDesign, Regular, RelabelledDesign, Uniform
 from graphsnd.estimation.advice import Alternative
 from graphsnd.estimation.assumptions import Prospect, pilot_draws
 from graphsnd.estimation.costs import Cost
@@ -69,12 +58,12 @@ def measure_everything(question: Question) -> Alternative:
 
 def list_sampled(question: Question) -> list[Alternative]:
     """Return all designs that estimate SND from some pairs."""
-    kept = [Bernoulli(TENTH), fewest_pairs(question), lowest_degree(question)] if question.n >= SMALLEST else []
+    kept = [designs.Bernoulli(TENTH), fewest_pairs(question), lowest_degree(question)] if question.n >= SMALLEST else []
     options = [keep_graph(question, design) for design in kept]
     if 3 < question.n <= LARGEST:
-        options += [redraw_pairs(question, Matching()), redraw_pairs(question, Ring(4))]
+        options += [redraw_pairs(question, design) for design in (designs.Matching(), designs.Ring(4))]
     # Not best_size(), which a measurement asks after its pilot: here the pilot is still to be paid for.
-    subsets = [redraw_pairs(question, Agents(size)) for size in SIZES if size <= question.n]
+    subsets = [redraw_pairs(question, designs.Agents(size)) for size in SIZES if size <= question.n]
     return [*options, min(subsets, key=lambda one: (not one.met, one.cost.work))]
 
 

@@ -17,7 +17,7 @@ from graphsnd import kernels
 from graphsnd.arguments import checked
 from graphsnd.behavior import Norm, Points
 from graphsnd.designs import Projections
-from graphsnd.errors import InputError, check_integer
+from graphsnd.errors import InputError
 from graphsnd.estimation.estimate import Estimate, Interval
 from graphsnd.estimation.graph_intervals import PairError
 from graphsnd.estimation.intervals import population_error
@@ -96,8 +96,8 @@ def projected_snd(points: Points, directions: int = 8, *, seed: int | torch.Gene
         >>> abs(float(projected_snd(corners, 64).value) - 5) < 0.01
         True
     """
-    _check(points, directions)
-    pairs = points.agents * (points.agents - 1) / 2
+    _check(points)
+    pairs = math.comb(points.agents, 2)
     features = points.values.shape[2]
     if features == 1:
         return ProjectedSnd(kernels.pair_totals(points) / pairs, 0.0, 0.0, 1)
@@ -113,7 +113,7 @@ def projected_snd(points: Points, directions: int = 8, *, seed: int | torch.Gene
     return ProjectedSnd(each.mean(dim=1), error, bound, count * vectors.shape[0])
 
 
-def _check(points: Points, directions: int) -> None:
+def _check(points: Points) -> None:
     if points.norm is Norm.HALF_L1:
         fix = "Half-L1 distances are sums over features: graphsnd.snd has them exactly, by sorting."
         raise InputError("points", "with the Euclidean norm", points.norm.value, fix)
@@ -122,7 +122,6 @@ def _check(points: Points, directions: int) -> None:
         raise InputError("points", "with the Euclidean norm", points.norm.value, fix)
     if points.agents < 2:
         raise InputError("points", "of at least 2 agents", points.agents, "Diversity needs a pair.")
-    check_integer("directions", directions, "to be a positive integer, at most 2^20", low=1, high=2**20)
 
 
 def _bound(values: Tensor, vectors: Tensor, count: int) -> float:
@@ -152,8 +151,7 @@ def measure_by_projections(
     values = torch.cat([part.per_observation for part in parts]).cpu()
     value = float(mean(values))
     around = population_error(values, None, clusters, source.observations, confidence)
-    pairs = source.agents * (source.agents - 1) // 2
-    error = _error(parts, value, source, 1 - confidence)
+    error, pairs = _error(parts, value, source, 1 - confidence), math.comb(source.agents, 2)
     return replace(make_estimate(source, value, "SND", error, around, confidence, pairs, str(design)), distances=0)
 
 

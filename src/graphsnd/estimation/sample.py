@@ -87,42 +87,27 @@ def from_sums(sums: Tensor, template: Template, index: Tensor) -> Sample:
     squares = squares - 2 * shift * whole + m * shift**2
     touching = touching - 4 * degree * shift * whole + template.size * (degree * shift) ** 2
     moments = _moments(whole - m * shift, squares, touching, template)
-    return Sample(whole / m, spreads, whole.new_empty(0, 3) if moments is None else moments[:LOOKED_AT], index.cpu())
+    return Sample(whole / m, spreads, moments[:LOOKED_AT], index.cpu())
 
 
 def _measure(source: Source, template: Template, index: Tensor, generator: torch.Generator, *, first: bool) -> Sample:
     agents = ordered_subsets(source.agents, template.size, len(index), generator, source.device)
-    distances = source.distances(index.to(source.device), agents, template)
-    moments = products(distances[:LOOKED_AT], template) if first else None
-    return Sample(
-        mean_last(distances.double()).cpu(),
-        spread(distances).cpu(),
-        torch.empty(0, 3, dtype=torch.float64) if moments is None else moments.cpu(),
-        index.cpu(),
-    )
+    distances = source.distances(index.to(source.device), agents, template).double()
+    moments = products(distances[:LOOKED_AT], template) if first else distances.new_empty(0, 3)
+    return Sample(mean_last(distances).cpu(), sample_variance(distances).cpu(), moments.cpu(), index.cpu())
 
 
 def join(parts: list[Sample]) -> Sample:
     """Several samples as one."""
-    return Sample(
-        torch.cat([p.means for p in parts]),
-        torch.cat([p.spreads for p in parts]),
-        torch.cat([p.moments for p in parts])[:LOOKED_AT],
-        torch.cat([p.index for p in parts]),
-    )
+    fields = zip(*(vars(part).values() for part in parts), strict=True)
+    means, spreads, moments, index = map(torch.cat, fields)
+    return Sample(means, spreads, moments[:LOOKED_AT], index)
 
 
-def spread(distances: Tensor) -> Tensor:
-    """Sample variance of the distances ``[t, m]`` of each observation, float64 ``[t]``; NaN for a single pair."""
-    if distances.shape[1] < 2:
-        return torch.full(distances.shape[:1], math.nan, dtype=torch.float64, device=distances.device)
-    return sample_variance(distances.double())
-
-
-def products(distances: Tensor, template: Template) -> Tensor | None:
+def products(distances: Tensor, template: Template) -> Tensor:
     r"""Means of :math:`d_e d_f` over the edges e = f, over those that share an agent and over disjoint ones.
 
-    Unbiased, each, for the same mean over all pairs of agents, because the agents are drawn at random. None for
+    Unbiased, each, for the same mean over all pairs of agents, because the agents are drawn at random. Empty for
     templates that lack a kind: a matching has no two edges that share an agent.
 
     Args:
@@ -131,7 +116,7 @@ def products(distances: Tensor, template: Template) -> Tensor | None:
         template: The template they were measured on.
 
     Returns:
-        float64 ``[t, 3]``.
+        float64 ``[t, 3]``, or ``[0, 3]``.
     """
     x = distances.double() - mean(distances.double())
     ends = template.edges.to(x.device)
@@ -140,12 +125,12 @@ def products(distances: Tensor, template: Template) -> Tensor | None:
     return _moments(add_last(x), add_last(x * x), (at * at).sum(dim=1), template)
 
 
-def _moments(sums: Tensor, squares: Tensor, touching: Tensor, template: Template) -> Tensor | None:
+def _moments(sums: Tensor, squares: Tensor, touching: Tensor, template: Template) -> Tensor:
     """Return the means of :func:`products` from sums over edges, and over places of the squared sum there."""
     adjacent = template.meeting()
     disjoint = math.comb(template.m, 2) - adjacent
     if adjacent == 0 or disjoint == 0:
-        return None
+        return sums.new_empty(0, 3)
     touching = (touching - 2 * squares) / 2
     apart = (sums * sums - squares) / 2 - touching
     return torch.stack([squares / template.m, touching / adjacent, apart / disjoint], dim=1)
