@@ -16,7 +16,7 @@ from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import InputError, check_finite, check_number, describe
 from graphsnd.estimation.estimate import Interval
-from graphsnd.estimation.intervals import check_clusters, check_confidence, cluster_error, cluster_sums, quantile
+from graphsnd.estimation.intervals import check_clusters, check_confidence, cluster_error, cluster_sums
 from graphsnd.estimation.on_graph import observation_values
 from graphsnd.estimation.source import as_source
 from graphsnd.teams import Policy, Team
@@ -118,19 +118,17 @@ def compare(
         check_finite("team", value)
     groups = check_clusters(clusters, count)
     (one, sizes), (two, _) = (cluster_sums(each, None, groups, count) for each in values)
-    if len(sizes) < 2:
+    mean = float((one - two).sum()) / count
+    _, interval = cluster_error(one - two, sizes, mean, confidence, lowest=-math.inf)
+    if interval is None:
         fix = "A single episode says nothing about others."
         raise InputError("clusters", "to be at least 2 different ones", len(sizes), fix)
-    mean = float((one - two).sum()) / count
-    error, _ = cluster_error(one - two, sizes, mean, confidence)
-    assert error is not None
-    reach = quantile(1 - confidence, len(sizes) - 1) * error
     test = stats.permutation_test(
         (one.numpy(), two.numpy()), lambda a, b, axis: (a - b).sum(axis=axis), permutation_type="samples",
         vectorized=True, n_resamples=RESAMPLES, rng=np.random.default_rng(seed),
     )  # fmt: skip
     return TeamsComparison(
-        float(values[0].mean()), float(values[1].mean()), mean, (mean - reach, mean + reach), float(test.pvalue),
+        float(values[0].mean()), float(values[1].mean()), mean, interval, float(test.pvalue),
         confidence, len(sizes), count, names[0], _smallest_p(2 ** float(len(sizes))),
     )  # fmt: skip
 

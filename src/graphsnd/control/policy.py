@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_index, check_shape, shape_of
-from graphsnd.teams import ActionDistribution, StackedMLP
-from graphsnd.teams.actions import CategoricalActions, NormalActions, TanhNormalActions
+from graphsnd.teams import ActionDistribution, CategoricalActions, NormalActions, StackedMLP, TanhNormalActions
 from graphsnd.teams.controlled import ControlledTeam, centre_logits, check_fit, combine
 from graphsnd.teams.network import check_inputs
 

@@ -161,12 +161,13 @@ def cluster_sums(
 
 
 def cluster_error(
-    sums: Tensor, sizes: Tensor, center: float, confidence: float, shared: float = 0.0
+    sums: Tensor, sizes: Tensor, center: float, confidence: float, shared: float = 0.0, lowest: float = 0.0
 ) -> PopulationError:
     """Return the error of a mean, ``center``, and its interval, from the sums of independent clusters and their sizes.
 
     The mean is a ratio of two sums over clusters, of values and of counts, and its error follows from the spread of
-    (sum - center * count). ``shared`` is an independent error of all clusters together, in the interval alone.
+    (sum - center * count). ``shared`` is an independent error of all clusters together, in the interval alone; no mean
+    is below ``lowest``.
     """
     count = len(sizes)
     if count < 2:
@@ -174,7 +175,7 @@ def cluster_error(
     residuals = sums - center * sizes.double()  # an integer tensor would become float32
     error = math.sqrt(float(total(residuals**2)) * count / (count - 1) / int(sizes.sum()) ** 2)
     reach = quantile(1 - confidence, count - 1) * math.hypot(error, shared)
-    return error, (max(0.0, center - reach), center + reach)
+    return error, (max(lowest, center - reach), center + reach)
 
 
 def check_confidence(confidence: float) -> float:
