@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from typer.testing import CliRunner
 
 from graphsnd.cli.app import app
@@ -27,7 +28,7 @@ def test_table_page_and_figure(run: Any, runs: list[Path], tmp_path: Path) -> No
     assert page.count("<img") == 4
     assert "http" not in page.replace("http://www.w3.org", "")
     assert str(tmp_path) not in page
-    assert "graphsnd compare ippo dico --seed 0" in page
+    assert "graphsnd compare ippo dico --confidence 0.95 --last 0.1 --seed 0<" in page
     assert page.count("IQM: mean of the middle half") == 1
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
 
@@ -67,6 +68,26 @@ def test_other_seeds_are_not_paired(run: Any, runs: list[Path]) -> None:
     assert "same seed" not in " ".join(run("compare", *runs).stdout.split())
 
 
+def test_equal_seeds_are_not_paired_on_request(run: Any, runs: list[Path], tmp_path: Path) -> None:
+    found = json.loads(run("compare", *runs, "--no-pair", "--json").stdout)["reward"]
+    ours, theirs = (found["scores"][name]["runs"][0] for name in ("dico", "ippo"))
+    test = stats.permutation_test((ours, theirs), lambda a, b: np.mean(a) - np.mean(b), vectorized=False)
+    gap = found["differences"]["dico"]
+    assert (gap["paired"], gap["pairs"], gap["resolution"]) == (False, 0, 2 / 924)  # 12 over 6
+    assert gap["p_value"] == pytest.approx(test.pvalue)
+    assert gap["value"] == pytest.approx(stats.trim_mean(ours, 0.25) - stats.trim_mean(theirs, 0.25))
+    shown = run("compare", *runs, "--no-pair", "--reward", "snd", "--html", tmp_path / "c.html")
+    assert "same seed" not in " ".join(shown.stdout.split())
+    command = "graphsnd compare ippo dico --confidence 0.95 --last 0.1 --no-pair --reward snd --seed 0<"
+    assert command in (tmp_path / "c.html").read_text()
+
+
+def test_page_and_figure_are_two_files(run: Any, runs: list[Path], tmp_path: Path) -> None:
+    found = run("compare", *runs, "--html", tmp_path / "c", "--png", tmp_path / "c")
+    assert "another file than --html" in found.stderr
+    assert not (tmp_path / "c").exists()
+
+
 def test_two_teams(run: Any, save: Any, tensors: dict) -> None:
     clusters = np.arange(40) // 4
     first = save("a.npz", loc=tensors["loc"], scale=tensors["scale"], clusters=clusters)
@@ -76,6 +97,7 @@ def test_two_teams(run: Any, save: Any, tensors: dict) -> None:
     assert "10 clusters of 40 shared observations" in found.stdout
     assert json.loads(run("compare", second, first, "--json").stdout)["p_value"] < 0.01
     assert run("compare", first).exit_code == 2
+    assert "without --html, --png and --no-pair" in run("compare", first, second, "--no-pair").stderr
 
 
 def test_what_is_not_there_is_refused(run: Any, runs: list[Path], tmp_path: Path) -> None:

@@ -214,6 +214,7 @@ def compare_folders(
     reward: str | None = None,
     diversity: str | None = None,
     last: float = LAST,
+    pair: bool = True,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> dict[str, MetricComparison]:
@@ -224,6 +225,7 @@ def compare_folders(
         reward: Name of the metric; found by the usual names when None.
         diversity: The same.
         last: Part of the steps, from the end, over which a run's value is averaged.
+        pair: Whether runs are compared seed by seed where all algorithms have the same seeds.
         confidence: Coverage of the intervals.
         seed: Of bootstrap and tests.
 
@@ -258,8 +260,8 @@ def compare_folders(
         if metric is not None:
             stacked = {label: _stack_curves(runs, metric) for label, runs in groups.items()}
             ends = {label: _final_values(runs, metric, last) for label, runs in groups.items()}
-            values, tasks, paired = _align(ends)
-            final = compare_runs(values, paired=paired, confidence=confidence, seed=seed)
+            values, tasks, shared = _align(ends)
+            final = compare_runs(values, paired=pair and shared, confidence=confidence, seed=seed)
             steps, curves = ({label: part[at] for label, part in stacked.items()} for at in (0, 1))
             comparisons[kind] = MetricComparison(metric, steps, curves, final, tasks)
     if not comparisons:

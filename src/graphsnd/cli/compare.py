@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import Force, MaxBytes, check_output, show_path
+from graphsnd.cli.options import Force, MaxBytes, check_pictures, repeat_command, show_path
 from graphsnd.errors import InputError, printable
 from graphsnd.storage import write_whole
 
@@ -18,6 +17,7 @@ TEAMS = (".npz", ".safetensors", ".pt", ".pth")  # files of teams; a saved team 
 
 
 def compare(
+    context: typer.Context,
     paths: Annotated[
         list[str],
         typer.Argument(metavar="[NAME=]PATH...", help="Folders of runs, the first is compared with; or teams."),
@@ -29,6 +29,9 @@ def compare(
         str | None, typer.Option(metavar="NAME", show_default="the usual names", help="The same for diversity.")
     ] = None,
     last: Annotated[float, typer.Option(help="Part of a run, from its end, that its value is averaged over.")] = 0.1,
+    no_pair: Annotated[
+        bool, typer.Option("--no-pair", help="Do not compare seed by seed where all have the same seeds.")
+    ] = False,
     observations: Annotated[
         Path | None, typer.Option(metavar="FILE", help="For two saved teams, unless they lie beside the first.")
     ] = None,
@@ -47,18 +50,18 @@ def compare(
     interquartile means with bootstrap intervals, the probability that a run is above one of the first algorithm, and
     whether the difference is shown, by a permutation test; seed by seed where all have the same seeds. Then there is
     a pair for each seed, and five pairs can show nothing: a line below the table has their number and the smallest
-    p-value they can give, [cyan]pairs[/cyan] and [cyan]resolution[/cyan] of [cyan]--json[/cyan].
+    p-value they can give, [cyan]pairs[/cyan] and [cyan]resolution[/cyan] of [cyan]--json[/cyan]. With
+    [cyan]--no-pair[/cyan] five runs of each can show a difference, but what a seed does to both counts as noise.
 
     Two files of actions, or two saved teams, are compared by SND: a paired interval over observations, by episode where
     the file has [cyan]clusters[/cyan], and a test.
     """
     named = _read_names(paths)
-    check_output("--html", html, "page", force=force)
-    check_output("--png", png, "PNG", force=force)
+    check_pictures(html, png, force=force)
     files = list(named.values())
     if all(path.suffix in TEAMS or (path / "team.json").is_file() for path in files):
-        if html is not None or png is not None or len(files) != 2:
-            raise InputError("PATH", "to be two teams, without --html and --png", f"{len(files)} teams")
+        if html is not None or png is not None or no_pair or len(files) != 2:
+            raise InputError("PATH", "to be two teams, without --html, --png and --no-pair", f"{len(files)} teams")
         found: Any = _compare_teams(files, observations, confidence, seed, max_bytes)
         typer.echo(json.dumps(dataclasses.asdict(found), allow_nan=False) if as_json else str(found))
         return
@@ -66,13 +69,15 @@ def compare(
         raise InputError("--observations", "for two saved teams", "folders of runs")
     from graphsnd.analysis import compare_folders
 
-    found = compare_folders(named, reward=reward, diversity=diversity, last=last, confidence=confidence, seed=seed)
+    found = compare_folders(
+        named, reward=reward, diversity=diversity, last=last, pair=not no_pair, confidence=confidence, seed=seed
+    )
     if html is not None or png is not None:
         from graphsnd import plots
         from graphsnd.plots.comparison import comparison_figure, comparison_page
 
-        given = (name if name == path.name else f"{name}={path.name}" for name, path in named.items())
-        command = shlex.join(["graphsnd", "compare", *given, "--seed", str(seed)])
+        given = [name if name == path.name else f"{name}={path.name}" for name, path in named.items()]
+        command = repeat_command("compare", given, context.params)
         if png is not None:
             plots.save_png(comparison_figure(found), png)
         if html is not None:

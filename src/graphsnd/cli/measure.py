@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +13,7 @@ import typer
 
 import graphsnd
 from graphsnd.cli.checkpoints import find_teams, measure_checkpoints
-from graphsnd.cli.options import Force, MaxBytes, check_output, show_path
+from graphsnd.cli.options import Force, MaxBytes, check_output, check_pictures, repeat_command, show_path
 from graphsnd.cli.progress import NEWS, steps
 from graphsnd.errors import InputError, check_choice
 from graphsnd.storage import write_whole
@@ -48,8 +46,6 @@ DISTANCE_HELP = (
     "[cyan]wasserstein[/cyan], [cyan]total-variation[/cyan], [cyan]hellinger[/cyan], [cyan]jensen-shannon[/cyan]; of "
     "samples also [cyan]sliced-debiased[/cyan], [cyan]energy[/cyan] or [cyan]energy-debiased[/cyan]."
 )
-# Options that do not change the number.
-NOT_REPEATED = ("files", "as_json", "html", "png", "table", "force", "max_bytes")
 POLICY_HELP = (
     "For state dicts: the function that makes the module they are loaded into. It is [bold]your own code, which is "
     "imported and called[/bold]; nothing in the files is. Also [cyan]path/file.py:function[/cyan]."
@@ -139,24 +135,23 @@ def measure(
     if table is not None and not teams:
         raise InputError("--csv", "with several saved teams", "one team", "Use --json.")
     inputs = [*files, *files[0].glob("*"), *([] if observations is None else [observations])]
-    check_output("--html", html, "page", inputs=inputs, force=force)
-    check_output("--png", png, "PNG", inputs=inputs, force=force)
-    if html is not None and png is not None and os.path.realpath(html) == os.path.realpath(png):
-        raise InputError("--png", "to be another file than --html", repr(str(png)))
+    check_pictures(html, png, inputs=inputs, force=force)
     options = {
         "design": chosen, "tol": tol, "rel_tol": rel_tol, "budget": limit, "confidence": confidence, "distance": metric,
         "weighting": weighting, "max_observations": max_observations, "seed": seed,
     }  # fmt: skip
-    paths = {"files": files, "observations": observations, "html": html, "png": png, "table": table}
+    names = [file.name for file in files]
+    command = repeat_command("measure", names, context.params | {"observations": observations})
     if teams:
         check_output("--csv", table, None, inputs=inputs, force=force)
         with steps(1 + len(teams)) as step, _hints():
             measure_checkpoints(
-                teams, observations, {"csv": table, "png": png, "html": html}, _command(context.params | paths),
+                teams, observations, {"csv": table, "png": png, "html": html}, command,
                 max_bytes=max_bytes, as_json=as_json, progress=step, **options,
             )  # fmt: skip
         return
     pictures = html is not None or png is not None
+    title = names[0] if len(names) == 1 else f"{names[0]} ... {names[-1]} ({len(names)} files)"
     with steps(4 if pictures else 2) as step:
         step("reading")
         if policy is None:
@@ -180,11 +175,11 @@ def measure(
             )
         if pictures:
             step("measuring the pairs again")
-            _draw(source, chosen, metric, estimate, context.params | paths)
+            _draw(source, chosen, metric, estimate, html, png, source=title, command=command, seed=seed)
     if as_json:
         typer.echo(json.dumps({**estimate.to_dict(), "seed": seed, "version": graphsnd.__version__}, allow_nan=False))
         return
-    _show(_title(files), estimate, [path for path in (html, png) if path is not None])
+    _show(title, estimate, [path for path in (html, png) if path is not None])
 
 
 @contextmanager
@@ -229,30 +224,25 @@ def _progress(estimate: Estimate) -> str:
 
 
 def _draw(
-    source: TeamFile, design: Design | None, distance: Distance | None, estimate: Estimate, options: dict[str, Any]
-) -> None:
-    """Write the pages and figures that the options ask for."""
+    file: TeamFile, design: Design | None, distance: Distance | None, estimate: Estimate, html: Path | None,
+    png: Path | None, **about: Any,
+) -> None:  # fmt: skip
+    """Write page and figure where they are asked for; ``about`` is what the page says of its making."""
     import torch
 
     from graphsnd import plots
     from graphsnd.designs import GraphDesign, SpatialDesign
 
-    graph, seed, places = None, options["seed"], source.positions
+    graph, places = None, file.positions
     if isinstance(design, SpatialDesign) and places is not None and places.dim() > 2:
         graph = design.join(places)
     elif isinstance(design, GraphDesign):  # the same draw again
-        graph = design.draw(estimate.agents, torch.Generator().manual_seed(seed), places)
-    pairs = plots.pair_distances(source.evaluate(), graph, distance, estimate)
-    if options["png"] is not None:
-        plots.save_png(plots.measurement_figure(pairs), options["png"])
-    if options["html"] is not None:
-        name, command = _title(options["files"]), _command(options)
-        page = plots.measurement_page(pairs, plots.summarise(estimate), source=name, command=command, seed=seed)
-        write_whole(options["html"], page)
-
-
-def _title(files: list[Path]) -> str:
-    return files[0].name if len(files) == 1 else f"{files[0].name} ... {files[-1].name} ({len(files)} files)"
+        graph = design.draw(estimate.agents, torch.Generator().manual_seed(about["seed"]), places)
+    pairs = plots.pair_distances(file.evaluate(), graph, distance, estimate)
+    if png is not None:
+        plots.save_png(plots.measurement_figure(pairs), png)
+    if html is not None:
+        write_whole(html, plots.measurement_page(pairs, plots.summarise(estimate), **about))
 
 
 def _show(title: str, estimate: Estimate, written: list[Path]) -> None:
@@ -266,13 +256,3 @@ def _show(title: str, estimate: Estimate, written: list[Path]) -> None:
     console.print(lines_table(summarise(estimate)))
     for path in written:
         console.print(f"wrote {show_path(path)}", highlight=False)
-
-
-def _command(options: dict[str, Any]) -> str:
-    """Return the command without folders: enough to repeat the measurement, nothing about the machine."""
-    words = ["graphsnd", "measure", *(file.name for file in options["files"])]
-    for name, value in sorted(options.items()):
-        if value is not None and name not in NOT_REPEATED and value != "normalised":
-            text = value.name if isinstance(value, Path) else f"{value:g}" if isinstance(value, float) else str(value)
-            words += [f"--{name.replace('_', '-')}", text]
-    return shlex.join(words)

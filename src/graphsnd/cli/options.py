@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -51,6 +53,8 @@ Force = Annotated[bool, typer.Option("--force", help="Write over files of anothe
 MaxBytes = Annotated[int, typer.Option(help="Refuse files whose tensors would take more memory.")]
 # What only a new training takes, by the names of the arguments.
 NEW = ("targets", "designs", "preset", "envs", "seeds", "change", "threads", "diversity_every", "config", "stack")
+# What does not change the numbers, and the files, which come first.
+NOT_REPEATED = ("files", "paths", "as_json", "html", "png", "table", "force", "max_bytes")
 ANY = "any"  # what --ray means without an address
 # How files of each kind begin.
 KINDS = {
@@ -98,6 +102,14 @@ def check_output(
         raise InputError(option, f"to be new, or a {kind} to replace", f"{str(path)!r}, which is something else", fix)
 
 
+def check_pictures(html: Path | None, png: Path | None, *, inputs: Iterable[Path] = (), force: bool = False) -> None:
+    """Refuse paths of a page and a figure as :func:`check_output` does, and one path for both."""
+    check_output("--html", html, "page", inputs=inputs, force=force)
+    check_output("--png", png, "PNG", inputs=inputs, force=force)
+    if html is not None and png is not None and os.path.realpath(html) == os.path.realpath(png):
+        raise InputError("--png", "to be another file than --html", repr(str(png)))
+
+
 def check_folder(out: Path, kinds: dict[str, str], *, force: bool = False) -> None:
     """Refuse a folder in which files of these names are of another kind than is written there."""
     for name, kind in kinds.items() if out.is_dir() else ():
@@ -109,6 +121,29 @@ def show_path(path: Path) -> str:
     from rich.markup import escape
 
     return escape(printable(str(path)))
+
+
+def repeat_command(command: str, files: Iterable[str], options: dict[str, Any]) -> str:
+    """Return a command line without folders: enough to repeat what was done, nothing about the machine.
+
+    Args:
+        command: Such as ``measure``.
+        files: Names of its files.
+        options: By the names of the arguments, None or False where they were not given.
+
+    Example:
+        >>> repeat_command("compare", ["ippo", "dico"], {"seed": 0, "no_pair": True, "html": None})
+        'graphsnd compare ippo dico --no-pair --seed 0'
+    """
+    words = ["graphsnd", command, *files]
+    for name, value in sorted(options.items()):
+        if value is None or value is False or value == "normalised" or name in NOT_REPEATED:
+            continue
+        words.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            text = value.name if isinstance(value, Path) else f"{value:g}" if isinstance(value, float) else str(value)
+            words.append(text)
+    return shlex.join(words)
 
 
 def parse_changes(pairs: Sequence[str] | None, named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
