@@ -43,11 +43,16 @@ def test_values_and_fields_are_drawn_alike(drawn: tuple[gs.Deterministic, torch.
 
 def test_on_axes_of_the_user_and_in_the_dark(drawn: tuple[gs.Deterministic, torch.Tensor]) -> None:
     from matplotlib import pyplot
+    from matplotlib.colors import to_rgb
 
     with gs.plots.theme("dark"):
         ax = pyplot.figure().add_subplot()
         assert gs.plots.field(*drawn, ax=ax) is ax
         assert tuple(ax.collections[0].get_edgecolor()[0][:3]) > (0.8, 0.8, 0.8)
+        alone = gs.plots.field(*drawn).figure
+    alone.canvas.draw()  # ticks are made now, with the light settings
+    [bar] = alone.axes[0].child_axes
+    assert all(min(to_rgb(tick.label2.get_color())) > 0.8 for tick in bar.yaxis.get_major_ticks())
 
 
 def test_missing_features_are_named(drawn: tuple[gs.Deterministic, torch.Tensor]) -> None:

@@ -26,7 +26,7 @@ def test_the_heatmap_is_in_the_order_of_the_tree(small: Study) -> None:
     image = heatmap_figure(small).axes[0].images[0]
     order = small.tree.order
     np.testing.assert_array_equal(image.get_array(), small.matrix.numpy()[np.ix_(order, order)])
-    assert draw_image(new_figure(1, 1).subplots(), np.zeros((401, 401))).get_interpolation() == "antialiased"
+    assert draw_image(new_figure(1, 1).subplots(), np.zeros((401, 401)), "d").get_interpolation() == "antialiased"
 
 
 @pytest.mark.parametrize("order", ["tree", "names", "contribution", [4, 3, 2, 1, 0]])

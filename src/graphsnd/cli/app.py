@@ -27,11 +27,8 @@ from graphsnd.errors import InputError, MissingExtraError, printable
 
 BUG = 70  # exit code for an error that is ours: EX_SOFTWARE of sysexits.h
 LONG = 2**63  # beyond this, integers fit neither torch nor numpy
-ALIASES = {
-    "environments": "envs",
-    "n": "agents",
-    "scenario": "world",
-}  # arguments of the library that options call otherwise
+# Arguments of the library that options call otherwise.
+ALIASES = {"environments": "envs", "n": "agents", "scenario": "world"}
 PYTHON = re.compile(r" or None(?=, got )| of type (?:int|float|str)(?=\.)")  # what a terminal need not know
 FULL = re.compile("can't allocate memory|not enough memory|out of memory", re.IGNORECASE)  # in torch's errors
 
@@ -63,12 +60,9 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            name = error.name
+            name, wanted = error.name, ALIASES.get(error.name, error.name)
             for option in self.params:
-                if (
-                    option.name == ALIASES.get(name, name)
-                    and ctx.get_parameter_source(option.name).name == "COMMANDLINE"
-                ):
+                if option.name == wanted and ctx.get_parameter_source(wanted).name == "COMMANDLINE":
                     name = option.opts[0] if option.param_type_name == "option" else str(option.name).upper()
             if any(pair.startswith(f"{error.name}=") for pair in ctx.params.get("change") or ()):
                 name = f"--set {error.name}"

@@ -117,9 +117,8 @@ def _draw(rows: list[tuple[Any, ...]], written: dict[str, Path | None], command:
             note = f"mean of {len(values)} runs" if len(values) > 1 else ""
             cards.append((f"SND at iteration {at}", f"{sum(values) / len(values):.4g}", note))
         sections = [Section("Every saved team", ABOUT, pictures=[picture], table=table)]
-        write_whole(
-            written["html"], render_page("Diversity over training", lead, cards, sections, footer_lines(command, seed))
-        )
+        page = render_page("Diversity over training", lead, cards, sections, footer_lines(command, seed))
+        write_whole(written["html"], page)
 
 
 def _show(rows: list[tuple[Any, ...]], written: list[Path]) -> None:

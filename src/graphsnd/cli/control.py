@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -158,16 +159,13 @@ def _announce(task: ControlTask, device: str | None) -> None:
 
 def describe(rows: Sequence[Any]) -> str:
     """Return mean reward, and how far audits and the paper's applied signal are off, over the controlled runs."""
-    parts = [f"reward {sum(row.reward for row in rows) / len(rows):.4f}"]
+    parts = [f"reward {fmean(row.reward for row in rows):.4f}"]
     held = [row for row in rows if row.target is not None]
     if held:
-        audit, tracking = (
-            sum(getattr(row, name) for row in held) / len(held) for name in ("audit_error", "tracking_error")
-        )
+        audit, tracking = (fmean(getattr(row, name) for row in held) for name in ("audit_error", "tracking_error"))
         parts.append(f"audit error {audit:.1%}  tracking error {tracking:.1%}")
     for name in ("saturated", "zero", "empty", "invalid"):
-        count = sum(getattr(row, name) for row in rows)
-        if count:
+        if count := sum(getattr(row, name) for row in rows):
             parts.append(f"{name} {count}")
     return "  ".join(parts)
 

@@ -139,9 +139,8 @@ def _base_task(world: str | None, preset: str | None, config: Path | None) -> Ta
         check_choice("--preset", preset, PRESETS)
         return PRESETS[preset]
     if world is None:
-        raise InputError(
-            "WORLD", "or --preset, --config or --resume", "none of them", "For example: graphsnd train navigation"
-        )
+        fix = "For example: graphsnd train navigation"
+        raise InputError("WORLD", "or --preset, --config or --resume", "none of them", fix)
     return (PRESETS.get(world) if preset is None else None) or Task(world, None)
 
 

@@ -145,10 +145,8 @@ def run_task(
         _run_grid(task, out, show, device=device, ray=ray, stack=stack or 0, **options)
         return
     assert device is not None
-    with (
-        warnings.catch_warnings(),
-        watch(task.settings.iterations, task.settings.optimiser_steps, describe) as (report, progress),
-    ):
+    total, steps = task.settings.iterations, task.settings.optimiser_steps
+    with warnings.catch_warnings(), watch(total, steps, describe) as (report, progress):
         warnings.showwarning = _show_warning
         result = train(task, out, device=device, report=report, progress=progress, **options)
         _leave_closed_terminal()
@@ -164,7 +162,7 @@ def run_task(
         for path in [*written, out / "metrics.csv"]:
             console.print(f"wrote {show_path(path)}", soft_wrap=True)
     if not result.finished:
-        done = f"stopped after iteration {result.trainer.iteration} of {task.settings.iterations}"
+        done = f"stopped after iteration {result.trainer.iteration} of {total}"
         again = f"graphsnd {task.command} --resume --out {printable(shlex.quote(str(out)))}"
         typer.echo(f"{done}; go on with: {again}", err=True)
         raise typer.Exit(128 + result.stopped)

@@ -9,7 +9,6 @@ import numpy as np
 
 from graphsnd.analysis import MetricComparison
 from graphsnd.analysis.comparing import ALPHA, iqm
-from graphsnd.arguments import checked
 from graphsnd.estimation.estimate import Interval
 from graphsnd.plots.curves import compare, over_time
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
@@ -44,7 +43,6 @@ def bootstrap_band(runs: NDArray[np.float64]) -> Band:
     return centre, ends.low, ends.high
 
 
-@checked
 def comparison_rows(found: MetricComparison) -> list[tuple[str, ...]]:
     """Return a row under ``COLUMNS`` for each algorithm."""
     rows: list[tuple[str, ...]] = []
@@ -77,7 +75,6 @@ def _with_interval(value: str, ends: Interval | None, digits: int = 4) -> str:
     return value if ends is None else f"{value} [{ends[0]:.{digits}g}, {ends[1]:.{digits}g}]"
 
 
-@checked
 def comparison_figure(found: Mapping[str, MetricComparison]) -> Figure:
     """Return curves with intervals over seeds, and what the runs came to, a row of two panels for each metric."""
     with styled_figure(11.5, 3.9 * len(found)) as figure:
@@ -107,7 +104,6 @@ def _draw_ends(ax: Axes, kind: str, found: MetricComparison) -> None:
     )  # fmt: skip
 
 
-@checked
 def comparison_page(found: Mapping[str, MetricComparison], *, command: str, seed: int) -> str:
     """Return the page of a comparison as a string.
 

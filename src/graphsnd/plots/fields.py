@@ -14,7 +14,7 @@ from graphsnd.behavior.distances import default_distance
 from graphsnd.errors import InputError
 from graphsnd.plots.arrays import Array
 from graphsnd.plots.matrix import describe_unit
-from graphsnd.plots.style import INK, drawing, label, shade
+from graphsnd.plots.style import INK, draw_scale, drawing, label, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,17 +66,12 @@ def field(
         raise InputError("names", "to be two", len(names))
     with drawing(ax, 5.6, 4.6) as ax:
         squares = draw_field(ax, source)
-        outlined = int((source.apart() != 0).sum())
-        bar: Any = ax.figure.colorbar(squares, cax=ax.inset_axes((1.03, 0.0, 0.035, 1.0)))
-        bar.set_label(f"local SND  [{unit}]")
-        bar.outline.set_visible(False)
-        bar.ax.axhline(source.snd, color=shade(INK), linewidth=1.2)
+        outlined, filled = (int(part.sum()) for part in (source.apart() != 0, source.counts > 0))
+        draw_scale(ax, squares, f"local SND  [{unit}]").axhline(source.snd, color=shade(INK), linewidth=1.2)
         ax.set(xlabel=label(names[0]), ylabel=label(names[1]))
         ax.set_title(f"SND {source.snd:.3g} on {int(source.counts.sum()):,} observations")
         note = f"Size: observations, up to {int(source.counts.max()):,} in a bin. "
-        note += (
-            f"Outlined: {outlined} of {int((source.counts > 0).sum())} bins differ from SND at {source.confidence:.0%}."
-        )
+        note += f"Outlined: {outlined} of {filled} bins differ from SND at {source.confidence:.0%}."
         ax.annotate(note, (0, 0), (0, -38), "axes fraction", textcoords="offset points", fontsize=7.5, va="top")
     return ax
 

@@ -42,7 +42,7 @@ class Scene:
     paths: NDArray[np.float64]  # [steps + 1, agents, 2]
     goals: NDArray[np.float64] | None  # [landmarks, 2]
     own: bool  # whether landmark i is agent i's
-    groups: NDArray[np.int64]  # [agents], cluster of behaviour
+    groups: NDArray[np.int64]  # [agents], cluster of behaviour, numbered from the largest on
     field: Field  # local SND, over where the observations were made
     snd: float
     radius: float | None  # of an agent, where the world says it
@@ -117,20 +117,13 @@ def play_episode(team: StackedTeam, world: World, *, steps: int, seed: int) -> S
         paths=torch.cat(paths).cpu().double().numpy(),
         goals=None if goals is None else goals[0].cpu().double().numpy(),
         own=world.name == "navigation",
-        groups=_clusters(matrix),
+        # By complete linkage, which bounds how far agents of a group are apart. Average linkage, good for trees, would
+        # give every outlier a colour and all others the same.
+        groups=cut_tree(cluster(matrix, "complete").links, GROUPS),
         field=bin_field(behavior, pooled[:, -2:]),
         snd=float(matrix.sum() / (len(matrix) * (len(matrix) - 1))),
         radius=getattr(world, "agent_radius", None),
     )
-
-
-def _clusters(matrix: torch.Tensor) -> NDArray[np.int64]:
-    """Return at most four groups of agents that act alike, numbered from the largest on.
-
-    By complete linkage, which bounds how far agents of a group are apart. Average linkage, good for trees, would give
-    every outlier a colour and all others the same.
-    """
-    return cut_tree(cluster(matrix, "complete").links, GROUPS)
 
 
 def _stage(scene: Scene, name: str) -> tuple[Figure, Any]:

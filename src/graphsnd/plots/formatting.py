@@ -46,14 +46,16 @@ def format_duration(seconds: float) -> str:
     return f"{value:,.{0 if value >= 99.95 else 1 if value >= 9.995 else 2}f} {unit}"
 
 
-def format_names(names: Sequence[str], most: int = 12) -> str:
-    """Return the names of agents, the first ones where there are many.
+def format_agents(count: int, names: Sequence[str] | None, most: int = 12) -> str:
+    """Return the number of agents, and their names where they have any; the first ones where there are many.
 
     Example:
-        >>> format_names(["scout", "guard", "medic"], most=2)
-        'scout, guard and 1 more'
+        >>> format_agents(3, ["scout", "guard", "medic"], most=2), format_agents(1000, None)
+        ('3: scout, guard and 1 more', '1,000')
     """
-    return ", ".join(names[:most]) + f" and {len(names) - most:,} more" * (len(names) > most)
+    if not names:
+        return f"{count:,}"
+    return f"{count:,}: {', '.join(names[:most])}" + f" and {count - most:,} more" * (count > most)
 
 
 def format_ratio(value: float) -> str:

@@ -20,7 +20,7 @@ from graphsnd.errors import InputError, check_finite
 from graphsnd.metric import pairwise
 from graphsnd.plots.arrays import Array, to_array, to_groups
 from graphsnd.plots.clustering import behaviour_map, cluster
-from graphsnd.plots.style import BLUE, FAINT, INK, LABELLED, MUTED, drawing, group_look, label, shade
+from graphsnd.plots.style import BLUE, FAINT, INK, LABELLED, MUTED, draw_scale, drawing, group_look, label, shade
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,18 +145,13 @@ def heatmap(
         return axes
 
 
-def draw_image(ax: Axes, values: NDArray[np.float64], scale: str = "") -> Any:
-    """Draw a square matrix, and its colour bar where ``scale`` names it."""
+def draw_image(ax: Axes, values: NDArray[np.float64], scale: str) -> Any:
+    """Draw a square matrix, and its colour bar with the text ``scale``."""
     # The colour map is `image.cmap` of graphsnd.mplstyle: edges of graphs are drawn in the same colours.
     # Above a few hundred agents a cell is smaller than a pixel: averaging is honest, nearest neighbour drops agents.
     image = ax.imshow(values, interpolation="nearest" if len(values) <= 400 else "antialiased", vmin=0.0)
     ax.spines[:].set_visible(False)
-    if scale:
-        # Inside the axes, so that it is as high as they are in every layout.
-        bar: Any = ax.figure.colorbar(image, cax=ax.inset_axes((1.03, 0.0, 0.035, 1.0)))
-        bar.set_label(scale)
-        bar.outline.set_visible(False)
-        bar.ax.tick_params(color=shade(MUTED), labelcolor=shade(INK))
+    draw_scale(ax, image, scale)
     return image
 
 
@@ -355,11 +350,9 @@ def contributions(
 def draw_bars(ax: Axes, heights: NDArray[np.float64], names: Sequence[str], groups: Array | None = None) -> None:
     """Draw one bar for each agent, the highest first, with names below."""
     order = np.argsort(-heights, kind="stable")
-    colours = (
-        shade(BLUE)
-        if groups is None
-        else [group_look(group)[0] for group in to_groups(groups, len(order))[order].tolist()]
-    )
+    colours: str | list[str] = shade(BLUE)
+    if groups is not None:
+        colours = [group_look(group)[0] for group in to_groups(groups, len(order))[order].tolist()]
     # Bars of thousands of agents would be thinner than a pixel; a filled step line is the same picture.
     if len(heights) <= 400:
         ax.bar(np.arange(len(heights)), heights[order], width=0.9 if len(heights) < 60 else 1.0, color=colours)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from graphsnd.behavior import Behavior
 from graphsnd.behavior.distances import default_distance
 from graphsnd.estimation import Advice, Estimate
 from graphsnd.graphs import Graph
-from graphsnd.plots.formatting import format_count, format_interval, format_names, format_number
+from graphsnd.plots.formatting import format_agents, format_count, format_interval, format_number
 from graphsnd.plots.page import escape
 from graphsnd.plots.summary import summarise
 from graphsnd.teams import Team
@@ -22,6 +21,7 @@ from graphsnd.teams import Team
 PAIRS, OBSERVATIONS = "#3D94D1", "#1FA67F"  # between the light and the dark style's blue and green
 Rows = Sequence[tuple[str, ...]]  # name, sentence and, where it has a bar, its colour
 ROW = "display:flex;flex-wrap:wrap;padding:0;background:none"
+SENTENCE = "flex:1 1 16em;opacity:.8;max-width:44em;white-space:normal"
 CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;background:none;border:0"
 
 
@@ -30,9 +30,8 @@ def estimate_html(estimate: Estimate) -> str:
     e = estimate
     if e.groups:
         parts = [f"<div style='opacity:.7'>{escape(name)}</div>{estimate_html(one)}" for name, one in e.groups.items()]
-        return "".join(
-            [*parts, "<div style='opacity:.7'>total, over pairs within groups</div>", estimate_html(e.total)]
-        )
+        parts += ["<div style='opacity:.7'>total, over pairs within groups</div>", estimate_html(e.total)]
+        return "".join(parts)
     used = f"{e.pairs_used:,} of {e.pairs_total:,} pairs ({e.design})"
     note = f"{e.agents:,} agents, {e.observations:,} shared observations, {used}, {e.distance}"
     sure = f"{100 * e.confidence:.4g}%"
@@ -78,7 +77,7 @@ def team_html(team: Team) -> str:
 
 def graph_html(graph: Graph) -> str:
     """Return which pairs count, and a small picture of them."""
-    rows = [("agents", f"{graph.n:,}" + (f": {format_names(graph.names)}" if graph.names else ""))]
+    rows = [("agents", format_agents(graph.n, graph.names))]
     rows.append(("pairs", f"{graph.m:,} of {graph.pairs:,} ({100 * graph.m / graph.pairs:.3g}%)"))
     low, high = (int(end) for end in graph.degrees().aminmax())
     rows.append(("partners of an agent", f"{low:,}" if low == high else f"{low:,} to {high:,}"))
@@ -118,9 +117,7 @@ def _rows(rows: Rows) -> str:
         look = "display:inline-block;width:.7em;height:.7em;border-radius:2px;margin-right:.5em"
         dot = f"<b style='{look};background:{colour[0]}'></b>" if colour else ""
         body += f"<tr style='{ROW}'><td style='{CELL};{side}'>{dot}{escape(name)}</td>"
-        body += (
-            f"<td style='{CELL};flex:1 1 16em;opacity:.8;max-width:44em;white-space:normal'>{escape(text)}</td></tr>"
-        )
+        body += f"<td style='{CELL};{SENTENCE}'>{escape(text)}</td></tr>"
     return f"<table style='border:0;margin:4px 0'>{body}</table>" if rows else ""
 
 
@@ -128,8 +125,8 @@ def _folded(name: str, rows: Rows) -> str:
     return f"<details><summary style='opacity:.7;cursor:pointer'>{escape(name)}</summary>{_rows(rows)}</details>"
 
 
-def _named(one: Any) -> str:
-    return f"{one.agents:,}" + f": {format_names(one.names)}" * one.named
+def _named(one: Behavior | Team) -> str:
+    return format_agents(one.agents, one.names if one.named else None)
 
 
 def _shape(behavior: Behavior) -> str:
@@ -164,9 +161,8 @@ def _circle(graph: Graph) -> str:
     """Return the graph on a circle, where few enough lines make a picture."""
     if graph.n > 60 or graph.m > 600:
         return ""
-    places = [
-        (50 + 44 * math.sin(a), 50 - 44 * math.cos(a)) for a in (2 * math.pi * k / graph.n for k in range(graph.n))
-    ]
+    angles = (2 * math.pi * k / graph.n for k in range(graph.n))
+    places = [(50 + 44 * math.sin(a), 50 - 44 * math.cos(a)) for a in angles]
     lines = "".join(
         f"<line x1='{places[i][0]:.1f}' y1='{places[i][1]:.1f}' x2='{places[j][0]:.1f}' y2='{places[j][1]:.1f}'/>"
         for i, j in graph.edges.tolist()

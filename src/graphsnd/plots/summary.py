@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graphsnd.arguments import checked
 from graphsnd.estimation import Estimate
-from graphsnd.plots.formatting import format_interval, format_names, format_number
+from graphsnd.plots.formatting import format_agents, format_interval, format_number
 
 Lines = list[tuple[str, str]]  # names and sentences
 
@@ -34,12 +34,11 @@ def summarise(estimate: Estimate) -> Lines:
             text += f"; on others like them {100 * e.confidence:.4g}% in {format_interval(e.population_interval)}"
         lines.append(("observation error", text))
     if e.noise_floor is not None:
-        lines.append(
-            ("noise floor", f"{e.noise_floor:.3g}: what agents that act alike would measure, from split samples")
-        )
+        text = f"{e.noise_floor:.3g}: what agents that act alike would measure, from split samples"
+        lines.append(("noise floor", text))
     used = f"{e.observations:,}"
     lines += [
-        ("agents", f"{e.agents:,}" + f": {format_names(e.names)}" * bool(e.names)),
+        ("agents", format_agents(e.agents, e.names)),
         ("observations", used if e.observations == e.observations_total else f"{used} of {e.observations_total:,}"),
         ("pairs used", f"{e.pairs_used:,} of {e.pairs_total:,} ({100 * e.pairs_used / max(1, e.pairs_total):.3g}%)"),
         ("distance", e.distance),

@@ -207,9 +207,8 @@ def control_table(rows: Sequence[ControlRow], *, last: int | None = None) -> Tab
     for (arm, target), mine in _arms(rows).items():
         if target is not None and mine[-1].local_audit is not None:
             end = [row.local_audit or 0.0 for row in mine if row.iteration > total - window]
-            caption += (
-                f"; what {arm} holds at {target:g}: {mean(end):.4f}, {audit_error(end, target, last=len(end)):.2%} off"
-            )
+            off = audit_error(end, target, last=len(end))
+            caption += f"; what {arm} holds at {target:g}: {mean(end):.4f}, {off:.2%} off"
     return table(heads, lines, caption=caption)
 
 
