@@ -69,9 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--png", type=Path, metavar="PATH", help="write the figure of speed or share")
     parser.add_argument("--force", action="store_true", help="write over files of another kind")
     parser.add_argument("--plot", type=Path, nargs="+", metavar="FILE", help="measure nothing: draw these into --png")
-    text = (
-        "print what moved since this result beyond noise; exit with 1 if anything is slower; two files: measure nothing"
-    )
+    text = "print what moved since FILE beyond noise; exit with 1 if anything is slower; two files: measure nothing"
     parser.add_argument("--compare", type=Path, nargs="+", metavar="FILE", help=text)
     text = "measure nothing: write the costs in these results of share into the package, for advise"
     parser.add_argument("--costs", type=Path, nargs="+", metavar="FILE", help=text)

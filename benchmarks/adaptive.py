@@ -76,7 +76,7 @@ def compare(
     if int(labels.max()) > 0:
         designs.append(("adaptive, roles", adapt(believed, m, labels=labels), 1.0, 16))
     exact = kernels.pair_totals(measured) / math.comb(n, 2)
-    spread = _pair_variance(measured, exact)
+    spread = _pair_variance(measured)
     rows: list[dict[str, Any]] = []
     for label, design, repeats, held_for in designs:
         error = _squared_error(measured, exact, design, draws, seed) / repeats
@@ -127,7 +127,7 @@ def _squared_error(points: Points, exact: Tensor, design: Design, draws: int, se
     return float(torch.stack(errors).mean())
 
 
-def _pair_variance(points: Points, exact: Tensor) -> float:
+def _pair_variance(points: Points) -> float:
     """Return the variance of the distances of an observation, the mean over observations: S^2 of random pairs."""
     pairs, values = torch.triu_indices(points.agents, points.agents, 1).T, []
     for at in range(0, points.observations, 64):

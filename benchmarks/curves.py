@@ -25,11 +25,8 @@ HIDDEN = (64, 64)
 
 def measure(options: Options) -> dict[str, Any]:
     """Train with both algorithms and every seed, three runs at a time."""
-    jobs = [
-        (name, dataclasses.replace(options, seed=seed))
-        for seed in SEEDS[: 1 if options.quick else 3]
-        for name in ALGORITHMS
-    ]
+    seeds = SEEDS[:1] if options.quick else SEEDS
+    jobs = [(name, dataclasses.replace(options, seed=seed)) for seed in seeds for name in ALGORITHMS]
     with ProcessPoolExecutor(WORKERS, multiprocessing.get_context("spawn")) as pool:
         curves = list(pool.map(learn, *zip(*jobs, strict=True)))
     return {"shape": shape(options), "learning": LEARNING, "curves": curves}
@@ -75,9 +72,8 @@ def learn(algorithm: str, options: Options) -> dict[str, Any]:
 def tables(result: dict[str, Any]) -> Tables:
     """Return rewards at the start and at the end of every run."""
     rows = [{**curve, "first": curve["rewards"][0], "last": last_reward(curve)} for curve in result["curves"]]
-    return {
-        "Reward of a step, in the first and in the last ten iterations": (rows, ("algorithm", "seed", "first", "last"))
-    }
+    title = "Reward of a step, in the first and in the last ten iterations"
+    return {title: (rows, ("algorithm", "seed", "first", "last"))}
 
 
 def last_reward(curve: dict[str, Any]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,26 @@ def speed_figure(results: Results) -> Figure:
         return figure
 
 
+def make_log(ax: Axes, x: Sequence[float], ticks: Sequence[float] = ()) -> None:
+    """Make both axes logarithmic.
+
+    Args:
+        ax: With everything drawn.
+        x: Ticks of the horizontal axis.
+        ticks: Of the vertical one, as far as they lie within it; matplotlib's own where there are none.
+    """
+    ax.set(xscale="log", yscale="log")
+    # Autoscaling saw the error bars before the axis was logarithmic, and made room for values near 0.
+    ax.relim()
+    ax.autoscale_view()
+    ax.set_xticks(x, [f"{value:,g}" for value in x])
+    if ticks:
+        low, high = ax.get_ylim()
+        kept = [value for value in ticks if low <= value <= high]
+        ax.set_yticks(kept, [f"{value:g}" for value in kept])
+    ax.minorticks_off()
+
+
 def _draw_speed(ax: Axes, result: dict[str, Any], observations: int) -> bool:
     """Draw one machine; return whether any time had to be scaled up from a part."""
     rows = sorted(result["exact"], key=lambda row: row["n"])
@@ -63,12 +83,7 @@ def _draw_speed(ax: Axes, result: dict[str, Any], observations: int) -> bool:
             scaled |= part
             face = "white" if part else colour
             ax.plot(row["n"], time, marker, color=colour, markerfacecolor=face, markersize=5.5, zorder=3)
-    ax.set(xscale="log", yscale="log")
-    # Autoscaling saw the error bars before the axis was logarithmic, and made room for values near 0.
-    ax.relim()
-    ax.autoscale_view()
-    ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
-    ax.minorticks_off()
+    make_log(ax, sizes)
     ax.set(xlabel="agents, n", title=machine(result))
     ax.grid()
     return scaled
@@ -112,9 +127,8 @@ def _draw_crossover(ax: Axes, rows: Results) -> None:
         times = [row["contestants"][name]["min_s"] / row["contestants"]["exact"]["min_s"] for row in rows]
         ax.plot(sizes, times, color=colour, marker=marker, label=name, linewidth=1.6, markersize=5.5)
     ax.axhline(1, color=MUTED, linewidth=1, linestyle="--")
-    ax.set(xscale="log", yscale="log", xlabel="agents", ylabel="time over exact SND")
-    ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
-    ax.minorticks_off()
+    make_log(ax, sizes)
+    ax.set(xlabel="agents", ylabel="time over exact SND")
     ax.legend()
     ax.grid()
 
@@ -147,8 +161,4 @@ def samples_figure(results: Results) -> Figure:
 
 
 # By the benchmark whose results they draw.
-FIGURES: dict[str, Callable[[Results], Figure]] = {
-    "speed": speed_figure,
-    "share": share_figure,
-    "samples": samples_figure,
-}
+FIGURES = {"speed": speed_figure, "share": share_figure, "samples": samples_figure}

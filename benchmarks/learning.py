@@ -89,9 +89,6 @@ def compare(algorithm: str, theirs: list[dict[str, Any]], ours: list[dict[str, A
 def tables(result: dict[str, Any]) -> Tables:
     """Return the comparison by rule and algorithm."""
     names = [f"{part}_{side}" for part in ("whole", "last") for side in ("benchmarl", "graphsnd", "apart")]
-    return {
-        f"Reward of a step by {rule}'s rule, means over seeds": (
-            [row for row in result["comparison"] if row["rule"] == rule], ("algorithm", *names, "overlap"),
-        )
-        for rule in RULES
-    }  # fmt: skip
+    rows = {rule: [row for row in result["comparison"] if row["rule"] == rule] for rule in RULES}
+    columns = ("algorithm", *names, "overlap")
+    return {f"Reward of a step by {rule}'s rule, means over seeds": (mine, columns) for rule, mine in rows.items()}

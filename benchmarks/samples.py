@@ -71,14 +71,11 @@ PAIRS = (
 
 def measure(options: Options) -> dict[str, Any]:
     """Measure the bias for every number of samples, and the size and power of the test."""
-    bias = []
+    bias, counts = [], COUNTS[:6:5] if options.quick else COUNTS
     for pair in PAIRS:
         options.step(f"bias, {pair.name}")
         generator = torch.Generator().manual_seed(options.seed)
-        bias += [
-            _measure_bias(pair, count, generator, quick=options.quick)
-            for count in (COUNTS[:6:5] if options.quick else COUNTS)
-        ]
+        bias += [_measure_bias(pair, count, generator, quick=options.quick) for count in counts]
     options.step("act_alike")
     return {"bias": bias, "test": _measure_test(20 if options.quick else 2000, options.seed)}
 
@@ -106,9 +103,8 @@ def _distances(behavior: Samples, distance: Distance) -> torch.Tensor:
     """Return the distance at each observation, or of each 64 observations where they are pooled."""
     points = [distance.embed(part) for part in _parts(behavior)]
     edge = torch.tensor([[0, 1]])
-    return torch.cat(
-        [kernels.observation_edges(each, edge.expand(each.observations, 1, 2)) for each in points]
-    ).flatten()
+    parts = [kernels.observation_edges(each, edge.expand(each.observations, 1, 2)) for each in points]
+    return torch.cat(parts).flatten()
 
 
 def _squares(behavior: Samples, distance: Distance) -> torch.Tensor:
@@ -134,16 +130,11 @@ def _measure_test(repetitions: int, seed: int) -> list[dict[str, Any]]:
     alike, shifted = PAIRS[0], PAIRS[1]
     plane = Pair("alike, 2 features", 0.0, 1.0, 2)
     settings = [(alike, 1, 16, None), (alike, 16, 4, None), (alike, 1, 16, Sliced(debias=True)), (plane, 4, 8, None)]
-    for pair, observations, count, distance in [
-        *settings,
-        (shifted, 1, 16, None),
-        (shifted, 16, 4, None),
-        (shifted, 1, 128, None),
-    ]:
+    settings += [(shifted, 1, 16, None), (shifted, 16, 4, None), (shifted, 1, 128, None)]
+    for pair, observations, count, distance in settings:
         generator = torch.Generator().manual_seed(seed)
         teams = (pair.draw(observations, count, generator) for _ in range(repetitions))
-        options = {"distance": distance}
-        p = [act_alike(team, 0, 1, seed=seed + k, **options) for k, team in enumerate(teams)]  # type: ignore[arg-type]
+        p = [act_alike(team, 0, 1, distance=distance, seed=seed + k) for k, team in enumerate(teams)]
         share = sum(value <= LEVEL for value in p) / repetitions
         rows.append({
             "pair": pair.name, "distance": (distance or Energy(pooled=True)).name, "observations": observations,
@@ -155,13 +146,9 @@ def _measure_test(repetitions: int, seed: int) -> list[dict[str, Any]]:
 
 def tables(result: dict[str, Any]) -> Tables:
     """Return the bias of both distances, and how often the test rejects."""
-    kinds = {"sliced": "2-Wasserstein (sliced)", "energy": "Energy distance"}
-    shown: Tables = {
-        f"{title}: bias": (
-            result["bias"],
-            ("pair", "samples", f"{kind}.bias", f"{kind}_debiased.bias", f"{kind}_pooled.bias", f"{kind}_square.bias"),
-        )
-        for kind, title in kinds.items()
-    }
+    shown: Tables = {}
+    for kind, title in (("sliced", "2-Wasserstein (sliced)"), ("energy", "Energy distance")):
+        values = (f"{kind}{part}.bias" for part in ("", "_debiased", "_pooled", "_square"))
+        shown[f"{title}: bias"] = (result["bias"], ("pair", "samples", *values))
     columns = ("pair", "distance", "observations", "samples", "rejected", "rejected_error")
     return shown | {f"act_alike at {LEVEL:.0%}": (result["test"], columns)}

@@ -49,11 +49,7 @@ DEFAULT = (
     Case("simple_spread", 10, 256, "mpe2"),
     Case("navigation", 1000, 32, None, _room(9.0, 0.04)),
 )
-QUICK = (
-    Case("navigation", 4, 4, "vmas"),
-    Case("dispersion", 4, 4, "vmas"),
-    Case("simple_spread", 3, 8, "mpe2"),
-)
+QUICK = (Case("navigation", 4, 4, "vmas"), Case("dispersion", 4, 4, "vmas"), Case("simple_spread", 3, 8, "mpe2"))
 
 
 def measure(options: Options) -> dict[str, Any]:

@@ -125,8 +125,7 @@ class Cells:
         shared = Cells(
             self.root.parent / name, results=self.results, step=self.step, clean=self.clean, again=self.again
         )
-        shared.made = self.made
-        shared.fresh = self.again
+        shared.made, shared.fresh = self.made, self.again
         return shared
 
     def sign(self, name: str) -> None:

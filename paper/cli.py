@@ -106,16 +106,11 @@ def train_stacks(
     check_choice("--device", device, ("cpu", "cuda"))
     if ray is None:
         parse_device(device)
-    chosen, (experiment,) = [one for one in stacks.split(",") if one], (find(one) for one in check_names([name]))
-    with steps(1) as begin, _interrupting():
+    experiment, chosen = find(name), [one for one in stacks.split(",") if one]
+    with steps(1) as begin, _interrupting(name):
         begin(name)
-        tell = _tell(begin, name)
-        try:
-            options: dict[str, Any] = {"device": device, "break_lock": break_lock, "ray": ray, "step": tell}
-            run_training(experiment, chosen, out=out, work=work, **options)
-        except KeyboardInterrupt as stop:
-            typer.echo("stopped; the same command resumes", err=True)
-            raise typer.Exit(128 + (stop.args[0] if stop.args else signal.SIGINT)) from None
+        options: dict[str, Any] = {"device": device, "break_lock": break_lock, "ray": ray, "step": _tell(begin, name)}
+        run_training(experiment, chosen, out=out, work=work, **options)
 
 
 def show_verdicts(
@@ -150,17 +145,15 @@ def reduce_published(
 def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, **options: Any) -> dict[str, str]:
     """Run the experiments one after the other; return the errors of those that failed."""
     failed: dict[str, str] = {}
-    with steps(len(names)) as begin, _interrupting():
+    with steps(len(names)) as begin:
         for name in names:
             there = result_path(out, name, scale).is_file() and not options["again"]
             begin(name)
             try:
-                result = run(find(name), scale, out=out, work=work, step=_tell(begin, name), **options)
+                with _interrupting(name):
+                    result = run(find(name), scale, out=out, work=work, step=_tell(begin, name), **options)
             except (InputError, MissingExtraError, OSError) as error:
                 failed[name] = str(error)
-            except KeyboardInterrupt as stop:
-                typer.echo(f"stopped in {name}; the same command resumes", err=True)
-                raise typer.Exit(128 + (stop.args[0] if stop.args else signal.SIGINT)) from None
             else:
                 seconds = format_duration(result.provenance["took_s"])
                 typer.echo(f"{name}: {'already there, took' if there else 'took'} {seconds}", err=True)
@@ -182,8 +175,8 @@ def _tell(begin: Callable[[str], None], name: str) -> Callable[[str], None]:
 
 
 @contextmanager
-def _interrupting() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP interrupt as Ctrl-C does, unless they were ignored before."""
+def _interrupting(name: str) -> Iterator[None]:
+    """Let SIGTERM and SIGHUP interrupt an experiment as Ctrl-C does, unless they were ignored before; then exit."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt(number)
@@ -195,6 +188,9 @@ def _interrupting() -> Iterator[None]:
             signal.signal(each, interrupt)
     try:
         yield
+    except KeyboardInterrupt as stop:
+        typer.echo(f"stopped in {name}; the same command resumes", err=True)
+        raise typer.Exit(128 + (stop.args[0] if stop.args else signal.SIGINT)) from None
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

@@ -276,6 +276,5 @@ def _draw_team(ax: Axes, team: Team, pairs: int) -> None:
     ax.grid()
 
 
-EXPERIMENT = Experiment(
-    "concentration", "How far sampled pairs are from SND, and how far they may be", run, draw, Data, Numbers
-)
+TITLE = "How far sampled pairs are from SND, and how far they may be"
+EXPERIMENT = Experiment("concentration", TITLE, run, draw, Data, Numbers)

@@ -31,6 +31,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.figures import make_log
 from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.plots.provenance import processor_name
@@ -38,7 +39,7 @@ from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, VERMIL
 from paper.cells import Cells
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean
-from paper.shared.drawing import error_bars, make_log
+from paper.shared.drawing import error_bars
 from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import DIGITS, Timing
 
@@ -121,10 +122,8 @@ SIZES: dict[Scale, Sequence[Size]] = {
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     """Time builders and metric at every size, on the CPU."""
-    rows = [
-        cells.get(f"n={size.n}", {**asdict(size), "maker": processor_name()}, partial(measure, size), Row)
-        for size in SIZES[scale]
-    ]
+    maker = {"maker": processor_name()}
+    rows = [cells.get(f"n={size.n}", asdict(size) | maker, partial(measure, size), Row) for size in SIZES[scale]]
     return Outcome(Data(rows), summarise(Data(rows)), (SEED,))
 
 
@@ -270,13 +269,12 @@ def draw(data: Data) -> Figure:
             look: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "linewidth": 0.9, "markersize": 5.5}
             paper = [PAPER_MS[name][row.n] for row in table]
             left.plot([row.n for row in table], paper, marker, linestyle=":", zorder=2, **look)
-            plain = [
-                (row.n, row.calls[f"plain {name}"].number(1000).value) for row in table if f"plain {name}" in row.calls
-            ]
-            left.plot(*zip(*plain, strict=True) if plain else ([], []), "x", color=colour, markersize=6, zorder=3)
+            plain = [row for row in table if f"plain {name}" in row.calls]
+            times = [row.calls[f"plain {name}"].number(1000).value for row in plain]
+            left.plot([row.n for row in plain], times, "x", color=colour, markersize=6, zorder=3)
         _draw_times(right, data.sizes, LOOKS, "Builders beside a call of the metric")
         for ax, rows in ((left, table), (right, data.sizes)):
-            make_log(ax, None, x=[row.n for row in rows])
+            make_log(ax, [row.n for row in rows])
         figure.legend(*right.get_legend_handles_labels(), ncols=4, loc="outside lower center")
         return figure
 

@@ -213,10 +213,8 @@ def measure_evaluations(subject: Subject, trials: int) -> Evaluations:
         return 0
 
     timings = take_turns({"answers": evaluate, "pairs": fused_call(behavior)}, trials=trials, warm=1)
-    touched = [
-        float((graphs.bernoulli(100, P, seed=hashed(GRAPH_SEED, k)).degrees() > 0).double().mean())
-        for k in range(max(20, trials))
-    ]
+    drawn = [graphs.bernoulli(100, P, seed=hashed(GRAPH_SEED, k)) for k in range(max(20, trials))]
+    touched = [float((graph.degrees() > 0).double().mean()) for graph in drawn]
     seconds = {name: timing.seconds for name, timing in timings.items()}
     return Evaluations(behavior.agents, seconds, touched)
 

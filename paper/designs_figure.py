@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, StrMethodFormatter
 
 from benchmarks.designs import DesignErrors
 from graphsnd.plots.style import BLUE, GREEN, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION, styled_figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 class Role(str, Enum):
@@ -119,8 +119,6 @@ def draw_designs(data: Data) -> Figure:
 
 
 def _draw_panel(ax: Axes, teams: list[TeamRows], what: str) -> None:
-    from matplotlib.ticker import FuncFormatter, StrMethodFormatter
-
     for k, team in enumerate(teams):
         whole = team.count(what)
         ax.axhline(100 * team.row(Role.BERNOULLI).exact, color=VERMILLION, linewidth=0.9, linestyle=":", zorder=1)

@@ -12,6 +12,7 @@ SND over all pairs of what acted.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from graphsnd.training import ControlSettings, ControlTask
 from paper.cells import Cells
@@ -44,16 +45,11 @@ SEEDS, FEW = (0, 1, 2), ControlSettings(environments=120)
 # Folders of logs, and what was trained together.
 ECONOMICAL: ControlStacks = {"control/n10": ControlTask(AGENTS, TARGETS, ARMS, SEEDS, settings=FEW)}
 # One run of them again, on all observations; another commit made it.
-CHECK: ControlStacks = {
-    "control/n10/all-observations": ControlTask(
-        AGENTS, (0.1,), (REFERENCE,), settings=FEW.replace(observations=MINIBATCH)
-    )
-}
+AGAIN = ControlTask(AGENTS, (0.1,), (REFERENCE,), settings=FEW.replace(observations=MINIBATCH))
+CHECK: ControlStacks = {"control/n10/all-observations": AGAIN}
+FULL = ControlSettings(observations=MINIBATCH)
 WHOLE: ControlStacks = {
-    f"control/n10-full/seed-{seed}": ControlTask(
-        AGENTS, TARGETS, ARMS, (seed,), settings=ControlSettings(observations=MINIBATCH)
-    )
-    for seed in SEEDS
+    f"control/n10-full/seed-{seed}": ControlTask(AGENTS, TARGETS, ARMS, (seed,), settings=FULL) for seed in SEEDS
 }
 
 # Two cores have room for a small team, few frames and narrow networks; steps are as long as in the preset for CPUs.
@@ -119,10 +115,8 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
         histories, folders = train_small(size.task, cells)
         study = summarise_study(size.task, size.window, histories)
     about = {"agents": AGENTS, "observations": MINIBATCH, "fused": FUSED, "trials": size.trials, "arms": list(SPARSE)}
-    timed = cells.get(
-        "timed", about,
-        lambda: time_calls(AGENTS, SPARSE, loop=MINIBATCH, fused=FUSED, trials=size.trials), MetricTimes,
-    )  # fmt: skip
+    make = partial(time_calls, AGENTS, SPARSE, loop=MINIBATCH, fused=FUSED, trials=size.trials)
+    timed = cells.get("timed", about, make, MetricTimes)
     data = Data(study, timed, twins)
     return Outcome(data, summarise(data, scale), study.seeds, name_sources(folders, cells))
 

@@ -58,27 +58,21 @@ NAMES = {REFERENCE: "full", BERNOULLI: "bernoulli"}  # the paper's arms in the n
 TARGETS, ARMS = (0.12, 0.14, 0.15), (REFERENCE, BERNOULLI, THIRD)
 PUBLISHED, SEEDS = ControlSettings(environments=120), (0, 1, 2)
 FULL = PUBLISHED.replace(observations=PUBLISHED.minibatch * AGENTS)
-
-
-def _stack(
-    arms: Sequence[str], targets: Sequence[float], seeds: Sequence[int], settings: ControlSettings
-) -> ControlTask:
-    return ControlTask(AGENTS, tuple(targets), tuple(arms), tuple(seeds), settings=settings)
-
-
 # Folders of logs, and what was trained together.
 ECONOMICAL: ControlStacks = {
-    "control/n50/target-0.12-seed-0": _stack(ARMS, (0.12,), (0,), PUBLISHED),
-    "control/n50/target-0.12-seeds-1-2": _stack(ARMS, (0.12,), (1, 2), PUBLISHED),
-    "control/n50/targets-0.14-0.15": _stack((REFERENCE, BERNOULLI), (0.14, 0.15), SEEDS, PUBLISHED),
-    "control/n50/targets-0.14-0.15-agents-4": _stack((THIRD,), (0.14, 0.15), SEEDS, PUBLISHED),
+    "control/n50/target-0.12-seed-0": ControlTask(AGENTS, (0.12,), ARMS, (0,), settings=PUBLISHED),
+    "control/n50/target-0.12-seeds-1-2": ControlTask(AGENTS, (0.12,), ARMS, (1, 2), settings=PUBLISHED),
+    "control/n50/targets-0.14-0.15": ControlTask(AGENTS, (0.14, 0.15), tuple(NAMES), SEEDS, settings=PUBLISHED),
+    "control/n50/targets-0.14-0.15-agents-4": ControlTask(AGENTS, (0.14, 0.15), (THIRD,), SEEDS, settings=PUBLISHED),
 }
 # On all observations one run keeps a GPU busy, so that nothing is gained by more of them at once.
 WHOLE: ControlStacks = {
-    f"control/n50-full/{run_folder(run)}": _stack((run.arm,), (run.target or 0,), (run.seed,), FULL)
+    f"control/n50-full/{run_folder(run)}": ControlTask(
+        AGENTS, (run.target or 0,), (run.arm,), (run.seed,), settings=FULL
+    )
     for seed in SEEDS
     for target in TARGETS
-    for run in _stack((BERNOULLI, REFERENCE), (target,), (seed,), FULL).runs()
+    for run in ControlTask(AGENTS, (target,), (BERNOULLI, REFERENCE), (seed,), settings=FULL).runs()
 }
 # The paper's Table 7: applied SND with its standard error, and milliseconds of a call. What ours are compared with.
 PAPER_APPLIED = {

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -42,7 +42,6 @@ from paper.cells import Cells
 from paper.experiment import Z95, Experiment, Number, Outcome, Scale
 from paper.mpe_panel import DESIGNS, DRAW_SEED, QUARTER, RINGS, TENTH, THRESHOLD, PanelRow, TeamRow, measure_seed
 from paper.shared.calls import Call, Pairs, all_pairs, fused_call, loop_call, some_pairs
-from paper.shared.drawing import write_below
 from paper.shared.rollouts import observe, one_thread, pooled, train_cell
 from paper.shared.stopwatch import speedup, take_turns
 
@@ -142,9 +141,8 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
         drawn = {**about, "draws": size.draws, "draw_seed": DRAW_SEED}
         panel = []
         for seed in size.seeds:
-            panel += cells.get(
-                f"panel,seed={seed}", drawn, partial(measure_seed, teams, seed, size.draws), list[PanelRow]
-            )
+            make = partial(measure_seed, teams, seed, size.draws)
+            panel += cells.get(f"panel,seed={seed}", drawn, make, list[PanelRow])
         timed = {**about, "trials": size.trials, "graph_seed": GRAPH_SEED}
         times = cells.get("times", timed, partial(measure_times, task, cells, size.trials), Times)
     data = Data(panel, times)
@@ -254,8 +252,9 @@ def _draw_for_loop(design: GraphDesign, n: int, place: int) -> Callable[[], Pair
 def summarise(data: Data) -> Numbers:
     """Return the numbers of a run. Speed-ups of the loop are in the paper's setting, one observation."""
     noise = {design: data.select("trained", "noise", design) for design in DESIGNS}
-    violations = {design: _mean(row.violations for row in rows) for design, rows in noise.items()}
-    real = _mean(row.violations for row in data.select("trained", "rollout", TENTH))
+    shares = {design: [row.violations for row in rows] for design, rows in noise.items()}
+    violations = {design: Number.range(own, "seeds", pick=statistics.fmean) for design, own in shares.items()}
+    real = statistics.fmean(row.violations for row in data.select("trained", "rollout", TENTH))
     initial, trained = data.select("random-init", "noise"), data.select("trained", "noise")
     scores = [abs(row.bias) / row.bias_error for row in data.select(None, "rollout") if row.bias_error]
     below = violations[TENTH].value
@@ -265,7 +264,7 @@ def summarise(data: Data) -> Numbers:
         noise_violation_bernoulli_025=violations[QUARTER],
         noise_violation_regular_2=violations[RINGS],
         noise_violation_initial=Number.range(row.violations for row in initial),
-        real_over_noise_violation=Number(real.value / below, kind="means over seeds") if below else None,
+        real_over_noise_violation=Number(real / below, kind="means over seeds") if below else None,
         noise_bias_bernoulli_010=_largest_bias(noise[TENTH]),
         noise_bias_bernoulli_025=_largest_bias(noise[QUARTER]),
         noise_bias_regular_2=_largest_bias(noise[RINGS]),
@@ -280,10 +279,6 @@ def summarise(data: Data) -> Numbers:
         fused_speedup_bernoulli_010=data.times.rollout[f"fused, {TENTH}"].speedup,
         disconnected_share_regular_2=_disconnected(data.select("trained", "rollout", RINGS)),
     )
-
-
-def _mean(values: Iterable[float]) -> Number:
-    return Number.range(values, "seeds", pick=statistics.fmean)
 
 
 def _largest_bias(rows: Sequence[PanelRow]) -> Number:
@@ -324,8 +319,8 @@ def _draw_shares(ax: Axes, data: Data) -> None:
             named = label if place == 0 else None
             ax.plot(x, statistics.fmean(values), marker, color=colour, markersize=7.5, label=named)
     ends = ([k + side for k in range(len(PAPER_SHARES))] for side in (-0.4, 0.4))
-    dashed = (0, (4, 3))
-    ax.hlines(PAPER_SHARES, *ends, color=INK, linewidth=1.2, linestyle=dashed, label="paper's table, trained")
+    label = "the paper: trained (a), largest bias (b)"
+    ax.hlines(PAPER_SHARES, *ends, color=INK, linewidth=1.2, linestyle=(0, (4, 3)), label=label)
     ax.set(ylim=(-0.03, 1), ylabel=f"share of draws off by more than {THRESHOLD:g}")
     ax.set_title("a  Errors: seeds and their mean")
 
@@ -340,7 +335,6 @@ def _draw_biases(ax: Axes, data: Data) -> None:
     ax.axhline(0, color=INK, linewidth=1)
     for sign in (1, -1):
         ax.axhline(sign * 1000 * PAPER_BIAS, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-    write_below(ax, -1000 * PAPER_BIAS, "largest of the paper")
     ax.set(ylabel="bias, 95% interval, each seed  [1/1000]", title="b  Bias: mean of the estimates less SND")
 
 

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import squareform
 from torch import Tensor
 
 from graphsnd import bounds
 from graphsnd.designs import Bernoulli, GraphDesign, Regular
-from graphsnd.graphs import pairs
 from graphsnd.training.streams import hashed
 from paper.shared.draws import indicators
 
@@ -73,8 +74,7 @@ def measure_seed(teams: Sequence[TeamRow], seed: int, draws: int) -> list[PanelR
     rows = []
     mine = [team for team in teams if team.seed == seed]
     for design in DESIGNS:
-        n = len(to_matrix(torch.tensor(mine[0].distances)))
-        chosen = draw_pairs(design, n, draws, seed)
+        chosen = draw_pairs(design, len(squareform(mine[0].distances)), draws, seed)
         apart = disconnected_share(chosen)
         rows += [measure_design(design, chosen, apart, team) for team in mine]
     return rows
@@ -116,23 +116,5 @@ def disconnected_share(chosen: Tensor) -> float:
         >>> disconnected_share(torch.tensor([[1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))  # a path; an edge and a lone agent
         0.5
     """
-    from scipy.sparse.csgraph import connected_components
-
-    pieces = [connected_components(to_matrix(row).numpy(), directed=False)[0] for row in chosen]
+    pieces = [connected_components(squareform(row), directed=False)[0] for row in chosen.numpy()]
     return sum(count > 1 for count in pieces) / len(pieces)
-
-
-def to_matrix(distances: Tensor) -> Tensor:
-    """Return distances ``[pairs]`` as the symmetric matrix ``[n, n]``.
-
-    Example:
-        >>> to_matrix(torch.tensor([1.0, 2.0, 3.0]))
-        tensor([[0., 1., 2.],
-                [1., 0., 3.],
-                [2., 3., 0.]])
-    """
-    n = (1 + math.isqrt(1 + 8 * len(distances))) // 2
-    i, j = pairs.unrank(torch.arange(len(distances)), n).T
-    matrix = distances.new_zeros(n, n)
-    matrix[i, j] = matrix[j, i] = distances
-    return matrix

@@ -68,11 +68,9 @@ def write_published(clone: Path, path: Path = PATH) -> Published:
     Raises:
         InputError: When it is no clone, or lacks a table.
     """
-    repository = (
-        _git(clone, "config", "--get", "remote.origin.url", missing="").strip() or "github:shawnray-research/Graph-SND"
-    )
+    origin = _git(clone, "config", "--get", "remote.origin.url", missing="").strip()
     commit = _git(clone, "rev-parse", "HEAD").strip()
-    found = Published(repository, commit, tuple(reduce_logs(clone)))
+    found = Published(origin or "github:shawnray-research/Graph-SND", commit, tuple(reduce_logs(clone)))
     write_whole(path, json.dumps(asdict(found), indent=1) + "\n")
     return found
 
@@ -194,15 +192,14 @@ def _expanders(table: Table) -> dict[str, Number]:
     degrees = group_by(trained, lambda row: int(row["d"]))
     wins, trained_wins = (sum(map(_tightest, groups.values())) for groups in (cells, degrees))
     knn = [float(row["num_edges"]) / (int(row["n"]) * int(row["d"]) / 2) for row in _of(fresh, graph_family="knn")]
-    apart = [
-        _rms(_column(_of(rows, n="100", graph_family="random_regular"), "abs_distortion")) for rows in (trained, fresh)
-    ]
+    regular = (_of(rows, n="100", graph_family="random_regular") for rows in (trained, fresh))
+    after, before = (_rms(_column(rows, "abs_distortion")) for rows in regular)
     return {
         "own_observation_ratio_deviation": _deviation(fresh),
         "trained_ratio_deviation": _deviation(trained),
         "regular_tightest_share": Number(wins / len(cells), kind=f"{wins} of {len(cells)} sizes and degrees"),
         "trained_tightest_degrees": Number(trained_wins, kind=f"of {len(degrees)} degrees"),
-        "trained_over_synthetic_difference": Number(apart[0] / apart[1], unit="x"),
+        "trained_over_synthetic_difference": Number(after / before, unit="x"),
         "knn_edges_over_matched": Number.range(knn, "graphs", unit="x"),
         **_indices(cells),
         **_spectral(cells),
@@ -223,19 +220,21 @@ def _rms(values: Sequence[float]) -> float:
     return math.sqrt(statistics.fmean(value**2 for value in values))
 
 
+def _spread(table: Table) -> float:
+    return _rms([ratio - 1 for ratio in _column(table, "ratio_reciprocal")])
+
+
 def _tightest(cell: Table) -> bool:
     families = group_by(cell, lambda row: row["graph_family"])
-    spread = {name: _rms([ratio - 1 for ratio in _column(rows, "ratio_reciprocal")]) for name, rows in families.items()}
+    spread = {name: _spread(rows) for name, rows in families.items()}
     return min(spread, key=spread.__getitem__) == "random_regular"
 
 
 def _indices(cells: dict[tuple[int, int], Table]) -> dict[str, Number]:
     scaled, ratios = [], []
     for (n, d), rows in cells.items():
-        medians = {
-            name: statistics.median(_column(mine, "pi_G"))
-            for name, mine in group_by(rows, lambda row: row["graph_family"]).items()
-        }
+        families = group_by(rows, lambda row: row["graph_family"])
+        medians = {name: statistics.median(_column(mine, "pi_G")) for name, mine in families.items()}
         regular = medians.pop("random_regular")
         scaled.append(regular * d / (n * math.log2(n)))
         ratios += [(value / regular, f"{name}, d = {d}") for name, value in medians.items()] if n == 500 else []
@@ -250,15 +249,10 @@ def _indices(cells: dict[tuple[int, int], Table]) -> dict[str, Number]:
 
 def _spectral(cells: dict[tuple[int, int], Table]) -> dict[str, Number]:
     regular = {cell: _of(rows, graph_family="random_regular") for cell, rows in cells.items()}
-    rho, bound = (
-        [statistics.median(_column(regular[cell], name)) for cell in ((50, 6), (500, 9))]
-        for name in ("D_nuclear_over_n_snd", "spectral_rel_bound")
-    )
-    over = [
-        statistics.median(_column(rows, "spectral_rel_bound"))
-        / _rms([r - 1 for r in _column(rows, "ratio_reciprocal")])
-        for rows in regular.values()
-    ]
+    ends = regular[50, 6], regular[500, 9]
+    rho = [statistics.median(_column(rows, "D_nuclear_over_n_snd")) for rows in ends]
+    bound = [statistics.median(_column(rows, "spectral_rel_bound")) for rows in ends]
+    over = [statistics.median(_column(rows, "spectral_rel_bound")) / _spread(rows) for rows in regular.values()]
     return {
         "rho_growth": Number(rho[1] / rho[0]),
         "spectral_bound_growth": Number(bound[1] / bound[0]),
@@ -268,10 +262,8 @@ def _spectral(cells: dict[tuple[int, int], Table]) -> dict[str, Number]:
 
 def _theory(table: Table) -> dict[str, Number]:
     rows = _of(table, graph_family="random_regular", data_source="synthetic")
-    flags, vacuous = (
-        [row["is_ramanujan"] == "True" for row in rows],
-        [b >= 1 for b in _column(rows, "spectral_rel_bound")],
-    )
+    flags = [row["is_ramanujan"] == "True" for row in rows]
+    vacuous = [bound >= 1 for bound in _column(rows, "spectral_rel_bound")]
     kind = f"of {len(rows)} random regular graphs, signed second eigenvalue"
     return {
         "ramanujan_share": Number(statistics.fmean(flags), kind=f"{sum(flags)} {kind}"),
@@ -287,11 +279,8 @@ def _audits(table: Table) -> dict[str, Number]:
         "smallest_audit_minus_applied": Number.range(apart, pick=min),
     }
     for arm, name in dico_50.NAMES.items():
-        errors = [
-            statistics.fmean(_column(rows, "posthoc_full_snd_err_rel"))
-            for (one, _), rows in cells.items()
-            if one == arm
-        ]
+        mine = [rows for (one, _), rows in cells.items() if one == arm]
+        errors = [statistics.fmean(_column(rows, "posthoc_full_snd_err_rel")) for rows in mine]
         numbers[f"largest_audit_error_{name}"] = Number.range(errors, "targets, 3 seeds")
     return numbers
 

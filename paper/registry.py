@@ -6,24 +6,14 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from graphsnd.errors import InputError
+from graphsnd.errors import check_choice
 from paper.experiment import Experiment
 
 # In the order of the paper, then what the paper does not have.
 NAMES = (
-    "recovery",
-    "unbiasedness",
-    "concentration",
-    "training",
-    "timing",
-    "construction",
-    "expanders",
-    "theory",
-    "mpe",
-    "dico-10",
-    "dico-50",
-    "designs",
-)
+    "recovery", "unbiasedness", "concentration", "training", "timing", "construction", "expanders", "theory", "mpe",
+    "dico-10", "dico-50", "designs",
+)  # fmt: skip
 
 
 def find(name: str) -> Experiment[Any, Any]:
@@ -42,10 +32,7 @@ def find(name: str) -> Experiment[Any, Any]:
 timing, construction, expanders, theory, mpe, dico-10, dico-50, designs, got 'expander'.
     """
     check_names([name])
-    module = importlib.import_module(f"paper.{name.replace('-', '_')}")
-    experiment = getattr(module, "EXPERIMENT", None)
-    if not isinstance(experiment, Experiment) or experiment.name != name:
-        raise InputError("name", f"with an EXPERIMENT called {name!r} in {module.__name__}", repr(experiment))
+    experiment: Experiment[Any, Any] = importlib.import_module(f"paper.{name.replace('-', '_')}").EXPERIMENT
     return experiment
 
 
@@ -60,6 +47,5 @@ def check_names(names: Sequence[str]) -> tuple[str, ...]:
         ('recovery', 'timing')
     """
     for name in names:
-        if name not in NAMES:
-            raise InputError("name", f"to be one of {', '.join(NAMES)}", repr(name))
+        check_choice("name", name, NAMES)
     return tuple(name for name in NAMES if name in names or not names)

@@ -31,6 +31,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.figures import make_log
 from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
@@ -41,7 +42,7 @@ from paper.expanders.ablation import OBSERVATION_SEED, POLICY_SEED, initial_team
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.rows import decode
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean, some_pairs
-from paper.shared.drawing import error_bars, make_log
+from paper.shared.drawing import error_bars
 from paper.shared.navigation import checkpoints, snapshot
 from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import BLOCKS, CPU, Timing, speedup, take_turns
@@ -53,6 +54,7 @@ WARM_CALLS, WARM_PAIRS = 3, 50
 TENTH, OTHERS = (0.1,), (0.25, 0.5, 0.75, 1.0)
 SMALL, LARGE = (4, 8, 16), (100, 250, 500)  # sizes of the claims about the CPU and about the GPU
 GPU_FILE = Path("timing") / "gpu.json"
+TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)  # of an axis of speed-ups
 P, OBSERVATIONS = 0.1, 4096  # of the figure, and of the paper's sizes from 32 agents on
 # Call, what it is called, colour and marker; from slow to fast, as the lines lie.
 LINES = (
@@ -202,13 +204,10 @@ def time_size(size: Size, device: torch.device, cells: Cells, scale: Scale) -> R
         cells.get(f"{name},{size.name},block={block}", settings, lambda: measure(part, make()), Row)
         for block in range(BLOCKS)
     ]
-    calls = {
-        call: Timing(
-            [second for block in blocks for second in block.calls[call].seconds],
-            [pairs for block in blocks for pairs in block.calls[call].pairs],
-        )
-        for call in blocks[0].calls
-    }
+    calls = {}
+    for call in blocks[0].calls:
+        parts = [block.calls[call] for block in blocks]
+        calls[call] = Timing([s for part in parts for s in part.seconds], [p for part in parts for p in part.pairs])
     return Row(**vars(size), calls=calls)
 
 
@@ -295,9 +294,7 @@ def summarise(data: Data) -> Numbers:
 def _small_numbers(rows: list[Row]) -> dict[str, Number]:
     tenth, all_of_them = ([row.sampled("loop", p) for row in rows] for p in (0.1, 1.0))
     # By how much a graph with more pairs is faster: above 1 when a speed-up does not fall with p.
-    steps = [
-        row.ratio(f"loop, p={less:g}", f"loop, p={more:g}") for row in rows for less, more in pairwise(row.chances)
-    ]
+    steps = [row.ratio(f"loop, p={p:g}", f"loop, p={q:g}") for row in rows for p, q in pairwise(row.chances)]
     return {
         "cpu_loop_speedup_p01": Number.timed(tenth, "sizes", pick=statistics.median),
         "cpu_loop_speedup_p01_least": Number.timed(tenth, "sizes", pick=min),
@@ -359,7 +356,7 @@ def _draw_against_p(ax: Axes, machines: dict[str, Machine]) -> None:
         drawn, (colour, marker) = (*row.chances, *row.once), group_look(k)
         x, numbers = [p * shift for p in drawn], [row.sampled("loop", p) for p in drawn]
         error_bars(ax, x, numbers, color=colour, marker=marker, label=label)
-    make_log(ax, x=chances)
+    make_log(ax, chances, TICKS)
     ax.set(xlabel="chance of a pair, p", title="Python loop: what a graph saves, by p")
     ax.set_ylabel("all pairs / sampled, with interval  [times]")
     ax.legend()
@@ -374,7 +371,7 @@ def _draw_times(ax: Axes, machine: Machine) -> None:
         for rows in filter(None, (pooled, single)):
             times, named = [row.calls[call].number(1000) for row in rows], label if rows is single else None
             error_bars(ax, [row.n for row in rows], times, color=colour, marker=marker, label=named)
-    make_log(ax, None, x=_apart({row.n for row in sizes}))
+    make_log(ax, _apart({row.n for row in sizes}))
     if pooled and single:
         ax.axvline((pooled[-1].n * single[0].n) ** 0.5, color=MUTED, linestyle=":", linewidth=1)
         small: dict[str, Any] = {"transform": ax.transAxes, "fontsize": 8.5, "color": MUTED}
@@ -392,6 +389,5 @@ def _apart(sizes: set[int]) -> list[int]:
     return kept
 
 
-EXPERIMENT = Experiment(
-    "timing", "Time of a metric call: loop over pairs against fused kernel", run, draw, Data, Numbers
-)
+TITLE = "Time of a metric call: loop over pairs against fused kernel"
+EXPERIMENT = Experiment("timing", TITLE, run, draw, Data, Numbers)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -53,7 +53,11 @@ from paper.stacks import gather_stacks, measure_on_gpu
 COMMITTED, TRIALS_FILE = "training/navigation-100", "training/trials.json"
 ROLLOUT_SEED, GRAPH_SEED = 42, 88
 
-_TABLE = PRESETS["navigation"].settings
+_NAVIGATION = PRESETS["navigation"]
+_TABLE = _NAVIGATION.settings
+_TINY = _TABLE.replace(iterations=3, steps=8, environments=4, minibatch=16, diversity_every=1)
+# As many updates of an iteration as the paper has, on a quarter of the samples.
+_SHORT = _TABLE.replace(iterations=100, environments=8, minibatch=128, diversity_every=5)
 
 
 @dataclass(frozen=True)
@@ -67,16 +71,10 @@ class Size:
 
 
 SIZES = {
-    Scale.SMOKE: Size(
-        10, _TABLE.replace(iterations=3, steps=8, environments=4, minibatch=16, diversity_every=1), 64, 3
-    ),
-    # As many updates of an iteration as the paper has, on a quarter of the samples.
-    Scale.LAPTOP: Size(
-        100, _TABLE.replace(iterations=100, environments=8, minibatch=128, diversity_every=5), trials=11
-    ),
+    Scale.SMOKE: Size(10, _TINY, 64, 3),
+    Scale.LAPTOP: Size(100, _SHORT, trials=11),
     Scale.PAPER: Size(100, _TABLE),
 }
-_NAVIGATION = PRESETS["navigation"]
 STACKS: Mapping[str, Task] = {COMMITTED: Task(_NAVIGATION.world, 100, _NAVIGATION.options, (0, 1, 2), _TABLE)}
 # The published code stores clipped actions, averages losses over agents and clips the norm of all gradients together.
 AS_PUBLISHED = "clipped, joint"
@@ -250,8 +248,7 @@ def make_task(size: Size) -> Task:
         >>> make_task(SIZES[Scale.PAPER]).to_dict()["options"]["agent_radius"]
         0.03
     """
-    navigation = PRESETS["navigation"]
-    return Task(navigation.world, size.agents, navigation.options, (0,), size.settings)
+    return Task(_NAVIGATION.world, size.agents, _NAVIGATION.options, (0,), size.settings)
 
 
 def _committed(cells: Cells) -> Path:
@@ -316,14 +313,15 @@ def summarise(data: Data) -> Numbers:
     sizes = [abs(row.gap) for row in data.log if row.graph_snd]  # a graph without an edge has no gap
     curves = [[(row.snd, row.graph_snd) for row in rows] for rows in runs if len(rows) > 2]
     likeness = [float(np.corrcoef(np.array(curve).T)[0, 1]) for curve in curves]
-    ends = [end for end in data.ends if end.iteration == last]
+    ends, mean = [end for end in data.ends if end.iteration == last], statistics.fmean
+    fused = [row.snd_seconds / row.graph_snd_seconds for row in data.log]
     return Numbers(
         largest_gap=Number(max(sizes), kind=f"largest of {len(sizes)}"),
         curve_correlation=Number.range(likeness, "seeds", pick=min) if likeness else None,
         snd_growth=Number.range((rows[-1].snd / rows[0].snd for rows in runs), "seeds", pick=min, unit="x"),
-        own_observation_error=_mean(abs(end.own_snd / end.snd - 1) for end in ends),
-        final_snd_own_observations=_mean(end.own_snd for end in ends),
-        fused_speedup=_median([row.snd_seconds / row.graph_snd_seconds for row in data.log]),
+        own_observation_error=Number.range((abs(end.own_snd / end.snd - 1) for end in ends), "seeds", pick=mean),
+        final_snd_own_observations=Number.range((end.own_snd for end in ends), "seeds", pick=mean),
+        fused_speedup=Number.range(fused, "measurements", pick=statistics.median, unit="x"),
         loop_speedup=Number.timed([times.speedup() for times in data.times], "seeds", pick=statistics.median),
         **_trial_numbers([row for row in data.trials if row.trial == AS_PUBLISHED]),
     )
@@ -339,14 +337,6 @@ def _trial_numbers(rows: Sequence[TrialRow]) -> dict[str, Number]:
         "matched_snd_clipped": Number(same.own_snd, kind=kind),
         "matched_reward_clipped": Number(same.reward, kind=kind),
     }
-
-
-def _mean(values: Iterable[float]) -> Number:
-    return Number.range(values, "seeds", pick=statistics.fmean)
-
-
-def _median(values: Sequence[float]) -> Number:
-    return Number.range(values, "measurements", pick=statistics.median, unit="x")
 
 
 def draw(data: Data) -> Figure:
@@ -436,6 +426,5 @@ def _draw_trials(ax: Axes, data: Data) -> None:
     ax.grid()
 
 
-EXPERIMENT = Experiment(
-    "training", "One hundred agents in training: sampled against full SND", run, draw, Data, Numbers, STACKS
-)
+TITLE = "One hundred agents in training: sampled against full SND"
+EXPERIMENT = Experiment("training", TITLE, run, draw, Data, Numbers, STACKS)

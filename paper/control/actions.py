@@ -71,6 +71,5 @@ def measure_actions(trainer: Trainer) -> list[ActionDiversity]:
 def read_actions(folder: Path) -> list[ActionDiversity]:
     """Return what :func:`write_actions` left in a folder; nothing where there is no such file."""
     path = folder / ACTIONS
-    return cast(
-        list[ActionDiversity], decode(list[ActionDiversity], read_json(path, ACTIONS) if path.is_file() else [])
-    )
+    rows = read_json(path, ACTIONS) if path.is_file() else []
+    return cast(list[ActionDiversity], decode(list[ActionDiversity], rows))

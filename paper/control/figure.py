@@ -5,18 +5,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION, styled_figure
 from paper.control.faulty_controllers import FaultyStudy
 from paper.control.logs import PARTS
 from paper.control.study import REFERENCE, Study, compare_rewards, summarise_arms
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ARM_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE)
 PART_COLOURS = dict(zip(PARTS, (FAINT, "#A3ABB5", ORANGE, INK, SKY), strict=True))  # not those of arms
@@ -63,10 +63,8 @@ def _draw_diversity(ax: Axes, study: Study, target: float, colours: dict[str, st
         ax.plot(at, curve.applied.mean, color=colour, linewidth=1.0, linestyle=DASHES)
     ax.axhline(target, color=INK, linewidth=1.0, linestyle=DOTS)
     # The first rollout is not controlled yet and would take all the room.
-    ends = [
-        abs(value - target) for curve in mine for end in (curve.audit.high, curve.audit.low) for value in _skip(end)
-    ]
-    reach = 1.2 * max([0.04 * target, *ends])
+    ends = [_skip(end) for curve in mine for end in (curve.audit.high, curve.audit.low)]
+    reach = 1.2 * max([0.04 * target, *(abs(value - target) for end in ends for value in end)])
     ax.set_ylim(target - reach, target + reach)
     _frame(ax, f"Diversity, target {target:g}", "SND", "iteration")
 
@@ -78,8 +76,6 @@ def _skip(values: Sequence[float]) -> Sequence[float]:
 
 def _draw_errors(ax: Axes, study: Study, colours: dict[str, str]) -> None:
     """A line for each arm and target, in the order of arms: three errors of the last iterations."""
-    from matplotlib.ticker import FuncFormatter
-
     cells = sorted(summarise_arms(study.runs), key=lambda cell: (study.arms.index(cell.arm), cell.target))
     for place, cell in enumerate(cells):
         colour = colours[cell.arm]
@@ -145,8 +141,6 @@ def _draw_faulty(ax: Axes, faulty: FaultyStudy) -> None:
 
 
 def _frame(ax: Axes, title: str, ylabel: str | None, xlabel: str) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     ax.set_title(title)
     ax.set_xlabel(xlabel)
     if xlabel == "iteration":
@@ -157,8 +151,6 @@ def _frame(ax: Axes, title: str, ylabel: str | None, xlabel: str) -> None:
 
 
 def _draw_legend(figure: Figure, study: Study, colours: dict[str, str]) -> None:
-    from matplotlib.lines import Line2D
-
     handles = [Line2D([], [], color=colour, linewidth=2, label=arm) for arm, colour in colours.items()]
     handles += [
         Line2D([], [], color=INK, linewidth=1.4, label="audit: SND over all pairs"),

@@ -59,10 +59,8 @@ def split_runs(rows: Iterable[ControlRow]) -> list[History]:
     """Return the runs of one training from the rows of its log."""
     runs = group_by(rows, lambda row: Run(row.arm, row.target, row.seed))
     arms = Counter(run.arm for run in runs)
-    return [
-        History(run, sorted(mine, key=lambda row: row.iteration), len(runs), arms[run.arm])
-        for run, mine in runs.items()
-    ]
+    ordered = {run: sorted(mine, key=lambda row: row.iteration) for run, mine in runs.items()}
+    return [History(run, mine, len(runs), arms[run.arm]) for run, mine in ordered.items()]
 
 
 def gather_runs(stacks: Stacks, cells: Cells) -> tuple[list[History], list[Path]]:
@@ -98,12 +96,8 @@ def read_histories(folders: Iterable[Path]) -> list[History]:
 
 def name_sources(folders: Iterable[Path], cells: Cells) -> tuple[str, ...]:
     """Return the names of those folders that are among the results."""
-    kept = [
-        folder.relative_to(root)
-        for folder in folders
-        for root in {cells.out, cells.results}
-        if folder.is_relative_to(root)
-    ]
+    roots = {cells.out, cells.results}
+    kept = [folder.relative_to(root) for folder in folders for root in roots if folder.is_relative_to(root)]
     return tuple(f"results/{folder.as_posix()}" for folder in kept)
 
 

@@ -310,12 +310,9 @@ def compare_rewards(runs: Sequence[RunSummary], arm: str) -> Paired | None:
 
     A run without a target is compared with those of all targets of its seed.
     """
-    differences = [
-        one.reward - other.reward
-        for one in runs
-        for other in runs
-        if (one.arm, other.arm) == (arm, REFERENCE) and one.seed == other.seed and one.target in (None, other.target)
-    ]
+    full = [run for run in runs if run.arm == REFERENCE]
+    pairs = [(one, other) for one in runs for other in full if one.arm == arm and one.seed == other.seed]
+    differences = [one.reward - other.reward for one, other in pairs if one.target in (None, other.target)]
     return pair(differences) if differences else None
 
 
@@ -406,10 +403,8 @@ def metric_speedups(histories: Sequence[History], arm: str) -> dict[str, float]:
     """
     ratios = {}
     for target, runs in group_by(histories, lambda history: history.run.target).items():
-        seconds = [
-            [history.seconds()["distances"] for history in runs if history.run.arm == name] for name in (REFERENCE, arm)
-        ]
-        full, mine = (statistics.median(values or [0.0]) for values in seconds)
+        sides = ([history for history in runs if history.run.arm == name] for name in (REFERENCE, arm))
+        full, mine = (statistics.median([one.seconds()["distances"] for one in side] or [0.0]) for side in sides)
         if target is not None and min(full, mine) > 0:
             ratios[f"{target:g}"] = full / mine
     return ratios

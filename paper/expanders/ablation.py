@@ -13,6 +13,7 @@ leaves certified bounds that are wider, and on another machine may leave others.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -226,19 +227,15 @@ def measure_costs(plan: Plan, n: int) -> list[Cost]:
     """Time the metric on one graph of every family and degree, and over all pairs: a time depends on no weights."""
     team = as_gaussian(initial_team(n, observations=plan.observations))
     mean, positions, calls = partial(loop_mean, Answers.of(team)), mean_actions(team), dict[str, Call]()
-    for degree in degrees(n):
-        for family in FOUR:
-            graph = build(family, n, degree, plan.seeds[0], positions)
-            calls[f"loop,{degree},{family.value}"] = loop_call(mean, partial(graph.edges.tolist))
-            calls[f"fused,{degree},{family.value}"] = fused_call(team, partial(lambda graph: graph, graph))
+    kinds = list(itertools.product(degrees(n), FOUR))
+    for degree, family in kinds:
+        graph = build(family, n, degree, plan.seeds[0], positions)
+        calls[f"loop,{degree},{family.value}"] = loop_call(mean, partial(graph.edges.tolist))
+        calls[f"fused,{degree},{family.value}"] = fused_call(team, partial(lambda graph: graph, graph))
     calls["fused"] = fused_call(team)
     with one_thread():
         middle = {name: one.quartiles[1] for name, one in take_turns(calls, trials=plan.trials, warm=1).items()}
-    rows = [
-        Cost(n, degree, family.value, *(middle[f"{way},{degree},{family.value}"] for way in ("loop", "fused")))
-        for degree in degrees(n)
-        for family in FOUR
-    ]
+    rows = [Cost(n, d, f.value, middle[f"loop,{d},{f.value}"], middle[f"fused,{d},{f.value}"]) for d, f in kinds]
     return [*rows, Cost(n, None, None, None, middle["fused"])]
 
 
@@ -253,6 +250,4 @@ def _round(row: Row) -> Row:
     return replace(row, **values)
 
 
-EXPERIMENT = Experiment(
-    "expanders", "Graph families at equal numbers of edges", run, draw_expanders, data=Data, numbers=Numbers
-)
+EXPERIMENT = Experiment("expanders", "Graph families at equal numbers of edges", run, draw_expanders, Data, Numbers)

@@ -15,13 +15,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import networkx
 from torch import Tensor
 
 from graphsnd import bounds, graphs
 from graphsnd.bounds.discrepancy import check_symmetric
-from graphsnd.bounds.forwarding.elementary import elementary_bounds
-from graphsnd.bounds.forwarding.flow import empty_loads
-from graphsnd.bounds.forwarding.network import build_network
 from graphsnd.bounds.relabelling import split_squares
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
@@ -78,12 +76,12 @@ def summarise_graph(
     if graph.m == 0 or graph.weights is not None:
         raise InputError("graph", "with edges and without weights", repr(graph))
     connected = bounds.spectrum(graph).connected
-    routes: dict[str, float | None] = {}
+    index: dict[str, float | None] = {}
     if forwarding and connected:
         factors = bounds.distortion(graph, seconds=seconds)
         integral = integral_index(graph, factors.index.lower, seconds=seconds)
         low, high = factors.interval(1.0)
-        routes = {
+        index = {
             # Loads of one path per pair are whole numbers, so the fractional bound may be rounded up.
             "integral_lower": float(math.ceil(factors.index.lower)),
             "integral_upper": integral,
@@ -91,34 +89,7 @@ def summarise_graph(
             # Any routing proves the theorem; the integral one is sometimes better than the fractional search.
             "distortion_high": min(high, graph.m / graph.pairs * integral),
         }
-    return GraphSummary(
-        n=graph.n,
-        degree=degree,
-        family=family,
-        seed=seed,
-        edges=graph.m,
-        connected=connected,
-        **routes,
-    )
-
-
-def equal_split(graph: Graph) -> float:
-    r"""Return the largest load of an edge when every pair is split equally over its shortest paths.
-
-    .. math:: \max_e \sum_{i<j} \sigma_{ij}(e) / \sigma_{ij} \;\ge\; \pi^*(G)
-
-    with sigma the number of shortest paths, and of those through e: the largest edge betweenness. Nothing is
-    minimised, so it is no forwarding index. Code that sums over *ordered* pairs reports twice this.
-
-    Args:
-        graph: Connected.
-
-    Example:
-        >>> round(equal_split(graphs.complete(4)), 6)
-        1.0
-    """
-    net = build_network(graph)
-    return elementary_bounds(net, empty_loads(net)).upper
+    return GraphSummary(n=graph.n, degree=degree, family=family, seed=seed, edges=graph.m, connected=connected, **index)
 
 
 @dataclass(frozen=True)
@@ -143,7 +114,10 @@ def measure_small_graphs() -> SmallGraphs:
     rings = {n: graphs.circulant(n, shifts=[1]) for n in (4, 5)}
     fractional = bounds.forwarding_index(rings[4]).upper
     complete = max(_integral(graphs.complete(n)) for n in COMPLETE)
-    return SmallGraphs(complete, _integral(rings[5]), 2 * equal_split(rings[5]), fractional, _integral(rings[4]))
+    # Pairs split equally over their shortest paths: nothing is minimised, so the largest load is no forwarding index.
+    # Code that sums over ordered pairs reports twice that.
+    loads = networkx.edge_betweenness_centrality(rings[5].to_networkx(), normalized=False)
+    return SmallGraphs(complete, _integral(rings[5]), 2 * max(loads.values()), fractional, _integral(rings[4]))
 
 
 def _integral(graph: Graph) -> float:
@@ -270,6 +244,10 @@ class Data:
     small: SmallGraphs
     observations: int  # of each team
     costs: tuple[Cost, ...] = ()
+
+    def rows(self, *, trained: bool, own: bool) -> list[Row]:
+        """Return the rows of one kind of teams."""
+        return [row for team in self.teams if (team.trained, team.own) == (trained, own) for row in team.rows]
 
 
 def select(rows: Iterable[Row], family: Family | None = None, **where: int) -> list[Row]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
 from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, VERMILLION, styled_figure
 from paper.expanders.comparison import Cost, Data, Row, select, sizes_and_degrees
 from paper.expanders.families import FOUR, Family
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Rows = Sequence[Row]
 PAPER = (-0.13, 0.13)  # what the paper reports for random regular graphs, per cent
@@ -38,9 +40,7 @@ KINDS = {
 
 def draw_expanders(data: Data) -> Figure:
     """Draw ratios by size and degree, trained beside fresh teams, and the forwarding index."""
-    kinds = {
-        kind: [row for team in data.teams if (team.trained, team.own) == kind for row in team.rows] for kind in KINDS
-    }
+    kinds = {(trained, own): data.rows(trained=trained, own=own) for trained, own in KINDS}
     initial = kinds[False, False]
     layout = [["sizes", "sizes"], ["teams", "forwarding"], *[["costs", "transfer"]] * bool(data.costs)]
     with styled_figure(12.6, 4.8 * len(layout)) as figure:
@@ -163,9 +163,8 @@ def _draw_costs(ax: Axes, costs: Sequence[Cost], teams: dict[str, list[Row]]) ->
             ax.plot(x, y, style, marker=marker, color=colour, markerfacecolor=face, markersize=5.5, linewidth=1.2)
         ax.plot([], [], style, color=MUTED, label=f"{name} policies, SND {rows[0].snd:.2g}")
     exact = 1000 * times[None, None].fused
-    ax.axvline(
-        exact, color=INK, linestyle=":", linewidth=1.2, label=f"all pairs in one fused call: {exact:.3g} ms, exact"
-    )
+    label = f"all pairs in one fused call: {exact:.3g} ms, exact"
+    ax.axvline(exact, color=INK, linestyle=":", linewidth=1.2, label=label)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.grid()
@@ -185,8 +184,6 @@ def _draw_guide(ax: Axes, points: Sequence[tuple[float, float]]) -> None:
 
 
 def _scale_logarithmic(ax: Axes) -> None:
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
     ax.set_xscale("log")
     ax.set_yscale("log")
     for axis in (ax.xaxis, ax.yaxis):
@@ -207,9 +204,6 @@ def _count_disconnected(rows: Rows) -> str:
 
 
 def _handles() -> list[Any]:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
     handles: list[Any] = []
     for family, (colour, marker, label) in LOOKS.items():
         face = "white" if family is Family.UNION else colour

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paper.expanders.comparison import Data, Row, TeamRows, select, sizes_and_degrees
+from paper.expanders.comparison import Data, Row, select, sizes_and_degrees
 from paper.expanders.families import FOUR, SIZES, Family, degrees
 from paper.experiment import Number
 
@@ -51,15 +51,14 @@ class Numbers:
 
 def summarise(data: Data) -> Numbers:
     """Return everything that these rows decide; what needs a size that was not measured is left out."""
-    measured, small = data.teams, data.small
-    initial, own = (_rows(measured, trained=False, own=own) for own in (False, True))
-    shared = [row for team in measured if not team.own for row in team.rows]
+    small, initial, own = data.small, data.rows(trained=False, own=False), data.rows(trained=False, own=True)
+    shared = [row for team in data.teams if not team.own for row in team.rows]
     union = [row.edges / (row.n * row.degree / 2) for row in select(initial, Family.UNION)]
     whole: dict[str, Number] = {}
     if {row.n for row in initial} >= set(SIZES):
         whole = {**_closeness(initial), **_spectral(initial), **scaling(initial), **baselines(initial)}
         whole["own_observation_ratio_deviation"] = _deviation(select(own, Family.REGULAR))
-        whole |= _trained_numbers(measured, initial)
+        whole |= _trained_numbers(data, initial)
     return Numbers(
         forwarding_complete=Number(small.complete),
         ordered_over_true_c5=Number(small.ring_5_ordered / small.ring_5, unit="x"),
@@ -69,10 +68,6 @@ def summarise(data: Data) -> Numbers:
         **violations(shared),
         **whole,
     )
-
-
-def _rows(measured: Sequence[TeamRows], *, trained: bool, own: bool) -> list[Row]:
-    return [row for team in measured if (team.trained, team.own) == (trained, own) for row in team.rows]
 
 
 def violations(rows: Rows) -> dict[str, Number]:
@@ -192,11 +187,11 @@ def baselines(rows: Rows, n: int = 500) -> dict[str, Number]:
     }
 
 
-def _trained_numbers(measured: Sequence[TeamRows], initial: Rows) -> dict[str, Number]:
-    shared = [select(team.rows, Family.REGULAR) for team in measured if team.trained and not team.own]
+def _trained_numbers(data: Data, initial: Rows) -> dict[str, Number]:
+    shared = [select(team.rows, Family.REGULAR) for team in data.teams if team.trained and not team.own]
     if not shared:
         return {}
-    rows = _rows(measured, trained=True, own=False)
+    rows = data.rows(trained=True, own=False)
     cells = sizes_and_degrees(rows)
     wins = sum(is_tightest(select(rows, degree=degree)) for _, degree in cells)
     before = _rms_difference(select(initial, Family.REGULAR, n=rows[0].n))

@@ -49,9 +49,8 @@ def changes_text(judged: Sequence[Judged], folder: Path, published: Published | 
         *_table(("claim", "rule before", "verdict by it", "rule now", "verdict", "why"), rules),
     ]
     if published:
-        parts += [
-            f"## The author's public logs under the same rules ({published.repository}, commit {published.commit[:7]})"
-        ]
+        origin = f"{published.repository}, commit {published.commit[:7]}"
+        parts.append(f"## The author's public logs under the same rules ({origin})")
         parts += _table(("claim", "rule", "author's logs", "verdict", "ours", "verdict"), _log_rows(judged, published))
     return "\n".join(line if line.startswith("|") else f"{line}\n" for line in parts).replace("|\n#", "|\n\n#")
 
@@ -103,12 +102,8 @@ def _first(one: Judged) -> str:
     return FIRST[one.claim.id]["verdict"] if one.claim.id in FIRST else "no row"
 
 
-def _rules(claim: Claim | None) -> str:
-    return (
-        "; ".join(f"{name.partition(' when')[0].lower()} {rule}" for name, rule in describe_rules(claim))
-        if claim
-        else ""
-    )
+def _rules(claim: Claim) -> str:
+    return "; ".join(f"{name.partition(' when')[0].lower()} {rule}" for name, rule in describe_rules(claim))
 
 
 def _shown(one: Judged) -> str:

@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from graphsnd.errors import InputError, require
+from graphsnd.errors import InputError, check_choice, require
 from paper.experiment import Scale
 from paper.judging.rules import Rule
 from paper.registry import NAMES, find
@@ -24,7 +24,7 @@ KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 TEXTS = ("id", "place", "says", "paper", "experiment", "number", "measured")
 RULES = ("rule", "direction", "correction")
 OPTIONAL = ("tolerance", "note", "why", "finding")
-FIELDS = frozenset({*TEXTS, *RULES, *OPTIONAL, "kind", "scales", "was"})
+FIELDS = (*TEXTS, *RULES, *OPTIONAL, "kind", "scales", "was")
 
 
 class Kind(Enum):
@@ -95,16 +95,11 @@ def _claim(entry: Any, at: int) -> Claim:
     if not isinstance(entry.get("id"), str) or not KEBAB.fullmatch(entry["id"]):
         raise InputError(f"{name}.id", "in kebab-case, such as recovery-zero-error", repr(entry.get("id")))
     name = entry["id"]
-    unknown = sorted(map(str, entry.keys() - FIELDS))
-    if unknown:
-        raise InputError(f"{name}.{unknown[0]}", f"to be one of {', '.join(sorted(FIELDS))}", "another field")
-    texts = {key: _text(entry, key) for key in TEXTS}
-    if texts["experiment"] not in NAMES:
-        raise InputError(f"{name}.experiment", f"to be one of {', '.join(NAMES)}", repr(texts["experiment"]))
-    texts |= {key: _text(entry, key) for key in OPTIONAL if key in entry}
-    rules = _rules(entry, name)
-    given: dict[str, Any] = {**texts, **rules}
-    claim = Claim(**given, kind=_kind(entry), scales=_scales(entry))
+    for key in entry:
+        check_choice(f"{name}.{key}", key, FIELDS)
+    texts: dict[str, Any] = {key: _text(entry, key) for key in (*TEXTS, *OPTIONAL) if key in TEXTS or key in entry}
+    check_choice(f"{name}.experiment", texts["experiment"], NAMES)
+    claim = Claim(**texts, **_rules(entry, name), kind=_kind(entry), scales=_scales(entry))
     _check_number(claim)
     if entry.get("was") == "new":
         return replace(claim, added=True)
@@ -122,8 +117,7 @@ def _kind(entry: dict[str, Any]) -> Kind:
     """Read the kind, and check that the row has what this kind needs."""
     name, given = entry["id"], entry.get("kind")
     kinds = {kind.name.lower(): kind for kind in Kind}
-    if given not in kinds:
-        raise InputError(f"{name}.kind", f"to be one of {', '.join(kinds)}", repr(given))
+    check_choice(f"{name}.kind", given, kinds)
     needed = {Kind.MEASUREMENT: "tolerance", Kind.FINDING: "why"}.get(kinds[given])
     if needed and needed not in entry:
         raise InputError(f"{name}.{needed}", f"for every {given}", "nothing")

@@ -42,10 +42,7 @@ def format_number(value: float) -> str:
         >>> [format_number(v) for v in (0.0, 1.00412, 24000.0, 2.22e-16, 0.0004567, 123456.7, 3.5e9)]
         ['0', '1.004', '24,000', '2.22e-16', '0.0004567', '123,457', '3.5e+09']
     """
-    size = abs(value)
-    if size >= 1e4:
-        return f"{value:,.0f}" if size < 1e7 else f"{value:.4g}"
-    return f"{value:.4g}"
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
 def format_value(number: Number) -> str:
@@ -126,9 +123,7 @@ def summary(judged: Sequence[Judged]) -> Text:
     """Return a line for each kind of row: the number of each verdict."""
     lines = []
     for kind, counted in count_kinds(judged).items():
-        parts = [
-            Text(f"{count} {verdict.value}", style=COLOURS[verdict]) for verdict, count in counted.items() if count
-        ]
+        parts = [Text(f"{count} {one.value}", style=COLOURS[one]) for one, count in counted.items() if count]
         if parts:
             lines.append(Text(f"{KINDS[kind]}, {sum(counted.values())}: ") + Text(", ").join(parts))
     return Text("\n").join(lines)

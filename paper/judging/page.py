@@ -53,17 +53,15 @@ def verdicts_page(
     groups = {name: [one for one in judged if one.claim.experiment == name] for name in names}
     results = {name: _shown_results(name, group, folder, scale) for name, group in groups.items()}
     titles = {name: mine[0].title if mine else name.capitalize() for name, mine in results.items()}
-    sheets = [sheet.read_text(encoding="utf-8") for sheet in SHEETS]
+    decides = f"Everything here was run at {scale.value} scale" if scale else "The largest scale that was run decides"
     used = [verdict for verdict, count in counts(judged).items() if count]
     rows = {name: "".join(claim_row(one, published=published) for one in group) for name, group in groups.items()}
     return fill_template(
         "page.html",
-        css="".join(sheets),
+        css="".join(sheet.read_text(encoding="utf-8") for sheet in SHEETS),
         script=(HTML / "filter.js").read_text(encoding="utf-8"),
         claims=len(judged),
-        decides=f"Everything here was run at {scale.value} scale"
-        if scale
-        else "The largest scale that was run decides",
+        decides=decides,
         verdicts="".join(f'<th scope="col">{_link(verdict.value, verdict=verdict)}</th>' for verdict in used),
         kinds="".join(_kind_row(kind, mine, used) for kind, mine in count_kinds(judged).items()),
         experiments="".join(_experiment(titles[name], name, rows[name], results[name], folder) for name in groups),
@@ -73,10 +71,8 @@ def verdicts_page(
 
 
 def _kind_row(kind: Kind, counted: dict[Verdict, int], used: Sequence[Verdict]) -> str:
-    cells = [
-        f'<td data-label="{one.value}">{_link(str(counted[one]), kind, one) if counted[one] else ""}</td>'
-        for one in used
-    ]
+    links = {one: _link(str(counted[one]), kind, one) if counted[one] else "" for one in used}
+    cells = [f'<td data-label="{one.value}">{link}</td>' for one, link in links.items()]
     total = f'<td data-label="all">{sum(counted.values())}</td>'
     return f'<tr><th scope="row">{_link(KINDS[kind], kind)}</th>{"".join(cells)}{total}</tr>'
 
@@ -222,11 +218,8 @@ def _details(one: Judged, scale: Scale, published: Published | None) -> Iterator
     if claim.tolerance:
         yield "Tolerance", claim.tolerance
     if claim.was:
-        old = (
-            judge_number(claim.was, one.number).value
-            if one.number and claim.was.number == claim.number
-            else "see rules.md"
-        )
+        same = one.number if claim.was.number == claim.number else None
+        old = judge_number(claim.was, same).value if same else "see rules.md"
         yield "Rule before", f"{'; '.join(f'{name.lower()} {rule}' for name, rule in describe_rules(claim.was))}: {old}"
     if claim.why:
         yield ("Why it changed" if claim.was else "Why it is here"), claim.why

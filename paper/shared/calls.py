@@ -36,11 +36,6 @@ class Answers:
         loc, scale = (part.flatten(0, -3).transpose(0, 1).contiguous() for part in (behavior.loc, behavior.scale))
         return cls(loc, scale)
 
-    @property
-    def agents(self) -> int:
-        """Number of agents."""
-        return len(self.loc)
-
 
 def distance(answers: Answers, i: int, j: int) -> float:
     r"""The behavioural distance of two agents, by eight small operations and one read.

@@ -18,6 +18,7 @@ import math
 from dataclasses import dataclass
 
 import torch
+from scipy.stats import binom
 from torch import Tensor
 
 from graphsnd import bounds
@@ -42,8 +43,6 @@ def bernoulli_error(distances: Tensor, p: float) -> float:
         >>> round(bernoulli_error((line[:, None] - line).abs(), 0.5) ** 2, 6)  # S^2 = 1/3, E[1/M] = 29/42
         0.119048
     """
-    from scipy.stats import binom
-
     n = len(distances)
     i, j = torch.triu_indices(n, n, offset=1)
     values = distances[i, j].double().cpu()

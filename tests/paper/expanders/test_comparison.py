@@ -14,18 +14,10 @@ from paper.expanders.comparison import (
     Distances,
     Row,
     compare,
-    equal_split,
     measure_small_graphs,
     select,
     summarise_graph,
 )
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_equal_split_is_edge_betweenness(seed: int) -> None:
-    graph = gs.graphs.random_regular(14, 3, seed=seed)
-    crowd = networkx.edge_betweenness_centrality(graph.to_networkx(), normalized=False)
-    assert equal_split(graph) == pytest.approx(max(crowd.values()), rel=1e-6)
 
 
 def best_routing(graph: networkx.Graph) -> int:

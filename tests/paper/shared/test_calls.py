@@ -18,7 +18,7 @@ def team() -> gs.Gaussian:
 def test_distances_are_those_of_the_metric(team: gs.Gaussian) -> None:
     expected = gs.pairwise(team)
     answers = Answers.of(team)
-    assert answers.agents == 6
+    assert answers.loc.shape == answers.scale.shape == (6, 33, 2)
     for i in range(6):
         for j in range(6):
             assert distance(answers, i, j) == pytest.approx(float(expected[i, j]), rel=1e-12, abs=1e-15)
