@@ -82,14 +82,12 @@ def explorer_html(
         unit: Of the distances.
         rows: The agents in the order of the table.
     """
-    n, names_of_orders = len(names), dict(ORDERS)
-    orders = {"tree": [] if tree is None else tree.order.tolist(), "contribution": rows, "names": [*range(n)]}
+    n, count = len(names), 1 if roles is None else roles.count
+    orders = {"contribution": rows, "names": [*range(n)]}
     places: NDArray[np.float64] = np.zeros((0, 2))
     labels: list[list[int]] = []
-    count = 1 if roles is None else roles.count
-    if tree is None or roles is None:
-        del orders["tree"], names_of_orders["tree"]
-    else:
+    if tree is not None and roles is not None:
+        orders = {"tree": tree.order.tolist(), **orders}  # the first is shown at first
         matrix = np.zeros((n, n))
         matrix[tuple(edges.T)] = matrix[tuple(edges.T[::-1])] = distances
         places = behaviour_map(matrix)
@@ -103,7 +101,7 @@ def explorer_html(
     }  # fmt: skip
     # All pairs are in order and need no list. Nothing in a name can end the element: every "<" is written as its code.
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    options = "".join(f'<option value="{key}">{text}</option>' for key, text in names_of_orders.items())
+    options = "".join(f'<option value="{key}">{ORDERS[key]}</option>' for key in orders)
     slider = (
         f'<label>Roles <input type="range" id="roles" min="1" max="{len(labels)}" value="{count}"> '
         '<output id="roles-shown"></output></label>'
