@@ -115,7 +115,7 @@ def _rules(entry: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _kind(entry: dict[str, Any]) -> Kind:
     """Read the kind, and check that the row has what this kind needs."""
-    name, given = entry["id"], entry.get("kind")
+    name, given = entry["id"], str(entry.get("kind"))
     kinds = {kind.name.lower(): kind for kind in Kind}
     check_choice(f"{name}.kind", given, kinds)
     needed = {Kind.MEASUREMENT: "tolerance", Kind.FINDING: "why"}.get(kinds[given])
