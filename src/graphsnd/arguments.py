@@ -39,6 +39,10 @@ class Kind:
     read: Callable[[Any], Any]  # the value in its plain form (an int, a float, a tensor, ...), or NO
 
 
+ANY = Kind("a value", lambda value: value)  # where the annotation says nothing
+NAMED_DEVICE = Kind("the name of a device", lambda value: str(check_device(value)) if isinstance(value, str) else NO)
+
+
 @overload
 def checked(thing: T, /) -> T: ...
 @overload
@@ -101,9 +105,7 @@ def _wrap(function: Any, own: Sequence[str]) -> Any:
 
 
 def _read(kinds: dict[str, Kind], name: str, value: Any) -> Any:
-    kind = kinds.get(name)
-    if kind is None:
-        return value
+    kind = kinds.get(name, ANY)
     plain = kind.read(value)
     if plain is NO:
         raise InputError(name, f"to be {kind.words}", describe(value))
@@ -117,17 +119,16 @@ def _kinds(function: Any, own: Sequence[str]) -> dict[str, Kind]:
             continue
         try:
             hint = eval(hint, scope) if isinstance(hint, str) else hint
-            kind = _named_device() if (name, hint) == ("device", str) else _kind(hint)
+            kind = NAMED_DEVICE if (name, hint) == ("device", str) else _kind(hint)
         except NameError:  # imported for type checkers only
-            kind = _by_name(hint.split(".")[-1]) if hint.replace(".", "").isidentifier() else None
+            kind = _by_name(hint.split(".")[-1]) if hint.replace(".", "").isidentifier() else ANY
         if name in RANGES and int in (hint, *get_args(hint)):
             kind = _whole(*RANGES[name], get_args(hint))
-        if kind is not None:
-            kinds[name] = kind
+        kinds[name] = kind
     return kinds
 
 
-def _kind(hint: Any) -> Kind | None:
+def _kind(hint: Any) -> Kind:
     origin, inside = get_origin(hint), get_args(hint)
     if hint in PLAIN or origin is os.PathLike:
         return PLAIN[hint if hint in PLAIN else origin]
@@ -143,7 +144,7 @@ def _kind(hint: Any) -> Kind | None:
     if origin is type:
         return _instance(type)
     tells = isinstance(hint, type) and hint is not Any and not getattr(hint, "_is_protocol", False)
-    return _instance(hint) if tells else None
+    return _instance(hint) if tells else ANY
 
 
 def _instance(cls: type) -> Kind:
@@ -155,22 +156,20 @@ def _by_name(cls: str) -> Kind:
     return Kind(f"a {cls}", lambda value: value if cls in [base.__name__ for base in type(value).__mro__] else NO)
 
 
-def _union(hints: Sequence[Any]) -> Kind | None:
+def _union(hints: Sequence[Any]) -> Kind:
     if torch.device in hints:  # beside which a text is the name of one
-        optional = type(None) in hints
-        return Kind("a device" + " or None" * optional, lambda value: _device(value, optional=optional))
+        hints = [hint for hint in (type(None), torch.device) if hint in hints]
     kinds = [_kind(hint) for hint in hints if hint is not str or not any(get_origin(o) is os.PathLike for o in hints)]
-    if None in kinds:
-        return None
-    known = [kind for kind in kinds if kind is not None]
+    if ANY in kinds:
+        return ANY
 
     def read(value: Any) -> Any:
-        return next((plain for kind in known if (plain := kind.read(value)) is not NO), NO)
+        return next((plain for kind in kinds if (plain := kind.read(value)) is not NO), NO)
 
-    return Kind(" or ".join(kind.words for kind in known), read)
+    return Kind(" or ".join(kind.words for kind in kinds), read)
 
 
-def _sequence(element: Kind | None, length: int | None, *, as_tuple: bool) -> Kind:
+def _sequence(element: Kind, length: int | None, *, as_tuple: bool) -> Kind:
     """Return sequences of a kind of element, or of a length; as tuples where annotations say tuple."""
 
     def read(value: Any) -> Any:
@@ -180,26 +179,26 @@ def _sequence(element: Kind | None, length: int | None, *, as_tuple: bool) -> Ki
             value = value.tolist()
         if not isinstance(value, Sequence) or len(value) > MOST or (length is not None and len(value) != length):
             return NO
-        read_one = (lambda one: one) if element is None else element.read
-        plain = [read_one(one) for one in value]
+        plain = [element.read(one) for one in value]
         if any(one is NO for one in plain):
             return NO
         return tuple(plain) if as_tuple or isinstance(value, tuple) else plain
 
-    of = f" of {element.words}" if element is not None else ""
-    return Kind(
-        f"a sequence{of}" if length is None else f"{length} times {element.words if element else 'a value'}", read
-    )
+    return Kind("a sequence" + _of(element) if length is None else f"{length} times {element.words}", read)
 
 
-def _mapping(element: Kind | None) -> Kind:
+def _mapping(element: Kind) -> Kind:
     def read(value: Any) -> Any:
         if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
             return NO
-        plain = {key: one if element is None else element.read(one) for key, one in value.items()}
+        plain = {key: element.read(one) for key, one in value.items()}
         return NO if any(one is NO for one in plain.values()) else plain
 
-    return Kind("a dict by names" + (f" of {element.words}" if element is not None else ""), read)
+    return Kind("a dict by names" + _of(element), read)
+
+
+def _of(element: Kind) -> str:
+    return "" if element is ANY else f" of {element.words}"
 
 
 def _whole(low: int, most: int, hints: Sequence[Any]) -> Kind:
@@ -217,14 +216,6 @@ def _whole(low: int, most: int, hints: Sequence[Any]) -> Kind:
         *("None" if hint is type(None) else "a torch.Generator" for hint in beside),
     ]
     return Kind(" or ".join(words), read)
-
-
-def _named_device() -> Kind:
-    return Kind("the name of a device", lambda value: str(check_device(value)) if isinstance(value, str) else NO)
-
-
-def _device(value: Any, *, optional: bool) -> Any:
-    return None if value is None and optional else check_device(value)
 
 
 def _path(value: Any) -> Any:
