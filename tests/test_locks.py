@@ -93,7 +93,9 @@ def test_a_lock_of_a_process_that_is_gone_is_taken_over(tmp_path: Path, changes:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\x00", b"[]", b'{"host": "?", "pid": "one"}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\x00", b"[]", b'{"host": "?", "pid": "one"}', pytest.param(b"[" * 100_000, id="nested")]
+)
 def test_a_lock_of_another_host_or_without_sense_is_refused_until_broken(tmp_path: Path, content: bytes) -> None:
     lock_of(tmp_path, host="elsewhere", pid=gone())
     for described in ("host elsewhere", "lock"):

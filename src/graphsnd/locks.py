@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from graphsnd.errors import InputError
-from graphsnd.storage import PARTS, create_whole
+from graphsnd.storage import PARTS, create_whole, parse_json
 
 LOCK = "run.lock"
 PROC = Path("/proc")  # of Linux
@@ -84,7 +84,7 @@ def _read(path: Path) -> str | None:
 
 def _parse(held: str) -> dict[str, Any]:
     try:
-        parsed = json.loads(held)
+        parsed = parse_json(held)
     except ValueError:
         parsed = None
     return parsed if isinstance(parsed, dict) else {}

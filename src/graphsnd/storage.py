@@ -39,7 +39,8 @@ def write_whole(target: str | os.PathLike[str], content: str | bytes, *, keep: P
         ...     [path.name for path in Path(folder).iterdir()]
         ['a.txt']
     """
-    path, data = Path(os.path.realpath(target)), _encode(content)
+    path = Path(os.path.realpath(target))
+    data = content.encode() if isinstance(content, str) else content
     with naming(target):
         if path.exists() and not path.is_file():
             path.write_bytes(data)
@@ -51,16 +52,16 @@ def write_whole(target: str | os.PathLike[str], content: str | bytes, *, keep: P
         flush_folder(path.parent)
 
 
-def create_whole(target: Path, content: str | bytes) -> bool:
+def create_whole(target: Path, content: str) -> bool:
     """Make a file with all of its content at once, and return whether it was absent; one that is there stays."""
-    with naming(target), _part_of(target, _encode(content)) as part:
+    with naming(target), _part_of(target, content.encode()) as part:
         try:
             os.link(part, target)
         except FileExistsError:
             return False
         except OSError:
             # Some drives know no second name of a file. There it is absent, then empty, then whole.
-            return _create_in_place(target, _encode(content))
+            return _create_in_place(target, content.encode())
         return True
 
 
@@ -150,7 +151,3 @@ def _write(path: Path, data: bytes, flag: int) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _encode(content: str | bytes) -> bytes:
-    return content.encode() if isinstance(content, str) else content
