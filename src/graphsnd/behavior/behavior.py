@@ -12,7 +12,7 @@ import torch
 from typing_extensions import Self
 
 from graphsnd.behavior.points import Points
-from graphsnd.errors import InputError, check_rank, describe, shape_of, warn_caller
+from graphsnd.errors import InputError, check_finite, check_rank, describe, shape_of, warn_caller
 
 if TYPE_CHECKING:
     from graphsnd.behavior.distances import Distance
@@ -114,24 +114,30 @@ class Behavior(Named, ABC):
         return behavior_html(self)
 
 
-def check_layout(name: str, tensor: torch.Tensor, trailing: str) -> torch.Tensor:
-    """Return a tensor or array as a tensor, or raise unless it is floating, has an agents axis, and is not empty.
+def read_agents(name: str, given: Any, layout: str, *, trailing: int = 1, finite: bool = False) -> torch.Tensor:
+    """Return a tensor, an array or a dict of one per agent as a tensor, or raise unless it is floating and not empty.
 
     Args:
         name: Argument name for the message.
-        tensor: Shape ``[..., agents, features]``.
-        trailing: The symbolic shape for the message.
+        given: Shape ``[..., agents, features]``, or arrays ``[..., features]`` by the agents' names.
+        layout: The symbolic shape for the message.
+        trailing: Dimensions after the agents axis.
+        finite: Whether to check that all values are finite.
     """
-    tensor = check_rank(name, tensor, 2, trailing, fix="The agents axis comes before the last one.")
+    tensor = stack_agents(name, given, trailing=trailing)
+    fix = "The agents axis comes before the last one." if trailing == 1 else ""
+    tensor = check_rank(name, tensor, 1 + trailing, layout, fix=fix)
     if not tensor.is_floating_point():
         # Cast to float, indices of discrete actions would be compared as if action 3 were nearer to 2 than to 0.
         discrete = "For discrete actions pass their probabilities: graphsnd.Categorical(probs=...) or (logits=...)."
         fix = discrete if name == "actions" else f"Use {name}.float()."
         raise InputError(name, "to have a floating dtype", tensor.dtype, fix)
-    if tensor.shape[-1] == 0 or tensor.shape[-2] == 0:
-        raise InputError(name, f"with shape {trailing} and no empty axis", shape_of(tensor))
-    if tensor.shape[:-2].numel() == 0:
+    if 0 in tensor.shape[-1 - trailing :]:
+        raise InputError(name, f"with shape {layout} and no empty axis", shape_of(tensor))
+    if 0 in tensor.shape:
         raise InputError(name, "to hold at least one observation", shape_of(tensor), "Collect a rollout first.")
+    if finite:
+        check_finite(name, tensor)
     return tensor
 
 

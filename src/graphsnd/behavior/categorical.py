@@ -5,15 +5,15 @@ from __future__ import annotations
 import torch
 
 from graphsnd.arguments import checked
-from graphsnd.behavior.behavior import Agents, Behavior, broadcast, check_layout, names_of, stack_agents
+from graphsnd.behavior.behavior import Agents, Behavior, broadcast, names_of, read_agents, stack_agents, widen
 from graphsnd.behavior.points import Points
-from graphsnd.errors import InputError, check_finite, check_rank, shape_of
+from graphsnd.errors import InputError, check_rank, shape_of
 
 # How far a row of probabilities may be from 1 before it is not one: the rounding of a softmax in that dtype.
 _SUM_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 
 
-@checked(own="loc scale covariance probs logits mask actions values parts weights distance names")
+@checked(own="probs logits mask")
 class Categorical(Behavior):
     """Policies over a finite set of actions, all on the same observations, by exactly one of ``probs`` and ``logits``.
 
@@ -44,11 +44,9 @@ class Categorical(Behavior):
         if probs is not None:
             if mask is not None:
                 raise InputError("mask", "only together with `logits`", "probs and mask", "Mask before the softmax.")
-            self.probs = _checked_probs(stack_agents("probs", probs), validate)
+            self.probs = _checked_probs(probs, validate)
         else:
-            assert logits is not None
-            names = names_of(logits)
-            self.probs = _softmax(stack_agents("logits", logits), stack_agents("mask", mask, names), validate)
+            self.probs = _softmax(logits, mask, validate)
         super().__init__(self.probs.shape, names_of(logits if probs is None else probs))
 
     def wasserstein_points(self) -> Points:
@@ -61,12 +59,11 @@ class Categorical(Behavior):
         raise InputError("distance", "to fit a Categorical behaviour", "wasserstein", fix)
 
 
-def _checked_probs(probs: torch.Tensor, validate: bool) -> torch.Tensor:
-    probs = check_layout("probs", probs, "(..., agents, actions)")
+def _checked_probs(given: Agents, validate: bool) -> torch.Tensor:
+    probs = read_agents("probs", given, "(..., agents, actions)", finite=validate)
     half = probs.dtype in (torch.float16, torch.bfloat16)
     if not validate:
         return _normalise(probs) if half else probs
-    check_finite("probs", probs)
     values = probs.detach()
     if bool((values < 0).any()):
         raise InputError("probs", "to be non-negative", f"a minimum of {float(values.min()):g}", "Pass `logits=`?")
@@ -79,15 +76,15 @@ def _checked_probs(probs: torch.Tensor, validate: bool) -> torch.Tensor:
 
 def _normalise(probs: torch.Tensor) -> torch.Tensor:
     """Return probabilities that sum to 1, at least float32: in half precision total variation could exceed 1."""
-    wide = probs.float() if probs.dtype in (torch.float16, torch.bfloat16) else probs
+    wide = widen(probs)
     return wide / wide.sum(-1, keepdim=True)
 
 
-def _softmax(logits: torch.Tensor, mask: torch.Tensor | None, validate: bool) -> torch.Tensor:
-    logits = check_layout("logits", logits, "(..., agents, actions)")
+def _softmax(given: Agents | None, mask: Agents | None, validate: bool) -> torch.Tensor:
+    logits = read_agents("logits", given, "(..., agents, actions)")
     if mask is not None:
-        mask = check_rank("mask", mask, 0, "(..., agents, actions)")
-        allowed = broadcast("mask", mask.to(logits.device, torch.bool), logits.shape, f"logits' {shape_of(logits)}")
+        rows = check_rank("mask", stack_agents("mask", mask, names_of(given)), 0, "(..., agents, actions)")
+        allowed = broadcast("mask", rows.to(logits.device, torch.bool), logits.shape, f"logits' {shape_of(logits)}")
         logits = logits.masked_fill(~allowed, -torch.inf)
     if validate:
         values = logits.detach()
@@ -96,5 +93,4 @@ def _softmax(logits: torch.Tensor, mask: torch.Tensor | None, validate: bool) ->
         if bool((values == -torch.inf).all(dim=-1).any()):
             raise InputError("mask", "to allow at least one action for every agent and observation", "an empty row")
     # Half precision probabilities would not sum to 1 well enough to compare; the softmax is cheap in float32.
-    wide = torch.float32 if logits.dtype in (torch.float16, torch.bfloat16) else logits.dtype
-    return torch.softmax(logits.to(wide), dim=-1)
+    return torch.softmax(widen(logits), dim=-1)

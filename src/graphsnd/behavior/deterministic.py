@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from graphsnd.arguments import checked
-from graphsnd.behavior.behavior import Agents, Behavior, check_layout, flatten, names_of, stack_agents
+from graphsnd.behavior.behavior import Agents, Behavior, flatten, names_of, read_agents
 from graphsnd.behavior.points import Norm, Points
-from graphsnd.errors import check_finite
 
 
-@checked(own="loc scale covariance probs logits mask actions values parts weights distance names")
+@checked(own="actions")
 class Deterministic(Behavior):
     """Policies that put out one action, all on the same observations; also DiCo's distance between means.
 
@@ -27,12 +26,8 @@ class Deterministic(Behavior):
     """
 
     def __init__(self, actions: Agents, *, validate: bool = True) -> None:
-        names = names_of(actions)
-        actions = check_layout("actions", stack_agents("actions", actions), "(..., agents, actions)")
-        super().__init__(actions.shape, names)
-        if validate:
-            check_finite("actions", actions)
-        self.actions = actions
+        self.actions = read_agents("actions", actions, "(..., agents, actions)", finite=validate)
+        super().__init__(self.actions.shape, names_of(actions))
 
     def wasserstein_points(self) -> Points:
         """The actions, under the Euclidean norm."""

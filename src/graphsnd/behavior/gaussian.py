@@ -8,12 +8,12 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from graphsnd.arguments import checked
-from graphsnd.behavior.behavior import Agents, Behavior, broadcast, check_layout, flatten, names_of, stack_agents
+from graphsnd.behavior.behavior import Agents, Behavior, broadcast, flatten, names_of, read_agents, stack_agents
 from graphsnd.behavior.points import JoinedPoints, Norm, Points
 from graphsnd.errors import InputError, check_finite, check_rank, shape_of
 
 
-@checked(own="loc scale covariance probs logits mask actions values parts weights distance names")
+@checked(own="loc scale")
 class Gaussian(Behavior):
     """Diagonal Gaussian policies, all on the same observations.
 
@@ -32,7 +32,7 @@ class Gaussian(Behavior):
 
     def __init__(self, loc: Agents, scale: Agents | float, *, validate: bool = True) -> None:
         names = names_of(loc)
-        loc = check_layout("loc", stack_agents("loc", loc), "(..., agents, actions)")
+        loc = read_agents("loc", loc, "(..., agents, actions)", finite=validate)
         super().__init__(loc.shape, names)
         scale = stack_agents("scale", scale, names)
         if isinstance(scale, int | float):
@@ -42,7 +42,6 @@ class Gaussian(Behavior):
         self.scale = broadcast("scale", wide, loc.shape, f"loc's {shape_of(loc)}")
         self.loc = loc.to(self.scale.dtype)
         if validate:
-            check_finite("loc", loc)
             check_finite("scale", scale)
             if bool((scale.detach() < 0).any()):
                 fix = "If the network puts out log standard deviations, pass log_std.exp()."
@@ -53,7 +52,7 @@ class Gaussian(Behavior):
         return JoinedPoints.join((flatten(self.loc), flatten(self.scale)), Norm.EUCLIDEAN)
 
 
-@checked(own="loc scale covariance probs logits mask actions values parts weights distance names")
+@checked(own="loc covariance")
 class MultivariateGaussian(Behavior):
     """Gaussian policies with full covariance, all on the same observations, compared by the Bures-Wasserstein metric.
 
@@ -70,16 +69,14 @@ class MultivariateGaussian(Behavior):
 
     def __init__(self, loc: Agents, covariance: Agents, *, validate: bool = True) -> None:
         names = names_of(loc)
-        loc = check_layout("loc", stack_agents("loc", loc), "(..., agents, actions)")
+        loc = read_agents("loc", loc, "(..., agents, actions)", finite=validate)
         super().__init__(loc.shape, names)
         stacked = stack_agents("covariance", covariance, names, trailing=2)
-        covariance = check_layout("covariance", stacked, "(..., agents, actions, actions)")
+        covariance = read_agents("covariance", stacked, "(..., agents, actions, actions)", finite=validate)
         target = (*loc.shape, loc.shape[-1])
         self.covariance = broadcast("covariance", covariance, target, f"shape {target}")
         self.loc = loc
         if validate:
-            check_finite("loc", loc)
-            check_finite("covariance", covariance)
             _check_psd(covariance.detach())
 
     def wasserstein_points(self) -> Points:

@@ -8,12 +8,11 @@ import numpy as np
 import torch
 
 from graphsnd.arguments import checked
-from graphsnd.behavior.behavior import Agents, Behavior, check_layout, flatten, names_of, stack_agents
+from graphsnd.behavior.behavior import Agents, Behavior, flatten, names_of, read_agents
 from graphsnd.behavior.points import Norm, Points
-from graphsnd.errors import check_finite, check_rank
 
 
-@checked(own="loc scale covariance probs logits mask actions values parts weights distance names")
+@checked(own="values")
 class Quantiles(Behavior):
     r"""Policies with independent action dimensions, all on the same observations, given by their quantile functions.
 
@@ -32,13 +31,8 @@ class Quantiles(Behavior):
     """
 
     def __init__(self, values: Agents, *, validate: bool = True) -> None:
-        names = names_of(values)
-        values = check_rank("values", stack_agents("values", values, trailing=2), 3, "(..., agents, actions, nodes)")
-        check_layout("values", values.flatten(-2), "(..., agents, actions, nodes)")
-        if validate:
-            check_finite("values", values)
-        self.values = values
-        super().__init__(values.shape[:-1], names)
+        self.values = read_agents("values", values, "(..., agents, actions, nodes)", trailing=2, finite=validate)
+        super().__init__(self.values.shape[:-1], names_of(values))
 
     def wasserstein_points(self) -> Points:
         """Weighted quantiles, under the Euclidean norm."""

@@ -9,14 +9,13 @@ from functools import lru_cache
 import torch
 
 from graphsnd.arguments import checked
-from graphsnd.behavior.behavior import Agents, Behavior, check_layout, names_of, stack_agents, widen
+from graphsnd.behavior.behavior import Agents, Behavior, names_of, read_agents, widen
 from graphsnd.behavior.points import Norm, Points
-from graphsnd.errors import InputError, check_finite, check_rank
+from graphsnd.errors import InputError
 from graphsnd.sums import add_last
 
 DIRECTIONS = 32  # at least, where samples have several features
 SPLITS = 4  # of the samples in halves; more take a tenth off the spread of the corrected square
-LAYOUT = "(..., agents, samples, features)"
 
 
 @checked(own="samples")
@@ -42,13 +41,9 @@ class Samples(Behavior):
     """
 
     def __init__(self, samples: Agents, *, validate: bool = True) -> None:
-        names = names_of(samples)
-        samples = check_rank("samples", stack_agents("samples", samples, trailing=2), 3, LAYOUT)
-        check_layout("samples", samples.flatten(-2), LAYOUT)
-        if validate:
-            check_finite("samples", samples)
-        self.samples = samples
-        super().__init__(samples.shape[:-1], names)
+        layout = "(..., agents, samples, features)"
+        self.samples = read_agents("samples", samples, layout, trailing=2, finite=validate)
+        super().__init__(self.samples.shape[:-1], names_of(samples))
 
     def wasserstein_points(self) -> Points:
         """Sorted samples along directions, under the Euclidean norm."""
