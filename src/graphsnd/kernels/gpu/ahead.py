@@ -30,8 +30,6 @@ def compile_ahead(work: Callable[[], None]) -> None:
     would have written stays as it was allocated, so ``work`` must not take indices from it.
     """
     global _found
-    if not hasattr(triton, "AsyncCompileMode"):  # before Triton 3.4
-        return
     _found = []
     try:
         work()
