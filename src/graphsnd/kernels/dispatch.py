@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import lru_cache, reduce, wraps
 from importlib import import_module
 from operator import add
-from typing import Any, Protocol, TypeVar, cast
+from types import ModuleType
+from typing import Any, TypeVar, cast
 
 import torch
 
@@ -25,29 +26,7 @@ Operation = TypeVar("Operation", bound=Callable[..., Any])
 COMPILED = {"gpu": "triton", "cpu": "numba"}  # backend and the package it needs
 MAX_FEATURES = {"gpu": 128, "cpu": 4096}  # the GPU unrolls some loops over features
 SMALL = 1 << 16  # pair-features below which plain torch is done before a compiled kernel has loaded
-
-
-class Backend(Protocol):
-    """The five operations, differentiable, sums in float64."""
-
-    def pair_totals(self, points: Points) -> torch.Tensor:
-        """``[observations]``."""
-
-    def pair_matrix(self, points: Points, weight: torch.Tensor) -> torch.Tensor:
-        """``[agents, agents]``."""
-
-    def edge_sums(self, points: Points, edges: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-        """``[edges]``."""
-
-    def edge_totals(
-        self, points: Points, edges: torch.Tensor, coefficient: torch.Tensor | None, ordered: bool
-    ) -> torch.Tensor:
-        """``[observations]``."""
-
-    def observation_edges(
-        self, points: Points, edges: torch.Tensor, starts: torch.Tensor | None = None
-    ) -> torch.Tensor:
-        """``[observations, k]``; of points ``[1, ...]``, ``starts`` say where edges of other agents begin."""
+Backend = Differentiable | ModuleType  # the module is `reference`
 
 
 def sum_over_blocks(operation: Operation) -> Operation:
@@ -232,10 +211,9 @@ def choose(backend: str, points: Points, pairs: int) -> Backend:
         if small or pairs == 0 or obstacle(device, points):
             return reference
         return _load(device)
-    known = [*COMPILED, "reference"]
     why = obstacle(backend, points) if isinstance(backend, str) and backend in COMPILED else "there is no such backend"
     if why:
-        able = [name for name in known if name == "reference" or not obstacle(name, points)]
+        able = [name for name in COMPILED if not obstacle(name, points)] + ["reference"]
         raise InputError("backend", f"that can run this ({', '.join(able)}, or auto)", repr(backend), f"Here {why}.")
     return _load(backend)
 
