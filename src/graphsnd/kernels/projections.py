@@ -23,7 +23,7 @@ import torch
 from graphsnd.behavior import Norm, Points
 from graphsnd.kernels import separable
 from graphsnd.kernels.dispatch import available
-from graphsnd.kernels.threads import run_threads
+from graphsnd.kernels.threads import run_threads, split_range
 
 COUNTED = 2048  # agents from which a histogram beats a sort
 CHUNK = 1 << 24  # projected values held at a time
@@ -59,12 +59,11 @@ def projected_totals(x: torch.Tensor, directions: torch.Tensor, generator: torch
 
 
 def _counted(x: torch.Tensor, directions: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
-    from graphsnd.kernels.cpu import launch, sorting
+    from graphsnd.kernels.cpu import sorting
 
     a, u, s = (t.contiguous().numpy() for t in (x, directions.to(x.dtype), shift))
     out: Any = np.empty(u.shape[:2])
-    parts = launch.split_range(x.shape[0], least=1)
-    run_threads(lambda i, j: sorting.counted_totals(a, u, s, i, j, out), parts)
+    run_threads(lambda i, j: sorting.counted_totals(a, u, s, i, j, out), split_range(x.shape[0]))
     return torch.from_numpy(out)
 
 
@@ -74,7 +73,7 @@ def _sorted(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
     a, u = (t.contiguous().numpy() for t in (x, directions.to(x.dtype)))
     out: Any = np.empty(u.shape[:2])
     # Few enough to stay in a second-level cache between the three steps.
-    step = max(1, min(-(-x.shape[0] // (2 * torch.get_num_threads())), CACHED // (x.shape[1] * u.shape[1])))
+    shares = max(2 * torch.get_num_threads(), -(-x.shape[0] * x.shape[1] * u.shape[1] // CACHED))
 
     def share(first: int, last: int) -> None:
         y = np.empty((last - first, u.shape[1], a.shape[1]), a.dtype)
@@ -82,7 +81,7 @@ def _sorted(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
         y.sort(axis=-1)  # NumPy's sort uses vector instructions and leaves the interpreter to other threads
         sorting.weighted(y, first, out)
 
-    run_threads(share, [(i, min(i + step, x.shape[0])) for i in range(0, x.shape[0], step)])
+    run_threads(share, split_range(x.shape[0], shares=shares))
     return torch.from_numpy(out)
 
 

@@ -11,13 +11,12 @@ O(n log n) for each observation instead of O(n^2). A million agents are ordinary
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
 import torch
 
 from graphsnd.behavior import Norm, Points
+from graphsnd.kernels.threads import run_threads, split_range
 
 CHUNK = 1 << 22  # values sorted at a time
 
@@ -66,12 +65,10 @@ def _sorted(columns: torch.Tensor) -> torch.Tensor:
         return columns.sort(dim=-1).values
     # NumPy sorts with vector instructions and without the permutation that torch always computes.
     rows = columns.numpy().reshape(-1, columns.shape[-1]).copy()
-    threads = torch.get_num_threads()
-    if rows.size < 1 << 16 or threads == 1:
+    if rows.size < 1 << 16:
         rows.sort(axis=-1)
     else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(lambda part: part.sort(axis=-1), np.array_split(rows, 4 * threads)))
+        run_threads(lambda i, j: rows[i:j].sort(axis=-1), split_range(len(rows)))
     return torch.from_numpy(rows).reshape(columns.shape)
 
 

@@ -27,6 +27,14 @@ def limit_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def split_range(count: int, least: int = 1, shares: int | None = None) -> list[tuple[int, int]]:
+    """Split a range into shares, by default a few per thread; their size is a multiple of ``least``."""
+    shares = max(1, min(shares or 4 * torch.get_num_threads(), count // least))
+    step = -(-count // shares)
+    step += -step % least
+    return [(i, min(i + step, count)) for i in range(0, count, step)]
+
+
 def run_threads(kernel: Callable[[int, int], None], shares: Sequence[tuple[int, int]]) -> None:
     """Run a kernel that releases the interpreter lock on all shares, in torch's number of threads."""
     for _ in map_threads(kernel, shares):

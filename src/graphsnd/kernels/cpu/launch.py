@@ -17,7 +17,7 @@ from graphsnd.kernels.autograd import CODES, Parts, add_up, side_by_side
 from graphsnd.kernels.cpu import loops
 from graphsnd.kernels.cpu.loops import LANES
 from graphsnd.kernels.pairfunctions import HOMOGENEOUS, scale_of
-from graphsnd.kernels.threads import map_threads, run_threads
+from graphsnd.kernels.threads import map_threads, run_threads, split_range
 from graphsnd.sums import add_last
 
 Array = npt.NDArray[Any]
@@ -55,9 +55,9 @@ class Numba:
                 return torch.from_numpy(rows.sum(axis=1))
             out = np.empty(o)
             if wide:
-                run_threads(lambda i, j: loops.euclidean_totals(a, inverse, i, j, out), split_range(o, least=1))
+                run_threads(lambda i, j: loops.euclidean_totals(a, inverse, i, j, out), split_range(o))
             else:
-                run_threads(lambda i, j: loops.totals(code, a, inverse, i, j, out), split_range(o))
+                run_threads(lambda i, j: loops.totals(code, a, inverse, i, j, out), _shares(x))
             return torch.from_numpy(out)
 
         return add_up(_in_range(run, x, norm, terms=n**2) / count, dtype)
@@ -76,10 +76,9 @@ class Numba:
                 return torch.from_numpy(rows.sum(axis=1) / 2)
             out = np.empty(o)
             if norm is Norm.EUCLIDEAN and n > LANES // 2:
-                shares = split_range(o, least=1)
-                run_threads(lambda i, j: loops.euclidean_slopes(a, inverse, i, j, out, slopes), shares)
+                run_threads(lambda i, j: loops.euclidean_slopes(a, inverse, i, j, out, slopes), split_range(o))
             else:
-                run_threads(lambda i, j: loops.slopes(code, a, inverse, i, j, out, slopes), split_range(o))
+                run_threads(lambda i, j: loops.slopes(code, a, inverse, i, j, out, slopes), _shares(x))
             return torch.from_numpy(out)
 
         # Slopes do not change with the scale, but those of the closest pairs are lost before the sum shows it.
@@ -97,7 +96,7 @@ class Numba:
     def pair_matrix_backward(self, x: Tensor, norm: Norm, weight: Tensor, grad: Tensor) -> Tensor:  # noqa: D102
         a, code, inverse = _array(x), CODES[norm], _inverse(scale_of(x, norm))
         w, g, out = _array(weight.double()), _array(grad), np.empty_like(a)
-        run_threads(lambda i, j: loops.matrix_backward(code, a, inverse, w, g, i, j, out), split_range(x.shape[0]))
+        run_threads(lambda i, j: loops.matrix_backward(code, a, inverse, w, g, i, j, out), _shares(x))
         return torch.from_numpy(out)
 
     def edge_sums(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor) -> Tensor:  # noqa: D102
@@ -112,7 +111,7 @@ class Numba:
             return out
 
         # Shares that the number of threads does not decide, or it would decide the last bits of their sum.
-        shares = split_range(x.shape[0], shares=max(SHARES, x.shape[0] // LONG))
+        shares = split_range(x.shape[0], LANES, max(SHARES, x.shape[0] // LONG))
         return torch.from_numpy(reduce(operator.iadd, map_threads(part, shares))) * scale
 
     def edge_totals(  # noqa: D102
@@ -127,7 +126,7 @@ class Numba:
 
         def run(inverse: Any) -> Tensor:
             out = np.empty(x.shape[0])
-            run_threads(lambda i, j: loops.shared_totals(code, a, inverse, e, c, i, j, out), split_range(x.shape[0]))
+            run_threads(lambda i, j: loops.shared_totals(code, a, inverse, e, c, i, j, out), _shares(x))
             return torch.from_numpy(out)
 
         if coefficient is not None:  # the size of the sums says nothing about that of the distances
@@ -141,7 +140,7 @@ class Numba:
             return self.observation_edges_backward(x, norm, edges.expand(x.shape[0], -1, -1), None, own)
         a, code, inverse = _array(x), CODES[norm], _inverse(scale_of(x, norm))
         e, w, g, out = _array(edges), _array(weight.double()), _array(grad.double()), np.empty_like(a)
-        run_threads(lambda i, j: loops.shared_backward(code, a, inverse, e, w, g, i, j, out), split_range(x.shape[0]))
+        run_threads(lambda i, j: loops.shared_backward(code, a, inverse, e, w, g, i, j, out), _shares(x))
         return torch.from_numpy(out)
 
     def observation_edges(self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None = None) -> Tensor:  # noqa: D102
@@ -170,10 +169,10 @@ class Numba:
 def _own_shares(run: Callable[[int, int, slice], None], observations: int, starts: Tensor | None) -> None:
     """Run shares of the observations on all their edges; or the one observation on edges between starts."""
     if starts is None:
-        run_threads(lambda i, j: run(i, j, slice(None)), split_range(observations, least=1))
+        run_threads(lambda i, j: run(i, j, slice(None)), split_range(observations))
     else:
         at = starts.tolist()
-        run_threads(lambda i, j: run(0, 1, slice(at[i], at[j])), split_range(len(at) - 1, least=1))
+        run_threads(lambda i, j: run(0, 1, slice(at[i], at[j])), split_range(len(at) - 1))
 
 
 def _in_range(run: Callable[[Any], Tensor], x: Tensor, norm: Norm, terms: int, least: float = 1e-9) -> Tensor:
@@ -197,12 +196,9 @@ def _inverse(scale: Tensor) -> Any:
     return (1 / scale).numpy()[()]
 
 
-def split_range(count: int, *, least: int = LANES, shares: int | None = None) -> list[tuple[int, int]]:
-    """Split a range into shares, by default a few per thread, none smaller than a full set of lanes."""
-    shares = max(1, min(shares or 4 * torch.get_num_threads(), count // least))
-    step = -(-count // shares)
-    step += -step % least
-    return [(i, min(i + step, count)) for i in range(0, count, step)]
+def _shares(x: Tensor) -> list[tuple[int, int]]:
+    """Split the observations into whole sets of lanes."""
+    return split_range(x.shape[0], LANES)
 
 
 def _strips(rows: int) -> list[tuple[int, int]]:
