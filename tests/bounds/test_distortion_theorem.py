@@ -169,6 +169,8 @@ def test_edges_without_weight_join_nothing() -> None:
     assert bounds.upper == pytest.approx(distortion(graphs.Graph(3, edges[:2])).upper)
     with pytest.raises(InputError, match="2 components"):
         distortion(graphs.Graph(3, edges, torch.tensor([1.0, 0.0, 0.0])))
+    with pytest.raises(InputError, match="3 components"):
+        distortion(graphs.Graph(3, edges, torch.zeros(3)))
 
 
 def test_bad_input_is_named() -> None:

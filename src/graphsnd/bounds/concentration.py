@@ -13,7 +13,6 @@ from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance
 from graphsnd.errors import InputError, check_agents, check_inclusion, check_integer, check_positive, describe, number
 
 
-@checked(own="d_max m delta std eps p n")
 def hoeffding(d_max: float, m: int, delta: float) -> float:
     r"""Return the radius of Theorem 9: how close the mean over ``m`` sampled edges is to SND, except with chance delta.
 
@@ -32,7 +31,7 @@ def hoeffding(d_max: float, m: int, delta: float) -> float:
     return d_max * math.sqrt(log_of_inverse(2, delta) / (2 * m))
 
 
-@checked(own="d_max m delta std eps p n")
+@checked(own="d_max m delta")
 def serfling(d_max: float, m: int, pairs: int, delta: float) -> float:
     r"""Return Serfling's refinement for sampling without replacement from ``pairs`` pairs (Remark 11).
 
@@ -48,12 +47,12 @@ def serfling(d_max: float, m: int, pairs: int, delta: float) -> float:
         >>> serfling(1.0, 450, 4950, 0.05) < hoeffding(1.0, 450, 0.05)
         True
     """
-    check_arguments(d_max, m, delta)
+    radius = hoeffding(d_max, m, delta)
     _check_pairs(m, pairs)
-    return hoeffding(d_max, m, delta) * math.sqrt(1 - (m - 1) / pairs)
+    return radius * math.sqrt(1 - (m - 1) / pairs)
 
 
-@checked(own="d_max m delta std eps p n")
+@checked(own="std d_max m delta")
 def empirical_bernstein(std: float, d_max: float, m: int, pairs: int, delta: float) -> float:
     r"""Return the two-sided empirical Bernstein-Serfling radius (Bardenet and Maillard 2015, Theorem 4.3).
 
@@ -98,7 +97,6 @@ class BernoulliBound:
     failure: float  # ... except with this probability, delta + exp(-mu/8), at most 1
 
 
-@checked(own="d_max m delta std eps p n")
 def bernoulli(d_max: float, p: float, n: int, delta: float) -> BernoulliBound:
     r"""Return the unconditional Bernoulli form (Remark 10), by Theorem 9 and a Chernoff bound on the edge count.
 
@@ -121,7 +119,6 @@ def bernoulli(d_max: float, p: float, n: int, delta: float) -> BernoulliBound:
     return BernoulliBound(d_max * math.sqrt(log_of_inverse(2, delta) / mu), min(1.0, delta + math.exp(-mu / 8)))
 
 
-@checked(own="d_max m delta std eps p n")
 def edges_for(eps: float, d_max: float, delta: float) -> int:
     """Return the edges that suffice for an error of ``eps`` with probability 1 - delta: Theorem 9 solved for m.
 

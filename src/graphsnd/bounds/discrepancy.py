@@ -19,7 +19,7 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.bounds.spectral import DENSE, TOLERANCE, Spectrum, adjacency, lanczos, spectrum
-from graphsnd.errors import InputError, check_finite, check_rank, shape_of
+from graphsnd.errors import InputError, check_finite, shape_of
 from graphsnd.graphs import Graph
 from graphsnd.sums import total
 
@@ -175,16 +175,14 @@ def _centred_bounds(matrix: Tensor, snd: float, values: Spectrum) -> tuple[float
 
 def _laplacian_ends(matrix: Any) -> tuple[float, float]:
     """Second smallest and largest eigenvalue of the Laplacian, each moved outwards by the tolerance of Lanczos."""
-    from scipy.sparse import diags, identity
-    from scipy.sparse.csgraph import connected_components
+    from scipy.sparse import csgraph, identity
 
-    degrees = np.asarray(matrix.sum(axis=1)).reshape(-1)
-    laplacian = (diags(degrees) - matrix).tocsr()
+    laplacian = csgraph.laplacian(matrix).tocsr()
     if matrix.shape[0] <= DENSE:
         values = np.linalg.eigvalsh(laplacian.toarray())
         return float(values[1]), float(values[-1])
     largest = float(lanczos(laplacian, 1, "LA")[0]) * (1 + TOLERANCE)
-    if connected_components(matrix, directed=False, return_labels=False) > 1:
+    if csgraph.connected_components(matrix, directed=False, return_labels=False) > 1:
         return 0.0, largest
     # Turned over, because the tolerance is relative and the smallest eigenvalue is 0.
     turned = largest * identity(matrix.shape[0], format="csr") - laplacian
@@ -198,7 +196,6 @@ def _sum_eigenvalues(matrix: Tensor) -> float:
 
 def check_symmetric(distances: Tensor) -> Tensor:
     """Return the matrix in float64, once it is known to be a symmetric matrix of distances."""
-    distances = check_rank("distances", distances, 2, "(n, n)")
     if distances.dim() != 2 or distances.shape[0] != distances.shape[1] or len(distances) < 2:
         raise InputError("distances", "with shape (n, n), at least (2, 2)", shape_of(distances))
     check_finite("distances", distances)

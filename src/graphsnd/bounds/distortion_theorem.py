@@ -40,7 +40,8 @@ from graphsnd.arguments import checked
 from graphsnd.bounds.forwarding.elementary import ROUNDING, strengths
 from graphsnd.bounds.forwarding.index import ForwardingIndex, index_of_network
 from graphsnd.bounds.forwarding.network import Floats, Network, build_network
-from graphsnd.errors import InputError, number
+from graphsnd.bounds.spectral import edge_weights
+from graphsnd.errors import check_number
 from graphsnd.graphs import Graph
 
 
@@ -69,9 +70,7 @@ class Distortion:
             >>> low, round(high, 6)
             (2.0, 2.0)
         """
-        value = number(graph_snd)
-        if not 0 <= value < math.inf:
-            raise InputError("graph_snd", "to be a finite number, at least 0", graph_snd, "Use float() on a tensor.")
+        value = check_number("graph_snd", graph_snd, 0, math.inf)
         return value * max(self.lower, self.lower_metric), value * self.upper
 
     def __repr__(self) -> str:
@@ -109,10 +108,9 @@ def distortion(
         >>> distortion(graphs.from_networkx(networkx.star_graph(4)))
         Distortion(0.4 <= SND / Graph-SND <= 1.6)
     """
-    weights = None if graph.weights is None else graph.weights.detach().cpu().double().numpy()
+    weights = edge_weights(graph)
     # In units of the largest, weights of 1e-300 and of 1e300 are all the same.
-    scaled = None if weights is None or not (weights > 0).any() else weights / weights.max()
-    net = build_network(graph, scaled)
+    net = build_network(graph, weights / (weights.max(initial=0.0) or 1.0))
     index = index_of_network(net, method, tolerance, seconds)
     share = float(net.capacity.sum()) / graph.pairs
     return Distortion(

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.bounds.spectral import adjacency, count_bipartite_components
-from graphsnd.errors import InputError, check_finite, shape_of
+from graphsnd.errors import InputError, check_finite, check_shape
 from graphsnd.graphs import Graph
 
 TOLERANCE = 1e-12  # of the fit, relative
@@ -160,9 +160,6 @@ def _check_distances(distances_on_edges: Tensor, graph: Graph) -> Floats:
     """Return the distances as a float64 array, one for each edge."""
     if graph.weights is not None or graph.m == 0:
         raise InputError("graph", "with edges and without weights", repr(graph))
-    if not isinstance(distances_on_edges, Tensor) or distances_on_edges.shape != (graph.m,):
-        got = shape_of(distances_on_edges) if isinstance(distances_on_edges, Tensor) else type(distances_on_edges)
-        raise InputError("distances_on_edges", f"to be a tensor with shape (m,) = ({graph.m},)", got)
+    check_shape("distances_on_edges", distances_on_edges, (graph.m,))
     check_finite("distances_on_edges", distances_on_edges)
-    array: Floats = distances_on_edges.detach().double().cpu().numpy()
-    return array
+    return distances_on_edges.detach().double().cpu().numpy()

@@ -35,7 +35,7 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.bounds.concentration import check_arguments, log_of_inverse
-from graphsnd.errors import InputError, check_agents, check_degree, check_finite, check_rank, shape_of
+from graphsnd.errors import InputError, check_degree, check_finite, shape_of
 from graphsnd.sums import add_last
 
 
@@ -58,9 +58,8 @@ def relabelling_variance(distances: Tensor, degrees: Sequence[int] | Tensor) -> 
         >>> relabelling_variance((line[:, None] - line).abs(), [1, 1, 1, 1])
         tensor(0.2222, dtype=torch.float64)
     """
-    distances = check_rank("distances", distances, 2, "(..., n, n)")
-    n = distances.shape[-1]
-    if distances.shape[-2] != n or n < 2:
+    n = distances.shape[-1] if distances.dim() > 1 else 0
+    if n < 2 or distances.shape[-2] != n:
         raise InputError("distances", "with shape (..., n, n), at least 2 agents", shape_of(distances))
     check_finite("distances", distances)
     edges, meeting = _count_edges(n, degrees)
@@ -98,11 +97,7 @@ def relabelling_factor(n: int, degrees: Sequence[int] | Tensor) -> float:
 
 def factor_from_counts(n: int, edges: int, meeting: int) -> float:
     """Return :func:`relabelling_factor` from the number of edges and of pairs of edges that meet in an agent."""
-    if n == 2:
-        return 0.0
-    rest, effects = _coefficients(n, edges, meeting)
-    largest = effects if n == 3 else max(rest, effects)
-    return float(math.comb(n, 2) * largest / edges**2)
+    return float(math.comb(n, 2) * max(_coefficients(n, edges, meeting)) / edges**2)
 
 
 @checked
@@ -220,9 +215,8 @@ def _coefficients(n: int, edges: int, meeting: int) -> tuple[Fraction, Fraction]
 
 def _count_edges(n: int, degrees: Sequence[int] | Tensor) -> tuple[int, int]:
     """Return the number of edges, and of pairs of edges that meet, of a graph with these degrees."""
-    check_agents(n)
     given = torch.as_tensor(degrees).detach().cpu()
-    if given.dim() != 1 or len(given) != n or given.is_floating_point() or given.is_complex():
+    if given.dim() != 1 or len(given) != n or given.is_floating_point():
         fix = "Isolated agents have degree 0. For a Graph use graph.degrees()."
         raise InputError("degrees", f"to be {n} integers", f"{given.dtype} of {shape_of(given)}", fix)
     import networkx

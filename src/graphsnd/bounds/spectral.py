@@ -103,14 +103,17 @@ def adjacency(graph: Graph) -> Any:
     """Return the symmetric ``scipy.sparse`` CSR matrix of weights, float64, without stored zeros."""
     from scipy.sparse import csr_matrix
 
-    if not isinstance(graph, Graph):
-        raise InputError("graph", "to be a graphsnd.Graph", type(graph).__name__, "Build one with graphsnd.graphs.")
     i, j = graph.edges.cpu().numpy().T
-    weights = np.ones(graph.m) if graph.weights is None else graph.weights.detach().double().cpu().numpy()
+    weights = edge_weights(graph)
     ends = np.concatenate([i, j]), np.concatenate([j, i])
     matrix = csr_matrix((np.concatenate([weights, weights]), ends), shape=(graph.n, graph.n))
     matrix.eliminate_zeros()
     return matrix
+
+
+def edge_weights(graph: Graph) -> NDArray[np.float64]:
+    """Return the weights of the edges, ``[m]``; one each where the graph has none."""
+    return np.ones(graph.m) if graph.weights is None else graph.weights.detach().double().cpu().numpy()
 
 
 def count_bipartite_components(matrix: Any) -> int:

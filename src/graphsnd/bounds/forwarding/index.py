@@ -13,7 +13,7 @@ from graphsnd.arguments import checked
 from graphsnd.bounds.forwarding import flow, lp
 from graphsnd.bounds.forwarding.elementary import ROUNDING, Bracket, elementary_bounds
 from graphsnd.bounds.forwarding.network import Network, build_network
-from graphsnd.errors import InputError, check_choice, number
+from graphsnd.errors import InputError, check_choice, check_number
 from graphsnd.graphs import Graph
 
 METHODS = ("auto", "lp", "flow", "betweenness")
@@ -88,10 +88,9 @@ def forwarding_index(
 def index_of_network(net: Network, method: str, tolerance: float, seconds: float | None) -> ForwardingIndex:
     """Return the same for a network: loads count relative to capacities."""
     check_choice("method", method, METHODS)
-    if not 0 <= number(tolerance) < math.inf:
-        raise InputError("tolerance", "to be a number, at least 0", tolerance)
-    if seconds is not None and not number(seconds) >= 0:
-        raise InputError("seconds", "to be a number, at least 0, or None", seconds)
+    check_number("tolerance", tolerance, 0, math.inf)
+    if seconds is not None:
+        check_number("seconds", seconds, 0, math.inf)
     loads = flow.empty_loads(net)
     bracket = elementary_bounds(net, loads)
     method = _choose_method(method, net, bracket)

@@ -17,7 +17,7 @@ jit = numba.njit(nogil=True, cache=True)
 
 @jit
 def dijkstra(source, stop, indptr, heads, ids, length, dist, via, parent, order, keys, nodes):
-    """Shortest paths from ``source`` until ``stop`` is settled (-1: all); returns the number of settled vertices.
+    """Shortest paths from ``source`` until ``stop`` is settled (-1: all).
 
     ``order`` lists the settled vertices by distance, ``via`` the edge and ``parent`` the vertex before each. Lengths of
     zero are fine: a parent is always settled before its child.
@@ -47,7 +47,6 @@ def dijkstra(source, stop, indptr, heads, ids, length, dist, via, parent, order,
                 dist[v], via[v], parent[v] = reached, ids[a], u
                 sift_up(keys, nodes, size, reached, v)
                 size += 1
-    return count
 
 
 @jit
