@@ -26,18 +26,16 @@ class EdgeSums:
         """Return the Graph-SND of each observation, 0 without weight."""
         return ratio(self.sums, self.weights)
 
-    def pooled(self) -> Tensor:
-        """Return the weighted mean over the edges of all observations, 0 without weight."""
-        units = self.relative_units()
-        return ratio(total(self.sums * units), total(self.weights * units))
-
     def relative_units(self) -> Tensor:
         """Return the units relative to the largest."""
         return ratio(self.units, self.units.max())
 
     def mean(self, *, pooled: bool) -> Tensor:
-        """Return Graph-SND."""
-        return self.pooled() if pooled else mean(self.each())
+        """Return Graph-SND: the mean over observations, or ``pooled`` the weighted mean over all their edges."""
+        if not pooled:
+            return mean(self.each())
+        units = self.relative_units()
+        return ratio(total(self.sums * units), total(self.weights * units))
 
     def empty_share(self) -> float:
         """Return the share of observations without weight; waits for the device."""
@@ -63,8 +61,8 @@ def edge_lengths(points: Points, graph: MovingGraph, *, backend: str = "auto") -
 def relative_weights(graph: MovingGraph) -> tuple[Tensor, Tensor]:
     """Return the weights of all edges ``[m]`` in units of the largest at their observation, and these ``[O]``."""
     if graph.weights is None:
-        sizes = (torch.ones(size, dtype=torch.float64, device=graph.device) for size in (graph.m, len(graph)))
-        return next(sizes), next(sizes)
+        ones = torch.ones(graph.m + len(graph), dtype=torch.float64, device=graph.device)
+        return ones[: graph.m], ones[graph.m :]
     weights = graph.weights.double()
     units = torch.segment_reduce(weights.detach(), "max", offsets=graph.starts, initial=0, unsafe=True)
     return ratio(weights, units[graph.owners()]), units

@@ -121,7 +121,6 @@ def contributions(
 
 def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.Tensor:
     """d(i, j) along the edges of points that are already embedded: ``[m]``, float64."""
-    check_graph(graph, points.agents)
     return kernels.edge_sums(points, graph.edges.to(points.values.device), backend=backend)
 
 
