@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, overload
 import torch
 from torch import Tensor
 
-from graphsnd.errors import MOST_AGENTS, InputError, as_integer, check_device, describe, finite_number, plain_tensor
+from graphsnd.errors import MOST_AGENTS, InputError, as_integer, check_device, describe, number, plain_tensor
 
 T = TypeVar("T")
 NO = object()  # what a kind returns for a value that is not of it
@@ -241,7 +242,7 @@ def _or_no(value: Any) -> Any:
 PLAIN: dict[Any, Kind] = {
     bool: Kind("True or False", lambda value: bool(value) if type(value).__name__ in ("bool", "bool_") else NO),
     int: Kind("an integer", lambda value: _or_no(as_integer(value))),
-    float: Kind("a finite number", lambda value: _or_no(finite_number(value))),
+    float: Kind("a finite number", lambda value: plain if math.isfinite(plain := number(value)) else NO),
     str: Kind("a text", lambda value: value if isinstance(value, str) else NO),
     type(None): Kind("None", lambda value: None if value is None else NO),
     Tensor: Kind("a dense torch.Tensor or array of numbers", lambda value: _or_no(plain_tensor(value))),

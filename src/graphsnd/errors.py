@@ -269,12 +269,6 @@ def number(value: Any) -> float:
         return math.inf if value > 0 else -math.inf  # type: ignore[operator]
 
 
-def finite_number(value: Any) -> float | None:
-    """Return ``value`` as a float; None when it is not a finite real number."""
-    plain = number(value)
-    return plain if math.isfinite(plain) else None
-
-
 def as_integer(value: Any) -> int | None:
     """Return ``value`` as an int; None when it is not an integer of 64 bits. A bool is none."""
     if isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")) or getattr(value, "ndim", None):

@@ -60,24 +60,19 @@ class Categorical(Behavior):
 
 
 def _checked_probs(given: Agents, validate: bool) -> torch.Tensor:
-    probs = read_agents("probs", given, "(..., agents, actions)", finite=validate)
-    half = probs.dtype in (torch.float16, torch.bfloat16)
-    if not validate:
-        return _normalise(probs) if half else probs
-    values = probs.detach()
-    if bool((values < 0).any()):
-        raise InputError("probs", "to be non-negative", f"a minimum of {float(values.min()):g}", "Pass `logits=`?")
-    off = float((values.double().sum(-1) - 1).abs().max())
-    if off > _SUM_TOLERANCE[probs.dtype]:
-        raise InputError("probs", "to sum to 1 over actions", f"a row off by {off:.3g}", "Pass `logits=`?")
-    # Beyond the rounding of a softmax, so that its bits stay: half precision, and what people rounded themselves.
-    return _normalise(probs) if half or off > 64 * torch.finfo(probs.dtype).eps else probs
-
-
-def _normalise(probs: torch.Tensor) -> torch.Tensor:
     """Return probabilities that sum to 1, at least float32: in half precision total variation could exceed 1."""
-    wide = widen(probs)
-    return wide / wide.sum(-1, keepdim=True)
+    probs = read_agents("probs", given, "(..., agents, actions)", finite=validate)
+    wide, off = widen(probs), 0.0
+    if validate:
+        values = probs.detach()
+        if bool((values < 0).any()):
+            raise InputError("probs", "to be non-negative", f"a minimum of {float(values.min()):g}", "Pass `logits=`?")
+        off = float((values.double().sum(-1) - 1).abs().max())
+        if off > _SUM_TOLERANCE[probs.dtype]:
+            raise InputError("probs", "to sum to 1 over actions", f"a row off by {off:.3g}", "Pass `logits=`?")
+    # Beyond the rounding of a softmax, so that its bits stay: half precision, and what people rounded themselves.
+    rounded = wide is not probs or off > 64 * torch.finfo(probs.dtype).eps
+    return wide / wide.sum(-1, keepdim=True) if rounded else probs
 
 
 def _softmax(given: Agents | None, mask: Agents | None, validate: bool) -> torch.Tensor:

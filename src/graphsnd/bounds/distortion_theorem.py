@@ -145,13 +145,11 @@ def _reverse_index(net: Network) -> float:
 def _heaviest_strangers(net: Network, strength: Floats) -> float:
     """The largest sum of strengths over pairs that are no edge; 0 for the complete graph."""
     indptr, heads, _ = net.arcs
-    ranked = np.argsort(-strength, kind="stable")
+    ranked = np.argsort(-strength, kind="stable").tolist()
     best = 0.0
     for v in range(net.n):
-        known = set(heads[indptr[v] : indptr[v + 1]].tolist())
+        known = {v, *heads[indptr[v] : indptr[v + 1]].tolist()}
         # Walking down the ranking passes at most the neighbours and the vertex itself.
-        for u in ranked:
-            if u != v and int(u) not in known:
-                best = max(best, float(strength[u] + strength[v]))
-                break
+        sums = (float(strength[u] + strength[v]) for u in ranked if u not in known)
+        best = max(best, next(sums, 0.0))
     return best

@@ -77,7 +77,11 @@ def agent_effects(distances_on_edges: Tensor, graph: Graph) -> AgentEffects:
     """
     from scipy.sparse import csr_matrix
 
-    values = _check_distances(distances_on_edges, graph)
+    if graph.weights is not None or graph.m == 0:
+        raise InputError("graph", "with edges and without weights", repr(graph))
+    check_shape("distances_on_edges", distances_on_edges, (graph.m,))
+    check_finite("distances_on_edges", distances_on_edges)
+    values = distances_on_edges.detach().double().cpu().numpy()
     columns = graph.edges.cpu().numpy().reshape(-1)
     design = csr_matrix((np.ones(2 * graph.m), columns, 2 * np.arange(graph.m + 1)), shape=(graph.m, graph.n))
     # The mean goes first, so that the iteration resolves the spread of distances, however small beside their size.
@@ -154,12 +158,3 @@ def regular_standard_error(distances_on_edges: Tensor, graph: Graph) -> float:
         fix = "Degree 3 or more leaves some."
         raise InputError("graph", "with more edges than agents", f"{graph.m} edges, {graph.n} agents", fix)
     return math.sqrt((1 - graph.m / graph.pairs) / graph.m * fit.residual_variance)
-
-
-def _check_distances(distances_on_edges: Tensor, graph: Graph) -> Floats:
-    """Return the distances as a float64 array, one for each edge."""
-    if graph.weights is not None or graph.m == 0:
-        raise InputError("graph", "with edges and without weights", repr(graph))
-    check_shape("distances_on_edges", distances_on_edges, (graph.m,))
-    check_finite("distances_on_edges", distances_on_edges)
-    return distances_on_edges.detach().double().cpu().numpy()

@@ -103,7 +103,7 @@ def index_of_network(net: Network, method: str, tolerance: float, seconds: float
 
 
 def _choose_method(method: str, net: Network, bracket: Bracket) -> str:
-    variables = lp.count_variables(net)
+    variables = (net.n - 1) * 2 * net.m  # a flow for every source but the last, on every arc
     if method == "auto":
         if bracket.gap <= 2 * ROUNDING:
             return "betweenness"

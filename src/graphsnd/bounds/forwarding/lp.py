@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-def count_variables(net: Network) -> int:
-    """Return the number of variables: a flow for every source but the last, on every arc."""
-    return (net.n - 1) * 2 * net.m
-
-
 def solve(net: Network, bracket: Bracket) -> Bracket:
     """Narrow ``bracket`` to the optimum.
 
