@@ -79,7 +79,7 @@ def test_as_team_passes_teams_through() -> None:
     assert as_team(team) is team
     assert as_team(team, agents=2) is team
     assert isinstance(as_team(torch.sin, agents=3), JointTeam)
-    for policies in (team, [torch.sin, torch.cos]):
+    for policies in (team, [torch.sin, torch.cos], {"sine": torch.sin, "cosine": torch.cos}):
         with pytest.raises(gs.InputError, match=r"`agents`.*2.*3"):
             as_team(policies, agents=3)  # type: ignore[arg-type]
 

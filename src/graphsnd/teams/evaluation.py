@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
-from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, as_tensor
 from graphsnd.teams.answers import read_answer, take_agents, tensors_of
 from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy, device_of
@@ -108,10 +108,9 @@ def as_team(
         ModulesTeam(agents=3, observation_features=None)
     """
     if isinstance(policies, Mapping | nn.ModuleDict):
-        team = _from_list(policies.values(), squashed, whole, feature_dims)
-        team._names = tuple(map(str, policies.keys()))
-        check_names(team._names, agents or team.agents)
-        return team
+        listed: list[Any] = list(policies.values())
+        team = as_team(listed, agents=agents, squashed=squashed, whole=whole, feature_dims=feature_dims)
+        return team.with_names(list(map(str, policies.keys())))
     if not isinstance(policies, Team) and callable(policies) and not isinstance(policies, nn.ModuleList):
         # A ModuleList can be called too; its call only says that it has none.
         if whole or feature_dims != 1:

@@ -84,6 +84,9 @@ def load(
         InputError: When a file is missing, damaged, of another version, or the tensors do not fit.
     """
     folder = Path(path).parent if Path(path).name in (TENSORS, DESCRIPTION) else Path(path)
+    for name in (DESCRIPTION, TENSORS):
+        if not (folder / name).is_file():
+            raise InputError("path", f"to hold {name}", f"no file {folder / name}")
     description = _read_description(folder / DESCRIPTION)
     tensors = _read_tensors(folder / TENSORS, description, device, max_bytes)
     team = build_team(description, tensors, folder / TENSORS, max_bytes)
@@ -174,8 +177,6 @@ def _describe_network(network: StackedMLP) -> dict[str, Any]:
 
 
 def _read_description(file: Path) -> dict[str, Any]:
-    if not file.is_file():
-        raise InputError("path", f"to hold {DESCRIPTION}", f"no file {file}")
     description = read_json(file, "path")
     if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise InputError("path", f"with the format {FORMAT!r} in {file}", "something else")
@@ -188,8 +189,6 @@ def _read_description(file: Path) -> dict[str, Any]:
 def _read_tensors(
     file: Path, description: dict[str, Any], device: torch.device | str, max_bytes: int
 ) -> dict[str, Tensor]:
-    if not file.is_file():
-        raise InputError("path", f"to hold {TENSORS}", f"no file {file}")
     if file.stat().st_size > max_bytes:
         raise InputError("path", f"within max_bytes = {max_bytes:,}", f"a larger {file}", "Raise max_bytes.")
     try:

@@ -180,10 +180,10 @@ class Team(Named, ABC):
         limit = MAX_BYTES if max_bytes is None else max_bytes
         if policy is not None:
             return load_policies(path, policy, entry=entry, device=device, max_bytes=limit, lazy=lazy)
-        if isinstance(path, str | os.PathLike) and (Path(path) / INDEX).is_file():
-            return Population(path)
         if not isinstance(path, str | os.PathLike):
             raise InputError("policy", "to be given with several files", None, "It makes the module of each of them.")
+        if (Path(path) / INDEX).is_file():
+            return Population(path)
         return load(path, device=device, max_bytes=limit)
 
     def __repr__(self) -> str:
