@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -179,8 +178,8 @@ class Graph:
 
 def copy_with(graph: T, **fields: Any) -> T:
     """Return a copy with other fields, which the caller guarantees to be canonical."""
-    other = copy(graph)
-    vars(other).update(fields)
+    other = object.__new__(type(graph))  # faster than copy.copy, and draws are many
+    vars(other).update(vars(graph) | fields)
     return other
 
 
