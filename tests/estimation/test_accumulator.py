@@ -183,6 +183,14 @@ def test_overflowing_distances_are_refused() -> None:
         ExactSum.zeros(1).plus(torch.tensor([[math.inf]]))
 
 
+def test_a_batch_that_was_refused_leaves_nothing_behind() -> None:
+    accumulator = SndAccumulator(3)
+    with pytest.raises(gs.InputError, match="3 agents"):
+        accumulator.update(TEAM)
+    accumulator.update(gs.Categorical(torch.eye(3).unsqueeze(0)))
+    assert (accumulator.compute().value, accumulator.compute().distance) == (1.0, "total-variation")
+
+
 def _merge(one: SndAccumulator, two: SndAccumulator) -> SndAccumulator:
     return SndAccumulator.merge(one, two)
 
@@ -191,7 +199,7 @@ TEAM = gs.Deterministic(torch.rand(2, 4, 2))
 
 
 @pytest.mark.parametrize(("call", "message"), [
-    (lambda: SndAccumulator(1), "`n`.*at least 2"),
+    (lambda: SndAccumulator(1), "`agents`.*at least 2"),
     (lambda: SndAccumulator(4, graph=gs.graphs.complete(5)), "`graph`.*4 agents"),
     (lambda: SndAccumulator(4, graph=gs.Graph(4, torch.zeros(0, 2).long(), inclusion=0.1)), "empty draw"),
     (lambda: SndAccumulator(3).update(TEAM), "`behavior`.*3 agents"),

@@ -57,9 +57,9 @@ def accumulate(
     shards = meet(describe, lambda: hold(behavior, known), known, "agents", group)
     if shards.agents != accumulator.agents:
         raise InputError("behavior", f"of {accumulator.agents} agents over all ranks", shards.agents)
+    groups = check_clusters(clusters, shards.observations)
     accumulator.distance = find_distance(shards.notes, getattr(shards.local, "distance", known))
     accumulator.family = first(shards.notes, "family")
-    groups = check_clusters(clusters, shards.observations)
     for parts, points in shards.blocks():
         accumulator._take(points, None if groups is None else groups[slice(*parts[shards.ranks.rank])])
 

@@ -15,7 +15,7 @@ from graphsnd import kernels
 from graphsnd.arguments import checked
 from graphsnd.behavior import DISTANCES, Behavior, Distance, Points, default_distance, embed
 from graphsnd.behavior.behavior import check_names
-from graphsnd.errors import InputError, check_agents, check_integer, describe, plain_tensor
+from graphsnd.errors import InputError, check_integer, describe, plain_tensor
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.exactsum import LIMBS, LOWEST, ExactSum
 from graphsnd.estimation.graph_intervals import PairError, normalised_error
@@ -67,7 +67,7 @@ class SndAccumulator:
     def __init__(
         self, agents: int, *, graph: Graph | None = None, distance: Distance | None = None, clusters: bool = False
     ) -> None:
-        self.agents = check_agents(agents)
+        self.agents = check_integer("agents", agents, "to be at least 2", low=2)
         if graph is not None:
             check_graph(graph, self.agents)
             check_not_empty("graph", graph)
@@ -91,8 +91,6 @@ class SndAccumulator:
         Raises:
             InputError: For other agents, or clusters given or missing against what was declared.
         """
-        if self.distance is None and isinstance(behavior, Behavior):
-            self.distance = default_distance(behavior)
         points = embed(behavior, self.distance)
         if points.agents != self.agents:
             raise InputError("behavior", f"of {self.agents} agents", points.agents)
@@ -100,6 +98,7 @@ class SndAccumulator:
         self._check_batch(behavior, clusters)
         groups = check_clusters(clusters, points.observations)
         self.names, self.family = names, type(behavior).__name__
+        self.distance = self.distance or default_distance(behavior)
         self._take(points, groups)
 
     def _check_batch(self, behavior: Behavior | None, clusters: Tensor | None) -> None:
