@@ -16,7 +16,9 @@ NARROW = 8  # outputs below which a CPU multiplies columns faster than rows
 def tanh_(inputs: Tensor) -> Tensor:
     """Return the hyperbolic tangent, in place.
 
-    In single precision on a CPU it is 2 sigmoid(2x) - 1, a quarter of the time of torch's tanh and within 2e-7 of it.
+    In single precision on a CPU it is 1 / (1 + 2 / expm1(2x)), two thirds of the time of torch's tanh, and within 4e-7,
+    relative. The faster 2 sigmoid(2x) - 1 is off by 1e-7 near 0 too: SND of agents with two hidden layers of 64 and
+    weights a tenth of the usual, which differ by 1e-5, was off by 2e-3. With this form and with torch's it is 2e-5.
 
     Example:
         >>> tanh_(torch.tensor([0.0, 9.5]))
@@ -24,19 +26,19 @@ def tanh_(inputs: Tensor) -> Tensor:
     """
     if inputs.device.type != "cpu" or inputs.dtype != torch.float32:
         return torch.tanh_(inputs)
-    return _Tanh.apply(inputs) if inputs.requires_grad else _double_sigmoid_(inputs)
+    return _Tanh.apply(inputs) if inputs.requires_grad else _tanh_by_expm1_(inputs)
 
 
-def _double_sigmoid_(inputs: Tensor) -> Tensor:
-    return inputs.mul_(2).sigmoid_().mul_(2).sub_(1)
+def _tanh_by_expm1_(inputs: Tensor) -> Tensor:
+    return inputs.mul_(2).expm1_().reciprocal_().mul_(2).add_(1).reciprocal_()
 
 
 class _Tanh(torch.autograd.Function):
-    """With tanh's own gradient: that of the sigmoid and its factors would be five passes over memory instead of one."""
+    """With tanh's own gradient: that of the steps would be six passes over memory instead of one."""
 
     @staticmethod
     def forward(inputs: Tensor) -> Tensor:
-        return _double_sigmoid_(inputs)
+        return _tanh_by_expm1_(inputs)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
