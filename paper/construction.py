@@ -225,27 +225,24 @@ def summarise(data: Data) -> Numbers:
     calls = {row.n: row.calls for row in data.sizes}
     if not set(PAPER_MS["knn"]) <= set(calls):
         return Numbers()
-    numbers = _compare_builders(calls, "", "builders_in_order")
-    if "plain knn" in calls[LARGE]:
-        numbers |= _compare_builders(calls, "plain ", "plain_in_order")
-        times = {(n, name): one.number().value for n in PAPER_MS["knn"] for name, one in calls[n].items()}
-        over = [times[n, name] / times[n, f"plain {name}"] for n in PAPER_MS["knn"] for name in BUILDERS]
-        numbers["ours_over_plain"] = Number.range(over, "builders and sizes", pick=statistics.median, unit="x")
+    times = {(n, name): one.number().value for n in PAPER_MS["knn"] for name, one in calls[n].items()}
+    over = [times[n, name] / times[n, f"plain {name}"] for n in PAPER_MS["knn"] for name in BUILDERS]
     return Numbers(
         knn_seconds_n500=calls[LARGE]["knn"].number(),
         slowest_over_metric_n500=_slowest_over(calls[LARGE], "loop"),
         slowest_over_fused_n500=_slowest_over(calls[LARGE], "snd"),
-        **numbers,
+        ours_over_plain=Number.range(over, "builders and sizes", pick=statistics.median, unit="x"),
+        **_compare_builders(times, "", "builders_in_order"),
+        **_compare_builders(times, "plain ", "plain_in_order"),
     )
 
 
-def _compare_builders(calls: dict[int, dict[str, Timing]], kind: str, order: str) -> dict[str, Number]:
+def _compare_builders(times: dict[tuple[int, str], float], kind: str, order: str) -> dict[str, Number]:
     """Return the times of ours (``kind`` is empty) or of the plain ones over the paper's, and whether order is kept."""
-    times = {n: {name: calls[n][kind + name].number().value for name in BUILDERS} for n in PAPER_MS["knn"]}
-    kept = [tuple(sorted(BUILDERS, key=times[n].__getitem__)) == ORDER for n in times]
-    numbers = {order: Number(sum(kept), kind="of 3 sizes")}
+    ordered = [sorted(BUILDERS, key=lambda name: times[n, kind + name]) for n in PAPER_MS["knn"]]
+    numbers = {order: Number(ordered.count(list(ORDER)), kind="of 3 sizes")}
     for name, table in PAPER_MS.items():
-        ratios = [1000 * times[n][name] / paper for n, paper in table.items()]
+        ratios = [1000 * times[n, kind + name] / paper for n, paper in table.items()]
         numbers[f"{kind}{name}_over_paper".replace(" ", "_")] = Number.range(ratios, "sizes", unit="x")
     return numbers
 
@@ -269,9 +266,8 @@ def draw(data: Data) -> Figure:
             look: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "linewidth": 0.9, "markersize": 5.5}
             paper = [PAPER_MS[name][row.n] for row in table]
             left.plot([row.n for row in table], paper, marker, linestyle=":", zorder=2, **look)
-            plain = [row for row in table if f"plain {name}" in row.calls]
-            times = [row.calls[f"plain {name}"].number(1000).value for row in plain]
-            left.plot([row.n for row in plain], times, "x", color=colour, markersize=6, zorder=3)
+            plain = [row.calls[f"plain {name}"].number(1000).value for row in table]
+            left.plot([row.n for row in table], plain, "x", color=colour, markersize=6, zorder=3)
         _draw_times(right, data.sizes, LOOKS, "Builders beside a call of the metric")
         for ax, rows in ((left, table), (right, data.sizes)):
             make_log(ax, [row.n for row in rows])

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ class Data:
 
     draws: int
     teams: list[Team]
-    synthetic: list[Synthetic] = field(default_factory=list)
+    synthetic: list[Synthetic]
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class Numbers:
     variance_times_p_ratio: Number
     enumerated_bias: Number
     cancellation_error: Number
-    synthetic_largest_z: Number | None = None
-    synthetic_violation_share: Number | None = None
+    synthetic_largest_z: Number
+    synthetic_violation_share: Number
 
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
@@ -201,23 +201,16 @@ def cancellation_error(behavior: Gaussian, graph: Graph) -> float:
 def summarise(data: Data) -> Numbers:
     """Return the numbers of a run."""
     cells = [cell for team in data.teams for cell in team.cells]
+    scores = [abs(z) for team in data.synthetic for z in team.z]
     return Numbers(
         covering_cells=Number(sum(abs(cell.z) <= Z95 for cell in cells)),
         largest_z=Number.range(abs(cell.z) for cell in cells),
         variance_times_p_ratio=_variance_times_p(cells),
         enumerated_bias=Number(max(team.enumerated_bias for team in data.teams)),
         cancellation_error=Number(max(cell.cancellation_error for cell in cells)),
-        **_synthetic_numbers(data.synthetic),
+        synthetic_largest_z=Number.range(scores, "distances and probabilities"),
+        synthetic_violation_share=Number.range((team.violations for team in data.synthetic), "distances"),
     )
-
-
-def _synthetic_numbers(teams: list[Synthetic]) -> dict[str, Number]:
-    if not teams:
-        return {}
-    return {
-        "synthetic_largest_z": Number.range((abs(z) for team in teams for z in team.z), "distances and probabilities"),
-        "synthetic_violation_share": Number.range((team.violations for team in teams), "distances"),
-    }
 
 
 def _variance_times_p(cells: list[Cell]) -> Number:

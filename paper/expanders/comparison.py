@@ -243,7 +243,7 @@ class Data:
     teams: tuple[TeamRows, ...]
     small: SmallGraphs
     observations: int  # of each team
-    costs: tuple[Cost, ...] = ()
+    costs: tuple[Cost, ...]
 
     def rows(self, *, trained: bool, own: bool) -> list[Row]:
         """Return the rows of one kind of teams."""

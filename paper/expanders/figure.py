@@ -42,15 +42,14 @@ def draw_expanders(data: Data) -> Figure:
     """Draw ratios by size and degree, trained beside fresh teams, and the forwarding index."""
     kinds = {(trained, own): data.rows(trained=trained, own=own) for trained, own in KINDS}
     initial = kinds[False, False]
-    layout = [["sizes", "sizes"], ["teams", "forwarding"], *[["costs", "transfer"]] * bool(data.costs)]
-    with styled_figure(12.6, 4.8 * len(layout)) as figure:
+    timed, largest = {cost.n for cost in data.costs}, max(row.n for row in initial)
+    size = next((row.n for row in kinds[True, False] if row.n in timed), largest)
+    teams = {"fresh": select(initial, n=size), "trained": select(kinds[True, False], n=size)}
+    with styled_figure(12.6, 14.4) as figure:
+        layout = [["sizes", "sizes"], ["teams", "forwarding"], ["costs", "transfer"]]
         axes: dict[str, Axes] = figure.subplot_mosaic(layout)
-        if data.costs:
-            timed, largest = {cost.n for cost in data.costs}, max(row.n for row in initial)
-            size = next((row.n for row in kinds[True, False] if row.n in timed), largest)
-            _draw_costs(axes["costs"], data.costs, {"fresh": select(initial, n=largest)})
-            teams = {"fresh": select(initial, n=size), "trained": select(kinds[True, False], n=size)}
-            _draw_costs(axes["transfer"], data.costs, {name: rows for name, rows in teams.items() if rows})
+        _draw_costs(axes["costs"], data.costs, {"fresh": select(initial, n=largest)})
+        _draw_costs(axes["transfer"], data.costs, {name: rows for name, rows in teams.items() if rows})
         _draw_sizes(axes["sizes"], initial)
         _draw_teams(axes["teams"], kinds)
         _draw_forwarding(axes["forwarding"], initial)

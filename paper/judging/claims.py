@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from pathlib import Path
@@ -84,7 +83,9 @@ def load_claims(text: str | None = None) -> tuple[Claim, ...]:
     if not isinstance(entries, list) or not entries:
         raise InputError("claims.yaml", "to be a list of claims", type(entries).__name__)
     claims = tuple(_claim(entry, at) for at, entry in enumerate(entries, 1))
-    _check_unique(claims)
+    for name, count in Counter(claim.id for claim in claims).items():
+        if count > 1:
+            raise InputError(f"{name}.id", "to be unique", f"{count} claims with it")
     return claims
 
 
@@ -158,9 +159,3 @@ def _scales(entry: dict[str, Any]) -> tuple[Scale, ...]:
     if not isinstance(listed, list) or not listed or any(one not in names for one in listed):
         raise InputError(f"{entry['id']}.scales", f"to be a list of some of {', '.join(names)}", repr(listed))
     return tuple(scale for scale in reversed(Scale) if scale.value in listed)
-
-
-def _check_unique(claims: Sequence[Claim]) -> None:
-    for claim, count in Counter(claim.id for claim in claims).items():
-        if count > 1:
-            raise InputError(f"{claim}.id", "to be unique", f"{count} claims with it")
