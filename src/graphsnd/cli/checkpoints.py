@@ -100,11 +100,9 @@ def _draw(rows: list[tuple[Any, ...]], written: dict[str, Path | None], command:
     for row in rows:
         runs.setdefault(f"seed {row[1]}" if row[1] else "SND", []).append(row)
     with styled_figure(PHONE, 3.0) as figure:
-        plots.over_time(
-            {name: [row[2] for row in mine] for name, mine in runs.items()},
-            {name: np.array([row[3:] for row in mine], dtype=float).T for name, mine in runs.items()},
-            ax=figure.subplots(), summary=tuple,
-        )  # fmt: skip
+        steps = {name: [row[2] for row in mine] for name, mine in runs.items()}
+        bands = {name: np.array([row[3:] for row in mine], dtype=float).T for name, mine in runs.items()}
+        plots.over_time(steps, bands, ax=figure.subplots(), summary=tuple)
     if written["png"] is not None:
         plots.save_png(figure, written["png"])
     if written["html"] is not None:

@@ -62,14 +62,14 @@ def compare(
     if all(path.suffix in TEAMS or (path / "team.json").is_file() for path in files):
         if html is not None or png is not None or no_pair or len(files) != 2:
             raise InputError("PATH", "to be two teams, without --html, --png and --no-pair", f"{len(files)} teams")
-        found: Any = _compare_teams(files, observations, confidence, seed, max_bytes)
-        typer.echo(json.dumps(dataclasses.asdict(found), allow_nan=False) if as_json else str(found))
+        teams = _compare_teams(files, observations, confidence, seed, max_bytes)
+        typer.echo(json.dumps(dataclasses.asdict(teams), allow_nan=False) if as_json else str(teams))
         return
     if observations is not None:
         raise InputError("--observations", "for two saved teams", "folders of runs")
     from graphsnd.analysis import compare_folders
 
-    found = compare_folders(
+    comparisons = compare_folders(
         named, reward=reward, diversity=diversity, last=last, pair=not no_pair, confidence=confidence, seed=seed
     )
     if html is not None or png is not None:
@@ -79,14 +79,14 @@ def compare(
         given = [name if name == path.name else f"{name}={path.name}" for name, path in named.items()]
         command = repeat_command("compare", given, context.params)
         if png is not None:
-            plots.save_png(comparison_figure(found), png)
+            plots.save_png(comparison_figure(comparisons), png)
         if html is not None:
-            write_whole(html, comparison_page(found, command=command, seed=seed))
+            write_whole(html, comparison_page(comparisons, command=command, seed=seed))
     if as_json:
-        about = {kind: {"metric": one.metric, **dataclasses.asdict(one.final)} for kind, one in found.items()}
+        about = {kind: {"metric": one.metric, **dataclasses.asdict(one.final)} for kind, one in comparisons.items()}
         typer.echo(json.dumps(about, allow_nan=False))
         return
-    _show(found, [path for path in (html, png) if path is not None])
+    _show(comparisons, [path for path in (html, png) if path is not None])
 
 
 def _read_names(paths: list[str]) -> dict[str, Path]:
@@ -114,7 +114,7 @@ def _compare_teams(files: list[Path], observations: Path | None, confidence: flo
     return graphsnd.compare(*behaviors, clusters=clusters, confidence=confidence, seed=seed)
 
 
-def _show(found: dict[str, Any], written: list[Path]) -> None:
+def _show(comparisons: dict[str, Any], written: list[Path]) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -122,7 +122,7 @@ def _show(found: dict[str, Any], written: list[Path]) -> None:
     from graphsnd.plots.tables import table
 
     console = Console()
-    for kind, one in found.items():
+    for kind, one in comparisons.items():
         console.print(f"\n[bold]{kind.capitalize()}[/bold]", end=" ")
         console.print(one.metric, markup=False, highlight=False)
         # A verdict is a sentence, and intervals go below their values: the rest fits into 80 columns.

@@ -43,13 +43,13 @@ def bootstrap_band(runs: NDArray[np.float64]) -> Band:
     return centre, ends.low, ends.high
 
 
-def comparison_rows(found: MetricComparison) -> list[tuple[str, ...]]:
+def comparison_rows(comparison: MetricComparison) -> list[tuple[str, ...]]:
     """Return a row under ``COLUMNS`` for each algorithm."""
     rows: list[tuple[str, ...]] = []
-    for name, score in found.final.scores.items():
+    for name, score in comparison.final.scores.items():
         count = sum(len(task) for task in score.runs)
         cells = (name, str(count), _with_interval(f"{score.value:.4g}", score.interval))
-        gap = found.final.differences.get(name)
+        gap = comparison.final.differences.get(name)
         if gap is None:
             rows.append((*cells, "", "", ""))
             continue
@@ -59,9 +59,9 @@ def comparison_rows(found: MetricComparison) -> list[tuple[str, ...]]:
     return rows
 
 
-def comparison_notes(found: MetricComparison) -> str:
+def comparison_notes(comparison: MetricComparison) -> str:
     """Return what a reader of the rows has to know."""
-    differences = list(found.final.differences.values())
+    differences = list(comparison.final.differences.values())
     paired = ""
     if differences and (pairs := differences[0].pairs):
         least = f"{pairs} pairs, which give p = {differences[0].resolution:.2g} at best"
@@ -75,46 +75,44 @@ def _with_interval(value: str, ends: Interval | None, digits: int = 4) -> str:
     return value if ends is None else f"{value} [{ends[0]:.{digits}g}, {ends[1]:.{digits}g}]"
 
 
-def comparison_figure(found: Mapping[str, MetricComparison]) -> Figure:
+def comparison_figure(comparisons: Mapping[str, MetricComparison]) -> Figure:
     """Return curves with intervals over seeds, and what the runs came to, a row of two panels for each metric."""
-    with styled_figure(11.5, 3.9 * len(found)) as figure:
-        axes = figure.subplots(len(found), 2, squeeze=False, width_ratios=[1.25, 1])
-        for (curves, ends), (kind, one) in zip(axes, found.items(), strict=True):
+    with styled_figure(11.5, 3.9 * len(comparisons)) as figure:
+        axes = figure.subplots(len(comparisons), 2, squeeze=False, width_ratios=[1.25, 1])
+        for (curves, ends), (kind, one) in zip(axes, comparisons.items(), strict=True):
             _draw_curves(curves, kind, one)
             _draw_ends(ends, kind, one)
         return figure
 
 
-def _draw_curves(ax: Axes, kind: str, found: MetricComparison) -> None:
-    whole = {name: runs[:, ~np.isnan(runs).any(axis=0)] for name, runs in found.curves.items()}
-    steps = {name: at[~np.isnan(found.curves[name]).any(axis=0)] for name, at in found.steps.items()}
-    over_time(
-        steps, whole, ax=ax, summary=bootstrap_band, xlabel="step", ylabel=found.metric,
-        title=f"{kind.capitalize()} over training",
-    )  # fmt: skip
+def _draw_curves(ax: Axes, kind: str, comparison: MetricComparison) -> None:
+    whole = {name: runs[:, ~np.isnan(runs).any(axis=0)] for name, runs in comparison.curves.items()}
+    steps = {name: at[~np.isnan(comparison.curves[name]).any(axis=0)] for name, at in comparison.steps.items()}
+    title = f"{kind.capitalize()} over training"
+    over_time(steps, whole, ax=ax, summary=bootstrap_band, xlabel="step", ylabel=comparison.metric, title=title)
 
 
-def _draw_ends(ax: Axes, kind: str, found: MetricComparison) -> None:
-    scores = found.final.scores
+def _draw_ends(ax: Axes, kind: str, comparison: MetricComparison) -> None:
+    scores = comparison.final.scores
     intervals = {name: score.interval for name, score in scores.items() if score.interval is not None}
-    compare(
-        {name: [value for task in score.runs for value in task] for name, score in scores.items()}, intervals=intervals,
-        centres={name: score.value for name, score in scores.items()}, ax=ax, xlabel=found.metric,
-        title=f"{kind.capitalize()} at the end", note=f"points: runs; circle: IQM; bar: {found.final.confidence:.0%}",
-    )  # fmt: skip
+    runs = {name: [value for task in score.runs for value in task] for name, score in scores.items()}
+    centres = {name: score.value for name, score in scores.items()}
+    title = f"{kind.capitalize()} at the end"
+    note = f"points: runs; circle: IQM; bar: {comparison.final.confidence:.0%}"
+    compare(runs, intervals=intervals, centres=centres, ax=ax, xlabel=comparison.metric, title=title, note=note)
 
 
-def comparison_page(found: Mapping[str, MetricComparison], *, command: str, seed: int) -> str:
+def comparison_page(comparisons: Mapping[str, MetricComparison], *, command: str, seed: int) -> str:
     """Return the page of a comparison as a string.
 
     Args:
-        found: By kind, as :func:`~graphsnd.analysis.compare_folders` gives them.
+        comparisons: By kind, as :func:`~graphsnd.analysis.compare_folders` gives them.
         command: What made the page, for the footer.
         seed: Of bootstrap and tests.
     """
     sections: list[Section] = []
     cards = []
-    for kind, one in found.items():
+    for kind, one in comparisons.items():
         pictures = []
         for draw, alt in ((_draw_curves, "over training, with bands"), (_draw_ends, "at the end of each run")):
             with styled_figure(PHONE, 3.2) as figure:
@@ -126,7 +124,7 @@ def comparison_page(found: Mapping[str, MetricComparison], *, command: str, seed
         sections.append(Section(kind.capitalize(), text, pictures=pictures, table=rows))
         best = max(one.final.scores, key=lambda name, one=one: one.final.scores[name].value)  # type: ignore[misc]
         cards.append((f"Highest {kind}", f"{one.final.scores[best].value:.4g}", f"{best}, {one.metric}"))
-    names = list(next(iter(found.values())).final.scores)
+    names = list(next(iter(comparisons.values())).final.scores)
     lead = f"What the runs came to, over their last part, and whether they differ from those of {names[0]}."
     title = " and ".join(names) if len(names) < 4 else f"{len(names)} algorithms"
     return render_page(f"{title} compared", lead, cards, sections, footer_lines(command, seed))

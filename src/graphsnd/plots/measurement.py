@@ -218,12 +218,10 @@ PANELS = (draw_pairs, draw_histogram, draw_agents)
 
 def sources_table(e: Estimate) -> HtmlTable:
     """Return the SND on the observations of each source, the highest first, with intervals over other observations."""
-    ordered = sorted(e.sources.items(), key=lambda item: -item[1].value)
-    rows = [
-        (name, format_number(one.value), f"{one.observations:,}",
-         "" if one.population_interval is None else format_interval(one.population_interval))
-        for name, one in ordered
-    ]  # fmt: skip
+    rows = []
+    for name, one in sorted(e.sources.items(), key=lambda item: -item[1].value):
+        ends = one.population_interval
+        rows.append((name, format_number(one.value), f"{one.observations:,}", format_interval(ends) if ends else ""))
     head = ("observations of", e.target, "observations", f"{100 * e.confidence:.4g}% over others like them")
     return HtmlTable(head, rows, id="sources" if len(rows) > 40 else "")
 
