@@ -37,7 +37,8 @@ class Targeted:
     lowest: ClassVar[float] = 0.0  # that the lower bound may be
 
     def __post_init__(self) -> None:
-        check_target(self.target)
+        for value in torch.as_tensor(self.target, dtype=torch.float64).flatten().tolist():
+            check_positive("target", value, "Use Homogeneous() for no diversity, Unconstrained() for any.")
         check_bounds(self.bounds, lowest=self.lowest)
         if not 0 < number(self.tau) <= 1:
             raise InputError("tau", "in (0, 1]", self.tau)
@@ -139,12 +140,6 @@ class DiCo(Targeted):
         wanted = torch.where(positive, self.target / torch.where(positive, estimate, 1.0), torch.inf)
         clipped = begun & ((wanted < low) | (wanted > high))
         return torch.where(begun, wanted.clamp(low, high), 1.0), clipped
-
-
-def check_target(target: float | Tensor) -> None:
-    """Raise unless everything in ``target`` is a finite number above 0."""
-    for value in torch.as_tensor(target, dtype=torch.float64).flatten().tolist():
-        check_positive("target", value, "Use Homogeneous() for no diversity, Unconstrained() for any.")
 
 
 def check_bounds(bounds: tuple[float, float], *, lowest: float) -> None:
