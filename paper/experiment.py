@@ -74,11 +74,10 @@ class Number:
             Number(value=1.1, low=0.9, high=1.4, unit='x', kind='largest of 2 steps, and of both ends', clock=True)
         """
         kept = list(numbers)
-        ends = [[number.value if end is None else end for number, end in zip(kept, all_ends, strict=True)]
-                for all_ends in ([one.low for one in kept], [one.high for one in kept])]  # fmt: skip
+        low = pick([one.value if one.low is None else one.low for one in kept])
+        high = pick([one.value if one.high is None else one.high for one in kept])
         kind = f"{PICKED[pick]} of {len(kept)} {what}, and of both ends"
-        value = pick([number.value for number in kept])
-        return cls(value, pick(ends[0]), pick(ends[1]), kept[0].unit, kind, clock=True)
+        return cls(pick([one.value for one in kept]), low, high, kept[0].unit, kind, clock=True)
 
     @classmethod
     def around(cls, value: float, half: float, kind: str, *, unit: str = "") -> Number:
