@@ -131,8 +131,8 @@ def _kinds(function: Any, own: Sequence[str]) -> dict[str, Kind]:
 
 def _kind(hint: Any) -> Kind:
     origin, inside = get_origin(hint), get_args(hint)
-    if hint in PLAIN or origin is os.PathLike:
-        return PLAIN[hint if hint in PLAIN else origin]
+    if (origin or hint) in PLAIN:
+        return PLAIN[origin or hint]
     if origin in (Union, UnionType):
         return _union(inside)
     if origin in (Sequence, list, tuple):
@@ -247,7 +247,7 @@ PLAIN: dict[Any, Kind] = {
     type(None): Kind("None", lambda value: None if value is None else NO),
     Tensor: Kind("a dense torch.Tensor or array of numbers", lambda value: _or_no(plain_tensor(value))),
     torch.device: Kind("a device", check_device),
-    Path: Kind("a path", lambda value: _path(value)),
-    os.PathLike: Kind("a path", lambda value: _path(value)),
+    Path: Kind("a path", _path),
+    os.PathLike: Kind("a path", _path),
     slice: Kind("a slice of integers", lambda value: value if _is_slice(value) else NO),
 }

@@ -14,7 +14,7 @@ from graphsnd.kernels import projections
 def counted(x: torch.Tensor, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     drawn = turn_randomly(even_directions(x.shape[2], 4), x.shape[0], 1, generator).flatten(1, 2)
-    return projections.projected_totals(x, drawn, generator), projections._plain(x, drawn)
+    return projections.projected_totals(x, drawn, generator), projections._torch_totals(x, drawn)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

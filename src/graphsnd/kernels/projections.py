@@ -15,6 +15,7 @@ cells, the row is sorted instead; that decision does not depend on the shift, so
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -44,21 +45,20 @@ def projected_totals(x: torch.Tensor, directions: torch.Tensor, generator: torch
     differentiable = x.requires_grad and torch.is_grad_enabled()
     compiled = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and available()["cpu"] is None
     if differentiable or not compiled or x.shape[2] < 2:
-        return _plain(x, directions)
+        return _torch_totals(x, directions)
     x = x.detach()
     if x.shape[1] < COUNTED:
-        return _checked(_sorted(x, directions), x, directions)
+        return _sort_totals(x, directions)
     shift = torch.rand(directions.shape[:2], generator=generator, dtype=torch.float64, device=generator.device)
-    totals = _counted(x, directions, shift.to(x.device))
+    totals = _count_totals(x, directions, shift.to(x.device))
     unresolved = totals.isnan().any(dim=1)
     if bool(unresolved.any()):
         # Whole observations: which of their rows the histogram could resolve says nothing about the shift.
-        part = x[unresolved], directions[unresolved]
-        totals[unresolved] = _checked(_sorted(*part), *part)
+        totals[unresolved] = _sort_totals(x[unresolved], directions[unresolved])
     return totals
 
 
-def _counted(x: torch.Tensor, directions: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
+def _count_totals(x: torch.Tensor, directions: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
     from graphsnd.kernels.cpu import sorting
 
     a, u, s = (t.contiguous().numpy() for t in (x, directions.to(x.dtype), shift))
@@ -67,7 +67,7 @@ def _counted(x: torch.Tensor, directions: torch.Tensor, shift: torch.Tensor) -> 
     return torch.from_numpy(out)
 
 
-def _sorted(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
+def _sort_totals(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
     from graphsnd.kernels.cpu import sorting
 
     a, u = (t.contiguous().numpy() for t in (x, directions.to(x.dtype)))
@@ -82,31 +82,26 @@ def _sorted(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
         sorting.weighted(y, first, out)
 
     run_threads(share, split_range(x.shape[0], shares=shares))
-    return torch.from_numpy(out)
+    totals = torch.from_numpy(out)
+    if x.dtype is not torch.float64 and not bool(torch.isfinite(totals).all()):
+        return _sort_totals(x.double(), directions)  # single precision overflowed
+    return totals
 
 
-def _checked(totals: torch.Tensor, x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
-    """The totals, in double precision where single precision overflowed."""
-    if x.dtype is torch.float64 or bool(torch.isfinite(totals).all()):
-        return totals
-    return _sorted(x.double(), directions)
-
-
-def _plain(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
+def _torch_totals(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
     step = max(1, CHUNK // (x.shape[1] * directions.shape[1]))
     chunks = zip(x.split(step), directions.split(step), strict=True)
-    return torch.cat([_plain_chunk(part, along) for part, along in chunks])
+    return torch.cat([_torch_chunk(part, along) for part, along in chunks])
 
 
-def _plain_chunk(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
+def _torch_chunk(x: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
     o, n, k = x.shape[0], x.shape[1], directions.shape[1]
     u = directions.to(x.dtype)
     # Seen from agent 0, so that a common offset costs no digits; feature by feature, so that equal agents project
     # to equal numbers and no reduced-precision matrix product comes in.
     seen = x - x[:, :1].detach()
-    y = sum(seen[:, None, :, f] * u[:, :, f, None] for f in range(x.shape[2]))
-    assert isinstance(y, torch.Tensor)
+    y = reduce(torch.add, (seen[:, None, :, f] * u[:, :, f, None] for f in range(x.shape[2])))
     if not bool(torch.isfinite(y.detach().sum())) and x.dtype is not torch.float64:
-        return _plain_chunk(x.double(), directions)
+        return _torch_chunk(x.double(), directions)
     lines = y.reshape(o * k, n, 1)
     return separable.pair_totals(Points(lines, Norm.EUCLIDEAN)).reshape(o, k)

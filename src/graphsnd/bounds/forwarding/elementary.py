@@ -113,9 +113,8 @@ def _slow_mode(net: Network, rounds: int = 300) -> Floats:
     for _ in range(rounds):
         vector -= (strength * vector).sum() / strength.sum()
         vector /= np.abs(vector).max() or 1.0
-        sums = _scatter(tails, net.capacity * vector[heads], net.n) + _scatter(
-            heads, net.capacity * vector[tails], net.n
-        )
+        forward, back = (net.capacity * vector[ends] for ends in (heads, tails))
+        sums = _scatter(tails, forward, net.n) + _scatter(heads, back, net.n)
         vector = (vector + sums / strength) / 2
     return vector
 
