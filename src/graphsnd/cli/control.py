@@ -11,22 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphsnd.cli import options as shared
 from graphsnd.cli.hydra_engine import run_hydra
-from graphsnd.cli.options import (
-    BreakLock,
-    Changes,
-    Config,
-    Force,
-    Loggers,
-    RayAddress,
-    ShowConfig,
-    StackSize,
-    Threads,
-    parse_changes,
-    parse_loggers,
-    parse_seeds,
-    show_config,
-)
 from graphsnd.cli.training import Engine, parse_place, read_task, resume_task, run_engine, run_task
 from graphsnd.errors import InputError, check_choice
 
@@ -66,18 +52,18 @@ def control(
     ] = None,
     envs: Annotated[int | None, typer.Option(show_default=OF_PRESET, help="Environments of each run.")] = None,
     preset: Annotated[str | None, typer.Option(show_default="paper", help="paper, or small for a CPU.")] = None,
-    change: Changes = None,
-    config: Config = None,
-    show: ShowConfig = False,
-    threads: Threads = None,
+    change: shared.Changes = None,
+    config: shared.Config = None,
+    show: shared.ShowConfig = False,
+    threads: shared.Threads = None,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
-    break_lock: BreakLock = False,
-    force: Force = False,
+    break_lock: shared.BreakLock = False,
+    force: shared.Force = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 10,
-    logger: Loggers = None,
-    stack: StackSize = None,
-    ray: RayAddress = None,
+    logger: shared.Loggers = None,
+    stack: shared.StackSize = None,
+    ray: shared.RayAddress = None,
 ) -> None:
     """Train teams whose diversity is held at a target (DiCo), and audit what came of it.
 
@@ -94,7 +80,7 @@ def control(
     from graphsnd.training import CONTROL_PRESETS, ControlTask
     from graphsnd.training.task import DISPERSION
 
-    loggers = parse_loggers(logger)
+    loggers = shared.parse_loggers(logger)
     on = parse_place(device, out, ray, stack)
     if resume:
         task = resume_task(ControlTask, context.params)
@@ -105,7 +91,8 @@ def control(
         check_choice("--preset", preset or "paper", CONTROL_PRESETS)
         base = ControlTask(10, (0.1,), settings=CONTROL_PRESETS[preset or "paper"])
         base = base if config is None else read_task(config, preset, base)
-        settings, of_world = parse_changes(change, {"environments": envs, "iterations": iterations, "threads": threads})
+        named = {"environments": envs, "iterations": iterations, "threads": threads}
+        settings, of_world = shared.parse_changes(change, named)
         # The options of a task are those of its own world.
         own = base.options if world in (None, base.world) else dict(DISPERSION) if world == "dispersion" else {}
         task = dataclasses.replace(
@@ -113,14 +100,14 @@ def control(
             agents=base.agents if agents is None else agents,
             targets=base.targets if targets is None else tuple(_parse_target(t.strip()) for t in targets.split(",")),
             designs=base.designs if designs is None else tuple(part.strip() for part in designs.split(",")),
-            seeds=base.seeds if seeds is None else parse_seeds(seeds),
+            seeds=base.seeds if seeds is None else shared.parse_seeds(seeds),
             world=world or base.world,
             options=own | of_world,
             settings=base.settings.replace(**settings),
         )
         task.make_world("cpu")  # so that an unknown world or option is refused before anything begins
     if show:
-        show_config(task)
+        shared.show_config(task)
         return
     options = {"checkpoint_every": checkpoint_every, "loggers": loggers, "ray": ray, "stack": stack}
     run_control(task, out, device=on, resume=resume, force=force, break_lock=break_lock, **options)

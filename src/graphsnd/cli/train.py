@@ -10,23 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphsnd.cli import options as shared
 from graphsnd.cli.hydra_engine import run_hydra
-from graphsnd.cli.options import (
-    BreakLock,
-    Changes,
-    Config,
-    Force,
-    Loggers,
-    RayAddress,
-    ShowConfig,
-    StackSize,
-    Threads,
-    check_output,
-    parse_changes,
-    parse_loggers,
-    parse_seeds,
-    show_config,
-)
 from graphsnd.cli.training import Describe, parse_place, read_task, resume_task, run_engine, run_task, uses_stacks
 from graphsnd.errors import InputError, check_choice
 
@@ -64,21 +49,21 @@ def train(
     diversity_every: Annotated[
         int | None, typer.Option(show_default=OF_TASK, help="Iterations between two measurements of SND.")
     ] = None,
-    change: Changes = None,
-    config: Config = None,
-    show: ShowConfig = False,
-    threads: Threads = None,
+    change: shared.Changes = None,
+    config: shared.Config = None,
+    show: shared.ShowConfig = False,
+    threads: shared.Threads = None,
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
-    break_lock: BreakLock = False,
-    force: Force = False,
+    break_lock: shared.BreakLock = False,
+    force: shared.Force = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 25,
     keep_teams: Annotated[
         bool, typer.Option("--keep-teams", help="Keep the teams of each checkpoint, for measure over training.")
     ] = False,
-    logger: Loggers = None,
-    stack: StackSize = None,
-    ray: RayAddress = None,
+    logger: shared.Loggers = None,
+    stack: shared.StackSize = None,
+    ray: shared.RayAddress = None,
     render: Annotated[Path | None, typer.Option(metavar="PATH", help="Film the trained team: .gif or .mp4.")] = None,
 ) -> None:
     """Train a team with independent PPO (or MAPPO: --set critic=central) and log its diversity.
@@ -90,7 +75,7 @@ def train(
     if run_engine("train", engine, [world, *context.args], {"hydra": partial(run_hydra, "train")}):
         return
     _check_render(render, force)
-    loggers = parse_loggers(logger)
+    loggers = shared.parse_loggers(logger)
     on = parse_place(device, out, ray, stack)
     from graphsnd.training import Task
 
@@ -98,7 +83,7 @@ def train(
         task = resume_task(Task, context.params)
     else:
         named = {"environments": envs, "iterations": iterations, "diversity_every": diversity_every, "threads": threads}
-        settings, of_world = parse_changes(change, named)
+        settings, of_world = shared.parse_changes(change, named)
         base = _base_task(world, preset, config)
         # Without a preset or a file, WORLD itself may be the name of a preset.
         own = base.world if world in (None, preset) or (preset is None and config is None) else str(world)
@@ -107,11 +92,11 @@ def train(
             world=own,
             agents=base.agents if agents is None else agents,
             options=(base.options if own == base.world else {}) | of_world,  # which are of a world
-            seeds=base.seeds if seeds is None else parse_seeds(seeds),
+            seeds=base.seeds if seeds is None else shared.parse_seeds(seeds),
             settings=base.settings.replace(**settings),
         )
     if show:
-        show_config(task)
+        shared.show_config(task)
         return
     if render is not None and uses_stacks(out, ray, stack):
         raise InputError("--render", "without --ray and --stack", repr(str(render)))
@@ -150,7 +135,7 @@ def _check_render(path: Path | None, force: bool) -> None:
     if path.suffix not in FILMS:
         raise InputError("--render", f"to end in {' or '.join(FILMS)}", repr(path.name))
     if path.parent.is_dir():
-        check_output("--render", path, FILMS[path.suffix], force=force)
+        shared.check_output("--render", path, FILMS[path.suffix], force=force)
     if path.suffix == ".mp4":
         from graphsnd.plots.film import check_ffmpeg
 
