@@ -41,12 +41,9 @@ class Categorical(Behavior):
         if (probs is None) == (logits is None):
             both = "both" if probs is not None else "neither"
             raise InputError("probs", "or `logits`, exactly one of the two", both)
-        if probs is not None:
-            if mask is not None:
-                raise InputError("mask", "only together with `logits`", "probs and mask", "Mask before the softmax.")
-            self.probs = _checked_probs(probs, validate)
-        else:
-            self.probs = _softmax(logits, mask, validate)
+        if probs is not None and mask is not None:
+            raise InputError("mask", "only together with `logits`", "probs and mask", "Mask before the softmax.")
+        self.probs = _softmax(logits, mask, validate) if probs is None else _checked_probs(probs, validate)
         super().__init__(self.probs.shape, names_of(logits if probs is None else probs))
 
     def wasserstein_points(self) -> Points:

@@ -88,8 +88,7 @@ def from_distribution(
     action = _point_mass(d)
     if action is not None:
         return Deterministic(action, validate=validate)
-    nodes_at, _ = nodes_and_weights(nodes)
-    return Quantiles(_quantiles(d, nodes_at).movedim(0, -1), validate=validate)
+    return Quantiles(_quantiles(d, nodes_and_weights(nodes)[0]).movedim(0, -1), validate=validate)
 
 
 def _read_part(part: Any, options: dict[str, Any]) -> Behavior:
