@@ -76,3 +76,5 @@ def test_labels_for_other_agents() -> None:
         gs.decompose(gs.Deterministic(torch.zeros(1, 4, 1)), [0, 1, 1])
     with pytest.raises(gs.InputError, match=r"`labels`.*flat"):
         gs.decompose(gs.Deterministic(torch.zeros(1, 4, 1)), torch.zeros(4, 2))
+    with pytest.raises(gs.InputError, match=r"`labels`.*flat"):  # before they are listed
+        gs.decompose(gs.Deterministic(torch.zeros(1, 4, 1)), torch.zeros(1).expand(4, 2**34))

@@ -10,7 +10,7 @@ import torch
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import in_order
-from graphsnd.errors import InputError, check_labels, describe
+from graphsnd.errors import InputError, check_labels, shape_of
 from graphsnd.metric.pair_distances import pairwise
 
 
@@ -76,15 +76,16 @@ def decompose(
     if isinstance(labels, Mapping):
         labels = in_order("labels", labels, behavior.names)
     check_labels(labels)
-    try:
-        names = labels.tolist() if isinstance(labels, torch.Tensor) else list(labels)
-        groups = tuple(dict.fromkeys(names))
-    except TypeError:  # of lists, or of a single number
-        expected, fix = "to be flat, one for each agent", "Give names or numbers."
-        raise InputError("labels", expected, describe(labels), fix) from None
+    if isinstance(labels, torch.Tensor) and labels.dim() != 1:
+        raise InputError("labels", "to be flat, one for each agent", shape_of(labels), "Give names or numbers.")
+    names = labels.tolist() if isinstance(labels, torch.Tensor) else list(labels)
     n = len(matrix)
     if len(names) != n:
         raise InputError("labels", f"to be {n}, one for each agent", len(names))
+    try:
+        groups = tuple(dict.fromkeys(names))
+    except TypeError:
+        raise InputError("labels", "to be flat, one for each agent", repr(labels), "Give names or numbers.") from None
     rows = torch.tensor([groups.index(name) for name in names], device=matrix.device)
     member = torch.nn.functional.one_hot(rows, len(groups)).double()  # [n, g]
     both = member.T @ matrix.double() @ member  # pairs within a group stand here twice, as (i, j) and (j, i)
