@@ -7,9 +7,11 @@ them four times as fast as rows. The reference is :func:`graphsnd.teams.engine.r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 Layers = Sequence[tuple[Tensor, Tensor]]
 
@@ -31,11 +33,27 @@ def run_folded(inputs: Tensor, folded: Layers, activation: str) -> Tensor:
         >>> run_folded(torch.ones(1, 2, 5), fold_tanh(layers, "tanh"), "tanh").shape
         torch.Size([1, 3, 5])
     """
-    function = torch.relu_ if activation == "relu" else torch.sigmoid_ if _folds(inputs, activation) else torch.tanh_
+    sigmoid = _Sigmoid.apply if torch.is_grad_enabled() else torch.sigmoid_
+    function = torch.relu_ if activation == "relu" else sigmoid if _folds(inputs, activation) else torch.tanh_
     hidden = inputs
     for weight, bias in folded[:-1]:
         hidden = function(torch.baddbmm(bias, weight, hidden))
     return torch.baddbmm(folded[-1][1], folded[-1][0], hidden)
+
+
+class _Sigmoid(torch.autograd.Function):
+    """In place, its derivative too: nothing else reads what the product behind it gives back."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor) -> Tensor:
+        ctx.mark_dirty(inputs)
+        ctx.save_for_backward(inputs.sigmoid_())
+        return inputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> Tensor:
+        return torch.ops.aten.sigmoid_backward.grad_input(slope, *ctx.saved_tensors, grad_input=slope)
 
 
 def fold_tanh(layers: Layers, activation: str) -> Layers:

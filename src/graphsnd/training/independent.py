@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, ClassVar
 
 import torch
@@ -34,6 +34,7 @@ from graphsnd.training.streams import Streams
 from graphsnd.worlds import Discrete, World
 
 ALIGNED = 4  # floats; a GPU multiplies matrices faster that begin at multiples of 16 bytes
+Losses = Callable[..., tuple[Tensor, Tensor]]  # of a block and its share of tensors: a loss, and statistics
 CACHED = 2**19  # floats of a hidden layer that a block may hold on a CPU, so that what it computes stays in the cache
 
 
@@ -122,8 +123,8 @@ class IndependentNetworks:
         self.whole = block(0, count, self.batch)
         widest = max(settings.hidden, default=1) * settings.minibatch
         self.size = count if flat.device.type != "cpu" else max(1, CACHED // widest)
-        self.spans = [(first, min(first + self.size, count)) for first in range(0, count, self.size)]
-        self.blocks = [block(first, last, (last - first,)) for first, last in self.spans]
+        ends = [(first, min(first + self.size, count)) for first in range(0, count, self.size)]
+        self.blocks = [block(first, last, (last - first,)) for first, last in ends]
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
@@ -133,31 +134,6 @@ class IndependentNetworks:
             yield
         finally:
             self.whole.folded = None
-
-    def gradient(
-        self, losses: Callable[..., tuple[Tensor, Tensor]], *parts: Tensor, threads: int = 1
-    ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Differentiate a loss, block by block.
-
-        Args:
-            losses: From a block and its share of ``parts`` to a loss, a sum over networks, and statistics of each
-                network, ``[networks, count]``.
-            parts: Each ``[networks, ...]``.
-            threads: That take a block each.
-
-        Returns:
-            The gradient, ``[runs, agents, parameters]``, and each of the statistics, ``[runs, agents]``.
-        """
-
-        def differentiate(first: int, last: int) -> tuple[Tensor, Tensor]:
-            block = self.blocks[first // self.size]
-            with torch.enable_grad():
-                loss, numbers = losses(block, *(part[first:last] for part in parts))
-                return block.gradient(loss), numbers.detach()
-
-        pairs = zip(*map_threads(differentiate, self.spans, threads), strict=True)
-        gradients, statistics = (torch.cat(each) for each in pairs)
-        return gradients.view_as(self.flat), statistics.unflatten(0, self.batch).unbind(-1)
 
 
 class IndependentPolicy(IndependentNetworks, Policy):
@@ -325,10 +301,9 @@ class IndependentLearner(Learner):
             loss = 0.5 * (block.run(inputs).mT - returns).square().mean((-2, -1))  # over the critic's agents
             return settings.value_coefficient * loss.sum() * critic_share, loss.unsqueeze(-1)
 
-        actor, (loss, entropy, kl) = self.policy.gradient(
-            policy_losses, inputs, actions, before, advantages, threads=self.threads
-        )
-        critic, (value,) = self.critic.gradient(value_losses, judged, returns, threads=self.threads)
+        actors = self.policy, policy_losses, (inputs, actions, before, advantages)
+        critics = self.critic, value_losses, (judged, returns)
+        (actor, (loss, entropy, kl)), (critic, (value,)) = differentiate((actors, critics), self.threads)
         return actor, critic, torch.stack([loss, value.expand_as(loss), entropy, kl], -1)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -337,6 +312,35 @@ class IndependentLearner(Learner):
         return state | {
             f"{at}.{name}": part for at, adam in self.adams.items() for name, part in adam.tensors().items()
         }
+
+
+def differentiate(
+    jobs: Sequence[tuple[IndependentNetworks, Losses, Sequence[Tensor]]], threads: int
+) -> Iterator[tuple[Tensor, tuple[Tensor, ...]]]:
+    """Differentiate losses of some networks block by block, all in one go: threads wait for each other once.
+
+    Args:
+        jobs: Networks; a function from a block and its share of tensors to a loss, a sum over networks, and statistics
+            of each network, ``[networks, count]``; and those tensors, each ``[networks, ...]``.
+        threads: That take a block each.
+
+    Yields:
+        For each job the gradient, ``[runs, agents, parameters]``, and each of the statistics, ``[runs, agents]``.
+    """
+
+    def work(job: int, place: int) -> tuple[Tensor, Tensor]:
+        networks, losses, parts = jobs[job]
+        block, first = networks.blocks[place], place * networks.size
+        with torch.enable_grad():
+            loss, numbers = losses(block, *(part[first : first + networks.size] for part in parts))
+            return block.gradient(loss), numbers.detach()
+
+    shares = [(job, place) for job, (networks, *_) in enumerate(jobs) for place in range(len(networks.blocks))]
+    found = map_threads(work, shares, threads)
+    for networks, *_ in jobs:
+        pairs = zip(*islice(found, len(networks.blocks)), strict=True)
+        gradients, statistics = (torch.cat(each) for each in pairs)
+        yield gradients.view_as(networks.flat), statistics.unflatten(0, networks.batch).unbind(-1)
 
 
 def make_head(world: World, settings: Settings, batch: Sequence[int]) -> Head:
