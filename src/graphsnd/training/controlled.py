@@ -10,7 +10,6 @@ from torch import Tensor
 from graphsnd.control import ControlledPolicy
 from graphsnd.control.policy import draw_runs, expand_scale
 from graphsnd.teams import ActionDistribution, StackedMLP
-from graphsnd.teams.heads import SCALE_FLOOR, SCALE_SHIFT
 from graphsnd.training.adam import Adam
 from graphsnd.training.fused import choose_engine
 from graphsnd.training.ppo import clipped_loss
@@ -172,7 +171,7 @@ def policy_losses(
 
         outputs, scales = policy.outputs_of(minibatch.observations), expand_scale(scale, *policy.batch)
         rest = (minibatch.actions, minibatch.log_probs, minibatch.advantages, scales)
-        return learning.clipped_losses(*outputs, *rest, learning.Constants(clip, SCALE_SHIFT, SCALE_FLOOR))
+        return learning.clipped_losses(*outputs, *rest, clip)
     distribution = policy.distribution(minibatch.observations, scale)
     change = distribution.log_prob(minibatch.actions) - minibatch.log_probs
     return clipped_loss(change, minibatch.advantages, clip).mean((1, 2))

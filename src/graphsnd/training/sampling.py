@@ -19,10 +19,8 @@ def noise_shape(space: Continuous | Discrete) -> tuple[int, ...]:
 
 def fill_noise(noise: Tensor, space: Continuous | Discrete, generator: torch.Generator) -> None:
     """Draw in place: uniform where actions are discrete, normal elsewhere."""
-    if isinstance(space, Discrete):
-        noise.uniform_(generator=generator)
-    else:
-        noise.normal_(generator=generator)
+    draw = noise.uniform_ if isinstance(space, Discrete) else noise.normal_
+    draw(generator=generator)
 
 
 def to_world(actions: Tensor, space: Continuous | Discrete) -> Tensor:

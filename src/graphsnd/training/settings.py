@@ -71,7 +71,6 @@ class PPOSettings:
     positive: ClassVar[tuple[str, ...]] = ("learning_rate", "clip", "max_gradient_norm")
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden", tuple(self.hidden))
         for name in self.counts:
             check_integer(name, getattr(self, name), "to be an integer, at least 1", low=1)
         check_integer("threads", self.threads, "to be an integer, at least 0", low=0)
@@ -231,7 +230,6 @@ class ControlSettings(PPOSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "bounds", tuple(self.bounds))
         if not 0 < number(self.tau) <= 1:
             raise InputError("tau", "in (0, 1]", self.tau)
         check_choice("bootstrap", self.bootstrap, BOOTSTRAPS)

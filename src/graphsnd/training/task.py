@@ -82,7 +82,6 @@ class AnyTask:
             raise InputError("checkpoint", f"of format {cls.format!r}, version {VERSION}", f"another in {where}")
         try:
             parts = {part.name: saved[part.name] for part in dataclasses.fields(cls)}  # type: ignore[arg-type]
-            parts = {name: tuple(part) if isinstance(part, list) else part for name, part in parts.items()}
             settings = cls.settings.replace(**cls.settings_before | parts["settings"])
             return cls(**parts | {"settings": settings})
         except (KeyError, TypeError) as error:
@@ -115,9 +114,8 @@ class AnyTask:
             if name not in known or (name in ("settings", "options") and not named):
                 expected = f"with {', '.join(known)} in {where}, settings and options being dicts by names"
                 raise InputError("config", expected, f"{name}: {describe(value)}")
-        tuples = {name: tuple(part) if isinstance(part, list) else part for name, part in given.items()}
         options = {} if given.get("world", self.world) != self.world else self.options  # which are of a world
-        changed = {"options": options, **tuples, "settings": self.settings.replace(**given.get("settings", {}))}
+        changed = {"options": options, **given, "settings": self.settings.replace(**given.get("settings", {}))}
         return dataclasses.replace(self, **changed)  # type: ignore[type-var]
 
 

@@ -8,7 +8,6 @@ from graphsnd.control import ControlledPolicy
 from graphsnd.control.policy import broadcast_scale
 from graphsnd.teams.actions import TanhNormalActions
 from graphsnd.teams.controlled import combine
-from graphsnd.teams.heads import SCALE_FLOOR, SCALE_SHIFT
 from graphsnd.training.controlled import can_fuse, largest_overflow, policy_losses, squared_overflow
 from graphsnd.training.fused import choose_engine
 from graphsnd.training.rollout import Minibatch
@@ -43,8 +42,7 @@ def test_fused_losses_and_slopes(actions: int) -> None:
     ratio = (log_prob - before).exp()
     expected = -torch.minimum(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages).mean((1, 2))
     rounded = [each.requires_grad_() for each in (common, deviations)]
-    constants = learning.Constants(0.2, SCALE_SHIFT, SCALE_FLOOR)
-    found = learning.clipped_losses(*rounded, drawn, before, advantages, scale, constants)
+    found = learning.clipped_losses(*rounded, drawn, before, advantages, scale, 0.2)
     torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-6)
     weights = torch.tensor([1.0, -2.0], device="cuda")
     slopes = torch.autograd.grad((found * weights).sum(), rounded)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import triton
@@ -11,18 +11,11 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from graphsnd.kernels.gpu.ahead import launch
+from graphsnd.teams.heads import SCALE_FLOOR, SCALE_SHIFT
 from graphsnd.training.fused import learning_programs as programs
 
 BLOCK = 256  # rows of a program
 ADAM_BLOCK = 2048  # numbers of a program
-
-
-class Constants(NamedTuple):
-    """Of the objective: the standard deviation is ``softplus(raw + shift) + floor``."""
-
-    clip: float  # of the ratio
-    shift: float
-    floor: float
 
 
 def clipped_losses(
@@ -32,7 +25,7 @@ def clipped_losses(
     before: Tensor,
     advantages: Tensor,
     scales: Tensor,
-    constants: Constants,
+    clip: float,
 ) -> Tensor:
     """Return the clipped PPO loss of tanh-normal policies, mean over samples and agents.
 
@@ -43,12 +36,12 @@ def clipped_losses(
         before: Log-probabilities when the actions were drawn, ``[runs, agents, samples]``.
         advantages: The same shape.
         scales: ``[runs, agents]``; get no gradient.
-        constants: Of the objective.
+        clip: Largest change of the probability ratio that counts.
 
     Returns:
         ``[runs]``.
     """
-    return ClippedLoss.apply(constants, common, deviations, actions, before, advantages, _to_float32(scales))
+    return ClippedLoss.apply(clip, common, deviations, actions, before, advantages, _to_float32(scales))
 
 
 def largest_overflow(common: Tensor, deviations: Tensor, scales: Tensor) -> tuple[Tensor, Tensor]:
@@ -83,7 +76,7 @@ class ClippedLoss(torch.autograd.Function):
     """Losses ``[runs]``; slopes are made on the way, since all that they need is at hand."""
 
     @staticmethod
-    def forward(ctx: Any, constants: Constants, *parts: Tensor) -> Tensor:  # noqa: D102
+    def forward(ctx: Any, clip: float, *parts: Tensor) -> Tensor:  # noqa: D102
         common, deviations, *rest = (part.contiguous() for part in parts)
         runs, agents, samples, features = deviations.shape
         rows = agents * samples
@@ -91,7 +84,8 @@ class ClippedLoss(torch.autograd.Function):
         totals = common.new_empty(runs, triton.cdiv(rows, BLOCK))
         launch(
             programs.clipped, (totals.shape[1], runs),
-            common, deviations, *rest, totals, *slopes, rows, samples, *constants, A=features, BLOCK=BLOCK,
+            common, deviations, *rest, totals, *slopes, rows, samples, clip, SCALE_SHIFT, SCALE_FLOOR,
+            A=features, BLOCK=BLOCK,
         )  # fmt: skip
         ctx.save_for_backward(*slopes)
         return totals.sum(1) / rows
