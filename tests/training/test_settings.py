@@ -37,6 +37,8 @@ def test_a_setting_of_the_other_training_is_named() -> None:
         ControlSettings().replace(critic="central")
     with pytest.raises(InputError, match=r"'tau'\. Only graphsnd control has it"):
         Settings().replace(tau=0.5)
+    with pytest.raises(InputError, match=r"'counts'\.$"):  # of the classes, no setting of either
+        Settings().replace(counts=())
 
 
 @pytest.mark.parametrize("changes", [

@@ -103,7 +103,7 @@ class PPOSettings:
         for name in changes:
             if name not in known:
                 commands: dict[str, type[PPOSettings]] = {"train": Settings, "control": ControlSettings}
-                others = [command for command, kind in commands.items() if name in kind.__dataclass_fields__]
+                others = [c for c, kind in commands.items() if name in {part.name for part in dataclasses.fields(kind)}]
                 fix = f"Only graphsnd {others[0]} has it." if others else ""
                 raise InputError("settings", f"to be among {', '.join(known)}", repr(name), fix)
         return dataclasses.replace(self, **changes)
