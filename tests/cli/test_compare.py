@@ -97,7 +97,17 @@ def test_two_teams(run: Any, save: Any, tensors: dict) -> None:
     assert "10 clusters of 40 shared observations" in found.stdout
     assert json.loads(run("compare", second, first, "--json").stdout)["p_value"] < 0.01
     assert run("compare", first).exit_code == 2
-    assert "without --html, --png and --no-pair" in run("compare", first, second, "--no-pair").stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--reward", "snd"], ["--diversity", "snd"], ["--last", "0.1"], ["--no-pair"], ["--html", "a"], ["--png", "a"]],
+)
+def test_options_of_runs_are_refused_for_teams(run: Any, save: Any, tensors: dict, options: list[str]) -> None:
+    teams = [save(name, loc=tensors["loc"], scale=tensors["scale"]) for name in ("a.npz", "b.npz")]
+    found = run("compare", *teams, *options)
+    assert found.exit_code == 2
+    assert f"`{options[0]}` for folders of runs, got two teams" in " ".join(found.stderr.split())
 
 
 def test_what_is_not_there_is_refused(run: Any, runs: list[Path], tmp_path: Path) -> None:

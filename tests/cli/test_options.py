@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from graphsnd import InputError
-from graphsnd.cli.options import check_resumed, parse_changes, parse_device, parse_seeds
+from graphsnd.cli.options import check_resumed, parse_changes, parse_device, parse_seeds, repeat_command
 
 
 def test_settings_and_options_of_the_world_are_told_apart() -> None:
@@ -37,3 +37,8 @@ def test_nothing_may_contradict_the_checkpoint() -> None:
         check_resumed(task, {"seeds": "1,2"})
     with pytest.raises(InputError, match="which the checkpoint holds"):
         check_resumed(task, {"world": "dispersion"})
+
+
+def test_a_repeated_command_leaves_out_nothing_but_what_is_usual() -> None:
+    options = {"reward": "normalised", "weighting": "normalised", "seed": 0, "force": True}
+    assert repeat_command("compare", ["a"], options) == "graphsnd compare a --reward normalised --seed 0"

@@ -14,6 +14,7 @@ from graphsnd.errors import InputError, printable
 from graphsnd.storage import write_whole
 
 TEAMS = (".npz", ".safetensors", ".pt", ".pth")  # files of teams; a saved team is a folder with team.json
+OF_RUNS = ("reward", "diversity", "last", "no_pair", "html", "png")  # options that teams do not have
 
 
 def compare(
@@ -60,8 +61,11 @@ def compare(
     check_pictures(html, png, force=force)
     files = list(named.values())
     if all(path.suffix in TEAMS or (path / "team.json").is_file() for path in files):
-        if html is not None or png is not None or no_pair or len(files) != 2:
-            raise InputError("PATH", "to be two teams, without --html, --png and --no-pair", f"{len(files)} teams")
+        if len(files) != 2:
+            raise InputError("PATH", "to be two teams", f"{len(files)} teams")
+        for name in OF_RUNS:
+            if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE":
+                raise InputError(f"--{name.replace('_', '-')}", "for folders of runs", "two teams")
         teams = _compare_teams(files, observations, confidence, seed, max_bytes)
         typer.echo(json.dumps(dataclasses.asdict(teams), allow_nan=False) if as_json else str(teams))
         return
