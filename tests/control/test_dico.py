@@ -112,6 +112,15 @@ def test_runs_are_stacked_and_do_not_notice_each_other() -> None:
     assert status.describe().count("\n") == 2
 
 
+@pytest.mark.parametrize("target", [0.1, torch.tensor([0.1, 0.2])])
+def test_the_default_device_does_not_move_the_target(target: float | Tensor) -> None:
+    with torch.device("meta"):  # as for models whose weights are loaded later
+        start = DiCo(target).initial()
+        with pytest.raises(InputError, match="target"):
+            DiCo(0.0 * target)
+    assert start.estimate.device.type == ("cpu" if isinstance(target, Tensor) else "meta")
+
+
 def test_gradients_stop_unless_asked_through(generator: torch.Generator) -> None:
     values = torch.randn(8, 4, 2, generator=generator, dtype=torch.float64).requires_grad_()
     stopped = DiCo(0.1, tau=0.5).step(values, State.start())[0]

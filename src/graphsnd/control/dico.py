@@ -37,7 +37,8 @@ class Targeted:
     lowest: ClassVar[float] = 0.0  # that the lower bound may be
 
     def __post_init__(self) -> None:
-        for value in torch.as_tensor(self.target, dtype=torch.float64).flatten().tolist():
+        # No tensor is made of a number: it would be on torch's default device, which may hold no values.
+        for value in self.target.flatten().tolist() if isinstance(self.target, Tensor) else [self.target]:
             check_positive("target", value, "Use Homogeneous() for no diversity, Unconstrained() for any.")
         check_bounds(self.bounds, lowest=self.lowest)
         if not 0 < number(self.tau) <= 1:
@@ -46,8 +47,9 @@ class Targeted:
 
     def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
         """Return the state before the first measurement; of the target's shape and device unless told."""
-        target = torch.as_tensor(self.target)
-        return State.start(target.shape if shape is None else shape, device or target.device)
+        if isinstance(self.target, Tensor):
+            return State.start(self.target.shape if shape is None else shape, device or self.target.device)
+        return State.start(shape or (), device)
 
     def retarget(self: T, target: float | Tensor) -> T:
         """Return the same controller with another target, which is not checked: that would wait for the device."""
