@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from types import GenericAlias
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,18 @@ def test_what_an_annotation_does_not_tell_passes() -> None:
     assert take(anything=thing)["anything"] is thing
     generator = torch.Generator()
     assert take(seed=generator)["seed"] is generator
+
+
+def test_generics_of_python_3_10_which_say_that_they_are_types_tell_nothing() -> None:
+    class Generic(GenericAlias):
+        __class__ = property(lambda self: type)  # type: ignore[assignment]
+
+    def count(things: Any) -> int:
+        return len(list(things))
+
+    count.__annotations__["things"] = Generic(Iterable, (int,))
+    assert isinstance(count.__annotations__["things"], type)
+    assert checked(count)(iter("ab")) == 2
 
 
 def test_classes_check_constructors_and_methods_but_not_what_they_check_themselves() -> None:

@@ -144,7 +144,8 @@ def _kind(hint: Any) -> Kind:
         return Kind("callable", lambda value: value if callable(value) else NO)
     if origin is type:
         return _instance(type)
-    tells = isinstance(hint, type) and hint is not Any and not getattr(hint, "_is_protocol", False)
+    # With Python 3.10 Iterable[int] is a type too, but one that isinstance refuses.
+    tells = origin is None and isinstance(hint, type) and hint is not Any and not getattr(hint, "_is_protocol", False)
     return _instance(hint) if tells else ANY
 
 
