@@ -109,6 +109,16 @@ def test_runs_at_other_steps_are_interpolated(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.curves["x"], [[0, 1, 2, 3, np.nan], [0, 1, 2, 3, 4]])
 
 
+def test_what_a_run_never_logged_is_no_metric_of_it(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("Step,seed 0 - reward,seed 1 - reward,seed 2 - reward\n0,1,2,\n1,3,4,\n")
+    assert [run.seed for run in read_runs(tmp_path)] == ["0", "1"]
+    assert compare_folders({"x": tmp_path})["reward"].final.scores["x"].runs == ((3.0, 4.0),)
+    (tmp_path / "y.csv").write_text("Step,seed 0 - snd,seed 1 - snd,seed 2 - snd\n0,1,2,3\n")
+    assert list(compare_folders({"x": tmp_path})) == ["diversity"]
+    with pytest.raises(InputError, match="All runs have: snd"):
+        compare_folders({"x": tmp_path}, reward="reward")
+
+
 def test_tasks_are_strata(tmp_path: Path) -> None:
     for name, shift in (("a", 0.0), ("b", 1.0)):
         for task in ("balance", "flocking"):

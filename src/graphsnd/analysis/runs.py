@@ -73,8 +73,8 @@ def read_runs(path: Path) -> list[LoggedRun]:
     runs: dict[tuple[str, str], LoggedRun] = {}
     for file in files:
         for key, run in _read_file(file):
-            known = runs.setdefault((key, run.arm), run)
-            known.curves.update(run.curves)
+            known = runs.setdefault((key, run.arm), replace(run, curves={}))
+            known.curves.update({name: curve for name, curve in run.curves.items() if curve})
     logged = [run for run in runs.values() if run.curves]
     if not logged:
         fix = "Give folders of graphsnd train, of BenchMARL (csv logger), or CSV files from W&B or TensorBoard."
@@ -94,7 +94,7 @@ def _read_file(path: Path) -> Iterable[tuple[str, LoggedRun]]:
     if path.parent.name == "scalars" and rows and len(rows[0]) == 2:
         seed, task = _find_benchmarl_run(path.parents[1])
         curve = _curve((row[0], row[1]) for row in rows if len(row) == 2)
-        return [(str(path.parents[1]), LoggedRun(seed, task, curves={path.stem: curve} if curve else {}))]
+        return [(str(path.parents[1]), LoggedRun(seed, task, curves={path.stem: curve}))]
     head, body = (rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]) if rows else ([], [])
     if head == ["Wall time", "Step", "Value"]:
         match = TENSORBOARD.fullmatch(path.stem)
@@ -116,8 +116,7 @@ def _read_columns(path: Path, head: list[str], body: list[list[str]]) -> list[tu
         runs.setdefault((arm, row["seed"]), []).append(row)
     return [
         (f"{path}/{seed}", LoggedRun(seed, "", arm, {
-            name: curve for name in head if name not in COUNTS
-            if (curve := _curve((row["iteration"], row[name]) for row in rows))
+            name: _curve((row["iteration"], row[name]) for row in rows) for name in head if name not in COUNTS
         }))
         for (arm, seed), rows in runs.items()
     ]  # fmt: skip
