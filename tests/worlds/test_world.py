@@ -89,6 +89,13 @@ class TestEveryWorld:
             world.agents = 5
 
 
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
+def test_subclasses_may_name_their_device(world: World) -> None:
+    own = dataclasses.dataclass(frozen=True)(type("Own", (type(world),), {}))(3, 4, device="cpu")
+    assert own.device == torch.device("cpu")
+    assert own.observe(own.spawn(0)).shape[:2] == (4, 3)
+
+
 def test_merge_takes_whole_environments() -> None:
     world = Dispersion(3, 4)
     old, new = world.spawn(0), world.spawn(1)
