@@ -137,9 +137,10 @@ def test_bad_input_is_refused(tmp_path: Path) -> None:
         read_runs(tmp_path)
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     for steps in (3, {"step_0": {"reward": [1.0]}}, {"step_0": {"step_count": 0, "reward": "high"}}):
-        (tmp_path / "other.json").write_text(json.dumps({"vmas": {"balance": {"ippo": {"seed_0": steps}}}}))
-        with pytest.raises(InputError, match="to hold runs"):
-            read_runs(tmp_path)
+        by_seed = {"seed_0": steps, "seed_1": {"step_0": {"step_count": 0, "reward": [1.0]}}}
+        (tmp_path / "other.json").write_text(json.dumps({"vmas": {"balance": {"ippo": by_seed}}}))
+        with pytest.raises(InputError, match=r"step_count and numbers.*other\.json', seed_0"):
+            read_runs(tmp_path)  # not: the other seed alone
     (tmp_path / "other.json").write_text("[1, 2]")
     with pytest.raises(InputError, match="to hold runs"):
         read_runs(tmp_path)

@@ -133,7 +133,6 @@ def _read_wandb(path: Path, head: list[str], body: list[list[str]]) -> list[tupl
 
 def _read_benchmarl(path: Path, text: str) -> list[tuple[str, LoggedRun]]:
     """Return the runs of BenchMARL's JSON, which is marl-eval's: environment, task, algorithm, seed, step, values."""
-    logged = []
     try:
         levels: Any = parse_json(text)
         runs = [
@@ -144,15 +143,19 @@ def _read_benchmarl(path: Path, text: str) -> list[tuple[str, LoggedRun]]:
             for seed, steps in by_seed.items()
             if str(seed).startswith("seed_")
         ]
-        for task, seed, steps in runs:
+    except (ValueError, AttributeError):
+        return []  # some other JSON
+    logged = []
+    for task, seed, steps in runs:
+        try:
             points = [step for name, step in steps.items() if name.startswith("step_")]
             names = {name for step in points for name in step if name != "step_count"}
             curves = {n: _curve((s["step_count"], np.mean(s[n])) for s in points if n in s) for n in sorted(names)}
-            # Beside the JSON of one run, in a folder of the same name, lie the files of the CSV logger.
-            key = str(path.parent / path.stem) + f"/{task}/{seed}" * (len(runs) > 1)
-            logged.append((key, LoggedRun(seed.removeprefix("seed_"), task, curves=curves)))
-    except (ValueError, AttributeError, KeyError, TypeError):
-        return []  # some other JSON
+        except (ValueError, AttributeError, KeyError, TypeError):
+            raise InputError("PATH", "with a step_count and numbers in each step", f"{str(path)!r}, {seed}") from None
+        # Beside the JSON of one run, in a folder of the same name, lie the files of the CSV logger.
+        key = str(path.parent / path.stem) + f"/{task}/{seed}" * (len(runs) > 1)
+        logged.append((key, LoggedRun(seed.removeprefix("seed_"), task, curves=curves)))
     return logged
 
 
