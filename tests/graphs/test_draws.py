@@ -4,7 +4,7 @@ import torch
 from scipy import stats
 
 from graphsnd.graphs import complete
-from graphsnd.graphs.draws import _sorted, _tabled, integers, marked_pairs, resolve
+from graphsnd.graphs.draws import _first_sorted, _first_tabled, integers, marked_pairs, resolve
 from tests.graphs.test_random import generator
 
 
@@ -24,11 +24,12 @@ def test_the_device_is_the_one_told_or_the_default():
 
 def test_first_draws_by_table_and_by_sorting_are_the_same():
     stream = integers(500, 300, generator())
-    by_table, by_sorting = _tabled(stream.numpy(), 300), _sorted(stream)
-    for one, other in zip(by_table, by_sorting, strict=True):
-        assert one.tolist() == other.tolist()
     seen = list(dict.fromkeys(stream.tolist()))  # the different values in the order they came
-    assert by_table[0][by_table[1] <= by_table[2][99]].tolist() == sorted(seen[:100])
+    for size in (0, 1, 100, len(seen)):
+        by_table, by_sorting = _first_tabled(stream.numpy(), size, 300), _first_sorted(stream, size)
+        assert by_table.tolist() == by_sorting.tolist() == sorted(seen[:size])
+    assert _first_tabled(stream.numpy(), len(seen) + 1, 300) is None
+    assert _first_sorted(stream, len(seen) + 1) is None
 
 
 def test_marked_pairs_are_independent_and_canonical():

@@ -52,13 +52,17 @@ def geometric_skips(count: int, p: float, generator: torch.Generator) -> Tensor:
         u = torch.rand(size, generator=generator, device=generator.device, dtype=torch.float64)
         # torch splits an array between threads and may round the ends of each part differently, and a single gap
         # rounded the other way shifts every edge after it. NumPy takes one thread, so the graph cannot depend on their
-        # number; for small graphs it is also faster.
-        library: Any = np if u.device.type == "cpu" else torch
-        gaps = library.floor(library.log1p(-(u.numpy() if library is np else u)) / -rate)
-        # The bound keeps the gap of a tiny p inside int64; anything past the last trial is past it all the same.
-        trials = (torch.as_tensor(gaps.clip(None, count)).long() + 1).cumsum(0) + last
+        # number; for small graphs it is also faster. Anything past the last trial is past it all the same: the bound
+        # keeps the gap of a tiny p inside int64.
+        trials: Any
+        if u.device.type == "cpu":
+            trials = np.minimum(np.log1p(-u.numpy()) / -rate, count).astype(np.int64)
+        else:
+            trials = (torch.log1p(-u) / -rate).clamp_(max=count).long()
+        trials += 1
+        trials = trials.cumsum(0) + last
         inside = int((trials < count).sum())
-        parts.append(trials[:inside])
+        parts.append(torch.as_tensor(trials[:inside]))
         if inside < size:
             return torch.cat(parts) if len(parts) > 1 else parts[0]
         last, size = int(trials[-1]), int(slack)
@@ -83,30 +87,34 @@ def distinct(size: int, count: int, generator: torch.Generator) -> Tensor:
     stream = integers(math.ceil(-count * math.log1p(-size / count)) + slack, count, generator)
     while True:
         on_host = stream.device.type == "cpu" and count < TABLE * len(stream)
-        values, places, early = _tabled(stream.numpy(), count) if on_host else _sorted(stream)
-        if len(early) >= size:
-            # `early` are the places in the stream where something new came, in order.
-            return torch.as_tensor(values[places <= early[size - 1]] if size else values[:0])
+        values = _first_tabled(stream.numpy(), size, count) if on_host else _first_sorted(stream, size)
+        if values is not None:
+            return torch.as_tensor(values)
         stream = torch.cat([stream, integers(slack, count, generator)])
 
 
-def _tabled(stream: Any, count: int) -> tuple[Any, Any, Any]:
-    """Return the different values of a stream in order, the place where each came first, and these places in order.
+def _first_tabled(stream: Any, size: int, count: int) -> Any:
+    """Return the first ``size`` different values of a stream in order, or None where it has fewer.
 
-    Without a sort, in NumPy: written backwards, what stays in a table of all values is the first place of each.
+    Without a sort, in NumPy: as many draws as values are missing are marked in a table of all values, until none is.
     """
-    table, new = np.full(count, -1), np.zeros(len(stream), dtype=bool)
-    table[stream[::-1]] = np.arange(len(stream))[::-1]
-    values = (table >= 0).nonzero()[0]
-    places = table.take(values)
-    new[places] = True
-    return values, places, new.nonzero()[0]
+    chosen = np.zeros(count, dtype=bool)
+    used = found = 0
+    while found < size:
+        begin, used = used, used + size - found
+        if used > len(stream):
+            return None
+        chosen[stream[begin:used]] = True
+        found = np.count_nonzero(chosen)
+    return chosen.nonzero()[0]
 
 
-def _sorted(stream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _first_sorted(stream: Tensor, size: int) -> Tensor | None:
     """Return the same by sorting, whatever the number of values."""
     values, places = stream.sort(stable=True)
     new = torch.ones_like(values, dtype=torch.bool)
     new[1:] = values[1:] != values[:-1]
-    places = places[new]
-    return values[new], places, places.sort().values
+    values, places = values[new], places[new]
+    if len(places) < size:
+        return None
+    return values[places <= places.sort().values[size - 1]] if size else values[:0]
