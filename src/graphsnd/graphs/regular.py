@@ -33,11 +33,10 @@ def regular_pairs(n: int, degree: int, generator: torch.Generator) -> Tensor:
     """Return the sorted ranks of a simple graph with all degrees equal; degree <= (n-1)/2 and n * degree even."""
     small = n * degree <= 2 * SMALL
     while True:
-        ends = _draw_small(n, degree, generator) if small else _repair(_pairing(n, degree, generator), n, generator)
-        if ends is not None:
-            keys = _keys(ends, n)
+        keys = _draw_small(n, degree, generator) if small else _repair(_pairing(n, degree, generator), n, generator)
+        if keys is not None:
             i, j = keys // n, keys % n
-            return torch.from_numpy(np.sort(i * (2 * n - i - 1) // 2 + (j - i - 1))).to(generator.device)
+            return torch.from_numpy(i * (2 * n - i - 1) // 2 + (j - i - 1)).to(generator.device)
 
 
 def _keys(ends: Ints, n: int) -> Ints:
@@ -61,13 +60,13 @@ def _pairing(n: int, degree: int, generator: torch.Generator) -> Ints:
 
 
 def _repair(ends: Ints, n: int, generator: torch.Generator) -> Ints | None:
-    """Switch loops and repeats away; None after PATIENCE rounds without progress."""
+    """Switch loops and repeats away, return sorted keys; None after PATIENCE rounds without progress."""
     idle = 0
     while idle < PATIENCE:
         present, repeated = _repeats(_keys(ends, n), n * n)
         bad = repeated | (ends[:, 0] == ends[:, 1])
         if not bad.any():
-            return ends
+            return present
         idle = 0 if _switch(ends, present, bad, n, generator) else idle + 1
     return None
 
@@ -105,7 +104,10 @@ def _repeats(values: Ints, high: int) -> tuple[Ints, NDArray[np.bool_]]:
 
 
 def _draw_small(n: int, degree: int, generator: torch.Generator) -> Ints | None:
-    """Do all of it edge by edge, with random numbers drawn at once: a dozen operations on arrays take longer."""
+    """Do all of it edge by edge, with random numbers drawn at once: a dozen operations on arrays take longer.
+
+    Return sorted keys; None where the numbers ran out.
+    """
     size = n * degree
     words = _draw((2 + SWITCHES_PER_EDGE) * size + SPARE, 2**63 - 1, generator)
     # Loading numba takes as long as plain Python needs for a thousand graphs, so the thousandth loads it.
@@ -116,7 +118,7 @@ def _draw_small(n: int, degree: int, generator: torch.Generator) -> Ints | None:
         listed = (np.arange(size) // max(degree, 1)).tolist()
         done = _switch_all(listed, words.tolist(), bytearray(n * n), n, SWITCHES_PER_EDGE * size // 2)
         edges = np.array(listed, dtype=np.int64)
-    return edges.reshape(-1, 2) if done else None
+    return np.sort(_keys(edges.reshape(-1, 2), n)) if done else None
 
 
 @lru_cache
