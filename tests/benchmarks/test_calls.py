@@ -24,6 +24,20 @@ def test_a_distance_without_points_has_no_cdist() -> None:
     assert "cdist" not in row["contestants"]
 
 
+def test_full_covariances() -> None:
+    case = calls.Case(6, 3, correlated=True)
+    behavior = calls.example(case, 16, CPU.device, 0)
+    assert isinstance(behavior, gs.MultivariateGaussian)
+    assert float(calls.calls(case, behavior)()) == float(gs.snd(behavior)) > 0  # type: ignore[arg-type]
+    row = calls.compare(case, 16, CPU)
+    assert row["case"] == "wasserstein of covariances"
+    assert "cdist" not in row["contestants"]
+
+
+def test_the_first_call_of_a_process() -> None:
+    assert 0 < calls.time_first() < 60
+
+
 def test_gradients_are_those_of_snd() -> None:
     case = calls.Case(6, gradient=True)
     behavior = calls.example(case, 16, CPU.device, 0)
