@@ -145,7 +145,8 @@ def _show_moves(before: dict[str, Any], after: dict[str, Any]) -> bool:
 
 
 def _show(tables: Tables, result: dict[str, Any]) -> None:
-    console, hardware = Console(highlight=False), result["hardware"]
+    # In a file there is room for all columns, where a line of 80 characters would leave none to the first one.
+    console, hardware = Console(highlight=False, width=None if sys.stdout.isatty() else 120), result["hardware"]
     console.print(f"{machine(result)} ({hardware['cpu']})", markup=False)
     for title, (rows, columns) in tables.items():
         heads = [re.sub("[_ ]", "\n", column.split(".")[-1]).replace("observations", "obs.") for column in columns]
