@@ -74,6 +74,12 @@ WHOLE: ControlStacks = {
     for target in TARGETS
     for run in ControlTask(AGENTS, (target,), (BERNOULLI, REFERENCE), (seed,), settings=FULL).runs()
 }
+# Two of those again, rounded to TF32 in place of bfloat16.
+FINE: ControlStacks = {
+    name.replace("full", "tf32"): replace(task, settings=FULL.replace(bfloat16=False))
+    for name, task in WHOLE.items()
+    if name.endswith("target-0.12-seed-0")
+}
 # The paper's Table 7: applied SND with its standard error, and milliseconds of a call. What ours are compared with.
 PAPER_APPLIED = {
     (BERNOULLI, 0.12): (0.12032, 1.2e-4), (BERNOULLI, 0.14): (0.140354, 7.3e-5), (BERNOULLI, 0.15): (0.150261, 1.1e-5),
@@ -123,6 +129,7 @@ class Data:
     timed: MetricTimes | None = None
     step: StepShare | None = None
     twins: tuple[Twin, ...] = ()  # runs on all observations, and the same on some
+    rounding: tuple[Twin, ...] = ()  # runs in TF32, and the same in bfloat16
 
 
 @dataclass(frozen=True)
@@ -182,11 +189,13 @@ class Numbers:
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     """Read the runs that are there, or train a smaller study; then measure what is beside it."""
-    size, twins = SIZES[scale], tuple[Twin, ...]()
+    size, twins, rounding = SIZES[scale], tuple[Twin, ...](), tuple[Twin, ...]()
     if scale is Scale.PAPER:
         (histories, folders), (full, more) = gather_runs(ECONOMICAL, cells), gather_runs(WHOLE, cells)
+        fine, last = gather_runs(FINE, cells)
         study = choose_study([(WHOLE, full), (ECONOMICAL, histories)], size.task, NAMES, size.window)
-        twins, folders = compare_protocols(full, histories, size.window), folders + more
+        twins, rounding = (compare_protocols(*both, size.window) for both in ((full, histories), (fine, full)))
+        folders = folders + more + last
         ratios = [action for folder in folders for action in actions.read_actions(folder)]
     else:
         histories, folders = train_small(size.task, cells)
@@ -194,7 +203,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
         make = partial(actions.write_actions, folders[0])
         with one_thread():
             ratios = cells.get("actions", size.task.to_dict(), make, list[ActionDiversity])
-    data = replace(Data(study, tuple(ratios), *_measure_beside(scale, size, cells)), twins=twins)
+    data = replace(Data(study, tuple(ratios), *_measure_beside(scale, size, cells)), twins=twins, rounding=rounding)
     return Outcome(data, summarise(data, scale), study.seeds, name_sources(folders, cells))
 
 
@@ -386,5 +395,5 @@ def _costs(data: Data, *, in_training: bool) -> dict[str, Number]:
 
 
 TITLE = "Fifty agents at three diversities, full against sampled"
-STACKS = {**ECONOMICAL, **WHOLE}
+STACKS = {**ECONOMICAL, **WHOLE, **FINE}
 EXPERIMENT = Experiment("dico-50", TITLE, run, lambda data: draw_study(data.study, data.faulty), Data, Numbers, STACKS)

@@ -51,7 +51,6 @@ from paper.store import read_result
 
 GRAPH_SEED = 44
 WARM_CALLS, WARM_PAIRS = 3, 50
-TENTH, OTHERS = (0.1,), (0.25, 0.5, 0.75, 1.0)
 SMALL, LARGE = (4, 8, 16), (100, 250, 500)  # sizes of the claims about the CPU and about the GPU
 GPU_FILE = Path("timing") / "gpu.json"
 TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)  # of an axis of speed-ups
@@ -72,15 +71,10 @@ class Size:
     n: int
     observations: int = OBSERVATIONS
     trials: int = 20  # of the loop
-    chances: tuple[float, ...] = (*TENTH, *OTHERS)  # of a pair
+    chances: tuple[float, ...] = (0.1, 0.25, 0.5, 0.75, 1.0)  # of a pair
     once: tuple[float, ...] = ()  # of an earlier run: more of them, for which the loop was timed once
     fused_trials: int = 20  # of the fused calls
     trained: bool = False  # whether policies are those at the end of their training, on what they see there
-
-    @property
-    def name(self) -> str:
-        """Return the name of its cells and files."""
-        return f"n={self.n}" if TENTH[0] in self.chances else f"n={self.n},others"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,17 +135,14 @@ CPU_SIZES: dict[Scale, Sequence[Size]] = {
     Scale.SMOKE: (_tiny(4), _tiny(8)),
     Scale.LAPTOP: (*_SMALL, Size(50, trials=10), Size(100, trials=10)),
     # Beyond 16 agents the CPU is our addition; at n = 500 a call of the loop takes 20 s.
-    Scale.PAPER: (*_SMALL, Size(50, trials=10), Size(100, trials=10), Size(500, trials=5, chances=TENTH)),
+    Scale.PAPER: (*_SMALL, Size(50, trials=10), Size(100, trials=10), Size(500, trials=5, chances=(0.1,))),
 }
-# The loop takes a tenth of a millisecond for each of the 124 750 pairs at n = 500, and 14 minutes for the paper's 20
-# trials of all chances. That is two files, so that the first can be measured alone.
+# The loop takes a tenth of a millisecond for each of the 124 750 pairs at n = 500, and 15 minutes for the paper's 20
+# trials of all chances; each of its blocks is a cell, so that they can be measured one by one.
 GPU_SIZES: dict[Scale, Sequence[Size]] = {
     Scale.SMOKE: (_tiny(8),),
     Scale.LAPTOP: (Size(4), Size(16), Size(64, trials=5), Size(100, trials=3)),
-    Scale.PAPER: (
-        *(Size(n) for n in (4, 8, 16, 32, 64, 100, 250)),
-        *(Size(500, chances=chances) for chances in (TENTH, OTHERS)),
-    ),
+    Scale.PAPER: tuple(Size(n) for n in (4, 8, 16, 32, 64, 100, 250, 500)),
 }
 
 
@@ -167,7 +158,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
 
 def time_gpu(scale: Scale, cells: Cells) -> tuple[dict[str, Machine], tuple[str, ...]]:
     """Time all sizes on the GPU of this machine, or read those of another; return the files that were read too."""
-    names = {f"timing/gpu,{size.name}.json": size for size in GPU_SIZES[scale]}
+    names = {f"timing/gpu,n={size.n}.json": size for size in GPU_SIZES[scale]}
     if scale is not Scale.PAPER:
         sizes = list(names.values()) if torch.cuda.is_available() else []
         rows = [time_size(size, torch.device("cuda"), cells, scale) for size in sizes]
@@ -181,17 +172,10 @@ def time_gpu(scale: Scale, cells: Cells) -> tuple[dict[str, Machine], tuple[str,
     earlier = cells.results / GPU_FILE
     if len(files) < len(names) and earlier.exists():
         before = decode(Data, read_result(earlier).data).machines["gpu"]
-        rows += [row for row in (leave_out(one, rows) for one in before.sizes) if row]
+        rows += [row for row in before.sizes if f"timing/gpu,n={row.n}.json" not in there]
         origins, files = [*origins, before.origin], [*files, GPU_FILE.as_posix()]
-    rows.sort(key=lambda row: (row.n, row.chances[:1] != TENTH))
+    rows.sort(key=lambda row: row.n)
     return {"gpu": Machine(origins[0], rows)} if rows else {}, tuple(f"results/{name}" for name in files)
-
-
-def leave_out(row: Row, others: Sequence[Row]) -> Row | None:
-    """Return what others have not timed of a size; None where they have timed all of it."""
-    there = {p for other in others if other.n == row.n for p in other.chances}
-    chances, once = (tuple(p for p in every if p not in there) for every in (row.chances, row.once))
-    return replace(row, chances=chances, once=once) if chances or once else None
 
 
 def time_size(size: Size, device: torch.device, cells: Cells, scale: Scale) -> Row:
@@ -201,7 +185,7 @@ def time_size(size: Size, device: torch.device, cells: Cells, scale: Scale) -> R
     part = replace(size, trials=size.trials // BLOCKS, fused_trials=size.fused_trials // BLOCKS)
     make = lru_cache(lambda: make_team(size, device, cells, scale))
     blocks = [
-        cells.get(f"{name},{size.name},block={block}", settings, lambda: measure(part, make()), Row)
+        cells.get(f"{name},n={size.n},block={block}", settings, lambda: measure(part, make()), Row)
         for block in range(BLOCKS)
     ]
     calls = {}
@@ -275,12 +259,12 @@ def _warm(team: Gaussian, fused: dict[str, Call]) -> None:
 def summarise(data: Data) -> Numbers:
     """Return every number whose sizes were timed."""
     cpu, gpu = ([] if name not in data.machines else data.machines[name].sizes for name in ("cpu", "gpu"))
-    by_size, on_gpu = ({row.n: row for row in reversed(rows)} for rows in (cpu, gpu))  # the first of each size
+    by_size, on_gpu = ({row.n: row for row in rows} for rows in (cpu, gpu))
     numbers: dict[str, Number] = {}
     if all(n in by_size for n in SMALL):
         numbers |= _small_numbers([by_size[n] for n in SMALL])
     if all(n in on_gpu for n in LARGE):
-        numbers |= _large_numbers([on_gpu[n] for n in LARGE], [row for row in gpu if row.n in LARGE])
+        numbers |= _large_numbers([on_gpu[n] for n in LARGE])
     if 100 in by_size:
         numbers["cpu_fused_speedup_n100"] = by_size[100].sampled("fused", 0.1)
         numbers["cpu_exact_fused_advantage_n100"] = by_size[100].ratio("loop, p=0.1", "fused, all pairs")
@@ -303,8 +287,8 @@ def _small_numbers(rows: list[Row]) -> dict[str, Number]:
     }
 
 
-def _large_numbers(rows: list[Row], every: list[Row]) -> dict[str, Number]:
-    law = [_law_error(row.sampled("loop", p), p) for row in every for p in (*row.chances, *row.once)]
+def _large_numbers(rows: list[Row]) -> dict[str, Number]:
+    law = [_law_error(row.sampled("loop", p), p) for row in rows for p in (*row.chances, *row.once)]
     # The exponent of the number of pairs: the slope of log time by least squares.
     x = [math.log(math.comb(row.n, 2)) for row in rows]
     y = [math.log(statistics.fmean(row.calls["loop, all pairs"].seconds)) for row in rows]
@@ -349,7 +333,7 @@ def _draw_against_p(ax: Axes, machines: dict[str, Machine]) -> None:
     ax.plot(chances, [1 / p for p in chances], "--", color=INK, linewidth=1.1, label="1/p", zorder=1)
     labels = [f"n = {row.n}" for row in rows]
     if "gpu" in machines:
-        rows.append(next(row for row in machines["gpu"].sizes if row.n == machines["gpu"].sizes[-1].n))
+        rows.append(machines["gpu"].sizes[-1])
         labels.append(f"n = {rows[-1].n}, GPU")
     for k, (row, label) in enumerate(zip(rows, labels, strict=True)):
         shift = 1 + 0.03 * (k - (len(rows) - 1) / 2)  # beside each other, so that every interval is seen

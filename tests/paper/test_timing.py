@@ -23,7 +23,6 @@ from paper.timing import (
     EXPERIMENT,
     GPU_FILE,
     GPU_SIZES,
-    OTHERS,
     Data,
     Machine,
     Numbers,
@@ -149,7 +148,7 @@ def test_the_part_of_a_gpu_is_read_where_there_is_none(tmp_path: Path, monkeypat
     gpu = made(GPU_SIZES[Scale.PAPER], 1e-4, 1e-3)
     sizes = (
         *(Size(n, trials=5) for n in (64, 100)),
-        *(Size(n, trials=3, chances=(0.1,), once=OTHERS) for n in (250, 500)),
+        *(Size(n, trials=3, chances=(0.1,), once=(0.25, 0.5, 0.75, 1.0)) for n in (250, 500)),
     )
     earlier = made(sizes, 1e-4, 1e-3)
     monkeypatch.setitem(CPU_SIZES, Scale.PAPER, CPU_SIZES[Scale.SMOKE])
@@ -167,13 +166,13 @@ def test_the_part_of_a_gpu_is_read_where_there_is_none(tmp_path: Path, monkeypat
     assert {name for name in vars(Numbers()) if "gpu" in name} <= set(second.numbers)
     assert second.numbers["gpu_loop_law_error"].clock
 
-    row = next(row for row in gpu.sizes if row.name == "n=500")
+    row = next(row for row in gpu.sizes if row.n == 500)
     new = {"provenance": {"hardware": {"gpu": "new"}}, "value": asdict(row)}
     (tmp_path / "results/timing/gpu,n=500.json").write_text(json.dumps(new))
     third = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "results", work=tmp_path / "one", again=True)
     assert third.sources == ("results/timing/gpu,n=500.json", "results/timing/gpu.json")
     rows = decode(Data, third.data).machines["gpu"].sizes
-    assert [(one.trials, one.chances, one.once) for one in rows if one.n == 500] == [(20, (0.1,), ()), (3, (), OTHERS)]
+    assert [(one.trials, len(one.chances), len(one.once)) for one in rows if one.n >= 250] == [(3, 1, 4), (20, 5, 0)]
     assert "15 cells" in third.numbers["gpu_loop_law_error"].kind
 
 
