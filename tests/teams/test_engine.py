@@ -1,12 +1,15 @@
 """Engines answer as networks that are run one by one."""
 
+import functools
 import itertools
 
 import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.teams.engine import PLAIN, group_by_network, tanh_
+import graphsnd.teams.engine as module
+from graphsnd.teams.engine import PLAIN, group_by_network, run_layers, tanh_
+from graphsnd.teams.network import StackedMLP
 
 
 def _networks(count: int, sizes: tuple[int, ...]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -48,6 +51,34 @@ def test_requests_are_answered_one_by_one(requests: int) -> None:
     slopes = [torch.autograd.grad(each.square().sum(), weights) for each in (found, expected)]
     for one, two in zip(*slopes, strict=True):
         torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-5)
+
+
+def test_a_call_makes_one_gradient_of_all_weights() -> None:
+    network = StackedMLP.create((40,), (3, 5, 2), generator=torch.Generator().manual_seed(0))
+    networks = torch.cat([torch.arange(40), torch.arange(9), torch.zeros(130, dtype=torch.int64)])  # of four widths
+    inputs, rows = torch.randn(7, 3, generator=torch.Generator().manual_seed(1)), torch.arange(len(networks)) % 7
+    outputs = PLAIN.run_requests(inputs, networks, rows, *network.flat(), "tanh")
+    steps, found = [outputs.grad_fn], set()
+    while steps:
+        step = steps.pop()
+        found.add(step)
+        steps += [following for following, _ in step.next_functions if following not in {*found, None}]
+    kinds = [step.name() for step in found]
+    assert kinds.count("IndexSelectBackward0") == 4 + 1  # of each layer's weights and biases, and of the answers
+    assert "SliceBackward0" not in kinds
+
+
+def test_gathered_weights_are_held_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights, biases = _networks(40, (3, 5, 2))
+    networks, rows = torch.arange(80) % 40, torch.arange(80) % 7
+    ask = functools.partial(PLAIN.run_requests, torch.ones(7, 3), networks, rows, weights, biases, "tanh")
+    held, whole = [], ask()
+    monkeypatch.setattr(module, "MAX_GATHERED", {"cpu": 6 * 4 * 25})
+    monkeypatch.setattr(module, "run_layers", lambda *given: held.append(len(given[1][0])) or run_layers(*given))
+    for wanted in (False, True):
+        with torch.set_grad_enabled(wanted):
+            assert torch.equal(ask(), whole)
+    assert max(held) == 6
 
 
 def test_without_requests_there_is_nothing() -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.teams import CategoricalHead, GaussianHead, StackedMLP, StackedTeam
+from graphsnd.teams import CategoricalHead, GaussianHead, StackedMLP, StackedTeam, engine
 from graphsnd.teams import stacked as module
 from graphsnd.teams.engine import run_layers
 
@@ -28,7 +28,7 @@ def test_work_is_proportional_to_the_requests(
         networks.append(len(weights[0]))
         return run_layers(inputs, weights, *rest)
 
-    monkeypatch.setattr(module, "run_layers", spy)
+    monkeypatch.setattr(engine, "run_layers", spy)
     monkeypatch.setattr(StackedMLP, "forward", lambda *_: pytest.fail("the whole team was evaluated"))
     agents = torch.randint(spread, (500, 2), generator=generator)
     team(3000, generator).partial(torch.randn(500, 6, generator=generator), agents)
@@ -41,9 +41,9 @@ def test_chunks_do_not_show(generator: torch.Generator, monkeypatch: pytest.Monk
     observations = torch.randn(70, 6, generator=generator)
     agents = torch.randint(40, (70, 3), generator=generator)
     whole, some = made.evaluate(observations), made.partial(observations, agents)
-    monkeypatch.setattr(module, "MAX_ACTIVATIONS", 1)
     monkeypatch.setattr(module, "CACHED_ACTIVATIONS", 1)
-    monkeypatch.setattr(module, "MAX_GATHERED", {"cpu": 1})
+    monkeypatch.setattr(engine, "MAX_ACTIVATIONS", 1)
+    monkeypatch.setattr(engine, "MAX_GATHERED", {"cpu": 1})
     torch.testing.assert_close(made.evaluate(observations).probs, whole.probs)  # type: ignore[attr-defined]
     torch.testing.assert_close(made.partial(observations, agents).probs, some.probs)  # type: ignore[attr-defined]
     with torch.no_grad():  # weights are then gathered chunk by chunk

@@ -17,8 +17,9 @@ from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import requests
 from graphsnd.teams.answers import combine, join_agents, join_requests, read_single, tensors_of
+from graphsnd.teams.engine import MAX_ACTIVATIONS
 from graphsnd.teams.mixing import FAULTS, agents_first, ask, ask_quietly, check_unmixed, evaluation_mode
-from graphsnd.teams.stacked import MAX_ACTIVATIONS, activations_on
+from graphsnd.teams.stacked import activations_on
 from graphsnd.teams.team import Team
 
 Policy = Callable[[Tensor], Any]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from graphsnd.teams import requests
+from graphsnd.teams.requests import Bucket
 
 NARROW = 8  # outputs below which a CPU multiplies columns faster than rows
 
@@ -56,6 +58,10 @@ class _Tanh(torch.autograd.Function):
 
 # In place: no layer needs what stood there before.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": tanh_, "relu": torch.relu_}
+MAX_ACTIVATIONS = 2**26  # floats of the widest layer held at once
+# Bytes of gathered weights held at once. On a CPU a few megabytes are still in the cache when the product reads them,
+# and the allocator hands the same block out again; at 256 MB a call takes twice as long. A GPU wants few launches.
+MAX_GATHERED = {"cpu": 2**22, "cuda": 2**28}
 DENSE = 8  # requests per network, on average, above which all networks run, each on the same number of rows
 
 
@@ -136,16 +142,9 @@ class Engine:
         if len(asked) >= DENSE * count:
             table, slots = group_by_network(asked, count)
             answers = run_layers(inputs[wanted[table].to(device)], weights, biases, activation).flatten(0, 1)
+            outputs = answers.index_select(0, slots.to(device))
         else:
-            plan = requests.batches(asked.unsqueeze(1))
-            slots, parts = plan.slots.flatten(), []
-            for bucket in plan.buckets:
-                chosen = bucket.agents.to(device)
-                own = [[part.index_select(0, chosen) for part in all_] for all_ in (weights, biases)]
-                shown = inputs[wanted[bucket.requests].to(device)]
-                parts.append(run_layers(shown, own[0], own[1], activation).flatten(0, 1))
-            answers = torch.cat(parts)
-        outputs = answers.index_select(0, slots.to(device))
+            outputs = run_gathered(inputs, asked, wanted, weights, biases, activation)
         return outputs if len(kept) == len(networks) else out.index_copy(0, kept.to(device), outputs)
 
 
@@ -166,6 +165,53 @@ def run_layers(inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tenso
     if hidden.device.type == "cpu" and weight.shape[-1] < NARROW:
         return torch.baddbmm(bias.mT, weight.mT.contiguous(), hidden.mT).mT
     return torch.baddbmm(bias, hidden, weight)
+
+
+def run_gathered(
+    inputs: Tensor,
+    networks: Tensor,
+    rows: Tensor,
+    weights: Sequence[Tensor],
+    biases: Sequence[Tensor],
+    activation: str,
+) -> Tensor:
+    """Run one network on one row per request with copies of the weights it takes; others are not touched.
+
+    Args:
+        inputs: ``[rows, in]``.
+        networks: int64 ``[requests]``, at least one, on the inputs' device or the CPU.
+        rows: int64 ``[requests]``, the input of each, on the same device as ``networks``.
+        weights: One for each layer.
+        biases: One for each layer.
+        activation: After every layer but the last.
+
+    Returns:
+        ``[requests, out]``.
+    """
+    plan, device, every = requests.batches(networks), inputs.device, (*weights, *biases)
+    parts = list(_split(plan.buckets, weights))
+    chosen, depth, answers = [part.agents.to(device) for part in parts], len(weights), []
+    gathered: Iterable[tuple[Tensor, ...]]
+    if torch.is_grad_enabled() and any(each.requires_grad for each in every):
+        # The graph keeps all gathered weights anyway, and each gather would have a gradient as large as all weights.
+        index, sizes = torch.cat(chosen), [len(part) for part in chosen]
+        gathered = zip(*(each.index_select(0, index).split(sizes) for each in every), strict=True)
+    else:
+        gathered = (tuple(each.index_select(0, part) for each in every) for part in chosen)
+    for part, own in zip(parts, gathered, strict=True):
+        shown = inputs[rows[part.requests].to(device)]
+        answers.append(run_layers(shown, own[:depth], own[depth:], activation).flatten(0, 1))
+    return torch.cat(answers).index_select(0, plan.slots.to(device))
+
+
+def _split(buckets: Sequence[Bucket], weights: Sequence[Tensor]) -> Iterable[Bucket]:
+    """Yield the buckets in parts that are served at once."""
+    held = sum(math.prod(weight.shape[1:]) for weight in weights) * weights[0].element_size()
+    by_weights = MAX_GATHERED.get(weights[0].device.type, 2**28) // held
+    rows = MAX_ACTIVATIONS // max(size for weight in weights for size in weight.shape[1:])
+    for bucket in buckets:
+        most = max(1, min(by_weights, rows // bucket.requests.shape[1]))
+        yield from [bucket] if len(bucket.agents) <= most else requests.split_bucket(bucket, most)
 
 
 def group_by_network(networks: Tensor, count: int) -> tuple[Tensor, Tensor]:

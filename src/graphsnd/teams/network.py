@@ -125,8 +125,10 @@ class StackedMLP(nn.Module):
 
     def flat(self, part: slice = slice(None)) -> tuple[list[Tensor], list[Tensor]]:
         """Return the weights and biases of a part of the first batch dimension, the batch in one axis."""
-        weights = [weight[part].reshape(-1, *weight.shape[-2:]) for weight in self.weights]
-        return weights, [bias[part].reshape(-1, *bias.shape[-2:]) for bias in self.biases]
+        # A slice of everything would copy the gradient too.
+        chosen = [each if part == slice(None) else each[part] for each in (*self.weights, *self.biases)]
+        chosen = [each.reshape(-1, *each.shape[-2:]) for each in chosen]
+        return chosen[: len(self.weights)], chosen[len(self.weights) :]
 
     def select(self, run: int) -> StackedMLP:
         """Return a detached copy of the networks at one index of the first batch dimension."""

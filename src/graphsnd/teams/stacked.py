@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -11,17 +10,12 @@ from torch import Tensor
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import InputError
-from graphsnd.teams import requests
-from graphsnd.teams.engine import run_layers
+from graphsnd.teams.engine import MAX_ACTIVATIONS, run_gathered
 from graphsnd.teams.heads import Head
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.team import Team
 
-MAX_ACTIVATIONS = 2**26  # floats of the widest layer held at once
 CACHED_ACTIVATIONS = 2**21  # on a CPU, whose caches they then stay in: up to twice as fast
-# Bytes of gathered weights held at once. On a CPU a few megabytes are still in the cache when the product reads them,
-# and the allocator hands the same block out again; at 256 MB a call takes twice as long. A GPU wants few launches.
-MAX_GATHERED = {"cpu": 2**22, "cuda": 2**28}
 
 
 @checked
@@ -125,31 +119,7 @@ def run_chosen(network: StackedMLP, observations: Tensor, agents: Tensor) -> Ten
     Returns:
         ``[observations, k, out]``.
     """
-    observations, plan = observations.to(network.weights[0]), requests.batches(agents.to(network.weights[0].device))
-    parts = [part for b in plan.buckets for part in requests.split_bucket(b, _pieces(network, b.requests.shape[1]))]
-    answers, depth = [], len(network.weights)
-    for part, own in zip(parts, _gather(network, [part.agents for part in parts]), strict=True):
-        shown = observations[part.requests // agents.shape[1]]
-        answers.append(run_layers(shown, own[:depth], own[depth:], network.activation).flatten(0, 1))
-    return torch.cat(answers).index_select(0, plan.slots).unflatten(0, agents.shape)
-
-
-def _gather(network: StackedMLP, chosen: list[Tensor]) -> Iterable[tuple[Tensor, ...]]:
-    """Return the weights, then the biases, of some networks, int64 ``[m]``, repeats allowed; for each of ``chosen``.
-
-    They are copied, others are not touched. Only a backward pass makes a gradient as large as all the weights, once for
-    the whole call.
-    """
-    every = (*network.weights, *network.biases)
-    if torch.is_grad_enabled() and any(each.requires_grad for each in every):
-        # The graph keeps every gathered weight anyway, and each gather would have a full gradient of its own.
-        index, sizes = torch.cat(chosen), [len(part) for part in chosen]
-        return zip(*(each.index_select(0, index).split(sizes) for each in every), strict=True)
-    return (tuple(each.index_select(0, part) for each in every) for part in chosen)
-
-
-def _pieces(network: StackedMLP, width: int) -> int:
-    """Return the number of pieces of ``width`` requests to serve at once."""
-    weight = network.weights[0]
-    by_weights = MAX_GATHERED.get(weight.device.type, 2**28) // (network.cost * weight.element_size())
-    return max(1, min(by_weights, MAX_ACTIVATIONS // (width * max(network.sizes))))
+    observations, agents = observations.to(network.weights[0]), agents.to(network.weights[0].device)
+    rows = torch.arange(len(agents), device=agents.device).repeat_interleave(agents.shape[1])
+    outputs = run_gathered(observations, agents.flatten(), rows, *network.flat(), network.activation)
+    return outputs.unflatten(0, agents.shape)
