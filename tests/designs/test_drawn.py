@@ -45,6 +45,9 @@ def test_spatial_designs_need_positions(text: str) -> None:
         design.draw(12, None)
     with pytest.raises(gs.InputError, match=r"`positions` with shape \(12, d\)"):
         design.draw(12, None, POSITIONS[:7])
+    for wrong in (POSITIONS, POSITIONS.expand(3, 2, -1, -1), POSITIONS.expand(5, -1, -1)):
+        with pytest.raises(gs.InputError, match=r"`positions` with shape \(6, 12, d\)"):
+            design.select(6, 12, None, device=torch.device("cpu"), positions=wrong)
 
 
 def test_random_designs_need_a_generator() -> None:

@@ -173,7 +173,7 @@ class SpatialDesign(GraphDesign):
         return graph
 
     def _select(self, call: Call) -> Selection:
-        return Selection(self._join_each(call.positions, call.observations, call.agents))
+        return Selection(self.join(require_positions(call.positions, (call.observations, call.agents), self)))
 
 
 @checked

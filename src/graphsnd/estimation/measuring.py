@@ -111,7 +111,7 @@ def measure(
         confidence: Coverage of the interval.
         distance: Distance object; the family's default when None.
         positions: Where the agents are, ``[agents, d]`` or a dict of one ``[d]`` per agent, for ``knn`` and ``radius``;
-            with ``[observations, agents, d]`` each observation has its own graph.
+            with ``[..., agents, d]``, pooled as the observations are, each observation has its own graph.
         weighting: Of the edges of a random graph: their mean (``"normalised"``), or their sum over its expected count
             (``"horvitz-thompson"``).
         pooled: Of a graph for each observation: pool the edges of all instead of the mean over observations.
