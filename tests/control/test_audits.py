@@ -38,6 +38,9 @@ def test_the_audit_of_what_was_held() -> None:
     assert float(audit(team, seen, design=graph)) == float(gs.graph_snd(behavior, graph))
     for estimates_snd in (None, "complete", "bernoulli:0.1", "agents:3"):
         assert float(audit(team, seen, design=estimates_snd)) == float(gs.snd(behavior))
+    for other in (gs.graphs.complete(4), gs.graphs.knn(places[:2], 2)):
+        with pytest.raises(InputError, match="`design`"):
+            audit(team, seen, design=other)
     with pytest.raises(InputError, match="positions"):
         audit(team, seen, design="radius:0.5", positions=places[:2])
     with pytest.raises(InputError, match="positions"):

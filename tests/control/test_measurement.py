@@ -142,9 +142,9 @@ def test_weighted_and_moving_graphs_are_their_graph_snd(values: torch.Tensor) ->
     both = gs.graphs.knn(torch.cat([values, values.flip(1)]), 2)
     stacked = measure_points(both, twice).value
     assert float(stacked.mean()) == pytest.approx(float(gs.graph_snd(gs.Deterministic(twice), both)), rel=1e-6)
-    with pytest.raises(InputError, match="observations"):
+    with pytest.raises(InputError, match="`design` for 3 observations"):
         measure_points(moving, values[:3])
-    with pytest.raises(InputError, match="on 6 agents, got one on 5"):
+    with pytest.raises(InputError, match="`design` on 6 agents, got one on 5"):
         measure_points(gs.graphs.complete(5), values)
 
 

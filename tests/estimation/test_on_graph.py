@@ -75,10 +75,16 @@ def test_bad_confidence(confidence: float) -> None:
         gs.measure(team(4), confidence=confidence)
 
 
-def test_a_complete_graph_on_other_agents_is_refused() -> None:
+def test_a_graph_that_does_not_fit_is_named_as_it_was_given() -> None:
     for n in (3, 5):
-        with pytest.raises(gs.InputError, match=rf"`graph`.*4 agents, got a graph on {n}"):
+        with pytest.raises(gs.InputError, match=rf"`design`.*4 agents, got a graph on {n}"):
             gs.measure(team(4), design=gs.graphs.complete(n))
+    moving = gs.graphs.knn(torch.rand(3, 4, 2, generator=torch.Generator().manual_seed(0)), 1)
+    with pytest.raises(gs.InputError, match=r"`design` for .* observations, got one for 3"):
+        gs.measure(team(4), design=moving)
+    for own in (gs.graphs.cliques([0, 0, 1, 1]), gs.Graph(4, torch.tensor([[0, 1]]), torch.tensor([2.0]))):
+        with pytest.raises(gs.InputError, match="`design` to be a random draw"):
+            gs.measure(team(4), design=own, weighting="horvitz-thompson")
 
 
 def test_builds_no_autograd_graph() -> None:

@@ -15,6 +15,7 @@ from graphsnd.designs import Design, Fixed, SpatialDesign
 from graphsnd.errors import InputError, check_positive
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric import graph_snd, snd
+from graphsnd.metric.pair_distances import check_graph
 from graphsnd.teams import Team
 
 LAST = 50  # iterations at the end that the paper's summaries use (10 in its study of ten agents)
@@ -60,7 +61,10 @@ def audit(
             design = design._join_each(positions, behavior.observations, behavior.agents)
         else:
             design = design.graph if isinstance(design, Fixed) else None
-    return snd(behavior, distance) if design is None else graph_snd(behavior, design, distance)
+    if design is None:
+        return snd(behavior, distance)
+    check_graph(design, behavior.agents, behavior._names, observations=behavior.observations, argument="design")
+    return graph_snd(behavior, design, distance)
 
 
 @checked

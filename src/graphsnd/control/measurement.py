@@ -103,7 +103,7 @@ def measure_points(
     if len(generators) != runs:
         raise InputError("generator", f"to be {runs}, one for each run", len(generators))
     if isinstance(design, MovingGraph):
-        check_graph(design, agents, observations=runs * observations)
+        check_graph(design, agents, observations=runs * observations, argument="design")
         parts = [design.slice(run * observations, (run + 1) * observations) for run in range(runs)]
         return measure_selected([Selection(part) for part in parts], values, norm)
     design = as_design(design)

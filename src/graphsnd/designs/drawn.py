@@ -132,7 +132,7 @@ class Fixed(GraphDesign):
 
     def draw(self, n: int, generator: torch.Generator | None, positions: Tensor | None = None) -> Graph:  # noqa: D102
         if self.graph.n != n:
-            raise InputError("graph", f"on {n} agents", f"one on {self.graph.n}")
+            raise InputError("design", f"on {n} agents", f"one on {self.graph.n}")
         return self.graph
 
     def _select(self, call: Call) -> Selection:

@@ -259,9 +259,9 @@ def _choose(
     max_observations: int | None,
 ) -> Choice:
     if isinstance(asked, MovingGraph):
-        check_graph(asked, source.agents, source.names, observations=source.observations)
+        check_graph(asked, source.agents, source.names, observations=source.observations, argument="design")
     if isinstance(asked, Graph):
-        check_graph(asked, source.agents, source.names)
+        check_graph(asked, source.agents, source.names, argument="design")
         asked = Complete() if asked.is_complete and asked.weights is None else asked
     if asked is not None:
         return asked, "as asked"

@@ -62,9 +62,9 @@ def measure_on_graph(
     ht = weighting == "horvitz-thompson"
     if not ht:
         check_not_empty("design", graph)
-    distances, per_block = _edge_distances(source, graph, clusters)
     # From the mean over the edges to the Horvitz-Thompson estimate.
-    scale = graph.m / (known_inclusion(graph) * graph.pairs) if ht else 1.0
+    scale = graph.m / (known_inclusion(graph, "design") * graph.pairs) if ht else 1.0
+    distances, per_block = _edge_distances(source, graph, clusters)
     value = float(weighted_mean(distances, graph)) * scale
     error, target = PairError(0.0, (value, value), "exact: every edge"), "Graph-SND"
     if graph.inclusion is not None and graph.weights is None:

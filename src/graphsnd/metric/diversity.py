@@ -152,14 +152,14 @@ def horvitz_thompson(
     return (mean(sums) / (inclusion * graph.pairs)).to(points.result_dtype)
 
 
-def known_inclusion(graph: Graph) -> float:
+def known_inclusion(graph: Graph, argument: str = "graph") -> float:
     """Return the probability with which each pair was drawn; raise for a graph that was not, or that has weights."""
     if graph.inclusion is None:
         got = f"a fixed graph ({graph.family})"
         fix = "Use graphsnd.graph_snd, or build it with graphs.bernoulli, uniform or random_regular."
-        raise InputError("graph", "to be a random draw with a known inclusion probability", got, fix)
+        raise InputError(argument, "to be a random draw with a known inclusion probability", got, fix)
     if graph.weights is not None:
-        raise InputError("graph", "without weights of its own", "a weighted graph", "The design sets the weights.")
+        raise InputError(argument, "without weights of its own", "a weighted graph", "The design sets the weights.")
     return graph.inclusion
 
 

@@ -125,23 +125,24 @@ def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.
 
 
 def check_graph(
-    graph: Graph | MovingGraph, agents: int, names: Sequence[str] | None = None, *, observations: int | None = None
-) -> None:
+    graph: Graph | MovingGraph, agents: int, names: Sequence[str] | None = None, *, observations: int | None = None,
+    argument: str = "graph",
+) -> None:  # fmt: skip
     """Raise unless ``graph`` is a graph on that many agents, with the same names where both have names.
 
-    With a number of ``observations`` it may have a graph for each of them.
+    With a number of ``observations`` it may have a graph for each of them. ``argument`` is what the caller calls it.
     """
     if isinstance(graph, MovingGraph) and observations is not None:
         if len(graph) != observations:
             fix = "Build it from positions of shape (observations, agents, d)."
-            raise InputError("graph", f"for {observations} observations", f"one for {len(graph)}", fix)
+            raise InputError(argument, f"for {observations} observations", f"one for {len(graph)}", fix)
     elif not isinstance(graph, Graph):
-        raise InputError("graph", "to be a graphsnd.Graph", type(graph).__name__, "See graphsnd.graphs.from_networkx.")
+        raise InputError(argument, "to be a graphsnd.Graph", type(graph).__name__, "See graphsnd.graphs.from_networkx.")
     if graph.n != agents:
         fix = f"Build it with n = {agents}."
-        raise InputError("graph", f"on the behaviour's {agents} agents", f"a graph on {graph.n}", fix)
+        raise InputError(argument, f"on the behaviour's {agents} agents", f"a graph on {graph.n}", fix)
     if names and graph.names and tuple(names) != graph.names:
         at = next(i for i, name in enumerate(names) if name != graph.names[i])
         fix = "Build it in the behaviour's order, e.g. graphs.from_networkx(G, behavior.names)."
         expected = f"with the behaviour's agents in their order, {names[at]!r} at {at}"
-        raise InputError("graph", expected, f"{graph.names[at]!r}", fix)
+        raise InputError(argument, expected, f"{graph.names[at]!r}", fix)
