@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd import control
-from graphsnd.designs import Adaptive, adapt, adaptive
+from graphsnd.designs import Adaptive, Fixed, adapt, adaptive
 from graphsnd.designs.adaptive import _between, _within, allocate, split_blocks
 
 CPU = torch.device("cpu")
@@ -229,3 +230,19 @@ def test_odd_teams_and_wrong_arguments() -> None:
     ):
         with pytest.raises(gs.InputError, match=f"`{name}`"):
             call()
+
+
+def test_its_text_is_a_name_and_the_object_is_what_is_kept() -> None:
+    design = adapt(torch.rand(600, 600, generator=torch.Generator().manual_seed(0)), 800, groups=3)
+    assert pickle.loads(pickle.dumps(design)) == design
+    assert Adaptive(design.count, design.labels, design.spreads, design.defence) == design
+    for text in (str(design), "adaptive"):
+        with pytest.raises(gs.InputError, match=rf"got '{text}'. It holds groups of agents.*graphsnd.designs.adapt"):
+            gs.designs.parse(text)
+    graph = gs.graphs.complete(2)
+    names = {"adaptive:800": design, "complete graph": Fixed(graph), r"Graph\(complete, n=2, m=1\)": graph}
+    for name, given in names.items():
+        with pytest.raises(gs.InputError, match=f"got {name}, which says which pairs. Give it as design="):
+            gs.measure([torch.nn.Identity()] * 2, given)  # type: ignore[arg-type]
+    with pytest.raises(gs.InputError, match="Write design='matching'"):
+        gs.measure([torch.nn.Identity()] * 2, gs.designs.Matching())  # type: ignore[arg-type]

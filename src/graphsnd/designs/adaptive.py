@@ -157,6 +157,7 @@ class Adaptive(Design):
             raise InputError("design", f"for the team's {n} agents", f"one for {len(self.labels)}", "Adapt it again.")
 
     def __str__(self) -> str:
+        """Return a name, without the groups: it cannot be parsed, and other groups have it too."""
         return f"{self.family}:{self.count}"
 
 

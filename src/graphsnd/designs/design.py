@@ -63,7 +63,10 @@ class Call:
 
 @checked
 class Design(ABC):
-    """Which pairs of agents are measured: an immutable value, equal to every other that is written alike.
+    """Which pairs of agents are measured: an immutable value.
+
+    ``str(design)`` is what :func:`~graphsnd.designs.parse` reads. Only an :class:`~graphsnd.designs.Adaptive` or
+    :class:`~graphsnd.designs.Fixed` one holds more than a line of text says; theirs is a name for results and messages.
 
     Attributes:
         family: The word it is written with, as in ``bernoulli:0.1``.

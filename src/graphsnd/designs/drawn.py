@@ -139,7 +139,7 @@ class Fixed(GraphDesign):
         return Selection(self.draw(call.agents, None))
 
     def __str__(self) -> str:
-        """Return how the graph was built."""
+        """Return how the graph was built: a name, which cannot be parsed."""
         return f"{self.graph.family} graph"
 
 

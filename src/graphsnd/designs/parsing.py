@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from graphsnd.arguments import checked
+from graphsnd.designs.adaptive import Adaptive
 from graphsnd.designs.design import Complete, Design, Projections
 from graphsnd.designs.drawn import Bernoulli, Nearest, Radius, Regular, Uniform
 from graphsnd.designs.relabelled import Agents, Matching, Pairs, Ring
@@ -19,6 +20,8 @@ FORMS: dict[str, type[Design]] = {
 def parse(text: str, argument: str = "design") -> Design:
     """Return the design that is written ``family`` or ``family:number``; the inverse of ``str(design)``.
 
+    A design of :func:`~graphsnd.designs.adapt` or of your own graph has no such text: give the object.
+
     Args:
         text: For example ``bernoulli:0.1``.
         argument: What errors call it, an argument or an option of the command line.
@@ -33,7 +36,9 @@ def parse(text: str, argument: str = "design") -> Design:
     family, colon, rest = text.strip().lower().partition(":")
     form = FORMS.get(family)
     if form is None:
-        raise InputError(argument, f"to be one of {', '.join(form.example for form in FORMS.values())}", repr(text))
+        expected = f"to be one of {', '.join(form.example for form in FORMS.values())}"
+        fix = "It holds groups of agents: make it in Python, with graphsnd.designs.adapt." * (family == Adaptive.family)
+        raise InputError(argument, expected, repr(text), fix)
     if form.number is None:
         if colon:
             raise InputError(argument, f"to be {family} without a number", repr(text), f"Write {form.example}.")

@@ -202,8 +202,9 @@ def measure(
 
 def _check_arguments(observations: Any, weighting: str, max_observations: int | None, d_max: float | None) -> None:
     if isinstance(observations, Graph | MovingGraph | Design | str):
-        fix = "Write design=graph." if hasattr(observations, "edges") else f"Write design={str(observations)!r}."
-        raise InputError("observations", "to be a tensor", f"{observations!r}, which says which pairs", fix)
+        text = type(observations) in (str, *designs.FORMS.values())
+        fix = f"Write design={str(observations)!r}." if text else "Give it as design=."
+        raise InputError("observations", "to be a tensor", f"{observations}, which says which pairs", fix)
     check_choice("weighting", weighting, WEIGHTINGS)
     if max_observations is not None:
         fix = "One observation says nothing about others."
