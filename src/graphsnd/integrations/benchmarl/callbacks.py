@@ -188,8 +188,8 @@ class DiversityLog(DiversityCallback):
     unscaled deviations, after training), ``scale`` (mean over training forwards), ``applied`` (their product, which
     equals the target for any constant estimate, right or wrong), ``forwards``, and the share of them that were
     ``saturated`` (the bounds clipped the scale), ``empty`` (a draw without pairs, so that all were measured) and
-    ``invalid`` (not finite, left out). Means over groups of a controller that has any; without estimates where nothing
-    is measured. The controller's numbers are logged in every iteration.
+    ``invalid`` (not finite, left out). Means over levels of a controller that has groups; without estimates where
+    nothing is measured. The controller's numbers are logged in every iteration.
 
     Args:
         most: Frames of the batch that the audit uses.
@@ -226,7 +226,8 @@ def _summarise(model: DiCoModel) -> dict[str, float]:
     tally = dict(zip(COUNTED, model.tally.tolist(), strict=True))
     forwards = tally.pop("forwards")
     if not forwards:
-        return {"scale": float(model.scale.mean()), "forwards": 0.0}
+        scale = model.scale  # of a matrix what counts of an agent's own deviation
+        return {"scale": float((scale.diagonal() if scale.dim() == 2 else scale).mean()), "forwards": 0.0}
     means = {name: total / forwards for name, total in tally.items()} | {"forwards": forwards}
     estimate = float(model.estimate.mean())
     return means if math.isnan(estimate) else {"estimate": estimate, "applied": estimate * means["scale"], **means}

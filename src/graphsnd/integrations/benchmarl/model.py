@@ -101,7 +101,7 @@ class DiCoModel(Model):  # type: ignore[misc]
 
     @property
     def scale(self) -> Tensor:
-        """The factor on deviations as it stands, ``[]``, or ``[agents]`` for a controller of groups."""
+        """The factor on deviations as it stands: ``[]``, of groups ``[agents]``, with a level between a matrix."""
         return self.controller.scale(self.state)
 
     @property
@@ -149,16 +149,19 @@ class DiCoModel(Model):  # type: ignore[misc]
         generator = self._generator()
         rows, positions = self._sample(observations.reshape(-1, *observations.shape[-2:]), generator)
         with torch.set_grad_enabled(self.controller.through):
-            measurement = self._measure(rows, positions, generator)
-        scale, state, status = self.controller.step(measurement, self.state)
+            measured = self._measure(rows, positions, generator)
+        scale, state, status = self.controller.step(measured, self.state, generator=generator)
         self._store(state, status)
         return scale
 
-    def _measure(self, rows: Tensor, positions: Tensor | None, generator: torch.Generator) -> Measurement:
-        """Return the diversity that the controller wants; only agents that its design selects are evaluated."""
+    def _measure(self, rows: Tensor, positions: Tensor | None, generator: torch.Generator) -> Measurement | Tensor:
+        """Return the diversity that the controller wants; only agents that its design selects are evaluated.
+
+        A controller of groups has the deviations of all agents, ``[O, agents, controlled]``, and measures them itself.
+        """
         scale = self.scale if self.controller.applied else None
         if isinstance(self.controller, PerGroup):
-            return self.controller.measure(self.network.deviations_at(rows, scale=scale), generator)
+            return self.network.deviations_at(rows, scale=scale)
         selection = as_design(self.controller.design).select(
             len(rows), self.n_agents, generator, device=rows.device, positions=positions
         )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.control.policy import draw_networks
-from graphsnd.teams.controlled import add_deviation, centre_logits
+from graphsnd.teams.controlled import add_deviation, centre_logits, scale_deviation
 from graphsnd.teams.stacked import run_all, run_chosen
 
 
@@ -69,14 +69,20 @@ class Deviating(nn.Module):
 
         Args:
             observations: Shape ``[..., agents, inputs]``.
-            scale: The factor on deviations, ``[]`` or ``[agents]``.
+            scale: The factor on deviations, ``[]``, ``[agents]``, or ``[agents, agents]``, for which all agents are
+                evaluated on the observation of each.
 
         Returns:
             Shape ``[..., agents, outputs]``.
         """
         rows = observations.reshape(-1, *observations.shape[-2:])
-        own = self._centre(self.deviations(rows.transpose(0, 1)).transpose(0, 1))
-        return self._combine(rows, own, scale).reshape(*observations.shape[:-1], -1)
+        if scale.dim() == 2:
+            every = self.deviations_at(rows.flatten(0, 1)).unflatten(0, rows.shape[:2])
+            own = torch.einsum("fadc,ad->fac", every, scale.to(every))
+        else:
+            own = self._centre(self.deviations(rows.transpose(0, 1)).transpose(0, 1))
+            own = scale_deviation(scale.to(own), own)
+        return self._combine(rows, own).reshape(*observations.shape[:-1], -1)
 
     def deviations_at(self, observations: Tensor, agents: Tensor | None = None, scale: Tensor | None = None) -> Tensor:
         """Return the agents' deviations on the same observations.
@@ -101,13 +107,13 @@ class Deviating(nn.Module):
     def actions_at(self, observations: Tensor, scale: Tensor) -> Tensor:
         """Return the controlled outputs of every agent on every observation: ``[observations, agents, controlled]``."""
         own = self.deviations_at(observations)
-        return self._combine(observations.unsqueeze(1), own, scale)[..., : self.controlled]
+        own = scale_deviation(scale.to(own), own)
+        return self._combine(observations.unsqueeze(1), own)[..., : self.controlled]
 
-    def _combine(self, observations: Tensor, own: Tensor, scale: Tensor) -> Tensor:
+    def _combine(self, observations: Tensor, own: Tensor) -> Tensor:
         shared = self.shared(observations.reshape(1, -1, observations.shape[-1]))
         shared = shared.reshape(*observations.shape[:-1], -1)
         controlled, rest = shared[..., : self.controlled], shared[..., self.controlled :]
-        own = scale.to(own).unsqueeze(-1) * own
         controlled = add_deviation(controlled, own, squash=self.box is not None, box=self.box)
         return torch.cat([controlled, rest.expand(*controlled.shape[:-1], -1)], -1)
 
