@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 from graphsnd.errors import InputError, check_choice, require
@@ -52,7 +53,7 @@ class Claim:
     correction: Rule | None = None  # corrected when it holds; asked before the rule
     tolerance: str = ""  # of a measurement: where the limits of its rule come from
     note: str = ""  # what the comparison means
-    finding: str = ""  # what came out, added after measuring
+    finding: str = ""  # what came out, added after measuring, with numbers of its experiment as {name.value:.1%}
     added: bool = False  # whether the row was added after the first verdicts
     was: Claim | None = None  # with the number and the rules that it had at first, where these changed
     why: str = ""  # they changed, or the row was added, or is no claim of the paper
@@ -141,9 +142,11 @@ def _was(claim: Claim, entry: Any) -> Claim:
 def _check_number(claim: Claim) -> None:
     numbers = find(claim.experiment).numbers
     known = [field.name for field in fields(numbers)]
-    if claim.number not in known:
-        expected = f"to be a field of {numbers.__module__}.{numbers.__name__}: {', '.join(known)}"
-        raise InputError(f"{claim.id}.number", expected, repr(claim.number))
+    quoted = [name.partition(".")[0] for _, name, *_ in Formatter().parse(claim.finding) if name]
+    for place, name in (("number", claim.number), *(("finding", name) for name in quoted)):
+        if name not in known:
+            expected = f"to be a field of {numbers.__module__}.{numbers.__name__}: {', '.join(known)}"
+            raise InputError(f"{claim.id}.{place}", expected, repr(name))
 
 
 def _text(entry: dict[str, Any], key: str) -> str:

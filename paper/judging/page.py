@@ -148,10 +148,7 @@ def claim_row(one: Judged, *, published: Published | None = None) -> str:
         published: Numbers of the author's logs.
     """
     claim, verdict, scale = one.claim, one.verdict, one.scale or one.claim.scales[-1]
-    # The finding is about the paper's scale; elsewhere stands what the comparison means.
-    note = claim.note or claim.tolerance
-    text = claim.finding or note if one.scale in (None, Scale.PAPER) else note
-    told = f'<p class="told">{typeset(text)}</p>'
+    told = f'<p class="told">{typeset(one.told)}</p>'
     plain = verdict in (Verdict.CONFIRMED, Verdict.FOUND)  # and needs no explanation
     return fill_template(
         "claim.html",
@@ -225,7 +222,7 @@ def _details(one: Judged, scale: Scale, published: Published | None) -> Iterator
         yield ("Why it changed" if claim.was else "Why it is here"), claim.why
     if found:
         yield "Author's logs", f"{format_value(found[0].number)}, by this rule {found[1].value} ({found[0].file})"
-    if claim.finding and claim.note:
+    if claim.note and claim.note != one.told:
         yield "Note", claim.note
     if one.result is None:
         yield "Can be decided at", ", ".join(scale.value for scale in reversed(claim.scales)) + " scale"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -39,6 +40,14 @@ class Judged:
     def scale(self) -> Scale | None:
         """At which it was decided."""
         return self.result.scale if self.result else None
+
+    @property
+    def told(self) -> str:
+        """What came out, which is about the paper's scale; elsewhere what the comparison means."""
+        if self.claim.finding and self.result and self.scale is Scale.PAPER:
+            with suppress(KeyError):  # of a number that this run does not have
+                return self.claim.finding.format(**self.result.numbers)
+        return self.claim.note or self.claim.tolerance
 
 
 def judge(claim: Claim, results: Mapping[Scale, Result]) -> Judged:

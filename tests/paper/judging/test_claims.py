@@ -52,6 +52,7 @@ def test_a_claim() -> None:
     ({"correction": {"over": 1}}, "zero-error.correction"),
     ({"tolerance": 1}, "zero-error.tolerance"),
     ({"finding": 3}, "zero-error.finding"),
+    ({"finding": "{smallest_error.value:.0%} of it"}, "zero-error.finding.*paper.recovery.Numbers: largest_error"),
     ({"kind": "claim"}, "zero-error.kind.*theorem, measurement, finding"),
     ({"kind": "finding"}, "zero-error.why"),
     ({"kind": "finding", "why": "Ours."}, "zero-error.rule.*only one"),

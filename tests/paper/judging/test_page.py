@@ -68,7 +68,7 @@ def judged(tmp_path: Path) -> list[Judged]:
         ),
         claim("mended", correction=Rule.parse({"at_least": 1}), **more),
         claim("wrong", {"above": 10}, says=NASTY, place=NASTY, paper=NASTY, note=NASTY, measured=NASTY, **more),
-        claim("later", scales=(Scale.PAPER,), experiment="mpe", finding="It waits for 9.0e-1."),
+        claim("later", scales=(Scale.PAPER,), experiment="mpe", note="It waits for 9.0e-1.", finding="It came."),
         claim("ours", kind=Kind.FINDING, experiment="dico-10", why="Squares are not in the paper."),
     ]
     return judge_all(claims, tmp_path)
@@ -106,6 +106,7 @@ def test_every_claim_has_a_row_with_its_verdict(judged: list[Judged], tmp_path: 
     assert "It was loose." in changed
     last = page[page.index('<tr id="later"') :]
     assert '<p class="told">It waits for 9.0&' in last
+    assert "It came" not in last  # nor is there one without a result
     assert "python -m paper run mpe --scale paper" in last
 
 

@@ -71,6 +71,16 @@ def test_a_finding_is_found_or_not(tmp_path: Path) -> None:
     assert [one.verdict for one in judge_all(ours, tmp_path)] == [Verdict.FOUND, Verdict.NOT_FOUND]
 
 
+def test_a_finding_quotes_numbers_of_the_papers_scale() -> None:
+    found = claim(finding="{largest.value:.0f}, from {largest.low:.1f} on; {smallest.value:.0%}.", scales=tuple(Scale))
+    largest, smallest = Number(9, 8.25, 10), Number(0.5)
+    paper = {Scale.PAPER: result(Scale.PAPER, largest=largest, smallest=smallest)}
+    assert judge(found, paper).told == "9, from 8.2 on; 50%."
+    assert judge(found, {Scale.PAPER: result(Scale.PAPER, largest=largest)}).told == found.note  # smallest is not there
+    assert judge(found, {Scale.SMOKE: result(Scale.SMOKE, largest=largest, smallest=smallest)}).told == found.note
+    assert judge(found, {}).told == found.note
+
+
 @pytest.mark.parametrize(("ends", "expected"), [
     ((9.5, 9.9), Verdict.CONFIRMED), ((8.5, 9.9), Verdict.UNDECIDED), ((9.5, 12.0), Verdict.UNDECIDED),
     ((1.0, 99.0), Verdict.UNDECIDED), ((None, None), Verdict.CONFIRMED),
