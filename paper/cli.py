@@ -50,9 +50,10 @@ def run_experiments(
 ) -> None:
     """Run experiments and judge the claims that they decide.
 
-    Every claim has a rule that was fixed before measuring, and gets a verdict: confirmed, confirmed in direction,
-    corrected, or not confirmed. Results go to FOLDER as JSON with a figure, and all claims to a page. What is finished
-    is not repeated. Ctrl-C, SIGTERM and SIGHUP stop, and the same command resumes.
+    Every claim has a rule, and gets a verdict: confirmed, confirmed in direction, corrected, not confirmed, or
+    undecided where the noise of a timing spans a limit; rules.md shows the rules that changed since the first ones.
+    Results go to FOLDER as JSON with a figure, and all claims to a page. What is finished is not repeated. Ctrl-C,
+    SIGTERM and SIGHUP stop, and the same command resumes.
 
     On two cores all experiments take a minute or two at smoke scale, which is too little for most claims, half an hour
     at laptop scale, and hours at paper scale. There, logs of trainings on a GPU are read from the results; a machine

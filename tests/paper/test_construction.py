@@ -91,7 +91,7 @@ def values(numbers: Numbers) -> dict[str, float]:
 def test_numbers_of_the_papers_own_times() -> None:
     numbers = summarise(Data(made(1.0, loop=0.1, snd=0.02, graph_snd=0.001)))
     found = values(numbers)
-    assert found["knn_seconds_n500"] == pytest.approx(0.004091)
+    assert found["knn_seconds_n500"] == found["plain_knn_seconds_n500"] == pytest.approx(0.004091)
     assert found["slowest_over_metric_n500"] == pytest.approx(0.004091 / 1.0)
     assert found["slowest_over_fused_n500"] == pytest.approx(0.004091 / 0.02)
     fused = numbers.slowest_over_fused_n500
@@ -114,6 +114,12 @@ def test_numbers_of_other_times() -> None:
     assert numbers.uniform_over_paper.low == pytest.approx(3)
     assert found["regular_over_paper"] == pytest.approx(3)
     assert (found["plain_regular_over_paper"], found["ours_over_plain"]) == pytest.approx((1, 3))
+
+
+def test_plain_neighbours_that_are_slower_than_ours_decide() -> None:
+    found = values(summarise(Data(made(0.5, loop=0.1, snd=0.02, graph_snd=0.001))))
+    assert found["plain_knn_seconds_n500"] == 2 * found["knn_seconds_n500"] == pytest.approx(0.004091)
+    assert found["slowest_over_metric_n500"] == pytest.approx(0.004091 / 1.0)
 
 
 def test_threads_are_given_back() -> None:

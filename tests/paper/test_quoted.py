@@ -1,0 +1,73 @@
+"""docs/paper.md quotes the committed results: a number that is measured again and not rewritten there fails here."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from paper.experiment import Scale
+from paper.judging.claims import Kind, load_claims
+from paper.registry import NAMES
+from paper.store import RESULTS, read_results
+
+QUOTES = """
+bias {unbiasedness.enumerated_bias.value:.0e} by enumeration
+one Bernoulli-0.1 graph is {training.largest_gap.value:.1%} off at most
+pairs is {dico_50.largest_audit_error_bernoulli.low:.2%} to {dico_50.largest_audit_error_bernoulli.high:.2%} off
+graphs and {dico_50.largest_audit_error_full.low:.2%} to {dico_50.largest_audit_error_full.high:.2%} with all
+they differ by {dico_50.paired_reward_by_seed.value:.3f}, 95% interval over seeds
+over seeds [{dico_50.paired_reward_by_seed.low:.3f}, {dico_50.paired_reward_by_seed.high:.3f}]
+take {construction.plain_uniform_over_paper.low:.1f} to {construction.plain_knn_over_paper.high:.0f} times what it says
+on trained teams that is {training.own_observation_error.value:.0%} off
+tightest family in {expanders.regular_tightest_share.kind}
+({expanders.regular_over_uniform_sd.low:.2f} to {expanders.regular_over_uniform_sd.high:.2f} of that of random pairs)
+a slope of {concentration.empirical_slope.value:.2f}, not
+n^{{{expanders.ratio_spread_exponent.value:.2f}}}
+has {dico_50.wrong_estimator_tracking_error.value:.1%}, and is
+and is {dico_50.wrong_estimator_audit_error.value:.0%} off by the audit
+to settle are {dico_50.settling_iteration.low:.0f} to {dico_50.settling_iteration.high:.0f}
+the metric is {dico_50.published_metric_share.value:.1%} of an iteration
+{mpe.noise_violation_bernoulli_010.value:.0%}, {mpe.noise_violation_bernoulli_025.value:.0%} and
+and {mpe.noise_violation_regular_2.value:.0%} of the draws are off
+({mpe.noise_violation_regular_2.low:.0%} to {mpe.noise_violation_regular_2.high:.0%} over three seeds
+{mpe.disconnected_share_regular_2.value:.0%} are disconnected
+to {training.final_snd_clipped.value:.2f} in the end
+without the fault it is {training.final_snd_own_observations.value:.2f}
+"""
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return " ".join((RESULTS.parents[1] / "docs" / "paper.md").read_text(encoding="utf-8").replace("%", "").split())
+
+
+@pytest.mark.parametrize("quote", QUOTES.strip().splitlines())
+def test_a_number_is_the_committed_one(quote: str, page: str) -> None:
+    results = {name: read_results(RESULTS, name)[Scale.PAPER].numbers for name in NAMES}
+    numbers = {name.replace("-", "_"): SimpleNamespace(**mine) for name, mine in results.items()}
+    # A sign is written once for several shares.
+    assert quote.format(**numbers).replace("%", "").replace(" sizes and degrees", "") in page
+
+
+def test_counts(page: str) -> None:
+    kinds = [claim.kind for claim in load_claims()]
+    theorems, measured, ours = (kinds.count(kind) for kind in Kind)
+    words = f"{theorems} theorems and identities, {measured} measurements that the paper reports, and {ours} findings"
+    assert f"{len(kinds)} statements are compared" in page
+    assert words in page
+    readme = (RESULTS.parents[1] / "README.md").read_text(encoding="utf-8")
+    assert f"{theorems} theorems and identities and {measured} measurements" in readme
+
+
+def test_cases(page: str) -> None:
+    numbers = (
+        read_results(RESULTS, "expanders")[Scale.PAPER].numbers | read_results(RESULTS, "theory")[Scale.PAPER].numbers
+    )
+    names = ("distortion_violations", "ramanujan_violations", "spectral_vacuous", "probabilistic_vacuous")
+    graphs, ramanujan, (spectral, cases), probabilistic = (
+        [int(word) for word in numbers[name].kind.split() if word.isdigit()] for name in names
+    )
+    assert f"distortion theorem ({graphs[0]} graphs and teams), or" in page
+    assert f"Ramanujan case ({ramanujan[0]})" in page
+    assert f"in {spectral} of {cases} cases, Proposition 19 in {probabilistic[0]}," in page
