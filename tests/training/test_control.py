@@ -61,6 +61,54 @@ def test_one_estimate_for_each_step_and_it_sees_the_right_observations() -> None
     assert int(control.states[0].steps) == calls + 1
 
 
+@pytest.mark.parametrize(
+    "device",
+    [
+        "cpu",
+        pytest.param(
+            "cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
+        ),
+    ],
+)
+@pytest.mark.parametrize("design", ["knn:2", "radius:0.05", "radius:1e-9"])
+def test_local_estimates_have_the_neighbours_of_each_sample(design: str, device: str) -> None:
+    trainer = ControlTask(4, (0.1,), (design,), (0, 3), settings=TINY.replace(hidden=(64, 64))).make_trainer(device)
+    trainer.step()
+    buffer = trainer.buffer
+    if design == "radius:1e-9":
+        buffer.observations[..., 0] = torch.arange(4, device=device)  # so that nobody has a neighbour
+    batch = Minibatch.from_rollout(buffer, trainer.settings, trainer.policy.engine)
+    control = _control(trainer)
+    control.after_rollout(buffer, 2)
+    index = torch.stack([torch.arange(18).roll(run) for run in range(2)])[:, :10].to(device)
+    sample, agent = choose_observations(10, 4, 20, torch.device("cpu"))
+    before, expected = control.states[0], []
+    for run in range(2):
+        seen, each = buffer.observations[run].flatten(0, 1), []
+        for s, a in zip(index[run, sample.to(device)].tolist(), agent.tolist(), strict=True):
+            shown = control.policy.controlled.deviation(batch.observations[:, a, s : s + 1]).detach()[run, 0]
+            graph = gs.designs.parse(design).join(seen[s, :, :2])
+            each.append(float(gs.graph_snd(gs.Deterministic(shown[None]), graph)))
+        expected.append(sum(each) / len(each))
+    scale = control.before_step(batch, buffer, index, Stopwatch(torch.device(device)))
+    estimates = 0.99 * before.estimate + 0.01 * torch.tensor(expected, dtype=torch.float64, device=device)
+    assert (design == "radius:1e-9") == (max(expected) == 0)
+    assert control.states[0].estimate.tolist() == pytest.approx(estimates.tolist(), rel=1e-6)
+    assert scale.tolist() == pytest.approx((0.1 / estimates).tolist(), rel=1e-6)
+
+
+def test_neighbours_are_those_of_the_last_rollout() -> None:
+    trainer = ControlTask(4, (0.1,), ("knn:2",), settings=TINY).make_trainer()
+    trainer.step()
+    control = _control(trainer)
+    first = control.neighbours["knn:2"][0]
+    assert len(first) == trainer.settings.samples
+    trainer.step()
+    now = gs.graphs.knn(trainer.buffer.observations[0].flatten(0, 1)[..., :2], 2)
+    assert torch.equal(control.neighbours["knn:2"][0].edges, now.edges)
+    assert not torch.equal(first.starts, now.starts)
+
+
 def test_chosen_observations_are_distinct_and_spread() -> None:
     for samples, agents, count in ((7, 3, 5), (7, 3, 14), (4, 5, 99)):
         sample, agent = choose_observations(samples, agents, count, torch.device("cpu"))

@@ -16,6 +16,7 @@ from graphsnd.designs import Design, Selection
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.graphs import Graph, MovingGraph, complete
 from graphsnd.metric.diversity import graph_mean
+from graphsnd.metric.moving import ratio
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.sums import add_last, mean_last
 
@@ -149,9 +150,10 @@ def _measure_values(selections: Sequence[Selection], values: Tensor, norm: Norm)
     graphs = [selection.edges for selection in selections if isinstance(selection.edges, Tensor)]
     if graphs and graphs[0].dim() == 3:
         distances = kernels.observation_edges(points, graphs[0] if runs == 1 else torch.cat(graphs))
-        weights = selections[0].weights  # of the design, so of all runs
-        if weights is not None:
-            distances = add_last(distances * weights) / weights.sum()
+        weights = selections[0].weights
+        if weights is not None:  # [m] are of the design, so of all runs
+            weights = weights if weights.dim() == 1 else torch.cat([each.weights for each in selections])  # type: ignore[misc]
+            distances = ratio(add_last(distances * weights), add_last(weights))
         return mean_last(distances.view(runs, -1))
     # A launch for each run would leave a GPU idle; on a CPU the padding of the shorter graphs would be computed.
     if graphs and values.device.type == "cuda":

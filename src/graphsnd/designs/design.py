@@ -32,7 +32,8 @@ class Selection:
     # [O, m, 2] for each its own; or graphs, with weights
     agents: Tensor | None = None  # int64 [O, k], agents to evaluate, among whom edges then count; None for all agents
     empty: bool = False  # the draw had no pairs, so all are measured instead
-    weights: Tensor | None = None  # [m], beside edges of each observation, where pairs were not equally likely
+    weights: Tensor | None = None  # beside edges of each observation: [m] where pairs were not equally likely, or
+    # [O, m] with 0 for what only fills up
 
     def pairs(self, agents: int) -> int:
         """Return the number of distances for each observation, rounded where they differ."""

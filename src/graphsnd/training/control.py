@@ -15,6 +15,8 @@ from torch import Tensor
 from graphsnd.arguments import checked
 from graphsnd.control import ControlledTeam, Controller, Measurement, audit, measure_selected
 from graphsnd.control.measurement import as_design
+from graphsnd.designs import Selection, SpatialDesign
+from graphsnd.graphs import MovingGraph
 from graphsnd.training.controlled import ScaledPolicy
 from graphsnd.training.cuda import Stopwatch
 from graphsnd.training.log import ControlRow, Outcome
@@ -79,6 +81,7 @@ class DiversityControl(Companion):
         self.audits = torch.zeros(len(runs), device=device)
         self.local_audits: dict[int, Tensor] = {}
         self.generators: list[torch.Generator] = []
+        self.neighbours: dict[str, tuple[MovingGraph, int]] = {}  # by arm: at all samples of a rollout, and most edges
 
     def scale(self) -> Tensor:
         """Return the scale of all runs without a new measurement: ``[runs]``, float64."""
@@ -96,6 +99,7 @@ class DiversityControl(Companion):
         """Audit the policies that acted, and begin an update."""
         self.audits, self.local_audits = self.audit(buffer), self.audit_locally(buffer)
         self.sums.zero_()
+        self.neighbours.clear()
         self.generators = [hashed(run.seed, GRAPHS, iteration) for run in self.runs]
 
     def audit(self, buffer: RolloutBuffer) -> Tensor:
@@ -146,10 +150,9 @@ class DiversityControl(Companion):
         rows = samples.observations.flatten(0, 2)[(first + agent) * count + chosen]
         scales = []
         for place, group in enumerate(self.groups):
-            where = None
-            if as_design(group.controller.design).needs_positions:
-                where = _take_positions(buffer.observations[group.rows], chosen[group.rows])
-            measured = self._measure(group, rows[group.rows], where, watch)
+            with watch(f"distances:{group.arm}"):
+                selections = self._select(group, buffer, chosen[group.rows])
+            measured = self._measure(group, rows[group.rows], selections, watch)
             state = self.states[place]
             if group.controller.applied:
                 measured = dataclasses.replace(measured, value=measured.value * group.controller.scale(state))
@@ -160,16 +163,26 @@ class DiversityControl(Companion):
         self.sums[0] += scale.detach()
         return scale
 
-    def _measure(self, group: Group, rows: Tensor, where: Tensor | None, watch: Stopwatch) -> Measurement:
-        """Measure one arm on rows ``[g, K, f]``; all agents' positions in those samples are ``[g, K, agents, 2]``."""
-        policy, generators, design = self.policy.controlled, self.generators[group.rows], group.controller.design
+    def _select(self, group: Group, buffer: RolloutBuffer, chosen: Tensor) -> list[Selection]:
+        """Choose the pairs of one arm in samples int64 ``[g, K]``."""
+        design, (runs, count) = as_design(group.controller.design), chosen.shape
+        agents, device = self.policy.controlled.batch[1], chosen.device
+        if not isinstance(design, SpatialDesign):
+            return [design.select(count, agents, each, device=device) for each in self.generators[group.rows]]
+        if group.arm not in self.neighbours:
+            # Agents do not move during an update, so neighbours are looked for once and not in each of its steps.
+            graph = design.join(buffer.observations[group.rows, ..., :2].flatten(0, 2))
+            assert isinstance(graph, MovingGraph)
+            self.neighbours[group.arm] = graph, int(graph.starts.diff().max())
+        graph, most = self.neighbours[group.arm]
+        first = torch.arange(runs, device=device).unsqueeze(1) * (len(graph) // runs)
+        parts = zip(*graph.fill_up(first + chosen, most), strict=True)
+        return [Selection(edges, weights=own) for edges, own in parts]
+
+    def _measure(self, group: Group, rows: Tensor, selections: Sequence[Selection], watch: Stopwatch) -> Measurement:
+        """Measure one arm on rows ``[g, K, f]``."""
+        policy = self.policy.controlled
         with torch.set_grad_enabled(group.controller.through):
-            with watch(f"distances:{group.arm}"):
-                places = [None] * len(generators) if where is None else list(where)
-                selections = [
-                    as_design(design).select(rows.shape[1], policy.batch[1], each, device=rows.device, positions=place)
-                    for each, place in zip(generators, places, strict=True)
-                ]
             with watch(f"policies:{group.arm}"):
                 asked = [each.agents for each in selections if each.agents is not None]
                 if asked:
@@ -241,13 +254,6 @@ def choose_observations(samples: int, agents: int, count: int, device: torch.dev
     place = torch.arange(min(count, samples * agents))
     sample = place % samples
     return sample.to(device), ((place // samples + sample) % agents).to(device)
-
-
-def _take_positions(observations: Tensor, chosen: Tensor) -> Tensor:
-    """Return the first two features of ``[g, T, E, agents, f]`` in samples int64 ``[g, K]``: ``[g, K, agents, 2]``."""
-    places = observations[..., :2].flatten(1, 2)
-    index = chosen[..., None, None].expand(-1, -1, *places.shape[2:])
-    return places.gather(1, index)
 
 
 def _relative_error(value: float, target: float | None) -> float | None:
