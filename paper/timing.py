@@ -184,9 +184,13 @@ def time_size(size: Size, device: torch.device, cells: Cells, scale: Scale) -> R
     settings = asdict(size) | {"maker": describe_hardware()[name]}  # a cell of another machine is made again
     part = replace(size, trials=size.trials // BLOCKS, fused_trials=size.fused_trials // BLOCKS)
     make = lru_cache(lambda: make_team(size, device, cells, scale))
+
+    def time_block(seed: int) -> Row:
+        return measure(part, make(), seed)
+
     blocks = [
-        cells.get(f"{name},n={size.n},block={block}", settings, lambda: measure(part, make()), Row)
-        for block in range(BLOCKS)
+        cells.get(f"{name},n={size.n},block={block}", settings | {"graph_seed": seed}, partial(time_block, seed), Row)
+        for block, seed in enumerate(range(GRAPH_SEED, GRAPH_SEED + BLOCKS))
     ]
     calls = {}
     for call in blocks[0].calls:
@@ -195,12 +199,13 @@ def time_size(size: Size, device: torch.device, cells: Cells, scale: Scale) -> R
     return Row(**vars(size), calls=calls)
 
 
-def measure(size: Size, team: Gaussian) -> Row:
+def measure(size: Size, team: Gaussian, seed: int = GRAPH_SEED) -> Row:
     """Time all calls at one size.
 
     Args:
         size: Of the team, and how often.
         team: On a CPU, of which one thread is used, or on a GPU.
+        seed: Of the graphs.
 
     Example:
         >>> calls = measure(Size(4, 16, 2, (0.5,)), initial_team(4, observations=16)).calls
@@ -208,16 +213,16 @@ def measure(size: Size, team: Gaussian) -> Row:
         (['loop, all pairs', 'loop, p=0.5'], [6, 6])
     """
     device = team.loc.device
-    loops, fused = loop_calls(team, size), fused_calls(team, size)
+    loops, fused = loop_calls(team, size, seed), fused_calls(team, size, seed)
     with one_thread() if device.type == "cpu" else nullcontext():
         _warm(team, fused)
         trials = dict.fromkeys(loops, size.trials) | dict.fromkeys(fused, size.fused_trials)
         return Row(**vars(size), calls=take_turns(loops | fused, trials=trials, device=device))
 
 
-def loop_calls(team: Gaussian, size: Size) -> dict[str, Call]:
+def loop_calls(team: Gaussian, size: Size, seed: int = GRAPH_SEED) -> dict[str, Call]:
     """Return the paper's setting: a Python loop over all pairs, or over those of a graph that is drawn first."""
-    mean, pairs, generator = partial(loop_mean, Answers.of(team)), all_pairs(size.n), np.random.default_rng(GRAPH_SEED)
+    mean, pairs, generator = partial(loop_mean, Answers.of(team)), all_pairs(size.n), np.random.default_rng(seed)
     everyone = pairs.tolist()
     calls = {"loop, all pairs": loop_call(mean, lambda: everyone)}
     for p in size.chances:
@@ -225,9 +230,9 @@ def loop_calls(team: Gaussian, size: Size) -> dict[str, Call]:
     return calls
 
 
-def fused_calls(team: Gaussian, size: Size) -> dict[str, Call]:
+def fused_calls(team: Gaussian, size: Size, seed: int = GRAPH_SEED) -> dict[str, Call]:
     """Return the library's own calls, with the graph drawn where the team is."""
-    generator = torch.Generator(team.loc.device).manual_seed(GRAPH_SEED)
+    generator = torch.Generator(team.loc.device).manual_seed(seed)
     calls = {"fused, all pairs": fused_call(team)}
     for p in size.chances:
         calls[f"fused, p={p:g}"] = fused_call(team, partial(graphs.bernoulli, size.n, p, seed=generator))

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -114,6 +115,15 @@ def test_both_ways_draw_as_many_pairs() -> None:
         drawn = [calls[name]() for _ in range(50)]
         assert sum(drawn) / 50 == pytest.approx(0.3 * pairs, abs=5 * spread)
         assert len(set(drawn)) > 10  # a new graph every time
+
+
+def test_each_block_of_trials_draws_graphs_of_its_own(tmp_path: Path) -> None:
+    row = time_size(
+        Size(30, 8, trials=10, chances=(0.3,), fused_trials=10), torch.device("cpu"), Cells(tmp_path), Scale.SMOKE
+    )
+    for call in ("loop, p=0.3", "fused, p=0.3"):
+        blocks = np.array(row.calls[call].pairs).reshape(5, 2)
+        assert len({tuple(block) for block in blocks.tolist()}) == 5
 
 
 def test_numbers_of_a_machine_that_obeys_the_law() -> None:
