@@ -108,6 +108,10 @@ class Cells:
         write_whole(path, text)
         return cast(T, decode(kind, json.loads(text)["value"]))
 
+    def find(self, name: str) -> Path | None:
+        """Return where a file or folder of results is: in ``out`` where that has it, else among the committed ones."""
+        return next((path for root in (self.out, self.results) if (path := root / name).exists()), None)
+
     def folder(self, name: str) -> Path:
         """Return a folder of a cell's own, for work that keeps checkpoints by itself, such as training."""
         path = self._path(name)

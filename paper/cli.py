@@ -107,7 +107,7 @@ def train_stacks(
     check_choice("--device", device, ("cpu", "cuda"))
     if ray is None:
         parse_device(device)
-    experiment, chosen = find(name), [one for one in stacks.split(",") if one]
+    experiment, chosen = find(name), stacks.split(",") if stacks else []
     with steps(1) as begin, _interrupting(name):
         begin(name)
         options: dict[str, Any] = {"device": device, "break_lock": break_lock, "ray": ray, "step": _tell(begin, name)}

@@ -92,12 +92,12 @@ class Subject:
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     """Draw every design on every team, and time what all of them have in common."""
-    size, folder = SIZES[scale], cells.results / COMMITTED
+    size, folder = SIZES[scale], cells.find(COMMITTED)
     subjects = list(make_subjects(size, folder))
     settings: dict[str, Any] = {"observations": size.observations, "steps": STEPS, "environments": ENVIRONMENTS}
     settings["seeds"] = [ROLLOUT_SEED, DRAW_SEED, GRAPH_SEED]
     sources: tuple[str, ...] = ()
-    if any(subject.trained_seed is not None for subject in subjects):
+    if folder and any(subject.trained_seed is not None for subject in subjects):
         sources = (f"results/{COMMITTED}",)
         settings["teams"] = [fingerprint(folder, seed) for seed in size.trained]
     with one_thread():
@@ -109,10 +109,11 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     return Outcome(data, summarise(data), (*size.trained, ROLLOUT_SEED, DRAW_SEED, GRAPH_SEED), sources)
 
 
-def make_subjects(size: Size, folder: Path) -> Iterator[Subject]:
+def make_subjects(size: Size, folder: Path | None) -> Iterator[Subject]:
     """Yield the teams: trained ones where the committed run is there, then untrained ones."""
-    for seed in size.trained if folder.is_dir() else ():
-        yield Subject("navigation", seed, 100, partial(_load_trained, folder, seed, size.observations))
+    if folder:
+        for seed in size.trained:
+            yield Subject("navigation", seed, 100, partial(_load_trained, folder, seed, size.observations))
     for world, n in size.untrained.items():
         yield Subject(world, None, n, partial(_make_untrained, world, n, size.observations))
 

@@ -115,8 +115,10 @@ def train(
         step: Called with news.
 
     Raises:
-        InputError: For unknown stacks, and sources that are not those of a commit.
+        InputError: For unknown stacks, an experiment without any, and sources that are not those of a commit.
     """
+    if not experiment.stacks:
+        raise InputError("NAME", "of an experiment with trainings", repr(experiment.name))
     verify_commit("log", RESULTS.parents[1])
     folder = work / Scale.PAPER.value / experiment.name
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -163,15 +163,15 @@ def measure_on_gpu(name: str, make: Callable[[], T], kind: type[T], cells: Cells
         kind: Of what it returns.
         cells: Where results are.
     """
-    path = cells.results / name
-    if torch.cuda.is_available() and (cells.again or not path.is_file()):
+    path = cells.find(name)
+    if torch.cuda.is_available() and (cells.again or path is None):
         begun, value = len(cells.made), make()
         command = f"python -m paper run {cells.root.name} --scale paper"
         about = date_provenance(collect_provenance(command), cells.made[begun:])
         path = cells.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps({"provenance": about, "value": value}, default=asdict) + "\n")
-    if not path.is_file():
+    if path is None:
         return None
     read = decode(dict[str, Any], read_json(path, name))
     return Measured(read["provenance"], cast(T, decode(kind, read["value"])))

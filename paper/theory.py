@@ -18,7 +18,6 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from matplotlib.axes import Axes
@@ -91,14 +90,14 @@ class Numbers:
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     """Enumerate and draw small graphs, and read the ablation of this scale where there is one."""
-    draws, name = DRAWS[scale], Path("expanders") / f"{scale.value}.json"
+    draws, name = DRAWS[scale], f"expanders/{scale.value}.json"
     uniformity = cells.get("lemma", {"draws": draws, "seed": SEED}, lambda: uniformity_chances(draws), list[float])
     means = configuration_means(*LOOPED)[0], configuration_means(*SIMPLE)[1]
     rows: list[Bounded] = []
     sources: tuple[str, ...] = ()
-    if (cells.results / name).is_file():
-        rows = read_bounds(decode(Ablation, read_result(cells.results / name).data))
-        sources = (f"results/{name.as_posix()}",)
+    if path := cells.find(name):
+        rows = read_bounds(decode(Ablation, read_result(path).data))
+        sources = (f"results/{name}",)
     data = Data(draws, uniformity, *means, rows)
     return Outcome(data, summarise(data), (SEED,), sources)
 

@@ -160,7 +160,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     plan = PLANS[scale]
     small = cells.get("small", {"version": 1}, measure_small_graphs, SmallGraphs)
     rows: dict[tuple[bool, bool, int | None], list[Row]] = {}
-    for subject in subjects(plan, cells.results):
+    for subject in subjects(plan, cells.find(COMMITTED)):
         mine, n = rows.setdefault((subject.trained, subject.own, subject.seed), []), subject.n
         for degree in degrees(n):
             settings = _settings(plan, n, degree)
@@ -183,17 +183,16 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     return Outcome(replace(data, teams=published), summarise(data), plan.seeds, sources)
 
 
-def subjects(plan: Plan, results: Path) -> Iterator[Subject]:
-    """Yield the teams, one for each size; without trained ones where there are none among the results."""
+def subjects(plan: Plan, training: Path | None) -> Iterator[Subject]:
+    """Yield the teams, one for each size; without trained ones where there is no folder of their training."""
     for own in (False, True):
         settings: dict[str, Any] = {"observations": plan.observations, "own": own}
         for n in plan.sizes:
             yield Subject(n, False, own, None, settings, partial(initial_team, n, **settings))
         for seed in plan.trained:
-            folder = results / COMMITTED / f"seed-{seed}"
-            if folder.is_dir():
-                make = partial(trained_team, folder.parent, seed, **settings)
-                about = {**settings, "team": fingerprint(folder.parent, seed), "rollout": ROLLOUT_SEED + seed}
+            if training and (training / f"seed-{seed}").is_dir():
+                make = partial(trained_team, training, seed, **settings)
+                about = {**settings, "team": fingerprint(training, seed), "rollout": ROLLOUT_SEED + seed}
                 yield Subject(TRAINED_AGENTS, True, own, seed, about, make)
 
 

@@ -116,9 +116,10 @@ def test_what_a_gpu_measured_is_read_elsewhere(cells: Cells, monkeypatch: pytest
     measured = measure_on_gpu("timing/gpu.json", make, list[int], cells)
     assert measured is not None
     assert (made, measured.value, measured.provenance["cells"]) == ([1, 2], [3, 4], ["0" * 40])
+    assert measure_on_gpu("timing/gpu.json", lambda: [0], list[int], cells) == measured  # it is among the results
     monkeypatch.undo()
-    there = Cells(cells.root, results=cells.out)
-    assert measure_on_gpu("timing/gpu.json", make, list[int], there) == measured
+    for there in (cells, Cells(cells.root, results=cells.out)):
+        assert measure_on_gpu("timing/gpu.json", make, list[int], there) == measured
 
 
 def test_the_stacks_of_the_studies_hold_every_run_once() -> None:
@@ -138,3 +139,5 @@ def test_the_command_trains_some_stacks(tmp_path: Path, monkeypatch: pytest.Monk
     train(experiment, ["control/a/second"], out=tmp_path / "out", work=tmp_path / "work", device="cpu")
     assert (tmp_path / "out/control/a/second/metrics.csv").is_file()
     assert not (tmp_path / "out/control/a/first").exists()
+    with pytest.raises(InputError, match=r"`NAME` of an experiment with trainings, got 'recovery'"):
+        train(find("recovery"), device="cpu")

@@ -18,7 +18,7 @@ from paper.expanders.comparison import Distances, TeamRows, compare, measure_sma
 from paper.expanders.families import Family
 from paper.experiment import Scale
 from paper.rows import decode
-from paper.store import RESULTS, read_results
+from paper.store import RESULTS, read_results, write_result
 from tests.paper.committed import assert_same_numbers
 
 
@@ -78,6 +78,16 @@ def test_smoke_needs_no_ablation(tmp_path: Path) -> None:
     outcome = theory.run(Scale.SMOKE, Cells(tmp_path, results=tmp_path, step=lambda name: None))
     assert outcome.data.rows == []
     assert outcome.numbers.spectral_vacuous is None
+
+
+def test_the_ablation_of_the_same_run_is_read(tmp_path: Path) -> None:
+    # Results of another folder are not those of the committed one, which would be read in its place.
+    committed = read_results(RESULTS, "expanders")[Scale.LAPTOP]
+    few = replace(committed, data=committed.data | {"teams": committed.data["teams"][:1]})
+    write_result(few, tmp_path / "out" / "expanders" / "laptop.json")
+    outcome = theory.run(Scale.LAPTOP, Cells(tmp_path / "work", out=tmp_path / "out"))
+    assert outcome.data.rows == theory.read_bounds(decode(Ablation, few.data))
+    assert outcome.sources == ("results/expanders/laptop.json",)
 
 
 @pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.PAPER])
