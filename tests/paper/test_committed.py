@@ -33,8 +33,7 @@ def test_figures_of_committed_data(name: str) -> None:
     experiment.figure(decode(experiment.data, committed.data)).canvas.draw()
 
 
-# Made before commits were checked; each to be made again. This list only ever gets shorter. The ablation of expanders
-# at paper scale is new where trained teams are in it, and has the other cells of the earlier commit.
+# Made before commits were checked; each to be made again. This list only ever gets shorter.
 UNVERIFIED = """
 paper/results/control/n10/about.json
 paper/results/control/n10/all-observations/about.json
