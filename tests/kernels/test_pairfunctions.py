@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from scipy import special
 
 from graphsnd.behavior import Norm
+from graphsnd.kernels import pairfunctions
 from graphsnd.kernels.pairfunctions import (
     PAIR_FUNCTIONS,
     bures,
     euclidean,
+    extremes,
     half_l1,
     safe_sqrt,
     sqrt_js,
@@ -134,6 +136,18 @@ def test_unit_scale_is_a_power_of_two_near_the_largest_difference(dtype: torch.d
     assert scale.dtype == dtype
     assert math.frexp(float(scale))[0] == 0.5
     assert 0.25 <= 1.5 * 2.0**exponent / float(scale) <= 4
+
+
+@pytest.mark.parametrize("features", [1, 3, 16, 40])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_extremes_over_agents(features: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairfunctions, "COPIED", 2 * 5 * features)  # two observations at once
+    values = torch.randn(features, 5, 7, dtype=dtype, generator=torch.Generator().manual_seed(0)).movedim(0, 2)
+    values = values.transpose(0, 1)  # no axis is where memory has it
+    values[1, 2, 0], values[3, 1, 0], values[6, 0, 0] = torch.inf, -torch.inf, torch.nan
+    high, low = (part.numpy() for part in extremes(values))
+    np.testing.assert_array_equal(high, values.numpy().max(axis=1))
+    np.testing.assert_array_equal(low, values.numpy().min(axis=1))
 
 
 def test_unit_scale_of_equal_agents() -> None:

@@ -18,6 +18,7 @@ from graphsnd.designs.relabelled import find_neighbours
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.errors import InputError, check_rank
 from graphsnd.kernels.dispatch import sum_over_blocks
+from graphsnd.kernels.pairfunctions import extremes
 from graphsnd.kernels.relabelling import can_sum, regular_sums
 from graphsnd.sums import add_last, mean
 from graphsnd.teams import Team, as_team
@@ -205,7 +206,8 @@ def largest_distance(points: Points) -> float:
     # Rounded up by more than the rounding of the distances, so that "certified" survives float32.
     slack = 1 + 16 * torch.finfo(points.result_dtype).eps
     if points.norm in (Norm.EUCLIDEAN, Norm.HALF_L1):
-        sides = torch.cat([part.amax(dim=1) - part.amin(dim=1) for part in points.parts], dim=-1).double()
+        ends = map(extremes, points.parts)
+        sides = torch.cat([high - low for high, low in ends], dim=-1).double()
         sizes = add_last(sides.square()).sqrt() if points.norm is Norm.EUCLIDEAN else add_last(sides) / 2
         return float(sizes.max()) * slack
     with_center = replace(points, values=torch.cat([points.values, points.center().values], dim=1))

@@ -164,6 +164,8 @@ PAIR_FUNCTIONS: dict[Norm, PairFunction] = {
 }
 
 HOMOGENEOUS = frozenset({Norm.EUCLIDEAN, Norm.CROSS, Norm.BURES})  # they square: scaling guards against overflow
+LONG = 128  # bytes of an agent's features, from which torch compares many at once
+COPIED = 2**20  # numbers at once
 
 
 def scale_of(values: torch.Tensor, norm: Norm) -> torch.Tensor:
@@ -181,12 +183,25 @@ def unit_scale(values: torch.Tensor) -> torch.Tensor:
     Args:
         values: Shape ``[observations, agents, features]``.
     """
-    values = values.detach()
-    _, magnitude = torch.frexp(torch.linalg.vector_norm(values, ord=math.inf))
-    # Halves, because a difference of two floats may overflow.
-    spread = torch.linalg.vector_norm(values.amax(dim=1) / 2 - values.amin(dim=1) / 2, ord=math.inf)
+    high, low = extremes(values.detach())
+    _, magnitude = torch.frexp(torch.maximum(high, -low).max())
+    spread = (high / 2 - low / 2).max()  # halves, because a difference of two floats may overflow
     _, exponent = torch.frexp(spread)
     # `room` is how much larger than 1 a value may become: float32 is only subtracted, float64 (Bures) multiplied too.
     limit, room = (126, 126) if values.dtype == torch.float32 else (1022, 500)
     power = torch.where(spread > 0, torch.maximum(exponent, magnitude - room), magnitude).clamp(-limit, limit)
     return torch.ldexp(torch.ones_like(spread), power)
+
+
+def extremes(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the largest and the smallest value over the agents of ``[observations, agents, features]``.
+
+    Each ``[observations, features]``. Where features are few, torch on a CPU compares agents number by number; with a
+    copy in which agents are last it takes a fifth of the time.
+    """
+    if values.device.type != "cpu" or values.shape[2] * values.element_size() >= LONG:
+        return values.amax(1), values.amin(1)
+    rows = max(1, COPIED // math.prod(values.shape[1:]))
+    turned = (part.mT.contiguous() for part in values.split(rows))
+    high, low = zip(*((part.amax(-1), part.amin(-1)) for part in turned), strict=True)
+    return torch.cat(high), torch.cat(low)
