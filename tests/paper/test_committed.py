@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import re
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from graphsnd.plots.provenance import SOURCES, hash_sources
 from paper.experiment import Scale
 from paper.registry import find
 from paper.rows import decode
 from paper.store import RESULTS, read_results
 from tests.paper.committed import assert_same_numbers
 
+ROOT = RESULTS.parents[1]
 # Experiments with a function from their data to their numbers alone.
 NAMES = ("recovery", "unbiasedness", "concentration", "training", "timing", "construction", "mpe", "designs")
 
@@ -35,6 +43,7 @@ def test_figures_of_committed_data(name: str) -> None:
 
 # Made before commits were checked; each to be made again. This list only ever gets shorter.
 UNVERIFIED = """
+docs/runs/navigation-100/about.json
 paper/results/control/n10/about.json
 paper/results/control/n10/all-observations/about.json
 paper/results/control/n50/target-0.12-seed-0/about.json
@@ -49,14 +58,19 @@ paper/results/training/variants/about.json
 """
 
 
+def provenances() -> Iterator[tuple[str, dict[str, Any]]]:
+    """What every committed result says about its making, by the name of its file."""
+    for folder in ("paper/results", "benchmarks/results", "docs/runs"):
+        for path in sorted((ROOT / folder).rglob("*.json")):
+            content = json.loads(path.read_text(encoding="utf-8"))
+            about = content.get("provenance", content) if isinstance(content, dict) else {}
+            if "hardware" in about:  # not settings, actions, published numbers
+                yield path.relative_to(ROOT).as_posix(), about
+
+
 def test_every_other_result_has_a_commit_that_was_checked() -> None:
-    root, unverified, partly = RESULTS.parents[1], set(), set()
-    for path in (*RESULTS.rglob("*.json"), *(root / "benchmarks" / "results").rglob("*.json")):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        about = content.get("provenance", content) if isinstance(content, dict) else {}
-        if "hardware" not in about:
-            continue  # settings, actions, published numbers
-        name = path.relative_to(root).as_posix()
+    unverified, partly = set(), set()
+    for name, about in provenances():
         if about["dirty"] is not False or not re.fullmatch("[0-9a-f]{40}", str(about["commit"])) or "tree" not in about:
             unverified.add(name)
         else:
@@ -64,3 +78,22 @@ def test_every_other_result_has_a_commit_that_was_checked() -> None:
         partly |= {name for commit in about.get("cells", []) if not re.fullmatch("[0-9a-f]{40}", commit)}
     assert unverified <= set(UNVERIFIED.split())
     assert partly <= unverified
+
+
+def git(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True)
+
+
+@pytest.mark.skipif(
+    git("rev-parse", "--is-shallow-repository").stdout.strip() != b"false", reason="needs a clone with its history"
+)
+def test_the_sources_of_a_commit_have_the_hash_that_results_say(tmp_path: Path) -> None:
+    made = {(about["commit"], about["tree"]) for _, about in provenances() if about.get("tree")}
+    assert made
+    for commit, tree in sorted(made):
+        assert git("merge-base", "--is-ancestor", commit, "HEAD").returncode == 0, f"no clone has {commit}"
+        kept = [name for name in SOURCES if git("cat-file", "-e", f"{commit}:{name}").returncode == 0]
+        places = [*kept, *(f":(exclude){name}/results" for name in kept)]
+        with tarfile.open(fileobj=io.BytesIO(git("archive", commit, "--", *places).stdout)) as packed:
+            packed.extractall(tmp_path / commit, filter="data")
+        assert hash_sources(tmp_path / commit) == tree, commit
