@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from itertools import combinations
+from typing import Any
 
 import pytest
 import torch
@@ -165,6 +166,18 @@ def test_observations_are_not_taken_for_runs(controller: DiCo | PI | Unconstrain
     with pytest.raises(InputError, match="initial"):
         controller.step(points, controller.initial())
     assert controller.step(points, controller.initial((3,)))[0].shape == (3,)
+
+
+@pytest.mark.parametrize("make", [DiCo, PI])
+def test_a_measurement_is_of_all_runs_or_of_each(make: Any) -> None:
+    controller = make(torch.tensor([0.1, 0.2, 0.3]))
+    one, each = torch.tensor(0.5), torch.full((3,), 0.5)
+    results = [controller.step(measured, controller.initial()) for measured in (one, each)]
+    for part, other in zip(vars(results[0][2]).values(), vars(results[1][2]).values(), strict=True):
+        assert part == other if isinstance(part, tuple) else torch.equal(part, other)
+    assert results[0][2].describe() == results[1][2].describe()
+    with pytest.raises(InputError, match=r"`measured` for a state of shape \(3,\), got values \(2,\)"):
+        controller.step(each[:2], controller.initial())
 
 
 @pytest.mark.parametrize("wrong", [-1.0, -1e-300, torch.nan, torch.inf])

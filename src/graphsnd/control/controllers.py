@@ -68,8 +68,8 @@ def read_measurement(controller: Controller, measured: Measured, state: State, g
     """Return the measurement that a controller was given, or that of its design on the points it was given.
 
     Raises:
-        InputError: For a tensor that is neither a number for each run nor points, and for several runs where the state
-            is that of one: observations in two axes would be taken for runs.
+        InputError: For a tensor that is neither a number for each run nor points, and for other runs than those of the
+            state: observations in two axes would be taken for runs.
     """
     if isinstance(measured, Tensor) and measured.dim() == 2:
         expected = "to be [], [runs], or points [observations, agents, features]"
@@ -77,12 +77,14 @@ def read_measurement(controller: Controller, measured: Measured, state: State, g
     measurement = wrap_tensor(measured)
     if isinstance(measurement, Points):
         measurement = measure_points(controller.design, measurement.values, generator, norm=measurement.norm)
-    value = measurement.value
-    if value.dim() > state.estimate.dim():
-        shape = tuple(value.shape)
+    try:  # one number may be that of all runs
+        value, *rest = (part.expand(state.estimate.shape) for part in vars(measurement).values())
+    except RuntimeError:
+        shape = tuple(measurement.value.shape)
         fix = f"Flatten observations into one axis, or begin with initial({shape}) for stacked runs."
-        raise InputError("measured", f"for a state of shape {tuple(state.estimate.shape)}", f"values {shape}", fix)
-    return measurement if controller.through else Measurement(value.detach(), measurement.pairs, measurement.empty)
+        expected = f"for a state of shape {tuple(state.estimate.shape)}"
+        raise InputError("measured", expected, f"values {shape}", fix) from None
+    return Measurement(value if controller.through else value.detach(), *rest)
 
 
 def wrap_tensor(measured: Measured) -> Points | Measurement:
