@@ -335,6 +335,11 @@ def test_whose_observations() -> None:
     assert found.to_dict()["sources"]["scout"]["observations"] == 26
     assert "on those of guard" in found.table()
     assert gs.measure(behavior, sources=torch.arange(40) // 20).sources["1"].observations == 20
+    mixed: list[object] = [1, "1", float("nan"), float("nan"), ["a"]] * 8  # equal where they are written alike
+    parts = gs.measure(behavior, sources=mixed).sources
+    assert {name: part.observations for name, part in parts.items()} == {"1": 16, "nan": 16, "['a']": 8}
+    unknown = gs.measure(behavior, sources=torch.full((40,), torch.nan))
+    assert unknown.sources["nan"].value == unknown.value
 
 
 @pytest.mark.parametrize("lengths", [(30, 30), (30, 20)])

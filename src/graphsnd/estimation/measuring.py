@@ -213,7 +213,7 @@ def _check_arguments(observations: Any, weighting: str, max_observations: int | 
         raise InputError("d_max", "to be finite and not negative", d_max)
 
 
-def _read_sources(sources: Any, observations: Any, source: Source) -> Sequence[Any] | None:
+def _read_sources(sources: Any, observations: Any, source: Source) -> Sequence[str] | None:
     """Return the source of each observation, as labels; None where nothing is known."""
     if sources is None and isinstance(source, TeamSource) and isinstance(observations, Mapping):
         if hasattr(observations, "batch_size"):
@@ -228,7 +228,8 @@ def _read_sources(sources: Any, observations: Any, source: Source) -> Sequence[A
     if sources is None:
         return None
     check_labels(sources)
-    labels = sources.flatten().tolist() if isinstance(sources, Tensor) else list(sources)
+    # As text, which names them in the result: 1 and "1" are one source there, and all NaN are.
+    labels = [str(label) for label in (sources.flatten().tolist() if isinstance(sources, Tensor) else sources)]
     if len(labels) != source.observations:
         raise InputError("sources", f"to be {source.observations}, one for each observation", len(labels))
     return labels

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,7 +34,7 @@ def observation_values(source: Source) -> Tensor:
 
 
 def measure_all_pairs(
-    source: Source, confidence: float, clusters: Tensor | None, labels: Sequence[Any] | None = None
+    source: Source, confidence: float, clusters: Tensor | None, labels: Sequence[str] | None = None
 ) -> Estimate:
     """Measure SND itself, and where observations have labels, on those of each."""
 
@@ -51,7 +50,7 @@ def measure_all_pairs(
     index = torch.tensor([places[label] for label in labels or ()])
     for label, place in places.items():
         mine = index == place
-        parts[str(label)] = estimate(values[mine], None if clusters is None else clusters[mine])
+        parts[label] = estimate(values[mine], None if clusters is None else clusters[mine])
     return replace(estimate(values, clusters), sources=parts)
 
 
