@@ -144,6 +144,10 @@ def test_weighted_and_moving_graphs_are_their_graph_snd(values: torch.Tensor) ->
     assert float(stacked.mean()) == pytest.approx(float(gs.graph_snd(gs.Deterministic(twice), both)), rel=1e-6)
     with pytest.raises(InputError, match="`design` for 3 observations"):
         measure_points(moving, values[:3])
+    with pytest.raises(InputError, match=r"`positions` with shape \(20, 6, d\), got shape \(6, 2\)"):
+        measure_points("knn:2", torch.rand(20, 6, 3), positions=torch.rand(6, 2))
+    with pytest.raises(InputError, match="`positions` to be finite"):
+        measure_points("knn:2", torch.rand(20, 6, 3), positions=torch.full((20, 6, 2), torch.nan))
     with pytest.raises(InputError, match="`design` on 6 agents, got one on 5"):
         measure_points(gs.graphs.complete(5), values)
 

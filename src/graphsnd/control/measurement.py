@@ -94,12 +94,12 @@ def measure_points(
         raise InputError("values", expected, shape_of(values))
     check_shape("values", values, values.shape, dtype="floating")
     values = widen(values)
+    if positions is not None:
+        check_shape("positions", positions, (*values.shape[:-1], "d"))
     if values.dim() == 3:
         places = None if positions is None else positions.unsqueeze(0)
         return measure_points(design, values.unsqueeze(0), generator, positions=places, norm=norm).select_run(0)
     runs, observations, agents = values.shape[:3]
-    if positions is not None:
-        check_shape("positions", positions, (*values.shape[:3], "d"))
     generators = list(generator) if isinstance(generator, Sequence) else [generator] * runs
     if len(generators) != runs:
         raise InputError("generator", f"to be {runs}, one for each run", len(generators))

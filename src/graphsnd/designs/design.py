@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, as_tensor, check_integer, shape_of
+from graphsnd.errors import InputError, as_tensor, check_finite, check_integer, shape_of
 from graphsnd.graphs import Graph, MovingGraph
 
 
@@ -201,4 +201,5 @@ def require_positions(positions: Tensor | None, shape: tuple[int, ...], design: 
         got = "none" if positions is None else shape_of(positions)
         fix = "Or use a design that needs none, such as regular:8."
         raise InputError("positions", f"with shape ({', '.join(map(str, shape))}, d) for {design}", got, fix)
+    check_finite("positions", positions)
     return positions
