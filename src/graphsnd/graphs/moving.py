@@ -144,7 +144,9 @@ class MovingGraph:
         """
         places = self.starts[observations].unsqueeze(-1) + torch.arange(width, device=self.device)
         own = places < self.starts[observations + 1].unsqueeze(-1)
-        return self.edges[places.clamp_(max=self.m - 1)], own.double()
+        places.clamp_(max=self.m - 1)
+        # A GPU gathers single numbers much faster than rows of two.
+        return torch.stack([column[places] for column in self.edges.unbind(1)], -1), own.double()
 
     def slice(self, start: int, stop: int) -> MovingGraph:
         """The graphs of observations ``start`` to ``stop``, at least one; edges are not copied."""

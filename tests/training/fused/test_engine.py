@@ -83,7 +83,10 @@ def test_every_network_forwards_and_backwards(case: tuple[int, ...], activation:
         assert _apart(one, two) < steep
     with torch.no_grad():
         again = engine.run_all(engine.prepare(inputs), weights, biases, activation)
+        spaced = torch.stack([engine.prepare(inputs)] * 2, 1)[:, 0]  # rows that do not follow each other in memory
+        apart = engine.run_all(spaced, weights, biases, activation)
     torch.testing.assert_close(again, fused, rtol=1e-5, atol=1e-5)  # sums in another order
+    assert torch.equal(apart, again)
 
 
 @pytest.mark.gpu

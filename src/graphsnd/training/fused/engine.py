@@ -33,7 +33,7 @@ class Fused(Engine):
         """Rounded, and padded with zeros to a width that is read without waste."""
         width = -(-inputs.shape[-1] // STEP) * STEP
         if inputs.dtype == self.dtype and inputs.shape[-1] == width:
-            return inputs
+            return inputs.contiguous()  # programs read rows one after the other
         return round_rows(inputs, width, self.dtype)
 
     def take_rows(self, inputs: Tensor, index: Tensor) -> Tensor:  # noqa: D102
