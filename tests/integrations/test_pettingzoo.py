@@ -225,6 +225,62 @@ def test_continuous_answers_become_actions_within_their_range(answer: Any, deter
     collect(Watched(gymnasium.make("Pendulum-v1")), answer, 10, deterministic=deterministic)
 
 
+class Spaced(gymnasium.Env):  # type: ignore[misc, name-defined]
+    """Takes the actions of any space, and no others."""
+
+    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,))
+
+    def __init__(self, space: Any) -> None:
+        self.action_space = space
+
+    def reset(self, **_: Any) -> Any:
+        return np.zeros(3, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        assert self.action_space.contains(action)
+        self.action = action
+        return np.zeros(3, np.float32), 0.0, False, False, {}
+
+
+SEVERAL = torch.distributions.Categorical(logits=torch.eye(2).unsqueeze(0))
+CHANCES = torch.tensor([[0.1, 0.9, 0.5]])
+ACTIONS = [
+    (gymnasium.spaces.Discrete(3, start=5), gs.Categorical(probs=torch.tensor([[0.2, 0.1, 0.7]])), 7),
+    (gymnasium.spaces.Discrete(3, start=5), torch.distributions.Categorical(logits=torch.tensor([[0.0, 2.0, 1.0]])), 6),
+    (gymnasium.spaces.Discrete(3, start=5), torch.tensor([5]), 5),
+    (gymnasium.spaces.MultiDiscrete([4]), torch.tensor([[3]]), [3]),
+    (gymnasium.spaces.MultiDiscrete([4, 2], start=[1, 3]), SEVERAL, [1, 4]),
+    (gymnasium.spaces.MultiDiscrete([4, 2], start=[1, 3]), torch.distributions.Independent(SEVERAL, 1), [1, 4]),
+    (gymnasium.spaces.MultiBinary(3), torch.distributions.Bernoulli(CHANCES), [0, 1, 0]),
+    (gymnasium.spaces.MultiBinary(1), torch.tensor([[1]]), [1]),
+    (gymnasium.spaces.Box(-1.0, 1.0, ()), torch.tensor([[2.0]]), 1.0),
+    (gymnasium.spaces.Box(-1.0, 1.0, (2, 1)), torch.tensor([[2.0, 0.5]]), [[1.0], [0.5]]),
+]
+
+
+@pytest.mark.parametrize(("space", "answer", "action"), ACTIONS)
+def test_answers_become_actions_of_their_space(space: Any, answer: Any, action: Any) -> None:
+    env = Spaced(space)
+    collect(env, {"a": lambda _: answer}, 2, deterministic=True)
+    np.testing.assert_array_equal(env.action, action)
+    collect(env, {"a": lambda _: answer}, 2)  # draws are actions too
+
+
+@pytest.mark.parametrize(
+    ("space", "answer"),
+    [
+        (gymnasium.spaces.Discrete(3), torch.tensor([3])),
+        (gymnasium.spaces.Discrete(3), gs.Categorical(probs=torch.eye(5)[4:])),
+        (gymnasium.spaces.Box(-1.0, 1.0, (2,)), torch.zeros(1, 3)),
+        (gymnasium.spaces.Box(-1.0, 1.0, (2,)), torch.full((1, 2), torch.nan)),
+        (gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(2)]), torch.tensor([1])),
+    ],
+)
+def test_answers_that_are_no_actions_are_refused(space: Any, answer: Any) -> None:
+    with pytest.raises(InputError, match=r"`policies` to answer with actions of .* for 'a'"):
+        collect(Spaced(space), {"a": lambda _: answer}, 2)
+
+
 def test_different_observations_are_pooled_by_group() -> None:
     from mpe2 import simple_tag_v3
 
@@ -243,6 +299,7 @@ def test_different_observations_are_pooled_by_group() -> None:
         (7, None, "environment"),
         (lambda: gymnasium.make_vec("CartPole-v1", num_envs=2), None, "one PettingZoo or Gymnasium environment"),
         (spread, [None], "one for each of agent_0"),
+        (lambda: gymnasium.make("CartPole-v1"), {}, "one for each agent, got none"),
         (spread, {"agent_0": None, "agent_1": None}, "'agent_2'.*None"),
         (spread, linear(0), "Categorical"),
         (spread, lambda o: "up", "agent_0"),

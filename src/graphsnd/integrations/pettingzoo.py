@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.distributions import ComposeTransform, Distribution, TransformedDistribution
+from torch.distributions import ComposeTransform, Distribution, Independent, TransformedDistribution
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Categorical, Deterministic, Gaussian
@@ -112,6 +112,8 @@ def collect(
         raise InputError("env", "to be one PettingZoo or Gymnasium environment, or a function that makes it", env, fix)
     single = not callable(env.action_space)
     held = _by_name(policies, None if single else list(getattr(env, "possible_agents", ())))
+    if not held:
+        raise InputError("policies", "with one for each agent", "none", "For random actions: None.")
     run = _run_single if single else _run_aec if hasattr(env, "agent_iter") else _run_parallel
     recorder = _Recorder(env, held, seed, deterministic)
     # Policies draw from torch's generator, and models of Stable-Baselines3 from NumPy's too.
@@ -223,25 +225,32 @@ def _choose(policy: Any, seen: Any, space: Any, mask: Any, agent: str, determini
         action = np.asarray(policy.predict(seen, deterministic=deterministic)[0])
     else:
         shown = torch.from_numpy(np.atleast_1d(seen).astype(np.float32)).unsqueeze(0)
-        action = _draw(ask(policy, shown, agent), mask, agent, deterministic)[0].cpu().numpy()
-    if not hasattr(space, "low"):
-        if action.dtype.kind not in "biu":
-            fix = "Return a distribution over the actions: graphsnd.Categorical(logits=...)."
-            raise InputError("policies", f"to answer with actions of {space} for {agent!r}", describe(action), fix)
-        return int(action) if action.size == 1 else action
-    return np.clip(action.reshape(space.shape), space.low, space.high).astype(space.dtype)
+        answer = as_tensor(ask(policy, shown, agent))
+        action = _draw(answer, mask, agent, deterministic)[0].cpu().numpy()
+        each = answer.base_dist if isinstance(answer, Independent) else answer
+        if isinstance(each, Categorical | torch.distributions.Categorical):
+            action = action + getattr(space, "start", 0)  # they count from the first action
+    box, shape = hasattr(space, "low"), space.shape  # None of a space of several parts
+    if shape is not None and action.size == np.prod(shape, dtype=int) and (box or action.dtype.kind in "biu"):
+        made: Any = action.reshape(shape)
+        if box:
+            made = np.asarray(np.clip(made, space.low, space.high)).astype(space.dtype)
+        made = made if box or shape else int(made)
+        if space.contains(made):
+            return made
+    fix = "" if box else "Return a distribution over the actions: graphsnd.Categorical(logits=...)."
+    raise InputError("policies", f"to answer with actions of {space} for {agent!r}", describe(action), fix)
 
 
 def _draw(answer: Any, mask: Any, agent: str, deterministic: bool) -> Tensor:
     """Return the action of an answer to one observation, ``[1, actions]`` or, discrete, ``[1]``."""
-    answer = as_tensor(answer)
     if isinstance(answer, Deterministic):
         answer = answer.actions
     if isinstance(answer, Gaussian):
         answer = (answer.loc, answer.scale)
     if isinstance(answer, tuple) and len(answer) == 2:
         answer = torch.distributions.Normal(*answer)
-    if isinstance(answer, Categorical | torch.distributions.Categorical):
+    if isinstance(answer, Categorical | torch.distributions.Categorical) and answer.probs.dim() == 2:
         probs = answer.probs
         if mask is not None:
             legal = torch.as_tensor(mask).to(probs).expand_as(probs)
@@ -250,6 +259,8 @@ def _draw(answer: Any, mask: Any, agent: str, deterministic: bool) -> Tensor:
         return probs.argmax(-1) if deterministic else torch.multinomial(probs, 1).squeeze(-1)
     if isinstance(answer, TransformedDistribution) and deterministic:  # after a tanh: torch has no mean of it
         return ComposeTransform(answer.transforms)(answer.base_dist.mean)
+    if isinstance(answer, Distribution) and answer.support.is_discrete:  # of several actions
+        return (answer.mode.nan_to_num() if deterministic else answer.sample()).long()
     if isinstance(answer, Distribution):
         return answer.mean if deterministic else answer.sample()
     if not isinstance(answer, Tensor) or len(answer) != 1:
