@@ -177,7 +177,7 @@ def test_both_precisions_and_arrays_that_may_not_be_written() -> None:
 
 
 def test_what_it_refuses() -> None:
-    for params in ({"a": jnp.zeros((2, 3)), "b": jnp.zeros((3, 3))}, jnp.float32(1), {}):
+    for params in ({"a": jnp.zeros((2, 3)), "b": jnp.zeros((3, 3))}, {"a": jnp.zeros(3), "b": 1.0}, jnp.float32(1), {}):
         with pytest.raises(InputError, match="agents first"):
             JaxTeam(lambda p, o: o, params)
     for answer in ("left", {"mean": jnp.zeros(3)}):
@@ -185,8 +185,9 @@ def test_what_it_refuses() -> None:
             JaxTeam(lambda p, o, a=answer: a, jnp.zeros((2, 3))).evaluate(torch.tensor(ROWS))
     with pytest.raises(InputError, match=r"`apply`.*\[observations, actions\]"):
         JaxTeam(lambda p, o: o[:, 0], jnp.zeros((2, 3))).evaluate(torch.tensor(ROWS))
-    with pytest.raises(InputError, match="at least one"):
-        nnx_team([])
+    for make in (nnx_team, stack):
+        with pytest.raises(InputError, match="at least one"):
+            make([])
     with pytest.raises(InputError, match="differ in their parameters only"):
         nnx_team([nnx.Linear(4, 2, rngs=nnx.Rngs(0)), nnx.Linear(4, 2, use_bias=False, rngs=nnx.Rngs(0))])
 

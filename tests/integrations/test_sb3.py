@@ -225,7 +225,12 @@ def test_what_it_refuses() -> None:
 
     with pytest.raises(InputError, match="at least two"):
         DiversityCallback(population("A2C", 1))
-    for models, match in (({}, "at least one"), ([object()], r"models of Stable-Baselines3")):
+    same = dict(zip((1, "1"), population("A2C", 2).values(), strict=True))
+    for models, match in (
+        ({}, "at least one"),
+        (same, "names that differ as texts, got 1, '1'"),
+        ([object()], r"models of Stable-Baselines3"),
+    ):
         with pytest.raises(InputError, match=match):
             ModelTeam(models)
     with pytest.raises(InputError, match="same spaces"):

@@ -54,7 +54,7 @@ class JaxTeam(JointTeam):
         names: Sequence[str] | None = None,
         feature_dims: int = 1,
     ) -> None:
-        sizes = {leaf.shape[:1] for leaf in jax.tree.leaves(params) if hasattr(leaf, "shape")}
+        sizes: set[tuple[int, ...]] = {getattr(leaf, "shape", ())[:1] for leaf in jax.tree.leaves(params)}
         if len(sizes) != 1 or sizes == {()}:
             fix = "Make them with jax.vmap(init), or join single ones: graphsnd.integrations.jax.stack([...])."
             raise InputError("params", "with the agents first in every array", f"arrays that begin with {sizes}", fix)
@@ -102,6 +102,8 @@ def stack(params: Sequence[Any]) -> Any:
         >>> stack([{"w": jax.numpy.zeros(3)}, {"w": jax.numpy.ones(3)}])["w"].shape
         (2, 3)
     """
+    if not params:
+        raise InputError("params", "to hold at least one pytree", "none")
     return jax.tree.map(lambda *leaves: jax.numpy.stack(leaves), *params)
 
 

@@ -51,7 +51,10 @@ class SpacesTeam(CallablesTeam):
 def by_name(given: Mapping[Any, Any] | Sequence[Any]) -> dict[str, Any]:
     """Return a dict with the names as texts; those of a list are 0, 1, ..."""
     pairs = given.items() if isinstance(given, Mapping) else enumerate(given)
-    return {str(name): one for name, one in pairs}
+    named = {str(name): one for name, one in pairs}
+    if len(named) < len(given):
+        raise InputError("models", "with names that differ as texts", ", ".join(map(repr, given)))
+    return named
 
 
 def read_actions(actions: Tensor, space: Any, argument: str) -> Behavior:
