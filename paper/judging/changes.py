@@ -15,6 +15,7 @@ TITLE = "# Kinds, rules that changed, and the author's logs"
 BEFORE = """Written by `python -m paper run`. The first rules were committed before the experiments ran. In
 the table of rules both are asked about today's numbers."""
 REMEASURED = "The rule is the first one; the number was measured again, or its interval allows for more noise."
+SAME = "The first rule says the same today: the number was measured again, or its interval allows for more noise."
 # Numbers, rules and verdicts as they were at first.
 FIRST: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("first.json").read_text(encoding="utf-8"))
 
@@ -30,7 +31,8 @@ def changes_text(judged: Sequence[Judged], folder: Path, published: Published | 
     before = {one.claim.id: one for one in judge_all((one.claim.first for one in judged if one.claim.first), folder)}
     moved = [one for one in judged if FIRST.get(one.claim.id, {}).get("verdict", "new") != one.verdict.value]
     verdicts = (
-        (_code(one), one.claim.kind.value, _first(one), one.verdict.value, one.claim.why or REMEASURED) for one in moved
+        (_code(one), one.claim.kind.value, _first(one), one.verdict.value, _reason(one, before.get(one.claim.id)))
+        for one in moved
     )
     changed = [one for one in judged if one.claim.was and one.claim.kind is not Kind.FINDING]
     rules = (
@@ -100,6 +102,13 @@ def _code(one: Judged) -> str:
 
 def _first(one: Judged) -> str:
     return FIRST[one.claim.id]["verdict"] if one.claim.id in FIRST else "no row"
+
+
+def _reason(one: Judged, by_first_rule: Judged | None) -> str:
+    """Why a verdict is another than at first: where the first rule says the same today, it is not the rule."""
+    if one.claim.was and by_first_rule and by_first_rule.verdict is one.verdict:
+        return SAME
+    return one.claim.why or REMEASURED
 
 
 def _rules(claim: Claim) -> str:
