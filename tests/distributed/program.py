@@ -160,6 +160,7 @@ def mistakes(rank: int) -> dict[str, Callable[[], Any]]:
         "policies see": lambda: d.measure(nets, seen),
         "seed": lambda: d.measure(nets, cases.SEEN, design="agents:3", seed=rank),
         "design": lambda: d.measure(nets, cases.SEEN, **({"design": "agents:3"} if odd else {})),
+        "own graph": lambda: d.measure(team, design=gs.designs.Fixed(other)),
         "option": lambda: d.measure(nets, cases.SEEN, **({"tolerance": 1.0} if odd else {})),
         "seconds": lambda: d.measure(nets, cases.SEEN, budget="5s"),
         "projections": lambda: d.measure(nets, cases.SEEN, design="projections:4"),

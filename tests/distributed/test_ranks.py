@@ -167,6 +167,7 @@ EXPECTED = {
     "policies see": ("`observations (values)` alike on all ranks", "on rank 1"),
     "seed": ("0 on rank 0 and 1 on rank 1", "`seed`"),
     "design": ("`options` alike on all ranks", "design"),
+    "own graph": ("`design` alike on all ranks", "on rank 1"),
     "option": ("tolerance", "unexpected keyword"),
     "seconds": ("without seconds", "5s"),
     "projections": ("that chooses pairs", "projections:4"),

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from graphsnd import estimation
 from graphsnd.behavior import Points
-from graphsnd.designs import Projections, parse
+from graphsnd.designs import Fixed, Projections, parse
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.distributed.ranks import Note, brief
 from graphsnd.distributed.shards import Part, Shards, find_distance, meet
@@ -85,7 +85,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 def _describe(value: Any) -> str:
     """Return an option in a few words that differ where options do."""
-    value = vars(value) if isinstance(value, MovingGraph) else value
+    value = vars(value) if isinstance(value, MovingGraph | Fixed) else value
     if isinstance(value, Mapping):
         value = {key: _describe(one) for key, one in value.items()}
     return fingerprint(value) if isinstance(value, Graph) else brief(as_tensor(value)) or "None"
