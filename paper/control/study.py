@@ -372,16 +372,16 @@ def find_settling(curve: Curve, within: float = SETTLED) -> int | None:
 
 
 def make_curves(histories: Sequence[History]) -> list[Curve]:
-    """Return applied signal and audit over iterations for each arm and target, to five digits."""
+    """Return applied signal and audit over iterations for each arm and target; means to eight digits, ends to five."""
     curves = []
     for (arm, target), mine in group_by(histories, lambda history: (history.run.arm, history.run.target)).items():
         common = min(len(history.rows) for history in mine)
         bands = []
         for name in ("applied", "audit"):
             values = np.array([[getattr(row, name) for row in history.rows[:common]] for history in mine])
-            parts = (values.mean(0), values.min(0), values.max(0))
-            # Five digits are more than a figure shows, and keep the committed files small.
-            bands.append(Band(*([float(f"{value:.5g}") for value in part] for part in parts)))
+            parts = ((values.mean(0), 8), (values.min(0), 5), (values.max(0), 5))
+            # Five digits are more than a figure shows, and keep committed files small; where a mean settles needs more.
+            bands.append(Band(*([float(f"{value:.{digits}g}") for value in part] for part, digits in parts)))
         curves.append(Curve(arm, target, [row.iteration for row in mine[0].rows[:common]], *bands))
     return curves
 

@@ -108,6 +108,7 @@ def test_settling_is_after_the_last_time_outside() -> None:
         return make_curves(split_runs(rows))[0]
 
     assert find_settling(curve((0.2, 0.12, 0.13, 0.12, 0.121))) == 4
+    assert find_settling(curve((0.2, 0.12, 0.1224014, 0.12))) == 4  # 2.001%, of which five digits make 2
     assert find_settling(curve((0.12, 0.12))) == 1
     assert find_settling(curve((0.12, 0.2))) is None
     assert find_settling(curve((0.11, 0.12), (0.13, 0.12))) == 1  # it is the mean over seeds that counts
