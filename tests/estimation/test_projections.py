@@ -253,7 +253,7 @@ def test_policies_are_evaluated_block_by_block(monkeypatch: pytest.MonkeyPatch) 
 
 def test_other_norms_are_refused() -> None:
     behavior = gs.Categorical(probs=torch.full((4, 3, 2), 0.5))
-    with pytest.raises(gs.InputError, match="Euclidean"):
+    with pytest.raises(gs.InputError, match="`distance` with the Euclidean norm"):
         gs.measure(behavior, design=gs.designs.Projections(8))
     with pytest.raises(gs.InputError, match="directions"):
         gs.designs.Projections(0)

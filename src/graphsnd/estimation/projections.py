@@ -113,13 +113,13 @@ def projected_snd(points: Points, directions: int = 8, *, seed: int | torch.Gene
     return ProjectedSnd(each.mean(dim=1), error, bound, count * vectors.shape[0])
 
 
-def _check(points: Points) -> None:
+def _check(points: Points, argument: str = "points") -> None:
     if points.norm is Norm.HALF_L1:
         fix = "Half-L1 distances are sums over features: graphsnd.snd has them exactly, by sorting."
-        raise InputError("points", "with the Euclidean norm", points.norm.value, fix)
+        raise InputError(argument, "with the Euclidean norm", points.norm.value, fix)
     if points.norm is not Norm.EUCLIDEAN:
         fix = "Its lengths are no averages over directions: use graphsnd.snd, or a sampled graph."
-        raise InputError("points", "with the Euclidean norm", points.norm.value, fix)
+        raise InputError(argument, "with the Euclidean norm", points.norm.value, fix)
     if points.agents < 2:
         raise InputError("points", "of at least 2 agents", points.agents, "Diversity needs a pair.")
 
@@ -146,8 +146,11 @@ def measure_by_projections(
     source: Source, design: Projections, confidence: float, clusters: Tensor | None, *, seed: int
 ) -> Estimate:
     """Measure all agents at all observations, block by block."""
-    generator = torch.Generator().manual_seed(seed)
-    parts = [projected_snd(source.block(a, b), design.directions, seed=generator) for a, b in source.blocks()]
+    generator, parts = torch.Generator().manual_seed(seed), []
+    for start, stop in source.blocks():
+        points = source.block(start, stop)
+        _check(points, "distance")
+        parts.append(projected_snd(points, design.directions, seed=generator))
     values = torch.cat([part.per_observation for part in parts]).cpu()
     value = float(mean(values))
     around = population_error(values, None, clusters, source.observations, confidence)
