@@ -74,7 +74,7 @@ def test_all_pairs_are_exact_and_blocks_of_one_pair_are_allowed() -> None:
 def test_what_does_not_go_with_it_is_refused() -> None:
     team, design = roles_team(8), Adaptive(30, RIGHT)
     for options, name in (({"budget": "1e6"}, "budget"), ({"max_observations": 4}, "max_observations"),
-                          ({"weighting": "horvitz-thompson"}, "weighting")):  # fmt: skip
+                          ({"weighting": "horvitz-thompson"}, "weighting"), ({"d_max": 1e-3}, "d_max")):  # fmt: skip
         with pytest.raises(gs.InputError, match=f"`{name}`"):
             gs.measure(team, design=design, **options)
     with pytest.raises(gs.InputError, match="`design`"):

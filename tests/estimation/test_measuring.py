@@ -164,6 +164,16 @@ def test_a_bound_that_does_not_hold_is_refused() -> None:
     assert gs.measure(team, design=gs.designs.Agents(4), d_max=1e6).interval == certified.interval
 
 
+@pytest.mark.parametrize("d_max", [1e154, 1e155, 1e200, 1e308])
+@pytest.mark.parametrize("design", ["ring:2", "agents:3", "matching", gs.designs.Adaptive(6, (0, 0, 1, 1, 1))], ids=str)
+def test_a_bound_whose_square_overflows_leaves_wide_intervals(design: gs.designs.Design, d_max: float) -> None:
+    policies = [torch.nn.Linear(3, 2) for _ in range(5)]
+    found = gs.measure(policies, torch.randn(20, 3), design=design, d_max=d_max)
+    assert found.guaranteed
+    assert found.interval[0] == 0
+    assert found.value < found.interval[1] <= d_max
+
+
 @pytest.mark.parametrize("design", [gs.designs.Bernoulli(0.5), gs.designs.Projections(4)], ids=str)
 def test_designs_that_cannot_stop_refuse_a_budget(design: gs.designs.Design) -> None:
     with pytest.raises(gs.InputError, match="budget"):

@@ -21,7 +21,7 @@ from graphsnd.designs import Adaptive
 from graphsnd.designs.adaptive import split_blocks
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.graph_intervals import PairError
-from graphsnd.estimation.intervals import population_error, quantile
+from graphsnd.estimation.intervals import check_bound, population_error, quantile
 from graphsnd.estimation.on_graph import make_estimate
 from graphsnd.estimation.sample import CHUNK
 from graphsnd.estimation.source import Source
@@ -47,6 +47,7 @@ def measure_adapted(
         ceilings.append(ceiling)
         differences.append(first[again] - _draw(part, design, generator, source.backend)[0])
     drawn, second = torch.cat(values), torch.cat(differences)
+    check_bound(drawn, d_max)
     value, variance = float(mean(drawn)), float(mean(second.square() / 2))
     error, delta = math.sqrt(variance / count), 1 - confidence
     reach = quantile(delta, len(second)) * error
@@ -96,12 +97,12 @@ def _radius(draws: int, variance: float, design: Adaptive, d_max: float, delta: 
     sqrt(E y) <= sqrt(y + h) + sqrt(h) with h = B log(3 / delta) / 2t. A block of a single pair has variance D_max^2 / 4
     at most.
     """
-    pairs, largest, log_term = math.comb(len(design.labels), 2), d_max**2 / 4, math.log(3 / delta)
+    pairs, largest, log_term = math.comb(len(design.labels), 2), d_max * d_max / 4, math.log(3 / delta)
     if design.count == pairs:
         return 0.0
     known = list(zip(split_blocks(design), design.counts(), _ceilings(design), strict=True))
     most = sum(ceiling * largest * m / (m - 1) for _, m, ceiling in known if ceiling is not None)
     rest = sum((block.size / pairs) ** 2 * largest for block, _, ceiling in known if ceiling is None and block.size > 1)
     h, first = most * log_term / (2 * draws), d_max * log_term / 3
-    highest = (math.sqrt(variance + h) + math.sqrt(h)) ** 2 + rest
-    return (first + math.sqrt(first**2 + 2 * draws * highest * log_term)) / draws
+    root = math.sqrt(variance + h) + math.sqrt(h)
+    return (first + math.sqrt(first * first + 2 * draws * (root * root + rest) * log_term)) / draws

@@ -72,10 +72,9 @@ def pair_radius(
         return 0.0, "exact: all pairs"
     largest = d_max * d_max * most / (4 * (most - 1))
     h = largest * math.log(3 / delta) / (2 * draws)
-    variance = ceiling * (math.sqrt(spread + h) + math.sqrt(h)) ** 2
-    log_term = math.log(3 / delta)
-    first = d_max * log_term / 3
-    return (first + math.sqrt(first**2 + 2 * draws * variance * log_term)) / draws, "Bernstein, pairs only"
+    root, log_term = math.sqrt(spread + h) + math.sqrt(h), math.log(3 / delta)
+    first, variance = d_max * log_term / 3, ceiling * root * root  # not **, which raises where a product is infinite
+    return (first + math.sqrt(first * first + 2 * draws * variance * log_term)) / draws, "Bernstein, pairs only"
 
 
 def guaranteed_radius(
@@ -183,6 +182,14 @@ def check_confidence(confidence: float) -> float:
     if not 0 < number(confidence) < 1:
         raise InputError("confidence", "in (0, 1)", describe(confidence))
     return number(confidence)
+
+
+def check_bound(means: Tensor, d_max: float | None) -> None:
+    """Raise where a mean distance is above a bound on all of them, and so some distance is."""
+    if d_max is not None and float(means.max()) > d_max * (1 + 1e-6):
+        raise InputError(
+            "d_max", "to bound every distance", d_max, f"A distance of {float(means.max()):.4g} was measured."
+        )
 
 
 def check_clusters(clusters: Tensor | None, observations: int) -> Tensor | None:

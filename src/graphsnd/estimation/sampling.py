@@ -17,7 +17,7 @@ from graphsnd.estimation.costs import Budget, Cost, complete_seconds, counts, wo
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.forecast import LATER, NOW, PASSES, PILOT, Tolerance, best_size, forecast, later_looks
 from graphsnd.estimation.graph_intervals import PairError
-from graphsnd.estimation.intervals import errors, guaranteed_radius, population_error, quantile
+from graphsnd.estimation.intervals import check_bound, errors, guaranteed_radius, population_error, quantile
 from graphsnd.estimation.on_graph import make_estimate
 from graphsnd.estimation.sample import Sample, draw, join
 from graphsnd.estimation.source import Source
@@ -185,9 +185,7 @@ def report(task: Task, sample: Sample, delta: float, spent: Cost) -> Estimate:
     """Return what a sample says, with an interval that fails with probability ``delta``."""
     source, template = task.source, task.template()
     n, value = source.agents, sample.value()
-    if task.d_max is not None and float(sample.means.max()) > task.d_max * (1 + 1e-6):
-        fix = f"A distance of {float(sample.means.max()):.4g} was measured."
-        raise InputError("d_max", "to bound every distance", task.d_max, fix)
+    check_bound(sample.means, task.d_max)
     error, pair_error = errors(sample, template, n, source.observations, task.d_max)
     reach = quantile(delta, sample.draws - 1) * error if error else 0.0
     if task.d_max is None:
