@@ -107,7 +107,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     if scale is Scale.PAPER:
         (histories, folders), (full, more) = gather_runs(ECONOMICAL, cells), gather_runs(WHOLE, cells)
         check, last = gather_runs(CHECK, cells)
-        study = choose_study([(WHOLE, full), (ECONOMICAL, histories)], size.task, ARMS, size.window)
+        study, _ = choose_study([(WHOLE, full), (ECONOMICAL, histories)], size.task, ARMS, size.window)
         twins, folders = compare_protocols(full or check, histories, size.window), folders + more + last
     else:
         histories, folders = train_small(size.task, cells)

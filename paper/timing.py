@@ -38,6 +38,7 @@ from graphsnd.errors import InputError
 from graphsnd.plots.provenance import collect_provenance, describe_hardware
 from graphsnd.plots.style import GREEN, INK, MUTED, ORANGE, VERMILLION, group_look, styled_figure
 from paper.cells import Cells, date_provenance
+from paper.control.study import pair
 from paper.expanders.ablation import OBSERVATION_SEED, POLICY_SEED, initial_team
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.rows import decode
@@ -45,7 +46,7 @@ from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, 
 from paper.shared.drawing import error_bars
 from paper.shared.navigation import checkpoints, snapshot
 from paper.shared.rollouts import one_thread
-from paper.shared.stopwatch import BLOCKS, CPU, Timing, speedup, take_turns
+from paper.shared.stopwatch import BLOCKS, CPU, Timing, mean_time, speedup, take_turns
 from paper.stacks import measure_on_gpu
 from paper.store import read_result
 
@@ -294,18 +295,24 @@ def _small_numbers(rows: list[Row]) -> dict[str, Number]:
 
 def _large_numbers(rows: list[Row]) -> dict[str, Number]:
     law = [_law_error(row.sampled("loop", p), p) for row in rows for p in (*row.chances, *row.once)]
-    # The exponent of the number of pairs: the slope of log time by least squares.
-    x = [math.log(math.comb(row.n, 2)) for row in rows]
-    y = [math.log(statistics.fmean(row.calls["loop, all pairs"].seconds)) for row in rows]
-    between = [(y[k + 1] - y[k]) / (x[k + 1] - x[k]) for k in range(len(rows) - 1)]
-    slope = statistics.linear_regression(x, y).slope
     seconds, sampled = (rows[-1].calls[f"loop, {which}"].seconds for which in ("all pairs", "p=0.1"))
     return {
         "gpu_loop_law_error": Number.timed(law, "cells", pick=max),
-        "gpu_loop_exponent": Number(slope, min(between), max(between), kind="range of neighbouring sizes"),
-        "gpu_loop_seconds_n500": Number.range(seconds, "trials", pick=statistics.fmean, unit="s"),
-        "gpu_sampled_seconds_n500": Number.range(sampled, "trials", pick=statistics.fmean, unit="s"),
+        "gpu_loop_exponent": fit_exponent(rows),
+        "gpu_loop_seconds_n500": mean_time(seconds),
+        "gpu_sampled_seconds_n500": mean_time(sampled),
     }
+
+
+def fit_exponent(rows: list[Row]) -> Number:
+    """Return the slope of the loop's log time against the log number of pairs, by least squares in blocks of trials."""
+    timed = [row.calls["loop, all pairs"].seconds for row in rows]
+    x, blocks = [math.log(math.comb(row.n, 2)) for row in rows], min(BLOCKS, *map(len, timed))
+    means = zip(*([float(part.mean()) for part in np.array_split(each, blocks)] for each in timed), strict=True)
+    fitted = pair([statistics.linear_regression(x, [math.log(mean) for mean in each]).slope for each in means])
+    if fitted.interval is None:
+        return Number(fitted.mean, kind="one block of trials", clock=True)
+    return replace(fitted.interval, kind=f"95% t interval, {blocks} blocks of trials", clock=True)
 
 
 def _law_error(ratio: Number, p: float) -> Number:

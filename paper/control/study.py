@@ -180,8 +180,8 @@ def summarise_study(task: ControlTask, window: int, histories: Sequence[History]
 
 def choose_study(
     protocols: Sequence[tuple[ControlStacks, Sequence[History]]], task: ControlTask, arms: Iterable[str], window: int
-) -> Study:
-    """Return the study by the first protocol of which no run is missing, else by the last.
+) -> tuple[Study, ControlStacks]:
+    """Return the study by the first protocol of which no run is missing, else by the last, and the stacks of it.
 
     Args:
         protocols: Stacks, and the runs of them that are there.
@@ -198,11 +198,11 @@ def choose_study(
         whole = replace(task, designs=designs, settings=settings)
         study = summarise_study(whole, window, histories, describe_protocol(whole))
         if not study.missing:
-            return study
+            break
     if not any(histories for _, histories in protocols):
         fix = "Run another scale, fetch the results/ of the repository, or use a machine with a GPU."
         raise InputError("results", "with logs of controlled training", "none", fix)
-    return study
+    return study, stacks
 
 
 def describe_protocol(task: ControlTask) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -122,6 +122,11 @@ def speedup(full: Sequence[float], part: Sequence[float], *, medians: bool = Fal
     size = common // blocks
     kind = f"{'ratio of medians, ' * medians}95% t interval, {blocks} blocks of {size} trial{'s' * (size > 1)}"
     return Number(value, value * math.exp(-reach), value * math.exp(reach), "x", kind, clock=True)
+
+
+def mean_time(seconds: Sequence[float]) -> Number:
+    """Return a mean time with its interval over blocks of trials, as that of :func:`speedup`."""
+    return replace(speedup(seconds, [1.0] * len(seconds)), unit="s")
 
 
 def _wait(device: torch.device) -> None:

@@ -64,6 +64,10 @@ def test_the_committed_study(cells: Cells) -> None:
     root, (first, *_) = cells.results / "control", WHOLE
     write_training(cells.results / first, noisy(Run("complete", 0.12, 0), 60, observations=204_800))
     actions = [{"arm": "complete", "target": 0.12, "seed": 0, "controlled": 0.12, "squashed": 0.08, "ratio": 2 / 3}]
+    actions.append(actions[0] | {"arm": "agents:4", "ratio": 0.5})  # not an arm of the paper
+    (cells.results / first / "actions.json").write_text(
+        json.dumps([actions[0] | {"ratio": 0.9}])
+    )  # of another protocol
     (root / "n50" / "target-0.12-seed-0" / "actions.json").write_text(json.dumps(actions))
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
     numbers = known(outcome.numbers)
@@ -96,6 +100,12 @@ def test_the_committed_study(cells: Cells) -> None:
     assert (pair.value, pair.low, pair.high) == pytest.approx((np.mean(cells_apart), interval.low, interval.high))
     ahead = sum(value > 0 for value in cells_apart)
     assert numbers["sign_test_p"].value == pytest.approx(stats.binomtest(ahead, 9).pvalue)
+    errors = {(arm, t, s): np.abs(window(Run(arm, t, s), "applied") / t - 1).mean()
+              for arm in ("complete", "bernoulli:0.1") for t in (0.12, 0.14, 0.15) for s in range(3)}  # fmt: skip
+    gaps = [[errors["bernoulli:0.1", t, s] - errors["complete", t, s] for s in range(3)] for t in (0.12, 0.14, 0.15)]
+    least, gap = min(gaps, key=np.mean), numbers["smallest_tracking_gap"]
+    interval = stats.ttest_1samp(least, 0).confidence_interval()
+    assert (gap.value, gap.low, gap.high) == pytest.approx((np.mean(least), interval.low, interval.high))
     spreads = [
         np.var([window(Run(arm, t, s), "reward").mean() for s in range(3)], ddof=1)
         for arm in ("complete", "bernoulli:0.1")

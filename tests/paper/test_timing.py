@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 import graphsnd as gs
 from paper.cells import Cells
@@ -30,6 +31,7 @@ from paper.timing import (
     Row,
     Size,
     draw,
+    fit_exponent,
     fused_calls,
     loop_calls,
     make_team,
@@ -145,6 +147,19 @@ def test_numbers_of_a_machine_that_obeys_the_law() -> None:
     }
     numbers = vars(summarise(Data({"cpu": cpu, "gpu": gpu})))
     assert {name: one.value for name, one in numbers.items()} == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_exponent_has_an_interval_over_blocks() -> None:
+    generator, rows = np.random.default_rng(0), []
+    for n in (100, 250, 500):
+        seconds = (n * (n - 1) / 2) ** 0.9 * np.exp(0.1 * generator.normal(size=20))
+        rows.append(Row(n, calls={"loop, all pairs": Timing(seconds.tolist(), [1] * 20)}))
+    x = [np.log(n * (n - 1) / 2) for n in (100, 250, 500)]
+    means = np.log([np.reshape(row.calls["loop, all pairs"].seconds, (5, 4)).mean(1) for row in rows])
+    slopes = [np.polyfit(x, means[:, block], 1)[0] for block in range(5)]
+    interval, fitted = stats.ttest_1samp(slopes, 0).confidence_interval(), fit_exponent(rows)
+    assert (fitted.value, fitted.low, fitted.high) == pytest.approx((np.mean(slopes), interval.low, interval.high))
+    assert fitted.clock
 
 
 def test_what_was_not_timed_is_left_out(smoke: Data) -> None:

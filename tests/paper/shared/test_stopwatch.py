@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from paper.experiment import Number
-from paper.shared.stopwatch import Timing, speedup, take_turns
+from paper.shared.stopwatch import Timing, mean_time, speedup, take_turns
 
 CPU = torch.device("cpu")
 
@@ -81,3 +81,13 @@ def test_fewer_trials_are_compared_with_the_same_ones() -> None:
     for full, part in (([4.0, 100.0, 100.0], [2.0]), ([4.0], [2.0, 100.0])):
         ratio = speedup(full, part)
         assert (ratio.value, ratio.low, ratio.high, ratio.kind) == (2.0, None, None, "one trial")
+
+
+def test_mean_times_have_an_interval_over_blocks() -> None:
+    seconds = np.random.default_rng(2).exponential(size=20)
+    logs = np.log(seconds.reshape(5, 4).mean(1))
+    reach = stats.t.ppf(0.975, 4) * logs.std(ddof=1) / 5**0.5
+    timed = mean_time(seconds.tolist())
+    expected = seconds.mean() * np.exp([0, -reach, reach])
+    assert (timed.value, timed.low, timed.high) == pytest.approx(tuple(expected))
+    assert (timed.unit, timed.clock) == ("s", True)
