@@ -7,7 +7,9 @@ import torch
 
 import graphsnd as gs
 from graphsnd.behavior import default_distance
+from graphsnd.teams import StackedTeam
 from tests.cases import Case, each
+from tests.estimation.teams import policies
 from tests.estimation.test_graph_intervals import team
 
 
@@ -43,6 +45,23 @@ def test_a_fixed_graph_defines_the_measure(case: Case) -> None:
 def test_an_empty_fixed_graph_is_zero() -> None:
     estimate = gs.measure(team(4), design=gs.Graph(4, torch.zeros(0, 2, dtype=torch.int64)))
     assert (estimate.value, estimate.target, estimate.interval) == (0.0, "Graph-SND", (0.0, 0.0))
+
+
+@pytest.mark.parametrize("weighting", ["normalised", "horvitz-thompson"])
+def test_policies_are_asked_once_at_each_observation(weighting: str) -> None:
+    asked: list[int] = []
+
+    class Counted(StackedTeam):
+        def evaluate(self, observations: torch.Tensor) -> gs.Behavior:
+            asked.append(len(observations))
+            return super().evaluate(observations)
+
+    made, seen = policies(), torch.randn(500, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    counted = Counted(made.network, made.head)
+    once = gs.measure(made.evaluate(seen), design="bernoulli:0.3", weighting=weighting, seed=1)
+    estimate = gs.measure(counted, seen, design="bernoulli:0.3", weighting=weighting, seed=1)
+    assert sum(asked) == 500
+    assert estimate.interval == pytest.approx(once.interval, rel=1e-9)
 
 
 def test_an_empty_draw_is_refused() -> None:

@@ -63,12 +63,13 @@ def measure_on_graph(
         check_not_empty("design", graph)
     # From the mean over the edges to the Horvitz-Thompson estimate.
     scale = graph.m / (known_inclusion(graph, "design") * graph.pairs) if ht else 1.0
-    distances, per_block = _edge_distances(source, graph, clusters)
+    is_drawn = graph.inclusion is not None and graph.weights is None
+    distances, per_block, diameter = _edge_distances(source, graph, clusters, bound=is_drawn)
     value = float(weighted_mean(distances, graph)) * scale
     error, target = PairError(0.0, (value, value), "exact: every edge"), "Graph-SND"
-    if graph.inclusion is not None and graph.weights is None:
+    if is_drawn:
         find_error = horvitz_thompson_error if ht else normalised_error
-        error, target = find_error(graph, distances, value, _diameter(source), 1 - confidence), "SND"
+        error, target = find_error(graph, distances, value, diameter, 1 - confidence), "SND"
     around = population_error(per_block * scale, None, clusters, source.observations, confidence, error.standard_error)
     return make_estimate(source, value, target, error, around, confidence, graph.m, name)
 
@@ -134,23 +135,32 @@ def make_estimate(
     )
 
 
-def _edge_distances(source: Source, graph: Graph, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return the mean distance along every edge; and a Graph-SND for each observation.
+def _edge_distances(
+    source: Source, graph: Graph, clusters: Tensor | None, *, bound: bool
+) -> tuple[Tensor, Tensor, float]:
+    """Return the mean distance along every edge, a Graph-SND for each observation, and a bound on mean distances.
 
-    Without clusters the observations of a contiguous block share one value, which saves visiting the edges twice.
+    Policies are evaluated once, for all three. Without clusters the observations of a contiguous block share one value,
+    which saves visiting the edges twice. The bound is on distances averaged over observations, which is smaller than at
+    single ones; infinity unless it is asked for.
     """
-    total = torch.zeros(graph.m, dtype=torch.float64, device=source.device)
+    total, diameter = torch.zeros(graph.m, dtype=torch.float64, device=source.device), 0.0
     values = []
     step = source.observations if clusters is not None else -(-source.observations // BLOCKS)
     for start, stop in source.blocks():
         points = source.block(start, stop)
+        # The triangle inequality holds for the mean over observations too, so block by block it can only get larger.
+        diameter += (stop - start) / source.observations * points_diameter(points) if bound else math.inf
         for a in range(start - start % step, stop, step):
             part = points.slice(max(a, start) - start, min(a + step, stop) - start)
             means = edge_means(part, graph, backend=source.backend)
             total += means * (part.observations / source.observations)
             own = weighted_mean(means, graph).expand(part.observations) if clusters is None else _each(part, graph)
             values.append(own.cpu().double())
-    return source.add(total), source.join(values)
+    distances, joined = source.add(total), source.join(values)
+    if bound:
+        diameter = float(source.add(torch.tensor(diameter, dtype=torch.float64)))
+    return distances, joined, min(diameter, source.distance.maximum or math.inf)
 
 
 def _each(points: Points, graph: Graph) -> Tensor:
@@ -158,11 +168,3 @@ def _each(points: Points, graph: Graph) -> Tensor:
     weights, total = normalised_weights(graph, points.values.device)
     sums = kernels.edge_totals(points, graph.edges.to(points.values.device), weights, ordered=True)
     return ratio(sums, total)
-
-
-def _diameter(source: Source) -> float:
-    """Return a bound on the distances averaged over observations, which is smaller than at single ones."""
-    # The triangle inequality holds for the mean over observations too, so block by block it can only get larger.
-    sizes = [(b - a) / source.observations * points_diameter(source.block(a, b)) for a, b in source.blocks()]
-    whole = source.add(torch.tensor(sum(sizes), dtype=torch.float64))
-    return min(float(whole), source.distance.maximum or math.inf)
