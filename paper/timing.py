@@ -329,9 +329,9 @@ def draw(data: Data) -> Figure:
         first, *others = figure.subplots(1, 1 + len(machines))
         _draw_against_p(first, machines)
         for ax, (name, machine) in zip(others, machines.items(), strict=True):
+            ax.sharey(others[0])  # before drawing, so that the limits have room for both
             _draw_times(ax, machine)
             ax.set_title(machine.origin["hardware"]["gpu"] if name == "gpu" else "CPU, 1 thread")
-            ax.sharey(others[0])
         for ax in (first, *others):
             ax.grid()
         figure.legend(*others[0].get_legend_handles_labels(), ncols=len(LINES), loc="outside lower center")
