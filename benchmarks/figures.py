@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,19 +54,34 @@ def make_log(ax: Axes, x: Sequence[float], ticks: Sequence[float] = ()) -> None:
 
     Args:
         ax: With everything drawn.
-        x: Ticks of the horizontal axis.
+        x: Ticks of the horizontal axis; those whose labels would touch the one before are left out.
         ticks: Of the vertical one, as far as they lie within it; matplotlib's own where there are none.
     """
     ax.set(xscale="log", yscale="log")
     # Autoscaling saw the error bars before the axis was logarithmic, and made room for values near 0.
     ax.relim()
     ax.autoscale_view()
-    ax.set_xticks(x, [f"{value:,g}" for value in x])
+    kept = keep_apart(x)
+    ax.set_xticks(kept, [f"{value:,g}" for value in kept])
     if ticks:
         low, high = ax.get_ylim()
         kept = [value for value in ticks if low <= value <= high]
         ax.set_yticks(kept, [f"{value:g}" for value in kept])
     ax.minorticks_off()
+
+
+def keep_apart(x: Sequence[float]) -> list[float]:
+    """Return values whose labels do not touch on a logarithmic axis from the smallest to the largest.
+
+    Example:
+        >>> keep_apart([16, 500, 1000, 2000, 5000])
+        [16, 500, 1000, 5000]
+    """
+    kept, width = [x[0]], math.log(x[-1] / x[0]) / 40  # of a character
+    for value in x[1:]:
+        if math.log(value / kept[-1]) > width * (len(f"{value:,g}") + len(f"{kept[-1]:,g}")) / 2:
+            kept.append(value)
+    return kept
 
 
 def _draw_speed(ax: Axes, result: dict[str, Any], observations: int) -> bool:

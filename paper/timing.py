@@ -367,22 +367,13 @@ def _draw_times(ax: Axes, machine: Machine) -> None:
         for rows in filter(None, (pooled, single)):
             times, named = [row.calls[call].number(1000) for row in rows], label if rows is single else None
             error_bars(ax, [row.n for row in rows], times, color=colour, marker=marker, label=named)
-    make_log(ax, _apart({row.n for row in sizes}))
+    make_log(ax, [row.n for row in sizes])
     if pooled and single:
         ax.axvline((pooled[-1].n * single[0].n) ** 0.5, color=MUTED, linestyle=":", linewidth=1)
         small: dict[str, Any] = {"transform": ax.transAxes, "fontsize": 8.5, "color": MUTED}
         ax.text(0.02, 0.98, f"n x {OBSERVATIONS:,} observations", va="top", **small)
         ax.text(0.98, 0.02, f"{OBSERVATIONS:,} observations", ha="right", **small)
     ax.set(xlabel="agents, n", ylabel="time of a call, median and quartiles  [ms]")
-
-
-def _apart(sizes: set[int]) -> list[int]:
-    """Return those whose labels do not touch on a logarithmic axis."""
-    kept: list[int] = []
-    for n in sorted(sizes):
-        if not kept or n >= 1.6 * kept[-1]:
-            kept.append(n)
-    return kept
 
 
 TITLE = "Time of a metric call: loop over pairs against fused kernel"
