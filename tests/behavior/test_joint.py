@@ -214,7 +214,7 @@ ERRORS = [
     (lambda: gs.snd(gs.Joint([CAT, DET], [1, 1]), gs.Hellinger()), r"`distance`.*fit a Deterministic"),
     (lambda: gs.snd(gs.Joint([CAT, DET], [1, 1]), gs.Wasserstein()), r"`distance`.*fit a Categorical"),
     (lambda: gs.snd(DET, gs.Joint([CAT]).distance), r"`behavior`.*to be a Joint"),
-    (lambda: gs.measure(gs.Joint([CAT]), design="projections:8"), r"`points`.*joint.*graphsnd.snd"),
+    (lambda: gs.measure(gs.Joint([CAT]), design="projections:8"), r"`distance`.*joint.*graphsnd.snd"),
     (lambda: projected_snd(embed(gs.Joint([CAT]))), r"`points`.*joint"),
     (lambda: Points(torch.zeros(1, 2, 3), Norm.JOINT), r"`norm`.*one norm"),
     (lambda: gs.control.DiCo(1.0).step(embed(gs.Joint([CAT])), gs.control.DiCo(1.0).initial()), r"`norm`.*one norm"),

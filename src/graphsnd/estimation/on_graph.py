@@ -15,7 +15,7 @@ from graphsnd.bounds.concentration import points_diameter
 from graphsnd.errors import EmptyDrawError
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.graph_intervals import PairError, horvitz_thompson_error, normalised_error
-from graphsnd.estimation.intervals import BLOCKS, PopulationError, population_error, quantile
+from graphsnd.estimation.intervals import PopulationError, population_error, quantile
 from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric.diversity import known_inclusion, normalised_weights, weighted_mean
@@ -64,13 +64,13 @@ def measure_on_graph(
     # From the mean over the edges to the Horvitz-Thompson estimate.
     scale = graph.m / (known_inclusion(graph, "design") * graph.pairs) if ht else 1.0
     is_drawn = graph.inclusion is not None and graph.weights is None
-    distances, per_block, diameter = _edge_distances(source, graph, clusters, bound=is_drawn)
+    distances, values, diameter = _edge_distances(source, graph, bound=is_drawn)
     value = float(weighted_mean(distances, graph)) * scale
     error, target = PairError(0.0, (value, value), "exact: every edge"), "Graph-SND"
     if is_drawn:
         find_error = horvitz_thompson_error if ht else normalised_error
         error, target = find_error(graph, distances, value, diameter, 1 - confidence), "SND"
-    around = population_error(per_block * scale, None, clusters, source.observations, confidence, error.standard_error)
+    around = population_error(values * scale, None, clusters, source.observations, confidence, error.standard_error)
     return make_estimate(source, value, target, error, around, confidence, graph.m, name)
 
 
@@ -135,36 +135,28 @@ def make_estimate(
     )
 
 
-def _edge_distances(
-    source: Source, graph: Graph, clusters: Tensor | None, *, bound: bool
-) -> tuple[Tensor, Tensor, float]:
-    """Return the mean distance along every edge, a Graph-SND for each observation, and a bound on mean distances.
+def _edge_distances(source: Source, graph: Graph, *, bound: bool) -> tuple[Tensor, Tensor, float]:
+    """Return the mean distance along every edge, the Graph-SND of each observation, and a bound on mean distances.
 
-    Policies are evaluated once, for all three. Without clusters the observations of a contiguous block share one value,
-    which saves visiting the edges twice. The bound is on distances averaged over observations, which is smaller than at
-    single ones; infinity unless it is asked for.
+    Policies are evaluated once, for all three. The bound is on distances averaged over observations, which is smaller
+    than at single ones; infinity unless it is asked for.
     """
     total, diameter = torch.zeros(graph.m, dtype=torch.float64, device=source.device), 0.0
     values = []
-    step = source.observations if clusters is not None else -(-source.observations // BLOCKS)
     for start, stop in source.blocks():
-        points = source.block(start, stop)
+        points, share = source.block(start, stop), (stop - start) / source.observations
         # The triangle inequality holds for the mean over observations too, so block by block it can only get larger.
-        diameter += (stop - start) / source.observations * points_diameter(points) if bound else math.inf
-        for a in range(start - start % step, stop, step):
-            part = points.slice(max(a, start) - start, min(a + step, stop) - start)
-            means = edge_means(part, graph, backend=source.backend)
-            total += means * (part.observations / source.observations)
-            own = weighted_mean(means, graph).expand(part.observations) if clusters is None else _each(part, graph)
-            values.append(own.cpu().double())
+        diameter += share * points_diameter(points) if bound else math.inf
+        total += share * edge_means(points, graph, backend=source.backend)
+        values.append(_each(points, graph, source.backend).cpu())
     distances, joined = source.add(total), source.join(values)
     if bound:
         diameter = float(source.add(torch.tensor(diameter, dtype=torch.float64)))
     return distances, joined, min(diameter, source.distance.maximum or math.inf)
 
 
-def _each(points: Points, graph: Graph) -> Tensor:
+def _each(points: Points, graph: Graph, backend: str) -> Tensor:
     """Return the Graph-SND of each observation."""
     weights, total = normalised_weights(graph, points.values.device)
-    sums = kernels.edge_totals(points, graph.edges.to(points.values.device), weights, ordered=True)
+    sums = kernels.edge_totals(points, graph.edges.to(points.values.device), weights, ordered=True, backend=backend)
     return ratio(sums, total)
