@@ -242,6 +242,21 @@ class Spaced(gymnasium.Env):  # type: ignore[misc, name-defined]
         return np.zeros(3, np.float32), 0.0, False, False, {}
 
 
+class Unsupported(torch.distributions.Distribution):
+    """Does not say where its values are, like TorchRL's Delta."""
+
+    def __init__(self, values: torch.Tensor) -> None:
+        super().__init__(values.shape, validate_args=False)
+        self.values = values
+
+    @property
+    def mean(self) -> torch.Tensor:
+        return self.values
+
+    def sample(self, sample_shape: Any = ()) -> torch.Tensor:
+        return self.values
+
+
 SEVERAL = torch.distributions.Categorical(logits=torch.eye(2).unsqueeze(0))
 CHANCES = torch.tensor([[0.1, 0.9, 0.5]])
 ACTIONS = [
@@ -251,10 +266,12 @@ ACTIONS = [
     (gymnasium.spaces.MultiDiscrete([4]), torch.tensor([[3]]), [3]),
     (gymnasium.spaces.MultiDiscrete([4, 2], start=[1, 3]), SEVERAL, [1, 4]),
     (gymnasium.spaces.MultiDiscrete([4, 2], start=[1, 3]), torch.distributions.Independent(SEVERAL, 1), [1, 4]),
+    (gymnasium.spaces.MultiDiscrete([4, 2], start=[1, 3]), gs.Categorical(logits=SEVERAL.logits), [1, 4]),
     (gymnasium.spaces.MultiBinary(3), torch.distributions.Bernoulli(CHANCES), [0, 1, 0]),
     (gymnasium.spaces.MultiBinary(1), torch.tensor([[1]]), [1]),
     (gymnasium.spaces.Box(-1.0, 1.0, ()), torch.tensor([[2.0]]), 1.0),
     (gymnasium.spaces.Box(-1.0, 1.0, (2, 1)), torch.tensor([[2.0, 0.5]]), [[1.0], [0.5]]),
+    (gymnasium.spaces.Box(-1.0, 1.0, (2,)), Unsupported(torch.tensor([[2.0, 0.5]])), [1.0, 0.5]),
 ]
 
 

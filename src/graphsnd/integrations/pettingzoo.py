@@ -259,7 +259,10 @@ def _draw(answer: Any, mask: Any, agent: str, deterministic: bool) -> Tensor:
         return probs.argmax(-1) if deterministic else torch.multinomial(probs, 1).squeeze(-1)
     if isinstance(answer, TransformedDistribution) and deterministic:  # after a tanh: torch has no mean of it
         return ComposeTransform(answer.transforms)(answer.base_dist.mean)
-    if isinstance(answer, Distribution) and getattr(answer.support, "is_discrete", False):  # of several actions
+    if isinstance(answer, Categorical):
+        answer = torch.distributions.Categorical(answer.probs)
+    each = answer.base_dist if isinstance(answer, Independent) else answer
+    if getattr(each, "has_enumerate_support", False):  # discrete, several actions; not all distributions have a support
         return (answer.mode.nan_to_num() if deterministic else answer.sample()).long()
     if isinstance(answer, Distribution):
         return answer.mean if deterministic else answer.sample()
