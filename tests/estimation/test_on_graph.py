@@ -88,6 +88,15 @@ def test_blocks_of_unequal_length_are_weighted() -> None:
     assert gs.measure(behavior, design=graph).value == pytest.approx(float(gs.graph_snd(behavior, graph)), rel=1e-13)
 
 
+def test_blocks_of_observations_stand_for_clusters() -> None:
+    values = torch.randn(100, 5, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    blocks = torch.arange(100) * 32 // 100  # of 3 or 4
+    by_block, plain = (
+        gs.measure(gs.Deterministic(values), design="bernoulli:0.5", clusters=each) for each in (blocks, None)
+    )
+    assert plain.observation_error == pytest.approx(by_block.observation_error, rel=1e-12)
+
+
 @pytest.mark.parametrize("confidence", [0.0, 1.0, -0.5, 95, math.nan])
 def test_bad_confidence(confidence: float) -> None:
     with pytest.raises(gs.InputError, match=r"`confidence`.*\(0, 1\)"):
