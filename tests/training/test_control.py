@@ -101,12 +101,23 @@ def test_neighbours_are_those_of_the_last_rollout() -> None:
     trainer = ControlTask(4, (0.1,), ("knn:2",), settings=TINY).make_trainer()
     trainer.step()
     control = _control(trainer)
-    first = control.neighbours["knn:2"][0]
+    first = control.neighbours[0][0]
     assert len(first) == trainer.settings.samples
     trainer.step()
     now = gs.graphs.knn(trainer.buffer.observations[0].flatten(0, 1)[..., :2], 2)
-    assert torch.equal(control.neighbours["knn:2"][0].edges, now.edges)
+    assert torch.equal(control.neighbours[0][0].edges, now.edges)
     assert not torch.equal(first.starts, now.starts)
+
+
+def test_groups_of_one_design_have_neighbours_of_their_own() -> None:
+    trainers = [ControlTask(4, (0.1,), ("knn:2",), (0, 3), settings=TINY).make_trainer() for _ in range(2)]
+    control = _control(trainers[0])
+    [group] = control.groups
+    runs = [dataclasses.replace(group.controller, target=target) for target in group.controller.target.split(1)]
+    control.groups = [dataclasses.replace(group, controller=runs[i], rows=slice(i, i + 1)) for i in (0, 1)]
+    control.states = [each.initial() for each in runs]
+    rows = [trainer.step() for trainer in trainers]
+    assert [row.estimate for row in rows[0]] == pytest.approx([row.estimate for row in rows[1]], rel=1e-6)
 
 
 def test_chosen_observations_are_distinct_and_spread() -> None:

@@ -81,7 +81,7 @@ class DiversityControl(Companion):
         self.audits = torch.zeros(len(runs), device=device)
         self.local_audits: dict[int, Tensor] = {}
         self.generators: list[torch.Generator] = []
-        self.neighbours: dict[str, tuple[MovingGraph, int]] = {}  # by arm: at all samples of a rollout, and most edges
+        self.neighbours: dict[int, tuple[MovingGraph, int]] = {}  # by first run: at all samples, and most edges of one
 
     def scale(self) -> Tensor:
         """Return the scale of all runs without a new measurement: ``[runs]``, float64."""
@@ -169,12 +169,12 @@ class DiversityControl(Companion):
         agents, device = self.policy.controlled.batch[1], chosen.device
         if not isinstance(design, SpatialDesign):
             return [design.select(count, agents, each, device=device) for each in self.generators[group.rows]]
-        if group.arm not in self.neighbours:
+        if group.rows.start not in self.neighbours:
             # Agents do not move during an update, so neighbours are looked for once and not in each of its steps.
             graph = design.join(buffer.observations[group.rows, ..., :2].flatten(0, 2))
             assert isinstance(graph, MovingGraph)
-            self.neighbours[group.arm] = graph, int(graph.starts.diff().max())
-        graph, most = self.neighbours[group.arm]
+            self.neighbours[group.rows.start] = graph, int(graph.starts.diff().max())
+        graph, most = self.neighbours[group.rows.start]
         first = torch.arange(runs, device=device).unsqueeze(1) * (len(graph) // runs)
         parts = zip(*graph.fill_up(first + chosen, most), strict=True)
         return [Selection(edges, weights=own) for edges, own in parts]
