@@ -115,6 +115,8 @@ def test_what_a_run_never_logged_is_no_metric_of_it(tmp_path: Path) -> None:
     assert compare_folders({"x": tmp_path})["reward"].final.scores["x"].runs == ((3.0, 4.0),)
     (tmp_path / "y.csv").write_text("Step,seed 0 - snd,seed 1 - snd,seed 2 - snd\n0,1,2,3\n")
     assert list(compare_folders({"x": tmp_path})) == ["diversity"]
+    with pytest.raises(InputError, match="`paths` of at least one algorithm, got none"):
+        compare_folders({})
     with pytest.raises(InputError, match="All runs have: snd"):
         compare_folders({"x": tmp_path}, reward="reward")
 

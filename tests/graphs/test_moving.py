@@ -112,21 +112,6 @@ def test_stack_slice_and_items() -> None:
         MovingGraph.stack([])
 
 
-def test_filled_up() -> None:
-    moving = radius(torch.rand(20, 6, 2, generator=torch.Generator().manual_seed(3)), 0.15)
-    counts = [graph.m for graph in moving]
-    assert min(counts) == 0 < max(counts)
-    chosen = torch.randint(20, (3, 8), generator=torch.Generator().manual_seed(4))
-    edges, own = moving.fill_up(chosen, max(counts) + 1)
-    assert edges.shape == (3, 8, max(counts) + 1, 2)
-    for place, at in enumerate(chosen.flatten().tolist()):
-        rows, is_own = edges.flatten(0, 1)[place], own.flatten(0, 1)[place]
-        assert is_own.tolist() == [1.0] * counts[at] + [0.0] * (max(counts) + 1 - counts[at])
-        assert torch.equal(rows[is_own > 0], moving[at].edges)
-    apart = radius(torch.arange(8.0).view(2, 4, 1), 0.5)
-    assert apart.fill_up(torch.tensor([1, 0, 1]), 0)[0].shape == (3, 0, 2)
-
-
 def test_the_constructor_sorts_and_checks() -> None:
     edges, weights = torch.tensor([[2, 0], [0, 1], [1, 0]]), torch.tensor([2.0, 1.0, 5.0])
     moving = MovingGraph(3, edges, torch.tensor([0, 2, 2, 3]), weights)

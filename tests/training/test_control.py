@@ -25,7 +25,7 @@ from graphsnd.training import (
     save_checkpoint,
     train,
 )
-from graphsnd.training.control import DiversityControl, choose_observations
+from graphsnd.training.control import DiversityControl, choose_observations, fill_up
 from graphsnd.training.cuda import Stopwatch
 from graphsnd.training.log import run_folder
 from graphsnd.training.rollout import Minibatch
@@ -95,6 +95,21 @@ def test_local_estimates_have_the_neighbours_of_each_sample(design: str, device:
     assert (design == "radius:1e-9") == (max(expected) == 0)
     assert control.states[0].estimate.tolist() == pytest.approx(estimates.tolist(), rel=1e-6)
     assert scale.tolist() == pytest.approx((0.1 / estimates).tolist(), rel=1e-6)
+
+
+def test_edges_of_observations_side_by_side() -> None:
+    moving = gs.graphs.radius(torch.rand(20, 6, 2, generator=torch.Generator().manual_seed(3)), 0.15)
+    counts = [graph.m for graph in moving]
+    assert min(counts) == 0 < max(counts)
+    chosen = torch.randint(20, (3, 8), generator=torch.Generator().manual_seed(4))
+    edges, own = fill_up(moving, chosen, max(counts) + 1)
+    assert edges.shape == (3, 8, max(counts) + 1, 2)
+    for place, at in enumerate(chosen.flatten().tolist()):
+        rows, is_own = edges.flatten(0, 1)[place], own.flatten(0, 1)[place]
+        assert is_own.tolist() == [1.0] * counts[at] + [0.0] * (max(counts) + 1 - counts[at])
+        assert torch.equal(rows[is_own > 0], moving[at].edges)
+    apart = gs.graphs.radius(torch.arange(8.0).view(2, 4, 1), 0.5)
+    assert fill_up(apart, torch.tensor([1, 0, 1]), 0)[0].shape == (3, 0, 2)
 
 
 def test_neighbours_are_those_of_the_last_rollout() -> None:

@@ -249,6 +249,8 @@ def compare_folders(
         (3.0, 'not shown, p = 1')
     """
     check_number("last", last, 0, 1)
+    if not paths:
+        raise InputError("paths", "of at least one algorithm", "none")
     groups: dict[str, list[LoggedRun]] = {}
     for label, path in paths.items():
         for run in read_runs(path):

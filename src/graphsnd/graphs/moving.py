@@ -125,29 +125,6 @@ class MovingGraph:
         """The observation of every edge, int64 ``[m]``."""
         return torch.repeat_interleave(self.starts.diff(), output_size=self.m)
 
-    def fill_up(self, observations: Tensor, width: int) -> tuple[Tensor, Tensor]:
-        """Return the edges of some observations side by side, without waiting for the device.
-
-        Args:
-            observations: int64 ``[...]``, also repeatedly.
-            width: At least the most edges that one of them has. Fewer are filled up with edges of others.
-
-        Returns:
-            int64 ``[..., width, 2]``, and float64 ``[..., width]``: 1 for an edge of the observation, 0 for one of
-            another.
-
-        Example:
-            >>> moving = MovingGraph(3, torch.tensor([[0, 1], [0, 2], [1, 2]]), torch.tensor([0, 1, 3]))
-            >>> edges, own = moving.fill_up(torch.tensor([1, 0]), 2)
-            >>> edges[0].tolist(), own.tolist()
-            ([[0, 2], [1, 2]], [[1.0, 1.0], [1.0, 0.0]])
-        """
-        places = self.starts[observations].unsqueeze(-1) + torch.arange(width, device=self.device)
-        own = places < self.starts[observations + 1].unsqueeze(-1)
-        places.clamp_(max=self.m - 1)
-        # A GPU gathers single numbers much faster than rows of two.
-        return torch.stack([column[places] for column in self.edges.unbind(1)], -1), own.double()
-
     def slice(self, start: int, stop: int) -> MovingGraph:
         """The graphs of observations ``start`` to ``stop``, at least one; edges are not copied."""
         check_integer("start", start, f"below stop and the {len(self)} observations", low=0, high=len(self) - 1)

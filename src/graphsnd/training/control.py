@@ -176,7 +176,7 @@ class DiversityControl(Companion):
             self.neighbours[group.rows.start] = graph, int(graph.starts.diff().max())
         graph, most = self.neighbours[group.rows.start]
         first = torch.arange(runs, device=device).unsqueeze(1) * (len(graph) // runs)
-        parts = zip(*graph.fill_up(first + chosen, most), strict=True)
+        parts = zip(*fill_up(graph, first + chosen, most), strict=True)
         return [Selection(edges, weights=own) for edges, own in parts]
 
     def _measure(self, group: Group, rows: Tensor, selections: Sequence[Selection], watch: Stopwatch) -> Measurement:
@@ -254,6 +254,30 @@ def choose_observations(samples: int, agents: int, count: int, device: torch.dev
     place = torch.arange(min(count, samples * agents))
     sample = place % samples
     return sample.to(device), ((place // samples + sample) % agents).to(device)
+
+
+def fill_up(graph: MovingGraph, observations: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """Return the edges of some observations side by side, without waiting for the device.
+
+    Args:
+        graph: Without weights.
+        observations: int64 ``[...]``, also repeatedly.
+        width: The most edges that one of all observations has. Fewer are filled up with edges of others.
+
+    Returns:
+        int64 ``[..., width, 2]``, and float64 ``[..., width]``: 1 for an edge of the observation, 0 for one of another.
+
+    Example:
+        >>> moving = MovingGraph(3, torch.tensor([[0, 1], [0, 2], [1, 2]]), torch.tensor([0, 1, 3]))
+        >>> edges, own = fill_up(moving, torch.tensor([1, 0]), 2)
+        >>> edges[0].tolist(), own.tolist()
+        ([[0, 2], [1, 2]], [[1.0, 1.0], [1.0, 0.0]])
+    """
+    places = graph.starts[observations].unsqueeze(-1) + torch.arange(width, device=graph.device)
+    own = places < graph.starts[observations + 1].unsqueeze(-1)
+    places.clamp_(max=graph.m - 1)
+    # A GPU gathers single numbers much faster than rows of two.
+    return torch.stack([column[places] for column in graph.edges.unbind(1)], -1), own.double()
 
 
 def _relative_error(value: float, target: float | None) -> float | None:
