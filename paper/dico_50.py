@@ -39,6 +39,7 @@ from paper.control.study import (
     choose_study,
     compare_protocols,
     compare_rewards,
+    compare_seeds,
     find_settling,
     mention_protocol,
     pair,
@@ -343,13 +344,8 @@ def _pairs(runs: Sequence[RunSummary]) -> dict[str, Number]:
     if paired is None or paired.interval is None or paired.sem is None:
         return {}
     kind = f"{len(paired.differences)} pairs"
-    # Cells of one seed share networks and episodes: only seeds are independent.
-    seeds = group_by(runs, lambda run: run.seed).values()
-    each = [one.mean for mine in seeds if (one := compare_rewards(mine, BERNOULLI))]
-    by_seed = pair(each).interval
-    numbers = {}
-    if by_seed is not None:
-        numbers["paired_reward_by_seed"] = replace(by_seed, kind=f"95% t interval, {len(each)} seeds")
+    by_seed = compare_seeds(runs, BERNOULLI)
+    numbers = {} if by_seed is None else {"paired_reward_by_seed": by_seed}
     numbers |= {"paired_reward_difference": paired.interval, "paired_reward_sem": Number(paired.sem, kind=kind)}
     # Fewer than six pairs could not reject at 5% if they all agreed, so that they say nothing is no finding.
     if paired.sign_p is not None and sum(map(bool, paired.differences)) >= 6:

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION, styled_figure
 from paper.control.faulty_controllers import FaultyStudy
 from paper.control.logs import PARTS
-from paper.control.study import REFERENCE, Study, compare_rewards, summarise_arms
+from paper.control.study import REFERENCE, Study, compare_rewards, compare_seeds, summarise_arms
 
 ARM_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE)
 PART_COLOURS = dict(zip(PARTS, (FAINT, "#A3ABB5", ORANGE, INK, SKY), strict=True))  # not those of arms
@@ -92,15 +92,15 @@ def _draw_errors(ax: Axes, study: Study, colours: dict[str, str]) -> None:
 
 
 def _draw_pairs(ax: Axes, study: Study, colours: dict[str, str]) -> None:
-    """Rewards less those with all pairs, each seed and target a dot, and the 95% interval of their mean."""
+    """Rewards less those with all pairs, each seed and target a dot, and the 95% interval of their mean over seeds."""
     compared = {arm: compare_rewards(study.runs, arm) for arm in study.arms if arm != REFERENCE}
     pairs = {arm: pair for arm, pair in compared.items() if pair is not None}
     for place, (arm, pair) in enumerate(pairs.items()):
         colour, values = colours[arm], pair.differences
         shifted = place + np.linspace(-0.16, 0.16, len(values)) if len(values) > 1 else [place]
         ax.plot(values, shifted, linestyle="none", marker="o", color=colour, alpha=0.45, markersize=4.5)
-        if pair.interval is not None:
-            ends = np.array([pair.interval.low, pair.interval.high], dtype=float)
+        if (interval := compare_seeds(study.runs, arm)) is not None:
+            ends = np.array([interval.low, interval.high], dtype=float)
             ax.plot(ends, [place + 0.3] * 2, color=colour, linewidth=2)
         ax.plot(pair.mean, place + 0.3, marker="D", color=colour, markersize=6)
     labels = [arm if pair.sign_p is None else f"{arm}\nsigns: p = {pair.sign_p:.2g}" for arm, pair in pairs.items()]
@@ -108,7 +108,7 @@ def _draw_pairs(ax: Axes, study: Study, colours: dict[str, str]) -> None:
     ax.set_ylim(len(pairs) - 0.4, -0.6)
     ax.axvline(0, color=INK, linewidth=1.0, linestyle=DOTS)
     ax.locator_params(axis="x", nbins=4)
-    _frame(ax, f"Reward less that of {REFERENCE}", None, "difference, with 95% interval")
+    _frame(ax, f"Reward less that of {REFERENCE}", None, "difference, with 95% interval over seeds")
 
 
 def _draw_costs(ax: Axes, study: Study) -> None:

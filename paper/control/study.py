@@ -316,6 +316,17 @@ def compare_rewards(runs: Sequence[RunSummary], arm: str) -> Paired | None:
     return pair(differences) if differences else None
 
 
+def compare_seeds(runs: Sequence[RunSummary], arm: str) -> Number | None:
+    """Return the mean of :func:`compare_rewards` with its 95% t interval over seeds; None for fewer than two.
+
+    Cells of one seed share networks and episodes: only seeds are independent.
+    """
+    seeds = group_by(runs, lambda run: run.seed).values()
+    each = [one.mean for mine in seeds if (one := compare_rewards(mine, arm))]
+    interval = pair(each).interval if each else None
+    return interval and replace(interval, kind=f"95% t interval, {len(each)} seeds")
+
+
 def pair(differences: Sequence[float], *, delta: float = 0.05) -> Paired:
     r"""Return the mean difference with its t interval, and the exact sign test.
 

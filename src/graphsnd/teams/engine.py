@@ -175,18 +175,9 @@ def run_gathered(
     biases: Sequence[Tensor],
     activation: str,
 ) -> Tensor:
-    """Run one network on one row per request with copies of the weights it takes; others are not touched.
+    """Do the same as :meth:`Engine.run_requests`, for at least one request and none left out, with gathered weights.
 
-    Args:
-        inputs: ``[rows, in]``.
-        networks: int64 ``[requests]``, at least one, on the inputs' device or the CPU.
-        rows: int64 ``[requests]``, the input of each, on the same device as ``networks``.
-        weights: One for each layer.
-        biases: One for each layer.
-        activation: After every layer but the last.
-
-    Returns:
-        ``[requests, out]``.
+    Copies are made of the weights that are asked for; others are not touched.
     """
     plan, device, every = requests.batches(networks), inputs.device, (*weights, *biases)
     parts = list(_split(plan.buckets, weights))
