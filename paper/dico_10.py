@@ -48,7 +48,9 @@ ECONOMICAL: ControlStacks = {"control/n10": ControlTask(AGENTS, TARGETS, ARMS, S
 AGAIN = ControlTask(AGENTS, (0.1,), (REFERENCE,), settings=FEW.replace(observations=MINIBATCH))
 CHECK: ControlStacks = {"control/n10/all-observations": AGAIN}
 FULL = ControlSettings(observations=MINIBATCH)
-WHOLE: ControlStacks = {"control/n10-full": ControlTask(AGENTS, TARGETS, ARMS, SEEDS, settings=FULL)}
+WHOLE: ControlStacks = {
+    f"control/n10-full/seed-{seed}": ControlTask(AGENTS, TARGETS, ARMS, (seed,), settings=FULL) for seed in SEEDS
+}
 
 # Two cores have room for a small team, few frames and narrow networks; steps are as long as in the preset for CPUs.
 SMALL = ControlSettings(
