@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from itertools import combinations
 from typing import Any
 
@@ -178,6 +179,19 @@ def test_a_measurement_is_of_all_runs_or_of_each(make: Any) -> None:
     assert results[0][2].describe() == results[1][2].describe()
     with pytest.raises(InputError, match=r"`measured` for a state of shape \(3,\), got values \(2,\)"):
         controller.step(each[:2], controller.initial())
+
+
+def test_a_measurement_is_never_broadcast_to_other_runs() -> None:
+    dico = DiCo(torch.tensor([0.1, 0.3], dtype=torch.float64))
+    each = torch.arange(1.0, 19.0, dtype=torch.float64).view(3, 3, 2)
+    scale, state, _ = dico.step(Measurement.given(each), dico.initial((3, 3, 2)))
+    assert scale.tolist() == [[[0.1 / a, 0.3 / b] for a, b in run] for run in each.tolist()]
+    for wrong in (each[0], each[:1], each[..., :1], each[0, 0]):
+        shape = re.escape(str(tuple(wrong.shape)))
+        with pytest.raises(InputError, match=rf"`measured` .* \(3, 3, 2\), got values {shape}"):
+            dico.step(Measurement.given(wrong), state)
+    with pytest.raises(InputError, match=r"got pairs \(2,\)"):
+        dico.step(Measurement(each, torch.ones(2), torch.zeros(())), state)
 
 
 @pytest.mark.parametrize("wrong", [-1.0, -1e-300, torch.nan, torch.inf])

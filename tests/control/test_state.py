@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
 from graphsnd.control import DiCo, State, Status
+from graphsnd.errors import InputError
 
 
 def test_a_state_goes_through_a_checkpoint() -> None:
@@ -10,6 +12,15 @@ def test_a_state_goes_through_a_checkpoint() -> None:
     _, state, _ = dico.step(torch.tensor(0.2), dico.initial())
     again = State.of({name: part.clone() for name, part in state.tensors().items()})
     assert float(dico.step(torch.tensor(0.3), again)[0]) == float(dico.step(torch.tensor(0.3), state)[0])
+
+
+@pytest.mark.parametrize("name", ["begun", "integral", "steps"])
+@pytest.mark.parametrize("shape", [(3, 2), (1, 3, 2), (2,), ()])
+def test_a_state_of_several_shapes_is_refused(name: str, shape: tuple[int, ...]) -> None:
+    tensors = State.start((3, 3, 2)).tensors()
+    assert State.of(tensors).tensors() == tensors
+    with pytest.raises(InputError, match=rf"`{name}` with shape \(3, 3, 2\)"):
+        State.of(tensors | {name: torch.zeros(shape, dtype=tensors[name].dtype)})
 
 
 def test_a_status_names_its_flags_for_each_run() -> None:

@@ -77,13 +77,12 @@ def read_measurement(controller: Controller, measured: Measured, state: State, g
     measurement = wrap_tensor(measured)
     if isinstance(measurement, Points):
         measurement = measure_points(controller.design, measurement.values, generator, norm=measurement.norm)
-    try:  # one number may be that of all runs
-        value, *rest = (part.expand(state.estimate.shape) for part in vars(measurement).values())
-    except RuntimeError:
-        shape = tuple(measurement.value.shape)
-        fix = f"Flatten observations into one axis, or begin with initial({shape}) for stacked runs."
-        expected = f"for a state of shape {tuple(state.estimate.shape)}"
-        raise InputError("measured", expected, f"values {shape}", fix) from None
+    wanted = tuple(state.estimate.shape)
+    for name, part in zip(("values", "pairs", "empty"), vars(measurement).values(), strict=True):
+        if (shape := tuple(part.shape)) not in ((), wanted):  # one number may be that of all runs
+            fix = f"Flatten observations into one axis, or begin with initial({shape}) for stacked runs."
+            raise InputError("measured", f"for a state of shape {wanted}", f"{name} {shape}", fix)
+    value, *rest = (part.expand(wanted) for part in vars(measurement).values())
     return Measurement(value if controller.through else value.detach(), *rest)
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import MOST_AGENTS, InputError
+from graphsnd.errors import MOST_AGENTS, InputError, check_shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +54,16 @@ class State:
     @classmethod
     @checked
     def of(cls, tensors: Mapping[str, Tensor]) -> State:
-        """Return the state from what :meth:`tensors` returned."""
+        """Return the state from what :meth:`tensors` returned.
+
+        Raises:
+            InputError: For other names, and tensors that are not all of the estimate's shape.
+        """
         names = [part.name for part in dataclasses.fields(cls)]
         if sorted(tensors) != sorted(names):
             raise InputError("tensors", f"to be {', '.join(names)}", ", ".join(map(str, tensors)))
+        for name in names:
+            check_shape(name, tensors[name], tensors["estimate"].shape)
         return cls(**{name: tensors[name] for name in names})
 
 
