@@ -148,7 +148,8 @@ def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, **option
     failed: dict[str, str] = {}
     with steps(len(names)) as begin:
         for name in names:
-            there = result_path(out, name, scale).is_file() and not options["again"]
+            path = result_path(out, name, scale)
+            before = path.read_bytes() if path.is_file() else None
             begin(name)
             try:
                 with _interrupting(name):
@@ -156,8 +157,8 @@ def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, **option
             except (InputError, MissingExtraError, OSError) as error:
                 failed[name] = str(error)
             else:
-                seconds = format_duration(result.provenance["took_s"])
-                typer.echo(f"{name}: {'already there, took' if there else 'took'} {seconds}", err=True)
+                there = "already there, " if path.read_bytes() == before else ""
+                typer.echo(f"{name}: {there}took {format_duration(result.provenance['took_s'])}", err=True)
     return failed
 
 

@@ -20,7 +20,7 @@ from graphsnd.storage import read_json, write_whole
 from paper.cells import Cells, date_provenance
 from paper.experiment import Experiment, Outcome, Scale
 from paper.rows import decode
-from paper.stacks import train_stacks
+from paper.stacks import stacks_to_train, train_stacks
 from paper.store import RESULTS, Result, read_result, result_path, write_result
 
 FINISHED = "finished"  # an empty folder among the cells of an experiment that ran to its end
@@ -41,7 +41,7 @@ def run(
     """Run one experiment and write ``<out>/<name>/<scale>.json`` and its figure.
 
     A finished experiment is read, and only its figure is drawn where that is missing. One that was stopped continues
-    from its cells.
+    from its cells, and one that lacks trainings goes on where there is a GPU.
 
     Args:
         experiment: See :func:`~paper.registry.find`.
@@ -58,12 +58,13 @@ def run(
             commit, and what its cells raise.
     """
     path, folder = result_path(out, experiment.name, scale), work / scale.value / experiment.name
-    if path.is_file() and not again:
+    clean = scale is Scale.PAPER
+    cells = Cells(folder, results=RESULTS, step=step, clean=clean, out=out, again=again, ray=ray)
+    if path.is_file() and not again and not (clean and stacks_to_train(experiment.stacks, cells)):
         result = read_result(path)
         if not path.with_suffix(".png").is_file():
             draw(experiment, result, path)
         return result
-    clean = scale is Scale.PAPER
     if clean:
         verify_commit("result", RESULTS.parents[1])
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +76,6 @@ def run(
             folder.rename(old)
             shutil.rmtree(old)
         remove_parts(folder)
-        cells = Cells(folder, results=RESULTS, step=step, clean=clean, out=out, again=again, ray=ray)
         begin = perf_counter()
         about = collect_provenance(f"python -m paper run {experiment.name} --scale {scale.value}")
         outcome = experiment.run(scale, cells)

@@ -54,9 +54,14 @@ def gather_stacks(stacks: Stacks, cells: Cells) -> list[Path]:
         stacks: All of a study.
         cells: Where unfinished trainings and results are. With ``cells.again`` all stacks are trained.
     """
-    if torch.cuda.is_available() or cells.ray is not None:
-        train_stacks(stacks, [name for name in stacks if cells.again or not _is_whole(stacks, name, cells)], cells)
+    train_stacks(stacks, stacks_to_train(stacks, cells), cells)
     return [folder for name, task in stacks.items() if (folder := _find(name, task, cells))]
+
+
+def stacks_to_train(stacks: Stacks, cells: Cells) -> list[str]:
+    """Return those that are missing, or all with ``cells.again``; none where there is no GPU to train them."""
+    can = torch.cuda.is_available() or cells.ray is not None
+    return [name for name in stacks if can and (cells.again or not _is_whole(stacks, name, cells))]
 
 
 def train_stacks(stacks: Stacks, names: Sequence[str], cells: Cells, *, device: str = "cuda") -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from graphsnd.errors import InputError
 from graphsnd.plots.provenance import verify_commit
+from graphsnd.training import ControlSettings, ControlTask
 from paper import registry
 from paper.cells import Cell
 from paper.experiment import Number, Outcome, Scale
@@ -59,6 +61,20 @@ def test_what_is_finished_is_not_repeated_unless_asked(tmp_path: Path) -> None:
     assert made == [2, 3, 4] * 2
     go(tmp_path, made=made, scale=Scale.SMOKE)
     assert made == [*[2, 3, 4] * 2, 2]
+
+
+def test_a_finished_experiment_goes_on_where_what_it_lacks_can_be_trained(tmp_path: Path) -> None:
+    made: list[int] = []
+    task = ControlTask(3, (0.1,), ("complete",), settings=ControlSettings(iterations=1))
+    lacking = dataclasses.replace(squares(made=made), stacks={"control/none": task})
+    go(tmp_path, experiment=lacking)
+    shutil.rmtree(tmp_path / "work")
+    go(tmp_path, experiment=lacking)
+    assert made == [2, 3, 4]  # nothing here could train it
+    go(tmp_path, experiment=lacking, ray="a cluster with GPUs")
+    assert made == [2, 3, 4] * 2
+    go(tmp_path, experiment=dataclasses.replace(lacking, stacks={}), ray="a cluster with GPUs")
+    assert made == [2, 3, 4] * 2
 
 
 def test_only_a_missing_figure_is_drawn(tmp_path: Path) -> None:
