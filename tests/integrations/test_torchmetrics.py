@@ -70,6 +70,21 @@ def test_a_collection_keeps_distances_apart() -> None:
     torch.testing.assert_close(collection.compute(), expected)
 
 
+@pytest.mark.parametrize("name", ["update", "forward"])
+def test_teams_of_several_sizes_are_refused(name: str) -> None:
+    metric, x = SystemNeuralDiversity(), actions(4)
+    add = getattr(metric, name)
+    for team in (x, x[:, :4]):  # after a reset another size is fine
+        metric.reset()
+        add(gs.Deterministic(team))
+        add(gs.Deterministic(2 * team))
+        expected = torch.stack([torch.pdist(seen).mean() for seen in team]).mean()
+        torch.testing.assert_close(metric.compute(), 1.5 * expected)
+    add(gs.Deterministic(x))
+    with pytest.raises(gs.InputError, match="`behavior` of as many agents in all updates, got 4 to 6 agents"):
+        metric.compute()
+
+
 RANK = """
 import sys, torch, torch.distributed as dist
 from torchmetrics import MetricCollection
@@ -85,6 +100,14 @@ for part in (torch.zeros(1, 6, 2), x[:2] if rank == 0 else x[2:]):
 whole = gs.Deterministic(torch.cat([torch.zeros(2, 6, 2), x]))
 expected = {"snd": gs.snd(whole), "graph": gs.graph_snd(whole, graph)}
 torch.testing.assert_close(metrics.compute(), expected, rtol=1e-14, atol=0)
+sizes = SystemNeuralDiversity()  # which differ only between ranks
+sizes.update(gs.Deterministic(x[:, : 5 + rank]))
+try:
+    sizes.compute()
+except gs.InputError as error:
+    assert "5 to 6 agents" in str(error)
+else:
+    raise AssertionError
 """
 
 

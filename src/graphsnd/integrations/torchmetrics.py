@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.errors import InputError, require
+from graphsnd.errors import MOST_AGENTS, InputError, require
 from graphsnd.graphs import Graph
 from graphsnd.metric.diversity import graph_snd, snd
 
@@ -43,6 +43,8 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
     plot_lower_bound = 0.0
     total: Tensor  # sum over observations, float64
     observations: Tensor  # int64
+    most_agents: Tensor  # int64, over batches
+    fewest_agents: Tensor  # int64, over batches
     fingerprint: Tensor  # int64 [32], of class, graph and distance
 
     def __init__(self, distance: Distance | None = None, **kwargs: Any) -> None:
@@ -50,17 +52,30 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         self.distance = distance
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("observations", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
+        self.add_state("most_agents", torch.tensor(0), dist_reduce_fx="max")
+        self.add_state("fewest_agents", torch.tensor(MOST_AGENTS), dist_reduce_fx="min")
         self._identify()
 
     def update(self, behavior: Behavior) -> None:
         """Add a batch of observations that all agents have answered."""
         self.total = self.total + (self.mean(behavior) * behavior.observations).to(self.total)
         self.observations = self.observations + behavior.observations
+        self.most_agents = self.most_agents.clamp_min(behavior.agents)
+        self.fewest_agents = self.fewest_agents.clamp_max(behavior.agents)
 
     def compute(self) -> Tensor:
-        """Return the mean over all observations so far."""
+        """Return the mean over all observations so far.
+
+        Raises:
+            InputError: Before the first update, and for teams of several sizes: the mean of their SND is that of none.
+        """
         if not int(self.observations):
             raise InputError("behavior", "in at least one update", "none", "Call update first.")
+        # Here and not in update: this also sees forward and other ranks, and update does not wait for a GPU.
+        fewest, most = int(self.fewest_agents), int(self.most_agents)
+        if fewest < most:
+            fix = "Make a metric for each team size, or call reset between them."
+            raise InputError("behavior", "of as many agents in all updates", f"{fewest} to {most} agents", fix)
         return self.total / self.observations
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
