@@ -83,6 +83,22 @@ def test_float64_scales(size: float) -> None:
     assert float(gs.snd(gs.Deterministic(values))) == pytest.approx(5 * size, rel=1e-12)
 
 
+@pytest.mark.parametrize(("dtype", "least"), [(torch.float32, 1e-19), (torch.float64, 1e-154)])
+@pytest.mark.parametrize("largest", [1e-12, 1e-7, 1.0, 1e15])
+@pytest.mark.parametrize("observations", [1, 4000], ids=["small", "compiled"])
+def test_small_distances_beside_large_ones(dtype: torch.dtype, least: float, largest: float, observations: int) -> None:
+    team, path = torch.zeros(observations, 3, 2, dtype=dtype), gs.Graph(3, torch.tensor([[0, 1]]))
+    team[:, 2, 1] = largest
+    for small in (least, 1e-5 * least):  # at the limit that docs/distances.md states, and past it
+        team[:, 1, 0] = small * largest
+        behavior, exact = gs.Deterministic(team), float(team[0, 1, 0])
+        far = math.hypot(exact, largest)
+        assert float(gs.snd(behavior)) == pytest.approx((exact + largest + far) / 3, rel=1e-6)
+        close = [gs.pairwise(behavior)[0, 1], gs.graph_snd(behavior, path), gs.measure(behavior, design=path).value]
+        lost = small < least
+        assert all(0 <= float(one) <= 2 * exact if lost else abs(float(one) / exact - 1) < 1e-6 for one in close), close
+
+
 @pytest.mark.parametrize("size", [1e-20, 1.0, 1e20])
 def test_float32_gradient_does_not_depend_on_the_unit(size: float) -> None:
     x = torch.tensor([[[0.0, 0.0], [3.0, 4.0], [6.0, 1.0]]])

@@ -25,7 +25,8 @@ def pairwise(behavior: Behavior, distance: Distance | None = None, *, backend: s
         backend: ``auto`` or the name of a kernel backend.
 
     Returns:
-        Symmetric ``[n, n]`` matrix with a zero diagonal, differentiable.
+        Symmetric ``[n, n]`` matrix with a zero diagonal, differentiable. A Euclidean distance below 1e-19 (float32) or
+        1e-154 (float64) of the largest difference between two agents may lose digits or be 0: its square underflows.
 
     Example:
         >>> import torch, graphsnd as gs
