@@ -14,8 +14,9 @@ from paper.published import Published, PublishedNumber
 TITLE = "# Kinds, rules that changed, and the author's logs"
 BEFORE = """Written by `python -m paper run`. The first rules were committed before the experiments ran. In
 the table of rules both are asked about today's numbers."""
-REMEASURED = "The rule is the first one; the number was measured again, or its interval allows for more noise."
-SAME = "The first rule says the same today: the number was measured again, or its interval allows for more noise."
+# Where the first rule says the same today.
+NOISE = "Not for the rule: the interval of a time counts now, and it spans a limit."
+OTHER = "Not for the rule: the number is another."
 # Numbers, rules and verdicts as they were at first.
 FIRST: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("first.json").read_text(encoding="utf-8"))
 
@@ -31,7 +32,7 @@ def changes_text(judged: Sequence[Judged], folder: Path, published: Published | 
     before = {one.claim.id: one for one in judge_all((one.claim.first for one in judged if one.claim.first), folder)}
     moved = [one for one in judged if FIRST.get(one.claim.id, {}).get("verdict", "new") != one.verdict.value]
     verdicts = (
-        (_code(one), one.claim.kind.value, _first(one), one.verdict.value, _reason(one, before.get(one.claim.id)))
+        (_code(one), one.claim.kind.value, _first(one), _shown(one), _reason(one, before.get(one.claim.id)))
         for one in moved
     )
     changed = [one for one in judged if one.claim.was and one.claim.kind is not Kind.FINDING]
@@ -46,7 +47,7 @@ def changes_text(judged: Sequence[Judged], folder: Path, published: Published | 
         "## Verdicts",
         *_table(("", *(verdict.value for verdict in Verdict), "all"), _count_rows(judged)),
         f"## {len(moved)} verdicts that changed, and new rows",
-        *_table(("row", "kind", "first verdict", "now", "why"), verdicts),
+        *_table(("row", "kind", "at first", "now", "why"), verdicts),
         f"## {len(changed)} rules that changed",
         *_table(("claim", "rule before", "verdict by it", "rule now", "verdict", "why"), rules),
     ]
@@ -101,14 +102,16 @@ def _code(one: Judged) -> str:
 
 
 def _first(one: Judged) -> str:
-    return FIRST[one.claim.id]["verdict"] if one.claim.id in FIRST else "no row"
+    first = FIRST.get(one.claim.id)
+    return f"{first['value']}: {first['verdict']}" if first else "no row"
 
 
 def _reason(one: Judged, by_first_rule: Judged | None) -> str:
     """Why a verdict is another than at first: where the first rule says the same today, it is not the rule."""
-    if one.claim.was and by_first_rule and by_first_rule.verdict is one.verdict:
-        return SAME
-    return one.claim.why or REMEASURED
+    same = one.claim.was and by_first_rule and by_first_rule.verdict is one.verdict
+    if one.claim.why and not same:
+        return one.claim.why
+    return NOISE if one.verdict is Verdict.UNDECIDED else OTHER
 
 
 def _rules(claim: Claim) -> str:
