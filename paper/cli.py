@@ -149,7 +149,7 @@ def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, **option
     with steps(len(names)) as begin:
         for name in names:
             path = result_path(out, name, scale)
-            before = path.read_bytes() if path.is_file() else None
+            before = path.stat().st_mtime_ns if path.is_file() else None
             begin(name)
             try:
                 with _interrupting(name):
@@ -157,7 +157,7 @@ def _run_all(names: Sequence[str], scale: Scale, out: Path, work: Path, **option
             except (InputError, MissingExtraError, OSError) as error:
                 failed[name] = str(error)
             else:
-                there = "already there, " if path.read_bytes() == before else ""
+                there = "already there, " if path.stat().st_mtime_ns == before else ""
                 typer.echo(f"{name}: {there}took {format_duration(result.provenance['took_s'])}", err=True)
     return failed
 

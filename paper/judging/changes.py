@@ -13,11 +13,11 @@ from paper.published import Published, PublishedNumber
 
 TITLE = "# Kinds, rules that changed, and the author's logs"
 BEFORE = """Written by `python -m paper run`. The first rules were committed before the experiments ran. In
-the table of rules both are asked about today's numbers."""
+the table of rules both are asked about today's numbers. Numbers "at first" are those of d176903."""
 # Where the first rule says the same today.
 NOISE = "Not for the rule: the interval of a time counts now, and it spans a limit."
 OTHER = "Not for the rule: the number is another."
-# Numbers, rules and verdicts as they were at first.
+# Values, names of numbers, rules and verdicts as they were at first.
 FIRST: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("first.json").read_text(encoding="utf-8"))
 
 
