@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 import graphsnd as gs
+import graphsnd.training.control as control_module
 from graphsnd import InputError
 from graphsnd.control import ControlledTeam, State, audit, audit_error, measure_points
 from graphsnd.designs import Complete
@@ -70,8 +71,12 @@ def test_one_estimate_for_each_step_and_it_sees_the_right_observations() -> None
         ),
     ],
 )
+@pytest.mark.parametrize("filled", [control_module.MOST_FILLED, -1], ids=["side by side", "one after another"])
 @pytest.mark.parametrize("design", ["knn:2", "radius:0.05", "radius:1e-9"])
-def test_local_estimates_have_the_neighbours_of_each_sample(design: str, device: str) -> None:
+def test_local_estimates_have_the_neighbours_of_each_sample(
+    design: str, filled: int, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_module, "MOST_FILLED", filled)
     trainer = ControlTask(4, (0.1,), (design,), (0, 3), settings=TINY.replace(hidden=(64, 64))).make_trainer(device)
     trainer.step()
     buffer = trainer.buffer
@@ -110,6 +115,18 @@ def test_edges_of_observations_side_by_side() -> None:
         assert torch.equal(rows[is_own > 0], moving[at].edges)
     apart = gs.graphs.radius(torch.arange(8.0).view(2, 4, 1), 0.5)
     assert fill_up(apart, torch.tensor([1, 0, 1]), 0)[0].shape == (3, 0, 2)
+
+
+def test_a_crowded_sample_does_not_widen_the_others() -> None:
+    settings = TINY.replace(observations=2048, minibatch=18)
+    trainer = ControlTask(150, (0.1,), ("radius:0.01",), settings=settings).make_trainer()
+    buffer, control = trainer.buffer, _control(trainer)
+    buffer.observations[..., 0] = torch.arange(150)
+    buffer.observations[0, 0, 0, :, :2] = 0.0  # all agents in one place in one of 18 samples
+    chosen = torch.arange(18).repeat(114)[None, :2048]
+    (selection,) = control._select(control.groups[0], buffer, chosen)
+    assert isinstance(selection.edges, gs.graphs.MovingGraph)
+    assert selection.edges.starts.diff().tolist() == [150 * 149 // 2 * (at == 0) for at in chosen[0].tolist()]
 
 
 def test_neighbours_are_those_of_the_last_rollout() -> None:

@@ -26,6 +26,7 @@ from graphsnd.training.settings import ControlSettings
 from graphsnd.training.streams import hashed
 
 GRAPHS = 200  # separates the seeds of designs' draws from those of the streams
+MOST_FILLED = 1 << 24  # places for edges that may stay unused in a measurement, of about 50 bytes each
 SUMS = ("scale", "saturated", "zero", "empty", "invalid")
 
 
@@ -176,6 +177,9 @@ class DiversityControl(Companion):
             self.neighbours[group.rows.start] = graph, int(graph.starts.diff().max())
         graph, most = self.neighbours[group.rows.start]
         first = torch.arange(runs, device=device).unsqueeze(1) * (len(graph) // runs)
+        # One crowded sample would widen all; but graphs of different sizes wait for the device.
+        if chosen.numel() * (most - graph.m / len(graph)) > MOST_FILLED:
+            return [Selection(take_observations(graph, each)) for each in first + chosen]
         parts = zip(*fill_up(graph, first + chosen, most), strict=True)
         return [Selection(edges, weights=own) for edges, own in parts]
 
@@ -278,6 +282,21 @@ def fill_up(graph: MovingGraph, observations: Tensor, width: int) -> tuple[Tenso
     places.clamp_(max=graph.m - 1)
     # A GPU gathers single numbers much faster than rows of two.
     return torch.stack([column[places] for column in graph.edges.unbind(1)], -1), own.double()
+
+
+def take_observations(graph: MovingGraph, observations: Tensor) -> MovingGraph:
+    """Return the graphs of observations int64 ``[k]``, also repeatedly, without weights.
+
+    Example:
+        >>> moving = MovingGraph(3, torch.tensor([[0, 1], [0, 2], [1, 2]]), torch.tensor([0, 1, 3]))
+        >>> [each.edges.tolist() for each in take_observations(moving, torch.tensor([1, 0]))]
+        [[[0, 2], [1, 2]], [[0, 1]]]
+    """
+    counts = graph.starts.diff()[observations]
+    starts = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    places = (graph.starts[observations] - starts[:-1]).repeat_interleave(counts)
+    places += torch.arange(len(places), device=graph.device)
+    return MovingGraph._trusted(graph.n, graph.edges[places], starts)
 
 
 def _relative_error(value: float, target: float | None) -> float | None:
