@@ -114,3 +114,9 @@ def test_arrays_measure_as_tensors_do(way: str) -> None:
 
     for got, expected in zip(results(foreign), results(torch.from_numpy), strict=True):
         torch.testing.assert_close(got, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("bad", [np.array(["a"]), np.ones(3, dtype=complex), np.array([1, None], dtype=object)])
+def test_arrays_of_no_real_numbers_say_what_they_hold(bad: np.ndarray) -> None:
+    with pytest.raises(gs.InputError, match=r"of real numbers, got array\(.* of type ndarray.*x.astype\('float32'\)"):
+        check_rank("x", bad, 1, "(n,)")

@@ -197,6 +197,8 @@ def check_rank(name: str, tensor: Any, rank: int, symbolic: str, *, fix: str = "
         expected = f"to be a torch.Tensor or an array with shape {symbolic}"
         if isinstance(tensor, torch.Tensor):
             raise InputError(name, f"{expected}, dense and of real numbers", describe(tensor), "Convert it first.")
+        if hasattr(tensor, "__array__"):  # of strings, objects or complex numbers, which torch does not take either
+            raise InputError(name, f"{expected}, of real numbers", describe(tensor), f"Use {name}.astype('float32').")
         raise InputError(name, expected, type(tensor).__name__, f"Convert with torch.as_tensor({name}).")
     if given.dim() < rank:
         raise InputError(name, f"with shape {symbolic}", shape_of(given), fix)

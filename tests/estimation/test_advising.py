@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -200,3 +201,9 @@ def test_identical_agents_and_tiny_teams_as_pilots(n: int) -> None:
     assert same.recommended.radius == 0.0  # the pilot's bound on the distances is 0 as well
     other = advise(n, 10**9, rel_tol=0.1, policy_cost=1e4, pilot=roles(50, n))
     assert isinstance(other.design, Agents | Matching | Ring)
+
+
+def test_a_small_share_of_the_work_is_not_written_as_none() -> None:
+    found = gs.advise(20_000, 1000, device="cuda")
+    assert "0.0 times" not in str(found.rejected)
+    assert re.search(r"'0\.0\d+ times the work", str(found.rejected))

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -370,3 +371,11 @@ def test_sources_that_do_not_fit_are_refused() -> None:
         gs.measure(behavior, sources=["a"])
     with pytest.raises(gs.InputError, match="all pairs"):
         gs.measure(behavior, sources=["a"] * 20, design="uniform:4")
+
+
+@pytest.mark.parametrize("labels", [["a", "b"] * 20, list(range(40)), np.array(["a", "b"] * 20)])
+def test_labels_of_clusters_are_numbered_as_the_error_says(labels: Any) -> None:
+    team = gs.Deterministic(torch.randn(40, 3, 2, generator=torch.Generator().manual_seed(0)))
+    with pytest.raises(gs.InputError, match=r"`clusters`.*numpy.unique\(clusters, return_inverse=True\)\[1\]"):
+        gs.measure(team, clusters=labels)
+    assert gs.measure(team, clusters=np.unique(labels, return_inverse=True)[1]).population_interval is not None

@@ -202,3 +202,22 @@ def test_a_dict_of_policies_keeps_its_names(observations: torch.Tensor, weights:
     assert gs.measure(policies, own).value == pytest.approx(float(gs.snd(pooled).detach()), rel=1e-6)  # type: ignore[arg-type]
     with pytest.raises(gs.InputError, match=r"`observations` beside"):
         gs.measure(policies)
+
+
+@pytest.mark.parametrize("layer", [LINEAR, nn.GRU(FEATURES, 2), nn.Conv1d(FEATURES, 2, 1)])
+def test_observations_of_another_dtype_say_how_to_convert(layer: nn.Module) -> None:
+    shown = np.zeros((30, FEATURES) if layer is LINEAR else (30, FEATURES, FEATURES))  # float64, as NumPy's are
+    with pytest.raises(gs.InputError, match=r"torch.float64.*Convert them to the dtype of its weights.*\.float\(\)"):
+        gs.evaluate([layer] * 2, shown, feature_dims=shown.ndim - 1)
+
+
+@pytest.mark.parametrize(
+    ("team", "words"),
+    [
+        ("team.npz", r"graphsnd behaviour, got str"),
+        ([np.zeros((5, 2))] * 2, r"`observations` beside.*graphsnd.Deterministic\(actions\)"),
+    ],
+)
+def test_what_is_not_policies_says_what_to_pass(team: object, words: str) -> None:
+    with pytest.raises(gs.InputError, match=words):
+        gs.measure(team)

@@ -139,7 +139,7 @@ def _quantiles(d: D.Distribution, nodes: torch.Tensor) -> torch.Tensor:
     except NotImplementedError:
         known = "Normal, MultivariateNormal, a categorical, Bernoulli, Beta, TanhNormal, Delta or a family with icdf"
         got = f"{type(d).__name__}: it has no elementwise quantile function (icdf)"
-        fix = "Evaluate its quantiles and pass graphsnd.Quantiles, or compare deterministic actions."
+        fix = "Pass its quantiles as graphsnd.Quantiles, samples as graphsnd.Samples, or deterministic actions."
         raise InputError("distribution", f"to be {known}", got, fix) from None
 
 

@@ -133,7 +133,7 @@ def _team(tensors: dict[str, Any]) -> TeamFile:
     held = [keys for keys in FAMILIES if set(keys) <= set(tensors)]
     named = ", ".join(sorted(set(tensors) & KEYS)) or "none of these keys"
     if not held:
-        raise InputError("FILE", f"to hold {FORMS}", named)
+        raise InputError("FILE", f"to hold {FORMS}", named, "For weights of policies: --policy mymodule:make.")
     if len(held) > 1:
         raise InputError("FILE", f"to hold only one of {FORMS}", named, "Save the one that should be compared.")
     keys = held[0]

@@ -98,11 +98,12 @@ def measure(
     The file holds what every agent would do on shared observations, as tensors of shape [bold]observations x agents x
     actions[/bold] under these names: [cyan]loc[/cyan] and [cyan]scale[/cyan] (diagonal Gaussian), [cyan]loc[/cyan] and
     [cyan]covariance[/cyan] (full Gaussian), [cyan]probs[/cyan] or [cyan]logits[/cyan] with an optional
-    [cyan]mask[/cyan] (discrete), [cyan]actions[/cyan] (deterministic), or [cyan]values[/cyan] (quantiles, with an axis
-    more). [bold]graphsnd.save_behavior[/bold] writes such a file. An optional [cyan]positions[/cyan], agents x
-    features, is for knn and radius; an optional [cyan]clusters[/cyan], an integer for each observation, tells which
-    belong to one episode; an optional [cyan]sources[/cyan], the same, which agent, policy or phase each came from, and
-    SND is reported by source; an optional [cyan]names[/cyan] names the agents. Pickled objects are never loaded.
+    [cyan]mask[/cyan] (discrete), [cyan]actions[/cyan] (deterministic), [cyan]values[/cyan] (quantiles) or
+    [cyan]samples[/cyan], both with an axis more. [bold]graphsnd.save_behavior[/bold] writes such a file. An optional
+    [cyan]positions[/cyan], agents x features, also for each observation, is for knn and radius; an optional
+    [cyan]clusters[/cyan], an integer for each observation, tells which belong to one episode; an optional
+    [cyan]sources[/cyan], the same, which agent, policy or phase each came from, and SND is reported by source; an
+    optional [cyan]names[/cyan] names the agents. Pickled objects are never loaded.
 
     Or it is the folder of a saved team; then [cyan]--observations[/cyan] says what to show it, and only the policies
     that the design asks for are evaluated. Or there are several state dicts, one agent for each file, and

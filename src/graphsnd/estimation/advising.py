@@ -141,7 +141,8 @@ def _why_not(one: Alternative, chosen: Alternative, question: Question) -> str:
     if question.same_pairs and not isinstance(one.design, Complete | GraphDesign):
         return "draws other pairs at every call"
     ratio = one.cost.work / chosen.cost.work
-    much = "as much work" if 0.95 < ratio < 1.05 else f"{ratio:,.{0 if ratio >= 9.95 else 1}f} times the work"
+    digits = ",.0f" if ratio >= 9.95 else ".1f" if ratio >= 0.095 else ".1g"
+    much = "as much work" if 0.95 < ratio < 1.05 else f"{ratio:{digits}} times the work"
     error = f"±{percent(one.typical)} typically" + ("" if one.radius is None else f", ±{percent(one.radius)} for sure")
     if not one.met:
         lasting = ", however many observations" if isinstance(one.design, GraphDesign) else " at this cost"

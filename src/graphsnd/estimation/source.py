@@ -174,10 +174,12 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
         if observations is not None:
             raise InputError("observations", "only beside a team", "a behaviour, which has been evaluated")
         return BehaviorSource(team, distance, backend, fewest=fewest)
-    if observations is None and not isinstance(team, Team | Sequence | Mapping) and not callable(team):
+    policies = isinstance(team, Team | Sequence | Mapping) and not isinstance(team, str)
+    if observations is None and not policies and not callable(team):
         embed(team, distance)  # raises: it is neither policies nor a behaviour, and the error says how to wrap it
     if observations is None:
-        raise InputError("observations", "beside a team of policies", None, "Pass a tensor (..., features).")
+        fix = "Pass a tensor (..., features). Where these are actions, not policies: graphsnd.Deterministic(actions)."
+        raise InputError("observations", "beside a team of policies", None, fix)
     return TeamSource(as_team(team), observations, distance, backend, fewest=fewest)
 
 

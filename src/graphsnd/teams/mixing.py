@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -63,6 +64,8 @@ def ask(policy: Callable[[Any], Any], shown: Any, name: str | None = None) -> An
         if name is None:
             what, fix = "the stacked module", "A module that takes one observation per agent: agents=."
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(".")
+        if re.search("dtype|Input type|scalar type", said):  # arrays of NumPy are float64, weights float32
+            fix = "Convert them to the dtype of its weights, as with observations.float()."
         kind = getattr(shown, "dtype", None) or type(shown).__name__  # a TensorDict has a shape but no dtype
         shape = f" of shape {tuple(shown.shape)}" if hasattr(shown, "shape") else ""
         got = f"{kind}{shape}, on which it raised {said}"
