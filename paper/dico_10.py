@@ -48,8 +48,11 @@ ECONOMICAL: ControlStacks = {"control/n10": ControlTask(AGENTS, TARGETS, ARMS, S
 AGAIN = ControlTask(AGENTS, (0.1,), (REFERENCE,), settings=FEW.replace(observations=MINIBATCH))
 CHECK: ControlStacks = {"control/n10/all-observations": AGAIN}
 FULL = ControlSettings(observations=MINIBATCH)
+# An arm at a time: a step waits for the host, once for each arm, so that nothing is gained by more of them at once.
+ALONE = ControlTask(AGENTS, (0.1,), seeds=SEEDS, settings=FULL)
 WHOLE: ControlStacks = {
-    f"control/n10-full/seed-{seed}": ControlTask(AGENTS, TARGETS, ARMS, (seed,), settings=FULL) for seed in SEEDS
+    **{f"control/n10-full/{arm.replace(':', '-')}": replace(ALONE, designs=(arm,)) for arm in ARMS},
+    "control/n10-full/unconstrained": replace(ALONE, targets=("unconstrained",)),
 }
 
 # Two cores have room for a small team, few frames and narrow networks; steps are as long as in the preset for CPUs.

@@ -52,7 +52,6 @@ paper/results/control/n50/targets-0.14-0.15/about.json
 paper/results/control/n50/targets-0.14-0.15-agents-4/about.json
 paper/results/designs/h200.json
 paper/results/timing/gpu.json
-paper/results/training/variants/about.json
 """
 
 
