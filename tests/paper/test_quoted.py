@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import pytest
 
 from paper.experiment import Scale
 from paper.judging.claims import Kind, load_claims
+from paper.judging.verdicts import count_kinds, judge_all
 from paper.registry import NAMES
 from paper.store import RESULTS, read_results
 
@@ -19,7 +21,7 @@ graphs and {dico_50.largest_audit_error_full.low:.2%} to {dico_50.largest_audit_
 they differ by {dico_50.paired_reward_by_seed.value:.3f}, 95% interval over seeds
 over seeds [{dico_50.paired_reward_by_seed.low:.3f}, {dico_50.paired_reward_by_seed.high:.3f}]
 take {construction.plain_uniform_over_paper.low:.1f} to {construction.plain_knn_over_paper.high:.0f} times what it says
-on trained teams that is {training.own_observation_error.value:.0%} off
+on trained teams SND is then {training.own_observation_error.value:.0%} off
 tightest family in {expanders.regular_tightest_share.kind}
 ({expanders.regular_over_uniform_sd.low:.2f} to {expanders.regular_over_uniform_sd.high:.2f} of that of random pairs)
 a slope of {concentration.empirical_slope.value:.2f}, not
@@ -33,6 +35,8 @@ and {mpe.noise_violation_regular_2.value:.0%} of the draws are off
 ({mpe.noise_violation_regular_2.low:.0%} to {mpe.noise_violation_regular_2.high:.0%} over three seeds
 {mpe.disconnected_share_regular_2.value:.0%} are disconnected
 to {training.final_snd_clipped.value:.2f} in the end
+is {timing.exact_fused_advantage_n500.value:,.0f} times as fast
+interval {timing.exact_fused_advantage_n500.low:,.0f} to {timing.exact_fused_advantage_n500.high:,.0f})
 without the fault it is {training.final_snd_own_observations.value:.2f}
 """
 
@@ -56,6 +60,9 @@ def test_counts(page: str) -> None:
     words = f"{theorems} theorems and identities, {measured} measurements that the paper reports, and {ours} findings"
     assert f"{len(kinds)} statements are compared" in page
     assert words in page
+    found = count_kinds(judge_all(load_claims(), RESULTS))[Kind.MEASUREMENT]
+    quoted = [int(count) for count in re.findall(r"(\d+)(?: are)? (?:conf|in dir|corr|not conf|undec)", page)]
+    assert quoted == [count for verdict, count in found.items() if count]
     readme = (RESULTS.parents[1] / "README.md").read_text(encoding="utf-8")
     assert f"{theorems} theorems and identities and {measured} measurements" in readme
 

@@ -52,7 +52,7 @@ class Spectrum:
 
     @property
     def ramanujan(self) -> bool:
-        """Whether lambda_2 <= 2 sqrt(degree - 1), as the paper defines it, on a regular graph.
+        """Whether lambda_2 <= 2 sqrt(degree - 1), as in Proposition 17, on a regular graph.
 
         A bipartite graph has the eigenvalue -degree, so it is Ramanujan in this sense only when degree is 2 or less;
         authors who except that eigenvalue ask whether ``signed_second`` is that small.

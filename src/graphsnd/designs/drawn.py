@@ -42,7 +42,7 @@ class GraphDesign(Design):
 
     def _select(self, call: Call) -> Selection:
         graph = self.draw(call.agents, call.generator)
-        # The paper's rule. Given that it is not empty a Bernoulli graph's mean is unbiased for SND, so the whole is.
+        # Remark 8. Given that it is not empty a Bernoulli graph's mean is unbiased for SND, so the whole is.
         return Selection(graph.edges) if graph.m else Selection(None, empty=True)
 
 

@@ -75,9 +75,9 @@ def graph_snd(
 
     .. math:: \mathrm{SND}_G(D, G) = \frac{1}{W(G)} \sum_{\{i,j\} \in E} w_{ij}\, d(i,j) \qquad (3)
 
-    On the complete graph with unit weights this is SND. Where W(G) = 0 it is 0, the paper's convention. Where each
-    observation has its own graph, it is the mean over observations of each observation's Graph-SND, in which one with
-    W = 0 counts as 0.
+    On the complete graph with unit weights this is SND (Proposition 2). Where W(G) = 0 it is 0, the paper's
+    convention. Where each observation has its own graph, it is the mean over observations of each observation's
+    Graph-SND, in which one with W = 0 counts as 0.
 
     Args:
         behavior: What ``n`` agents would do on shared observations.
