@@ -326,3 +326,11 @@ def test_different_observations_are_pooled_by_group() -> None:
 def test_what_it_refuses(env: Any, policies: Any, match: str) -> None:
     with pytest.raises(InputError, match=match):
         collect(env, policies, 5)
+
+
+def test_agents_that_observe_different_things_are_named() -> None:
+    rows = {"speaker": torch.zeros(2, 3), "listener": torch.zeros(2, 5), "other": torch.zeros(2, 3)}
+    seen = Collected(rows, {name: torch.zeros(2) for name in rows})
+    with pytest.raises(gs.InputError, match=r"listener \(5,\).*collected\.of\(\['speaker', 'other'\]\)"):
+        _ = seen.pooled
+    assert seen.of(["speaker", "other"]).pooled.shape == (4, 3)

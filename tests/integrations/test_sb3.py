@@ -209,6 +209,9 @@ def test_other_spaces() -> None:
         policy = "CnnPolicy" if len(seen.shape) == 3 else "MlpPolicy"
         models = [sb3.A2C(policy, Any(seen, done), seed=seed, device="cpu") for seed in range(2)]
         behavior = ModelTeam(models).evaluate(rows)
+        if not seen.shape:
+            with pytest.raises(InputError, match=r"One number per observation: observations\[:, None\]"):
+                gs.measure(ModelTeam(models), rows[:, 0])
         assert type(behavior).__name__ == kind
         assert gs.snd(behavior) > 0
         with torch.no_grad():

@@ -148,7 +148,7 @@ LINEAR = nn.Linear(FEATURES, ACTIONS)
         ([lambda o: LINEAR(o).unsqueeze(1)] * 2, ["one agent", "(30, 'actions')", "(30, 1, '...')"]),
         ([lambda o: {"loc": o}] * 2, ["distribution", "dict", "graphsnd.Categorical(logits"]),
         ([lambda o: [o, o]] * 2, ["(loc, scale)", "list"]),
-        (["policy"], ["modules or callables", "list"]),
+        (["policy"], ["modules or callables", "list that holds str", "graphsnd.integrations"]),
         ({"a": "policy"}, ["modules or callables"]),
         (7, ["modules or callables", "int"]),
         (None, ["modules or callables", "NoneType"]),

@@ -133,7 +133,8 @@ class TeamSource(Source):
         self, team: Team, observations: Tensor, distance: Distance | None, backend: str = "auto", *, fewest: int = 2
     ) -> None:
         given = team.read_observations(observations)
-        observations = check_rank("observations", given, 1 + team.feature_dims, "(..., features)")
+        fix = "A single observation: observations[None]. One number per observation: observations[:, None]."
+        observations = check_rank("observations", given, 1 + team.feature_dims, "(..., features)", fix=fix)
         inputs = observations.detach().flatten(0, -1 - team.feature_dims)
         self.team, self.inputs, self.backend, self.names = team, inputs, backend, team._names
         if not len(self.inputs):

@@ -47,7 +47,9 @@ class Collected:
         """
         if len({rows.shape[1:] for rows in self.by_agent.values()}) > 1:
             shapes = ", ".join(f"{agent} {tuple(rows.shape[1:])}" for agent, rows in self.by_agent.items())
-            fix = 'Take those that are alike: collected.of(["adversary_0", "adversary_1"]).pooled.'
+            first = next(iter(self.by_agent.values())).shape[1:]
+            alike = [agent for agent, rows in self.by_agent.items() if rows.shape[1:] == first]
+            fix = f"Take those that are alike, as in collected.of({alike}).pooled."
             raise InputError("by_agent", "with observations of one shape", shapes, fix)
         return torch.cat(list(self.by_agent.values()))
 

@@ -127,8 +127,10 @@ def _from_list(policies: object, squashed: bool, whole: bool, feature_dims: int)
     if not isinstance(policies, Iterable) or isinstance(policies, Tensor):
         raise InputError("team", _EXPECTED, type(policies).__name__)
     listed = list(policies)
-    if not all(callable(policy) for policy in listed):
-        raise InputError("team", _EXPECTED, f"a {type(policies).__name__} that holds something else")
+    others = [type(policy).__name__ for policy in listed if not callable(policy)]
+    if others:
+        fix = "Models of a framework become a team by its adapter in graphsnd.integrations, such as sb3.ModelTeam."
+        raise InputError("team", _EXPECTED, f"a {type(policies).__name__} that holds {others[0]}", fix)
     if not listed:
         raise InputError("team", "to hold at least one policy", "an empty list")
     kind = ModulesTeam if all(isinstance(policy, nn.Module) for policy in listed) else CallablesTeam
