@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
+from scipy import stats
+
 from graphsnd.errors import InputError
 from graphsnd.storage import read_json, write_whole
 from graphsnd.training import ControlRow
@@ -93,8 +95,8 @@ def reduce_logs(clone: Path) -> Iterator[PublishedNumber]:
             yield PublishedNumber(experiment, name, number, file)
     file = "results/dico_expander_move1/summary.json"
     arms = json.loads(_git(clone, "show", f"HEAD:{file}"))["n10"]["variants"]
-    errors = [arms[arm]["tracking_rel_err_pct_mean"] / 100 for arm in ("knn", "bern", "expander")]
-    yield PublishedNumber("dico-10", "largest_tracking_error", Number.range(errors, "arms"), file)
+    for name, number in _ten_agents(arms).items():
+        yield PublishedNumber("dico-10", name, number, file)
     for name, number in _control(clone).items():
         yield PublishedNumber("dico-50", name, number, f"{LOGS}/")
 
@@ -108,6 +110,21 @@ def _git(clone: Path, *arguments: str, missing: str | None = None) -> str:
 
 def _column(table: Table, name: str) -> list[float]:
     return [float(row[name]) for row in table]
+
+
+def _ten_agents(arms: dict[str, dict[str, float]]) -> dict[str, Number]:
+    """Rewards get Welch's interval of two means of three seeds: the file has no single seeds, to be paired as ours."""
+    full, sparse = arms["full"], {"knn": arms["knn"], "bernoulli": arms["bern"], "regular": arms["expander"]}
+    tracking, time, reward = "tracking_rel_err_pct_mean", "metric_time_ms_median_of_late", "reward_late_mean"
+    found = {
+        "largest_tracking_error": Number.range([arm[tracking] / 100 for arm in sparse.values()], "arms"),
+        "loop_metric_speedup": Number.range([full[time] / arm[time] for arm in sparse.values()], "arms", pick=min),
+    }
+    for name, arm in sparse.items():
+        ours, theirs = arm["reward_late_sem"] ** 2, full["reward_late_sem"] ** 2
+        half = stats.t.ppf(0.975, 2 * (ours + theirs) ** 2 / (ours**2 + theirs**2)) * math.sqrt(ours + theirs)
+        found[f"reward_difference_{name}"] = Number.around(arm[reward] - full[reward], float(half), "Welch, 95%")
+    return found
 
 
 def _recovery(table: Table) -> dict[str, Number]:

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 from graphsnd.errors import InputError
 from paper.judging.changes import claim_of_logs
@@ -40,6 +41,17 @@ def test_the_logs_give_what_the_paper_prints(published: Published) -> None:
         one = published.find(experiment, name)
         assert one is not None
         assert one.number.value == pytest.approx(value, rel=0.02), name
+
+
+def test_rewards_of_ten_agents_have_welchs_interval(published: Published) -> None:
+    """Against scipy's own, from the means and standard errors that the author's summary prints."""
+    one = published.find("dico-10", "reward_difference_bernoulli")
+    assert one is not None
+    spread = [error * 3**0.5 for error in (0.0008156438297431977, 0.0004600417524392013)]
+    mean, other = 0.06987222209572792, 0.06409055553376675
+    for end in (one.number.low, one.number.high):  # where the difference is just significant
+        tested = stats.ttest_ind_from_stats(mean - (end or 0), spread[0], 3, other, spread[1], 3, equal_var=False)
+        assert tested.pvalue == pytest.approx(0.05)
 
 
 def test_every_number_is_one_that_claims_can_name(published: Published) -> None:
