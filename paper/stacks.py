@@ -159,7 +159,9 @@ def _copy_log(task: Task | ControlTask, cells: Cells, cell: str, name: str, devi
     write_whole(target / ABOUT, json.dumps(about, indent=1) + "\n")
 
 
-def measure_on_gpu(name: str, make: Callable[[], T], kind: type[T], cells: Cells) -> Measured[T] | None:
+def measure_on_gpu(
+    name: str, make: Callable[[], T], kind: type[T], cells: Cells, *, seeds: Sequence[int] = ()
+) -> Measured[T] | None:
     """Return what is measured on a GPU; elsewhere what ``results/<name>`` says, None without such a file.
 
     Args:
@@ -167,12 +169,13 @@ def measure_on_gpu(name: str, make: Callable[[], T], kind: type[T], cells: Cells
         make: Measures it, cell by cell.
         kind: Of what it returns.
         cells: Where results are.
+        seeds: That it uses, for the file.
     """
     path = cells.find(name)
     if torch.cuda.is_available() and (cells.again or path is None):
         begun, value = len(cells.made), make()
         command = f"python -m paper run {cells.root.name} --scale paper"
-        about = date_provenance(collect_provenance(command), cells.made[begun:])
+        about = date_provenance(collect_provenance(command), cells.made[begun:]) | {"seeds": list(seeds)}
         path = cells.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps({"provenance": about, "value": value}, default=asdict) + "\n")

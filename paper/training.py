@@ -177,7 +177,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     with one_thread():
         if scale is Scale.PAPER:
             folder, task = _committed(cells), STACKS[COMMITTED]
-            trials = measure_on_gpu(TRIALS_FILE, partial(run_trials, cells), list[TrialRow], cells)
+            trials = measure_on_gpu(TRIALS_FILE, partial(run_trials, cells), list[TrialRow], cells, seeds=(0,))
             sources = tuple(f"results/{name}" for name in (COMMITTED, *[TRIALS_FILE] * (trials is not None)))
         else:
             folder, task = cells.folder("training"), make_task(size)

@@ -113,8 +113,9 @@ def test_what_a_gpu_measured_is_read_elsewhere(cells: Cells, monkeypatch: pytest
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr("paper.cells.describe_hardware", lambda: {"load": 1.0})
     monkeypatch.setattr(stacks, "collect_provenance", lambda command: {"date": "z", "hardware": {"load": 0}})
-    measured = measure_on_gpu("timing/gpu.json", make, list[int], cells)
+    measured = measure_on_gpu("timing/gpu.json", make, list[int], cells, seeds=(7,))
     assert measured is not None
+    assert measured.provenance["seeds"] == [7]
     assert (made, measured.value, measured.provenance["cells"]) == ([1, 2], [3, 4], ["0" * 40])
     assert measure_on_gpu("timing/gpu.json", lambda: [0], list[int], cells) == measured  # it is among the results
     monkeypatch.undo()
