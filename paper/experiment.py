@@ -114,6 +114,7 @@ class Experiment(Generic[D, N]):
             ``claims.yaml`` names one of these fields.
         stacks: Trainings whose logs it reads at paper scale, by their folders in ``results/``; see
             :mod:`paper.stacks`.
+        files: Below ``results/``, that :func:`~paper.stacks.measure_on_gpu` writes at paper scale.
     """
 
     name: str
@@ -123,3 +124,4 @@ class Experiment(Generic[D, N]):
     data: type[D]
     numbers: type[N]
     stacks: Mapping[str, Task | ControlTask] = field(default_factory=dict)
+    files: Sequence[str] = ()

@@ -20,7 +20,7 @@ from graphsnd.storage import read_json, write_whole
 from paper.cells import Cells, date_provenance
 from paper.experiment import Experiment, Outcome, Scale
 from paper.rows import decode
-from paper.stacks import stacks_to_train, train_stacks
+from paper.stacks import files_to_measure, stacks_to_train, train_stacks
 from paper.store import RESULTS, Result, read_result, result_path, write_result
 
 FINISHED = "finished"  # an empty folder among the cells of an experiment that ran to its end
@@ -41,7 +41,7 @@ def run(
     """Run one experiment and write ``<out>/<name>/<scale>.json`` and its figure.
 
     A finished experiment is read, and only its figure is drawn where that is missing. One that was stopped continues
-    from its cells, and one that lacks trainings goes on where there is a GPU.
+    from its cells, and one that lacks trainings or measurements of a GPU goes on where there is one.
 
     Args:
         experiment: See :func:`~paper.registry.find`.
@@ -60,7 +60,8 @@ def run(
     path, folder = result_path(out, experiment.name, scale), work / scale.value / experiment.name
     clean = scale is Scale.PAPER
     cells = Cells(folder, results=RESULTS, step=step, clean=clean, out=out, again=again, ray=ray)
-    if path.is_file() and not again and not (clean and stacks_to_train(experiment.stacks, cells)):
+    lacking = clean and (stacks_to_train(experiment.stacks, cells) or files_to_measure(experiment.files, cells))
+    if path.is_file() and not again and not lacking:
         result = read_result(path)
         if not path.with_suffix(".png").is_file():
             draw(experiment, result, path)

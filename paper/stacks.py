@@ -64,6 +64,12 @@ def stacks_to_train(stacks: Stacks, cells: Cells) -> list[str]:
     return [name for name in stacks if can and (cells.again or not _is_whole(stacks, name, cells))]
 
 
+def files_to_measure(names: Sequence[str], cells: Cells) -> list[str]:
+    """Return those that are missing, or all with ``cells.again``; none where there is no GPU to measure on."""
+    can = torch.cuda.is_available()
+    return [name for name in names if can and (cells.again or cells.find(name) is None)]
+
+
 def train_stacks(stacks: Stacks, names: Sequence[str], cells: Cells, *, device: str = "cuda") -> None:
     """Train some stacks one after the other, or as tasks of Ray, and leave their logs in ``cells.out``.
 
@@ -172,7 +178,7 @@ def measure_on_gpu(
         seeds: That it uses, for the file.
     """
     path = cells.find(name)
-    if torch.cuda.is_available() and (cells.again or path is None):
+    if files_to_measure([name], cells):
         begun, value = len(cells.made), make()
         command = f"python -m paper run {cells.root.name} --scale paper"
         about = date_provenance(collect_provenance(command), cells.made[begun:]) | {"seeds": list(seeds)}

@@ -159,13 +159,15 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
 
 def time_gpu(scale: Scale, cells: Cells) -> tuple[dict[str, Machine], tuple[str, ...]]:
     """Time all sizes on the GPU of this machine, or read those of another; return the files that were read too."""
-    names = {f"timing/gpu,n={size.n}.json": size for size in GPU_SIZES[scale]}
+    names, seeds = _name_files(scale), range(GRAPH_SEED, GRAPH_SEED + BLOCKS)
     if scale is not Scale.PAPER:
         sizes = list(names.values()) if torch.cuda.is_available() else []
         rows = [time_size(size, torch.device("cuda"), cells, scale) for size in sizes]
         return {"gpu": Machine(collect_provenance("python -m paper run timing"), rows)} if rows else {}, ()
     found = {
-        name: measure_on_gpu(name, partial(time_size, size, torch.device("cuda"), cells, scale), Row, cells)
+        name: measure_on_gpu(
+            name, partial(time_size, size, torch.device("cuda"), cells, scale), Row, cells, seeds=seeds
+        )
         for name, size in names.items()
     }
     there = {name: one for name, one in found.items() if one is not None}
@@ -177,6 +179,10 @@ def time_gpu(scale: Scale, cells: Cells) -> tuple[dict[str, Machine], tuple[str,
         origins, files = [*origins, before.origin], [*files, GPU_FILE.as_posix()]
     rows.sort(key=lambda row: row.n)
     return {"gpu": Machine(origins[0], rows)} if rows else {}, tuple(f"results/{name}" for name in files)
+
+
+def _name_files(scale: Scale) -> dict[str, Size]:
+    return {f"timing/gpu,n={size.n}.json": size for size in GPU_SIZES[scale]}
 
 
 def time_size(size: Size, device: torch.device, cells: Cells, scale: Scale) -> Row:
@@ -377,4 +383,4 @@ def _draw_times(ax: Axes, machine: Machine) -> None:
 
 
 TITLE = "Time of a metric call: loop over pairs against fused kernel"
-EXPERIMENT = Experiment("timing", TITLE, run, draw, Data, Numbers)
+EXPERIMENT = Experiment("timing", TITLE, run, draw, Data, Numbers, files=tuple(_name_files(Scale.PAPER)))

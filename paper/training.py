@@ -427,4 +427,4 @@ def _draw_trials(ax: Axes, data: Data) -> None:
 
 
 TITLE = "One hundred agents in training: sampled against full SND"
-EXPERIMENT = Experiment("training", TITLE, run, draw, Data, Numbers, STACKS)
+EXPERIMENT = Experiment("training", TITLE, run, draw, Data, Numbers, STACKS, (TRIALS_FILE,))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,22 @@ def test_a_finished_experiment_goes_on_where_what_it_lacks_can_be_trained(tmp_pa
     go(tmp_path, experiment=lacking, ray="a cluster with GPUs")
     assert made == [2, 3, 4] * 2
     go(tmp_path, experiment=dataclasses.replace(lacking, stacks={}), ray="a cluster with GPUs")
+    assert made == [2, 3, 4] * 2
+
+
+def test_a_finished_experiment_goes_on_where_what_it_lacks_can_be_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    lacking = dataclasses.replace(squares(made=made), files=("recovery/gpu.json",))
+    go(tmp_path, experiment=lacking)
+    shutil.rmtree(tmp_path / "work")
+    monkeypatch.setattr("paper.stacks.torch", SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: True)))
+    (tmp_path / "results" / "recovery" / "gpu.json").touch()
+    go(tmp_path, experiment=lacking)
+    assert made == [2, 3, 4]
+    (tmp_path / "results" / "recovery" / "gpu.json").unlink()
+    go(tmp_path, experiment=lacking)
     assert made == [2, 3, 4] * 2
 
 
