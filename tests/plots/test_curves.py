@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.plots.style import new_figure
+from graphsnd.plots.style import new_figure, styled_figure
 
 
 def test_a_curve_is_the_mean_and_its_band_the_range_of_what_was_measured() -> None:
@@ -62,3 +64,14 @@ def test_wrong_summaries_and_missing_steps_are_refused_and_missing_centres_are_m
             gs.plots.over_time(**{"steps": [1, 2], "curves": curves, "ax": new_figure(2, 2).subplots()} | wrong)
     ax = gs.plots.compare({"a": [1.0, 2.0], "b": [3.0, 5.0]}, centres={"a": 1.1}, ax=new_figure(2, 2).subplots())
     assert [float(line.get_xdata()[0]) for line in ax.lines if len(line.get_xdata()) == 1] == [1.1, 4.0]
+
+
+def test_labels_of_small_values_do_not_touch() -> None:
+    with styled_figure(9, 3.9) as figure:
+        _, ax = figure.subplots(1, 2, width_ratios=[1.25, 1])
+        gs.plots.compare({"r1": [-0.01176, -0.01017], "d1 complete at 0.3": [0.0]}, ax=ax)
+    figure.draw_without_rendering()
+    low, high = sorted(ax.get_xlim())
+    boxes = [tick.label1.get_window_extent() for tick in ax.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+    assert len(boxes) >= 3
+    assert all(left.x1 + 4 < right.x0 for left, right in pairwise(boxes))

@@ -157,3 +157,12 @@ def test_clusters_are_one_for_each_observation(count: int, tmp_path: Path) -> No
         gs.save_behavior(behavior, tmp_path / "team.npz", clusters=torch.zeros(count, dtype=torch.long))
     assert list(tmp_path.iterdir()) == []
     gs.save_behavior(behavior, tmp_path / "team.npz", clusters=torch.arange(8).reshape(2, 4))
+
+
+@pytest.mark.parametrize(
+    ("joint", "name", "fix"), [(False, "team.txt", "Name the file"), (True, "team.npz", "parts of a")]
+)
+def test_what_cannot_be_saved_says_why(joint: bool, name: str, fix: str, tmp_path: Path) -> None:
+    behavior = gs.Deterministic(torch.zeros(2, 3, 2))
+    with pytest.raises(gs.InputError, match=fix):
+        gs.save_behavior(gs.Joint([behavior]) if joint else behavior, tmp_path / name)

@@ -162,6 +162,8 @@ def compare(
             axes.plot(centre, y, "o", markersize=6, zorder=3, **edge)
         axes.set_yticks(range(len(values)), [label(name) for name in values])
         axes.set(ylim=(len(values) - 0.5, -0.6), xlabel=xlabel)
+        if axes.get_xscale() == "linear":
+            axes.locator_params(axis="x", nbins=4)  # more labels such as -0.0075 run into each other
         axes.set_title(title, pad=20 if note else None)
         if note:
             axes.text(0, 1.02, note, transform=axes.transAxes, fontsize=9, color=shade(MUTED), va="bottom")

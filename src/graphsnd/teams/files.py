@@ -135,7 +135,8 @@ def save_behavior(behavior: Behavior, path: str | os.PathLike[str], *, clusters:
     """
     if type(behavior) not in FIELDS or Path(path).suffix != ".npz":
         got = f"{type(behavior).__name__} to {Path(path).name!r}"
-        raise InputError("behavior", "of one part to be saved as .npz", got, "Save the parts of a Joint one by one.")
+        fix = "Name the file .npz." if type(behavior) in FIELDS else "Save the parts of a Joint one by one."
+        raise InputError("behavior", "of one part to be saved as .npz", got, fix)
     tensors = {name: getattr(behavior, name) for name, _ in FIELDS[type(behavior)]}
     lead = len(behavior.batch_shape)
     arrays = {name: part.detach().cpu().float().numpy() for name, part in tensors.items()}
