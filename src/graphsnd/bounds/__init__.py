@@ -9,13 +9,7 @@ from graphsnd.bounds.concentration import (
     hoeffding,
     serfling,
 )
-from graphsnd.bounds.discrepancy import (
-    SpectralBound,
-    SpectralRatio,
-    nuclear_norm,
-    spectral_bound,
-    spectral_ratio,
-)
+from graphsnd.bounds.discrepancy import SpectralBound, SpectralRatio, nuclear_norm, spectral_bound, spectral_ratio
 from graphsnd.bounds.distortion_theorem import Distortion, distortion
 from graphsnd.bounds.effects import AgentEffects, agent_effects, regular_standard_error
 from graphsnd.bounds.forwarding import ForwardingIndex, forwarding_index

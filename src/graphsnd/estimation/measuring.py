@@ -260,11 +260,10 @@ def _choose(
     tolerance: Tolerance | None,
     max_observations: int | None,
 ) -> Choice:
-    if isinstance(asked, MovingGraph):
+    if isinstance(asked, Graph | MovingGraph):
         check_graph(asked, source.agents, source.names, observations=source.observations, argument="design")
-    if isinstance(asked, Graph):
-        check_graph(asked, source.agents, source.names, argument="design")
-        asked = Complete() if asked.is_complete and asked.weights is None else asked
+    if isinstance(asked, Graph) and asked.is_complete and asked.weights is None:
+        asked = Complete()
     if asked is not None:
         return asked, "as asked"
     if tolerance is not None or budget is not None:

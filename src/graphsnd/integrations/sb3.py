@@ -114,12 +114,7 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
     """
 
     def __init__(
-        self,
-        models: Mapping[str, Any] | Sequence[Any],
-        *,
-        every: int = 1000,
-        observations: int = 2048,
-        **options: Any,
+        self, models: Mapping[str, Any] | Sequence[Any], *, every: int = 1000, observations: int = 2048, **options: Any
     ) -> None:
         super().__init__()
         self.models, self.team, self.options = by_name(models), ModelTeam(models), options

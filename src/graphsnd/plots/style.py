@@ -106,10 +106,9 @@ def drawing(ax: Axes | None, width: float = 5.4, height: float = 4.0) -> Iterato
     from matplotlib import pyplot
     from matplotlib.axes import Axes
 
-    given: object = ax
-    if given is not None and not isinstance(given, Axes):
-        raise InputError("ax", "to be axes of matplotlib", describe(given))
     if ax is not None:
+        if not isinstance(ax, Axes):
+            raise InputError("ax", "to be axes of matplotlib", describe(ax))
         yield ax
         return
 

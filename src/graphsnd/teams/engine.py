@@ -56,6 +56,7 @@ class _Tanh(torch.autograd.Function):
         return _Tanh.apply(inputs), dims[0]
 
 
+Tensors = Sequence[Tensor]  # one for each layer
 # In place: no layer needs what stood there before.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": tanh_, "relu": torch.relu_}
 MAX_ACTIVATIONS = 2**26  # floats of the widest layer held at once
@@ -92,7 +93,7 @@ class Engine:
         """
         return take_rows(inputs, index)
 
-    def run_all(self, inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str) -> Tensor:
+    def run_all(self, inputs: Tensor, weights: Tensors, biases: Tensors, activation: str) -> Tensor:
         """Run all networks.
 
         Args:
@@ -111,13 +112,7 @@ class Engine:
         return run_layers(inputs, weights, biases, activation)
 
     def run_requests(
-        self,
-        inputs: Tensor,
-        networks: Tensor,
-        rows: Tensor,
-        weights: Sequence[Tensor],
-        biases: Sequence[Tensor],
-        activation: str,
+        self, inputs: Tensor, networks: Tensor, rows: Tensor, weights: Tensors, biases: Tensors, activation: str
     ) -> Tensor:
         """Run one network on one row per request; nothing else is evaluated.
 
@@ -156,7 +151,7 @@ def take_rows(part: Tensor, index: Tensor) -> Tensor:
     return part.flatten(0, 2).index_select(0, chosen).unflatten(0, (runs, agents, index.shape[1]))
 
 
-def run_layers(inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str) -> Tensor:
+def run_layers(inputs: Tensor, weights: Tensors, biases: Tensors, activation: str) -> Tensor:
     """Run ``[m, rows, in]`` through ``[m, in, out]`` weights and ``[m, 1, out]`` biases, layer by layer."""
     hidden = inputs
     for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
@@ -168,12 +163,7 @@ def run_layers(inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tenso
 
 
 def run_gathered(
-    inputs: Tensor,
-    networks: Tensor,
-    rows: Tensor,
-    weights: Sequence[Tensor],
-    biases: Sequence[Tensor],
-    activation: str,
+    inputs: Tensor, networks: Tensor, rows: Tensor, weights: Tensors, biases: Tensors, activation: str
 ) -> Tensor:
     """Do the same as :meth:`Engine.run_requests`, for at least one request and none left out, with gathered weights.
 

@@ -3,15 +3,7 @@
 import triton
 import triton.language as tl
 
-from graphsnd.kernels.gpu.tiles import (
-    finish_sum,
-    first_four,
-    in_range,
-    scale_of,
-    scale_of_both,
-    summed,
-    wide,
-)
+from graphsnd.kernels.gpu.tiles import finish_sum, first_four, in_range, scale_of, scale_of_both, summed, wide
 
 
 @triton.jit

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from graphsnd.teams.engine import Engine
+from graphsnd.teams.engine import Engine, Tensors
 from graphsnd.training.fused.network_programs import RELU, TANH
 from graphsnd.training.fused.networks import ROWS, STEP, round_rows, run_networks, take_rows
 from graphsnd.training.fused.tiling import Even, Sorted
@@ -39,22 +37,14 @@ class Fused(Engine):
     def take_rows(self, inputs: Tensor, index: Tensor) -> Tensor:  # noqa: D102
         return take_rows(inputs, index)
 
-    def run_all(  # noqa: D102
-        self, inputs: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str
-    ) -> Tensor:
+    def run_all(self, inputs: Tensor, weights: Tensors, biases: Tensors, activation: str) -> Tensor:  # noqa: D102
         networks = len(weights[0])
         tiling = Even(networks, inputs.shape[1], networks // len(inputs))
         x = self.prepare(inputs).reshape(-1, -(-inputs.shape[-1] // STEP) * STEP)
         return run_networks(x, tiling, KINDS[activation], *_interleave(weights, biases))
 
     def run_requests(  # noqa: D102
-        self,
-        inputs: Tensor,
-        networks: Tensor,
-        rows: Tensor,
-        weights: Sequence[Tensor],
-        biases: Sequence[Tensor],
-        activation: str,
+        self, inputs: Tensor, networks: Tensor, rows: Tensor, weights: Tensors, biases: Tensors, activation: str
     ) -> Tensor:
         count, device = len(weights[0]), inputs.device
         tiling = Sorted.sort(move_to(networks, device), move_to(rows, device), count, size=ROWS)
@@ -70,6 +60,6 @@ def move_to(part: Tensor, device: torch.device) -> Tensor:
     return (part.pin_memory() if device.type == "cuda" else part).to(device, non_blocking=True)
 
 
-def _interleave(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> list[Tensor]:
+def _interleave(weights: Tensors, biases: Tensors) -> list[Tensor]:
     """Weight, bias, weight, bias, ...; biases without the axis of rows."""
     return [part for pair in zip(weights, biases, strict=True) for part in (pair[0].contiguous(), pair[1].squeeze(1))]

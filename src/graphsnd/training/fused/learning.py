@@ -19,13 +19,7 @@ ADAM_BLOCK = 2048  # numbers of a program
 
 
 def clipped_losses(
-    common: Tensor,
-    deviations: Tensor,
-    actions: Tensor,
-    before: Tensor,
-    advantages: Tensor,
-    scales: Tensor,
-    clip: float,
+    common: Tensor, deviations: Tensor, actions: Tensor, before: Tensor, advantages: Tensor, scales: Tensor, clip: float
 ) -> Tensor:
     """Return the clipped PPO loss of tanh-normal policies, mean over samples and agents.
 
