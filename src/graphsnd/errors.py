@@ -244,6 +244,12 @@ def check_broadcast(name: str, tensor: torch.Tensor, shape: Sequence[int]) -> No
         raise InputError(name, expected, f"{tensor.dtype} with {shape_of(tensor)}")
 
 
+def check_different(name: str, values: Collection[Any]) -> None:
+    """Raise when there are no ``values``, or some are equal."""
+    if not values or len(set(values)) < len(values):
+        raise InputError(name, "to be different, at least one", values)
+
+
 def check_finite(name: str, tensor: torch.Tensor) -> None:
     """Raise when ``tensor`` holds NaN or infinite values; the message has their number and the first index."""
     import torch

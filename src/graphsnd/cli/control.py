@@ -19,7 +19,6 @@ from graphsnd.errors import InputError, check_choice
 if TYPE_CHECKING:
     from graphsnd.training import ControlTask, Trainer
 
-OF_PRESET = "see --show-config"
 LONG = 10**9  # observations to learn from, over all epochs; hours on a CPU
 
 
@@ -46,10 +45,8 @@ def control(
         ),
     ] = None,
     seeds: Annotated[str | None, typer.Option(metavar="0,1,2", show_default="0", help="Runs of each arm.")] = None,
-    iterations: Annotated[
-        int | None, typer.Option(show_default=OF_PRESET, help="Rollouts, each followed by an update.")
-    ] = None,
-    envs: Annotated[int | None, typer.Option(show_default=OF_PRESET, help="Environments of each run.")] = None,
+    iterations: shared.Iterations = None,
+    envs: shared.Environments = None,
     preset: Annotated[str | None, typer.Option(show_default="paper", help="paper, or small for a CPU.")] = None,
     change: shared.Changes = None,
     config: shared.Config = None,

@@ -19,6 +19,9 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Any setting, or world.KEY=VALUE for an option of the world."),
 ]
+OF_TASK = "see --show-config"  # where the default of an option is
+Iterations = Annotated[int | None, typer.Option(show_default=OF_TASK, help="Rollouts, each followed by an update.")]
+Environments = Annotated[int | None, typer.Option(show_default=OF_TASK, help="Environments of each run.")]
 Threads = Annotated[
     int | None,
     typer.Option(show_default="1 for small teams and networks, all for others", help="Threads of torch on a CPU."),

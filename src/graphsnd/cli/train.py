@@ -18,7 +18,6 @@ from graphsnd.errors import InputError, check_choice
 if TYPE_CHECKING:
     from graphsnd.training import Task, Trainer
 
-OF_TASK = "see --show-config"
 FILMS = {".gif": "GIF", ".mp4": "MP4"}
 
 
@@ -38,16 +37,15 @@ def train(
             help="navigation, navigation-100, navigation-small, simple_spread, or none.",
         ),
     ] = None,
-    agents: Annotated[int | None, typer.Option(show_default=OF_TASK, help="Team size.")] = None,
-    iterations: Annotated[
-        int | None, typer.Option(show_default=OF_TASK, help="Rollouts, each followed by an update.")
-    ] = None,
+    agents: Annotated[int | None, typer.Option(show_default=shared.OF_TASK, help="Team size.")] = None,
+    iterations: shared.Iterations = None,
     seeds: Annotated[
-        str | None, typer.Option(metavar="0,1,2", show_default=OF_TASK, help="Runs, stacked and trained together.")
+        str | None,
+        typer.Option(metavar="0,1,2", show_default=shared.OF_TASK, help="Runs, stacked and trained together."),
     ] = None,
-    envs: Annotated[int | None, typer.Option(show_default=OF_TASK, help="Environments of each run.")] = None,
+    envs: shared.Environments = None,
     diversity_every: Annotated[
-        int | None, typer.Option(show_default=OF_TASK, help="Iterations between two measurements of SND.")
+        int | None, typer.Option(show_default=shared.OF_TASK, help="Iterations between two measurements of SND.")
     ] = None,
     change: shared.Changes = None,
     config: shared.Config = None,

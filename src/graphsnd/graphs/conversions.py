@@ -90,8 +90,7 @@ def from_edge_index(edge_index: Tensor, n: int, weights: Tensor | None = None) -
     i, j = edges.unbind(1)
     check_distinct("edge_index", edges, i * n + j, "Merge parallel edges first, for example by adding their weights.")
     keys, order = pairs.keys(i, j, n).sort(stable=True)
-    again = torch.zeros_like(keys, dtype=torch.bool)
-    again[1:] = keys[1:] == keys[:-1]
+    again = pairs.repeats(keys)
     if weights is not None:
         weights = check_weights(weights, keys)[order]
         differ = again[1:] & (weights[1:] != weights[:-1])

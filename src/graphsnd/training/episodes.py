@@ -50,15 +50,12 @@ class Bank:
 
     def restart(self) -> tuple[Any, Tensor]:
         """Start new episodes everywhere; return states and observations."""
-        rows = self._next(torch.ones(len(self.streams), self.environments, dtype=torch.bool, device=self.world.device))
-        return map_state(lambda part: part.index_select(0, rows), self.fresh), self.seen.index_select(0, rows)
+        return self._take(torch.ones(len(self.streams), self.environments, dtype=torch.bool, device=self.world.device))
 
     def replace(self, state: Any, observations: Tensor, done: Tensor) -> tuple[Any, Tensor]:
         """Start new episodes where ``done``, bool ``[runs * environments]``; return states and observations."""
-        rows = self._next(done.view(len(self.streams), self.environments))
-        fresh = map_state(lambda part: part.index_select(0, rows), self.fresh)
-        seen = torch.where(done.view(-1, 1, 1), self.seen.index_select(0, rows), observations)
-        return merge(state, done, fresh), seen
+        fresh, seen = self._take(done.view(len(self.streams), self.environments))
+        return merge(state, done, fresh), torch.where(done.view(-1, 1, 1), seen, observations)
 
     def keep(self, state: Any, observations: Tensor) -> None:
         """Remember where a rollout ended, in the same tensors, because a captured rollout goes on reading them."""
@@ -85,12 +82,13 @@ class Bank:
             parts |= {f"{kind}.{name}": part for name, part in state_tensors(state).items()}
         return parts
 
-    def _next(self, wanted: Tensor) -> Tensor:
-        """Return a row of the bank for each environment, a new one where ``wanted``; ``[runs * environments]``."""
+    def _take(self, wanted: Tensor) -> tuple[Any, Tensor]:
+        """Return a state of the bank, and its observations, for each environment: a new one where ``wanted``."""
         order = wanted.cumsum(1) - 1 + self.taken.unsqueeze(1)
         first = torch.arange(len(self.streams), device=wanted.device).unsqueeze(1) * self.size
         self.taken += wanted.sum(1)
-        return (order.remainder(self.size) + first).view(-1)
+        rows = (order.remainder(self.size) + first).view(-1)
+        return map_state(lambda part: part.index_select(0, rows), self.fresh), self.seen.index_select(0, rows)
 
 
 class Simulated:

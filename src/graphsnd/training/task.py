@@ -16,7 +16,7 @@ from typing_extensions import Self
 from graphsnd import designs
 from graphsnd.arguments import checked
 from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstrained
-from graphsnd.errors import InputError, check_choice, check_integer, describe
+from graphsnd.errors import InputError, check_choice, check_different, check_integer, describe
 from graphsnd.training.control import DiversityControl, Group, Run
 from graphsnd.training.controlled import ControlledLearner, make_networks
 from graphsnd.training.log import ControlRow, Row, run_folder
@@ -195,9 +195,7 @@ class ControlTask(AnyTask):
         for text in self.designs:
             designs.parse(text, "designs")
         for name in ("targets", "designs", "seeds"):
-            given = getattr(self, name)
-            if not given or len(set(given)) < len(given):
-                raise InputError(name, "to be different, at least one", given)
+            check_different(name, getattr(self, name))
 
     def runs(self) -> list[Run]:
         """Return the runs in the order in which they are stacked: arm by arm, target by target, seed by seed."""
@@ -268,8 +266,7 @@ def cut_grid(task: Task | ControlTask, device: str = "cpu", *, stack: int = 0) -
     """
     check_choice("device", device, MOST)
     check_integer("stack", stack, "to be an integer, at least 0", low=0)
-    if not task.seeds or len(set(task.seeds)) < len(task.seeds):
-        raise InputError("seeds", "to be different, at least one", task.seeds)
+    check_different("seeds", task.seeds)
     most = stack or _fit(task, device)
     settings: Any = task.settings.replace(threads=task.settings.threads or 1)
     seeds = _split(task.seeds, most)

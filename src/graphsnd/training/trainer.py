@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_integer
+from graphsnd.errors import InputError, check_different, check_integer
 from graphsnd.kernels.dispatch import available
 from graphsnd.kernels.threads import limit_threads
 from graphsnd.teams import StackedTeam
@@ -37,8 +37,7 @@ def independent(world: World, settings: PPOSettings, streams: Sequence[Streams],
         InputError: For equal seeds: runs with the same seed would be the same.
     """
     assert isinstance(settings, Settings)
-    if len(set(seeds)) < len(seeds):
-        raise InputError("seeds", "to be different, at least one", seeds)
+    check_different("seeds", seeds)
     policy = IndependentPolicy(world, settings, streams)
     critic = (CentralCritic if settings.critic == "central" else IndependentCritic)(world, settings, streams)
     learner = IndependentLearner(policy, critic, settings)

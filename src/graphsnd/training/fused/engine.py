@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from graphsnd.control.measurement import copy_without_waiting
 from graphsnd.teams.engine import Engine, Tensors
 from graphsnd.training.fused.network_programs import RELU, TANH
 from graphsnd.training.fused.networks import ROWS, STEP, round_rows, run_networks, take_rows
@@ -47,17 +48,11 @@ class Fused(Engine):
         self, inputs: Tensor, networks: Tensor, rows: Tensor, weights: Tensors, biases: Tensors, activation: str
     ) -> Tensor:
         count, device = len(weights[0]), inputs.device
-        tiling = Sorted.sort(move_to(networks, device), move_to(rows, device), count, size=ROWS)
+        # From pinned memory, so that the host does not wait.
+        networks, rows = (copy_without_waiting(part, device) for part in (networks, rows))
+        tiling = Sorted.sort(networks, rows, count, size=ROWS)
         outputs = run_networks(self.prepare(inputs), tiling, KINDS[activation], *_interleave(weights, biases))
-        left_out = move_to(networks, device).unsqueeze(1) >= count
-        return outputs.index_select(0, tiling.slots).masked_fill(left_out, 0.0)
-
-
-def move_to(part: Tensor, device: torch.device) -> Tensor:
-    """Return a tensor on the device. The copy is from pinned memory, so that the host does not wait for it."""
-    if part.device == device:
-        return part
-    return (part.pin_memory() if device.type == "cuda" else part).to(device, non_blocking=True)
+        return outputs.index_select(0, tiling.slots).masked_fill(networks.unsqueeze(1) >= count, 0.0)
 
 
 def _interleave(weights: Tensors, biases: Tensors) -> list[Tensor]:
