@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, TypeVar, cast
 
 import torch
+from torch import Tensor
 
 from graphsnd.behavior import Norm, Points
 from graphsnd.errors import InputError
@@ -42,7 +43,7 @@ def sum_over_blocks(operation: Operation) -> Operation:
 
 
 @sum_over_blocks
-def pair_totals(points: Points, *, backend: str = "auto") -> torch.Tensor:
+def pair_totals(points: Points, *, backend: str = "auto") -> Tensor:
     """Return the sum over all pairs i < j, for each observation: ``[observations]``, float64, differentiable.
 
     Under ``auto``, separable norms are summed by sorting, in O(n log n).
@@ -63,7 +64,7 @@ def pair_totals(points: Points, *, backend: str = "auto") -> torch.Tensor:
     return choose(backend, points, points.agents**2 // 2).pair_totals(points)
 
 
-def pair_mean(points: Points, *, backend: str = "auto") -> torch.Tensor:
+def pair_mean(points: Points, *, backend: str = "auto") -> Tensor:
     """Return the mean over observations and pairs, a scalar in the precision of the input, differentiable.
 
     Compiled kernels have it in fewer operations than the mean of :func:`pair_totals`, which counts for small teams.
@@ -87,7 +88,7 @@ def pair_mean(points: Points, *, backend: str = "auto") -> torch.Tensor:
 
 
 @sum_over_blocks
-def pair_matrix(points: Points, weight: torch.Tensor | None = None, *, backend: str = "auto") -> torch.Tensor:
+def pair_matrix(points: Points, weight: Tensor | None = None, *, backend: str = "auto") -> Tensor:
     """Weighted sum of distance matrices (uniform mean by default): ``[agents, agents]``, float64, differentiable.
 
     Args:
@@ -105,9 +106,7 @@ def pair_matrix(points: Points, weight: torch.Tensor | None = None, *, backend: 
 
 
 @sum_over_blocks
-def edge_sums(
-    points: Points, edges: torch.Tensor, weight: torch.Tensor | None = None, *, backend: str = "auto"
-) -> torch.Tensor:
+def edge_sums(points: Points, edges: Tensor, weight: Tensor | None = None, *, backend: str = "auto") -> Tensor:
     """Weighted sum over observations along each edge (mean by default): ``[edges]``, float64, differentiable.
 
     Args:
@@ -128,13 +127,8 @@ def edge_sums(
 
 @sum_over_blocks
 def edge_totals(
-    points: Points,
-    edges: torch.Tensor,
-    coefficient: torch.Tensor | None = None,
-    *,
-    ordered: bool = False,
-    backend: str = "auto",
-) -> torch.Tensor:
+    points: Points, edges: Tensor, coefficient: Tensor | None = None, *, ordered: bool = False, backend: str = "auto"
+) -> Tensor:
     """Sum over edges of coefficient (or 1) times distance, for each observation: ``[observations]``, differentiable.
 
     Args:
@@ -155,7 +149,7 @@ def edge_totals(
 
 
 @sum_over_blocks
-def observation_edges(points: Points, edges: torch.Tensor, *, backend: str = "auto") -> torch.Tensor:
+def observation_edges(points: Points, edges: Tensor, *, backend: str = "auto") -> Tensor:
     """Distances along edges that each observation has for itself: ``[observations, k]``, float64, differentiable.
 
     Args:
@@ -174,7 +168,7 @@ def observation_edges(points: Points, edges: torch.Tensor, *, backend: str = "au
 
 
 @sum_over_blocks
-def ragged_edges(points: Points, edges: torch.Tensor, starts: torch.Tensor, *, backend: str = "auto") -> torch.Tensor:
+def ragged_edges(points: Points, edges: Tensor, starts: Tensor, *, backend: str = "auto") -> Tensor:
     """Distances along ``edges [m, 2]``, of which observation o has ``starts[o]`` to ``starts[o + 1]``: ``[m]``.
 
     float64, differentiable. The agents of all observations stand side by side, as those of one observation.
@@ -262,7 +256,7 @@ def _load(backend: str) -> Backend:
     return import_module(f"graphsnd.kernels.{backend}").backend
 
 
-def _weight(points: Points, weight: torch.Tensor | None) -> torch.Tensor:
+def _weight(points: Points, weight: Tensor | None) -> Tensor:
     if weight is not None:
         return weight
     o = points.observations

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Iterable
 
 import torch
+from torch import Tensor
 
 from graphsnd.behavior import Norm, Points
 from graphsnd.kernels.pairfunctions import HOMOGENEOUS, PAIR_FUNCTIONS, energy, scale_of
@@ -18,14 +19,14 @@ from graphsnd.sums import add_last
 CHUNK = 1 << 22  # elements of the largest temporary
 
 
-def pair_totals(points: Points) -> torch.Tensor:
+def pair_totals(points: Points) -> Tensor:
     """Return the sum of the distances over all pairs i < j, for each observation: ``[observations]``, float64."""
     x, scale, distance = _prepare(points)
     o, n, f = x.shape
     if points.norm is Norm.BURES:  # an SVD for each pair: none is computed twice
         return edge_totals(points, torch.triu_indices(n, n, 1, device=x.device).T, None)
 
-    def block(part: torch.Tensor, start: int, stop: int) -> torch.Tensor:
+    def block(part: Tensor, start: int, stop: int) -> Tensor:
         d = distance(part[:, start:stop, None], part[:, None, start:])
         return add_last(torch.triu(d, diagonal=1).double().flatten(1))
 
@@ -37,12 +38,12 @@ def pair_totals(points: Points) -> torch.Tensor:
     return torch.cat(parts) * scale
 
 
-def pair_matrix(points: Points, weight: torch.Tensor) -> torch.Tensor:
+def pair_matrix(points: Points, weight: Tensor) -> Tensor:
     """Return the weighted sum of the distance matrices over observations: ``[agents, agents]``, float64."""
     x, scale, distance = _prepare(points)
     o, n, f = x.shape
 
-    def block(part: torch.Tensor, w: torch.Tensor, start: int, stop: int) -> torch.Tensor:
+    def block(part: Tensor, w: Tensor, start: int, stop: int) -> Tensor:
         d = distance(part[:, start:stop, None], part[:, None, :])
         return torch.einsum("oij,o->ij", d.double(), w)
 
@@ -55,12 +56,12 @@ def pair_matrix(points: Points, weight: torch.Tensor) -> torch.Tensor:
     return torch.cat(matrix)
 
 
-def edge_sums(points: Points, edges: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+def edge_sums(points: Points, edges: Tensor, weight: Tensor) -> Tensor:
     """Return the weighted sum over observations of the distance along each edge: ``[edges]``, float64."""
     x, scale, distance = _prepare(points)
     o, _, f = x.shape
 
-    def block(part: torch.Tensor, w: torch.Tensor, e: torch.Tensor) -> torch.Tensor:
+    def block(part: Tensor, w: Tensor, e: Tensor) -> Tensor:
         d = distance(*_ends(part, e))
         return torch.einsum("om,o->m", d.double(), w)
 
@@ -75,14 +76,12 @@ def edge_sums(points: Points, edges: torch.Tensor, weight: torch.Tensor) -> torc
     return torch.cat(sums)
 
 
-def edge_totals(
-    points: Points, edges: torch.Tensor, coefficient: torch.Tensor | None, ordered: bool = False
-) -> torch.Tensor:
+def edge_totals(points: Points, edges: Tensor, coefficient: Tensor | None, ordered: bool = False) -> Tensor:
     """Return the sum over edges of coefficient times distance, for each observation: ``[observations]``, float64."""
     x, scale, distance = _prepare(points)
     o, _, f = x.shape
 
-    def block(part: torch.Tensor, e: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
+    def block(part: Tensor, e: Tensor, c: Tensor) -> Tensor:
         return distance(*_ends(part, e)).double() @ c
 
     if edges.shape[0] == 0:
@@ -95,14 +94,14 @@ def edge_totals(
     return torch.cat(totals) * scale
 
 
-def observation_edges(points: Points, edges: torch.Tensor, starts: torch.Tensor | None = None) -> torch.Tensor:
+def observation_edges(points: Points, edges: Tensor, starts: Tensor | None = None) -> Tensor:
     """Return distances along each observation's own edges ``[observations, k, 2]``: ``[observations, k]``, float64."""
     if starts is not None:  # one observation with any number of edges
         return edge_sums(points, edges[0], points.values.new_ones(1)).unsqueeze(0)
     x, scale, distance = _prepare(points)
     o, _, f = x.shape
 
-    def block(part: torch.Tensor, e: torch.Tensor) -> torch.Tensor:
+    def block(part: Tensor, e: Tensor) -> Tensor:
         return distance(*(part.gather(1, e[..., k, None].expand(-1, -1, f)) for k in (0, 1))).double()
 
     step = max(1, CHUNK // max(1, edges.shape[1] * f))
@@ -110,13 +109,13 @@ def observation_edges(points: Points, edges: torch.Tensor, starts: torch.Tensor 
     return torch.cat(parts) * scale
 
 
-def _prepare(points: Points) -> tuple[torch.Tensor, torch.Tensor, Callable[..., torch.Tensor]]:
+def _prepare(points: Points) -> tuple[Tensor, Tensor, Callable[..., Tensor]]:
     x, distance = points.values, PAIR_FUNCTIONS.get(points.norm) or functools.partial(energy, samples=points.samples)
     scale = scale_of(x, points.norm)
     return x / scale if points.norm in HOMOGENEOUS else x, scale.double(), distance
 
 
-def _ends(part: torch.Tensor, edges: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _ends(part: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
     """Both ends of all edges. The gradient of ``part[:, index]`` is added up in the order in which threads come."""
     return part.index_select(1, edges[:, 0]), part.index_select(1, edges[:, 1])
 
@@ -127,13 +126,13 @@ def _split_chunks(count: int, size: int) -> tuple[int, int]:
     return items, max(1, CHUNK // (items * size))
 
 
-def _add(blocks: Iterable[torch.Tensor]) -> torch.Tensor:
+def _add(blocks: Iterable[Tensor]) -> Tensor:
     return functools.reduce(torch.add, blocks)
 
 
-def _run(block: Callable[..., torch.Tensor], *args: torch.Tensor | int) -> torch.Tensor:
+def _run(block: Callable[..., Tensor], *args: Tensor | int) -> Tensor:
     """Run one chunk, without keeping its temporaries when a gradient is needed: they are computed again."""
-    if not torch.is_grad_enabled() or not any(isinstance(a, torch.Tensor) and a.requires_grad for a in args):
+    if not torch.is_grad_enabled() or not any(isinstance(a, Tensor) and a.requires_grad for a in args):
         return block(*args)
     from torch.utils.checkpoint import checkpoint
 

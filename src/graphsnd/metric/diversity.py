@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import Tensor
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Points, embed
@@ -15,7 +16,7 @@ from graphsnd.metric.pair_distances import check_graph
 from graphsnd.sums import mean, total
 
 
-def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:
+def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> Tensor:
     r"""System Neural Diversity: the mean distance over all pairs of agents.
 
     .. math:: \mathrm{SND}(D) = \binom{n}{2}^{-1} \sum_{i<j} d(i,j) \qquad (2)
@@ -36,7 +37,7 @@ def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = 
     return kernels.pair_mean(embed(behavior, distance), backend=backend)
 
 
-def by_observation(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:
+def by_observation(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> Tensor:
     r"""SND at each observation: in which states do the agents differ?
 
     .. math:: \mathrm{SND}_o = \binom{n}{2}^{-1} \sum_{i<j} W_2(\pi_i(o), \pi_j(o))
@@ -70,7 +71,7 @@ def graph_snd(
     *,
     pooled: bool = False,
     backend: str = "auto",
-) -> torch.Tensor:
+) -> Tensor:
     r"""Graph-SND: the weighted mean distance over the edges of a graph (Definition 1).
 
     .. math:: \mathrm{SND}_G(D, G) = \frac{1}{W(G)} \sum_{\{i,j\} \in E} w_{ij}\, d(i,j) \qquad (3)
@@ -105,9 +106,7 @@ def graph_snd(
     return graph_mean(points, graph, pooled=pooled, backend=backend).to(points.result_dtype)
 
 
-def graph_mean(
-    points: Points, graph: Graph | MovingGraph, *, pooled: bool = False, backend: str = "auto"
-) -> torch.Tensor:
+def graph_mean(points: Points, graph: Graph | MovingGraph, *, pooled: bool = False, backend: str = "auto") -> Tensor:
     """Return Graph-SND of points that are already embedded: a scalar, float64."""
     if isinstance(graph, MovingGraph):
         return edge_sums(points, graph, backend=backend).mean(pooled=pooled)
@@ -122,7 +121,7 @@ def graph_mean(
 
 def horvitz_thompson(
     behavior: Behavior, graph: Graph, distance: Distance | None = None, *, backend: str = "auto"
-) -> torch.Tensor:
+) -> Tensor:
     r"""Horvitz-Thompson estimate of SND from a sampled graph, unbiased even when a draw is empty (Proposition 7).
 
     .. math:: \widehat{\mathrm{SND}}_{HT}(G) = \binom{n}{2}^{-1} \sum_{\{i,j\} \in E} d(i,j) / p_{ij}
@@ -163,7 +162,7 @@ def known_inclusion(graph: Graph, argument: str = "graph") -> float:
     return graph.inclusion
 
 
-def normalised_weights(graph: Graph, device: torch.device) -> tuple[torch.Tensor | None, torch.Tensor]:
+def normalised_weights(graph: Graph, device: torch.device) -> tuple[Tensor | None, Tensor]:
     """Weights in units of the largest, or None when all are 1, and their sum; float64.
 
     Weights may be as small as 1e-300 or as large as 1e300: in these units neither sum of Definition 1 overflows.
@@ -176,7 +175,7 @@ def normalised_weights(graph: Graph, device: torch.device) -> tuple[torch.Tensor
     return weights, total(weights)
 
 
-def weighted_mean(distances: torch.Tensor, graph: Graph) -> torch.Tensor:
+def weighted_mean(distances: Tensor, graph: Graph) -> Tensor:
     """Aggregate edge distances ``[m]`` as Definition 1 does, 0 when the graph has no weight."""
     weights, whole = normalised_weights(graph, distances.device)
     sums = total(distances if weights is None else weights * distances)
