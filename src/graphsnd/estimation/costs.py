@@ -159,7 +159,8 @@ class Budget:
 
 
 UNLIMITED = Budget(seconds=sys.float_info.max)
-Choice = tuple[Design | Graph | MovingGraph, str]  # what to measure, and why
+DesignOrGraph = Design | Graph | MovingGraph  # what to measure
+Choice = tuple[DesignOrGraph, str]  # and why
 
 
 def choose(source: Workload, budget: Budget | None, *, tolerance: bool) -> Choice:

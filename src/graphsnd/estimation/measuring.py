@@ -20,7 +20,7 @@ from graphsnd.designs.subsets import integer_seed
 from graphsnd.errors import InputError, as_tensor, check_choice, check_integer, check_labels, warn_caller
 from graphsnd.estimation.adapted import measure_adapted
 from graphsnd.estimation.advising import advise
-from graphsnd.estimation.costs import Budget, Choice, choose, complete_seconds, to_seconds
+from graphsnd.estimation.costs import Budget, Choice, DesignOrGraph, choose, complete_seconds, to_seconds
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.forecast import Tolerance
 from graphsnd.estimation.groups import by_group
@@ -235,10 +235,10 @@ def _read_sources(sources: Any, observations: Any, source: Source) -> Sequence[s
     return labels
 
 
-def _read_design(design: Any) -> Design | Graph | MovingGraph | None:
+def _read_design(design: Any) -> DesignOrGraph | None:
     if isinstance(design, str):
         return designs.parse(design)
-    if design is not None and not isinstance(design, Design | Graph | MovingGraph):
+    if design is not None and not isinstance(design, DesignOrGraph):
         fix = "For example 'agents:8', gs.designs.Bernoulli(0.1) or gs.graphs.cliques(roles)."
         raise InputError("design", "to be a design, its name, or a graph", repr(design), fix)
     return design
@@ -254,11 +254,7 @@ def _read_budget(budget: Any) -> Budget | None:
 
 
 def _choose(
-    source: Source,
-    asked: Design | Graph | MovingGraph | None,
-    budget: Budget | None,
-    tolerance: Tolerance | None,
-    max_observations: int | None,
+    source: Source, asked: DesignOrGraph | None, budget: Budget | None, tolerance: Tolerance | None, most: int | None
 ) -> Choice:
     if isinstance(asked, Graph | MovingGraph):
         check_graph(asked, source.agents, source.names, observations=source.observations, argument="design")
@@ -268,7 +264,7 @@ def _choose(
         return asked, "as asked"
     if tolerance is not None or budget is not None:
         return choose(source, budget, tolerance=tolerance is not None)
-    if max_observations is None:
+    if most is None:
         _hint(source)
     return Complete(), "all pairs, as neither a tolerance nor a budget was given"
 
@@ -284,14 +280,12 @@ def _hint(source: Source) -> None:
     warn_caller(f"{text} {to_seconds(less.cost.work, source):.2g} s.", SlowMeasurementWarning)
 
 
-def _check_combination(
-    design: Design | Graph | MovingGraph, budget: Budget | None, weighting: str, max_observations: int | None
-) -> None:
+def _check_combination(design: DesignOrGraph, budget: Budget | None, weighting: str, most: int | None) -> None:
     whole = isinstance(design, Graph | MovingGraph | GraphDesign | Projections | Adaptive)
     if whole and budget is not None:
         fix = "Choose the number of edges or directions instead, or a design that redraws its pairs."
         raise InputError("budget", "beside a design that can stop early", _name(design), fix)
-    if whole and max_observations is not None:
+    if whole and most is not None:
         fix = "Slice the observations yourself, or use matching, ring:8 or agents:8."
         raise InputError("max_observations", "beside a design that redraws its pairs", _name(design), fix)
     if weighting != WEIGHTINGS[0] and not isinstance(design, Graph | GraphDesign):
@@ -299,14 +293,14 @@ def _check_combination(
 
 
 def _as_sampled(
-    design: Design | Graph | MovingGraph, source: Source, budget: Budget | None, max_observations: int | None
+    design: DesignOrGraph, source: Source, budget: Budget | None, most: int | None
 ) -> RelabelledDesign | None:
     """Return the design to draw with; None where everything is measured at all observations."""
-    limited = max_observations is not None or (budget is not None and not budget.affords_all(source))
+    limited = most is not None or (budget is not None and not budget.affords_all(source))
     if isinstance(design, Complete) and limited:
         return designs.Agents(source.agents)
     return design if isinstance(design, RelabelledDesign) else None
 
 
-def _name(design: Design | Graph | MovingGraph) -> str:
+def _name(design: DesignOrGraph) -> str:
     return str(design) if isinstance(design, Design) else design.family

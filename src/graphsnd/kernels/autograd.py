@@ -18,6 +18,7 @@ from graphsnd.sums import total
 
 Operation = Callable[..., Tensor]
 Parts = tuple[Tensor, ...]
+Dtype = torch.dtype | None  # of the sum over observations; None for those of each observation
 
 # The norms that have compiled kernels, and the numbers by which these know them.
 CODES = {Norm.EUCLIDEAN: 0, Norm.HALF_L1: 1, Norm.SQRT_JS: 2, Norm.BURES: 3}
@@ -26,15 +27,13 @@ CODES = {Norm.EUCLIDEAN: 0, Norm.HALF_L1: 1, Norm.SQRT_JS: 2, Norm.BURES: 3}
 class RawOperations(Protocol):
     """What a compiled backend provides. ``x`` is ``[observations, agents, features]``; sums come back in float64."""
 
-    def pair_totals(self, parts: Parts, norm: Norm, single: bool, count: int, dtype: torch.dtype | None) -> Tensor:
+    def pair_totals(self, parts: Parts, norm: Norm, single: bool, count: int, dtype: Dtype) -> Tensor:
         """``[observations]`` sums of the distances over all pairs, divided by ``count``; their sum, in a given dtype.
 
         ``parts`` are the points' (:attr:`Points.parts`), ``single`` says that distances in float32 are good enough.
         """
 
-    def pair_totals_and_slopes(
-        self, parts: Parts, norm: Norm, count: int, dtype: torch.dtype | None
-    ) -> tuple[Tensor, Parts]:
+    def pair_totals_and_slopes(self, parts: Parts, norm: Norm, count: int, dtype: Dtype) -> tuple[Tensor, Parts]:
         """The same, and their gradients with respect to the parts, or all of them ``[parts, ...]`` in one tensor."""
 
     def pair_matrix(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:
@@ -75,9 +74,7 @@ class _PairTotals(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, norm: Norm, raw: RawOperations, count: int, dtype: torch.dtype | None, *parts: Tensor
-    ) -> Tensor:
+    def forward(ctx: Any, norm: Norm, raw: RawOperations, count: int, dtype: Dtype, *parts: Tensor) -> Tensor:
         totals, slopes = raw.pair_totals_and_slopes(parts, norm, count, dtype)
         ctx.save_for_backward(*slopes)
         return totals
@@ -112,7 +109,7 @@ class _Sums(torch.autograd.Function):
         return ctx.backward_sums(x, ctx.norm, *tensors, grad), None, None, None, *(None for _ in tensors)
 
 
-def add_up(totals: Tensor, dtype: torch.dtype | None) -> Tensor:
+def add_up(totals: Tensor, dtype: Dtype) -> Tensor:
     """The totals ``[observations]`` or ``[observations, shares]`` of each observation; or, in a dtype, of all."""
     if dtype is None:
         return totals.sum(dim=1) if totals.dim() > 1 else totals
@@ -134,7 +131,7 @@ class Differentiable:
         (o, n, _), dtype = points.parts[0].shape, points.result_dtype
         return self._pairs(points, o * (n * (n - 1) // 2), dtype)
 
-    def _pairs(self, points: Points, count: int, dtype: torch.dtype | None) -> Tensor:
+    def _pairs(self, points: Points, count: int, dtype: Dtype) -> Tensor:
         parts = points.parts
         if _need_gradient(parts):
             return _PairTotals.apply(points.norm, self.raw, count, dtype, *parts)

@@ -35,6 +35,7 @@ FIELDS: dict[Callable[..., Behavior], tuple[tuple[str, int], ...]] = {
 # Families by the names of the tensors that stand for them, in files and dicts.
 FAMILIES = {tuple(name for name, _ in fields): family for family, fields in FIELDS.items()}
 FAMILIES[("logits",)] = Categorical
+Combine = Callable[[list[Tensor], int], Tensor]  # of a tensor of all behaviours, and its dimensions after the agents
 
 
 def read_answer(answer: Any, *, squashed: bool, validate: bool = True) -> Behavior:
@@ -132,13 +133,7 @@ def take_agents(behavior: Behavior, agents: Tensor) -> Behavior:
     return combine([behavior], lambda parts, _: parts[0][rows, agents])
 
 
-def combine(
-    behaviors: Sequence[Behavior],
-    function: Callable[[list[Tensor], int], Tensor],
-    *,
-    skip: int = 0,
-    validate: bool = False,
-) -> Behavior:
+def combine(behaviors: Sequence[Behavior], function: Combine, *, skip: int = 0, validate: bool = False) -> Behavior:
     """Return the behaviour of the same family whose tensors are made of those of the given ones.
 
     Args:

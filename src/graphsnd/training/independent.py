@@ -34,6 +34,7 @@ from graphsnd.training.streams import Streams
 from graphsnd.worlds import Discrete, World
 
 ALIGNED = 4  # floats; a GPU multiplies matrices faster that begin at multiples of 16 bytes
+MakeHead = Callable[[Sequence[int]], Head]  # of the networks' batch
 Losses = Callable[..., tuple[Tensor, Tensor]]  # of a block and its share of tensors: a loss, and statistics
 CACHED = 2**19  # floats of a hidden layer that a block may hold on a CPU, so that what it computes stays in the cache
 
@@ -106,13 +107,7 @@ class IndependentNetworks:
         blocks: The same networks in pieces that fit a CPU's cache, to learn with; on a GPU a single one.
     """
 
-    def __init__(
-        self,
-        flat: Tensor,
-        sizes: Sequence[int],
-        settings: Settings,
-        head: Callable[[Sequence[int]], Head] | None = None,
-    ) -> None:
+    def __init__(self, flat: Tensor, sizes: Sequence[int], settings: Settings, head: MakeHead | None = None) -> None:
         self.flat, self.batch, networks = flat, tuple(flat.shape[:2]), flat.flatten(0, 1)
         count = len(networks)
 

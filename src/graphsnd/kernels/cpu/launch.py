@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Norm
-from graphsnd.kernels.autograd import CODES, Parts, add_up, side_by_side
+from graphsnd.kernels.autograd import CODES, Dtype, Parts, add_up, side_by_side
 from graphsnd.kernels.cpu import loops
 from graphsnd.kernels.cpu.loops import LANES
 from graphsnd.kernels.pairfunctions import HOMOGENEOUS, scale_of
@@ -36,9 +36,7 @@ SHARES, LONG = 8, 8 * LANES
 class Numba:
     """See :class:`graphsnd.kernels.autograd.RawOperations`."""
 
-    def pair_totals(  # noqa: D102
-        self, parts: Parts, norm: Norm, single: bool, count: int, dtype: torch.dtype | None
-    ) -> Tensor:
+    def pair_totals(self, parts: Parts, norm: Norm, single: bool, count: int, dtype: Dtype) -> Tensor:
         (o, n), features = parts[0].shape[:2], sum(part.shape[2] for part in parts)
         wide = norm is Norm.EUCLIDEAN and features > NARROW and n * features >= WIDE
         copies = min(o // FEW, sum(part.nbytes for part in parts) // COPY) if wide and len(parts) > 1 else 1
@@ -62,9 +60,7 @@ class Numba:
 
         return add_up(_in_range(run, x, norm, terms=n**2) / count, dtype)
 
-    def pair_totals_and_slopes(  # noqa: D102
-        self, parts: Parts, norm: Norm, count: int, dtype: torch.dtype | None
-    ) -> tuple[Tensor, Parts]:
+    def pair_totals_and_slopes(self, parts: Parts, norm: Norm, count: int, dtype: Dtype) -> tuple[Tensor, Parts]:
         x = side_by_side(parts)
         a, code = _array(x), CODES[norm]
         (o, n), slopes = x.shape[:2], np.empty_like(a)
@@ -86,20 +82,20 @@ class Numba:
         widths, together = [part.shape[2] for part in parts], torch.from_numpy(slopes)
         return add_up(totals / count, dtype), together.div_(count).split(widths, dim=-1)
 
-    def pair_matrix(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:  # noqa: D102
+    def pair_matrix(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:
         a, code, inverse, w = _array(x), CODES[norm], _inverse(scale := scale_of(x, norm)), _array(weight.double())
         out = np.zeros((x.shape[1], x.shape[1]))
         run_threads(lambda i, j: loops.matrix(code, a, inverse, w, i, j, out), _strips(x.shape[1]))
         upper = torch.from_numpy(out)
         return (upper + upper.T) * scale
 
-    def pair_matrix_backward(self, x: Tensor, norm: Norm, weight: Tensor, grad: Tensor) -> Tensor:  # noqa: D102
+    def pair_matrix_backward(self, x: Tensor, norm: Norm, weight: Tensor, grad: Tensor) -> Tensor:
         a, code, inverse = _array(x), CODES[norm], _inverse(scale_of(x, norm))
         w, g, out = _array(weight.double()), _array(grad), np.empty_like(a)
         run_threads(lambda i, j: loops.matrix_backward(code, a, inverse, w, g, i, j, out), _shares(x))
         return torch.from_numpy(out)
 
-    def edge_sums(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor) -> Tensor:  # noqa: D102
+    def edge_sums(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor) -> Tensor:
         if x.shape[0] < FEW:
             return weight.double() @ self.observation_edges(x, norm, edges.expand(x.shape[0], -1, -1))
         a, code, inverse = _array(x), CODES[norm], _inverse(scale := scale_of(x, norm))
@@ -114,9 +110,7 @@ class Numba:
         shares = split_range(x.shape[0], LANES, max(SHARES, x.shape[0] // LONG))
         return torch.from_numpy(reduce(operator.iadd, map_threads(part, shares))) * scale
 
-    def edge_totals(  # noqa: D102
-        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool
-    ) -> Tensor:
+    def edge_totals(self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool) -> Tensor:
         x = side_by_side(parts)
         if x.shape[0] < FEW:
             own = self.observation_edges(x, norm, edges.expand(x.shape[0], -1, -1))
@@ -134,7 +128,7 @@ class Numba:
             return run(_inverse(scale)) * scale
         return _in_range(run, x, norm, terms=edges.shape[0])
 
-    def edge_sums_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:  # noqa: D102
+    def edge_sums_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
         if x.shape[0] < FEW:
             own = weight.double().unsqueeze(1) * grad.unsqueeze(0)
             return self.observation_edges_backward(x, norm, edges.expand(x.shape[0], -1, -1), None, own)
@@ -143,7 +137,7 @@ class Numba:
         run_threads(lambda i, j: loops.shared_backward(code, a, inverse, e, w, g, i, j, out), _shares(x))
         return torch.from_numpy(out)
 
-    def observation_edges(self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None = None) -> Tensor:  # noqa: D102
+    def observation_edges(self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None = None) -> Tensor:
         a, code, inverse = _array(x), CODES[norm], _inverse(scale := scale_of(x, norm))
         e, out = edges.numpy(), np.empty(edges.shape[:2])
 
@@ -153,7 +147,7 @@ class Numba:
         _own_shares(run, x.shape[0], starts)
         return torch.from_numpy(out) * scale
 
-    def observation_edges_backward(  # noqa: D102
+    def observation_edges_backward(
         self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None, grad: Tensor
     ) -> Tensor:
         a, code, inverse = _array(x), CODES[norm], _inverse(scale_of(x, norm))

@@ -10,7 +10,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from triton.runtime import driver
 
 from graphsnd.behavior import Norm
-from graphsnd.kernels.autograd import CODES, Parts, add_up, side_by_side
+from graphsnd.kernels.autograd import CODES, Dtype, Parts, add_up, side_by_side
 from graphsnd.kernels.gpu import edges as edge_kernels
 from graphsnd.kernels.gpu import slopes as slope_kernels
 from graphsnd.kernels.gpu import tiles
@@ -29,9 +29,7 @@ NARROW = 4  # features that all-pairs kernels keep in registers
 class Triton:
     """See :class:`graphsnd.kernels.autograd.RawOperations`."""
 
-    def pair_totals(  # noqa: D102
-        self, parts: Parts, norm: Norm, single: bool, count: int, dtype: torch.dtype | None
-    ) -> Tensor:
+    def pair_totals(self, parts: Parts, norm: Norm, single: bool, count: int, dtype: Dtype) -> Tensor:
         x, jump, fx, f = locate(parts)
         o, n, _ = x.shape
         if n <= SMALL_TEAM:
@@ -65,9 +63,7 @@ class Triton:
         )  # fmt: skip
         return sums.result()
 
-    def pair_totals_and_slopes(  # noqa: D102
-        self, parts: Parts, norm: Norm, count: int, dtype: torch.dtype | None
-    ) -> tuple[Tensor, Parts]:
+    def pair_totals_and_slopes(self, parts: Parts, norm: Norm, count: int, dtype: Dtype) -> tuple[Tensor, Parts]:
         x, jump, fx, f = locate(parts)
         o, n, _ = x.shape
         if f > NARROW:
@@ -88,7 +84,7 @@ class Triton:
         )  # fmt: skip
         return sums.result(), (slopes,) if fx < f else _split(slopes[0], parts)
 
-    def pair_matrix(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:  # noqa: D102
+    def pair_matrix(self, x: Tensor, norm: Norm, weight: Tensor) -> Tensor:
         o, n, f = x.shape
         size = 32 if n < 512 else 64
         blocks = triton.cdiv(n, size)
@@ -100,7 +96,7 @@ class Triton:
         upper = torch.triu(out, diagonal=1) * scale
         return upper + upper.T
 
-    def pair_matrix_backward(self, x: Tensor, norm: Norm, weight: Tensor, grad: Tensor) -> Tensor:  # noqa: D102
+    def pair_matrix_backward(self, x: Tensor, norm: Norm, weight: Tensor, grad: Tensor) -> Tensor:
         o, n, f = x.shape
         scale, weight, grad = scale_of(x, norm), weight.contiguous(), grad.to(x.dtype).contiguous()
         if f > NARROW:
@@ -118,7 +114,7 @@ class Triton:
         )
         return out
 
-    def edge_sums(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor) -> Tensor:  # noqa: D102
+    def edge_sums(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor) -> Tensor:
         o, _, f = x.shape
         size, block = edges.shape[0], 128
         blocks = triton.cdiv(size, block)
@@ -130,9 +126,7 @@ class Triton:
         )
         return out * scale
 
-    def edge_totals(  # noqa: D102
-        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool
-    ) -> Tensor:
+    def edge_totals(self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool) -> Tensor:
         x, jump, fx, f = locate(parts)
         o, n, _ = x.shape
         near = max(32, NEAR // f)
@@ -163,13 +157,11 @@ class Triton:
         totals = sums[0] if len(sums) == 1 else torch.cat(sums)
         return totals if peak is None else totals * peak
 
-    def edge_sums_backward(  # noqa: D102
-        self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor
-    ) -> Tensor:
+    def edge_sums_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
         o = x.shape[0]
         return _edge_backward(x, norm, edges.expand(o, -1, -1), weight, grad.contiguous().expand(o, -1))
 
-    def observation_edges(self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None = None) -> Tensor:  # noqa: D102
+    def observation_edges(self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None = None) -> Tensor:
         o, _, f = x.shape
         size = edges.shape[1]
         block = min(128, max(16, triton.next_power_of_2(size)))
@@ -180,7 +172,7 @@ class Triton:
         )
         return out * scale
 
-    def observation_edges_backward(  # noqa: D102
+    def observation_edges_backward(
         self, x: Tensor, norm: Norm, edges: Tensor, starts: Tensor | None, grad: Tensor
     ) -> Tensor:
         return _edge_backward(x, norm, edges, torch.ones_like(grad[:, 0]), grad.contiguous())
@@ -189,7 +181,7 @@ class Triton:
 class _Sums:
     """Where the programs of a kernel put their shares of the totals, or, in a dtype, of the sum of all totals."""
 
-    def __init__(self, x: Tensor, programs: int, observations: int, dtype: torch.dtype | None) -> None:
+    def __init__(self, x: Tensor, programs: int, observations: int, dtype: Dtype) -> None:
         self.observations, self.total = observations, None
         self.arguments: tuple[Tensor, Tensor | None, Tensor | None, int]
         if dtype is None:
