@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from graphsnd.errors import InputError, describe, plain_tensor
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 Array = Any  # an NDArray, a tensor on any device, also one that needs gradients, or nested lists
 

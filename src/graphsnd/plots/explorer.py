@@ -9,17 +9,15 @@ from __future__ import annotations
 import json
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphsnd.analysis import Roles
 from graphsnd.plots.clustering import Tree, behaviour_map
 from graphsnd.plots.page import HtmlTable
 from graphsnd.plots.style import DARK, GROUP_COLOURS
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 LIVE = 250  # agents up to which a page is live: beyond, it would take more than six megabytes
 ROLES = 12  # at most this many can be chosen
