@@ -149,7 +149,16 @@ def test_nothing_is_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    "given", [{"path": 3.0}, {"path": [3]}, {"path": []}, {"path": "a\0b"}, {"policy": 3}, {"policy": dict}]
+    "given",
+    [
+        {"path": 3.0},
+        {"path": [3]},
+        {"path": []},
+        {"path": "a\0b"},
+        {"policy": 3},
+        {"policy": dict},
+        {"policy": nn.Linear(2, 2)},
+    ],
 )
 def test_paths_and_policies_of_another_kind_are_refused(given: dict[str, Any], tmp_path: Path) -> None:
     torch.save(nn.Linear(2, 2).state_dict(), tmp_path / "a.pt")

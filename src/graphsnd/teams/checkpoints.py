@@ -86,9 +86,11 @@ class _Files(LazyTeam):
         return as_team([self._read(self.files[agent], limit) for agent in agents.tolist()])
 
     def _read(self, file: Path, limit: Limit) -> nn.Module:
-        limit.path, module = file, self.policy()
+        limit.path = file
+        module = None if isinstance(self.policy, nn.Module) else self.policy()
         if not isinstance(module, nn.Module):
-            raise InputError("policy", "to make a torch.nn.Module", describe(module))
+            got = describe(module or self.policy)
+            raise InputError("policy", "to make a torch.nn.Module", got, "Pass a function: policy=lambda: Policy().")
         tensors = read_state_dict(file, limit, self.entry)
         try:
             module.load_state_dict(tensors)

@@ -86,7 +86,7 @@ def load(
     folder = Path(path).parent if Path(path).name in (TENSORS, DESCRIPTION) else Path(path)
     for name in (DESCRIPTION, TENSORS):
         if not (folder / name).is_file():
-            raise InputError("path", f"to hold {name}", f"no file {folder / name}")
+            raise InputError("path", f"to hold {name}", f"no file {folder / name}", "For state dicts: policy=make.")
     description = _read_description(folder / DESCRIPTION)
     tensors = _read_tensors(folder / TENSORS, description, device, max_bytes)
     team = build_team(description, tensors, folder / TENSORS, max_bytes)

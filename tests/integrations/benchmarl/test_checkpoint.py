@@ -95,3 +95,12 @@ def test_a_checkpoint_of_agents_that_remember_or_communicate(model, answer, expe
     for use in refused:
         with pytest.raises(gs.InputError, match=r"4 agents, features.*measure\(team\.evaluate\(observations\)\)"):
             use()
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_file_away_from_its_experiment_is_refused(there: bool, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoints" / "checkpoint_60.pt"
+    path.parent.mkdir()
+    (path if there else tmp_path / "config.pkl").touch()  # one of the two that it takes
+    with pytest.raises(gs.InputError, match=r"`checkpoint` .*<experiment>/checkpoints/.*config.pkl"):
+        load_teams(path)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
 from benchmarl.experiment import Experiment
 from benchmarl.models.common import Model
 
+from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl.evaluation import GroupTeam, has_memory
 from graphsnd.integrations.torchrl import ActorTeam
 from graphsnd.teams import Team
@@ -33,13 +35,16 @@ def load_teams(
         :class:`~graphsnd.integrations.benchmarl.evaluation.GroupTeam`.
 
     Raises:
-        InputError: For policies with several inputs.
+        InputError: For policies with several inputs, and a file that is not where BenchMARL saved it.
 
     Example:
         >>> teams = load_teams("ippo_navigation/checkpoints/checkpoint_60000.pt")  # doctest: +SKIP
         >>> print(graphsnd.measure(teams["agents"], observations))  # doctest: +SKIP
     """
-    device = str(device)
+    device, path = str(device), Path(checkpoint)
+    if not path.is_file() or not (path.parent.parent / "config.pkl").is_file():
+        expected = "to be a file in the folder of its experiment: <experiment>/checkpoints/checkpoint_<frames>.pt"
+        raise InputError("checkpoint", expected, str(checkpoint), "config.pkl has to be in <experiment>.")
     with TemporaryDirectory() as folder:  # BenchMARL writes config.pkl again wherever it reloads
         patch = {"save_folder": folder, "loggers": [], "create_json": False, "restore_map_location": device}
         patch |= dict.fromkeys(("sampling_device", "train_device", "buffer_device"), device)
