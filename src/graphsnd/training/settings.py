@@ -16,7 +16,7 @@ from graphsnd.errors import InputError, check_choice, check_inclusion, check_int
 POLICIES = ("gaussian", "tanh-normal")
 CRITICS = ("independent", "central")
 BOOTSTRAPS = tuple(each.value for each in Bootstrap)
-BRIEF = 2**25  # multiply-adds of a product that take a core about 2 ms, no more than a time slice of the scheduler
+BRIEF = 2**25  # multiply-adds of a product that take a core about 1 ms, less than a time slice of the scheduler
 
 
 @checked
