@@ -108,6 +108,11 @@ def shape_of(tensor: torch.Tensor) -> str:
     return f"shape {tuple(tensor.shape)}"
 
 
+def plural(word: str, count: int) -> str:
+    """Return the word for ``count`` things: ``pair`` or ``pairs``."""
+    return word if count == 1 else f"{word}s"
+
+
 def as_tensor(value: Any) -> Any:
     """Return an array of numbers from another library as a tensor that shares its memory; anything else as it is.
 

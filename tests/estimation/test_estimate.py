@@ -18,6 +18,7 @@ def test_prints_what_it_is() -> None:
     assert text.startswith("SND ")
     assert "with 95% confidence (uniform, 60 distances on shared observations)" in text
     assert str(gs.measure(TEAM, design=gs.graphs.cliques([0, 0, 1, 1]))).startswith("Graph-SND 2 (exact over 2 pairs")
+    assert str(gs.measure(gs.Deterministic(torch.eye(2)[None]))).endswith("(exact over 1 pair, 1 shared observation)")
 
 
 @pytest.mark.parametrize(

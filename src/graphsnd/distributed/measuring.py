@@ -49,7 +49,7 @@ def measure(team: Any, observations: Any = None, *, group: Any = None, **options
     Example:
         >>> import torch, graphsnd as gs
         >>> print(gs.distributed.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
-        SND 4 (exact over 3 pairs, 1 shared observations)
+        SND 4 (exact over 3 pairs, 1 shared observation)
     """
     distance, backend = options.pop("distance", None), options.pop("backend", "auto")
     seed = 0  # the same on all ranks, where each may give a generator of its own

@@ -7,6 +7,8 @@ import reprlib
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from graphsnd.errors import plural
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -29,7 +31,7 @@ class Estimate:
         >>> import torch, graphsnd as gs
         >>> estimate = gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         >>> print(estimate)
-        SND 4 (exact over 3 pairs, 1 shared observations)
+        SND 4 (exact over 3 pairs, 1 shared observation)
         >>> estimate.value, estimate.target, estimate.interval
         (4.0, 'SND', (4.0, 4.0))
     """
@@ -126,11 +128,12 @@ class Estimate:
             return f"{self.target} {self.value:.6g} ({self.method})"
         noise = "" if self.noise_floor is None else f"; {self.noise_floor:.3g} for agents that act alike"
         if self.exact:
-            used = f"{self.pairs_used} pairs, {self.observations} shared observations"
+            shared = plural("shared observation", self.observations)
+            used = f"{self.pairs_used} {plural('pair', self.pairs_used)}, {self.observations} {shared}"
             return f"{self.target} {self.value:.6g} (exact over {used}{noise})"
         low, high = self.interval
         text = f"{self.target} {self.value:.6g} ± {self.standard_error:.2g}, in [{low:.6g}, {high:.6g}]"
-        used = f"{self.design}, {self.distances:,} distances on shared observations{noise}"
+        used = f"{self.design}, {self.distances:,} {plural('distance', self.distances)} on shared observations{noise}"
         text += f" with {100 * self.confidence:.4g}% confidence ({used})"
         return f"{text}; the tolerance was not met" if self.met is False else text
 

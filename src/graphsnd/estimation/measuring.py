@@ -136,7 +136,7 @@ def measure(
     Example:
         >>> import torch, graphsnd as gs
         >>> print(gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
-        SND 4 (exact over 3 pairs, 1 shared observations)
+        SND 4 (exact over 3 pairs, 1 shared observation)
         >>> team = gs.Gaussian(torch.randn(4000, 300, 2), torch.ones(2))
         >>> estimate = gs.measure(team, design="matching", rel_tol=0.02)
         >>> estimate.met, abs(float(estimate) / float(gs.snd(team)) - 1) < 0.02

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +10,7 @@ import torch
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance, default_distance, from_distribution
 from graphsnd.behavior.distributions import Distributions
+from graphsnd.errors import plural
 from graphsnd.metric.pair_distances import pairwise
 from graphsnd.sums import total
 
@@ -37,10 +39,8 @@ class OwnObservations:
         return self.mean
 
     def __str__(self) -> str:
-        n = len(self.distances)
-        counts = ((n * (n - 1) // 2, "pair"), (self.observations, "observation"))
-        pairs, observations = (f"{count} {word}" if count == 1 else f"{count} {word}s" for count, word in counts)
-        of = f"{pairs}, {observations} of each agent"
+        pairs, seen = math.comb(len(self.distances), 2), self.observations
+        of = f"{pairs} {plural('pair', pairs)}, {seen} {plural('observation', seen)} of each agent"
         return f"Mean distance on own observations {self.mean:.6g} ({of}; this is not SND)"
 
 

@@ -12,7 +12,7 @@ from graphsnd import graphs
 from graphsnd.analysis import Roles, roles
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance, embed
-from graphsnd.errors import check_finite
+from graphsnd.errors import check_finite, plural
 from graphsnd.estimation import Estimate
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.pairs import from_keys, keys
@@ -252,7 +252,7 @@ def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command
     cards = [
         (e.target, format_number(e.value), e.distance),
         (f"Interval, {100 * e.confidence:.4g}%", *interval),
-        ("Agents", f"{e.agents:,}", f"on {e.observations:,} shared observations"),
+        ("Agents", f"{e.agents:,}", f"on {e.observations:,} {plural('shared observation', e.observations)}"),
         ("Pairs used", f"{100 * e.pairs_used / e.pairs_total:.3g}%", f"{e.pairs_used:,} of {e.pairs_total:,}"),
     ]
     matrix, spread, agents = measurement_panels(pairs)

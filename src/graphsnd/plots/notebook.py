@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from graphsnd.behavior import Behavior
 from graphsnd.behavior.distances import default_distance
+from graphsnd.errors import plural
 from graphsnd.estimation import Advice, Estimate
 from graphsnd.graphs import Graph
 from graphsnd.plots.formatting import format_agents, format_count, format_interval, format_number
@@ -32,8 +33,9 @@ def estimate_html(estimate: Estimate) -> str:
         parts = [f"<div style='opacity:.7'>{escape(name)}</div>{estimate_html(one)}" for name, one in e.groups.items()]
         parts += ["<div style='opacity:.7'>total, over pairs within groups</div>", estimate_html(e.total)]
         return "".join(parts)
-    used = f"{e.pairs_used:,} of {e.pairs_total:,} pairs ({e.design})"
-    note = f"{e.agents:,} agents, {e.observations:,} shared observations, {used}, {e.distance}"
+    used = f"{e.pairs_used:,} of {e.pairs_total:,} {plural('pair', e.pairs_total)} ({e.design})"
+    shared = plural("shared observation", e.observations)
+    note = f"{e.agents:,} agents, {e.observations:,} {shared}, {used}, {e.distance}"
     sure = f"{100 * e.confidence:.4g}%"
     rows: list[tuple[str, ...]] = []
     if not e.exact and e.target == "SND" and math.isfinite(e.standard_error):
