@@ -334,3 +334,10 @@ def test_agents_that_observe_different_things_are_named() -> None:
     with pytest.raises(gs.InputError, match=r"listener \(5,\).*collected\.of\(\['speaker', 'other'\]\)"):
         _ = seen.pooled
     assert seen.of(["speaker", "other"]).pooled.shape == (4, 3)
+
+
+def test_what_was_collected_prints_in_one_line() -> None:
+    rows = {f"agent_{i}": torch.zeros(3 + (i == 1), 84, 84) for i in range(20)}
+    seen = Collected(rows, {name: torch.arange(len(each)) // 2 for name, each in rows.items()})
+    shapes = ", ".join(f"agent_{i} ({3 + (i == 1)}, 84, 84)" for i in range(8))
+    assert str(seen) == f"Collected(agents=20, observations=61, episodes=2: {shapes} and 12 more)"

@@ -25,7 +25,7 @@ EVERY = object()  # stands for agents that have no policy of their own
 
 
 @checked
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Collected:
     """What the agents of an environment observed.
 
@@ -33,10 +33,19 @@ class Collected:
         >>> seen = Collected({"a": torch.zeros(3, 4), "b": torch.ones(2, 4)}, {"a": torch.zeros(3), "b": torch.ones(2)})
         >>> seen.pooled.shape, seen.clusters.shape, list(seen.of(["b"]).by_agent)
         (torch.Size([5, 4]), torch.Size([5]), ['b'])
+        >>> seen
+        Collected(agents=2, observations=5, episodes=2: a (3, 4), b (2, 4))
     """
 
     by_agent: dict[str, Tensor]  # [observations, *features] of each agent, in the order of time
     episodes: dict[str, Tensor]  # int64 [observations], the episode of each of them
+
+    def __repr__(self) -> str:
+        agents, count = len(self.by_agent), sum(map(len, self.by_agent.values()))
+        episodes = len({episode for own in self.episodes.values() for episode in own.tolist()})
+        shapes = [f"{agent} {tuple(rows.shape)}" for agent, rows in self.by_agent.items()]
+        shown = ", ".join(shapes[:8]) + f" and {agents - 8} more" * (agents > 8)
+        return f"Collected(agents={agents}, observations={count}, episodes={episodes}: {shown})"
 
     @property
     def pooled(self) -> Tensor:
