@@ -1,0 +1,251 @@
+"""Tables and sentences of README.md and docs are made again from the files they quote: text that drifts fails here."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.share import crossing
+
+ROOT = Path(__file__).parents[2]
+RESULTS, DESIGNS = ROOT / "benchmarks" / "results", ROOT / "paper" / "results" / "designs"
+CPU, GPU = "cpu-2-cores", "h200"
+Line = tuple[str, str]  # page, and what it has to say
+
+
+def load(name: str, folder: Path = RESULTS) -> Any:
+    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def read(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def time(seconds: dict[str, Any]) -> str:
+    """A median to three digits, microseconds to whole ones."""
+    s = seconds["median_s"]
+    value, unit = (s, "s") if s >= 1 else (1e3 * s, "ms") if s >= 1e-3 else (1e6 * s, "µs")
+    return f"{value:,.{0 if unit == 'µs' else max(0, 2 - math.floor(math.log10(value)))}f} {unit}"
+
+
+def small(number: float) -> str:
+    return f"{number:.0e}".replace("e-0", "e-")
+
+
+def spread(values: list[float]) -> str:
+    return " to ".join(dict.fromkeys(f"{value:.1f}" for value in (min(values), max(values))))
+
+
+def speed() -> Iterator[Line]:
+    for file, name in ((CPU, "2 CPU cores"), (GPU, "H200")):
+        for found in (found for found in load(f"speed/{file}")["exact"] if found["n"] not in (4, 50)):
+            loop, cdist, exact, *others = (time(found["contestants"][key]) for key in (
+                "pair_loop", "cdist", "fused", "fused_backward", "sparse", "sparse_fresh",
+            ))  # fmt: skip
+            size, share = f"{found['n']:,}", f"{found['fraction_of_limit']:.0%}"
+            line = row(name, size, f"{found['observations']:,}", loop, cdist, f"**{exact}**", *others, share)
+            yield "docs/benchmarks.md", line
+            if found["n"] in {CPU: (100, 500), GPU: (500, 10_000)}[file]:
+                yield "README.md", row(name, size, loop, cdist, f"**{exact}**")
+            rounded = 1e3 * found["contestants"]["fused"]["median_s"]
+            if (file, found["n"]) in ((CPU, 500), (GPU, 10_000)):
+                yield "docs/large_teams.md", f"observations take {rounded:.0f} ms on"
+            if (file, found["n"]) == (CPU, 100):
+                yield "docs/logging.md", f"distances take {rounded:.1f} ms on two CPU cores"
+
+
+def calls() -> Iterator[Line]:
+    found = load("calls/h200")
+    rows = [one for one in found["calls"] if (one["n"], one["observations"]) == (500, 4096)]
+    rows = sorted((one for one in rows if "gradient" not in one["case"]), key=lambda one: one["case"] != "wasserstein")
+    times = [one["contestants"] for one in rows]
+    yield "docs/benchmarks.md", row("graphsnd", *(f"{1e3 * one['queued']['median_s']:.2f} ms" for one in times))
+    yield "docs/benchmarks.md", row("`torch.cdist`", *(time(one["cdist"]) if "cdist" in one else "-" for one in times))
+    yield "docs/benchmarks.md", row("of the limit", *(f"{one['fraction_of_limit']:.0%}" for one in rows[:6]), "-", "-")
+    for one in found["sampled"]:
+        over = one["over_snd"]
+        exact = f"{1e3 * one['contestants']['snd']['median_s']:.3g} ms"
+        graphs = (f"{over[name]:.2f}" for name in ("kept_graph", "new_graph"))
+        designs = (f"{over[name]:.2g}, {over[f'{name} sums']:.2g}" for name in ("ring:4", "matching", "agents:8"))
+        yield "docs/benchmarks.md", row(f"{one['n']:,}", exact, *graphs, *designs)
+
+
+def moving() -> Iterator[Line]:
+    for file, name in (("cpu", "one CPU core, processor time"), (GPU, "H200")):
+        found = load(f"moving/{file}")["moving"][1]
+        times = found["contestants"]
+        alone = ", ".join(f"{1e3 * times[f'{kind}_distances']['median_s']:.2g} ms" for kind in ("moving", "fixed"))
+        whole = (time(times[kind]) for kind in ("search", "moving", "fixed"))
+        trees = time(times["trees"]) if "trees" in times else "-"
+        yield "docs/benchmarks.md", row(name, *whole, f"{found['moving_to_fixed']:.2f}", alone, trees)
+
+
+def designs() -> Iterator[Line]:
+    found = load(CPU, DESIGNS)
+    for team in found["designs"]:
+        graph, *_ = team["designs"]
+        ring, matched = [one for one in team["designs"] if one["name"].startswith("ring")][-1], team["designs"][-1]
+        gains = [f"{matched[key]:.0f}x" for key in ("fewer_evaluations", "fewer_distances")]
+        cells = f"{graph['rmse']:.2%}", f"{ring['rmse']:.3%} ({ring['rmse_gain']:.0f}x", ", ".join(gains)
+        first = (team["team"], team["n"]) == ("trained", 50)  # which says what the numbers are
+        last = "{} fewer evaluations, {} fewer distances".format(*gains) if first else cells[2]
+        name = f"{team['n']} agents, {team['team']}"
+        yield "docs/benchmarks.md", row(name, cells[0], f"{cells[1]}{' better' if first else ''})", last)
+    (team,) = (team for team in found["designs"] if (team["team"], team["n"]) == ("trained", 100))
+    for name, key, digits in (
+        ("one Bernoulli graph, p = 0.1", "bernoulli:0.1", 2),
+        ("the same, Horvitz-Thompson", "bernoulli:0.1, horvitz-thompson", 2),
+        ("matching", "matching", 2),
+        ("ring of degree 8", "ring:8", 3),
+        ("3 random agents at 1,080 random observations", "agents:3, 1,080 observations", 2),
+    ):
+        (one,) = (one for one in team["designs"] if one["name"] == key)
+        work = f"{one['distances']:,.0f}", f"{one['evaluations']:,}", f"{1e3 * one['time']['median_s']:.0f} ms"
+        yield "docs/estimation.md", row(name, f"{one['rmse']:.{digits}%}", *work)
+    seconds = [f"{one['seconds'][1]:.2f} s" for one in found["tolerance"]]
+    yield "docs/benchmarks.md", "{} for 1,000 agents, {} for 10,000 and {} for 100,000".format(*seconds)
+
+
+def projections() -> Iterator[Line]:
+    found = load(f"projections-{CPU}", DESIGNS)
+    for name, rows in found["shapes"].items():
+        team, features = name.removesuffix(" features").rsplit(", ", 1)
+        errors = {one["directions"]: small(one["rmse"]) for one in rows}
+        yield "docs/projections.md", row(team, features, ", ".join(f"{k}: {error}" for k, error in errors.items()))
+    for one in (one for one in found["projections"] if one["n"] == 10_000 and one["features"] == 2):
+        faster = (f"{one[f'times_faster_than_{rival}']:,.0f}".replace(",", " ") for rival in ("exact", "cdist"))
+        yield "docs/projections.md", row("10 000 x 64", 2, one["directions"], small(one["rmse"]), *faster)
+
+
+def training() -> Iterator[Line]:
+    for one in load(f"benchmarl/learning-{CPU}")["comparison"]:
+        cells = ((f"{one[f'{part}_benchmarl']:.4f}", f"{one[f'{part}_graphsnd']:.4f}", f"{one[f'{part}_apart']:.1f}")
+                 for part in ("last", "whole"))  # fmt: skip
+        name = one["algorithm"] + (", `vmas_compatible=True`" if one["rule"] == "VMAS" else "")
+        yield "docs/training.md", row(name, *(cell for part in cells for cell in part), f"{one['overlap']:.0%}")
+    found = load("tracking/cpu-16-cores")["rows"] + load("tracking/h200")["rows"]
+    for alone, central in zip(found[::2], found[1::2], strict=True):
+        errors = (f"{one['error']:.{0 if one['error'] > 0.1 else 1}%}" for one in (alone, central))
+        alike = (f"{one['correlation']:.{3 if one['correlation'] > 0.99 else 2}f}" for one in (alone, central))
+        yield "docs/training.md", row(alone["agents"], *errors, *alike)
+    gpu = load("training/h200")
+    machines = (("2 CPU cores", load(f"training/{CPU}"), 2), ("H200", gpu, 3), ("H200, 1,000 agents", gpu["large"], 3))
+    for name, one, digits in machines:
+        parts = (f"{one[part]['median_s']:.{digits}f} s" for part in ("rollout", "update", "iteration"))
+        yield "docs/training.md", row(name, *parts)
+    half, whole, regular = (f"{one['per_run_s']:.2f} s" for one in gpu["controlled"])
+    yield "docs/training.md", f"take {half} per run in bfloat16, {whole} in TF32;"
+    yield "docs/training.md", f"take {regular} per run"
+
+
+def frameworks() -> Iterator[Line]:
+    for ours, fast in zip(load(f"worlds/{CPU}")["worlds"], load("worlds/h200")["worlds"], strict=True):
+        times, ratio = list(ours["contestants"].values()), f"{ours['ratio']:.0f}" if ours["ratio"] else ""
+        replayed = f"{1e3 * fast['contestants']['graphsnd, CUDA graph']['median_s']:.3f} ms"
+        yield "docs/worlds.md", f" {time(times[0])} | {ratio + ' ' if ratio else ''}| {replayed} |"
+    found = load(f"benchmarl/dico-{CPU}")
+    for one in (*found["models"], found["limit"]):
+        error = f"{one['error']:.1%}" if one.get("error") else "-"
+        yield (
+            "docs/benchmarl.md",
+            f"| {one['training_over_without']:.2f} | {one['iteration_over_without']:.2f} | {error} |",
+        )
+    rows = load(f"population/{CPU}")["population"]
+    for cold, warm in zip(rows[::2], rows[1::2], strict=True):
+        times, memory = (f"{one['seconds']:.1f} s" for one in (cold, warm)), f"{cold['anonymous_bytes'] / 1e9:.2f} GB"
+        first, again = times
+        read_bytes = f"{cold['read_bytes'] / 1e9:.2g} GB"
+        yield "docs/population.md", row(f"{cold['agents']:,}", first, read_bytes, again, memory)
+
+
+def adaptive() -> Iterator[Line]:
+    found = load(f"adaptive/{CPU}")["adaptive"]
+
+    def gains(team: str, design: str, key: str = "gain") -> list[list[float]]:
+        rows = [one for one in found if one["team"].startswith(team) and one["design"] == design]
+        return [[one[key] for one in rows if one["pairs"] == pairs] for pairs in (100, 200, 400, 800)]
+
+    known, trained = "adaptive, 16 observations", "navigation"
+    for name, *what in (
+        ("`graphsnd demo`, four loose roles, 16 observations", "demo", known),
+        ("trained, 16 observations", trained, known),
+        ("trained, 64 observations", trained, "adaptive, 64 observations"),
+        ("trained, 16 observations, their distances counted too", trained, known, "after_belief"),
+        ("trained, the belief of another team: wrong", trained, "adaptive, another team"),
+        ("no structure, 16 observations: one group is chosen", "no structure", known),
+        ("trained, random agents in several passes, nothing known", trained, "agents"),
+    ):
+        yield "docs/adaptive_designs.md", row(name, *map(spread, gains(*what)))
+
+
+def samples() -> Iterator[Line]:
+    found = load("samples/cpu")["bias"]
+    for pair in dict.fromkeys(one["pair"] for one in found):
+        for name, key in (("as it is", "sliced"), ("debias", "sliced_debiased"), ("debias, pooled", "sliced_pooled")):
+            rows = [one for one in found if one["pair"] == pair and one["samples"] in (1, 2, 4, 16, 64, 256, 1024)]
+            cells = (f"{one[key]['bias']:+.3f}" if key in one else "-" for one in rows)
+            yield "docs/samples.md", row(name, *(cell.replace("+0.000", "0.000") for cell in cells))
+
+
+def sentences() -> Iterator[Line]:
+    page = "docs/benchmarks.md"
+    yield page, f"takes {time(load('speed/h200')['equation_1']['contestants']['fused'])}. There, exact SND"
+    cpu, gpu = ({(one["case"], one["n"], one["features"]): one["contestants"] for one in load(f"calls/{file}")["calls"]
+                 if one["observations"] <= 4096} for file in ("cpu", GPU))  # fmt: skip
+    gradient = "wasserstein and gradient"
+    four, many = (1e3 * gpu[gradient, 500, features]["queued"]["median_s"] for features in (4, 32))
+    yield page, f"With the gradient 4 features take {four:.2f} ms and 32 take {many:.1f} ms."
+    repeated = (1e3 * gpu[case, n, 4]["repeated"]["median_s"] for case in ("wasserstein", gradient) for n in (50, 500))
+    yield page, "{:.3f} ms with 50 agents and {:.2f} with 500, with the gradient {:.2f} and {:.2f}".format(*repeated)
+    wide = 1e3 * cpu["wasserstein", 500, 128]["queued"]["median_s"]
+    yield page, f"with 128 features {wide:.0f} ms, where `cdist` takes"
+    shares = load("share/cpu-1-thread"), load("share/h200")
+    for at, n, words in (
+        (0, 500, "reaches {:.0%} of the core's arithmetic limit with 4 features and {:.0%} with 128."),
+        (1, 500, "On the H200 it reaches {:.0%} and {:.0%},"),
+        (1, 2000, "with 2,000 agents {:.0%} and {:.0%}."),
+    ):
+        reached = {one["features"]: one["share"] for one in shares[at]["features"] if one["n"] == n}
+        yield page, words.format(reached[4], reached[128])
+    for name, words in (
+        ("tenth of the pairs", "from about {:,.0f} agents on (H200: {:,.0f})"),
+        ("agents:8", "eight random agents per observation from {:,.0f} ({:,.0f})"),
+        ("ring:4", "a new ring per observation from {:,.0f} ({:,.0f})"),
+    ):
+        yield page, words.format(*(round(crossing(found, name) or 0, -1) for found in shares))
+    ratios = (one["ratio"] for one in load(f"worlds/{CPU}")["worlds"][:3])
+    yield page, "Navigation {:.0f}, Dispersion {:.0f} and SimpleSpread {:.0f} times as fast".format(*ratios)
+    tasks = load(f"benchmarl/navigation-{CPU}")["tasks"]
+    stock, ours = ([one[part]["median_s"] for part in ("collection", "iteration")] for one in tasks)
+    yield page, f"collection takes {stock[0]:.1f} s with the stock VMAS task and {ours[0]:.2f} s with"
+    yield page, f"an iteration {stock[1]:.1f} s and {ours[1]:.1f} s"
+    yield page, f"takes {load(f'benchmarl/callback-{CPU}')['share']:.2%} of an iteration"
+    covered = [one["covered"] for one in load(f"coverage-{CPU}", DESIGNS)["coverage"] if "asymptotic" in one["kind"]]
+    yield page, f"95% intervals covered {100 * min(covered):.1f} to {max(covered):.1%} (asymptotic"
+
+
+def costs() -> Iterator[Line]:
+    cpu, gpu = (found["rates"] for found in load("costs", ROOT / "src/graphsnd/estimation").values())
+    yield "docs/advice.md", f"a pair costs {cpu['pair']:.0f} times as much on a CPU"
+    yield "docs/advice.md", f"an observation {cpu['draw']:,.0f} times, and"
+    yield "docs/advice.md", f"a pair costs {gpu['pair']:.0f} times as much, an observation {gpu['draw']:,.0f}"
+    yield "docs/advice.md", f"{cpu['policy']:.1f} times as much as one of a distance ({gpu['policy']:.1f} on an H200)"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [speed, calls, moving, designs, projections, training, frameworks, adaptive, samples, sentences, costs],
+    ids=lambda lines: lines.__name__,
+)
+def test_pages_say_what_the_files_do(lines: Any) -> None:
+    missing = [(page, line) for page, line in lines() if line not in " ".join(read(page).split())]
+    assert missing == []
