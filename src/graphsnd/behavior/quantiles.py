@@ -47,9 +47,9 @@ def nodes_and_weights(count: int) -> tuple[torch.Tensor, torch.Tensor]:
 
     Gauss-Legendre after the substitution u = t^3 (10 - 15 t + 6 t^2). Quantile functions of unbounded families are
     singular at 0 and 1, where plain Gauss-Legendre converges like 1/count^2: 64 nodes leave 3e-4 of the distance
-    between two Gaussians of different scale, and percents between log-normals. The substitution's vanishing slope
-    at the ends takes both below 1e-6. Gauss-Hermite nodes would be exact for Gaussians, but are too far apart in
-    the middle for a tanh-squashed Gaussian with scale above 1.
+    between two Gaussians of different scale, and 3% of that between log-normals of scales 0.5 and 1. The
+    substitution's vanishing slope at the ends takes both below 1e-6. Gauss-Hermite nodes would be exact for Gaussians,
+    but are too far apart in the middle for a tanh-squashed Gaussian with scale above 1.
     """
     nodes, weights = (torch.from_numpy(array) for array in np.polynomial.legendre.leggauss(count))
     t = (nodes + 1) / 2
