@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from scipy.cluster.hierarchy import linkage
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
 import graphsnd as gs
 from graphsnd import InputError
-from graphsnd.analysis.grouping import _silhouettes
+from graphsnd.analysis.grouping import CLEAR, COVERED, _group, _silhouettes
 
 OBSERVATIONS = 48
 
@@ -133,7 +133,34 @@ def test_silhouettes_against_a_loop() -> None:
         means = {k: np.mean([matrix[i, j] for j in range(15) if labels[j] == k and j != i] or [0.0]) for k in range(4)}
         a, b = means.pop(labels[i]), min(means.values())
         expected.append(0.0 if (labels == labels[i]).sum() == 1 else (b - a) / max(a, b))
-    np.testing.assert_allclose(_silhouettes(matrix, labels), expected, rtol=1e-12)
+    np.testing.assert_allclose(_silhouettes(matrix @ np.eye(4)[labels], labels), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("step", [0.0, 0.5, 1.0])  # points on a grid have merges of one height
+def test_the_best_cut_is_that_of_all_cuts(step: float) -> None:
+    rng, found = np.random.default_rng(0), 0
+    for _ in range(40):
+        n, count, smallest = (int(rng.integers(low, high)) for low, high in ((2, 50), (1, 6), (2, 5)))
+        points = 3 * rng.standard_normal((count, 2))[rng.integers(count, size=n)] + 0.3 * rng.standard_normal((n, 2))
+        points = np.round(points / step) * step if step else points
+        matrix = np.linalg.norm(points[:, None] - points[None], axis=-1)
+        best, chosen = 0.0, None
+        for parts in range(2, n):
+            labels = fcluster(linkage(squareform(matrix, checks=False), "average"), parts, "maxclust")
+            large = [part for part in np.unique(labels) if (labels == part).sum() >= smallest]
+            own = np.array([large.index(label) if label in large else -1 for label in labels])
+            within = own >= 0
+            if len(large) < 2 or within.sum() < COVERED * n:
+                continue
+            hot = np.eye(len(large))[own[within]]
+            silhouettes = _silhouettes(matrix[np.ix_(within, within)] @ hot, own[within])
+            if (silhouettes @ hot / hot.sum(0)).min() > CLEAR and silhouettes.sum() / n > best + 1e-12:
+                best, chosen = silhouettes.sum() / n, own
+        value, labels = _group(matrix, smallest)
+        assert value == pytest.approx(best, abs=1e-12)
+        assert np.array_equal(labels, chosen) if chosen is not None else labels is None
+        found += chosen is not None
+    assert found > 10
 
 
 def test_it_prints_names_and_refuses_bad_input() -> None:

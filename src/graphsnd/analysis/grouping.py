@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
 from scipy.spatial.distance import pdist, squareform
 
 from graphsnd.arguments import checked
@@ -140,7 +140,7 @@ def roles(
     total = float(sums.sum()) / 2
     # Of two agents, the one that is left has no pair, and SND 0.
     loss = torch.from_numpy(total / pairs - (total - sums) / max(1, math.comb(n - 1, 2)) * (n > 2))
-    quality = float(_silhouettes(matrix, labels).mean()) if len(done) > 1 else 0.0
+    quality = float(_silhouettes(matrix @ np.eye(len(done))[labels], labels).mean()) if len(done) > 1 else 0.0
     return Roles(
         torch.from_numpy(labels), len(done), tuple(nearest), loss, quality, total / pairs, behavior.names,
         linkage(squareform(matrix, checks=False), "average"),
@@ -169,26 +169,43 @@ def _group(matrix: Matrix, smallest: int) -> tuple[float, Labels | None]:
     Agents in no role count as 0, or else the best cut would be the one that leaves most of them out.
     """
     n, best, chosen = len(matrix), 0.0, None
-    tree = linkage(squareform(matrix, checks=False), "average") if n >= 2 * smallest else None
-    for parts in range(2, n) if tree is not None else ():
-        _, labels, sizes = np.unique(fcluster(tree, parts, "maxclust"), return_inverse=True, return_counts=True)
-        large = sizes >= smallest
-        if sizes[large].sum() < COVERED * n:
+    if n < 2 * smallest:
+        return best, chosen
+    links = linkage(squareform(matrix, checks=False), "average")
+    order, heights, merged = leaves_list(links), links[:, 2], links[:, :2].astype(int)
+    matrix = matrix[np.ix_(order, order)]  # each branch is a range of agents
+    members, starts = [1] * n + links[:, 3].astype(int).tolist(), {2 * n - 2: 0}  # of the branches
+    kept: dict[int, tuple[int, Matrix]] = {}  # by the first agent: size, and distances from all agents to it
+    for at in range(n - 2, 0, -1):  # each cut splits one branch of the cut before; other sums stay
+        start = starts.pop(n + at)
+        kept.pop(start, None)
+        for branch in merged[at].tolist():
+            starts[branch], size = start, members[branch]
+            if size >= smallest:
+                kept[start] = (size, matrix[start : start + size].sum(0))
+            start += size
+        if sum(size for size, _ in kept.values()) < COVERED * n:
             break  # further cuts only leave out more
-        if large.sum() < 2:
+        if len(kept) < 2 or heights[at - 1] == heights[at]:  # branches of one height are split together
             continue
-        labels = np.where(large[labels], large.cumsum()[labels] - 1, -1)
-        within = labels >= 0
-        silhouettes = _silhouettes(matrix[np.ix_(within, within)], labels[within])
-        means = np.bincount(labels[within], silhouettes) / sizes[large]
-        if means.min() > CLEAR and silhouettes.sum() / n > best:
-            best, chosen = float(silhouettes.sum() / n), labels
+        firsts = sorted(kept)
+        sizes = np.array([kept[first][0] for first in firsts])
+        own = np.repeat(np.arange(len(sizes)), sizes)
+        within = np.concatenate([np.arange(first, first + kept[first][0]) for first in firsts])
+        silhouettes = _silhouettes(np.stack([kept[first][1] for first in firsts])[:, within].T, own)
+        if (np.bincount(own, silhouettes) / sizes).min() > CLEAR and silhouettes.sum() / n > best:
+            best, chosen = float(silhouettes.sum() / n), np.full(n, -1)
+            chosen[order[within]] = own
     return best, chosen
 
 
-def _silhouettes(matrix: Matrix, labels: Labels) -> Matrix:
-    """Return Rousseeuw's silhouettes ``[n]``: (b - a) / max(a, b), of distances within and to the next group."""
-    sums = matrix @ np.eye(labels.max() + 1)[labels]  # [n, groups]
+def _silhouettes(sums: Matrix, labels: Labels) -> Matrix:
+    """Return Rousseeuw's silhouettes ``[n]``: (b - a) / max(a, b), of distances within and to the next group.
+
+    Args:
+        sums: Of the distances from each agent to each group, ``[n, groups]``.
+        labels: The group of each agent, ``[n]``.
+    """
     sizes, own = np.bincount(labels), (np.arange(len(labels)), labels)
     within = sums[own] / np.maximum(sizes[labels] - 1, 1)
     means = sums / sizes
