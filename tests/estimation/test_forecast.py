@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
-from graphsnd.designs import Agents, Matching, Ring
+from graphsnd.designs import Agents, Matching, Pairs, RelabelledDesign, Ring
 from graphsnd.estimation.costs import work
-from graphsnd.estimation.forecast import Tolerance, best_size, forecast, later_looks
+from graphsnd.estimation.forecast import Tolerance, best_design, forecast, later_looks
 from graphsnd.estimation.sample import draw
-from graphsnd.estimation.source import BehaviorSource
+from graphsnd.estimation.source import BehaviorSource, Workload
 from tests.estimation.teams import behavior
 
 SOURCE = BehaviorSource(behavior(observations=400, n=20), None)
@@ -39,15 +39,27 @@ def test_a_tighter_tolerance_takes_more_draws_until_all_pairs_are_cheaper() -> N
     assert ahead.draws(Tolerance(relative=1e-9), None, 0.05) is None
 
 
-def test_the_best_size_takes_the_least_work() -> None:
-    tolerance = Tolerance(relative=0.05)
-    best = best_size(SOURCE, PILOT, Agents(8), tolerance, None, 0.05)
-    forecasts = {size: forecast(SOURCE, PILOT, Agents(8), Agents(size)) for size in (best.count, 2, 8, 16)}
-    costs = {}
-    for size, ahead in forecasts.items():
-        draws = ahead.draws(tolerance, None, 0.05, work)
-        costs[size] = math.inf if draws is None else work(SOURCE, Agents(size), draws)
-    assert costs[best.count] == min(costs.values())
+@pytest.mark.parametrize("relative", [0.05, 0.005])
+@pytest.mark.parametrize("bounded", [False, True])
+def test_the_best_design_takes_the_least_work(relative: float, bounded: bool) -> None:
+    source, tolerance = BehaviorSource(behavior(observations=60, n=4000), None), Tolerance(relative=relative)
+    pilot = draw(source, Agents(8).template(4000), torch.arange(60), torch.Generator().manual_seed(0))
+    d_max = source.bound() if bounded else None
+
+    def price(design: RelabelledDesign) -> float:
+        draws = forecast(source, pilot, Agents(8), design).draws(tolerance, d_max, 0.05, work)
+        return math.inf if draws is None else work(source, design, draws)
+
+    best = best_design(source, pilot, Agents(8), tolerance, d_max, 0.05)
+    assert price(best) == min(map(price, [best, Ring(4), Agents(2), Agents(8), Agents(16), Pairs(8), Pairs(128)]))
+    # A guarantee needs many draws, and has no use for the many pairs of each.
+    assert price(best) < price(Ring(4)) / (10 if bounded else 1)
+
+
+def test_policies_are_evaluated_for_a_few_agents_and_a_ring_is_left_where_nothing_will_do() -> None:
+    costly = Workload(20, 400, SOURCE.features, 1e4, SOURCE.device)
+    assert isinstance(best_design(costly, PILOT, Agents(8), Tolerance(relative=0.2), None, 0.05), Agents)
+    assert best_design(SOURCE, PILOT, Agents(8), Tolerance(relative=1e-9), None, 0.05) == Ring(4)
 
 
 def test_looks_grow_and_end_at_the_limit() -> None:

@@ -150,3 +150,19 @@ def test_one_look_calls_back_too() -> None:
     seen: list[gs.Estimate] = []
     gs.measure(behavior(), design=gs.designs.Matching(), callback=seen.append)
     assert len(seen) == 1
+
+
+def test_a_tolerance_on_many_agents_takes_few_distances_and_covers() -> None:
+    actions = torch.randn(100, 20_000, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).exp()
+    n, ordered = actions.shape[1], actions.squeeze(-1).sort(dim=1).values
+    # The mean of |x_i - x_j| over pairs, from the order of the values.
+    weights = 2 * torch.arange(1, n + 1, dtype=torch.float64) - n - 1
+    exact = float(((ordered @ weights) / math.comb(n, 2)).mean())
+    for seed in range(20):
+        estimate = gs.measure(gs.Deterministic(actions), rel_tol=0.05, seed=seed)
+        low, high = estimate.interval
+        assert estimate.met
+        assert estimate.guaranteed
+        assert low <= exact <= high
+        assert abs(estimate.value - exact) <= 0.05 * exact
+        assert estimate.distances < 100 * n  # a matching at every observation takes half of that

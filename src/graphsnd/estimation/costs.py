@@ -174,7 +174,9 @@ def choose(source: Workload, budget: Budget | None, *, tolerance: bool) -> Choic
     if source.policy_cost and source.proportional:
         why = "policies have to be evaluated, so only a few random agents are, at each observation"
         return Agents(_subset_size(source, budget)), why
-    if budget.distances is None or tolerance:
+    if tolerance:
+        return Agents(_subset_size(source, budget)), "all agents have been evaluated, so only distances cost time"
+    if budget.distances is None:
         why = "all agents have been evaluated, and another ring per observation averages the noise of the pairs away"
         return Ring(4), why
     n, each = source.agents, budget.distances // source.observations

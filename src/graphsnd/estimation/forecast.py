@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from graphsnd.designs import Agents, Complete, Design, RelabelledDesign
+from graphsnd.designs import Agents, Complete, Design, Pairs, RelabelledDesign, Ring
 from graphsnd.errors import InputError
 from graphsnd.estimation.costs import counts, work
 from graphsnd.estimation.estimate import Estimate
@@ -21,6 +21,7 @@ GROWTH = 1.35  # from one look to the next
 PILOT = 256  # draws that decide when to look; they are not used for the estimate
 NOW, LATER = 0.7, 0.3  # of the failure probability left: for this look, and for all later ones
 SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # of random subsets of agents
+PAIRS = (8, 32, 128, 512, 2048)  # random ones, where no policy has to be evaluated for them
 PASSES = 1024  # over all observations, at most
 Price = Callable[[Workload, Design, float], float]
 
@@ -125,21 +126,25 @@ def forecast(source: Workload, pilot: Sample, measured: RelabelledDesign, design
     return Forecast(source, design, pilot, pairs, between + pairs, inside)
 
 
-def best_size(
+def best_design(
     source: Workload, pilot: Sample, measured: Agents, tolerance: Tolerance, d_max: float | None, delta: float
-) -> Agents:
-    """Return the number of agents per observation that reaches the tolerance with the least work, going by a pilot.
+) -> RelabelledDesign:
+    """Return the design that reaches the tolerance with the least work, going by a pilot.
 
-    Few agents need more observations, many agents more evaluations; where the guarantee's range term decides, few win.
+    Few agents or pairs need more observations, many more work at each; where the guarantee's range term decides, few
+    win. Policies are evaluated for random agents only, all pairs of which are measured.
     """
     if not len(pilot.moments):
         return measured
 
-    def forecast_work(design: Agents) -> float:
+    def forecast_work(design: RelabelledDesign) -> float:
         draws = forecast(source, pilot, measured, design).draws(tolerance, d_max, delta, work)
         return math.inf if draws is None else work(source, design, draws)
 
-    return min([measured, *(Agents(size) for size in SIZES if size <= source.agents)], key=forecast_work)
+    designs: list[RelabelledDesign] = [measured, *(Agents(size) for size in SIZES if size <= source.agents)]
+    if not (source.policy_cost and source.proportional):  # a ring, where nothing will do: it varies the least
+        designs = [Ring(4), *designs, *(Pairs(count) for count in PAIRS if 2 * count <= source.agents)]
+    return min(designs, key=forecast_work)
 
 
 def later_looks(first: int | None, limit: int | None, observations: int) -> Iterator[int]:

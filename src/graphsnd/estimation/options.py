@@ -12,7 +12,7 @@ from graphsnd.designs import Complete, Design, GraphDesign, Regular, RelabelledD
 from graphsnd.estimation.advice import Alternative
 from graphsnd.estimation.assumptions import Prospect, pilot_draws
 from graphsnd.estimation.costs import Cost
-from graphsnd.estimation.forecast import NOW, SIZES, Tolerance, forecast
+from graphsnd.estimation.forecast import NOW, PAIRS, SIZES, Tolerance, forecast
 from graphsnd.estimation.intervals import quantile
 from graphsnd.estimation.on_graph import LARGE
 from graphsnd.estimation.sample import variance
@@ -62,9 +62,13 @@ def list_sampled(question: Question) -> list[Alternative]:
     options = [keep_graph(question, design) for design in kept]
     if 3 < question.n <= LARGEST:
         options += [redraw_pairs(question, design) for design in (designs.Matching(), designs.Ring(4))]
-    # Not best_size(), which a measurement asks after its pilot: here the pilot is still to be paid for.
-    subsets = [redraw_pairs(question, designs.Agents(size)) for size in SIZES if size <= question.n]
-    return [*options, min(subsets, key=lambda one: (not one.met, one.cost.work))]
+    # Not best_design(), which a measurement asks after its pilot: here the pilot is still to be paid for.
+    agents: list[RelabelledDesign] = [designs.Agents(size) for size in SIZES if size <= question.n]
+    pairs: list[RelabelledDesign] = [designs.Pairs(count) for count in PAIRS if 2 * count <= question.n]
+    for sizes in filter(None, (pairs, agents)):
+        resized = [redraw_pairs(question, design) for design in sizes]
+        options.append(min(resized, key=lambda one: (not one.met, one.cost.work)))
+    return options
 
 
 def redraw_pairs(question: Question, design: RelabelledDesign) -> Alternative:

@@ -15,7 +15,7 @@ from graphsnd.designs import Agents, RelabelledDesign, Template
 from graphsnd.errors import InputError
 from graphsnd.estimation.costs import Budget, Cost, complete_seconds, counts, work
 from graphsnd.estimation.estimate import Estimate
-from graphsnd.estimation.forecast import LATER, NOW, PASSES, PILOT, Tolerance, best_size, forecast, later_looks
+from graphsnd.estimation.forecast import LATER, NOW, PASSES, PILOT, Tolerance, best_design, forecast, later_looks
 from graphsnd.estimation.graph_intervals import PairError
 from graphsnd.estimation.intervals import check_bound, errors, guaranteed_radius, population_error, quantile
 from graphsnd.estimation.on_graph import make_estimate
@@ -41,7 +41,7 @@ class Task:
     why: str
     began: float  # seconds, of perf_counter
     most: int | None = None  # observations to draw, at most
-    resize: bool = False  # whether a pilot may change the number of agents per observation
+    resize: bool = False  # whether a pilot may choose another design
 
     def template(self) -> Template:
         """Return the design's template for this team."""
@@ -147,8 +147,8 @@ def sample_until(task: Task, tolerance: Tolerance) -> Estimate | None:
     seen = pilot.extend(min(PILOT, max(2, observations // 4), observations if limit is None else max(2, limit // 4)))
     delta = NOW * (1 - task.confidence)
     if task.resize and isinstance(measured, Agents):
-        chosen = best_size(task.source, seen, measured, tolerance, task.d_max, delta)
-        why = f"{task.why}; a pilot of {seen.draws} observations found {chosen.count} cheapest"
+        chosen = best_design(task.source, seen, measured, tolerance, task.d_max, delta)
+        why = f"{task.why}; a pilot of {seen.draws} observations found {chosen} cheapest"
         task = replace(task, design=chosen, why=why)
     price = work if task.resize else counts
     first = forecast(task.source, seen, measured, task.design).draws(tolerance, task.d_max, delta, price)
