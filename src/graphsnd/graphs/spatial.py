@@ -35,8 +35,7 @@ PLAIN_RANGE = 200  # binary orders of magnitude, both ways, in which all squares
 def knn(features: Agents, k: int) -> Graph | MovingGraph:
     """Join every agent to its ``k`` nearest others; the undirected union, so degrees may exceed ``k``.
 
-    On the CPU a k-d tree, which is fast for 100 000 agents in the plane and slows down with the dimensions; past some
-    eight of them a GPU, which visits all pairs, is the better place.
+    On the CPU a k-d tree, which is fast in the plane and slows down with the dimensions; a GPU visits all pairs.
 
     Args:
         features: ``[n, f]``, finite, or a dict of one row per agent, whose keys name the graph's agents; Euclidean
