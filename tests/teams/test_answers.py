@@ -139,3 +139,15 @@ def test_policies_must_agree_on_their_parts() -> None:
     # Tensors in a dict say too little: these are parameters of one Gaussian, not two actions.
     with pytest.raises(gs.InputError, match=r"`team`.*dict of distributions"):
         gs.evaluate([lambda o: {"loc": o, "scale": o.exp()}] * 2, ROWS)
+
+
+def test_a_value_beside_the_action_is_not_taken_for_a_scale() -> None:
+    nets = [(nn.Linear(FEATURES, 2), nn.Linear(FEATURES, 1)) for _ in range(AGENTS)]
+    critics = [lambda o, a=actor, c=critic: (a(o), c(o).abs()) for actor, critic in nets]
+    with pytest.raises(gs.InputError, match="without its value"):
+        gs.evaluate(critics, ROWS)
+    # One scale for all actions, said so, and one for each whatever the observation, are read.
+    shared = [lambda o, a=actor, c=critic: (a(o), c(o).abs().expand(-1, 2)) for actor, critic in nets]
+    assert gs.evaluate(shared, ROWS).scale.shape == (30, AGENTS, 2)
+    constant = [lambda o, a=actor: (a(o), torch.tensor([0.5, 0.2])) for actor, _ in nets]
+    assert gs.evaluate(constant, ROWS).scale[0, 0].tolist() == pytest.approx([0.5, 0.2])
