@@ -181,6 +181,11 @@ def test_bad_arguments_are_named_everywhere(operation) -> None:  # type: ignore[
         operation(gs.Deterministic(torch.zeros(5, 1, 2)), None)
 
 
+def test_the_fewest_agents_are_a_number() -> None:
+    with pytest.raises(gs.InputError, match="`fewest` to be an integer"):
+        embed(TEAM, fewest=b"x")  # type: ignore[arg-type]
+
+
 def test_closed_forms_cover_every_family() -> None:
     families = {type(case.behavior()) for case in CLOSED_FORM + QUADRATURE}
     assert families == {gs.Gaussian, gs.MultivariateGaussian, gs.Categorical, gs.Deterministic, gs.Quantiles}

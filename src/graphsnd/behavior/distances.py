@@ -275,6 +275,7 @@ def check_distance(distance: Any, behavior: Behavior) -> Distance:
     return distance or default_distance(behavior)
 
 
+@checked(own="behavior distance")
 def embed(behavior: Behavior, distance: Distance | None = None, *, fewest: int = 2) -> Points:
     """Embed a behaviour for a distance, its own default when none is given.
 
