@@ -51,6 +51,7 @@ def main() -> None:
     print(accumulator.compute())
     with tempfile.TemporaryDirectory() as folder:
         gs.save_behavior(behavior, Path(folder) / "team.npz")
+        print(gs.load_behavior(Path(folder) / "team.npz").names)
     try:
         gs.measure(behavior, design="nosuch:1")
     except gs.InputError as error:

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         pairwise,
         snd,
     )
-    from graphsnd.teams import Team, draw_samples, evaluate, save_behavior
+    from graphsnd.teams import Team, draw_samples, evaluate, load_behavior, save_behavior
 
 __version__ = "0.2.0"
 
@@ -115,6 +115,7 @@ __all__ = [
     "graph_snd",
     "graphs",
     "horvitz_thompson",
+    "load_behavior",
     "measure",
     "own_observations",
     "pairwise",

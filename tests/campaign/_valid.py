@@ -82,6 +82,11 @@ def _population() -> Path:
     return path
 
 
+def _behavior_file() -> Path:
+    gs.save_behavior(gs.Deterministic(_normal(3, 4, 2)), folder() / "loaded.npz")
+    return folder() / "loaded.npz"
+
+
 def _saved_team() -> Path:
     _team().save(folder() / "team")
     return folder() / "team"
@@ -443,6 +448,7 @@ GOOD: dict[str, Make] = {
     "teams.from_vectors.sizes": lambda: (4, 8, 2),
     "teams.from_vectors.head": lambda: teams.DeterministicHead(2),
     "StackedTeam.load.policy": lambda: None,
+    "load_behavior.path": _behavior_file,
     "save_behavior.path": lambda: folder() / "behavior.npz",
     "team.save.path": lambda: folder() / "saved",
     "save.path": lambda: folder() / "saved",

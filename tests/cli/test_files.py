@@ -286,6 +286,22 @@ def test_a_saved_behavior_is_the_same(behavior: gs.Behavior, tmp_path: Path) -> 
     assert held.team.names == behavior.names
     assert torch.equal(held.clusters, clusters)  # type: ignore[arg-type]
     assert float(gs.snd(held.team)) == pytest.approx(float(gs.snd(behavior)), rel=1e-6)  # type: ignore[arg-type]
+    loaded = gs.load_behavior(str(tmp_path / "team.npz"))
+    assert (type(loaded), loaded.names) == (type(behavior), behavior.names)
+    assert torch.equal(gs.pairwise(loaded), gs.pairwise(held.team))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_a_saved_behavior_keeps_its_digits(dtype: torch.dtype, tmp_path: Path) -> None:
+    loc, scale = torch.randn(6, 3, 2, dtype=torch.float64).to(dtype), torch.ones(2, dtype=dtype) / 3
+    gs.save_behavior(gs.Gaussian(loc, scale), tmp_path / "team.npz")
+    held = gs.load_behavior(tmp_path / "team.npz")
+    kept = dtype if dtype == torch.float64 else torch.float32
+    assert isinstance(held, gs.Gaussian)
+    assert torch.equal(held.loc, loc.to(kept))
+    assert torch.equal(held.scale, scale.to(kept).expand(6, 3, 2))
+    with pytest.raises(gs.InputError, match="too many"):
+        gs.load_behavior(tmp_path / "team.npz", max_bytes=100)
 
 
 def test_what_cannot_be_saved(tmp_path: Path) -> None:

@@ -17,16 +17,13 @@ from torch import Tensor
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import Team
-from graphsnd.teams.answers import FAMILIES
-from graphsnd.teams.files import DESCRIPTION, MAX_BYTES, OBSERVATIONS
+from graphsnd.teams.files import BEHAVIOR_KEYS, DESCRIPTION, MAX_BYTES, OBSERVATIONS, build_behavior
 from graphsnd.teams.population import INDEX
-from graphsnd.teams.tensors import NAMES, read_tensors
+from graphsnd.teams.tensors import read_tensors
 
-OPTIONAL = ("mask", "positions", "observations", "clusters", "sources", NAMES)
-KEYS = frozenset(key for keys in FAMILIES for key in keys) | frozenset(OPTIONAL)
 OBSERVATIONS_FIX = 'Write it: numpy.savez("obs.npz", observations=...), of shape (observations, features).'
 EXTRAS = ("positions", "clusters", "sources")  # of a TeamFile, after its observations
-FORMS = "loc + scale, loc + covariance, probs, logits (+ mask), actions, values, or samples"
+KEYS = BEHAVIOR_KEYS.union(EXTRAS, ("observations",))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +101,8 @@ def read_team(path: Path, observations: Path | None = None, *, max_bytes: int = 
         return _read_policies(path, observations, limit)
     if observations is not None:
         raise InputError("--observations", "with the folder of a saved team", f"{path.name!r}, a file")
-    return _team(read_tensors(path, KEYS, limit))
+    tensors = read_tensors(path, KEYS, limit)
+    return TeamFile(build_behavior(tensors), None, *map(tensors.get, EXTRAS))
 
 
 def _read_policies(folder: Path, observations: Path | None, limit: int) -> TeamFile:
@@ -126,22 +124,3 @@ def _read_observations(path: Path, limit: int) -> dict[str, Any]:
         got = f"{path.name!r} without it"
         raise InputError("--observations", "to be a file with the key `observations`", got, OBSERVATIONS_FIX)
     return tensors
-
-
-def _team(tensors: dict[str, Any]) -> TeamFile:
-    # A lone `loc` fits no family, and loc with scale and covariance fits two; both are named for what they are.
-    held = [keys for keys in FAMILIES if set(keys) <= set(tensors)]
-    named = ", ".join(sorted(set(tensors) & KEYS)) or "none of these keys"
-    if not held:
-        raise InputError("FILE", f"to hold {FORMS}", named, "For weights of policies: --policy mymodule:make.")
-    if len(held) > 1:
-        raise InputError("FILE", f"to hold only one of {FORMS}", named, "Save the one that should be compared.")
-    keys = held[0]
-    arguments = {key: tensors[key] for key in keys}
-    if "mask" in tensors:
-        if keys != ("logits",):
-            raise InputError("mask", "only together with `logits`", f"{' + '.join(keys)} and mask")
-        arguments["mask"] = tensors["mask"]
-    behavior = FAMILIES[keys](**arguments)
-    behavior = behavior.with_names(tensors[NAMES]) if NAMES in tensors else behavior
-    return TeamFile(behavior, None, *map(tensors.get, EXTRAS))

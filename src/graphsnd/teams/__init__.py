@@ -4,7 +4,7 @@ from graphsnd.teams.actions import ActionDistribution, CategoricalActions, Norma
 from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy
 from graphsnd.teams.drawing import draw_samples
 from graphsnd.teams.evaluation import JointTeam, as_team, evaluate
-from graphsnd.teams.files import save_behavior
+from graphsnd.teams.files import load_behavior, save_behavior
 from graphsnd.teams.heads import CategoricalHead, DeterministicHead, GaussianHead, Head, TanhNormalHead
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.population import Population, from_vectors, save_population
@@ -35,6 +35,7 @@ __all__ = [
     "draw_samples",
     "evaluate",
     "from_vectors",
+    "load_behavior",
     "save_behavior",
     "save_population",
 ]

@@ -20,16 +20,19 @@ from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, check_integer, shape_of
 from graphsnd.storage import parse_json, read_json, write_whole
-from graphsnd.teams.answers import FIELDS
+from graphsnd.teams.answers import FAMILIES, FIELDS
 from graphsnd.teams.controlled import ControlledTeam
 from graphsnd.teams.heads import HEADS, Head
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.stacked import StackedTeam
 from graphsnd.teams.team import Team
+from graphsnd.teams.tensors import NAMES, read_tensors
 
 FORMAT, VERSION = "graphsnd-team", 1
 TENSORS, DESCRIPTION = "team.safetensors", "team.json"
 MAX_BYTES = 2**33  # that a file may take in memory, unless told; far above teams that a machine measures in minutes
+FORMS = "loc + scale, loc + covariance, probs, logits (+ mask), actions, values, or samples"
+BEHAVIOR_KEYS = frozenset(key for keys in FAMILIES for key in keys) | {"mask", NAMES}
 OBSERVATIONS = "observations.safetensors"  # what a trained team saw last, where it lies beside the team
 
 
@@ -118,7 +121,9 @@ def build_team(
 
 @checked
 def save_behavior(behavior: Behavior, path: str | os.PathLike[str], *, clusters: Tensor | None = None) -> None:
-    """Write what agents would do on shared observations to a file that ``graphsnd measure`` reads.
+    """Write what agents would do on shared observations to a file for :func:`load_behavior` and ``graphsnd measure``.
+
+    float64 stays float64, all else becomes float32.
 
     Args:
         behavior: Of one part.
@@ -139,7 +144,8 @@ def save_behavior(behavior: Behavior, path: str | os.PathLike[str], *, clusters:
         raise InputError("behavior", "of one part to be saved as .npz", got, fix)
     tensors = {name: getattr(behavior, name) for name, _ in FIELDS[type(behavior)]}
     lead = len(behavior.batch_shape)
-    arrays = {name: part.detach().cpu().float().numpy() for name, part in tensors.items()}
+    tensors = {name: part if part.dtype == torch.float64 else part.float() for name, part in tensors.items()}
+    arrays = {name: part.detach().cpu().numpy() for name, part in tensors.items()}
     arrays = {name: part.reshape(-1, *part.shape[lead:]) for name, part in arrays.items()}
     if clusters is not None:
         count = math.prod(behavior.batch_shape)
@@ -149,6 +155,47 @@ def save_behavior(behavior: Behavior, path: str | os.PathLike[str], *, clusters:
     content = io.BytesIO()
     np.savez(content, names=np.array(behavior.names), **arrays)
     write_whole(path, content.getvalue())
+
+
+@checked
+def load_behavior(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Behavior:
+    """Read a behaviour that :func:`save_behavior` or another program wrote; nothing is unpickled.
+
+    Args:
+        path: A ``.npz``, ``.safetensors`` or ``.pt`` file of named tensors (``docs/files.md``); others are ignored.
+        max_bytes: That the tensors may take.
+
+    Raises:
+        InputError: For a file that is missing, unreadable, too large, pickled, or does not hold exactly one behaviour.
+
+    Example:
+        >>> import tempfile, torch, graphsnd as gs
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     save_behavior(gs.Deterministic(torch.zeros(8, 3, 2)), f"{folder}/team.npz")
+        ...     load_behavior(f"{folder}/team.npz")
+        Deterministic(agents=3, observations=8)
+    """
+    return build_behavior(read_tensors(Path(path), BEHAVIOR_KEYS, max_bytes))
+
+
+def build_behavior(tensors: dict[str, Any]) -> Behavior:
+    """Return the one behaviour among the tensors of a file."""
+    # A lone `loc` fits no family, and loc with scale and covariance fits two; both are named for what they are.
+    held = [keys for keys in FAMILIES if set(keys) <= set(tensors)]
+    named = ", ".join(sorted(tensors)) or "none of these keys"
+    if not held:
+        fix = "For weights of policies: --policy mymodule:make, or Team.load(path, policy=make)."
+        raise InputError("FILE", f"to hold {FORMS}", named, fix)
+    if len(held) > 1:
+        raise InputError("FILE", f"to hold only one of {FORMS}", named, "Save the one that should be compared.")
+    keys = held[0]
+    arguments = {key: tensors[key] for key in keys}
+    if "mask" in tensors:
+        if keys != ("logits",):
+            raise InputError("mask", "only together with `logits`", f"{' + '.join(keys)} and mask")
+        arguments["mask"] = tensors["mask"]
+    behavior = FAMILIES[keys](**arguments)
+    return behavior.with_names(tensors[NAMES]) if NAMES in tensors else behavior
 
 
 def _count(value: Any, most: int) -> int:
