@@ -89,7 +89,7 @@ def test_no_bound(ask: Any) -> None:
         ((*SIZES, "--confidence", 95), "`confidence`"),
         ((*SIZES, "--device", "tpu"), "`device`"),
         ((*SIZES, "--same-pairs"), "`same_pairs`"),
-        ((*SIZES, "--file", "none.npz"), "`FILE`"),
+        ((*SIZES, "--file", "none.npz"), "`path`"),
         (("--agents", 1, "--observations", 5), "`n`"),
     ],
 )

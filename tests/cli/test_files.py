@@ -110,7 +110,7 @@ def test_a_malicious_pt_is_refused_and_does_not_run(legacy: bool, tmp_path: Path
 def test_a_plain_pickle_is_refused_and_does_not_run(suffix: str, tmp_path: Path) -> None:
     sentinel, path = tmp_path / "boom", tmp_path / f"team{suffix}"
     path.write_bytes(pickle.dumps({"loc": Bomb(sentinel)}))
-    with pytest.raises(gs.InputError, match="`FILE`"):
+    with pytest.raises(gs.InputError, match="`path`"):
         read_team(path)
     assert not sentinel.exists()
 
@@ -213,7 +213,7 @@ LIMITED = {
 def test_a_file_that_would_take_too_much_memory_is_refused_until_the_limit_is_raised(kind: str, tmp_path: Path) -> None:
     path = tmp_path / f"team.{ {'bomb': 'npz', 'expanded': 'pt'}.get(kind, kind) }"
     LIMITED[kind](path)
-    with pytest.raises(gs.InputError, match="raise --max-bytes"):
+    with pytest.raises(gs.InputError, match="raise max_bytes"):
         read_team(path, max_bytes=7999)
     assert read_team(path, max_bytes=9000).team.observations == 50
 
@@ -309,3 +309,13 @@ def test_what_cannot_be_saved(tmp_path: Path) -> None:
     for behavior, name in ((gs.Joint([part, part]), "team.npz"), (part, "team.pt")):
         with pytest.raises(gs.InputError, match="of one part"):
             gs.save_behavior(behavior, tmp_path / name)
+
+
+def test_python_and_the_command_line_name_the_file_in_their_own_words(run: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "team.npz"
+    gs.save_behavior(gs.Deterministic(torch.zeros(8, 3, 2)), path)
+    with pytest.raises(gs.InputError, match=r"`path` to fit in max_bytes.*raise max_bytes"):
+        gs.load_behavior(path, max_bytes=10)
+    done = run("measure", path, "--max-bytes", 10)
+    assert "`FILE` to fit in --max-bytes" in done.stderr
+    assert "raise --max-bytes" in done.stderr

@@ -60,7 +60,7 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except InputError as error:
-            name, wanted = error.name, ALIASES.get(error.name, error.name)
+            name, wanted = "FILE" if error.name == "path" else error.name, ALIASES.get(error.name, error.name)
             for option in self.params:
                 if option.name == wanted and ctx.get_parameter_source(wanted).name == "COMMANDLINE":
                     name = option.opts[0] if option.param_type_name == "option" else str(option.name).upper()
@@ -76,7 +76,7 @@ class Command(TyperCommand):
                         name = f"{error.name}` in `--{asked} {text}"
             if name != error.name:
                 words = PYTHON.sub("", str(error).replace(f"`{error.name}`", f"`{name}`", 1))
-                error.args = (words.replace(f"{error.name}=", f"{name} "),)
+                error.args = (words.replace(f"{error.name}=", f"{name} ").replace("max_bytes", "--max-bytes"),)
             raise
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

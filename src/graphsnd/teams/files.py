@@ -185,9 +185,9 @@ def build_behavior(tensors: dict[str, Any]) -> Behavior:
     named = ", ".join(sorted(tensors)) or "none of these keys"
     if not held:
         fix = "For weights of policies: --policy mymodule:make, or Team.load(path, policy=make)."
-        raise InputError("FILE", f"to hold {FORMS}", named, fix)
+        raise InputError("path", f"to hold {FORMS}", named, fix)
     if len(held) > 1:
-        raise InputError("FILE", f"to hold only one of {FORMS}", named, "Save the one that should be compared.")
+        raise InputError("path", f"to hold only one of {FORMS}", named, "Save the one that should be compared.")
     keys = held[0]
     arguments = {key: tensors[key] for key in keys}
     if "mask" in tensors:

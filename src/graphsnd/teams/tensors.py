@@ -54,8 +54,8 @@ class Limit:
         """Take memory, or raise when there is not as much left."""
         self.left -= count
         if self.left < 0:
-            fix = "If you trust the file, raise --max-bytes."
-            raise InputError("FILE", "to fit in --max-bytes", f"{self.path.name!r}, {-self.left:,} bytes too many", fix)
+            fix = "If you trust the file, raise max_bytes."
+            raise InputError("path", "to fit in max_bytes", f"{self.path.name!r}, {-self.left:,} bytes too many", fix)
 
 
 def read_tensors(path: Path, keys: Collection[str], max_bytes: int) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def read_tensors(path: Path, keys: Collection[str], max_bytes: int) -> dict[str,
     reader = readers.get(path.suffix.lower())
     if reader is None:
         fix = "Save with numpy.savez or torch.save."
-        raise InputError("FILE", "to end in .npz, .safetensors or .pt", repr(path.name), fix)
+        raise InputError("path", "to end in .npz, .safetensors or .pt", repr(path.name), fix)
     with _naming_damage(path):
         tensors = reader(path, keys, Limit(path, max_bytes))
     for key, tensor in tensors.items():
@@ -107,7 +107,7 @@ def read_state_dict(path: Path, limit: Limit, entry: str | None = None) -> dict[
 def _naming_damage(path: Path) -> Iterator[None]:
     """Let errors say that the file is missing or damaged."""
     if not path.is_file():
-        raise InputError("FILE", "to exist", f"{'something else' if path.exists() else 'no file'} {str(path)!r}")
+        raise InputError("path", "to exist", f"{'something else' if path.exists() else 'no file'} {str(path)!r}")
     try:
         yield
     except InputError:
@@ -116,7 +116,7 @@ def _naming_damage(path: Path) -> Iterator[None]:
         # Readers explain at length and over several lines; the first sentence of the first one says what is wrong.
         why = str(error).strip().splitlines()[0][:160].rstrip(". ") if str(error).strip() else type(error).__name__
         got = f"{path.name!r} ({why})"
-        raise InputError("FILE", f"to be a readable {path.suffix} file of tensors", got) from None
+        raise InputError("path", f"to be a readable {path.suffix} file of tensors", got) from None
 
 
 def _find_state(held: dict[Any, Any], path: Path, entry: str | None) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _find_state(held: dict[Any, Any], path: Path, entry: str | None) -> dict[str
 def _npz(path: Path, keys: Collection[str], limit: Limit) -> dict[str, Any]:
     with path.open("rb") as file:
         if file.read(6) == np.lib.format.MAGIC_PREFIX:
-            raise InputError("FILE", "to be an .npz archive of named arrays", "a single array", "Use numpy.savez.")
+            raise InputError("path", "to be an .npz archive of named arrays", "a single array", "Use numpy.savez.")
     with zipfile.ZipFile(path) as archive:
         # Arrays are read one by one: a key that is not ours is never opened.
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
@@ -166,7 +166,7 @@ def _array(key: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: Lim
 def _open(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: Limit) -> Any:
     """Open a member for which there is memory; it gives no more bytes than it declares, and checks their sum."""
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise InputError("FILE", "to be stored or deflated", f"{info.filename!r}, compressed in another way")
+        raise InputError("path", "to be stored or deflated", f"{info.filename!r}, compressed in another way")
     limit.take(info.file_size)
     return archive.open(info)
 
@@ -190,15 +190,15 @@ def _read_pt(path: Path, choose: Callable[[dict[Any, Any]], dict[str, Any]], lim
     """Read what torch.save writes, without torch.load, which trusts the sizes that the pickle declares."""
     if not zipfile.is_zipfile(path):
         fix = "Write it again: torch.save(torch.load(path, weights_only=True), path)."
-        raise InputError("FILE", "to be an archive as torch.save writes it since version 1.6", repr(path.name), fix)
+        raise InputError("path", "to be an archive as torch.save writes it since version 1.6", repr(path.name), fix)
     with zipfile.ZipFile(path) as archive:
         members = {Path(info.filename).name: info for info in archive.infolist() if "/data/" not in info.filename}
         with _open(archive, members["data.pkl"], Limit(path, PICKLE)) as pickled:
             held = _Inert(io.BytesIO(pickled.read())).load()
         if "byteorder" in members and archive.read(members["byteorder"]) != sys.byteorder.encode():
-            raise InputError("FILE", f"to be of a {sys.byteorder}-endian machine", repr(path.name))
+            raise InputError("path", f"to be of a {sys.byteorder}-endian machine", repr(path.name))
         if not isinstance(held, dict):
-            raise InputError("FILE", "to hold a dict of tensors by name", f"a {_kind(held)}")
+            raise InputError("path", "to hold a dict of tensors by name", f"a {_kind(held)}")
         root = members["data.pkl"].filename.removesuffix("data.pkl")
         named = choose(held)
         names = {key: named.pop(key) for key in (NAMES,) if key in named}
