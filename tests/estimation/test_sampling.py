@@ -152,12 +152,22 @@ def test_one_look_calls_back_too() -> None:
     assert len(seen) == 1
 
 
-def test_a_tolerance_on_many_agents_takes_few_distances_and_covers() -> None:
-    actions = torch.randn(100, 20_000, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).exp()
+def mean_difference(actions: torch.Tensor) -> float:
+    """The mean of |x_i - x_j| over pairs and observations, from the order of the values ``[observations, n, 1]``."""
     n, ordered = actions.shape[1], actions.squeeze(-1).sort(dim=1).values
-    # The mean of |x_i - x_j| over pairs, from the order of the values.
     weights = 2 * torch.arange(1, n + 1, dtype=torch.float64) - n - 1
-    exact = float(((ordered @ weights) / math.comb(n, 2)).mean())
+    return float(((ordered @ weights) / math.comb(n, 2)).mean())
+
+
+def many(spread: float) -> torch.Tensor:
+    """20,000 agents whose actions are log-normal."""
+    draws = torch.randn(100, 20_000, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    return draws.mul(spread).exp()
+
+
+def test_a_tolerance_on_many_agents_takes_few_distances_and_covers() -> None:
+    actions = many(1.0)
+    exact = mean_difference(actions)
     for seed in range(20):
         estimate = gs.measure(gs.Deterministic(actions), rel_tol=0.05, seed=seed)
         low, high = estimate.interval
@@ -165,4 +175,14 @@ def test_a_tolerance_on_many_agents_takes_few_distances_and_covers() -> None:
         assert estimate.guaranteed
         assert low <= exact <= high
         assert abs(estimate.value - exact) <= 0.05 * exact
-        assert estimate.distances < 100 * n  # a matching at every observation takes half of that
+        assert estimate.distances < 100 * 20_000  # a matching at every observation takes half of that
+
+
+def test_what_a_pilot_missed_does_not_leave_the_tolerance_unmet() -> None:
+    actions = many(2.0)
+    exact = mean_difference(actions)
+    for seed in (20, 21):  # with 21 the draws of all passes are too few, and all pairs are measured
+        estimate = gs.measure(gs.Deterministic(actions), rel_tol=0.05, seed=seed)
+        assert estimate.met
+        assert estimate.value == pytest.approx(exact, rel=0.05)
+    assert estimate.exact

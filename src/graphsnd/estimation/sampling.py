@@ -6,12 +6,13 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from time import perf_counter
 
 import torch
 from torch import Tensor
 
-from graphsnd.designs import Agents, RelabelledDesign, Template
+from graphsnd.designs import Agents, Complete, RelabelledDesign, Template
 from graphsnd.errors import InputError
 from graphsnd.estimation.costs import Budget, Cost, complete_seconds, counts, work
 from graphsnd.estimation.estimate import Estimate
@@ -152,12 +153,21 @@ def sample_until(task: Task, tolerance: Tolerance) -> Estimate | None:
         task = replace(task, design=chosen, why=why)
     price = work if task.resize else counts
     first = forecast(task.source, seen, measured, task.design).draws(tolerance, task.d_max, delta, price)
-    if first is None and limit is None and complete_seconds(task.source) <= task.seconds_left():
+
+    def can_measure_all() -> bool:
+        return limit is None and complete_seconds(task.source) <= task.seconds_left()
+
+    def is_cheaper(draws: int) -> bool:
+        return price(task.source, task.design, draws) < price(task.source, Complete(), observations)
+
+    if first is None and can_measure_all():
         return None
     spent = Cost.of(task.source, measured, seen.draws)
     left = None if limit is None else max(2, task.limit(spent) or 0)
-    looks = later_looks(first, left, observations)
-    return _look(task, Stream(task, generator), looks, tolerance, spent, pilot.pace)
+    # A pilot may have missed what is rare, and forecast too few draws.
+    looks = takewhile(lambda n: is_cheaper(n) or not can_measure_all(), later_looks(first, left, observations))
+    answer = _look(task, Stream(task, generator), looks, tolerance, spent, pilot.pace)
+    return answer if answer is not None and (answer.met or not can_measure_all()) else None
 
 
 def _look(
