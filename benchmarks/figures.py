@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from graphsnd.errors import plural
 from graphsnd.plots.style import BLUE, GREEN, MUTED, ORANGE, VERMILLION, styled_figure
 
 Results = Sequence[dict[str, Any]]
@@ -31,7 +32,7 @@ def machine(result: dict[str, Any]) -> str:
     hardware = result["hardware"]
     if result["device"] == "cuda":
         return str(hardware["gpu"])
-    return f"CPU, {hardware['threads']} thread{'s' * (hardware['threads'] > 1)}"
+    return f"CPU, {hardware['threads']} {plural('thread', hardware['threads'])}"
 
 
 def speed_figure(results: Results) -> Figure:

@@ -33,7 +33,7 @@ from torch import Tensor
 from graphsnd import graphs
 from graphsnd.behavior import Categorical
 from graphsnd.designs import Bernoulli, GraphDesign
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, plural
 from graphsnd.metric import edge_distances
 from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, styled_figure
 from graphsnd.training import PRESETS, Task, Trainer
@@ -306,7 +306,7 @@ def draw(data: Data) -> Figure:
             ax.set_xlim(-0.5, len(DESIGNS) - 0.5)
             ax.grid(axis="y")
         seeds = len({row.seed for row in data.panel})
-        title = f"{data.panel[0].draws:,} draws for each of {seeds} seed{'s' * (seeds > 1)}"
+        title = f"{data.panel[0].draws:,} draws for each of {seeds} {plural('seed', seeds)}"
         figure.legend(*axes[0].get_legend_handles_labels(), ncols=3, loc="outside lower center", title=title)
         return figure
 

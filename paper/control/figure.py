@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from graphsnd.errors import plural
 from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, MUTED, ORANGE, PURPLE, SKY, VERMILLION, styled_figure
 from paper.control.faulty_controllers import FaultyStudy
 from paper.control.logs import PARTS
@@ -160,7 +161,7 @@ def _draw_legend(figure: Figure, study: Study, colours: dict[str, str]) -> None:
     for name, look in MARKS.items():
         handles.append(Line2D([], [], color=INK, linestyle="none", label=name.replace("_", " "), **look))
     seeds = len(study.seeds)
-    title = f"means and ranges over {seeds} seed{'s' * (seeds > 1)}"
+    title = f"means and ranges over {seeds} {plural('seed', seeds)}"
     if study.missing:
         title += f"; {len(study.missing)} of {study.wanted} runs are missing"
     figure.legend(handles=handles, loc="outside upper center", ncols=6, title=title)

@@ -10,6 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from graphsnd.errors import plural
 from graphsnd.plots.tables import table
 from paper.experiment import Number
 from paper.judging.claims import Kind
@@ -92,7 +93,7 @@ def _machine(hardware: dict[str, Any] | None) -> str:
         return str(hardware["gpu"])
     cpu = re.sub(r"\((R|TM)\)|\b(CPU|Processor)\b|@.*", "", str(hardware.get("cpu") or "CPU"))
     cores = hardware.get("cores")
-    return " ".join(cpu.split()) + (f", {cores} core{'s' * (cores != 1)}" if cores else "")
+    return " ".join(cpu.split()) + (f", {cores} {plural('core', cores)}" if cores else "")
 
 
 def format_duration(seconds: float) -> str:

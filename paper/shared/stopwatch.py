@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from scipy.stats import t
 
+from graphsnd.errors import plural
 from paper.experiment import Number
 
 CPU = torch.device("cpu")
@@ -120,7 +121,7 @@ def speedup(full: Sequence[float], part: Sequence[float], *, medians: bool = Fal
     logs = np.log([average(one) / average(other) for one, other in split])
     reach = float(t.ppf(0.975, blocks - 1) * logs.std(ddof=1) / blocks**0.5)
     size = common // blocks
-    kind = f"{'ratio of medians, ' * medians}95% t interval, {blocks} blocks of {size} trial{'s' * (size > 1)}"
+    kind = f"{'ratio of medians, ' * medians}95% t interval, {blocks} blocks of {size} {plural('trial', size)}"
     return Number(value, value * math.exp(-reach), value * math.exp(reach), "x", kind, clock=True)
 
 

@@ -109,8 +109,7 @@ def _read(kinds: dict[str, Kind], name: str, value: Any) -> Any:
     kind = kinds.get(name, ANY)
     plain = kind.read(value)
     if plain is NO:
-        fix = "Number the labels: numpy.unique(clusters, return_inverse=True)[1]." if name == "clusters" else ""
-        raise InputError(name, f"to be {kind.words}", describe(value), fix)
+        raise InputError(name, f"to be {kind.words}", describe(value))
     return plain
 
 

@@ -322,6 +322,27 @@ def check_labels(labels: Any) -> None:
         raise InputError("labels", f"to be at most {MOST_AGENTS}", len(labels))
 
 
+def check_clusters(clusters: Any, observations: int) -> torch.Tensor | None:
+    """Return the cluster of each observation as int64 ``[observations]`` on the CPU; None for None.
+
+    Args:
+        clusters: Integers in a tensor or array of any shape, or in a list.
+        observations: Their number.
+    """
+    import torch
+
+    if clusters is None:
+        return None
+    integers = [as_integer(one) for one in clusters] if isinstance(clusters, list | tuple) else [None]
+    given = plain_tensor(clusters) if None in integers else torch.tensor(integers)
+    if given is None or given.is_floating_point():
+        fix = "Number the labels: numpy.unique(clusters, return_inverse=True)[1]."
+        raise InputError("clusters", "to be integers, one for each observation", describe(clusters), fix)
+    if given.numel() != observations:
+        raise InputError("clusters", f"to be {observations} integers, one for each observation", shape_of(given))
+    return given.detach().flatten().cpu().long()
+
+
 def check_edges(name: str, count: float) -> None:
     """Raise before memory is taken for more pairs than fit; ``name`` is the argument that asks for them."""
     if count > MOST_EDGES:

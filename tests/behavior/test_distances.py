@@ -184,6 +184,8 @@ def test_bad_arguments_are_named_everywhere(operation) -> None:  # type: ignore[
 def test_the_fewest_agents_are_a_number() -> None:
     with pytest.raises(gs.InputError, match="`fewest` to be an integer"):
         embed(TEAM, fewest=b"x")  # type: ignore[arg-type]
+    with pytest.raises(gs.InputError, match=r"at least 4 agents, got 3\.$"):
+        embed(TEAM, fewest=4)
 
 
 def test_closed_forms_cover_every_family() -> None:

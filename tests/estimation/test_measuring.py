@@ -373,9 +373,27 @@ def test_sources_that_do_not_fit_are_refused() -> None:
         gs.measure(behavior, sources=["a"] * 20, design="uniform:4")
 
 
-@pytest.mark.parametrize("labels", [["a", "b"] * 20, list(range(40)), np.array(["a", "b"] * 20)])
+@pytest.mark.parametrize("labels", [["a", "b"] * 20, [0.5, 1.0] * 20, np.array(["a", "b"] * 20), torch.rand(40)])
 def test_labels_of_clusters_are_numbered_as_the_error_says(labels: Any) -> None:
     team = gs.Deterministic(torch.randn(40, 3, 2, generator=torch.Generator().manual_seed(0)))
     with pytest.raises(gs.InputError, match=r"`clusters`.*numpy.unique\(clusters, return_inverse=True\)\[1\]"):
         gs.measure(team, clusters=labels)
     assert gs.measure(team, clusters=np.unique(labels, return_inverse=True)[1]).population_interval is not None
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.array, lambda ids: torch.tensor(ids).view(4, 10)])
+def test_clusters_may_be_a_list(form: Any, tmp_path: Path) -> None:
+    team = gs.Deterministic(torch.randn(40, 3, 2, generator=torch.Generator().manual_seed(0)))
+    ids = [at // 4 for at in range(40)]
+    accumulator = gs.SndAccumulator(3, clusters=True)
+    accumulator.update(team, form(ids))
+    sums = gs.by_observation(team).view(10, 4).sum(1)  # of clusters of 4
+    error = float((sums / 4).std() / 10**0.5)
+    assert gs.measure(team, clusters=form(ids)).observation_error == pytest.approx(error, rel=1e-6)
+    assert accumulator.compute().observation_error == pytest.approx(error, rel=1e-6)
+    gs.save_behavior(team, tmp_path / "team.npz", clusters=form(ids))
+    assert np.load(tmp_path / "team.npz")["clusters"].tolist() == ids
+    with pytest.raises(gs.InputError, match=r"`clusters` to be 40 integers.*got shape \(39,\)"):
+        gs.measure(team, clusters=ids[1:])
+    with pytest.raises(gs.InputError, match=r"`clusters` to be True or False.*update"):
+        gs.SndAccumulator(3, clusters=ids)  # type: ignore[arg-type]

@@ -14,9 +14,9 @@ from scipy import stats
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.errors import InputError, check_finite, check_number, describe
+from graphsnd.errors import InputError, check_clusters, check_finite, check_number, describe
 from graphsnd.estimation.estimate import Interval
-from graphsnd.estimation.intervals import check_clusters, check_confidence, cluster_error, cluster_sums
+from graphsnd.estimation.intervals import check_confidence, cluster_error, cluster_sums
 from graphsnd.estimation.on_graph import observation_values
 from graphsnd.estimation.source import as_source
 from graphsnd.teams import Policy, Team
@@ -60,13 +60,13 @@ class TeamsComparison:
         return f"{what}, {sure}, p = {self.p_value:.2g} ({where})"
 
 
-@checked(own="first second observations distance confidence")
+@checked(own="first second observations clusters distance confidence")
 def compare(
     first: Behavior | Team | Policy | Sequence[Policy],
     second: Behavior | Team | Policy | Sequence[Policy],
     observations: Any = None,
     *,
-    clusters: torch.Tensor | None = None,
+    clusters: torch.Tensor | Sequence[int] | None = None,
     distance: Distance | None = None,
     confidence: float = 0.95,
     seed: int = 0,

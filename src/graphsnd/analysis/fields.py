@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,8 +10,8 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.errors import InputError, check_finite, check_integer, shape_of
-from graphsnd.estimation.intervals import check_clusters, check_confidence, population_error
+from graphsnd.errors import InputError, check_clusters, check_finite, check_integer, shape_of
+from graphsnd.estimation.intervals import check_confidence, population_error
 from graphsnd.metric import by_observation
 
 
@@ -40,14 +41,14 @@ class Field:
         return (low > self.snd).long() - (high < self.snd).long()
 
 
-@checked(own="confidence")
+@checked(own="clusters confidence")
 def bin_field(
     source: Behavior | Tensor,
     features: Tensor,
     *,
     bins: int = 12,
     distance: Distance | None = None,
-    clusters: Tensor | None = None,
+    clusters: Tensor | Sequence[int] | None = None,
     confidence: float = 0.95,
 ) -> Field:
     """Pool SND over observations that have similar features, such as positions: in which states do the agents differ?

@@ -20,7 +20,7 @@ from graphsnd.behavior.categorical import Categorical
 from graphsnd.behavior.gaussian import Gaussian
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.behavior.samples import Samples, Slicing, energy_points, sliced_points
-from graphsnd.errors import InputError, describe
+from graphsnd.errors import InputError, describe, plural
 
 
 @dataclass(frozen=True)
@@ -298,6 +298,7 @@ def embed(behavior: Behavior, distance: Distance | None = None, *, fewest: int =
     check_behavior(behavior)
     distance = check_distance(distance, behavior)
     if behavior.agents < fewest:
-        raise InputError("behavior", "to have at least 2 agents", f"{behavior.agents}", "Diversity needs a pair.")
+        expected = f"to have at least {fewest} {plural('agent', fewest)}"
+        raise InputError("behavior", expected, behavior.agents, "Diversity needs a pair." if fewest == 2 else "")
     warn_axis(behavior)
     return behavior._embed(distance)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from graphsnd.cli.options import check_folder, check_resumed, parse_device, read_config, show_path
-from graphsnd.errors import InputError, check_choice, printable
+from graphsnd.errors import InputError, check_choice, plural, printable
 from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def run_task(
     threads = result.threads
     if rows:
         written = [*(out / run for run in task.run_names()), *show(rows, result.trainer)]
-        where = device if device == "cuda" else f"{device} with {threads} thread{'s' * (threads > 1)}"
+        where = device if device == "cuda" else f"{device} with {threads} {plural('thread', threads)}"
         console = Console(highlight=False)
         console.print(f"took {result.seconds:,.0f} s on {where}", style="dim")
         if device == "cuda" and result.trainer.eager is not None:

@@ -13,6 +13,7 @@ from graphsnd.arguments import checked
 from graphsnd.behavior import Norm, Points
 from graphsnd.behavior.behavior import widen
 from graphsnd.designs import Design, Selection
+from graphsnd.devices import copy_without_waiting
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.graphs import Graph, MovingGraph, complete
 from graphsnd.metric.diversity import graph_mean
@@ -183,8 +184,3 @@ def _measure_run(selection: Selection, points: Points) -> Tensor:
     if isinstance(selection.edges, Graph | MovingGraph):
         return graph_mean(points, selection.edges)
     return mean_last(kernels.edge_totals(points, selection.edges)) / len(selection.edges)
-
-
-def copy_without_waiting(part: Tensor, device: torch.device) -> Tensor:
-    """Copy to a GPU from pinned memory, which does not wait for the device."""
-    return part.pin_memory().to(device, non_blocking=True) if device.type == "cuda" and not part.is_cuda else part

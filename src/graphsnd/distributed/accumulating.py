@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -13,16 +14,19 @@ from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
 from graphsnd.distributed.ranks import Note, Ranks, brief
 from graphsnd.distributed.shards import find_distance, first, hold, meet
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, as_tensor, check_clusters
 from graphsnd.estimation import SndAccumulator
 from graphsnd.estimation.accumulator import fingerprint
-from graphsnd.estimation.intervals import check_clusters
 
 TENSORS = ("sums", "ids", "sizes", "own")  # of a state
 
 
 def accumulate(
-    accumulator: SndAccumulator, behavior: Behavior | None, clusters: Tensor | None = None, *, group: Any = None
+    accumulator: SndAccumulator,
+    behavior: Behavior | None,
+    clusters: Tensor | Sequence[int] | None = None,
+    *,
+    group: Any = None,
 ) -> None:
     """Add a batch of observations whose agents are spread over ranks; :func:`merge` has the result.
 
@@ -51,7 +55,7 @@ def accumulate(
     def describe() -> Note:
         note = _describe(accumulator, "accumulate")
         accumulator._check_batch(behavior, clusters)
-        return note | {"cluster ids": brief(clusters)}
+        return note | {"cluster ids": brief(as_tensor(clusters))}
 
     known = getattr(accumulator, "distance", None)
     shards = meet(describe, lambda: hold(behavior, known), known, "agents", group)

@@ -15,11 +15,11 @@ from graphsnd import kernels
 from graphsnd.arguments import checked
 from graphsnd.behavior import DISTANCES, Behavior, Distance, Points, default_distance, embed
 from graphsnd.behavior.behavior import check_names
-from graphsnd.errors import InputError, check_integer, describe, plain_tensor
+from graphsnd.errors import InputError, check_clusters, check_integer, describe, plain_tensor
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.exactsum import LIMBS, LOWEST, ExactSum
 from graphsnd.estimation.graph_intervals import PairError, normalised_error
-from graphsnd.estimation.intervals import check_clusters, check_confidence, cluster_error
+from graphsnd.estimation.intervals import check_confidence, cluster_error
 from graphsnd.estimation.on_graph import check_not_empty, make_estimate
 from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph
@@ -35,7 +35,7 @@ ROWS = 16  # observations below which the compiled kernel sums in another order
 Clusters = tuple[Tensor, Tensor, ExactSum]  # ids, of which some may be equal before they are joined; sizes; sums
 
 
-@checked(own="confidence")
+@checked(own="clusters confidence")
 class SndAccumulator:
     r"""Collects SND, or Graph-SND on one graph, over batches of observations.
 
@@ -68,6 +68,8 @@ class SndAccumulator:
         self, agents: int, *, graph: Graph | None = None, distance: Distance | None = None, clusters: bool = False
     ) -> None:
         self.agents = check_integer("agents", agents, "to be at least 2", low=2)
+        if not isinstance(clusters, bool):
+            raise InputError("clusters", "to be True or False", describe(clusters), "Give the clusters to update().")
         if graph is not None:
             check_graph(graph, self.agents)
             check_not_empty("graph", graph)
@@ -81,7 +83,7 @@ class SndAccumulator:
         none = torch.zeros(0, dtype=torch.int64)
         self._clusters: Clusters = none, none, ExactSum.zeros(0)
 
-    def update(self, behavior: Behavior, clusters: Tensor | None = None) -> None:
+    def update(self, behavior: Behavior, clusters: Tensor | Sequence[int] | None = None) -> None:
         """Add a batch of observations.
 
         Args:
@@ -101,7 +103,7 @@ class SndAccumulator:
         self.distance = self.distance or default_distance(behavior)
         self._take(points, groups)
 
-    def _check_batch(self, behavior: Behavior | None, clusters: Tensor | None) -> None:
+    def _check_batch(self, behavior: Behavior | None, clusters: Any) -> None:
         """Raise for a behaviour of another family than before, or clusters against what was declared."""
         if behavior is not None and self.family not in (None, type(behavior).__name__):
             raise InputError("behavior", f"to be {self.family}, as before", type(behavior).__name__)

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from graphsnd import bounds
 from graphsnd.designs import Template
-from graphsnd.errors import InputError, as_tensor, describe, number
+from graphsnd.errors import InputError, describe, number
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.sample import Sample
 from graphsnd.sums import mean, total
@@ -190,14 +190,3 @@ def check_bound(means: Tensor, d_max: float | None) -> None:
         raise InputError(
             "d_max", "to bound every distance", d_max, f"A distance of {float(means.max()):.4g} was measured."
         )
-
-
-def check_clusters(clusters: Tensor | None, observations: int) -> Tensor | None:
-    """Return one integer for each observation, flattened, on the CPU."""
-    if clusters is None:
-        return None
-    clusters = torch.as_tensor(as_tensor(clusters))
-    if clusters.is_floating_point() or clusters.numel() != observations:
-        got = f"{clusters.dtype} of shape {tuple(clusters.shape)}"
-        raise InputError("clusters", f"to be {observations} integers, one for each observation", got)
-    return clusters.detach().flatten().cpu().long()

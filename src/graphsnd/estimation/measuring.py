@@ -17,14 +17,22 @@ from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import stack_agents
 from graphsnd.designs import Adaptive, Complete, Design, GraphDesign, Projections, RelabelledDesign, SpatialDesign
 from graphsnd.designs.subsets import integer_seed
-from graphsnd.errors import InputError, as_tensor, check_choice, check_integer, check_labels, warn_caller
+from graphsnd.errors import (
+    InputError,
+    as_tensor,
+    check_choice,
+    check_clusters,
+    check_integer,
+    check_labels,
+    warn_caller,
+)
 from graphsnd.estimation.adapted import measure_adapted
 from graphsnd.estimation.advising import advise
 from graphsnd.estimation.costs import Budget, Choice, DesignOrGraph, choose, complete_seconds, to_seconds
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.forecast import Tolerance
 from graphsnd.estimation.groups import by_group
-from graphsnd.estimation.intervals import check_clusters, check_confidence
+from graphsnd.estimation.intervals import check_confidence
 from graphsnd.estimation.on_graph import WEIGHTINGS, measure_all_pairs, measure_moving, measure_on_graph
 from graphsnd.estimation.projections import measure_by_projections
 from graphsnd.estimation.sampling import Callback, Task, sample_once, sample_until
@@ -51,7 +59,7 @@ class SlowMeasurementWarning(UserWarning):
 
 
 @by_group
-@checked(own="team observations design budget distance confidence")
+@checked(own="team observations design budget distance clusters confidence")
 def measure(
     team: Behavior | Team | Policy | Mapping[str, Any] | Sequence[Policy],
     observations: Tensor | Mapping[str, Any] | None = None,
@@ -67,7 +75,7 @@ def measure(
     pooled: bool = False,
     max_observations: int | None = None,
     d_max: float | None = None,
-    clusters: Tensor | None = None,
+    clusters: Tensor | Sequence[int] | None = None,
     sources: Tensor | Sequence[Any] | None = None,
     seed: int | torch.Generator = 0,
     callback: Callback | None = None,

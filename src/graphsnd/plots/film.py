@@ -13,7 +13,7 @@ import torch
 
 from graphsnd.analysis import Field, bin_field
 from graphsnd.analysis.grouping import cut_tree
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, plural
 from graphsnd.metric import pairwise
 from graphsnd.plots.clustering import cluster
 from graphsnd.plots.fields import draw_field
@@ -168,7 +168,7 @@ def _legend(scene: Scene) -> list[Any]:
     look: dict[str, Any] = {"marker": "o", "linestyle": "", "markersize": 8}
     handles = []
     for group, count in enumerate(np.bincount(scene.groups).tolist()):
-        label = f"behaviour {group + 1}: {count} agent{'s' * (count > 1)}"
+        label = f"behaviour {group + 1}: {count} {plural('agent', count)}"
         handles.append(Line2D([], [], color=group_look(group)[0], label=label, **look))
     if scene.goals is not None:
         label = "goal of that agent" if scene.own else "landmark"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphsnd.control import audit_error, tracking_error
+from graphsnd.errors import plural
 from graphsnd.plots.curves import draw_curve
 from graphsnd.plots.formatting import format_duration
 from graphsnd.plots.style import INK, group_look, styled_figure
@@ -95,7 +96,7 @@ def describe_grid(stacks: Sequence[Stack], seconds: float, before: int = 0) -> s
     parts += [f"{states[state]} {state}" for state in ("running", "waiting", "lost", "failed") if states[state]]
     parts.append(f"{done:,} of {total:,} iterations")
     if losses := sum(each.losses for each in stacks):
-        parts.append(f"{losses} lost worker{'s' * (losses > 1)}")
+        parts.append(f"{losses} lost {plural('worker', losses)}")
     if before < done < total:
         parts.append(f"about {format_duration(seconds / (done - before) * (total - done))} left")
     return ", ".join(parts)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
-from graphsnd.errors import InputError, check_integer, shape_of
+from graphsnd.errors import InputError, check_clusters, check_integer, shape_of
 from graphsnd.storage import parse_json, read_json, write_whole
 from graphsnd.teams.answers import FAMILIES, FIELDS
 from graphsnd.teams.controlled import ControlledTeam
@@ -119,8 +119,10 @@ def build_team(
         raise InputError("path", f"with a complete {file.with_name(DESCRIPTION)}", f"trouble with {error}") from None
 
 
-@checked
-def save_behavior(behavior: Behavior, path: str | os.PathLike[str], *, clusters: Tensor | None = None) -> None:
+@checked(own="clusters")
+def save_behavior(
+    behavior: Behavior, path: str | os.PathLike[str], *, clusters: Tensor | Sequence[int] | None = None
+) -> None:
     """Write what agents would do on shared observations to a file for :func:`load_behavior` and ``graphsnd measure``.
 
     float64 stays float64, all else becomes float32.
@@ -128,10 +130,10 @@ def save_behavior(behavior: Behavior, path: str | os.PathLike[str], *, clusters:
     Args:
         behavior: Of one part.
         path: Ends in ``.npz``.
-        clusters: The episode or environment of each observation, shape ``[observations]``.
+        clusters: The episode or environment of each observation, integers.
 
     Raises:
-        InputError: For actions of several parts, another ending, and another number of clusters.
+        InputError: For actions of several parts, another ending, and clusters that are not an integer per observation.
 
     Example:
         >>> import tempfile, torch, graphsnd as gs
@@ -147,11 +149,9 @@ def save_behavior(behavior: Behavior, path: str | os.PathLike[str], *, clusters:
     tensors = {name: part if part.dtype == torch.float64 else part.float() for name, part in tensors.items()}
     arrays = {name: part.detach().cpu().numpy() for name, part in tensors.items()}
     arrays = {name: part.reshape(-1, *part.shape[lead:]) for name, part in arrays.items()}
-    if clusters is not None:
-        count = math.prod(behavior.batch_shape)
-        if clusters.numel() != count:
-            raise InputError("clusters", f"to have one entry for each of {count} observations", shape_of(clusters))
-        arrays["clusters"] = clusters.flatten().cpu().numpy()
+    groups = check_clusters(clusters, behavior.observations)
+    if groups is not None:
+        arrays["clusters"] = groups.numpy()
     content = io.BytesIO()
     np.savez(content, names=np.array(behavior.names), **arrays)
     write_whole(path, content.getvalue())
