@@ -51,8 +51,8 @@ class Rotation(pettingzoo.ParallelEnv):  # type: ignore[misc, name-defined]
         return {name: np.array([ord(name), self.time], np.float64) for name in self.agents}
 
 
-def dictionary() -> Any:
-    return gymnasium.wrappers.TransformObservation(gymnasium.make("CartPole-v1"), lambda o: {"place": o}, None)
+def dictionary(parts: Any) -> Any:
+    return gymnasium.wrappers.TransformObservation(gymnasium.make("CartPole-v1"), parts, None)
 
 
 def linear(seed: int, features: int = 18, actions: int = 5) -> nn.Module:
@@ -320,12 +320,34 @@ def test_different_observations_are_pooled_by_group() -> None:
         (spread, {"agent_0": None, "agent_1": None}, "'agent_2'.*None"),
         (spread, linear(0), "Categorical"),
         (spread, lambda o: "up", "agent_0"),
-        (dictionary, None, "arrays of numbers"),
+        (lambda: dictionary(lambda o: {"cart": {"place": o}}), None, "arrays of numbers, or a dict of them"),
     ],
 )
 def test_what_it_refuses(env: Any, policies: Any, match: str) -> None:
     with pytest.raises(InputError, match=match):
         collect(env, policies, 5)
+
+
+def test_dict_observations_are_kept_by_part() -> None:
+    plain = collect(gymnasium.make("CartPole-v1"), lambda o: (o[:, 2] > 0).long(), 9)
+    shown: list[Any] = []
+
+    def push(seen: Any) -> Any:
+        shown.append(seen)
+        return (seen["pole"][:, 0] > 0).long()
+
+    env = dictionary(lambda o: {"cart": o[:2], "pole": o[2:], "side": int(o[0] > 0)})
+    seen = collect(env, {"a": push, "b": push}, 9)
+    assert torch.equal(seen.by_agent["a"]["cart"], plain.pooled[:, :2])
+    assert torch.equal(seen.pooled["pole"], torch.cat([plain.pooled[:, 2:]] * 2))
+    assert torch.equal(seen.pooled["side"], (seen.pooled["cart"][:, 0] > 0).float())
+    assert shown[0]["cart"].shape == (1, 2)
+    assert repr(seen).endswith(
+        "a {'cart': (9, 2), 'pole': (9, 2), 'side': (9,)}, b {'cart': (9, 2), 'pole': (9, 2), 'side': (9,)})"
+    )
+    masked = collect(dictionary(lambda o: {"cart": o, "action_mask": np.array([0, 1], np.int8)}), None, 4)
+    assert list(masked.pooled) == ["cart", "action_mask"]
+    assert (masked.pooled["cart"][:, 1].diff() > 0).all()  # pushed to the right, as the mask allows nothing else
 
 
 def test_agents_that_observe_different_things_are_named() -> None:

@@ -8,19 +8,26 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+import graphsnd as gs
 from graphsnd.errors import InputError
 
-pytest.importorskip("tree")  # which ray[rllib] needs, and nothing else here
+tree = pytest.importorskip("tree")  # which ray[rllib] needs, and nothing else here
 rllib = pytest.importorskip("ray.rllib")
 import ray  # noqa: E402
 from mpe2 import simple_spread_v3  # noqa: E402
 from ray.rllib.algorithms import DQNConfig, PPOConfig, SACConfig  # noqa: E402
+from ray.rllib.connectors.env_to_module import FlattenObservations  # noqa: E402
+from ray.rllib.core.rl_module import MultiRLModuleSpec, RLModuleSpec  # noqa: E402
+from ray.rllib.core.rl_module.apis import ValueFunctionAPI  # noqa: E402
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig  # noqa: E402
+from ray.rllib.core.rl_module.torch import TorchRLModule  # noqa: E402
+from ray.rllib.env.multi_agent_env import MultiAgentEnv  # noqa: E402
 from ray.rllib.env.wrappers.pettingzoo_env import ParallelPettingZooEnv  # noqa: E402
 from ray.tune.registry import register_env  # noqa: E402
 
@@ -156,6 +163,136 @@ def test_agents_that_share_a_module_are_0_apart() -> None:
     logged = partly.train()["env_runners"]["diversity"]["snd"]
     partly.stop()
     assert logged == pytest.approx(kept[0] * 2 / 3, rel=1e-5)  # one pair of three has one module
+
+
+spaces = gymnasium.spaces
+PAIR = spaces.Tuple([spaces.Discrete(3), spaces.Box(-1.0, 1.0, ())])
+SCENE = spaces.Dict(
+    {"speed": spaces.Box(-1.0, 1.0, (4,)), "camera": spaces.Box(0, 255, (6, 5, 3), np.uint8), "it": PAIR}
+)
+
+
+class Scenes(MultiAgentEnv):  # type: ignore[misc]
+    """Shows random observations of a space to two agents, in episodes of 7 steps."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.agents = self.possible_agents = ["a", "b"]
+        self.space = config["space"]
+        self.observation_spaces = dict.fromkeys(self.agents, self.space)
+        self.action_spaces = dict.fromkeys(self.agents, spaces.Box(-1.0, 1.0, (2,)))
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.space.seed(seed)
+        self.steps = 0
+        return self.show(), {}
+
+    def step(self, actions: Any) -> Any:
+        self.steps += 1
+        over = {"__all__": self.steps == 7}
+        return self.show(), dict.fromkeys(self.agents, 0.0), over, {"__all__": False}, {}
+
+    def show(self) -> dict[str, Any]:
+        return {agent: self.space.sample() for agent in self.agents}
+
+
+class Reader(TorchRLModule, ValueFunctionAPI):  # type: ignore[misc]
+    """Reads all parts of SCENE, and keeps the types in which they came."""
+
+    types: list[Any] = []  # noqa: RUF012
+
+    def setup(self) -> None:
+        self.camera, self.kind = nn.Conv2d(3, 2, 3), nn.Embedding(3, 4)
+        self.head, self.value = nn.Linear(2 * 12 + 4 + 4 + 1, 4), nn.Linear(4, 1)
+
+    def _forward(self, batch: Any, **_: Any) -> Any:
+        seen = batch["obs"]
+        self.types.append(tree.map_structure(lambda part: part.dtype, seen))
+        camera = self.camera(seen["camera"].movedim(-1, 1) / 255).flatten(1)
+        kind, place = seen["it"]
+        return {
+            "action_dist_inputs": self.head(torch.cat([camera, seen["speed"], self.kind(kind), place[:, None]], -1))
+        }
+
+    def compute_values(self, batch: Any, embeddings: Any = None) -> Any:
+        return self.value(batch["obs"]["speed"]).squeeze(-1)
+
+
+class Seen(DiversityCallback):
+    """Does the same by RLlib's own calls, with the modules and observations of the moment."""
+
+    values: list[float] = []  # noqa: RUF012
+    rows: list[Any] = []  # noqa: RUF012
+
+    def on_sample_end(self, *, env_runner: Any, metrics_logger: Any, samples: Any, **options: Any) -> None:
+        parts = [part for episode in samples for part in episode.agent_episodes.values()]
+        self.rows[:] = [part.get_observations(step) for part in parts for step in range(len(part) + 1)]
+        self.values.append(by_framework(env_runner.module, self.rows))
+        super().on_sample_end(env_runner=env_runner, metrics_logger=metrics_logger, samples=samples, **options)
+
+
+@torch.no_grad()
+def by_framework(modules: Any, rows: list[Any]) -> float:
+    shown = {"obs": tree.map_structure(lambda *each: torch.as_tensor(np.stack(each)), *rows)}
+    one, other = (gaussian(modules[name].forward_inference(shown)["action_dist_inputs"].double()) for name in "ab")
+    return float((one - other).norm(dim=-1).mean())
+
+
+def train_scenes(space: Any, callback: Any, connector: Any = None, **module: Any) -> tuple[Any, float]:
+    register_env("scenes", Scenes)
+    algorithm = (
+        PPOConfig()
+        .environment("scenes", env_config={"space": space})
+        .multi_agent(policies={"a", "b"}, policy_mapping_fn=lambda agent, *_, **__: agent)
+        .env_runners(num_env_runners=0, env_to_module_connector=connector)
+        .rl_module(**module)
+        .training(train_batch_size_per_learner=40, minibatch_size=20, num_epochs=1)
+        .callbacks(callback)
+        .debugging(seed=0)
+        .build_algo()
+    )
+    return algorithm, float(algorithm.train()["env_runners"]["diversity"]["snd"])
+
+
+def test_dict_and_tuple_observations(tmp_path: Path) -> None:
+    Seen.values.clear()
+    Reader.types.clear()
+    spec = MultiRLModuleSpec(rl_module_specs={name: RLModuleSpec(module_class=Reader) for name in "ab"})
+    algorithm, logged = train_scenes(SCENE, Seen, rl_module_spec=spec)
+    assert logged == pytest.approx(Seen.values[0], rel=1e-5)
+    assert logged > 0
+    integers = {"camera": torch.uint8, "it": (torch.int64, torch.float32), "speed": torch.float32}
+    assert all(types == integers for types in Reader.types)  # RLlib's calls and ours
+    team = load_team(algorithm.save_to_path(tmp_path))
+    expected = by_framework(algorithm.env_runner.module, Seen.rows)
+    algorithm.stop()
+    kinds = np.array([row["it"][0] for row in Seen.rows]), np.array([row["it"][1] for row in Seen.rows])
+    given = {"it": kinds, **{key: np.stack([row[key] for row in Seen.rows]) for key in ("speed", "camera")}}
+    assert gs.measure(team, given).value == pytest.approx(expected, rel=1e-5)
+    halves = [tree.map_structure(lambda part, half=half: part[half::2], given) for half in (0, 1)]
+    whose = gs.measure(team, dict(zip("ab", halves, strict=True)))
+    assert whose.value == pytest.approx(expected, rel=1e-5)
+    assert list(whose.sources) == ["a", "b"]
+    with pytest.raises(InputError, match=r"`observations\['it'\]` with the parts 0, 1, got 0"):
+        gs.measure(team, {**given, "it": kinds[:1]})
+    reader = Reader(observation_space=spaces.Text(3), action_space=spaces.Discrete(2), model_config={})
+    with pytest.raises(InputError, match="arrays, or a Dict or Tuple of them, got Text"):
+        ModuleTeam({"a": reader})
+
+
+@pytest.mark.parametrize("kind", ["flattened", "images"])
+def test_observations_of_default_modules(kind: str) -> None:
+    Seen.values.clear()
+    space, model, connector = SCENE, DefaultModelConfig(fcnet_hiddens=[8]), None
+    if kind == "images":
+        space, model = spaces.Box(0.0, 1.0, (12, 12, 3)), DefaultModelConfig(conv_filters=[[4, 3, 1]])
+    else:
+        connector = lambda env, spaces, device: FlattenObservations(multi_agent=True)  # noqa: E731
+    algorithm, logged = train_scenes(space, Seen, connector, model_config=model)
+    algorithm.stop()
+    assert Seen.rows[0].shape == ((12, 12, 3) if kind == "images" else (4 + 90 + 3 + 1,))
+    assert logged == pytest.approx(Seen.values[0], rel=1e-5)
+    assert logged > 0
 
 
 def test_what_it_refuses(tmp_path: Path) -> None:

@@ -218,9 +218,153 @@ def test_other_spaces() -> None:
             first = models[0].policy.get_distribution(rows.reshape(4, *seen.shape).float()).distribution
         if kind == "Categorical":
             assert torch.allclose(behavior.probs[:, 0], first.probs, atol=1e-6)
-    dictionary = sb3.A2C("MultiInputPolicy", Any(spaces.Dict({"x": box}), spaces.Discrete(2)), device="cpu")
-    with pytest.raises(InputError, match="one array"):
-        ModelTeam([dictionary, dictionary])
+
+
+class Scene(gymnasium.Env):  # type: ignore[misc, name-defined]
+    """Shows random scenes in episodes of 5 steps."""
+
+    def __init__(self, observation_space: Any, discrete: bool = False) -> None:
+        spaces = gymnasium.spaces
+        self.observation_space, self.steps = observation_space, 0
+        self.action_space = spaces.Discrete(3) if discrete else spaces.Box(-2.0, 2.0, (2,))
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.observation_space.seed(seed)
+        self.steps = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> Any:
+        self.steps += 1
+        return self.observation_space.sample(), 0.0, False, self.steps == 5, {}
+
+
+CAMERA = gymnasium.spaces.Box(0, 255, (36, 40, 3), np.uint8)  # channels last, as environments have them
+
+
+def scene() -> Any:
+    spaces = gymnasium.spaces
+    return spaces.Dict({"camera": CAMERA, "kind": spaces.Discrete(3), "speed": spaces.Box(-1.0, 1.0, (4,))})
+
+
+@torch.no_grad()
+def by_framework(model: Any, rows: Any) -> Any:
+    """Return what a model answers, by the calls that Stable-Baselines3 makes itself where it acts."""
+    shown = model.policy.obs_to_tensor(rows)[0]
+    if isinstance(model, sb3.A2C):
+        normal = model.policy.get_distribution(shown).distribution
+        return torch.cat([normal.mean, normal.stddev], -1).double()
+    if isinstance(model, sb3.SAC):
+        mean, log_std, _ = model.actor.get_action_dist_params(shown)
+        return mean.double(), log_std.double().exp()
+    return torch.tensor(model.predict(rows, deterministic=True)[0]).double()
+
+
+def mean_apart(models: list[Any], rows: Any) -> float:
+    kind = type(models[0]).__name__
+    answers = [by_framework(model, rows) for model in models]
+    apart = BY_HAND[kind][1]
+    return float(np.mean([float(apart(a, b).mean()) for a, b in combinations(answers, 2)]))
+
+
+def scenes(count: int) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    camera = rng.integers(0, 256, (count, *CAMERA.shape), dtype=np.uint8)
+    return {"camera": camera, "kind": rng.integers(0, 3, count), "speed": rng.normal(size=(count, 4)).astype("f4")}
+
+
+@pytest.mark.parametrize("algorithm", ["A2C", "SAC", "TD3", "DQN"])
+@pytest.mark.parametrize("policy", ["CnnPolicy", "MultiInputPolicy"])
+def test_images_and_dicts_have_the_number_of_a_loop(policy: str, algorithm: str) -> None:
+    from graphsnd.integrations.sb3 import ModelTeam
+
+    space = CAMERA if policy == "CnnPolicy" else scene()
+    small = {"net_arch": [8], "features_extractor_kwargs": {"features_dim" if space is CAMERA else "cnn_output_dim": 8}}
+    options = {"buffer_size": 20} if algorithm != "A2C" else {}
+    models = [
+        getattr(sb3, algorithm)(
+            policy, Scene(space, algorithm == "DQN"), policy_kwargs={**small}, seed=seed, device="cpu", **options
+        )
+        for seed in range(3)
+    ]
+    assert getattr(models[0].observation_space, "spaces", {"camera": models[0].observation_space})["camera"].shape == (
+        3,
+        36,
+        40,
+    )
+    given = scenes(20)
+    rows = given["camera"] if space is CAMERA else given
+    expected = mean_apart(models, rows)
+    assert expected > 0
+    team = ModelTeam(models)
+    assert gs.measure(team, rows).value == pytest.approx(expected, rel=1e-4)
+    assert gs.measure(team, rows, design="agents:3").value == pytest.approx(expected, rel=1e-4)  # asks some of them
+    first = np.moveaxis(given["camera"], -1, -3)  # channels first, as the policies see them
+    moved = torch.as_tensor(first) if space is CAMERA else {**given, "camera": first}
+    assert gs.measure(team, moved).value == gs.measure(team, rows).value
+    # What the models themselves see where they act.
+    seen = collect(lambda: Scene(space, algorithm == "DQN"), models, 4)
+    acted = seen.pooled if space is CAMERA else {key: part.numpy() for key, part in seen.pooled.items()}
+    expected = mean_apart(models, acted.numpy() if space is CAMERA else acted)
+    assert gs.measure(team, seen.pooled, clusters=seen.clusters).value == pytest.approx(expected, rel=1e-4)
+    whose = gs.measure(team, seen.by_agent)
+    assert whose.value == pytest.approx(expected, rel=1e-4)
+    assert list(whose.sources) == ["0", "1", "2"]
+    assert not gs.measure(team, seen.pooled).sources
+
+
+@pytest.mark.parametrize(("algorithm", "most"), [("A2C", 16), ("TD3", 10)])
+def test_the_callback_measures_on_buffers_of_dicts(algorithm: str, most: int) -> None:
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize, VecTransposeImage
+
+    from graphsnd.integrations.sb3 import DiversityCallback
+
+    models = []
+    for seed in range(2):
+        env = VecNormalize(VecTransposeImage(DummyVecEnv([lambda: Scene(scene())] * 2)), norm_obs_keys=["speed"])
+        options = {"learning_rate": 0.0, "n_steps": 4} if algorithm == "A2C" else {**REPLAY, "learning_starts": 1000}
+        small = {"net_arch": [8], "features_extractor_kwargs": {"cnn_output_dim": 8}}
+        models.append(
+            getattr(sb3, algorithm)("MultiInputPolicy", env, **options, policy_kwargs=small, seed=seed, device="cpu")
+        )
+    callback = DiversityCallback(models, every=1, observations=most)
+    for model in models:
+        model.learn(8, callback=callback)
+    rows: dict[str, list[Any]] = {"camera": [], "kind": [], "speed": []}
+    for model in models:
+        buffer = model.rollout_buffer if algorithm == "A2C" else model.replay_buffer
+        for key, held in buffer.observations.items():
+            flat = (held if buffer.full else held[: buffer.pos]).reshape(-1, *model.observation_space[key].shape)
+            if key == "speed" and algorithm == "TD3":
+                statistics = model.get_vec_normalize_env().obs_rms["speed"]
+                flat = (flat - statistics.mean) / np.sqrt(statistics.var + 1e-8)
+            rows[key].append(flat)
+    places = np.linspace(0, 15, most).round().astype(int)
+    shown = {key: np.concatenate(parts)[places].astype("f4") for key, parts in rows.items()}
+    assert callback.rows[-1]["snd"] == pytest.approx(mean_apart(models, shown), rel=1e-4)
+    assert callback.rows[-1]["snd"] > 0
+
+
+def test_parts_that_do_not_fit() -> None:
+    from graphsnd.integrations.sb3 import ModelTeam
+
+    team = ModelTeam([sb3.A2C("MultiInputPolicy", Scene(scene()), seed=seed, device="cpu") for seed in range(2)])
+    rows = scenes(3)
+    for given, match in (
+        ({"camera": rows["camera"]}, "with the parts 'camera', 'kind', 'speed', got 'camera'"),
+        ({**rows, "speed": rows["speed"][:2]}, r"equal leading dimensions in all parts, got .*'speed' \(2,\)"),
+        (
+            {**rows, "speed": rows["speed"][:, :2]},
+            r"`observations\['speed'\]` with shape \(..., 4\), got shape \(3, 2\)",
+        ),
+        ({**rows, "speed": "fast"}, r"`observations\['speed'\]` to be a torch.Tensor or an array"),
+        (rows["speed"], r"with 4325 features"),
+        ({"0": rows, "1": rows["speed"]}, "of one shape for all agents"),
+    ):
+        with pytest.raises(InputError, match=match):
+            gs.measure(team, given)
+    image = ModelTeam([sb3.A2C("CnnPolicy", Scene(CAMERA), seed=seed, device="cpu") for seed in range(2)])
+    with pytest.raises(InputError, match=r"with shape \(..., 3, 36, 40\), got shape \(3, 3, 40, 36\)"):
+        gs.measure(image, rows["camera"].swapaxes(1, 3))  # [width, height, channels] is neither
 
 
 def test_what_it_refuses() -> None:

@@ -223,6 +223,7 @@ def _check_arguments(observations: Any, weighting: str, max_observations: int | 
 
 def _read_sources(sources: Any, observations: Any, source: Source) -> Sequence[str] | None:
     """Return the source of each observation, as labels; None where nothing is known."""
+    observations = source.team.join_parts(observations) if isinstance(source, TeamSource) else observations
     if sources is None and isinstance(source, TeamSource) and isinstance(observations, Mapping):
         if hasattr(observations, "batch_size"):
             return None  # a TensorDict, of which a team reads what it needs

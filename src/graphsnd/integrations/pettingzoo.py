@@ -18,6 +18,7 @@ from torch.distributions import ComposeTransform, Distribution, Independent, Tra
 from graphsnd.arguments import checked
 from graphsnd.behavior import Categorical, Deterministic, Gaussian
 from graphsnd.errors import InputError, as_tensor, check_integer, describe, shape_of
+from graphsnd.integrations.spaces import map_parts
 from graphsnd.teams.callables import Policy
 from graphsnd.teams.mixing import ask
 
@@ -37,30 +38,33 @@ class Collected:
         Collected(agents=2, observations=5, episodes=2: a (3, 4), b (2, 4))
     """
 
-    by_agent: dict[str, Tensor]  # [observations, *features] of each agent, in the order of time
+    # [observations, *features] of each agent, in the order of time; of Dict observations a dict of such, by part
+    by_agent: dict[str, Any]
     episodes: dict[str, Tensor]  # int64 [observations], the episode of each of them
 
     def __repr__(self) -> str:
-        agents, count = len(self.by_agent), sum(map(len, self.by_agent.values()))
+        agents, count = len(self.by_agent), sum(map(len, self.episodes.values()))
         episodes = len({episode for own in self.episodes.values() for episode in own.tolist()})
-        shapes = [f"{agent} {tuple(rows.shape)}" for agent, rows in self.by_agent.items()]
+        shapes = [f"{agent} {map_parts(lambda part: tuple(part.shape), rows)}" for agent, rows in self.by_agent.items()]
         shown = ", ".join(shapes[:8]) + f" and {agents - 8} more" * (agents > 8)
         return f"Collected(agents={agents}, observations={count}, episodes={episodes}: {shown})"
 
     @property
-    def pooled(self) -> Tensor:
+    def pooled(self) -> Any:
         """Observations of all agents, ``[observations, *features]``: those of the first agent first.
+
+        Dict observations are a dict of such, by part.
 
         Raises:
             InputError: When agents observe different things.
         """
-        if len({rows.shape[1:] for rows in self.by_agent.values()}) > 1:
-            shapes = ", ".join(f"{agent} {tuple(rows.shape[1:])}" for agent, rows in self.by_agent.items())
-            first = next(iter(self.by_agent.values())).shape[1:]
-            alike = [agent for agent, rows in self.by_agent.items() if rows.shape[1:] == first]
+        shapes = {agent: map_parts(lambda part: tuple(part.shape[1:]), rows) for agent, rows in self.by_agent.items()}
+        alike = [agent for agent, shape in shapes.items() if shape == next(iter(shapes.values()))]
+        if len(alike) < len(shapes):
             fix = f"Take those that are alike, as in collected.of({alike}).pooled."
-            raise InputError("by_agent", "with observations of one shape", shapes, fix)
-        return torch.cat(list(self.by_agent.values()))
+            got = ", ".join(f"{agent} {shape}" for agent, shape in shapes.items())
+            raise InputError("by_agent", "with observations of one shape", got, fix)
+        return map_parts(lambda *parts: torch.cat(parts), *self.by_agent.values())
 
     @property
     def clusters(self) -> Tensor:
@@ -105,7 +109,7 @@ def collect(
 
     Returns:
         Observations as float32, by agent and pooled, with their episodes. Where they are a dict of ``observation`` and
-        ``action_mask``, the first. Agents that were never there are left out.
+        ``action_mask``, the first; other dicts are kept by part. Agents that were never there are left out.
 
     Raises:
         InputError: For something that is no environment, agents without a policy, and answers that are no actions.
@@ -137,7 +141,7 @@ def collect(
     finally:
         np.random.set_state(state)
     order = sorted(recorder.rows, key=lambda name: list(held).index(name) if name in held else len(held))
-    made = {name: torch.stack(recorder.rows[name]) for name in order}
+    made = {name: map_parts(lambda *parts: torch.stack(parts), *recorder.rows[name]) for name in order}
     return Collected(made, {name: torch.tensor(recorder.episodes[name]) for name in order})
 
 
@@ -164,7 +168,7 @@ class _Recorder:
 
     def __init__(self, env: Any, policies: dict[Any, Any], seed: int, deterministic: bool) -> None:
         self.env, self.policies, self.seed, self.deterministic = env, policies, seed, deterministic
-        self.rows: dict[str, list[Tensor]] = {}
+        self.rows: dict[str, list[Any]] = {}
         self.episodes: dict[str, list[int]] = {}
         self.episode = -1
         self.seeded: dict[int, Any] = {}  # holds the spaces, whose ids would be used again
@@ -180,10 +184,10 @@ class _Recorder:
             self.seeded[id(space)] = space
         masked = isinstance(given, Mapping) and "action_mask" in given
         mask = given["action_mask"] if masked else (info or {}).get("action_mask")
-        seen = np.asarray(given["observation"] if masked else given)
-        if seen.dtype.kind not in "biuf":
-            raise InputError("env", "with observations that are arrays of numbers", describe(given))
-        self.rows.setdefault(agent, []).append(torch.from_numpy(np.atleast_1d(seen).astype(np.float32)))
+        seen = map_parts(np.asarray, given.get("observation", given) if masked else given)
+        if any(part.dtype.kind not in "biuf" for part in (seen.values() if isinstance(seen, dict) else [seen])):
+            raise InputError("env", "with observations that are arrays of numbers, or a dict of them", describe(given))
+        self.rows.setdefault(agent, []).append(_to_tensors(seen))
         self.episodes.setdefault(agent, []).append(self.episode)
         if agent not in self.policies and EVERY not in self.policies:
             fix = f'For random actions: {{..., "{agent}": None}}.'
@@ -228,6 +232,12 @@ def _run_single(recorder: _Recorder, steps: int) -> None:
                 observation, info = recorder.reset()
 
 
+def _to_tensors(seen: Any) -> Any:
+    """Return a copy of what was observed, as float32; one number as an array of one, but not as part of a dict."""
+    dims = 0 if isinstance(seen, Mapping) else 1
+    return map_parts(lambda part: torch.from_numpy(np.array(part, np.float32, ndmin=dims)), seen)
+
+
 def _choose(policy: Any, seen: Any, space: Any, mask: Any, agent: str, deterministic: bool) -> Any:
     """Return an action of the space."""
     if policy is None:
@@ -235,8 +245,7 @@ def _choose(policy: Any, seen: Any, space: Any, mask: Any, agent: str, determini
     if hasattr(policy, "predict"):
         action = np.asarray(policy.predict(seen, deterministic=deterministic)[0])
     else:
-        shown = torch.from_numpy(np.atleast_1d(seen).astype(np.float32)).unsqueeze(0)
-        answer = as_tensor(ask(policy, shown, agent))
+        answer = as_tensor(ask(policy, map_parts(lambda part: part.unsqueeze(0), _to_tensors(seen)), agent))
         action = _draw(answer, mask, agent, deterministic)[0].cpu().numpy()
         each = answer.base_dist if isinstance(answer, Independent) else answer
         if isinstance(each, Categorical | torch.distributions.Categorical):

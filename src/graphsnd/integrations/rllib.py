@@ -19,9 +19,10 @@ from torch import distributions as D
 from graphsnd.behavior import Behavior, Deterministic, from_distribution
 from graphsnd.errors import InputError, check_integer, describe, require
 from graphsnd.estimation import measure
-from graphsnd.integrations.spaces import SpacesTeam, read_actions, squash
+from graphsnd.integrations.spaces import SpacesTeam, read_actions, split_parts, squash
 
 RLlibCallback = require("ray.rllib.callbacks.callbacks", "'ray[rllib]'").RLlibCallback
+tree = require("tree", "'ray[rllib]'")
 MultiRLModule = require("ray.rllib.core.rl_module", "'ray[rllib]'").MultiRLModule
 
 
@@ -31,6 +32,9 @@ class ModuleTeam(SpacesTeam):
     Modules are compared by the distribution of the action, as they put it out: RLlib's actions are normalised to
     [-1, 1] before the environment gets them. Those that put out an action instead (DQN) are compared by it; for
     discrete actions total variation is then the share of observations on which two modules choose differently.
+
+    Observations are ``[..., *shape]`` of the observation space; those of a Dict or Tuple space are a dict or tuple of
+    such, with its parts.
 
     Args:
         modules: A ``MultiRLModule``, such as ``algorithm.env_runner.module``, or modules by name.
@@ -66,7 +70,7 @@ class _Policy(nn.Module):
         self.module, self.squashed = module, squashed
 
     def forward(self, observations: Tensor) -> Behavior:
-        answer = self.module.forward_inference({"obs": observations})
+        answer = self.module.forward_inference({"obs": split_parts(self.module.observation_space, observations)})
         if "action_dist_inputs" in answer:
             return self._read(self.module.get_inference_action_dist_cls().from_logits(answer["action_dist_inputs"]))
         return read_actions(answer["actions"], self.module.action_space, "modules")
@@ -154,13 +158,13 @@ class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
                 name = episode.module_for(agent)
                 if self.modules is None or name in self.modules:
                     self._module_of[str(agent)] = name
-                    self._seen.extend((row, episode.id_) for row in part.get_observations())
+                    self._seen.extend((part.get_observations(step), episode.id_) for step in range(len(part) + 1))
         if self._steps < self.every or len(self._module_of) < 2:
             return
         self._steps = 0
         rows, episodes = zip(*self._seen, strict=True)
         clusters = torch.as_tensor(np.unique(episodes, return_inverse=True)[1])
         team = ModuleTeam({agent: env_runner.module[name] for agent, name in sorted(self._module_of.items())})
-        shown = torch.as_tensor(np.stack(rows))
+        shown = tree.map_structure(lambda *each: torch.as_tensor(np.stack(each)), *rows)
         estimate = measure(team, shown, clusters=clusters if clusters.max() else None, **self.options)
         metrics_logger.log_value(("diversity", "snd"), estimate.value, reduce="mean")

@@ -16,7 +16,7 @@ from torch import distributions as D
 from graphsnd.behavior import Behavior, from_distribution
 from graphsnd.errors import InputError, check_integer, describe, require
 from graphsnd.estimation import measure
-from graphsnd.integrations.spaces import SpacesTeam, by_name, read_actions, squash
+from graphsnd.integrations.spaces import SpacesTeam, by_name, map_parts, read_actions, split_parts, squash
 
 BaseCallback = require("stable_baselines3.common.callbacks", "stable-baselines3").BaseCallback
 
@@ -29,6 +29,9 @@ class ModelTeam(SpacesTeam):
     total variation is the share of observations on which two models choose differently. Policies are read at every
     call, so that training shows.
 
+    Observations are ``[..., *shape]`` of the observation space, images with channels first or last. Those of
+    ``MultiInputPolicy`` are a dict of such, by the keys of its Dict space.
+
     Args:
         models: By name, or a list; each with a ``policy``, as all of Stable-Baselines3 have.
         deterministic: Compare all by the action that they would take without exploration, as algorithms of different
@@ -36,8 +39,7 @@ class ModelTeam(SpacesTeam):
         squashed: Whether SAC is compared after its tanh, or before it.
 
     Raises:
-        InputError: For an empty population, something that is no model, different spaces, and observations that are
-            dicts.
+        InputError: For an empty population, something that is no model, and different spaces.
 
     Example:
         >>> import gymnasium, torch, graphsnd as gs
@@ -69,7 +71,7 @@ class _Policy(nn.Module):
         self.space, self.actions = policy.observation_space, policy.action_space
 
     def forward(self, observations: Tensor) -> Behavior:
-        shown = observations.reshape(-1, *self.space.shape)
+        shown = split_parts(self.space, observations)
         actor: Any = getattr(self.policy, "actor", None)
         if not self.deterministic and hasattr(self.policy, "get_distribution"):
             return self._read(self.policy.get_distribution(shown), to_range=self.policy.squash_output)
@@ -77,7 +79,8 @@ class _Policy(nn.Module):
             mean, log_std, more = actor.get_action_dist_params(shown)
             return self._read(actor.action_dist.proba_distribution(mean, log_std, **more), to_range=True)
         # In the units of the action space, and clipped to it.
-        action = torch.as_tensor(self.policy.predict(shown.cpu().numpy(), deterministic=True)[0])
+        arrays = map_parts(lambda part: part.cpu().numpy(), shown)
+        action = torch.as_tensor(self.policy.predict(arrays, deterministic=True)[0])
         return read_actions(action, self.actions, "models")
 
     def _read(self, distribution: Any, *, to_range: bool) -> Behavior:
@@ -136,19 +139,25 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
         if self.num_timesteps - self._last.get(learner, -self.every) < self.every:
             return
         self._last[learner] = self.num_timesteps
-        seen = np.concatenate([_buffered(model) for model in self.models.values()])
-        places = np.linspace(0, len(seen) - 1, min(len(seen), self.observations)).round().astype(int)
-        value = measure(self.team, torch.as_tensor(seen[places]), **self.options).value
+        value = measure(self.team, _buffered(list(self.models.values()), self.observations), **self.options).value
         self.logger.record("diversity/snd", value)
         self.rows.append({"model": learner, "step": self.num_timesteps, "snd": value})
 
 
-def _buffered(model: Any) -> Any:
-    """Return what is in a model's buffer as its policy sees it, ``[observations, *features]``."""
-    buffer = getattr(model, "rollout_buffer", None) or model.replay_buffer
-    shape = model.observation_space.shape
-    # A rollout that was learnt from lies flat already.
-    rows = (buffer.observations if buffer.full else buffer.observations[: buffer.pos]).reshape(-1, *(shape or (1,)))
-    normaliser = model.get_vec_normalize_env()
-    # Rollouts are kept as VecNormalize made them, replay buffers as the environment did.
-    return rows if normaliser is None or not hasattr(model, "replay_buffer") else normaliser.normalize_obs(rows)
+def _buffered(models: Sequence[Any], most: int) -> Any:
+    """Return up to ``most`` observations of the models' buffers as policies see them, ``[observations, *features]``."""
+    buffers = [getattr(model, "rollout_buffer", None) or model.replay_buffer for model in models]
+    ends = np.cumsum([0, *(buffer.size() * buffer.n_envs for buffer in buffers)])
+    places = np.linspace(0, ends[-1] - 1, min(ends[-1], most)).round().astype(int)
+    rows = []
+    for model, buffer, low, high in zip(models, buffers, ends, ends[1:], strict=False):
+        own = places[(low <= places) & (places < high)] - low  # before anything is copied: replay buffers are large
+        space = model.observation_space
+        shapes = {key: part.shape for key, part in space.items()} if hasattr(space, "items") else space.shape or (1,)
+        # A rollout that was learnt from lies flat already.
+        seen = map_parts(lambda held, shape, own=own: held.reshape(-1, *shape)[own], buffer.observations, shapes)
+        normaliser = model.get_vec_normalize_env()
+        # Rollouts are kept as VecNormalize made them, replay buffers as the environment did.
+        raw = normaliser is not None and hasattr(model, "replay_buffer")
+        rows.append(normaliser.normalize_obs(seen) if raw else seen)
+    return map_parts(lambda *parts: torch.as_tensor(np.concatenate(parts)), *rows)

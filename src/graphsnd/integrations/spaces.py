@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch import distributions as D
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, as_tensor, check_rank, describe, shape_of
 from graphsnd.teams import CallablesTeam
 
 
 class SpacesTeam(CallablesTeam):
     """Policies of one observation space and one action space.
+
+    Observations of a Dict or Tuple are joined to one row of numbers each, and taken apart again where a policy answers.
 
     Args:
         argument: For messages: what the policies came in.
@@ -25,7 +29,7 @@ class SpacesTeam(CallablesTeam):
         fix: What to do where spaces differ.
 
     Raises:
-        InputError: For different spaces, and observations that are no single array.
+        InputError: For different spaces, and observations that are no arrays.
     """
 
     def __init__(
@@ -40,12 +44,101 @@ class SpacesTeam(CallablesTeam):
         if len({str(pair) for pair in spaces.values()}) > 1:
             got = ", ".join(f"{name}: {seen} and {done}" for name, (seen, done) in spaces.items())
             raise InputError(argument, "with the same spaces", got, fix)
-        shapes = [seen.shape for seen, _ in spaces.values()]
-        if None in shapes:
-            flat = "Flatten it: gymnasium.wrappers.FlattenObservation."
-            raise InputError(argument, "that observe one array", next(iter(spaces.values()))[0], flat)
-        super().__init__(policies, squashed=squashed, feature_dims=max([1, *map(len, shapes)]))
+        self.space: Any = next((seen for seen, _ in spaces.values()), None)
+        leaves = _leaves(self.space) if spaces else []
+        if any(leaf.shape is None for leaf in leaves):
+            raise InputError(argument, "that observe arrays, or a Dict or Tuple of them", self.space)
+        joined = bool(_parts(self.space))
+        rank = 1 if joined else max([1, *(len(leaf.shape) for leaf in leaves)])
+        super().__init__(policies, squashed=squashed, feature_dims=rank)
+        self.observation_features = _size(self.space) if joined else None
         self._names = tuple(map(str, spaces))
+
+    def join_parts(self, observations: Any) -> Any:
+        """Return observations of a Dict or Tuple as rows of numbers, and images with channels where the space has them.
+
+        Args:
+            observations: The parts of the space by its keys, or in its order, each ``[..., *shape]``; or a dict of such
+                by agent. Rows ``[..., features]`` are returned as they are.
+
+        Raises:
+            InputError: For other parts, or parts of other shapes.
+        """
+        parts = _parts(self.space)
+        dictionary = isinstance(observations, Mapping) and not hasattr(observations, "batch_size")  # no TensorDict
+        if dictionary and parts.keys().isdisjoint(observations):
+            return {agent: self.join_parts(own) for agent, own in observations.items()}
+        if parts and isinstance(observations, Mapping | tuple | list):
+            return _join(self.space, observations)
+        given = as_tensor(observations)
+        return _fit(self.space, given, "observations") if self.space.shape and isinstance(given, Tensor) else given
+
+
+def map_parts(function: Callable[..., Any], *given: Any) -> Any:
+    """Return a function's values of arrays, or, of dicts of arrays, those of each part."""
+    if not isinstance(given[0], Mapping):
+        return function(*given)
+    return {key: function(*(each[key] for each in given)) for key in given[0]}
+
+
+def split_parts(space: Any, rows: Tensor) -> Any:
+    """Return rows ``[observations, features]`` as observations of a space: the inverse of joining their parts."""
+    return rows if space.shape else _split(space, rows)
+
+
+def _parts(space: Any) -> dict[Any, Any]:
+    """Return the spaces in a Dict by their keys, in a Tuple by their places; none for any other space."""
+    inner = getattr(space, "spaces", {})
+    return dict(inner if isinstance(inner, Mapping) else enumerate(inner))
+
+
+def _leaves(space: Any) -> list[Any]:
+    return [leaf for part in _parts(space).values() for leaf in _leaves(part)] or [space]
+
+
+def _size(space: Any) -> int:
+    return sum(math.prod(leaf.shape) for leaf in _leaves(space))
+
+
+def _join(space: Any, given: Any, name: str = "observations") -> Tensor:
+    """Return observations of a space as rows ``[..., features]``, its parts in their order."""
+    parts = _parts(space)
+    if not parts:
+        fitting = _fit(space, given, name)
+        lead = fitting.shape[: fitting.dim() - len(space.shape)]
+        return fitting.reshape(*lead, math.prod(space.shape)).float()
+    held = dict(enumerate(given)) if isinstance(given, tuple | list) else given
+    if not isinstance(held, Mapping) or held.keys() != parts.keys():
+        got = ", ".join(map(repr, held)) if isinstance(held, Mapping) else describe(held)
+        raise InputError(name, f"with the parts {', '.join(map(repr, parts))}", got)
+    rows = [_join(part, held[key], f"{name}[{key!r}]") for key, part in parts.items()]
+    if len({row.shape[:-1] for row in rows}) > 1:
+        counts = ", ".join(f"{key!r} {tuple(row.shape[:-1])}" for key, row in zip(parts, rows, strict=True))
+        raise InputError(name, "with equal leading dimensions in all parts", counts)
+    return torch.cat(rows, dim=-1)
+
+
+def _split(space: Any, rows: Tensor) -> Any:
+    parts = _parts(space)
+    if not parts:
+        shown = rows.reshape(len(rows), *space.shape)
+        # Integers may be looked up in a table of embeddings, so they are not left as the floats of the row.
+        return shown.to(torch.from_numpy(np.zeros(0, space.dtype)).dtype) if space.dtype.kind in "iu" else shown
+    pieces = rows.split([_size(part) for part in parts.values()], dim=-1)
+    split = {key: _split(part, piece) for (key, part), piece in zip(parts.items(), pieces, strict=True)}
+    return split if isinstance(space.spaces, Mapping) else tuple(split.values())
+
+
+def _fit(space: Any, given: Any, name: str) -> Tensor:
+    """Return an array as ``[..., *shape]`` of a space; images may have their channels last, as environments do."""
+    symbolic = f"({', '.join(['...', *map(str, space.shape)])})"
+    tensor = check_rank(name, given, len(space.shape), symbolic)
+    last = tuple(tensor.shape[tensor.dim() - len(space.shape) :])
+    if last != space.shape and len(last) == 3 and (last[2], *last[:2]) == space.shape:
+        return tensor.movedim(-1, -3)
+    if last != space.shape:
+        raise InputError(name, f"with shape {symbolic}", shape_of(tensor))
+    return tensor
 
 
 def by_name(given: Mapping[Any, Any] | Sequence[Any]) -> dict[str, Any]:

@@ -80,6 +80,7 @@ class Team(Named, ABC):
 
     def read_observations(self, observations: Any) -> Tensor:
         """Return observations as one tensor ``[..., features]``; a dict of what each agent observed is pooled."""
+        observations = self.join_parts(observations)
         by_name = isinstance(observations, Mapping) and set(observations.keys()) == set(self._names or ())
         if hasattr(observations, "batch_size") and not by_name:
             fix = "Pass the entry that policies read: rollout['agents', 'observation']. For TorchRL: ActorTeam."
@@ -92,6 +93,10 @@ class Team(Named, ABC):
             return torch.cat(rows)  # of agents that were not there all the time
         pooled = stack_agents("observations", observations, names, trailing=self.feature_dims)
         return check_rank("observations", pooled, self.feature_dims, "(..., features)")
+
+    def join_parts(self, observations: Any) -> Any:
+        """Return observations of several parts as one tensor, or one per agent; here there are none."""
+        return observations
 
     def partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         """Return what some agents would do on each observation, another choice of agents for each.
