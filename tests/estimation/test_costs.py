@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.estimation.costs import Cost
-from graphsnd.estimation.source import BehaviorSource
+from graphsnd.estimation.costs import Cost, choose, complete_seconds
+from graphsnd.estimation.source import BehaviorSource, Workload
 from tests.estimation.teams import behavior, policies
 
 
@@ -25,8 +25,16 @@ def test_a_budget_for_everything_buys_everything() -> None:
     asked = gs.measure(policies(), observations, design=gs.designs.Agents(4), budget=gs.Budget(distances=10**12))
     assert asked.distances <= 60 * 66
     source = gs.estimation.source.BehaviorSource(behavior(), None)
-    design, _ = gs.estimation.costs.choose(source, gs.Budget(distances=64 * 66), tolerance=False)
+    design, _ = choose(source, gs.Budget(distances=64 * 66), tolerance=False)
     assert design == gs.designs.Complete()
+
+
+def test_half_of_the_seconds_must_be_enough_for_all_pairs() -> None:
+    source = Workload(1000, 10**6, 2, 0.0, torch.device("cpu"))
+    seconds = complete_seconds(source)
+    assert seconds > 1
+    for share, kind in ((2.1, gs.designs.Complete), (1.9, gs.designs.Agents)):
+        assert isinstance(choose(source, gs.Budget(seconds=share * seconds), tolerance=False)[0], kind)
 
 
 def test_budgets_may_be_written_as_floats() -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 
 import graphsnd as gs
+from graphsnd.estimation.sample import draw
 from graphsnd.teams import StackedTeam
 from tests.estimation.teams import REPETITIONS, at_least, behavior, evaluate_one, inside, on_and_off, policies
 
@@ -72,6 +74,29 @@ def test_a_budget_of_seconds_stops() -> None:
     e = gs.measure(team, design=gs.designs.Matching(), budget=gs.Budget(seconds=0.05))
     assert e.met is None
     assert e.distances > 0
+
+
+def test_a_budget_of_seconds_goes_where_the_guarantee_is_narrowest(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = 0.0
+
+    def charge(source: Any, template: Any, index: torch.Tensor, generator: torch.Generator) -> Any:
+        nonlocal clock
+        clock += 1e-7 * len(index) * (100 + template.m)
+        return draw(source, template, index, generator)
+
+    monkeypatch.setattr("graphsnd.estimation.sampling.draw", charge)
+    for module in ("sampling", "measuring"):
+        monkeypatch.setattr(f"graphsnd.estimation.{module}.perf_counter", lambda: clock)
+    team = gs.Deterministic(torch.randn(400, 1500, 2, generator=torch.Generator().manual_seed(0)))
+    truth, budget = float(gs.snd(team)), gs.Budget(seconds=0.05)
+    chosen = gs.measure(team, budget=budget)
+    assert "a pilot of 100 observations found" in chosen.why
+    assert chosen.seconds < 0.06
+    assert chosen.guaranteed
+    assert chosen.interval[0] <= truth <= chosen.interval[1]
+    ring = gs.measure(team, budget=budget, design="ring:4")
+    width, wide = (e.interval[1] - e.interval[0] for e in (chosen, ring))
+    assert width < wide / 20
 
 
 def test_goes_exact_when_the_tolerance_is_dearer_than_everything() -> None:

@@ -169,16 +169,14 @@ def choose(source: Workload, budget: Budget | None, *, tolerance: bool) -> Choic
     affordable = budget.affords_all(source)
     if affordable and complete_seconds(source) <= min(1.0, budget.seconds or 1.0):
         return Complete(), "all pairs at all observations take about a second or less, so nothing is sampled"
-    if affordable and not tolerance and budget.seconds is None:
+    # Half of the time, since the forecast is rough.
+    if affordable and not tolerance and complete_seconds(source) <= (budget.seconds or math.inf) / 2:
         return Complete(), "the budget allows all pairs at all observations"
     if source.policy_cost and source.proportional:
         why = "policies have to be evaluated, so only a few random agents are, at each observation"
         return Agents(_subset_size(source, budget)), why
-    if tolerance:
+    if tolerance or budget.distances is None:
         return Agents(_subset_size(source, budget)), "all agents have been evaluated, so only distances cost time"
-    if budget.distances is None:
-        why = "all agents have been evaluated, and another ring per observation averages the noise of the pairs away"
-        return Ring(4), why
     n, each = source.agents, budget.distances // source.observations
     if each < 1:
         why = "the budget allows less than one distance per observation, so observations are drawn"

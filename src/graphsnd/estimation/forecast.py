@@ -1,10 +1,11 @@
-"""How many draws a tolerance will take, forecast from a pilot."""
+"""How many draws a tolerance will take, and what a budget buys, forecast from a pilot."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from graphsnd.designs import Agents, Complete, Design, Pairs, RelabelledDesign, Ring
 from graphsnd.errors import InputError
@@ -100,6 +101,20 @@ class Forecast:
                 return draws
         return None
 
+    def work_for(self, tolerance: Tolerance, d_max: float | None, delta: float) -> float:
+        """Return the work that the tolerance will take; infinite if all pairs take no more."""
+        draws = self.draws(tolerance, d_max, delta, work)
+        return math.inf if draws is None else work(self.source, self.design, draws)
+
+    def radius_within(self, most: float, d_max: float | None, delta: float) -> float:
+        """Return the radius after ``most`` work; infinite if that is not enough for as many draws as the pilot's."""
+        sizes = _sizes(self.pilot.draws, self.source.observations)
+        draws = max(takewhile(lambda size: work(self.source, self.design, size) <= most, sizes), default=None)
+        return math.inf if draws is None else self.radius(draws, d_max, delta)
+
+
+Score = Callable[[Forecast], float]
+
 
 def _sizes(start: int, observations: int) -> Iterator[int]:
     size = float(start)
@@ -126,25 +141,18 @@ def forecast(source: Workload, pilot: Sample, measured: RelabelledDesign, design
     return Forecast(source, design, pilot, pairs, between + pairs, inside)
 
 
-def best_design(
-    source: Workload, pilot: Sample, measured: Agents, tolerance: Tolerance, d_max: float | None, delta: float
-) -> RelabelledDesign:
-    """Return the design that reaches the tolerance with the least work, going by a pilot.
+def best_design(source: Workload, pilot: Sample, measured: Agents, score: Score) -> RelabelledDesign:
+    """Return the design with the lowest score: the work, or the radius, that a pilot forecasts.
 
     Few agents or pairs need more observations, many more work at each; where the guarantee's range term decides, few
     win. Policies are evaluated for random agents only, all pairs of which are measured.
     """
     if not len(pilot.moments):
         return measured
-
-    def forecast_work(design: RelabelledDesign) -> float:
-        draws = forecast(source, pilot, measured, design).draws(tolerance, d_max, delta, work)
-        return math.inf if draws is None else work(source, design, draws)
-
     designs: list[RelabelledDesign] = [measured, *(Agents(size) for size in SIZES if size <= source.agents)]
     if not (source.policy_cost and source.proportional):  # a ring, where nothing will do: it varies the least
         designs = [Ring(4), *designs, *(Pairs(count) for count in PAIRS if 2 * count <= source.agents)]
-    return min(designs, key=forecast_work)
+    return min(designs, key=lambda design: score(forecast(source, pilot, measured, design)))
 
 
 def later_looks(first: int | None, limit: int | None, observations: int) -> Iterator[int]:

@@ -16,7 +16,7 @@ from graphsnd.designs import Agents, Complete, RelabelledDesign, Template
 from graphsnd.errors import InputError
 from graphsnd.estimation.costs import Budget, Cost, complete_seconds, counts, work
 from graphsnd.estimation.estimate import Estimate
-from graphsnd.estimation.forecast import LATER, NOW, PASSES, PILOT, Tolerance, best_design, forecast, later_looks
+from graphsnd.estimation.forecast import LATER, NOW, PASSES, PILOT, Score, Tolerance, best_design, forecast, later_looks
 from graphsnd.estimation.graph_intervals import PairError
 from graphsnd.estimation.intervals import check_bound, errors, guaranteed_radius, population_error, quantile
 from graphsnd.estimation.on_graph import make_estimate
@@ -98,9 +98,12 @@ def sample_once(task: Task) -> Estimate:
 
     The clock may decide when to stop, but not the values, so the interval needs no correction.
     """
-    stream, observations = Stream(task, torch.Generator().manual_seed(task.seed)), task.source.observations
+    generator, observations, spent = torch.Generator().manual_seed(task.seed), task.source.observations, Cost()
     timed = not math.isinf(task.seconds_left())
     limit = task.limit()
+    if task.resize and limit is None:
+        task, spent = _find_surest(task, Stream(task, generator))
+    stream = Stream(task, generator)
     count = limit if limit is not None else (PASSES if timed else 1) * observations
     # With more distances than there are pairs, all pairs would have been the better choice.
     count = min(count, observations * max(1, math.comb(task.source.agents, 2) // task.template().m))
@@ -109,10 +112,29 @@ def sample_once(task: Task) -> Estimate:
     sample = stream.extend(min(PILOT, count) if timed else count)
     while (more := min(count - sample.draws, _fitting(stream, stream.pace, share=0.5))) > 0:
         sample = stream.extend(more)
-    estimate = report(task, sample, 1 - task.confidence, Cost())
+    estimate = report(task, sample, 1 - task.confidence, spent)
     if task.callback is not None:
         task.callback(estimate)
     return estimate
+
+
+def _find_surest(task: Task, pilot: Stream) -> tuple[Task, Cost]:
+    """Return the task with the design of the narrowest interval after half of the time left, and the pilot's cost."""
+    seen = pilot.extend(min(PILOT, max(2, task.source.observations // 4)))
+    spent, delta = Cost.of(task.source, task.design, seen.draws), 1 - task.confidence
+    most = spent.work * task.seconds_left() / (2 * pilot.seconds)
+    if most > spent.work:
+        task = _resize(task, seen, lambda ahead: ahead.radius_within(most, task.d_max, delta), "surest")
+    return task, spent
+
+
+def _resize(task: Task, seen: Sample, score: Score, best: str) -> Task:
+    """Return the task with the design that a pilot found to be the best."""
+    if not (task.resize and isinstance(task.design, Agents)):
+        return task
+    chosen = best_design(task.source, seen, task.design, score)
+    why = f"{task.why}; a pilot of {seen.draws} observations found {chosen} {best}"
+    return replace(task, design=chosen, why=why)
 
 
 def _fitting(stream: Stream, pace: float, *, share: float = 1.0) -> int:
@@ -147,10 +169,7 @@ def sample_until(task: Task, tolerance: Tolerance) -> Estimate | None:
     pilot, measured = Stream(task, generator), task.design
     seen = pilot.extend(min(PILOT, max(2, observations // 4), observations if limit is None else max(2, limit // 4)))
     delta = NOW * (1 - task.confidence)
-    if task.resize and isinstance(measured, Agents):
-        chosen = best_design(task.source, seen, measured, tolerance, task.d_max, delta)
-        why = f"{task.why}; a pilot of {seen.draws} observations found {chosen} cheapest"
-        task = replace(task, design=chosen, why=why)
+    task = _resize(task, seen, lambda ahead: ahead.work_for(tolerance, task.d_max, delta), "cheapest")
     price = work if task.resize else counts
     first = forecast(task.source, seen, measured, task.design).draws(tolerance, task.d_max, delta, price)
 
