@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.estimation.costs import Cost, choose, complete_seconds
+from graphsnd.estimation.costs import MOST_DISTANCES, Cost, choose, complete_seconds
 from graphsnd.estimation.source import BehaviorSource, Workload
 from tests.estimation.teams import behavior, policies
 
@@ -35,6 +35,20 @@ def test_half_of_the_seconds_must_be_enough_for_all_pairs() -> None:
     assert seconds > 1
     for share, kind in ((2.1, gs.designs.Complete), (1.9, gs.designs.Agents)):
         assert isinstance(choose(source, gs.Budget(seconds=share * seconds), tolerance=False)[0], kind)
+
+
+@pytest.mark.parametrize(
+    ("agents", "observations", "evaluations"), [(5000, 256, 10**6), (1000, 64, 50_000), (90, 9, 700)]
+)
+def test_a_budget_of_evaluations_is_not_spent_on_distances(agents: int, observations: int, evaluations: int) -> None:
+    """3,906 of 5,000 agents, all that the budget allows, have two billion pairs at 256 observations."""
+    source = Workload(agents, observations, 4, 1e3, torch.device("cpu"))
+    design, _ = choose(source, budget := gs.Budget(evaluations=evaluations), tolerance=False)
+    draws = budget.draws(source, design)
+    assert draws >= observations
+    spent = Cost.of(source, design, draws - draws % observations)  # whole passes
+    assert 0.75 * evaluations < spent.evaluations <= evaluations
+    assert spent.distances <= 1.1 * MOST_DISTANCES
 
 
 def test_budgets_may_be_written_as_floats() -> None:

@@ -6,10 +6,12 @@ import math
 import pytest
 import torch
 
+import graphsnd as gs
 from graphsnd.bounds import relabelling_variance
 from graphsnd.designs import Agents, Matching, Pairs, RelabelledDesign, Ring, Template
 from graphsnd.designs.relabelled import find_neighbours
-from graphsnd.estimation.sample import from_sums, products, variance
+from graphsnd.estimation.sample import draw, from_sums, products, variance
+from graphsnd.estimation.source import BehaviorSource, Source, TeamSource
 from graphsnd.sums import sample_variance
 
 DESIGNS: dict[str, RelabelledDesign] = {
@@ -112,3 +114,21 @@ def test_neighbours_are_those_of_the_edges() -> None:
     pairs = {frozenset((place, int(other))) for row in neighbours for place, other in enumerate(row)}
     assert pairs == {frozenset(edge) for edge in template.edges.tolist()}
     assert find_neighbours(Template(3, torch.tensor([[0, 1], [1, 2]])), torch.device("cpu")) is None
+
+
+def test_all_pairs_at_drawn_observations_keep_no_distances(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of all pairs takes longer than the sweep over all observations that drawing a part of them is to save."""
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.randn(6, 3, 2, generator=generator, dtype=torch.float64)
+    observations = torch.randn(50, 3, generator=generator, dtype=torch.float64)
+    actions = torch.einsum("of,afk->oak", observations, weights)
+    index = torch.tensor([3, 49, 3, 0])
+    policies = [lambda seen, weight=weight: seen @ weight for weight in weights]
+    behavior = gs.Deterministic(actions)
+    sources: list[Source] = [BehaviorSource(behavior, None), TeamSource(gs.teams.as_team(policies), observations, None)]
+    monkeypatch.setattr(Source, "distances", None)
+    for source in sources:
+        sample = draw(source, Agents(6).template(6), index, generator)
+        expected = [float(torch.pdist(actions[at]).mean()) for at in index]
+        assert sample.means.tolist() == pytest.approx(expected, rel=1e-12)
+        assert sample.pair_variance(Agents(6).template(6), 6) == 0

@@ -16,6 +16,7 @@ from graphsnd.estimation.source import Workload
 from graphsnd.graphs import Graph, MovingGraph
 
 FILE = Path(__file__).with_name("costs.json")  # measured: python -m benchmarks share, then --costs
+MOST_DISTANCES = 1 << 24  # of random agents, over all observations: some seconds
 
 
 @dataclass(frozen=True)
@@ -189,8 +190,13 @@ def choose(source: Workload, budget: Budget | None, *, tolerance: bool) -> Choic
 
 
 def _subset_size(source: Workload, budget: Budget) -> int:
-    """Return eight agents, or more where the budget allows more at every observation."""
-    size = max(8, (budget.evaluations or 0) // source.observations)
+    """Return eight agents, or more where the budget of evaluations allows more at every observation.
+
+    Distances grow with the square of the agents, and evaluating policies should remain what takes the time: where they
+    are too many, the budget goes into several passes over all observations with fewer agents at each.
+    """
+    size = (budget.evaluations or 0) // source.observations
+    size = max(8, size // max(1, math.ceil(math.comb(size, 2) * source.observations / MOST_DISTANCES)))
     if budget.distances is not None:
         size = min(size, max(4, math.isqrt(2 * (budget.distances // source.observations))))
     return min(size, source.agents)

@@ -22,7 +22,7 @@ class Sample:
     """Draws of a design: one observation and one random set of agents each."""
 
     means: Tensor  # float64 [draws], mean distance over the edges
-    spreads: Tensor  # float64 [draws], variance of the distances over the edges; NaN for a single one
+    spreads: Tensor  # float64 [draws], variance of the distances over the edges; NaN for one edge, 0 for all pairs
     moments: Tensor  # float64 [at most LOOKED_AT, 3], mean products of distances; empty where the design gives none
     index: Tensor  # int64 [draws], the observations
 
@@ -69,6 +69,9 @@ class Sample:
 
 def draw(source: Source, template: Template, index: Tensor, generator: torch.Generator) -> Sample:
     """Measure the template at observations ``index``, with other random agents at each."""
+    if template.m == math.comb(source.agents, 2):  # pairs leave nothing to chance: a sweep keeps no distance of them
+        means = source.pair_means(index)
+        return Sample(means, torch.zeros_like(means), means.new_empty(0, 3), index.cpu())
     sums = source.regular_sums(index, template, generator)
     if sums is not None:
         return from_sums(sums, template, index)

@@ -83,6 +83,13 @@ class Source(Workload, ABC):
         """
         return None
 
+    def pair_means(self, index: Tensor) -> Tensor:
+        """Return the mean distance over all pairs at observations ``index [t]``, float64 ``[t]`` on the CPU."""
+        rows = max(1, BLOCK // (self.agents * self.features))
+        parts = (self.some(part, None) for part in index.to(self.device).split(rows))
+        totals = [kernels.pair_totals(part, backend=self.backend).cpu() for part in parts]
+        return torch.cat(totals) / math.comb(self.agents, 2)
+
     def distances(self, index: Tensor, agents: Tensor, template: Template) -> Tensor:
         """Return ``[t, m]`` along the template's edges, with ``agents [t, size]`` at observations ``index [t]``."""
         edges = template.edges.to(self.device)
