@@ -238,9 +238,9 @@ def by_framework(modules: Any, rows: list[Any]) -> float:
     return float((one - other).norm(dim=-1).mean())
 
 
-def train_scenes(space: Any, callback: Any, connector: Any = None, **module: Any) -> tuple[Any, float]:
+def build_scenes(space: Any, callback: Any, connector: Any = None, **module: Any) -> Any:
     register_env("scenes", Scenes)
-    algorithm = (
+    return (
         PPOConfig()
         .environment("scenes", env_config={"space": space})
         .multi_agent(policies={"a", "b"}, policy_mapping_fn=lambda agent, *_, **__: agent)
@@ -251,6 +251,10 @@ def train_scenes(space: Any, callback: Any, connector: Any = None, **module: Any
         .debugging(seed=0)
         .build_algo()
     )
+
+
+def train_scenes(space: Any, callback: Any, connector: Any = None, **module: Any) -> tuple[Any, float]:
+    algorithm = build_scenes(space, callback, connector, **module)
     return algorithm, float(algorithm.train()["env_runners"]["diversity"]["snd"])
 
 
@@ -293,6 +297,32 @@ def test_observations_of_default_modules(kind: str) -> None:
     assert Seen.rows[0].shape == ((12, 12, 3) if kind == "images" else (4 + 90 + 3 + 1,))
     assert logged == pytest.approx(Seen.values[0], rel=1e-5)
     assert logged > 0
+
+
+def test_recurrent_modules_roll_their_own_memory_along_shared_sequences(tmp_path: Path) -> None:
+    model = DefaultModelConfig(fcnet_hiddens=[8], use_lstm=True, lstm_cell_size=6, max_seq_len=5)
+    algorithm = build_scenes(spaces.Box(-1.0, 1.0, (4,)), DiversityCallback, model_config=model)
+    team = load_team(algorithm.save_to_path(tmp_path))
+    modules, sequences, answers = algorithm.env_runner.module, torch.rand(3, 5, 4) * 2 - 1, []
+    for name in "ab":
+        state = tree.map_structure(lambda one: torch.stack([one] * 3), modules[name].get_initial_state())
+        for time in range(5):  # as it acts, one step after another
+            with torch.no_grad():
+                made = modules[name].forward_inference({"obs": sequences[:, time : time + 1], "state_in": state})
+            state = made["state_out"]
+            answers.append(gaussian(made["action_dist_inputs"].double()))
+    one, other = torch.cat(answers[:5], 1), torch.cat(answers[5:], 1)
+    behavior = team.evaluate(sequences)
+    assert behavior.batch_shape == (3, 5)
+    assert gs.measure(behavior).value == pytest.approx(float((one - other).norm(dim=-1).mean()), rel=1e-5)
+    for use, match in (
+        (lambda: gs.measure(team, sequences), "Evaluate first"),
+        (lambda: team.evaluate(sequences[0]), r"\(batch, time, features\)"),
+        (lambda: algorithm.train(), r"without a memory.*measure\(team.evaluate\(sequences\)\)"),
+    ):
+        with pytest.raises(InputError, match=match):
+            use()
+    algorithm.stop()
 
 
 def test_what_it_refuses(tmp_path: Path) -> None:

@@ -344,6 +344,82 @@ def test_the_callback_measures_on_buffers_of_dicts(algorithm: str, most: int) ->
     assert callback.rows[-1]["snd"] > 0
 
 
+@pytest.mark.parametrize("policy", ["MlpLstmPolicy", "MultiInputLstmPolicy"])
+def test_recurrent_models_roll_their_own_memory_along_shared_sequences(policy: str) -> None:
+    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
+
+    contrib = pytest.importorskip("sb3_contrib")
+    plain = policy == "MlpLstmPolicy"
+    make = (lambda: gymnasium.make("Pendulum-v1")) if plain else (lambda: Scene(scene()))
+    options = {"lstm_hidden_size": 6, "n_lstm_layers": 2, "net_arch": [8]}
+    models = {
+        f"m{seed}": contrib.RecurrentPPO(policy, make(), policy_kwargs={**options}, seed=seed, device="cpu")
+        for seed in range(3)
+    }
+    rows = {"x": np.random.default_rng(0).normal(size=(20, 3)).astype("f4")} if plain else scenes(20)
+    sequences: Any = {key: part.reshape(4, 5, *part.shape[1:]) for key, part in rows.items()}
+    answers = []
+    for model in models.values():
+        state, starts, steps = (torch.zeros(2, 4, 6), torch.zeros(2, 4, 6)), torch.zeros(4), []
+        for time in range(5):  # as it acts, one step after another
+            at = {key: part[:, time] for key, part in sequences.items()}
+            shown = model.policy.obs_to_tensor(at["x"] if plain else at)[0]
+            with torch.no_grad():
+                made, state = model.policy.get_distribution(shown, state, starts)
+            steps.append(torch.cat([made.distribution.mean, made.distribution.stddev], -1).double())
+        answers.append(torch.stack(steps, 1))
+    expected = float(np.mean([float((a - b).norm(dim=-1).mean()) for a, b in combinations(answers, 2)]))
+    sequences = sequences["x"] if plain else sequences
+    team = ModelTeam(models)
+    behavior = team.evaluate(sequences)
+    assert behavior.batch_shape == (4, 5)
+    assert gs.measure(behavior).value == pytest.approx(expected, rel=1e-4)
+    assert float(gs.snd(ModelTeam([models["m0"]] * 2).evaluate(sequences)).detach()) == 0
+    with pytest.raises(
+        InputError, match=r"Evaluate first: graphsnd.measure\(graphsnd.evaluate\(team, observations\)\)"
+    ):
+        gs.measure(team, sequences)
+    with pytest.raises(InputError, match=r"with shape \(batch, time, features\).*observations\[None\]"):
+        team.evaluate(sequences[0] if plain else {key: part[0] for key, part in sequences.items()})
+    for refused, match in (
+        (lambda: ModelTeam(models, deterministic=True), "to be False for recurrent models"),
+        (lambda: DiversityCallback(models), r"without a memory.*measure\(team.evaluate\(sequences\)\)"),
+        (lambda: ModelTeam({**models, "a": models["m0"].policy}), "models of Stable-Baselines3"),
+    ):
+        with pytest.raises(InputError, match=match):
+            refused()
+    if plain:
+        with pytest.raises(InputError, match="m0: recurrent, m1: recurrent, m2: recurrent, ppo: not recurrent"):
+            ModelTeam({**models, "ppo": population("A2C", 1)["m0"]})
+        act_with_memory(make(), models["m0"])
+
+
+def act_with_memory(env: Any, model: Any) -> None:
+    """Compare what ``collect`` shows with the loop of sb3-contrib's documentation."""
+    seen = collect(env, model, 210, deterministic=True)  # 200 steps are an episode of Pendulum
+    row, _ = env.reset(seed=0)
+    state, rows, over = None, [], False
+    for _ in range(210):
+        rows.append(row)
+        action, state = model.predict(row, state=state, episode_start=np.array([over]), deterministic=True)
+        row, _, _, over, _ = env.step(action)
+        row = env.reset()[0] if over else row
+        state = None if over else state
+    np.testing.assert_allclose(seen.pooled.numpy(), np.stack(rows), atol=1e-5)
+    forgetful = collect(env, ForgetfulModel(model), 210, deterministic=True)
+    assert not np.allclose(forgetful.pooled.numpy(), np.stack(rows), atol=1e-3)
+
+
+class ForgetfulModel:
+    """Acts as if every step were the first of an episode."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def predict(self, seen: Any, deterministic: bool) -> Any:
+        return self.model.predict(seen, deterministic=deterministic)
+
+
 def test_parts_that_do_not_fit() -> None:
     from graphsnd.integrations.sb3 import ModelTeam
 

@@ -171,10 +171,12 @@ class _Recorder:
         self.rows: dict[str, list[Any]] = {}
         self.episodes: dict[str, list[int]] = {}
         self.episode = -1
+        self.states: dict[str, Any] = {}  # of recurrent models, by agent
         self.seeded: dict[int, Any] = {}  # holds the spaces, whose ids would be used again
 
     def reset(self, **options: Any) -> Any:
         self.episode += 1
+        self.states = {}
         return self.env.reset(**options)
 
     def act(self, agent: str, given: Any, info: Any, space: Any) -> Any:
@@ -193,7 +195,7 @@ class _Recorder:
             fix = f'For random actions: {{..., "{agent}": None}}.'
             raise InputError("policies", f"with an entry for {agent!r}", ", ".join(map(repr, self.policies)), fix)
         policy = self.policies.get(agent, self.policies.get(EVERY))
-        return _choose(policy, seen, space, mask, agent, self.deterministic)
+        return _choose(policy, seen, space, mask, agent, self.deterministic, self.states)
 
 
 def _run_parallel(recorder: _Recorder, steps: int) -> None:
@@ -238,12 +240,19 @@ def _to_tensors(seen: Any) -> Any:
     return map_parts(lambda part: torch.from_numpy(np.array(part, np.float32, ndmin=dims)), seen)
 
 
-def _choose(policy: Any, seen: Any, space: Any, mask: Any, agent: str, deterministic: bool) -> Any:
-    """Return an action of the space."""
+def _choose(
+    policy: Any, seen: Any, space: Any, mask: Any, agent: str, deterministic: bool, states: dict[str, Any]
+) -> Any:
+    """Return an action of the space; a recurrent model finds its state of the step before in ``states``."""
     if policy is None:
         return space.sample() if mask is None else space.sample(mask)
     if hasattr(policy, "predict"):
-        action = np.asarray(policy.predict(seen, deterministic=deterministic)[0])
+        recurrent = hasattr(getattr(policy, "policy", None), "lstm_actor")  # of sb3-contrib
+        memory = {"state": states.get(agent)} if recurrent else {}
+        answer = policy.predict(seen, deterministic=deterministic, **memory)
+        action = np.asarray(answer[0])
+        if recurrent:
+            states[agent] = answer[1]
     else:
         answer = as_tensor(ask(policy, map_parts(lambda part: part.unsqueeze(0), _to_tensors(seen)), agent))
         action = _draw(answer, mask, agent, deterministic)[0].cpu().numpy()

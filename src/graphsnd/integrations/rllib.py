@@ -34,14 +34,15 @@ class ModuleTeam(SpacesTeam):
     discrete actions total variation is then the share of observations on which two modules choose differently.
 
     Observations are ``[..., *shape]`` of the observation space; those of a Dict or Tuple space are a dict or tuple of
-    such, with its parts.
+    such, with its parts. Recurrent modules take sequences ``[batch, time, *shape]``, along which each rolls a state of
+    its own: ``graphsnd.measure(team.evaluate(sequences))``.
 
     Args:
         modules: A ``MultiRLModule``, such as ``algorithm.env_runner.module``, or modules by name.
         squashed: Whether SAC is compared after its tanh, or before it.
 
     Raises:
-        InputError: For something that is no module, recurrent modules, and modules with different spaces.
+        InputError: For something that is no module, modules with different spaces, and recurrent modules beside others.
 
     Example:
         >>> team = ModuleTeam(algorithm.env_runner.module)  # doctest: +SKIP
@@ -53,13 +54,11 @@ class ModuleTeam(SpacesTeam):
         for name, module in named.items():
             if not isinstance(module, nn.Module) or not hasattr(module, "forward_inference"):
                 raise InputError("modules", "to be RLModules of PyTorch", f"{describe(module)} for {name!r}")
-            if module.is_stateful():  # type: ignore[operator]
-                fix = "Recurrent modules: graphsnd.evaluate([policy, ...], sequences, whole=True)."
-                raise InputError("modules", "that answer each observation by itself", f"{name!r}, a recurrent one", fix)
         spaces = {name: (module.observation_space, module.action_space) for name, module in named.items()}
         fix = "Choose those that are alike: ModuleTeam({name: module, ...}), DiversityCallback(modules=[name, ...])."
         policies = [_Policy(module, squashed) for module in named.values()]
-        super().__init__("modules", spaces, policies, squashed=squashed, fix=fix)
+        recurrent = {name: module.is_stateful() for name, module in named.items()}
+        super().__init__("modules", spaces, policies, squashed=squashed, recurrent=recurrent, fix=fix)
 
 
 class _Policy(nn.Module):
@@ -70,7 +69,11 @@ class _Policy(nn.Module):
         self.module, self.squashed = module, squashed
 
     def forward(self, observations: Tensor) -> Behavior:
-        answer = self.module.forward_inference({"obs": split_parts(self.module.observation_space, observations)})
+        given = {"obs": split_parts(self.module.observation_space, observations)}
+        if self.module.is_stateful():  # from its first state, the same for every sequence
+            repeat = lambda one: torch.as_tensor(one).to(observations.device).expand(len(observations), *one.shape)  # noqa: E731
+            given["state_in"] = tree.map_structure(repeat, self.module.get_initial_state())
+        answer = self.module.forward_inference(given)
         if "action_dist_inputs" in answer:
             return self._read(self.module.get_inference_action_dist_cls().from_logits(answer["action_dist_inputs"]))
         return read_actions(answer["actions"], self.module.action_space, "modules")
@@ -165,6 +168,7 @@ class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
         rows, episodes = zip(*self._seen, strict=True)
         clusters = torch.as_tensor(np.unique(episodes, return_inverse=True)[1])
         team = ModuleTeam({agent: env_runner.module[name] for agent, name in sorted(self._module_of.items())})
+        team.refuse_memory("modules")
         shown = tree.map_structure(lambda *each: torch.as_tensor(np.stack(each)), *rows)
         estimate = measure(team, shown, clusters=clusters if clusters.max() else None, **self.options)
         metrics_logger.log_value(("diversity", "snd"), estimate.value, reduce="mean")

@@ -17,6 +17,7 @@ from graphsnd.behavior import Behavior, from_distribution
 from graphsnd.errors import InputError, check_integer, describe, require
 from graphsnd.estimation import measure
 from graphsnd.integrations.spaces import SpacesTeam, by_name, map_parts, read_actions, split_parts, squash
+from graphsnd.teams.answers import combine
 
 BaseCallback = require("stable_baselines3.common.callbacks", "stable-baselines3").BaseCallback
 
@@ -30,7 +31,9 @@ class ModelTeam(SpacesTeam):
     call, so that training shows.
 
     Observations are ``[..., *shape]`` of the observation space, images with channels first or last. Those of
-    ``MultiInputPolicy`` are a dict of such, by the keys of its Dict space.
+    ``MultiInputPolicy`` are a dict of such, by the keys of its Dict space. Recurrent models of sb3-contrib take
+    sequences ``[batch, time, *shape]``, along which each rolls a state of its own:
+    ``graphsnd.measure(team.evaluate(sequences))``.
 
     Args:
         models: By name, or a list; each with a ``policy``, as all of Stable-Baselines3 have.
@@ -39,7 +42,8 @@ class ModelTeam(SpacesTeam):
         squashed: Whether SAC is compared after its tanh, or before it.
 
     Raises:
-        InputError: For an empty population, something that is no model, and different spaces.
+        InputError: For an empty population, something that is no model, different spaces, and recurrent models beside
+            others or by their actions.
 
     Example:
         >>> import gymnasium, torch, graphsnd as gs
@@ -59,7 +63,10 @@ class ModelTeam(SpacesTeam):
                 raise InputError("models", "to be models of Stable-Baselines3", f"{describe(model)} for {name!r}", fix)
         spaces = {name: (model.observation_space, model.action_space) for name, model in held.items()}
         policies = [_Policy(model.policy, deterministic, squashed) for model in held.values()]
-        super().__init__("models", spaces, policies, squashed=squashed)
+        recurrent = {name: hasattr(model.policy, "lstm_actor") for name, model in held.items()}
+        if deterministic and any(recurrent.values()):
+            raise InputError("deterministic", "to be False for recurrent models", deterministic)
+        super().__init__("models", spaces, policies, squashed=squashed, recurrent=recurrent)
 
 
 class _Policy(nn.Module):
@@ -72,6 +79,13 @@ class _Policy(nn.Module):
 
     def forward(self, observations: Tensor) -> Behavior:
         shown = split_parts(self.space, observations)
+        if hasattr(self.policy, "lstm_actor"):  # of sb3-contrib, which takes sequences one after another
+            batch, lstm = observations.shape[:2], self.policy.lstm_actor
+            state = torch.zeros(lstm.num_layers, batch[0], lstm.hidden_size, device=observations.device)
+            flat, starts = map_parts(lambda part: part.flatten(0, 1), shown), state.new_zeros(batch.numel())
+            answer = self.policy.get_distribution(flat, (state, state), starts)[0]
+            behavior = self._read(answer, to_range=self.policy.squash_output)
+            return combine([behavior], lambda parts, _: parts[0].unflatten(0, batch))
         actor: Any = getattr(self.policy, "actor", None)
         if not self.deterministic and hasattr(self.policy, "get_distribution"):
             return self._read(self.policy.get_distribution(shown), to_range=self.policy.squash_output)
@@ -123,6 +137,7 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
         self.models, self.team, self.options = by_name(models), ModelTeam(models), options
         if len(self.models) < 2:
             raise InputError("models", "to be at least two", len(self.models), "Diversity needs a pair.")
+        self.team.refuse_memory("models")
         self.every = check_integer("every", every, "to be an integer, at least 1", low=1)
         self.observations = check_integer("observations", observations, "to be an integer, at least 1", low=1)
         self.rows: list[dict[str, Any]] = []

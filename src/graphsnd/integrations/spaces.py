@@ -27,9 +27,10 @@ class SpacesTeam(CallablesTeam):
         policies: In the same order.
         squashed: As in :class:`~graphsnd.teams.CallablesTeam`.
         fix: What to do where spaces differ.
+        recurrent: By name, whether a policy has a memory. It is then given sequences ``[batch, time, features]``.
 
     Raises:
-        InputError: For different spaces, and observations that are no arrays.
+        InputError: For different spaces, observations that are no arrays, and recurrent policies beside others.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class SpacesTeam(CallablesTeam):
         policies: Sequence[nn.Module],
         *,
         squashed: bool,
+        recurrent: Mapping[str, bool],
         fix: str = "",
     ) -> None:
         if len({str(pair) for pair in spaces.values()}) > 1:
@@ -48,9 +50,12 @@ class SpacesTeam(CallablesTeam):
         leaves = _leaves(self.space) if spaces else []
         if any(leaf.shape is None for leaf in leaves):
             raise InputError(argument, "that observe arrays, or a Dict or Tuple of them", self.space)
+        if len(set(recurrent.values())) > 1:
+            got = ", ".join(f"{name}: {'recurrent' if one else 'not recurrent'}" for name, one in recurrent.items())
+            raise InputError(argument, "that are all recurrent, or none of them", got, fix)
         joined = bool(_parts(self.space))
         rank = 1 if joined else max([1, *(len(leaf.shape) for leaf in leaves)])
-        super().__init__(policies, squashed=squashed, feature_dims=rank)
+        super().__init__(policies, squashed=squashed, feature_dims=rank, whole=any(recurrent.values()))
         self.observation_features = _size(self.space) if joined else None
         self._names = tuple(map(str, spaces))
 
@@ -73,6 +78,18 @@ class SpacesTeam(CallablesTeam):
         given = as_tensor(observations)
         return _fit(self.space, given, "observations") if self.space.shape and isinstance(given, Tensor) else given
 
+    def refuse_memory(self, argument: str) -> None:
+        """Raise for recurrent policies, of which callbacks have no sequences."""
+        if self.whole:
+            fix = "Measure on sequences [batch, time, features]: graphsnd.measure(team.evaluate(sequences))."
+            raise InputError(argument, "without a memory to measure while they learn", "recurrent ones", fix)
+
+    def _evaluate(self, observations: Tensor) -> Behavior:
+        if self.whole and observations.dim() != 2 + self.feature_dims:
+            expected = "with shape (batch, time, features) for recurrent policies"
+            raise InputError("observations", expected, shape_of(observations), "One sequence: observations[None].")
+        return super()._evaluate(observations)
+
 
 def map_parts(function: Callable[..., Any], *given: Any) -> Any:
     """Return a function's values of arrays, or, of dicts of arrays, those of each part."""
@@ -82,7 +99,7 @@ def map_parts(function: Callable[..., Any], *given: Any) -> Any:
 
 
 def split_parts(space: Any, rows: Tensor) -> Any:
-    """Return rows ``[observations, features]`` as observations of a space: the inverse of joining their parts."""
+    """Return rows ``[..., features]`` as observations of a space: the inverse of joining their parts."""
     return rows if space.shape else _split(space, rows)
 
 
@@ -121,7 +138,7 @@ def _join(space: Any, given: Any, name: str = "observations") -> Tensor:
 def _split(space: Any, rows: Tensor) -> Any:
     parts = _parts(space)
     if not parts:
-        shown = rows.reshape(len(rows), *space.shape)
+        shown = rows.reshape(*rows.shape[:-1], *space.shape)
         # Integers may be looked up in a table of embeddings, so they are not left as the floats of the row.
         return shown.to(torch.from_numpy(np.zeros(0, space.dtype)).dtype) if space.dtype.kind in "iu" else shown
     pieces = rows.split([_size(part) for part in parts.values()], dim=-1)

@@ -71,8 +71,9 @@ class CallablesTeam(Team):
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         if self.whole:
-            fix = "Evaluate first: graphsnd.measure(graphsnd.evaluate(policies, observations, whole=True))."
-            raise InputError("team", "of policies that answer each observation by itself", "whole=True", fix)
+            fix = "Evaluate first: graphsnd.measure(graphsnd.evaluate(team, observations))."
+            got = "one with whole=True: recurrent or communicating policies"
+            raise InputError("team", "of policies that answer each observation by itself", got, fix)
         if self._unchecked:
             self._check_unmixed(agents.unique().tolist(), observations)
         return self._answer_requests(observations, agents)
