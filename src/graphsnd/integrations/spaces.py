@@ -123,7 +123,10 @@ def _join(space: Any, given: Any, name: str = "observations") -> Tensor:
     if not parts:
         fitting = _fit(space, given, name)
         lead = fitting.shape[: fitting.dim() - len(space.shape)]
-        return fitting.reshape(*lead, math.prod(space.shape)).float()
+        row = fitting.reshape(*lead, math.prod(space.shape)).float()
+        if space.dtype.kind in "iu" and not bool((_split(space, row) == fitting).all()):
+            raise InputError(name, f"to be whole numbers, as in {space}, and exact in float32", "others")
+        return row
     held = dict(enumerate(given)) if isinstance(given, tuple | list) else given
     if not isinstance(held, Mapping) or held.keys() != parts.keys():
         got = ", ".join(map(repr, held)) if isinstance(held, Mapping) else describe(held)
