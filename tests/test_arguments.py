@@ -94,6 +94,18 @@ def test_other_kinds_are_refused_in_one_line(name: str, value: Any) -> None:
     assert len(str(error.value)) < 300
 
 
+def test_what_people_give_in_place_of_a_behavior_or_a_distance_is_answered_with_what_to_write() -> None:
+    policies, behavior = [torch.nn.Sequential(torch.nn.Linear(2, 2))] * 3, gs.Deterministic(torch.zeros(2, 3, 1))
+    for given in (policies, torch.zeros(2, 3, 1)):
+        with pytest.raises(
+            gs.InputError, match=r"evaluate\(policies, observations\).*Deterministic\(actions\)"
+        ) as error:
+            gs.roles(given)  # type: ignore[arg-type]
+        assert "\n" not in str(error.value)
+    with pytest.raises(gs.InputError, match=r"graphsnd\.Hellinger\(\)"):
+        gs.roles(behavior, distance="hellinger")  # type: ignore[arg-type]
+
+
 def test_what_an_annotation_does_not_tell_passes() -> None:
     thing = object()
     assert take(anything=thing)["anything"] is thing

@@ -29,6 +29,11 @@ MOST = 1 << 24  # elements of a sequence
 # Integers whose name says what they count: the least and the most that makes sense.
 RANGES = dict.fromkeys(("agents", "environments", "features", "actions"), (1, MOST_AGENTS)) | {"n": (2, MOST_AGENTS)}
 RANGES |= {"directions": (1, 2**20), "observations": (1, 2**63 - 1), "last": (1, 2**63 - 1)}
+# What to write where people give something else.
+FIXES = {
+    "Behavior": "Policies: graphsnd.evaluate(policies, observations). Their actions: graphsnd.Deterministic(actions).",
+    "Distance": "Write the object, such as graphsnd.Hellinger(): names are for the command line.",
+}
 RANGES |= dict.fromkeys(("run", "start", "stop", "seed", "generator"), (0, 2**63 - 1))
 
 
@@ -38,6 +43,7 @@ class Kind:
 
     words: str  # for the message, after "to be"
     read: Callable[[Any], Any]  # the value in its plain form (an int, a float, a tensor, ...), or NO
+    fix: str = ""  # for the message, at its end
 
 
 ANY = Kind("a value", lambda value: value)  # where the annotation says nothing
@@ -109,7 +115,7 @@ def _read(kinds: dict[str, Kind], name: str, value: Any) -> Any:
     kind = kinds.get(name, ANY)
     plain = kind.read(value)
     if plain is NO:
-        raise InputError(name, f"to be {kind.words}", describe(value))
+        raise InputError(name, f"to be {kind.words}", describe(value), kind.fix)
     return plain
 
 
@@ -151,7 +157,8 @@ def _kind(hint: Any) -> Kind:
 
 def _instance(cls: type) -> Kind:
     article = "an" if cls.__name__[0] in "AEIOU" else "a"
-    return Kind(f"{article} {cls.__name__}", lambda value: value if isinstance(value, cls) else NO)
+    fix = FIXES.get(cls.__name__, "")
+    return Kind(f"{article} {cls.__name__}", lambda value: value if isinstance(value, cls) else NO, fix)
 
 
 def _by_name(cls: str) -> Kind:
@@ -168,7 +175,7 @@ def _union(hints: Sequence[Any]) -> Kind:
     def read(value: Any) -> Any:
         return next((plain for kind in kinds if (plain := kind.read(value)) is not NO), NO)
 
-    return Kind(" or ".join(kind.words for kind in kinds), read)
+    return Kind(" or ".join(kind.words for kind in kinds), read, " ".join(filter(None, (kind.fix for kind in kinds))))
 
 
 def _sequence(element: Kind, length: int | None, *, as_tuple: bool) -> Kind:

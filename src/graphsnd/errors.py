@@ -168,7 +168,7 @@ def describe(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         sort = "sparse " * (value.layout != torch.strided) + "quantised " * value.is_quantized + "meta " * value.is_meta
         return f"a {sort}tensor of {value.dtype}" + (f" with {shape_of(value)}" if not value.is_nested else ", nested")
-    return f"{reprlib.repr(value)} of type {type(value).__name__}"
+    return f"{' '.join(reprlib.repr(value).split())} of type {type(value).__name__}"
 
 
 def check_device(value: Any) -> torch.device:
@@ -265,7 +265,7 @@ def check_finite(name: str, tensor: torch.Tensor) -> None:
     bad = ~torch.isfinite(tensor.detach())
     first = tuple(bad.nonzero()[0].tolist())
     got = f"{int(bad.sum())} NaN or infinite values, the first at index {first}"
-    fix = "Look for a diverged policy or an unmasked padding step."
+    fix = "Look for a diverged policy, such values in the observations, or an unmasked padding step."
     raise InputError(name, "to be finite everywhere", got, fix)
 
 

@@ -72,6 +72,15 @@ def test_three_seeds_show_nothing_and_it_says_so() -> None:
     assert alone.differences["b"].resolution == 1
 
 
+def test_a_comparison_prints_what_it_shows() -> None:
+    few = str(gs.compare_runs({"ours": [0.1, 0.2, 0.3], "theirs": [0.2, 0.3, 0.4]})).splitlines()
+    assert few[1].startswith("ours: 0.2 in [")
+    assert few[2].endswith(" from ours: too few seeds: p is 0.1 at best")
+    assert "; +0.1 in [" in few[2]
+    single = str(gs.compare_runs({"ours": [1.0], "theirs": [3.0]})).splitlines()
+    assert single[2].startswith("theirs: 3, 1 run; +2 from ours")
+
+
 def test_several_comparisons_cost() -> None:
     a, b = _two(8, 8)
     one, two = gs.compare_runs({"a": a, "b": b}), gs.compare_runs({"a": a, "b": b, "c": a + 1})

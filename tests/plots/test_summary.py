@@ -21,6 +21,11 @@ def test_a_sample_has_both_intervals_and_both_errors() -> None:
     assert found["pairs used"] == "12 of 45 (26.7%)"
 
 
+def test_pairs_that_are_redrawn_are_those_of_one_observation() -> None:
+    found = dict(summarise(gs.measure(TEAM, design="agents:4")))
+    assert found["pairs used"] == "6 at each observation, redrawn, of 45 (13.3%)"
+
+
 def test_all_pairs_are_exact() -> None:
     assert _facts(None)["certainty"] == "exact: every pair was used"
 

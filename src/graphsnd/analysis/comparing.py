@@ -14,7 +14,7 @@ from scipy import stats
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.errors import InputError, check_clusters, check_finite, check_number, describe
+from graphsnd.errors import InputError, check_clusters, check_finite, check_number, describe, plural
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.intervals import check_confidence, cluster_error, cluster_sums
 from graphsnd.estimation.on_graph import observation_values
@@ -186,11 +186,30 @@ class RunsComparison:
         >>> found = compare_runs({"ippo": [1.0, 2.0, 3.0, 4.0], "dico": [11.0, 12.0, 13.0, 14.0]})
         >>> list(found.scores), found.differences["dico"].value, found.confidence
         (['ippo', 'dico'], 10.0, 0.95)
+        >>> print(found)
+        Interquartile means over runs, intervals with 95% confidence
+        ippo: 2.5 in [1, 4], 4 runs
+        dico: 12.5 in [11, 14], 4 runs; +10 in [+8, +12] from ippo: shown, p = 0.029
     """
 
     scores: dict[str, Score]  # of each algorithm
     differences: dict[str, Difference]  # of all but the first, from the first
     confidence: float  # coverage of the intervals
+
+    def __str__(self) -> str:
+        lines = [f"Interquartile means over runs, intervals with {100 * self.confidence:.4g}% confidence"]
+        for name, score in self.scores.items():
+            count, other = sum(map(len, score.runs)), self.differences.get(name)
+            text = f"{name}: {score.value:.4g}{_within(score.interval)}, {count} {plural('run', count)}"
+            if other is not None:
+                first = next(iter(self.scores))
+                text += f"; {other.value:+.4g}{_within(other.interval, '+')} from {first}: {other.verdict}"
+            lines.append(text)
+        return "\n".join(lines)
+
+
+def _within(interval: Interval | None, sign: str = "") -> str:
+    return "" if interval is None else f" in [{interval[0]:{sign}.4g}, {interval[1]:{sign}.4g}]"
 
 
 @checked(own="runs confidence")

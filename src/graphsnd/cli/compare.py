@@ -62,7 +62,7 @@ def compare(
     files = list(named.values())
     if all(path.suffix in TEAMS or (path / "team.json").is_file() for path in files):
         if len(files) != 2:
-            raise InputError("PATH", "to be two teams", f"{len(files)} teams")
+            raise InputError("PATH", "to be two teams", len(files))
         for name in OF_RUNS:
             if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE":
                 raise InputError(f"--{name.replace('_', '-')}", "for folders of runs", "two teams")

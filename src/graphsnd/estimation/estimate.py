@@ -129,7 +129,7 @@ class Estimate:
         noise = "" if self.noise_floor is None else f"; {self.noise_floor:.3g} for agents that act alike"
         if self.exact:
             shared = plural("shared observation", self.observations)
-            used = f"{self.pairs_used} {plural('pair', self.pairs_used)}, {self.observations} {shared}"
+            used = f"{self.pairs_used:,} {plural('pair', self.pairs_used)}, {self.observations:,} {shared}"
             return f"{self.target} {self.value:.6g} (exact over {used}{noise})"
         low, high = self.interval
         text = f"{self.target} {self.value:.6g} ± {self.standard_error:.2g}, in [{low:.6g}, {high:.6g}]"

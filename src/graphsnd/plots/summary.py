@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from graphsnd import designs
 from graphsnd.arguments import checked
+from graphsnd.designs import Design, RelabelledDesign
 from graphsnd.estimation import Estimate
 from graphsnd.plots.formatting import format_agents, format_interval, format_number
 
@@ -37,10 +39,12 @@ def summarise(estimate: Estimate) -> Lines:
         text = f"{e.noise_floor:.3g}: what agents that act alike would measure, from split samples"
         lines.append(("noise floor", text))
     used = f"{e.observations:,}"
+    redrawn = issubclass(designs.FORMS.get(e.design.partition(":")[0], Design), RelabelledDesign)
+    pairs = f"{e.pairs_used:,} at each observation, redrawn," if redrawn else f"{e.pairs_used:,}"
     lines += [
         ("agents", format_agents(e.agents, e.names)),
         ("observations", used if e.observations == e.observations_total else f"{used} of {e.observations_total:,}"),
-        ("pairs used", f"{e.pairs_used:,} of {e.pairs_total:,} ({100 * e.pairs_used / max(1, e.pairs_total):.3g}%)"),
+        ("pairs used", f"{pairs} of {e.pairs_total:,} ({100 * e.pairs_used / max(1, e.pairs_total):.3g}%)"),
         ("distance", e.distance),
         ("design", e.design),
     ]

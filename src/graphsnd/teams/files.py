@@ -140,10 +140,11 @@ def save_behavior(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     save_behavior(gs.Deterministic(torch.zeros(8, 3, 2)), f"{folder}/team.npz")
     """
-    if type(behavior) not in FIELDS or Path(path).suffix != ".npz":
-        got = f"{type(behavior).__name__} to {Path(path).name!r}"
-        fix = "Name the file .npz." if type(behavior) in FIELDS else "Save the parts of a Joint one by one."
-        raise InputError("behavior", "of one part to be saved as .npz", got, fix)
+    if type(behavior) not in FIELDS:
+        raise InputError("behavior", "of one part", type(behavior).__name__, "Save the parts of a Joint one by one.")
+    if Path(path).suffix != ".npz":
+        fix = "The other formats are only read, so write them with their own libraries."
+        raise InputError("path", "to end in .npz", repr(Path(path).name), fix)
     tensors = {name: getattr(behavior, name) for name, _ in FIELDS[type(behavior)]}
     lead = len(behavior.batch_shape)
     tensors = {name: part if part.dtype == torch.float64 else part.float() for name, part in tensors.items()}
