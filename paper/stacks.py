@@ -113,7 +113,7 @@ def _train_on_ray(stacks: Stacks, cells: Cells, device: str) -> None:
     if stopped:
         raise KeyboardInterrupt(stopped)
     if failed := [f"{each.name}: {each.error}" for each in trained if each.state == "failed"]:
-        raise InputError("stacks", "to get to their end", "; ".join(failed))
+        raise InputError("stacks", "to finish", "; ".join(failed))
 
 
 def _work_on_ray(cell: str, task: Task | ControlTask, folder: Path, *, device: str, options: dict[str, Any]) -> int:

@@ -193,7 +193,7 @@ def _sequence(element: Kind, length: int | None, *, as_tuple: bool) -> Kind:
             return NO
         return tuple(plain) if as_tuple or isinstance(value, tuple) else plain
 
-    return Kind("a sequence" + _of(element) if length is None else f"{length} times {element.words}", read)
+    return Kind("a sequence" + f" of length {length}" * (length is not None) + _each(element), read)
 
 
 def _mapping(element: Kind) -> Kind:
@@ -203,11 +203,11 @@ def _mapping(element: Kind) -> Kind:
         plain = {key: element.read(one) for key, one in value.items()}
         return NO if any(one is NO for one in plain.values()) else plain
 
-    return Kind("a dict by names" + _of(element), read)
+    return Kind("a dict with names as keys" + _each(element), read)
 
 
-def _of(element: Kind) -> str:
-    return "" if element is ANY else f" of {element.words}"
+def _each(element: Kind) -> str:
+    return "" if element is ANY else f", each {element.words}"
 
 
 def _whole(low: int, most: int, hints: Sequence[Any]) -> Kind:
@@ -251,7 +251,7 @@ PLAIN: dict[Any, Kind] = {
     bool: Kind("True or False", lambda value: bool(value) if type(value).__name__ in ("bool", "bool_") else NO),
     int: Kind("an integer", lambda value: _or_no(as_integer(value))),
     float: Kind("a finite number", lambda value: plain if math.isfinite(plain := number(value)) else NO),
-    str: Kind("a text", lambda value: value if isinstance(value, str) else NO),
+    str: Kind("a string", lambda value: value if isinstance(value, str) else NO),
     type(None): Kind("None", lambda value: None if value is None else NO),
     Tensor: Kind("a dense torch.Tensor or array of numbers", lambda value: _or_no(plain_tensor(value))),
     torch.device: Kind("a device", check_device),

@@ -94,7 +94,7 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u
 
 
 def printable(text: str) -> str:
-    r"""Return ``text`` as terminals, pages and figures may show it: one line that cannot steer them.
+    r"""Return ``text`` as one line without control characters, for terminals, pages and figures.
 
     Example:
         >>> printable("team\x1b[2J\n.npz")
@@ -283,7 +283,7 @@ def number(value: Any) -> float:
 
 
 def as_integer(value: Any) -> int | None:
-    """Return ``value`` as an int; None when it is not an integer of 64 bits. A bool is none."""
+    """Return ``value`` as an int; None when it is not an integer of 64 bits, and for a bool."""
     if isinstance(value, bool) or "bool" in str(getattr(value, "dtype", "")) or getattr(value, "ndim", None):
         return None
     try:
@@ -294,7 +294,7 @@ def as_integer(value: Any) -> int | None:
 
 
 def check_integer(name: str, value: Any, expected: str, *, low: int, high: int | None = None, fix: str = "") -> int:
-    """Return ``value`` as an int, or raise unless it is an integer in ``low .. high``; a bool is none."""
+    """Return ``value`` as an int, or raise unless it is an integer in ``low .. high`` and no bool."""
     integer = as_integer(value)
     if integer is None or integer < low or (high is not None and integer > high):
         raise InputError(name, expected, repr(value) if isinstance(value, int) else describe(value), fix)

@@ -1,4 +1,4 @@
-"""Files that are whole or absent, whenever the machine stops; and JSON that may be neither."""
+"""Files that are whole or absent, whenever the machine stops; and JSON that may be damaged."""
 
 from __future__ import annotations
 

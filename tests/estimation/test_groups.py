@@ -186,7 +186,7 @@ def test_what_cannot_be_groups() -> None:
         gs.measure({"a": TEAMS["prey"], "b": torch.nn.Linear(4, 2)}, torch.randn(5, 4))
     with pytest.raises(gs.InputError, match="`observations` by the names predators, prey, got prey"):
         gs.measure({"predators": [torch.nn.Linear(4, 2)] * 2, "prey": TEAMS["prey"]}, {"prey": torch.randn(5, 4)})
-    with pytest.raises(gs.InputError, match="whose names differ as texts, got 1, '1'"):
+    with pytest.raises(gs.InputError, match="whose names differ as strings, got 1, '1'"):
         gs.measure({1: TEAMS["prey"], "1": TEAMS["prey"]})  # type: ignore[dict-item]
     with pytest.raises(gs.InputError, match="`confidence`"):
         gs.measure(TEAMS, confidence=2.0)

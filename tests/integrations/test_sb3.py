@@ -453,7 +453,7 @@ def test_what_it_refuses() -> None:
     same = dict(zip((1, "1"), population("A2C", 2).values(), strict=True))
     for models, match in (
         ({}, "at least one"),
-        (same, "names that differ as texts, got 1, '1'"),
+        (same, "names that differ as strings, got 1, '1'"),
         ([object()], r"models of Stable-Baselines3"),
     ):
         with pytest.raises(InputError, match=match):

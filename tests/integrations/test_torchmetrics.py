@@ -81,7 +81,9 @@ def test_teams_of_several_sizes_are_refused(name: str) -> None:
         expected = torch.stack([torch.pdist(seen).mean() for seen in team]).mean()
         torch.testing.assert_close(metric.compute(), 1.5 * expected)
     add(gs.Deterministic(x))
-    with pytest.raises(gs.InputError, match="`behavior` of as many agents in all updates, got 4 to 6 agents"):
+    with pytest.raises(
+        gs.InputError, match="`behavior` of the same number of agents in all updates, got 4 to 6 agents"
+    ):
         metric.compute()
 
 

@@ -135,7 +135,7 @@ def compare(
 
 @dataclass(frozen=True)
 class Score:
-    """What an algorithm's runs came to.
+    """The final values of an algorithm's runs, summarised.
 
     Example:
         >>> score = compare_runs({"ippo": [1.0, 2.0, 3.0, 40.0]}).scores["ippo"]
@@ -221,7 +221,7 @@ def compare_runs(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> RunsComparison:
-    """Compare algorithms by what their runs came to: interquartile means with intervals, and tests of the differences.
+    """Compare algorithms by the final values of their runs: interquartile means, intervals, tests of the differences.
 
     Everything is scipy's: ``trim_mean`` (0.25 at each end), ``bootstrap`` (percentile; runs are drawn again within
     each task, which is what makes it stratified) and ``permutation_test`` of means, whose p-values of several tasks

@@ -19,7 +19,7 @@ from graphsnd.errors import InputError, check_number
 from graphsnd.storage import parse_json
 
 METRICS = "metrics.csv"  # of graphsnd train and control
-LAST = 0.1  # of the steps: what a run came to is its mean over them
+LAST = 0.1  # of the steps: the final value of a run is its mean over them
 # What to take for reward and for diversity, the first that all runs have.
 MEANS = [f"{phase}_reward_episode_reward_mean" for phase in ("eval", "collection")]
 REWARD = ["reward", *MEANS, "return", "*reward*mean", "*reward*", "*return*"]
@@ -205,7 +205,7 @@ class MetricComparison:
     metric: str  # as the logs call it
     steps: dict[str, Array]  # [steps], by algorithm
     curves: dict[str, Array]  # [runs, steps], by algorithm; NaN before the first and after the last step of a run
-    final: RunsComparison  # of what the runs came to
+    final: RunsComparison  # of the final values of the runs
     tasks: list[str]  # that all algorithms have
 
 
@@ -304,7 +304,7 @@ def _stack_curves(runs: Sequence[LoggedRun], metric: str) -> tuple[Array, Array]
 
 
 def _final_values(runs: Sequence[LoggedRun], metric: str, last: float) -> dict[str, dict[str, float]]:
-    """Return what each run came to, by task and seed: the mean over the last part of its steps, at least one point.
+    """Return the final value of each run, by task and seed: the mean over its last steps, at least one.
 
     Raises:
         InputError: For two runs with the same task and seed.

@@ -39,7 +39,7 @@ class Distance(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """In results and files."""
+        """Its name in results and files."""
 
     @property
     @abstractmethod
@@ -161,7 +161,7 @@ class _Sampled(Slicing, Distance):
 
     @property
     def name(self) -> str:
-        """Of the class, and how it is corrected."""
+        """The name of the class, and of the correction."""
         return type(self).__name__.lower() + "-debiased" * self.debias + "-pooled" * self.pooled
 
     def _read(self, behavior: Behavior) -> Samples:

@@ -22,14 +22,22 @@ ABOUT = "Intervals are for SND on other observations like these."
 
 
 def find_teams(paths: Sequence[Path]) -> list[Path]:
-    """Return the saved teams among these paths and in their folders, in the order of their names; none for one team."""
+    """Return the saved teams among these paths and in their folders, in the order of their names; none for one team.
+
+    Raises:
+        InputError: For several paths without saved teams.
+    """
     from graphsnd.teams.files import DESCRIPTION
     from graphsnd.teams.population import INDEX
 
     if len(paths) == 1 and (not paths[0].is_dir() or any((paths[0] / name).is_file() for name in (DESCRIPTION, INDEX))):
         return []
     inside = [sorted(file.parent for file in path.rglob(DESCRIPTION)) if path.is_dir() else [] for path in paths]
-    return list(dict.fromkeys(team for teams in inside for team in teams))
+    teams = list(dict.fromkeys(team for part in inside for team in part))
+    if len(paths) > 1 and not teams:
+        fix = "One team of several checkpoints: --policy mymodule:make. Diversity over training: folders of teams."
+        raise InputError("FILE", "to be one without --policy", ", ".join(path.name for path in paths), fix)
+    return teams
 
 
 def measure_checkpoints(

@@ -52,8 +52,8 @@ def control(
     config: shared.Config = None,
     show: shared.ShowConfig = False,
     threads: shared.Threads = None,
-    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")] = "auto",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")] = False,
+    device: shared.Device = "auto",
+    resume: shared.Resume = False,
     break_lock: shared.BreakLock = False,
     force: shared.Force = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 10,
@@ -61,7 +61,7 @@ def control(
     stack: shared.StackSize = None,
     ray: shared.RayAddress = None,
 ) -> None:
-    """Train teams whose diversity is held at a target (DiCo), and audit what came of it.
+    """Train teams whose diversity is held at a target (DiCo), and audit the result.
 
     Every target is run with every design and every seed, all stacked. FOLDER receives metrics.csv, control.png,
     about.json, a checkpoint, and a team for each run. Ctrl-C, SIGTERM and SIGHUP stop after the iteration that is

@@ -128,11 +128,6 @@ def measure(
         raise InputError("--confidence", "in (0, 1)", confidence, "Write 0.95 for 95%.")
     files = [Path(file) for file in files]  # texts in older typers
     teams = find_teams(files) if policy is None else []
-    if len(files) > 1 and policy is None and not teams:
-        fix = (
-            "One team of several checkpoints: --policy mymodule:make. Diversity over training: folders of saved teams."
-        )
-        raise InputError("FILE", "to be one without --policy", ", ".join(file.name for file in files), fix)
     if table is not None and not teams:
         raise InputError("--csv", "with several saved teams", "one team", "Use --json.")
     inputs = [*files, *files[0].glob("*"), *([] if observations is None else [observations])]
@@ -159,9 +154,7 @@ def measure(
             source = read_team(files[0], observations, max_bytes=max_bytes)
         else:
             source = read_checkpoints(files, policy, entry, observations, max_bytes=max_bytes)
-        if chosen is not None and chosen.needs_positions and source.positions is None:
-            fix = "Add the key, of shape (agents, d) or (observations, agents, d), or use a design such as regular:8."
-            raise InputError("positions", f"in the file for {chosen}", "no such key", fix)
+        _check_positions(source, chosen)
         step("measuring")
         plain = all(each is None for each in (chosen, tol, rel_tol, limit, max_observations))  # all pairs
         with _hints():
@@ -181,6 +174,12 @@ def measure(
         typer.echo(json.dumps({**estimate.to_dict(), "seed": seed, "version": graphsnd.__version__}, allow_nan=False))
         return
     _show(title, estimate, [path for path in (html, png) if path is not None])
+
+
+def _check_positions(file: TeamFile, design: Design | None) -> None:
+    if design is not None and design.needs_positions and file.positions is None:
+        fix = "Add the key, of shape (agents, d) or (observations, agents, d), or use a design such as regular:8."
+        raise InputError("positions", f"in the file for {design}", "no such key", fix)
 
 
 @contextmanager

@@ -26,6 +26,8 @@ Threads = Annotated[
     int | None,
     typer.Option(show_default="1 for small teams and networks, all for others", help="Threads of torch on a CPU."),
 ]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")]
 BreakLock = Annotated[
     bool, typer.Option("--break-lock", help="Take over the lock of a process that is known to be gone.")
 ]

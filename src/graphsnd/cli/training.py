@@ -119,7 +119,7 @@ def run_task(
     stack: int | None = None,
     **options: Any,
 ) -> None:
-    """Train a task with progress on stderr, and show what came of it.
+    """Train a task with progress on stderr, and show the results.
 
     Args:
         task: What to train.
@@ -170,7 +170,7 @@ def run_task(
 
 
 def _run_grid(task: Task | ControlTask, out: Path, show: Show, **options: Any) -> None:
-    """Train a grid of stacks with one table of them on stderr, and show what came of it.
+    """Train a grid of stacks with one table of them on stderr, and show the results.
 
     Raises:
         InputError: For stacks that failed, when the others are finished.
@@ -213,7 +213,7 @@ def _run_grid(task: Task | ControlTask, out: Path, show: Show, **options: Any) -
         raise typer.Exit(128 + result.stopped)
     failed = [stack for stack in result.stacks if stack.state == "failed"]
     if failed:
-        raise InputError("stacks", "to get to their end", f"{len(failed)} that failed", f"Try again with: {again}")
+        raise InputError("stacks", "to finish", f"{len(failed)} that failed", f"Try again with: {again}")
     size = max(len(each.task.run_names()) for each in result.stacks)
     threads = result.stacks[0].task.settings.threads
     write_origin(task, out, device=result.device, seconds=result.seconds, threads=threads, more=f" --stack {size}")
@@ -224,7 +224,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _leave_closed_terminal() -> None:
-    """Send to nowhere what is said to a terminal that has gone, as after SIGHUP: what follows must not fail for it."""
+    """Redirect output of a closed terminal to the null device, as after SIGHUP: what follows must not fail for it."""
     for stream in (1, 2):
         try:
             os.write(stream, b"")

@@ -93,7 +93,7 @@ class RelabelledDesign(Design):
 
     @abstractmethod
     def build(self, n: int) -> Template:
-        """Make it."""
+        """Return a new template for a team of ``n``."""
 
     def pairs(self, n: int) -> int:  # noqa: D102
         return self.template(n).m

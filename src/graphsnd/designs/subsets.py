@@ -31,7 +31,7 @@ def ordered_subsets(n: int, size: int, count: int, generator: torch.Generator, d
 
 
 def integer_seed(seed: int | torch.Generator) -> int:
-    """An int as it is; a generator gives one, and is advanced."""
+    """Return an int as it is, or one drawn from a generator."""
     if isinstance(seed, torch.Generator):
         return int(torch.randint(2**62, (), generator=seed, device=seed.device))
     return seed

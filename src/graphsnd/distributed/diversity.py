@@ -187,7 +187,7 @@ class _Sum(torch.autograd.Function):
 
 
 class _Matrix(torch.autograd.Function):
-    """All distances, measured again on the way back."""
+    """All distances, measured again in the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, shards: Shards, measure: Measure, shape: Sequence[int]) -> Tensor:

@@ -14,7 +14,7 @@ from graphsnd.errors import InputError, check_choice, check_integer
 
 @dataclass(frozen=True)
 class Load:
-    """The most of any rank.
+    """The largest load of any rank.
 
     Example:
         >>> most = load([1250] * 8, 4096, 4)  # 10,000 agents on 8 ranks

@@ -84,7 +84,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 
 def _describe(value: Any) -> str:
-    """Return an option in a few words that differ where options do."""
+    """Return a short text that differs where options do."""
     value = vars(value) if isinstance(value, MovingGraph | Fixed) else value
     if isinstance(value, Mapping):
         value = {key: _describe(one) for key, one in value.items()}

@@ -99,7 +99,7 @@ class Ranks:
 
 
 def brief(value: object) -> str | None:
-    """Return a value in a few words that differ where values do; None for None."""
+    """Return a short text that differs where values do; None for None."""
     if value is None:
         return None
     if isinstance(value, Tensor):

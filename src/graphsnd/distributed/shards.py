@@ -163,7 +163,7 @@ def meet(
 
 
 def first(notes: Sequence[Note], name: str) -> Any:
-    """Return what the first rank that says anything says."""
+    """Return an entry from the notes of the first rank that has it."""
     return next((note[name] for note in notes if note.get(name) is not None), None)
 
 

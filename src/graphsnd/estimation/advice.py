@@ -1,4 +1,4 @@
-"""The result of asking for advice: what to measure, what it costs, and what speaks against the rest."""
+"""The result of asking for advice: what to measure, what it costs, and why not the others."""
 
 from __future__ import annotations
 

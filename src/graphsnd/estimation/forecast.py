@@ -156,7 +156,7 @@ def best_design(source: Workload, pilot: Sample, measured: Agents, score: Score)
 
 
 def later_looks(first: int | None, limit: int | None, observations: int) -> Iterator[int]:
-    """Sample sizes at which to look: the forecast, and from there growing; whole passes once all have been seen."""
+    """Yield sample sizes at which to stop if the tolerance is met: the forecast, then growing; at last whole passes."""
     size = first or limit or observations
     while True:
         size = size if size < 0.9 * observations else -(-size // observations) * observations

@@ -55,7 +55,7 @@ def measure_groups(
     if not all(isinstance(group, GROUPS) for group in team.values()):
         raise InputError("team", "of groups, or of policies", "both", "A group of one agent is a list of one policy.")
     if len({str(name) for name in team}) < len(team):
-        raise InputError("team", "of groups whose names differ as texts", ", ".join(map(repr, team)))
+        raise InputError("team", "of groups whose names differ as strings", ", ".join(map(repr, team)))
     generator, _ = source(seed, None, host=True)
     # A TensorDict has a batch: a rollout, of which each team reads its own part.
     dicts = [key for key in OPTIONS if isinstance(options[key], Mapping) and not hasattr(options[key], "batch_size")]

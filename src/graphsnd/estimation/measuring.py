@@ -186,21 +186,12 @@ def measure(
             estimate = measure_adapted(source, chosen, confidence, groups, bound, seed=number)
         elif isinstance(chosen, Projections):
             estimate = measure_by_projections(source, chosen, confidence, groups, seed=number)
+        elif isinstance(graph := _build_graph(source, chosen, positions, number), MovingGraph):
+            if weighting != WEIGHTINGS[0]:
+                raise InputError("weighting", f"{WEIGHTINGS[0]} where the graph defines the measure", weighting)
+            estimate = measure_moving(source, graph, _name(chosen), pooled, confidence, groups)
         else:
-            graph = chosen
-            if isinstance(chosen, GraphDesign):
-                places = stack_agents("positions", positions, source.names)
-                if isinstance(chosen, SpatialDesign) and places is not None and places.dim() > 2:
-                    graph = chosen._join_each(places, source.observations, source.agents)
-                else:
-                    graph = chosen.draw(source.agents, torch.Generator().manual_seed(number), places)
-            if isinstance(graph, MovingGraph):
-                if weighting != WEIGHTINGS[0]:
-                    raise InputError("weighting", f"{WEIGHTINGS[0]} where the graph defines the measure", weighting)
-                estimate = measure_moving(source, graph, _name(chosen), pooled, confidence, groups)
-            else:
-                assert isinstance(graph, Graph)  # all other designs are measured without one
-                estimate = measure_on_graph(source, graph, _name(chosen), weighting, confidence, groups)
+            estimate = measure_on_graph(source, graph, _name(chosen), weighting, confidence, groups)
     met = None if tolerance is None else tolerance.met(estimate) or estimate.exact
     estimate = replace(estimate, why=why, met=met, noise_floor=source.noise_floor, seconds=perf_counter() - began)
     if callback is not None:
@@ -299,6 +290,17 @@ def _check_combination(design: DesignOrGraph, budget: Budget | None, weighting: 
         raise InputError("max_observations", "beside a design that redraws its pairs", _name(design), fix)
     if weighting != WEIGHTINGS[0] and not isinstance(design, Graph | GraphDesign):
         raise InputError("weighting", f"{WEIGHTINGS[0]} for all but random graphs", f"{weighting} for {design}")
+
+
+def _build_graph(source: Source, design: DesignOrGraph, positions: Any, seed: int) -> Graph | MovingGraph:
+    """Return the graph of a design, or that was given in place of one."""
+    if not isinstance(design, GraphDesign):
+        assert isinstance(design, Graph | MovingGraph)  # all other designs are measured without one
+        return design
+    places = stack_agents("positions", positions, source.names)
+    if isinstance(design, SpatialDesign) and places is not None and places.dim() > 2:
+        return design._join_each(places, source.observations, source.agents)
+    return design.draw(source.agents, torch.Generator().manual_seed(seed), places)
 
 
 def _as_sampled(

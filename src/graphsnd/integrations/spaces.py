@@ -162,11 +162,11 @@ def _fit(space: Any, given: Any, name: str) -> Tensor:
 
 
 def by_name(given: Mapping[Any, Any] | Sequence[Any]) -> dict[str, Any]:
-    """Return a dict with the names as texts; those of a list are 0, 1, ..."""
+    """Return a dict with the names as strings; those of a list are 0, 1, ..."""
     pairs = given.items() if isinstance(given, Mapping) else enumerate(given)
     named = {str(name): one for name, one in pairs}
     if len(named) < len(given):
-        raise InputError("models", "with names that differ as texts", ", ".join(map(repr, given)))
+        raise InputError("models", "with names that differ as strings", ", ".join(map(repr, given)))
     return named
 
 

@@ -75,7 +75,9 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         fewest, most = int(self.fewest_agents), int(self.most_agents)
         if fewest < most:
             fix = "Make a metric for each team size, or call reset between them."
-            raise InputError("behavior", "of as many agents in all updates", f"{fewest} to {most} agents", fix)
+            raise InputError(
+                "behavior", "of the same number of agents in all updates", f"{fewest} to {most} agents", fix
+            )
         return self.total / self.observations
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:

@@ -89,7 +89,7 @@ class _PairTotals(torch.autograd.Function):
 
 
 class _Sums(torch.autograd.Function):
-    """Sums whose gradient is computed by a second visit of the pairs, on the way back.
+    """Sums whose gradient is computed by a second visit of the pairs, in the backward pass.
 
     ``forward_sums(x, norm, *tensors)`` are the sums, ``backward_sums(x, norm, *tensors, grad)`` the gradient.
     """

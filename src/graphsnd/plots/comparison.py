@@ -1,4 +1,4 @@
-"""Algorithms beside each other: curves over seeds, what runs came to, and what that shows."""
+"""Algorithms beside each other: curves over seeds, final values, and what they show."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _with_interval(value: str, ends: Interval | None, digits: int = 4) -> str:
 
 
 def comparison_figure(comparisons: Mapping[str, MetricComparison]) -> Figure:
-    """Return curves with intervals over seeds, and what the runs came to, a row of two panels for each metric."""
+    """Return curves with intervals over seeds, and the final values of runs, a row of two panels for each metric."""
     with styled_figure(11.5, 3.9 * len(comparisons)) as figure:
         axes = figure.subplots(len(comparisons), 2, squeeze=False, width_ratios=[1.25, 1])
         for (curves, ends), (kind, one) in zip(axes, comparisons.items(), strict=True):
@@ -125,6 +125,6 @@ def comparison_page(comparisons: Mapping[str, MetricComparison], *, command: str
         best = max(one.final.scores, key=lambda name, one=one: one.final.scores[name].value)  # type: ignore[misc]
         cards.append((f"Highest {kind}", f"{one.final.scores[best].value:.4g}", f"{best}, {one.metric}"))
     names = list(next(iter(comparisons.values())).final.scores)
-    lead = f"What the runs came to, over their last part, and whether they differ from those of {names[0]}."
+    lead = f"Final values of the runs, means over their last part, and whether they differ from those of {names[0]}."
     title = " and ".join(names) if len(names) < 4 else f"{len(names)} algorithms"
     return render_page(f"{title} compared", lead, cards, sections, footer_lines(command, seed))

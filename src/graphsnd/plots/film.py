@@ -48,7 +48,7 @@ class Scene:
     radius: float | None  # of an agent, where the world says it
 
 
-def write_film(team: StackedTeam, world: World, path: Path, *, steps: int = 128, seed: int = 0) -> Path:
+def write_film(team: StackedTeam, world: World, path: Path, *, steps: int = 128) -> Path:
     """Let a team act and write the film, agents coloured by cluster of behaviour, the ground by local diversity.
 
     Args:
@@ -56,7 +56,6 @@ def write_film(team: StackedTeam, world: World, path: Path, *, steps: int = 128,
         world: A world in the plane.
         path: Ends in ``.gif`` or ``.mp4``; the latter needs ffmpeg.
         steps: Steps at most; the film ends with the episode.
-        seed: Of the episode.
 
     Returns:
         ``path``.
@@ -70,7 +69,7 @@ def write_film(team: StackedTeam, world: World, path: Path, *, steps: int = 128,
         check_ffmpeg()
     elif path.suffix != ".gif":
         raise InputError("path", "to end in .gif or .mp4", repr(path.name))
-    scene = play_episode(team, world, steps=steps, seed=seed)
+    scene = play_episode(team, world, steps=steps)
     writer = (PillowWriter if path.suffix == ".gif" else FFMpegWriter)(fps=FPS)
     path.parent.mkdir(parents=True, exist_ok=True)
     with theme(), TemporaryDirectory() as folder:
@@ -92,7 +91,7 @@ def check_ffmpeg() -> None:
 
 
 @torch.no_grad()
-def play_episode(team: StackedTeam, world: World, *, steps: int, seed: int) -> Scene:
+def play_episode(team: StackedTeam, world: World, *, steps: int, seed: int = 0) -> Scene:
     """Play one episode, and cluster the agents by how they act on its observations."""
     state = world.spawn(seed, 1)
     start = world.positions(state)

@@ -93,7 +93,7 @@ def graph_html(graph: Graph) -> str:
 
 
 def advice_html(advice: Advice) -> str:
-    """Return what to measure, what it costs, why, and what speaks against the rest."""
+    """Return what to measure, what it costs, why, and why not the others."""
     from graphsnd.estimation.advice import spending
 
     rows = [("guarantee", advice.guarantee), ("cost", spending(advice.cost)), ("because", advice.recommended.why)]

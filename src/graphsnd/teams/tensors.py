@@ -1,4 +1,4 @@
-"""Tensors by name from ``.npz``, ``.safetensors`` and ``.pt`` files that may be damaged, or made to hurt.
+"""Tensors by name from ``.npz``, ``.safetensors`` and ``.pt`` files that may be damaged or malicious.
 
 What a file declares is compared with what it holds and with a limit before memory is taken for it, because a kilobyte
 can declare terabytes. Nothing that a pickle names is imported or called.
