@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphsnd.cli.options import MaxBytes
+from graphsnd.cli import options as shared
 from graphsnd.errors import InputError, check_choice
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ def advise(
     file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A team at some observations, to measure instead of assuming.")
     ] = None,
-    max_bytes: MaxBytes = 2**33,
+    max_bytes: shared.MaxBytes = 2**33,
     distance_spread: Annotated[float, typer.Option(help="Assumed spread of distances over pairs / SND.")] = 0.5,
     observation_spread: Annotated[
         float, typer.Option(help="Assumed spread of diversity over observations / SND.")
     ] = 0.3,
     d_max_ratio: Annotated[float, typer.Option(help="Assumed largest distance / SND; 0 when no bound is known.")] = 4.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: shared.AsJson = False,
 ) -> None:
     """Say which graph or design to use for a team, what it will cost, and why not another.
 

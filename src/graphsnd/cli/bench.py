@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from graphsnd.cli import options as shared
+
 AGENTS = (10, 50, 100, 500)
 OBSERVATIONS = 256
 ROUNDS = 5
@@ -17,7 +19,7 @@ ROUNDS = 5
 
 def bench(
     device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    as_json: shared.AsJson = False,
 ) -> None:
     """Time exact SND on this machine, next to torch.cdist.
 
@@ -25,10 +27,9 @@ def bench(
     """
     import torch
 
-    from graphsnd.cli.options import parse_device
     from graphsnd.plots import collect_provenance
 
-    where = torch.device(parse_device(device))
+    where = torch.device(shared.parse_device(device))
     teams = [time_team(agents, where) for agents in AGENTS]
     if as_json:
         about = collect_provenance(f"graphsnd bench --device {where.type}", 0)

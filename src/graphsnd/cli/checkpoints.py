@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from graphsnd.cli.options import show_path
+from graphsnd.cli.options import list_written
 from graphsnd.errors import InputError
 from graphsnd.storage import write_whole
 
@@ -134,5 +134,4 @@ def _show(rows: list[tuple[Any, ...]], written: list[Path]) -> None:
 
     console = Console()
     console.print(table(SHOWN, [_format(row) for row in rows], align="<<>>>", caption=ABOUT))
-    for path in written:
-        console.print(f"wrote {show_path(path)}", highlight=False)
+    list_written(written)

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from graphsnd.cli.options import Force, MaxBytes, check_pictures, repeat_command, show_path
+from graphsnd.cli import options as shared
+from graphsnd.cli.options import check_pictures, list_written, repeat_command
 from graphsnd.errors import InputError, printable
 from graphsnd.storage import write_whole
 
@@ -21,15 +22,15 @@ def compare(
     context: typer.Context,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="[NAME=]PATH...", help="Folders of runs, the first is compared with; or teams."),
+        typer.Argument(metavar="[NAME=]PATH...", help="Folders of runs, the first as the baseline; or two teams."),
     ],
     reward: Annotated[
-        str | None, typer.Option(metavar="NAME", show_default="the usual names", help="The metric.")
+        str | None, typer.Option(metavar="NAME", show_default="the usual names", help="The metric of reward.")
     ] = None,
     diversity: Annotated[
-        str | None, typer.Option(metavar="NAME", show_default="the usual names", help="The same for diversity.")
+        str | None, typer.Option(metavar="NAME", show_default="the usual names", help="The metric of diversity.")
     ] = None,
-    last: Annotated[float, typer.Option(help="Part of a run, from its end, that its value is averaged over.")] = 0.1,
+    last: Annotated[float, typer.Option(help="Share of a run, at its end, over which it is averaged.")] = 0.1,
     no_pair: Annotated[
         bool, typer.Option("--no-pair", help="Do not compare seed by seed where all have the same seeds.")
     ] = False,
@@ -38,11 +39,11 @@ def compare(
     ] = None,
     confidence: Annotated[float, typer.Option(help="Coverage of the intervals, in (0, 1).")] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of bootstrap and tests.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-    html: Annotated[Path | None, typer.Option(metavar="PATH", help="Write one self-contained page.")] = None,
-    png: Annotated[Path | None, typer.Option(metavar="PATH", help="Write the figure.")] = None,
-    force: Force = False,
-    max_bytes: MaxBytes = 2**33,
+    as_json: shared.AsJson = False,
+    html: shared.Html = None,
+    png: shared.Png = None,
+    force: shared.Force = False,
+    max_bytes: shared.MaxBytes = 2**33,
 ) -> None:
     """Compare algorithms over seeds, or two teams on the same observations.
 
@@ -136,5 +137,4 @@ def _show(comparisons: dict[str, Any], written: list[Path]) -> None:
         for name, *_, verdict in rows[1:]:
             console.print(f"{printable(name)}: {verdict}", markup=False, highlight=False)
     console.print(comparison_notes(one), style="dim")
-    for path in written:
-        console.print(f"wrote {show_path(path)}", highlight=False)
+    list_written(written)

@@ -26,7 +26,8 @@ def control(
     context: typer.Context,
     world: Annotated[str | None, typer.Argument(help="dispersion, navigation or simple_spread.")] = None,
     engine: Annotated[
-        str, typer.Option(metavar="stacked|hydra|benchmarl", help="hydra, benchmarl: all further words go to Hydra.")
+        str,
+        typer.Option(metavar="stacked|hydra|benchmarl", help="hydra, benchmarl: all further arguments go to Hydra."),
     ] = "stacked",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where log and checkpoints go.")] = Path("runs"),
     agents: Annotated[int | None, typer.Option(show_default="10", help="Team size.")] = None,

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import graphsnd
+from graphsnd.cli import options as shared
 from graphsnd.cli.checkpoints import find_teams, measure_checkpoints
-from graphsnd.cli.options import Force, MaxBytes, check_output, check_pictures, repeat_command, show_path
+from graphsnd.cli.options import check_output, check_pictures, list_written, repeat_command, show_path
 from graphsnd.cli.progress import NEWS, steps
 from graphsnd.errors import InputError, check_choice
 from graphsnd.storage import write_whole
@@ -84,14 +85,14 @@ def measure(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
     confidence: Annotated[float, typer.Option(help="Coverage of the interval, in (0, 1).")] = 0.95,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
-    html: Annotated[Path | None, typer.Option(metavar="PATH", help="Write one self-contained page.")] = None,
-    png: Annotated[Path | None, typer.Option(metavar="PATH", help="Write the figure.")] = None,
+    as_json: shared.AsJson = False,
+    html: shared.Html = None,
+    png: shared.Png = None,
     table: Annotated[
         Path | None, typer.Option("--csv", metavar="PATH", help="Write the table, of several saved teams.")
     ] = None,
-    force: Force = False,
-    max_bytes: MaxBytes = 2**33,
+    force: shared.Force = False,
+    max_bytes: shared.MaxBytes = 2**33,
 ) -> None:
     """Measure the diversity of the team in FILE.
 
@@ -99,11 +100,11 @@ def measure(
     actions[/bold] under these names: [cyan]loc[/cyan] and [cyan]scale[/cyan] (diagonal Gaussian), [cyan]loc[/cyan] and
     [cyan]covariance[/cyan] (full Gaussian), [cyan]probs[/cyan] or [cyan]logits[/cyan] with an optional
     [cyan]mask[/cyan] (discrete), [cyan]actions[/cyan] (deterministic), [cyan]values[/cyan] (quantiles) or
-    [cyan]samples[/cyan], both with an axis more. [bold]graphsnd.save_behavior[/bold] writes such a file. An optional
-    [cyan]positions[/cyan], agents x features, also for each observation, is for knn and radius; an optional
-    [cyan]clusters[/cyan], an integer for each observation, tells which belong to one episode; an optional
-    [cyan]sources[/cyan], the same, which agent, policy or phase each came from, and SND is reported by source; an
-    optional [cyan]names[/cyan] names the agents. Pickled objects are never loaded.
+    [cyan]samples[/cyan], both with one more axis. [bold]graphsnd.save_behavior[/bold] writes such a file. Optional:
+    [cyan]positions[/cyan] for knn and radius, agents x features or observations x agents x features;
+    [cyan]clusters[/cyan], the episode of each observation as an integer; [cyan]sources[/cyan], the agent, policy or
+    phase that each observation came from, by which SND is then reported too; and [cyan]names[/cyan] of the agents.
+    Pickled objects are never loaded.
 
     Or it is the folder of a saved team; then [cyan]--observations[/cyan] says what to show it, and only the policies
     that the design asks for are evaluated. Or there are several state dicts, one agent for each file, and
@@ -254,5 +255,4 @@ def _show(title: str, estimate: Estimate, written: list[Path]) -> None:
     console = Console()
     console.print(f"\n[bold]{show_path(Path(title))}[/bold]", highlight=False)
     console.print(lines_table(summarise(estimate)))
-    for path in written:
-        console.print(f"wrote {show_path(path)}", highlight=False)
+    list_written(written)

@@ -38,7 +38,7 @@ RayAddress = Annotated[
     ),
 ]
 StackSize = Annotated[
-    int | None, typer.Option("--stack", min=1, help="Runs of a stack; by default all, with --ray by a rule.")
+    int | None, typer.Option("--stack", min=1, help="Runs per stack; all by default, chosen automatically with --ray.")
 ]
 
 Config = Annotated[
@@ -51,10 +51,13 @@ ShowConfig = Annotated[bool, typer.Option("--show-config", help="Print the task 
 Loggers = Annotated[
     list[str] | None,
     typer.Option(
-        "--logger", metavar="tensorboard|wandb|mlflow|csv", help="Log there too, a run for each run; may be repeated."
+        "--logger", metavar="tensorboard|wandb|mlflow|csv", help="Also log there, each run by itself; may be repeated."
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Write over files of another kind.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Html = Annotated[Path | None, typer.Option(metavar="PATH", help="Write one self-contained page.")]
+Png = Annotated[Path | None, typer.Option(metavar="PATH", help="Write the figure.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files of another kind.")]
 MaxBytes = Annotated[int, typer.Option(help="Refuse files whose tensors would take more memory.")]
 # What only a new training takes, by the names of the arguments.
 NEW = ("targets", "designs", "preset", "envs", "seeds", "change", "threads", "diversity_every", "config", "stack")
@@ -126,6 +129,14 @@ def show_path(path: Path) -> str:
     from rich.markup import escape
 
     return escape(printable(str(path)))
+
+
+def list_written(paths: Iterable[Path]) -> None:
+    """Print the files that were written."""
+    from rich.console import Console
+
+    for path in paths:
+        Console(highlight=False).print(f"wrote {show_path(path)}", soft_wrap=True)
 
 
 def repeat_command(command: str, files: Iterable[str], options: dict[str, Any]) -> str:

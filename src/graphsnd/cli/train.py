@@ -27,7 +27,7 @@ def train(
         str | None, typer.Argument(help="navigation, dispersion, simple_spread, vmas:<scenario> ..., or a preset.")
     ] = None,
     engine: Annotated[
-        str, typer.Option(metavar="stacked|hydra", help="hydra: all further words go to Hydra.")
+        str, typer.Option(metavar="stacked|hydra", help="hydra: all further arguments go to Hydra.")
     ] = "stacked",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where log, checkpoints and teams go.")] = Path("runs"),
     preset: Annotated[
@@ -57,7 +57,7 @@ def train(
     force: shared.Force = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 25,
     keep_teams: Annotated[
-        bool, typer.Option("--keep-teams", help="Keep the teams of each checkpoint, for measure over training.")
+        bool, typer.Option("--keep-teams", help="Keep the teams of each checkpoint, to measure over training.")
     ] = False,
     logger: shared.Loggers = None,
     stack: shared.StackSize = None,

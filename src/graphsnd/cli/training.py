@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from graphsnd.cli.options import check_folder, check_resumed, parse_device, read_config, show_path
+from graphsnd.cli.options import check_folder, check_resumed, list_written, parse_device, read_config
 from graphsnd.errors import InputError, check_choice, plural, printable
 from graphsnd.storage import write_whole
 
@@ -159,12 +159,10 @@ def run_task(
         console.print(f"took {result.seconds:,.0f} s on {where}", style="dim")
         if device == "cuda" and result.trainer.eager is not None:
             console.print(f"without CUDA graphs: {escape(result.trainer.eager)}", style="dim", soft_wrap=True)
-        for path in [*written, out / "metrics.csv"]:
-            console.print(f"wrote {show_path(path)}", soft_wrap=True)
+        list_written([*written, out / "metrics.csv"])
     if not result.finished:
         done = f"stopped after iteration {result.trainer.iteration} of {total}"
-        again = f"graphsnd {task.command} --resume --out {printable(shlex.quote(str(out)))}"
-        typer.echo(f"{done}; go on with: {again}", err=True)
+        typer.echo(f"{done}; go on with: {_resume_command(task, out)}", err=True)
         raise typer.Exit(128 + result.stopped)
     write_origin(task, out, device=device, seconds=result.seconds, threads=threads)
 
@@ -201,22 +199,25 @@ def _run_grid(task: Task | ControlTask, out: Path, show: Show, **options: Any) -
         result = train_grid(task, out, report=report, **options)
     rows: list[Any] = read_rows(out, task.row)
     if rows:
-        for path in [out / STACKS, *show(rows, None), out / "metrics.csv"]:
-            Console(highlight=False).print(f"wrote {show_path(path)}", soft_wrap=True)
-    again = f"graphsnd {task.command} --resume --out {printable(shlex.quote(str(out)))}"
+        list_written([out / STACKS, *show(rows, None), out / "metrics.csv"])
     if result.finished:
         typer.echo(f"took {result.seconds:,.0f} s: {describe_grid(result.stacks, result.seconds)}", err=True)
     else:
         console.print(grid_table(result.stacks, result.seconds, first))
     if result.stopped:
-        typer.echo(f"stopped; go on with: {again}", err=True)
+        typer.echo(f"stopped; go on with: {_resume_command(task, out)}", err=True)
         raise typer.Exit(128 + result.stopped)
     failed = [stack for stack in result.stacks if stack.state == "failed"]
     if failed:
-        raise InputError("stacks", "to finish", f"{len(failed)} that failed", f"Try again with: {again}")
+        fix = f"Try again with: {_resume_command(task, out)}"
+        raise InputError("stacks", "to finish", f"{len(failed)} that failed", fix)
     size = max(len(each.task.run_names()) for each in result.stacks)
     threads = result.stacks[0].task.settings.threads
     write_origin(task, out, device=result.device, seconds=result.seconds, threads=threads, more=f" --stack {size}")
+
+
+def _resume_command(task: Task | ControlTask, out: Path) -> str:
+    return f"graphsnd {task.command} --resume --out {printable(shlex.quote(str(out)))}"
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
