@@ -373,17 +373,15 @@ def test_recurrent_models_roll_their_own_memory_along_shared_sequences(policy: s
     team = ModelTeam(models)
     behavior = team.evaluate(sequences)
     assert behavior.batch_shape == (4, 5)
-    assert gs.measure(behavior).value == pytest.approx(expected, rel=1e-4)
+    for estimate in (gs.measure(behavior), gs.measure(team, sequences)):
+        assert estimate.value == pytest.approx(expected, rel=1e-4)
+        assert estimate.names == ("m0", "m1", "m2")
     assert float(gs.snd(ModelTeam([models["m0"]] * 2).evaluate(sequences)).detach()) == 0
-    with pytest.raises(
-        InputError, match=r"Evaluate first: graphsnd.measure\(graphsnd.evaluate\(team, observations\)\)"
-    ):
-        gs.measure(team, sequences)
     with pytest.raises(InputError, match=r"with shape \(batch, time, features\).*observations\[None\]"):
         team.evaluate(sequences[0] if plain else {key: part[0] for key, part in sequences.items()})
     for refused, match in (
         (lambda: ModelTeam(models, deterministic=True), "to be False for recurrent models"),
-        (lambda: DiversityCallback(models), r"without a memory.*measure\(team.evaluate\(sequences\)\)"),
+        (lambda: DiversityCallback(models), r"without a memory.*measure\(team, sequences\)"),
         (lambda: ModelTeam({**models, "a": models["m0"].policy}), "models of Stable-Baselines3"),
     ):
         with pytest.raises(InputError, match=match):

@@ -151,8 +151,21 @@ def test_recurrent_policies_keep_their_memory(batch: tuple[int, ...], batch_firs
     for use in (gs.evaluate, gs.measure):
         with pytest.raises(gs.InputError, match="whole=True"):
             use(policies, given)
-    with pytest.raises(gs.InputError, match="Evaluate first"):
-        gs.measure(as_team(policies, whole=True), given)
+    team = as_team(policies, whole=True)
+    for options in ({}, {"design": "agents:2"}, {"design": "uniform:2"}, {"rel_tol": 0.5}):
+        estimate, evaluated = gs.measure(team, given, **options), gs.measure(behavior, **options)
+        assert (estimate.value, estimate.interval) == (evaluated.value, evaluated.interval)
+    assert gs.measure(team, given).value == pytest.approx(expected, rel=1e-5)
+    assert gs.distributed.measure(team, given).value == pytest.approx(expected, rel=1e-5)
+    others = [Recurrent(batch_first=batch_first) for _ in range(N)]
+    compared = gs.compare(team, as_team(others, whole=True), given)
+    assert compared.first == pytest.approx(expected, rel=1e-5)
+    rows = [torch.cat([p.one_step_at_a_time(s) for s in single]) for p in others]
+    assert compared.second == pytest.approx(by_hand(rows), rel=1e-5)
+    with pytest.raises(gs.InputError, match=r"answer each observation by itself.*Use team.evaluate"):
+        team.partial(torch.randn(5, FEATURES), torch.zeros(5, 1, dtype=torch.int64))
+    with pytest.raises(gs.InputError, match=r"`budget` without policy evaluations.*Give distances or seconds"):
+        gs.measure(team, given, budget="100e")
 
 
 def test_steps_with_a_state_are_rolled_along_the_sequences() -> None:
@@ -209,6 +222,12 @@ def test_communicating_policies_answer_in_every_seat() -> None:
     assert behavior.batch_shape == (7, N)
     assert float(gs.snd(behavior).detach()) == pytest.approx(seated_by_hand(networks, joint), rel=1e-6)
     assert float(gs.snd(gs.evaluate([networks[0]] * N, joint, whole=True)).detach()) == 0
+    team, seats = as_team(networks, whole=True), {f"seat {k}": joint[:, k] for k in range(N)}
+    estimate = gs.measure(team, seats)  # by seat too
+    assert estimate.value == pytest.approx(seated_by_hand(networks, joint), rel=1e-6)
+    for k in range(N):
+        own = gs.Deterministic(behavior.actions[:, k].detach())  # type: ignore[attr-defined]
+        assert estimate.sources[f"seat {k}"].value == pytest.approx(float(gs.snd(own)), rel=1e-6)
 
 
 class Unshared(nn.Module):

@@ -36,7 +36,7 @@ from graphsnd.estimation.intervals import check_confidence
 from graphsnd.estimation.on_graph import WEIGHTINGS, measure_all_pairs, measure_moving, measure_on_graph
 from graphsnd.estimation.projections import measure_by_projections
 from graphsnd.estimation.sampling import Callback, Task, sample_once, sample_until
-from graphsnd.estimation.source import Source, TeamSource, as_source
+from graphsnd.estimation.source import Source, as_source
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.teams import Policy, Team
@@ -107,7 +107,7 @@ def measure(
 
     Args:
         team: A behaviour; or policies (see :func:`~graphsnd.teams.as_team`), of which only those that the design
-            asks for are evaluated; or a dict of groups of either.
+            asks for are evaluated (recurrent and communicating ones answer everything); or a dict of groups of either.
         observations: For policies: ``[..., features]``, or a dict of what each agent observed, which is pooled. For
             groups, ``observations``, ``design``, ``positions`` and ``clusters`` may be dicts by group.
         design: Which pairs to measure: a design, what :func:`graphsnd.designs.parse` reads (``"bernoulli:0.1"``), or a
@@ -159,6 +159,9 @@ def measure(
     tolerance = Tolerance(tol, rel_tol) if tol is not None or rel_tol is not None else None
     asked, limit, number = _read_design(design), _read_budget(budget), integer_seed(seed)
     source = as_source(team, observations, distance, backend)
+    if limit is not None and source.team and source.team.whole and limit.evaluations is not None:
+        fix = "Recurrent and communicating policies answer everything at once. Give distances or seconds."
+        raise InputError("budget", "without policy evaluations for such a team", budget, fix)
     groups = check_clusters(clusters, source.observations)
     origins = _read_sources(sources, observations, source)
     chosen, why = _choose(source, asked, limit, tolerance, max_observations)
@@ -214,8 +217,8 @@ def _check_arguments(observations: Any, weighting: str, max_observations: int | 
 
 def _read_sources(sources: Any, observations: Any, source: Source) -> Sequence[str] | None:
     """Return the source of each observation, as labels; None where nothing is known."""
-    observations = source.team.join_parts(observations) if isinstance(source, TeamSource) else observations
-    if sources is None and isinstance(source, TeamSource) and isinstance(observations, Mapping):
+    observations = source.team.join_parts(observations) if source.team else observations
+    if sources is None and source.team and isinstance(observations, Mapping):
         if hasattr(observations, "batch_size"):
             return None  # a TensorDict, of which a team reads what it needs
         # Numbers in place of the observations are pooled in the same order.

@@ -49,6 +49,7 @@ class Source(Workload, ABC):
     backend: str  # of the kernels
     family: str  # of the behaviours
     names: tuple[str, ...] | None  # of the agents
+    team: Team | None = None  # whose policies answer, or have answered
     noise_floor: float | None = None  # of samples
 
     @abstractmethod
@@ -136,6 +137,8 @@ class BehaviorSource(Source):
 class TeamSource(Source):
     """Policies and observations; nothing is evaluated before it is needed."""
 
+    team: Team
+
     def __init__(
         self, team: Team, observations: Tensor, distance: Distance | None, backend: str = "auto", *, fewest: int = 2
     ) -> None:
@@ -188,7 +191,13 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
     if observations is None:
         fix = "Pass a tensor (..., features). Where these are actions, not policies: graphsnd.Deterministic(actions)."
         raise InputError("observations", "beside a team of policies", None, fix)
-    return TeamSource(as_team(team), observations, distance, backend, fewest=fewest)
+    made = as_team(team)
+    if not made.whole:
+        return TeamSource(made, observations, distance, backend, fewest=fewest)
+    with torch.no_grad():  # sequences and joint observations are not taken apart
+        evaluated = BehaviorSource(made.evaluate(observations), distance, backend, fewest=fewest)
+    evaluated.team = made
+    return evaluated
 
 
 def _noise_floor(behavior: Samples, distance: Distance) -> float | None:

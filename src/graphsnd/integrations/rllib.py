@@ -35,7 +35,7 @@ class ModuleTeam(SpacesTeam):
 
     Observations are ``[..., *shape]`` of the observation space; those of a Dict or Tuple space are a dict or tuple of
     such, with its parts. Recurrent modules take sequences ``[batch, time, *shape]``, along which each rolls a state of
-    its own: ``graphsnd.measure(team.evaluate(sequences))``.
+    its own: ``graphsnd.measure(team, sequences)``.
 
     Args:
         modules: A ``MultiRLModule``, such as ``algorithm.env_runner.module``, or modules by name.

@@ -33,7 +33,7 @@ class ModelTeam(SpacesTeam):
     Observations are ``[..., *shape]`` of the observation space, images with channels first or last. Those of
     ``MultiInputPolicy`` are a dict of such, by the keys of its Dict space. Recurrent models of sb3-contrib take
     sequences ``[batch, time, *shape]``, along which each rolls a state of its own:
-    ``graphsnd.measure(team.evaluate(sequences))``.
+    ``graphsnd.measure(team, sequences)``.
 
     Args:
         models: By name, or a list; each with a ``policy``, as all of Stable-Baselines3 have.

@@ -81,7 +81,7 @@ class SpacesTeam(CallablesTeam):
     def refuse_memory(self, argument: str) -> None:
         """Raise for recurrent policies, of which callbacks have no sequences."""
         if self.whole:
-            fix = "Measure on sequences [batch, time, features]: graphsnd.measure(team.evaluate(sequences))."
+            fix = "Measure on sequences [batch, time, features]: graphsnd.measure(team, sequences)."
             raise InputError(argument, "without a memory to measure while they learn", "recurrent ones", fix)
 
     def _evaluate(self, observations: Tensor) -> Behavior:

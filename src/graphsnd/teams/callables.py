@@ -71,9 +71,8 @@ class CallablesTeam(Team):
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         if self.whole:
-            fix = "Evaluate first: graphsnd.measure(graphsnd.evaluate(team, observations))."
             got = "one with whole=True: recurrent or communicating policies"
-            raise InputError("team", "of policies that answer each observation by itself", got, fix)
+            raise InputError("team", "of policies that answer each observation by itself", got, "Use team.evaluate.")
         if self._unchecked:
             self._check_unmixed(agents.unique().tolist(), observations)
         return self._answer_requests(observations, agents)

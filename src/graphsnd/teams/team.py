@@ -33,6 +33,8 @@ class Team(Named, ABC):
         names: The agents' names in order: the keys of the dict of policies, or "0", "1", ...
         cost: Multiply-adds of one policy on one observation; None when unknown.
         proportional: Whether the work of :meth:`partial` is proportional to the requests.
+        whole: Whether observations belong together, as sequences and joint observations do: :meth:`evaluate` answers
+            them, :meth:`partial` does not.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -48,6 +50,7 @@ class Team(Named, ABC):
     device: torch.device
     cost: int | None = None
     proportional: bool = True
+    whole: bool = False
     _promised_agents: int | None = None  # where an answer could hold another number of agents than was said
 
     def evaluate(self, observations: Tensor) -> Behavior:

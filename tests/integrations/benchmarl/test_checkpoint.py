@@ -83,17 +83,18 @@ def test_a_checkpoint_of_agents_that_remember_or_communicate(model, answer, expe
     for given in (seen, keep.batch):
         behavior = team.evaluate(given)
         assert behavior.batch_shape == seen.shape[:-1]
-        assert gs.measure(behavior).value == pytest.approx(loop.values[-1], rel=1e-5)
+        for estimate in (gs.measure(behavior), gs.measure(team, given)):
+            assert estimate.value == pytest.approx(loop.values[-1], rel=1e-5)
     assert behavior.names == tuple(f"agent_{agent}" for agent in range(4))
     torch.testing.assert_close(gs.pairwise(team.evaluate(seen[None])), gs.pairwise(behavior))
     refused = [
-        lambda: gs.measure(team, seen),
+        lambda: gs.measure(team, seen[..., 0, :]),
         lambda: team.evaluate(seen[..., 0, :]),
         lambda: team.evaluate(seen[0, 0]),
     ]
     refused.append(lambda: team.partial(seen[0, :, 0], torch.zeros(10, 1, dtype=torch.int64)))
     for use in refused:
-        with pytest.raises(gs.InputError, match=r"4 agents, features.*measure\(team\.evaluate\(observations\)\)"):
+        with pytest.raises(gs.InputError, match=r"4 agents, features.*measure\(team, rollout\)"):
             use()
 
 

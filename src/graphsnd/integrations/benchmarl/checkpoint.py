@@ -30,8 +30,7 @@ def load_teams(
         squashed: Passed to :func:`~graphsnd.from_distribution`.
 
     Returns:
-        Teams by the name of their group. Those of recurrent and of graph networks answer to joint observations:
-        ``graphsnd.measure(team.evaluate(observations))``, see
+        Teams by the name of their group. Those of recurrent and of graph networks answer to joint observations, see
         :class:`~graphsnd.integrations.benchmarl.evaluation.GroupTeam`.
 
     Raises:

@@ -96,7 +96,7 @@ class GroupTeam(Team):
 
     :meth:`evaluate` takes what all agents observed, ``[..., agents, features]``, and for recurrent policies whole
     sequences ``[..., time, agents, features]``. Every agent answers in every seat, see :func:`evaluate_group`. There is
-    no answer to a single observation: measure ``team.evaluate(observations)``.
+    no answer to a single observation, so ``graphsnd.measure(team, observations)`` evaluates all of them.
 
     Args:
         policy: Of ``algorithm.get_policy_for_loss(group)``, with one observation of each agent as input.
@@ -108,7 +108,7 @@ class GroupTeam(Team):
         InputError: For several inputs.
     """
 
-    proportional = False
+    proportional, whole = False, True
 
     def __init__(self, policy: Any, group: str, agents: int, *, squashed: bool = True) -> None:
         self.policy, self.group, self.agents, self.squashed = policy, group, agents, squashed
@@ -129,8 +129,7 @@ class GroupTeam(Team):
 
     def _refusal(self, observations: Tensor) -> InputError:
         expected = f"with shape (..., {'time, ' * self.recurrent}{self.agents} agents, features)"
-        fix = "Agents that communicate or remember answer to what all of them observed: "
-        fix += "graphsnd.measure(team.evaluate(observations))."
+        fix = "Agents that communicate or remember answer to what all observed: graphsnd.measure(team, rollout)."
         return InputError("observations", expected, shape_of(observations), fix)
 
     def _evaluate(self, observations: Tensor) -> Behavior:
