@@ -20,6 +20,6 @@ def test_example_runs(example: Path) -> None:
     if package := (FRAMEWORKS | OTHERS).get(example.stem):
         pytest.importorskip(package)
     assert len(example.read_text().splitlines()) <= 60
-    run = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=120, check=False)
+    run = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, timeout=600, check=False)
     assert run.returncode == 0, run.stderr
     assert "SND" in run.stdout

@@ -26,6 +26,16 @@ def test_the_tracking_error_of_a_wrong_estimate_is_zero() -> None:
     assert audit_error([truth * scale] * 60, target) == pytest.approx(0.9)
 
 
+def test_the_audit_of_policies_of_a_users_own() -> None:
+    weights = torch.randn(4, 3, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    seen = torch.randn(7, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    policies = {f"agent {k}": lambda o, k=k: 0.5 * o @ weights[k] for k in range(4)}
+    expected = [float((0.5 * o @ (weights[i] - weights[j])).norm()) for o in seen for i in range(4) for j in range(i)]
+    assert float(audit(policies, seen)) == pytest.approx(sum(expected) / 42, rel=1e-12)
+    with pytest.raises(InputError, match="`team`"):
+        audit(3, seen)  # type: ignore[arg-type]
+
+
 def test_the_audit_of_what_was_held() -> None:
     generator = torch.Generator().manual_seed(0)
     policy = ControlledPolicy.create(5, 3, 2, generators=[generator], hidden=(8,), kind="gaussian")

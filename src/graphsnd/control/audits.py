@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 import torch
@@ -16,7 +16,7 @@ from graphsnd.errors import InputError, check_positive
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric import graph_snd, snd
 from graphsnd.metric.pair_distances import check_graph
-from graphsnd.teams import Team
+from graphsnd.teams import Policy, Team, evaluate
 
 LAST = 50  # iterations at the end that the paper's summaries use (10 in its study of ten agents)
 
@@ -24,7 +24,7 @@ LAST = 50  # iterations at the end that the paper's summaries use (10 in its stu
 @checked
 @torch.no_grad()
 def audit(
-    team: Team,
+    team: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
     observations: Tensor,
     *,
     distance: Distance | None = None,
@@ -37,7 +37,8 @@ def audit(
     so only means count. This, on observations that were not used to choose the scale, is the test of control.
 
     Args:
-        team: At the scale in question, as :meth:`~graphsnd.control.ControlledPolicy.team` gives it.
+        team: At the scale in question, as :meth:`~graphsnd.control.ControlledPolicy.team` gives it, or policies of your
+            own, as in :func:`~graphsnd.evaluate`.
         observations: ``[..., features]``, pooled.
         distance: The family's default when None.
         design: What a controller held: for ``knn:3``, ``radius:0.5`` or a graph (one for each observation) their
@@ -54,7 +55,7 @@ def audit(
         >>> bool(torch.isclose(audit(policy.team(0, 0.5), seen) * 2, audit(policy.team(0, 1.0), seen)))
         True
     """
-    behavior = team.evaluate(observations)
+    behavior = evaluate(team, observations)
     if design is not None and not isinstance(design, MovingGraph):
         design = as_design(design)
         if isinstance(design, SpatialDesign):

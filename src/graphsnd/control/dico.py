@@ -94,7 +94,8 @@ class DiCo(Targeted):
     Args:
         target: Wanted diversity, above 0; a tensor ``[runs]`` for stacked runs. For none at all take
             :class:`~graphsnd.control.Homogeneous`, for any :class:`~graphsnd.control.Unconstrained`.
-        tau: Weight of a new measurement, in (0, 1].
+        tau: Weight of a new measurement, in (0, 1]. The estimate remembers about ``1 / tau`` steps: choose it so that
+            this is well below the optimiser steps of one iteration.
         bounds: Smallest and largest scale. Where they clip it, the status says ``saturated``.
         design: The pairs to measure where ``step`` is given points, as a design or as text: ``"bernoulli:0.1"``; a
             graph of your own holds its Graph-SND, weights included, instead of SND.
