@@ -35,6 +35,8 @@ def test_half_of_the_seconds_must_be_enough_for_all_pairs() -> None:
     assert seconds > 1
     for share, kind in ((2.1, gs.designs.Complete), (1.9, gs.designs.Agents)):
         assert isinstance(choose(source, gs.Budget(seconds=share * seconds), tolerance=False)[0], kind)
+    slow = Workload(1000, 10**6, 2, 1e4, torch.device("cpu"))  # perhaps: the cost of policies may be a guess
+    assert isinstance(choose(slow, gs.Budget(seconds=1e9), tolerance=False)[0], gs.designs.Agents)
 
 
 @pytest.mark.parametrize(

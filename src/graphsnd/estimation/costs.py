@@ -170,8 +170,9 @@ def choose(source: Workload, budget: Budget | None, *, tolerance: bool) -> Choic
     affordable = budget.affords_all(source)
     if affordable and complete_seconds(source) <= min(1.0, budget.seconds or 1.0):
         return Complete(), "all pairs at all observations take about a second or less, so nothing is sampled"
-    # Half of the time, since the forecast is rough.
-    if affordable and not tolerance and complete_seconds(source) <= (budget.seconds or math.inf) / 2:
+    # Half of the time, since the forecast is rough; of policies nothing is known that it could rest on.
+    fits = budget.seconds is None or (not source.policy_cost and complete_seconds(source) <= budget.seconds / 2)
+    if affordable and not tolerance and fits:
         return Complete(), "the budget allows all pairs at all observations"
     if source.policy_cost and source.proportional:
         why = "policies have to be evaluated, so only a few random agents are, at each observation"
