@@ -89,6 +89,29 @@ def test_tensorboard(tmp_path: Path) -> None:
     assert (run.seed, run.curves) == ("4", {"reward": {1: 5, 2: 5}, "snd": {1: 0.5, 2: 0.5}})
 
 
+@pytest.mark.parametrize("first", ["step", "Step", "Epoch"])
+def test_a_csv_of_ones_own_for_each_run(first: str, tmp_path: Path) -> None:
+    for seed in (3, 12):
+        (tmp_path / f"seed-{seed}").mkdir()
+        rows = [f"{10 * at},{seed + at},{'' if at else 0.5}" for at in range(2)]
+        (tmp_path / f"seed-{seed}" / "log.csv").write_text("\n".join([f"{first},snd,reward", *rows]) + "\n")
+    (tmp_path / "notes.csv").write_text("name,age\na,3\n")
+    runs = {run.seed: run.curves for run in read_runs(tmp_path)}
+    assert runs == {seed: {"snd": {0: int(seed), 10: int(seed) + 1}, "reward": {0: 0.5}} for seed in ("3", "12")}
+
+
+def test_one_csv_of_all_seeds(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("step,seed,snd\n0,1,0.1\n0,2,0.2\n5,1,0.3\n")
+    runs = {run.seed: run.curves for run in read_runs(tmp_path)}
+    assert runs == {"1": {"snd": {0: 0.1, 5: 0.3}}, "2": {"snd": {0: 0.2}}}
+
+
+def test_event_files_of_tensorboard_are_named(tmp_path: Path) -> None:
+    (tmp_path / "events.out.tfevents.1.host.2.0").write_bytes(b"\x18")
+    with pytest.raises(InputError, match="event files are not read"):
+        read_runs(tmp_path)
+
+
 def test_what_runs_came_to_is_the_mean_of_their_last_part(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     runs = {name: {seed: rng.standard_normal(41).tolist() for seed in range(5)} for name in ("a", "b")}

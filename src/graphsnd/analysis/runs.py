@@ -27,6 +27,7 @@ DIVERSITY = ["snd", "audit", "diversity_total_snd", "*[_/]snd", "*snd*", "*diver
 WANDB = re.compile(r"(.+) - (.+?)(__MIN|__MAX)?$")  # a column of an exported chart: "run - metric"
 TENSORBOARD = re.compile(r"(?:run-)?(.+?)-tag-(.+)$")  # the name of a downloaded file: "run-<run>-tag-<metric>.csv"
 COUNTS = ("iteration", "Step", "seed", "target", "arm")  # columns that are no metric
+STEPS = ("step", "iteration", "epoch", "frames", "timesteps")  # first columns, in any case, of a CSV of one's own
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +52,9 @@ def read_runs(path: Path) -> list[LoggedRun]:
 
     Known are ``metrics.csv`` of ``graphsnd train`` and ``control``; BenchMARL's folders (``scalars/*.csv`` of its CSV
     logger, and its JSON); charts exported from Weights & Biases (``Step``, ``<run> - <metric>``); and files downloaded
-    from TensorBoard (``Wall time,Step,Value``, named ``run-<run>-tag-<metric>.csv``). Seeds are where those say so, or
-    ``seed`` and a number in the name of the run, or the place of the run.
+    from TensorBoard (``Wall time,Step,Value``, named ``run-<run>-tag-<metric>.csv``); and a CSV of your own for each
+    run, a step first and then metrics (``step,snd,reward``), or for all with a column ``seed``. Seeds are where those
+    say so, or ``seed`` and a number in the name of the run or of its folder, or the place of the run.
 
     Args:
         path: A file, or a folder with any number of runs somewhere below.
@@ -77,7 +79,8 @@ def read_runs(path: Path) -> list[LoggedRun]:
             known.curves.update({name: curve for name, curve in run.curves.items() if curve})
     logged = [run for run in runs.values() if run.curves]
     if not logged:
-        fix = "Give folders of graphsnd train, of BenchMARL (csv logger), or CSV files from W&B or TensorBoard."
+        fix = "Give folders of graphsnd train, of BenchMARL (csv logger), CSV files from W&B or TensorBoard, whose "
+        fix += "event files are not read, or a CSV of your own for each run: step,snd,reward."
         raise InputError("PATH", "to hold runs", repr(str(path)), fix)
     return [replace(run, seed=run.seed or f"#{place}") for place, run in enumerate(logged)]
 
@@ -103,8 +106,13 @@ def _read_file(path: Path) -> Iterable[tuple[str, LoggedRun]]:
         return [(f"{path.parent}/{name}", LoggedRun(_seed_in(name), curves={metric: curve}))]
     if path.name == METRICS and {"iteration", "seed"} <= set(head):
         return _read_columns(path, head, body)
-    if head[:1] == ["Step"]:
-        return _read_wandb(path, head, body)
+    if head[:1] == ["Step"] and (charted := _read_wandb(path, head, body)):
+        return charted
+    if head and head[0].lower() in STEPS:
+        if "seed" in head:
+            return _read_columns(path, ["iteration", *head[1:]], body)
+        curves = {name: _curve((row[0], row[place]) for row in body) for place, name in enumerate(head) if place}
+        return [(str(path), LoggedRun(_seed_in(f"{path.parent.name}/{path.stem}"), curves=curves))]
     return []
 
 

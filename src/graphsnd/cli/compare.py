@@ -48,12 +48,13 @@ def compare(
     """Compare algorithms over seeds, or two teams on the same observations.
 
     Each PATH is one algorithm: a folder with a run for each seed somewhere below it, of graphsnd train or control, of
-    BenchMARL (its csv logger or its JSON), or CSV files exported from Weights & Biases or TensorBoard. The table has
-    interquartile means with bootstrap intervals, the probability that a run is above one of the first algorithm, and
-    whether the difference is shown, by a permutation test; seed by seed where all have the same seeds. Then there is
-    a pair for each seed, and five pairs can show nothing: a line below the table has their number and the smallest
-    p-value they can give, [cyan]pairs[/cyan] and [cyan]resolution[/cyan] of [cyan]--json[/cyan]. With
-    [cyan]--no-pair[/cyan] five runs of each can show a difference, but what a seed does to both counts as noise.
+    BenchMARL (its csv logger or its JSON), CSV files exported from Weights & Biases or TensorBoard, or a CSV of your
+    own for each run, which begins with step,snd,reward. The table has interquartile means with bootstrap intervals, the
+    probability that a run is above one of the first algorithm, and whether the difference is shown, by a permutation
+    test; seed by seed where all have the same seeds. Then there is a pair for each seed, and five pairs can show
+    nothing: a line below the table has their number and the smallest p-value they can give, [cyan]pairs[/cyan] and
+    [cyan]resolution[/cyan] of [cyan]--json[/cyan]. With [cyan]--no-pair[/cyan] five runs of each can show a
+    difference, but what a seed does to both counts as noise.
 
     Two files of actions, or two saved teams, are compared by SND: a paired interval over observations, by episode where
     the file has [cyan]clusters[/cyan], and a test.
