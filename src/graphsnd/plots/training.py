@@ -193,15 +193,10 @@ def _control_legend(figure: Figure, ax: Axes, held: bool, seeds: int) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), title=title)
 
 
-def control_table(rows: Sequence[ControlRow], *, last: int | None = None) -> Table:
-    """Return means over seeds of the last iterations, one line for each arm and target.
-
-    Args:
-        rows: Of one training.
-        last: Iterations that count; the last 50, or 10 where there are fewer than 100, or all when there are fewer.
-    """
+def control_table(rows: Sequence[ControlRow]) -> Table:
+    """Return means over seeds of the last 50 iterations, or 10 of fewer than 100, for each arm and target."""
     total = max(row.iteration for row in rows)
-    window = last or min(total, 50 if total >= 100 else 10)
+    window = min(total, 50 if total >= 100 else 10)
     lines = [(arm, *_control_cells(mine, target, window)) for (arm, target), mine in _arms(rows).items()]
     heads = ("arm", "target", "audit", "off by", "track", "reward", "policy s", "pairs s")
     caption = f"last {window} of {total} iterations; seconds of their estimates"
