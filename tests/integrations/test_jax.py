@@ -185,6 +185,8 @@ def test_what_it_refuses() -> None:
             JaxTeam(lambda p, o, a=answer: a, jnp.zeros((2, 3))).evaluate(torch.tensor(ROWS))
     with pytest.raises(InputError, match=r"`apply`.*\[observations, actions\]"):
         JaxTeam(lambda p, o: o[:, 0], jnp.zeros((2, 3))).evaluate(torch.tensor(ROWS))
+    with pytest.raises(InputError, match="without its value"):  # an actor-critic
+        JaxTeam(lambda p, o: (o @ p.T, o[:, :1] ** 2), jnp.ones((2, 3, 4))).evaluate(torch.tensor(ROWS))
     for make in (nnx_team, stack):
         with pytest.raises(InputError, match="at least one"):
             make([])

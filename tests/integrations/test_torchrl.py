@@ -19,6 +19,7 @@ from torchrl.collectors import SyncDataCollector
 from torchrl.data import Categorical as CategoricalSpec
 from torchrl.envs import VmasEnv
 from torchrl.modules import (
+    ActorCriticWrapper,
     Delta,
     IndependentNormal,
     MaskedCategorical,
@@ -30,6 +31,7 @@ from torchrl.modules import (
     TanhDelta,
     TanhNormal,
     TruncatedNormal,
+    ValueOperator,
 )
 from torchrl.trainers import Trainer
 
@@ -73,6 +75,12 @@ def greedy() -> TensorDictSequential:
         action_space=None,
     )
     return TensorDictSequential(module(3, "action_value"), head)
+
+
+def with_value(actor: torch.nn.Module) -> TensorDictSequential:
+    """An actor-critic, whose critic sees all agents."""
+    keys = {"in_keys": [OBSERVATION], "out_keys": [("agents", "state_value")]}
+    return ActorCriticWrapper(actor, ValueOperator(network(1, centralized=True), **keys))
 
 
 def rollout() -> TensorDict:
@@ -200,8 +208,9 @@ def test_masks_belong_to_observations(family) -> None:
         (delta, lambda a, b: float((a - b).norm())),
         (lambda: delta(Delta), lambda a, b: float((a - b).norm())),
         (greedy, lambda a, b: float(a.argmax() != b.argmax())),
+        (lambda: module(3, "logits"), total_variation),
     ],
-    ids=["one-hot", "independent", "mlp", "module", "probabilistic", "tanh-delta", "delta", "greedy"],
+    ids=["one-hot", "independent", "mlp", "module", "probabilistic", "tanh-delta", "delta", "greedy", "logits"],
 )
 def test_actors_are_compared_on_the_same_observations(actor, apart) -> None:
     made = actor()
@@ -209,6 +218,20 @@ def test_actors_are_compared_on_the_same_observations(actor, apart) -> None:
     estimate = gs.measure(team, rollout()[OBSERVATION])
     assert estimate.value == pytest.approx(by_hand(made, apart), rel=1e-5)
     assert (estimate.agents, estimate.observations) == (AGENTS, 6 * AGENTS)
+
+
+@pytest.mark.parametrize("squashed", [True, False])
+def test_an_actor_beside_a_value_is_its_policy(squashed: bool) -> None:
+    actor = gaussian()
+    apart = (lambda a, b: quantiles(a, b, tanh_quantiles)) if squashed else normal
+    for made in (with_value(actor), TensorDictSequential(TensorDictSequential(actor), module(1, "state_value"))):
+        value = gs.measure(ActorTeam(made, squashed=squashed), rollout()).value
+        assert value == pytest.approx(by_hand(actor, apart), rel=1e-5)
+    key = ("agents", "action")
+    doubled = TensorDictModule(lambda action: 2 * action, in_keys=[key], out_keys=[key])
+    for changed in (doubled, gaussian()):
+        with pytest.raises(gs.InputError, match="drawn once and stays as it is"):
+            ActorTeam(TensorDictSequential(actor, changed))
 
 
 def test_a_rollout_is_read_at_the_actors_key() -> None:

@@ -79,6 +79,7 @@ class JaxTeam(JointTeam):
 def _flatten(answer: Any) -> dict[str, Any]:
     """Return one agent's answer as arrays under the names of a family."""
     if isinstance(answer, tuple) and len(answer) == 2:
+        answers.refuse_value(answer)
         answer = dict(zip(("loc", "scale"), answer, strict=True))
     elif hasattr(answer, "shape") and hasattr(answer, "dtype"):
         answer = {"actions": answer}

@@ -33,9 +33,9 @@ class ActorTeam(JointTeam):
     action: total variation is the share of observations on which two agents choose differently.
 
     Args:
-        actor: A ``ProbabilisticActor``, a ``TensorDictModule`` or ``TensorDictSequential`` that puts out an action, a
-            ``loc`` and ``scale``, or action values; or a ``MultiAgentMLP`` that puts out actions. It must not be
-            centralised or recurrent.
+        actor: A ``ProbabilisticActor``, also beside a value (``ActorValueOperator``), a ``TensorDictModule`` or
+            ``TensorDictSequential`` that puts out an action, a ``loc`` and ``scale``, ``logits``, ``probs`` or action
+            values; or a ``MultiAgentMLP`` that puts out actions. It must not be centralised or recurrent.
         agents: Number of agents; that of the ``MultiAgentMLP`` in it when None.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         weights: Of the parts of a ``CompositeDistribution``, by their names; passed on too.
@@ -45,7 +45,8 @@ class ActorTeam(JointTeam):
         observation_key: Where the actor reads observations; None for a bare network.
 
     Raises:
-        InputError: For centralised networks, several inputs, and an unknown number of agents.
+        InputError: For centralised networks, several inputs, an unknown number of agents, and modules that change an
+            action after it was drawn.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -68,6 +69,7 @@ class ActorTeam(JointTeam):
         if not hasattr(actor, "modules"):
             fix = "For functions: graphsnd.evaluate([policy, ...], observations), one policy per agent."
             raise InputError("actor", "to be a TorchRL actor or a MultiAgentMLP", type(actor).__name__, fix)
+        actor = find_policy(actor)
         networks = [module for module in actor.modules() if isinstance(module, MultiAgentNetBase)]
         if any(network.centralized for network in networks):
             fix = "Centralised networks see all agents at once: there is no answer to one observation."
@@ -188,6 +190,37 @@ def collapse_equal_agents(behavior: Behavior) -> Behavior:
     return combine([behavior], lambda parts, trailing: parts[0].narrow(-1 - trailing, 0, 1).expand_as(parts[0]))
 
 
+def find_policy(actor: Any) -> Any:
+    """Return the part of a sequence that ends with the distribution of the action; anything else as it is.
+
+    An actor-critic puts out a value too, and is no probabilistic sequence to TensorDict: its ``loc`` and ``scale`` are
+    those before a tanh.
+
+    Raises:
+        InputError: For several distributions, and modules that change the action after it was drawn.
+    """
+    known = tensordict.nn
+    if isinstance(actor, known.ProbabilisticTensorDictSequential) or not isinstance(actor, known.TensorDictSequential):
+        return actor
+    steps = _list_steps(actor)
+    drawn = [place for place, step in enumerate(steps) if isinstance(step, known.ProbabilisticTensorDictModule)]
+    if not drawn:
+        return actor
+    end = drawn[0] + 1
+    later = {key for step in steps[end:] for key in step.out_keys}
+    if len(drawn) > 1 or not later.isdisjoint(steps[drawn[0]].out_keys):
+        fix = "Pass the ProbabilisticActor alone, without exploration; transforms belong into its distribution."
+        raise InputError("actor", "whose action is drawn once and stays as it is", list(actor.out_keys), fix)
+    return known.ProbabilisticTensorDictSequential(*steps[:end])
+
+
+def _list_steps(module: Any) -> list[Any]:
+    """Return the modules of nested sequences in their order."""
+    if not isinstance(module, tensordict.nn.TensorDictSequential):
+        return [module]
+    return [step for part in module.module.children() for step in _list_steps(part)]
+
+
 def find_observation_key(actor: Any) -> Any:
     """Return the one key that an actor reads.
 
@@ -230,6 +263,9 @@ def read_actor(actor: Any, answers: Any, *, squashed: bool, weights: Mapping[str
         return Categorical(probs=nn.functional.one_hot(values.argmax(-1), values.shape[-1]).to(values.dtype))
     if outputs.keys() >= {"loc", "scale"}:
         return Gaussian(outputs["loc"], outputs["scale"])
+    if outputs.keys() <= {"logits", "probs"}:
+        return Categorical(**outputs)
     if len(outputs) == 1:
         return Deterministic(*outputs.values())
-    raise InputError("actor", "with an action, loc and scale, or action_value as outputs", list(actor.out_keys))
+    expected = "with an action, loc and scale, logits, probs, or action_value as outputs"
+    raise InputError("actor", expected, list(actor.out_keys))

@@ -62,14 +62,19 @@ def read_answer(answer: Any, *, squashed: bool, validate: bool = True) -> Behavi
     if isinstance(answer, Tensor):
         return Deterministic(answer, validate=validate)
     if isinstance(answer, tuple) and len(answer) == 2:
-        loc, scale = (tuple(getattr(part, "shape", ())) for part in answer)
-        if len(scale) == len(loc) and scale[-1:] == (1,) != loc[-1:]:  # (action, value) of an actor-critic
-            fix = "Return the action without its value; one scale of all actions: scale.expand_as(loc)."
-            raise InputError("team", "of policies that return (loc, scale) of equal shapes", f"{loc} and {scale}", fix)
+        refuse_value(answer)
         return Gaussian(*answer, validate=validate)
     expected = "of policies that return a distribution, a tensor, (loc, scale), a behaviour, or a dict of distributions"
     fix = "Wrap the policy: lambda o: graphsnd.Categorical(logits=net(o))."
     raise InputError("team", expected, type(answer).__name__, fix)
+
+
+def refuse_value(pair: tuple[Any, Any]) -> None:
+    """Raise for ``(action, value)`` of an actor-critic, where the value would pass for one scale of all actions."""
+    loc, scale = (tuple(getattr(part, "shape", ())) for part in pair)
+    if len(scale) == len(loc) and scale[-1:] == (1,) != loc[-1:]:
+        fix = "Return the action without its value; one scale of all actions: broadcast it to the shape of loc."
+        raise InputError("team", "of policies that return (loc, scale) of equal shapes", f"{loc} and {scale}", fix)
 
 
 def read_single(answer: object, lead: Sequence[int], *, squashed: bool, validate: bool = True) -> Behavior:
