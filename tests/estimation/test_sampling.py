@@ -99,6 +99,35 @@ def test_a_budget_of_seconds_goes_where_the_guarantee_is_narrowest(monkeypatch: 
     assert width < wide / 20
 
 
+@pytest.mark.parametrize("tolerance", [{}, {"rel_tol": 0.01}])
+def test_policies_of_unknown_cost_are_timed_for_a_budget_of_seconds(
+    tolerance: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = 0.0
+    for module in ("sampling", "measuring", "source"):
+        monkeypatch.setattr(f"graphsnd.estimation.{module}.perf_counter", lambda: clock)
+
+    def policy(weights: torch.Tensor, pace: float) -> Any:
+        def act(observations: torch.Tensor) -> torch.Tensor:
+            nonlocal clock
+            clock += pace * len(observations)
+            return observations @ weights
+
+        return act
+
+    generator = torch.Generator().manual_seed(0)
+    weights, observations = torch.randn(50, 4, 2, generator=generator), torch.randn(2000, 4, generator=generator)
+    truth = float(gs.snd(gs.Deterministic(torch.einsum("of,nfa->ona", observations, weights))))
+    slow = gs.measure([policy(own, 1e-4) for own in weights], observations, budget="2s", **tolerance)
+    assert 0.5 < clock < 2.2  # everything takes ten seconds
+    assert not slow.exact
+    assert abs(slow.value - truth) < 5 * slow.standard_error
+    clock = 0.0
+    fast = gs.measure([policy(own, 1e-6) for own in weights], observations, budget="2s", **tolerance)
+    assert fast.exact
+    assert clock < 0.2
+
+
 def test_goes_exact_when_the_tolerance_is_dearer_than_everything() -> None:
     e = gs.measure(behavior(), design=gs.designs.Agents(4), rel_tol=1e-9)
     assert e.exact

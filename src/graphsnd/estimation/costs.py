@@ -70,6 +70,11 @@ def to_seconds(work: float, source: Workload) -> float:
     return work / _rate(source).second
 
 
+def policy_cost_of(seconds: float, source: Workload) -> float:
+    """Return the multiply-adds of a policy that takes so long on an observation."""
+    return seconds * _rate(source).second / _rate(source).policy
+
+
 def complete_seconds(source: Workload) -> float:
     """Return roughly how long all pairs at all observations take."""
     return to_seconds(work(source, Complete(), source.observations), source)

@@ -28,7 +28,15 @@ from graphsnd.errors import (
 )
 from graphsnd.estimation.adapted import measure_adapted
 from graphsnd.estimation.advising import advise
-from graphsnd.estimation.costs import Budget, Choice, DesignOrGraph, choose, complete_seconds, to_seconds
+from graphsnd.estimation.costs import (
+    Budget,
+    Choice,
+    DesignOrGraph,
+    choose,
+    complete_seconds,
+    policy_cost_of,
+    to_seconds,
+)
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.forecast import Tolerance
 from graphsnd.estimation.groups import by_group
@@ -36,7 +44,7 @@ from graphsnd.estimation.intervals import check_confidence
 from graphsnd.estimation.on_graph import WEIGHTINGS, measure_all_pairs, measure_moving, measure_on_graph
 from graphsnd.estimation.projections import measure_by_projections
 from graphsnd.estimation.sampling import Callback, Task, sample_once, sample_until
-from graphsnd.estimation.source import Source, as_source
+from graphsnd.estimation.source import Source, TeamSource, as_source
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.teams import Policy, Team
@@ -162,6 +170,9 @@ def measure(
     if limit is not None and source.team and source.team.whole and limit.evaluations is not None:
         fix = "Recurrent and communicating policies answer everything at once. Give distances or seconds."
         raise InputError("budget", "without policy evaluations for such a team", budget, fix)
+    if limit is not None and limit.seconds is not None and isinstance(source, TeamSource) and not source.team.cost:
+        slow = policy_cost_of(source.time_policy(limit.seconds / 20), source)
+        source.policy_cost = max(source.policy_cost, slow)  # or all pairs would seem to take no time
     groups = check_clusters(clusters, source.observations)
     origins = _read_sources(sources, observations, source)
     chosen, why = _choose(source, asked, limit, tolerance, max_observations)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from graphsnd.designs import Agents, Complete, RelabelledDesign, Template
 from graphsnd.errors import InputError
-from graphsnd.estimation.costs import Budget, Cost, complete_seconds, counts, work
+from graphsnd.estimation.costs import Budget, Cost, complete_seconds, counts, to_seconds, work
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.forecast import LATER, NOW, PASSES, PILOT, Score, Tolerance, best_design, forecast, later_looks
 from graphsnd.estimation.graph_intervals import PairError
@@ -66,6 +66,11 @@ class Task:
             return math.inf
         return self.budget.seconds - (perf_counter() - self.began)
 
+    def few(self, share: float) -> int:
+        """Return a first number of draws, at least 2, that is forecast to take at most a share of the time left."""
+        each = to_seconds(work(self.source, self.design, 2) - work(self.source, self.design, 1), self.source)
+        return int(min(PILOT, max(2, share * self.seconds_left() / each)))
+
 
 class Stream:
     """Every observation once in random order, with other random agents at each; then all of them again."""
@@ -109,7 +114,7 @@ def sample_once(task: Task) -> Estimate:
     count = min(count, observations * max(1, math.comb(task.source.agents, 2) // task.template().m))
     # Whole passes, so that every observation counts the same.
     count = min(count, observations) if task.budget is None or count < observations else count - count % observations
-    sample = stream.extend(min(PILOT, count) if timed else count)
+    sample = stream.extend(min(task.few(0.5), count) if timed else count)
     while (more := min(count - sample.draws, _fitting(stream, stream.pace, share=0.5))) > 0:
         sample = stream.extend(more)
     estimate = report(task, sample, 1 - task.confidence, spent)
@@ -120,7 +125,7 @@ def sample_once(task: Task) -> Estimate:
 
 def _find_surest(task: Task, pilot: Stream) -> tuple[Task, Cost]:
     """Return the task with the design of the narrowest interval after half of the time left, and the pilot's cost."""
-    seen = pilot.extend(min(PILOT, max(2, task.source.observations // 4)))
+    seen = pilot.extend(min(task.few(0.25), max(2, task.source.observations // 4)))
     spent, delta = Cost.of(task.source, task.design, seen.draws), 1 - task.confidence
     most = spent.work * task.seconds_left() / (2 * pilot.seconds)
     if most > spent.work:
@@ -167,7 +172,8 @@ def sample_until(task: Task, tolerance: Tolerance) -> Estimate | None:
         estimate = sample_once(task)
         return replace(estimate, met=tolerance.met(estimate))
     pilot, measured = Stream(task, generator), task.design
-    seen = pilot.extend(min(PILOT, max(2, observations // 4), observations if limit is None else max(2, limit // 4)))
+    fewest = max(2, observations // 4), observations if limit is None else max(2, limit // 4)
+    seen = pilot.extend(min(task.few(0.25), *fewest))
     delta = NOW * (1 - task.confidence)
     task = _resize(task, seen, lambda ahead: ahead.work_for(tolerance, task.d_max, delta), "cheapest")
     price = work if task.resize else counts

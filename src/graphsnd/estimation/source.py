@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -175,6 +176,18 @@ class TeamSource(Source):
 
     def bound(self) -> float | None:  # noqa: D102
         return self.team.bound(self.distance)
+
+    def time_policy(self, most: float) -> float:
+        """Return a policy's seconds on an observation, from calls on ever more of them until one takes ``most``."""
+        count = 8
+        while True:
+            index = torch.arange(min(count, self.observations), device=self.device)
+            begin = perf_counter()
+            self.some(index, torch.zeros_like(index).unsqueeze(1)).values.cpu()  # waits for a GPU
+            seconds = perf_counter() - begin
+            if seconds >= most or len(index) == self.observations:
+                return seconds / (len(index) * (1 if self.proportional else self.agents))
+            count *= 4
 
 
 def as_source(team: Any, observations: Any, distance: Distance | None, backend: str, *, fewest: int = 2) -> Source:
