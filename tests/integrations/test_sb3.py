@@ -431,8 +431,11 @@ def test_parts_that_do_not_fit() -> None:
             r"`observations\['speed'\]` with shape \(..., 4\), got shape \(3, 2\)",
         ),
         ({**rows, "speed": "fast"}, r"`observations\['speed'\]` to be a torch.Tensor or an array"),
-        ({**rows, "camera": rows["camera"] / 255}, r"`observations\['camera'\]` to be whole numbers, as in Box"),
-        ({**rows, "camera": rows["camera"] + 256.0}, r"to be whole numbers, as in Box\(0, 255"),
+        (
+            {**rows, "camera": rows["camera"] / 255},
+            r"\['camera'\]` to be whole numbers, as in torch.uint8",
+        ),
+        ({**rows, "camera": rows["camera"] + 256.0}, r"to be whole numbers, as in torch.uint8"),
         (rows["speed"], r"with 4325 features"),
         ({"0": rows, "1": rows["speed"]}, "of one shape for all agents"),
     ):

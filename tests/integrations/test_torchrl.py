@@ -21,9 +21,11 @@ from torchrl.envs import VmasEnv
 from torchrl.modules import (
     ActorCriticWrapper,
     Delta,
+    GRUModule,
     IndependentNormal,
     MaskedCategorical,
     MaskedOneHotCategorical,
+    MultiAgentConvNet,
     MultiAgentMLP,
     OneHotCategorical,
     ProbabilisticActor,
@@ -81,6 +83,12 @@ def with_value(actor: torch.nn.Module) -> TensorDictSequential:
     """An actor-critic, whose critic sees all agents."""
     keys = {"in_keys": [OBSERVATION], "out_keys": [("agents", "state_value")]}
     return ActorCriticWrapper(actor, ValueOperator(network(1, centralized=True), **keys))
+
+
+def after_features(name: str) -> TensorDictSequential:
+    """Two steps, of which the first puts out features for the second."""
+    double = TensorDictModule(lambda raw: 2 * raw, in_keys=[("agents", "raw")], out_keys=[("agents", name)])
+    return TensorDictSequential(module(3, "raw"), double)
 
 
 def rollout() -> TensorDict:
@@ -209,8 +217,13 @@ def test_masks_belong_to_observations(family) -> None:
         (lambda: delta(Delta), lambda a, b: float((a - b).norm())),
         (greedy, lambda a, b: float(a.argmax() != b.argmax())),
         (lambda: module(3, "logits"), total_variation),
+        (lambda: after_features("action"), lambda a, b: float(2 * (a - b).norm())),
+        (lambda: after_features("logits"), lambda a, b: total_variation(2 * a, 2 * b)),
     ],
-    ids=["one-hot", "independent", "mlp", "module", "probabilistic", "tanh-delta", "delta", "greedy", "logits"],
+    ids=[
+        *("one-hot", "independent", "mlp", "module", "probabilistic", "tanh-delta", "delta", "greedy", "logits"),
+        *("features-action", "features-logits"),
+    ],
 )
 def test_actors_are_compared_on_the_same_observations(actor, apart) -> None:
     made = actor()
@@ -236,7 +249,7 @@ def test_an_actor_beside_a_value_is_its_policy(squashed: bool) -> None:
 
 def test_a_rollout_is_read_at_the_actors_key() -> None:
     team, data = ActorTeam(gaussian()), rollout()
-    assert team.observation_key == OBSERVATION
+    assert team.observation_keys == (OBSERVATION,)
     assert torch.equal(gs.snd(team.evaluate(data)), gs.snd(team.evaluate(data[OBSERVATION])))
     assert gs.measure(team, data).value == gs.measure(team, data[OBSERVATION]).value
     with pytest.raises(gs.InputError, match=r"`observations` with the entry \('agents', 'observation'\)"):
@@ -281,12 +294,166 @@ def test_what_is_refused() -> None:
     plain = TensorDictModule(torch.nn.Linear(FEATURES, 2), in_keys=[OBSERVATION], out_keys=["action"])
     with pytest.raises(gs.InputError, match="agents"):
         ActorTeam(plain)
-    several = TensorDictModule(network(2), in_keys=[OBSERVATION, "state"], out_keys=["action"])
-    with pytest.raises(gs.InputError, match="one input"):
-        ActorTeam(several)
+    for keys in ([OBSERVATION, "state"], [OBSERVATION, ("others", "observation")]):
+        several = TensorDictModule(network(2), in_keys=keys, out_keys=["action"])
+        with pytest.raises(gs.InputError, match=r"`actor` that reads what one group of agents observes"):
+            ActorTeam(several)
+    rolled = GRUModule(input_size=FEATURES, hidden_size=4, in_key="observation", out_key="hidden")
+    policy = TensorDictSequential(rolled, TensorDictModule(torch.nn.Linear(4, 2), ["hidden"], ["action"]))
+    with pytest.raises(gs.InputError, match=r"`actor` without a memory.*whole=True"):
+        ActorTeam(policy, agents=AGENTS)
     mixing = TensorDictModule(lambda seen: seen - seen.mean(-2, keepdim=True), in_keys=["o"], out_keys=["action"])
     with pytest.raises(gs.InputError, match="each observation by itself"):
         ActorTeam(mixing, agents=AGENTS).evaluate(torch.randn(6, FEATURES))
+
+
+PIXELS, SPEED, MASK = ("agents", "pixels"), ("agents", "speed"), ("agents", "action_mask")
+
+
+def scenes(*lead: int) -> TensorDict:
+    """Pictures of 3 x 6 x 7, vectors, and masks that allow the first action at least."""
+    draws = torch.Generator().manual_seed(2)
+    parts = {
+        "pixels": torch.randint(256, (*lead, AGENTS, 3, 6, 7), generator=draws, dtype=torch.uint8),
+        "speed": torch.randn(*lead, AGENTS, FEATURES, generator=draws),
+        "action_mask": torch.rand(*lead, AGENTS, 3, generator=draws) < 0.6,
+    }
+    parts["action_mask"][..., 0] = True
+    return TensorDict({"agents": TensorDict(parts, [*lead, AGENTS])}, list(lead))
+
+
+def looking(outputs: int) -> list[TensorDictModule]:
+    """Layers from pixels and speed to a raw output; pixels have to be uint8, as in training."""
+    torch.manual_seed(0)
+    look = MultiAgentConvNet(AGENTS, centralized=False, share_params=False, in_features=3, num_cells=[2],
+                             kernel_sizes=3, strides=1)  # fmt: skip
+    join = network(outputs, n_agent_inputs=FEATURES + 2 * 4 * 5)
+    scale = lambda pixels: pixels.float() / 255 if pixels.dtype == torch.uint8 else torch.nan * pixels  # noqa: E731
+    return [
+        TensorDictModule(scale, [PIXELS], [("agents", "scaled")]),
+        TensorDictModule(look, [("agents", "scaled")], [("agents", "looked")]),
+        TensorDictModule(
+            lambda looked, speed: join(torch.cat([looked, speed], -1)),
+            [("agents", "looked"), SPEED],
+            [("agents", "raw")],
+        ),
+    ]
+
+
+def seeing(kind: str) -> torch.nn.Module:
+    """An actor that reads pixels and speed, and a mask too where it is discrete."""
+    if kind == "module":
+        return TensorDictModule(TwoInputs(), in_keys=[SPEED, PIXELS], out_keys=[("agents", "loc"), ("agents", "scale")])
+    if kind == "masked":
+        keys = {"logits": ("agents", "raw"), "mask": MASK}
+        return ProbabilisticActor(
+            TensorDictSequential(*looking(3)), in_keys=keys, out_keys=[("agents", "action")],
+            distribution_class=MaskedCategorical,
+        )  # fmt: skip
+    outputs = [("agents", "loc"), ("agents", "scale")]
+    extract = TensorDictModule(NormalParamExtractor(), [("agents", "raw")], outputs)
+    body = TensorDictSequential(*looking(4), extract)
+    return ProbabilisticActor(
+        body, in_keys=outputs, out_keys=[("agents", "action")], distribution_class=IndependentNormal
+    )
+
+
+class TwoInputs(torch.nn.Module):
+    """One module with two arguments."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net, self.extract = network(4, n_agent_inputs=FEATURES + 3), NormalParamExtractor()
+
+    def forward(self, speed: Tensor, pixels: Tensor) -> tuple[Tensor, Tensor]:
+        return self.extract(self.net(torch.cat([speed, pixels.float().mean((-1, -2)) / 255], -1)))
+
+
+def alone(actor: torch.nn.Module, scene: TensorDict, agent: int, others: TensorDict) -> Tensor:
+    """What an agent does in its own place, by the actor's own forward, with anything in the other places."""
+    shown = others.clone()
+    for key in scene.keys(True, True):
+        shown[key][agent] = scene[key]
+    with torch.no_grad():
+        if not isinstance(actor, ProbabilisticActor):
+            answer = actor(shown[None])
+            return torch.cat([answer["agents", "loc"], answer["agents", "scale"]], -1)[0, agent].double()
+        made = actor.get_dist(shown[None])
+    if isinstance(made, MaskedCategorical):
+        return made.probs[0, agent].double()
+    return torch.cat([made.mean, made.base_dist.stddev], -1)[0, agent].double()
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "masked", "module"])
+def test_actors_that_read_several_keys(kind: str) -> None:
+    actor, rollout = seeing(kind), scenes(5)
+    team, junk = ActorTeam(actor, feature_dims={PIXELS: 3}), scenes(6)[5]
+    assert set(team.observation_keys) == {PIXELS, SPEED} | ({MASK} if kind == "masked" else set())
+    distances = []
+    for frame in rollout:
+        for seat in range(AGENTS):
+            scene = TensorDict({key: frame[key][seat] for key in (PIXELS, SPEED, MASK)}, [])
+            answers = [alone(actor, scene, agent, junk) for agent in range(AGENTS)]
+            for one, other in combinations(answers, 2):
+                apart = (one - other).abs().sum() / 2 if kind == "masked" else (one - other).norm()
+                distances.append(float(apart))
+    expected = sum(distances) / len(distances)
+    assert expected > 0.01
+    parts = {key: rollout[key] for key in team.observation_keys}
+    by_agent = {str(agent): {key: part[:, agent] for key, part in parts.items()} for agent in range(AGENTS)}
+    for given in (rollout, parts, {key: part.numpy() for key, part in parts.items()}, by_agent):
+        estimate = gs.measure(team, given)
+        assert estimate.value == pytest.approx(expected, rel=1e-5)
+        assert (estimate.agents, estimate.observations) == (AGENTS, 5 * AGENTS)
+    assert set(gs.measure(team, by_agent).sources) == {"0", "1", "2", "3"}
+    assert gs.measure(team, rollout, design="agents:2", rel_tol=0.2).value == pytest.approx(expected, rel=0.3)
+    # The same in a trainer, whose batches hold environments and time.
+    batch = scenes(3, 5)
+    assert DiversityHook(team)(batch)["snd"] == pytest.approx(gs.measure(team, batch).value, rel=1e-6)
+    kept = torch.arange(15).reshape(3, 5) % 4 > 0  # of padded trajectories
+    batch["collector"] = TensorDict({"mask": kept}, [3, 5])
+    assert DiversityHook(team)(batch)["snd"] == pytest.approx(gs.measure(team, batch[kept]).value, rel=1e-6)
+
+
+def test_several_keys_that_do_not_fit() -> None:
+    actor, rollout = seeing("gaussian"), scenes(5)
+    team = ActorTeam(actor, feature_dims={PIXELS: 3})
+    with pytest.raises(gs.InputError, match=r"`observations` with the parts .*pixels.*got a tensor of torch.float32"):
+        gs.measure(team, rollout[SPEED])
+    with pytest.raises(gs.InputError, match=r"with the entry \('agents', 'speed'\), which the actor reads"):
+        gs.measure(team, rollout.exclude(SPEED))
+    with pytest.raises(gs.InputError, match=r"the entry \('agents', 'speed'\)"):
+        DiversityHook(team)(rollout.exclude(SPEED))
+    with pytest.raises(gs.InputError, match=r"`batch` to be a TensorDict, got Tensor"):
+        DiversityHook(team)(rollout[SPEED])
+    fix = r"equal leading dimensions.*feature_dims=\{\('agents', 'pixels'\): 3, \.\.\.\}"
+    with pytest.raises(gs.InputError, match=fix):
+        gs.measure(ActorTeam(actor), rollout)
+    with pytest.raises(gs.InputError, match=r"`feature_dims` by what the actor reads.*got \['pixels'\]"):
+        ActorTeam(actor, feature_dims={"pixels": 3})
+    with pytest.raises(gs.InputError, match=r"`feature_dims` by what the actor reads"):
+        ActorTeam(network(2), feature_dims={PIXELS: 3})
+    with pytest.raises(gs.InputError, match=r"`feature_dims` to be an integer"):
+        ActorTeam(actor, feature_dims={PIXELS: 3.5})
+    # Another attempt, of another size, is read anew.
+    wide = TensorDict({PIXELS: torch.zeros(5, AGENTS, 3, 6, 8, dtype=torch.uint8), SPEED: rollout[SPEED]}, [5])
+    with pytest.raises(gs.InputError, match="stacked module can take"):
+        gs.measure(team, wide)
+    assert gs.measure(team, rollout).value > 0
+
+
+def test_dtypes_of_several_keys_are_kept() -> None:
+    seen = []
+
+    def look(code: Tensor, speed: Tensor) -> Tensor:
+        seen.append((code.dtype, speed.dtype))
+        return speed * (1 + torch.arange(AGENTS).unsqueeze(-1)) + code.unsqueeze(-1)
+
+    actor = TensorDictModule(look, in_keys=["code", "speed"], out_keys=["action"])
+    team = ActorTeam(actor, agents=AGENTS, feature_dims={"code": 0})
+    given = {"code": torch.arange(3), "speed": torch.full((3, 1), 1 / 3, dtype=torch.float64)}
+    assert gs.measure(team, given).value == pytest.approx(10 / 6 / 3, rel=1e-15)
+    assert set(seen) == {(torch.int64, torch.float64)}
 
 
 def test_evaluation_leaves_modes_alone() -> None:

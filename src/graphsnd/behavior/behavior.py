@@ -187,6 +187,8 @@ def stack_agents(name: str, given: Any, names: Sequence[str] | None = None, *, t
     parts = [check_rank(f"{name}[{key!r}]", part, trailing, "(..., actions)") for key, part in named]
     if len({part.shape for part in parts}) > 1:
         fix = f"Agents with different spaces have no distance. {BY_GROUP}"
+        if name == "observations":
+            fix += " Arrays of one observation: as_team(policies, feature_dims={'camera': 3, 'speed': 1})."
         shapes = " and ".join(sorted({shape_of(part) for part in parts}))
         raise InputError(name, "of one shape for all agents", shapes, fix)
     return torch.stack(parts, dim=-1 - trailing)

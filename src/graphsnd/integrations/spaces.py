@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,8 +11,9 @@ from torch import Tensor, nn
 from torch import distributions as D
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic
-from graphsnd.errors import InputError, as_tensor, check_rank, describe, shape_of
+from graphsnd.errors import InputError, as_tensor, shape_of
 from graphsnd.teams import CallablesTeam
+from graphsnd.teams.parts import Part, Parts
 
 
 class SpacesTeam(CallablesTeam):
@@ -47,36 +47,27 @@ class SpacesTeam(CallablesTeam):
             got = ", ".join(f"{name}: {seen} and {done}" for name, (seen, done) in spaces.items())
             raise InputError(argument, "with the same spaces", got, fix)
         self.space: Any = next((seen for seen, _ in spaces.values()), None)
-        leaves = _leaves(self.space) if spaces else []
-        if any(leaf.shape is None for leaf in leaves):
-            raise InputError(argument, "that observe arrays, or a Dict or Tuple of them", self.space)
+        seen = read_space(self.space, argument) if spaces else None
         if len(set(recurrent.values())) > 1:
             got = ", ".join(f"{name}: {'recurrent' if one else 'not recurrent'}" for name, one in recurrent.items())
             raise InputError(argument, "that are all recurrent, or none of them", got, fix)
-        joined = bool(_parts(self.space))
-        rank = 1 if joined else max([1, *(len(leaf.shape) for leaf in leaves)])
+        rank = max(1, seen.dims) if isinstance(seen, Part) else 1
         super().__init__(policies, squashed=squashed, feature_dims=rank, whole=any(recurrent.values()))
-        self.observation_features = _size(self.space) if joined else None
+        if isinstance(seen, Parts):
+            self.parts, self.observation_features = seen, seen.size
         self._names = tuple(map(str, spaces))
 
     def join_parts(self, observations: Any) -> Any:
         """Return observations of a Dict or Tuple as rows of numbers, and images with channels where the space has them.
 
-        Args:
-            observations: The parts of the space by its keys, or in its order, each ``[..., *shape]``; or a dict of such
-                by agent. Rows ``[..., features]`` are returned as they are.
-
-        Raises:
-            InputError: For other parts, or parts of other shapes.
+        See :meth:`graphsnd.teams.Team.join_parts`.
         """
-        parts = _parts(self.space)
-        dictionary = isinstance(observations, Mapping) and not hasattr(observations, "batch_size")  # no TensorDict
-        if dictionary and parts.keys().isdisjoint(observations):
-            return {agent: self.join_parts(own) for agent, own in observations.items()}
-        if parts and isinstance(observations, Mapping | tuple | list):
-            return _join(self.space, observations)
+        if self.parts is not None or not self.space.shape or hasattr(observations, "batch_size"):
+            return super().join_parts(observations)
+        if isinstance(observations, Mapping):
+            return map_parts(self.join_parts, observations)
         given = as_tensor(observations)
-        return _fit(self.space, given, "observations") if self.space.shape and isinstance(given, Tensor) else given
+        return read_space(self.space).fit(given, "observations") if isinstance(given, Tensor) else given
 
     def refuse_memory(self, argument: str) -> None:
         """Raise for recurrent policies, of which callbacks have no sequences."""
@@ -100,65 +91,20 @@ def map_parts(function: Callable[..., Any], *given: Any) -> Any:
 
 def split_parts(space: Any, rows: Tensor) -> Any:
     """Return rows ``[..., features]`` as observations of a space: the inverse of joining their parts."""
-    return rows if space.shape else _split(space, rows)
+    return rows if space.shape else read_space(space).split(rows)
 
 
-def _parts(space: Any) -> dict[Any, Any]:
-    """Return the spaces in a Dict by their keys, in a Tuple by their places; none for any other space."""
-    inner = getattr(space, "spaces", {})
-    return dict(inner if isinstance(inner, Mapping) else enumerate(inner))
-
-
-def _leaves(space: Any) -> list[Any]:
-    return [leaf for part in _parts(space).values() for leaf in _leaves(part)] or [space]
-
-
-def _size(space: Any) -> int:
-    return sum(math.prod(leaf.shape) for leaf in _leaves(space))
-
-
-def _join(space: Any, given: Any, name: str = "observations") -> Tensor:
-    """Return observations of a space as rows ``[..., features]``, its parts in their order."""
-    parts = _parts(space)
-    if not parts:
-        fitting = _fit(space, given, name)
-        lead = fitting.shape[: fitting.dim() - len(space.shape)]
-        row = fitting.reshape(*lead, math.prod(space.shape)).float()
-        if space.dtype.kind in "iu" and not bool((_split(space, row) == fitting).all()):
-            raise InputError(name, f"to be whole numbers, as in {space}, and exact in float32", "others")
-        return row
-    held = dict(enumerate(given)) if isinstance(given, tuple | list) else given
-    if not isinstance(held, Mapping) or held.keys() != parts.keys():
-        got = ", ".join(map(repr, held)) if isinstance(held, Mapping) else describe(held)
-        raise InputError(name, f"with the parts {', '.join(map(repr, parts))}", got)
-    rows = [_join(part, held[key], f"{name}[{key!r}]") for key, part in parts.items()]
-    if len({row.shape[:-1] for row in rows}) > 1:
-        counts = ", ".join(f"{key!r} {tuple(row.shape[:-1])}" for key, row in zip(parts, rows, strict=True))
-        raise InputError(name, "with equal leading dimensions in all parts", counts)
-    return torch.cat(rows, dim=-1)
-
-
-def _split(space: Any, rows: Tensor) -> Any:
-    parts = _parts(space)
-    if not parts:
-        shown = rows.reshape(*rows.shape[:-1], *space.shape)
-        # Integers may be looked up in a table of embeddings, so they are not left as the floats of the row.
-        return shown.to(torch.from_numpy(np.zeros(0, space.dtype)).dtype) if space.dtype.kind in "iu" else shown
-    pieces = rows.split([_size(part) for part in parts.values()], dim=-1)
-    split = {key: _split(part, piece) for (key, part), piece in zip(parts.items(), pieces, strict=True)}
-    return split if isinstance(space.spaces, Mapping) else tuple(split.values())
-
-
-def _fit(space: Any, given: Any, name: str) -> Tensor:
-    """Return an array as ``[..., *shape]`` of a space; images may have their channels last, as environments do."""
-    symbolic = f"({', '.join(['...', *map(str, space.shape)])})"
-    tensor = check_rank(name, given, len(space.shape), symbolic)
-    last = tuple(tensor.shape[tensor.dim() - len(space.shape) :])
-    if last != space.shape and len(last) == 3 and (last[2], *last[:2]) == space.shape:
-        return tensor.movedim(-1, -3)
-    if last != space.shape:
-        raise InputError(name, f"with shape {symbolic}", shape_of(tensor))
-    return tensor
+def read_space(space: Any, argument: str = "space") -> Any:
+    """Return a Dict or Tuple as :class:`~graphsnd.teams.parts.Parts`, and any other space as one part."""
+    inner = getattr(space, "spaces", None)
+    if inner is not None:
+        named = dict(inner if isinstance(inner, Mapping) else enumerate(inner))
+        parts = Parts({key: read_space(part, argument) for key, part in named.items()})
+        parts.ordered = not isinstance(inner, Mapping)
+        return parts
+    if space.shape is None:
+        raise InputError(argument, "that observe arrays, or a Dict or Tuple of them", space)
+    return Part(space.shape, torch.from_numpy(np.zeros(0, space.dtype)).dtype if space.dtype.kind in "iu" else None)
 
 
 def by_name(given: Mapping[Any, Any] | Sequence[Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Needs ``torchrl`` and ``tensordict``. See ``docs/torchrl.md``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,16 +15,54 @@ from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, fr
 from graphsnd.errors import InputError, check_integer, require
 from graphsnd.estimation import measure
 from graphsnd.integrations.torchrl_env import WorldEnv as WorldEnv
-from graphsnd.teams import JointTeam
+from graphsnd.teams import JointTeam, Team
 from graphsnd.teams.answers import combine, tensors_of
 from graphsnd.teams.mixing import evaluation_mode
+from graphsnd.teams.parts import by_dims
 
 tensordict = require("tensordict", "torchrl")
 MultiAgentNetBase = require("torchrl.modules.models.multiagent", "torchrl").MultiAgentNetBase
 TrainerHookBase = require("torchrl.trainers", "torchrl").TrainerHookBase
 
 
-class ActorTeam(JointTeam):
+class KeyedTeam(Team):
+    """A team that reads observations at one key of a TensorDict, or at several, which are then joined.
+
+    Attributes:
+        observation_keys: Where observations are read; none for a bare network.
+    """
+
+    observation_keys: tuple[Any, ...] = ()
+
+    def _read_at(self, keys: Sequence[Any], feature_dims: int | Mapping[Any, int]) -> None:
+        dims = feature_dims if isinstance(feature_dims, Mapping) else dict.fromkeys(keys or [()], feature_dims)
+        if isinstance(feature_dims, Mapping) and not dims.keys() <= set(keys):
+            raise InputError("feature_dims", f"by what the actor reads, {list(keys)}", list(dims))
+        self.observation_keys = tuple(keys)
+        self.parts = by_dims({key: dims.get(key, 1) for key in keys}) if len(keys) > 1 else None
+        self.feature_dims = 1 if self.parts else next(iter(dims.values()), 1)
+
+    def join_parts(self, observations: Any) -> Any:
+        """As for every team; a TensorDict, such as a rollout, is read at ``observation_keys``."""
+        if isinstance(observations, tensordict.TensorDictBase):
+            entries = self.read_entries(observations)
+            observations = entries if self.parts else entries[self.observation_keys[0]]
+        return super().join_parts(observations)
+
+    def read_entries(self, rollout: Any) -> dict[Any, Tensor]:
+        """Return the entries of a TensorDict that are observations, by their keys."""
+        entries = {key: rollout.get(key, None) for key in self.observation_keys}
+        absent = [key for key, part in entries.items() if part is None]
+        if absent or not entries:
+            expected = f"with the entry {absent[0]!r}, which the actor reads" if absent else "to be a tensor"
+            raise InputError("observations", expected, f"a TensorDict with {list(rollout.keys(True, True))}")
+        return entries
+
+    def _by_key(self, rows: Tensor) -> dict[Any, Tensor]:
+        return self.parts.split(rows) if self.parts else {self.observation_keys[0]: rows}
+
+
+class ActorTeam(KeyedTeam, JointTeam):
     """A TorchRL actor of several agents, each of which answers the same observations.
 
     An actor takes one observation per agent and answers for agent i in place i. Every observation is shown in all
@@ -35,18 +73,21 @@ class ActorTeam(JointTeam):
     Args:
         actor: A ``ProbabilisticActor``, also beside a value (``ActorValueOperator``), a ``TensorDictModule`` or
             ``TensorDictSequential`` that puts out an action, a ``loc`` and ``scale``, ``logits``, ``probs`` or action
-            values; or a ``MultiAgentMLP`` that puts out actions. It must not be centralised or recurrent.
+            values; or a ``MultiAgentMLP`` that puts out actions. It may read several keys, such as pixels, a vector and
+            an action mask, and must not be centralised or recurrent.
         agents: Number of agents; that of the ``MultiAgentMLP`` in it when None.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         weights: Of the parts of a ``CompositeDistribution``, by their names; passed on too.
-        feature_dims: Trailing dimensions of one observation, 3 for images.
+        feature_dims: Trailing dimensions of one observation, 3 for images; by key where the actor reads several, of
+            which those that are left out have 1.
 
     Attributes:
-        observation_key: Where the actor reads observations; None for a bare network.
+        observation_keys: Where the actor reads observations; none for a bare network. Where there are several,
+            observations are a TensorDict, or a dict with these keys.
 
     Raises:
-        InputError: For centralised networks, several inputs, an unknown number of agents, and modules that change an
-            action after it was drawn.
+        InputError: For centralised and recurrent networks, inputs of other agents, an unknown number of agents, and
+            modules that change an action after it was drawn.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -64,7 +105,7 @@ class ActorTeam(JointTeam):
         agents: int | None = None,
         squashed: bool = True,
         weights: Mapping[str, float] | None = None,
-        feature_dims: int = 1,
+        feature_dims: int | Mapping[Any, int] = 1,
     ) -> None:
         if not hasattr(actor, "modules"):
             fix = "For functions: graphsnd.evaluate([policy, ...], observations), one policy per agent."
@@ -77,30 +118,20 @@ class ActorTeam(JointTeam):
         agents = networks[0].n_agents if agents is None and networks else agents
         if agents is None:
             raise InputError("agents", "to be given for an actor without a MultiAgentMLP", "None", "Pass agents=.")
-        self.observation_key = None if isinstance(actor, MultiAgentNetBase) else find_observation_key(actor)
-        super().__init__(actor, agents=agents, squashed=squashed, feature_dims=feature_dims)
+        super().__init__(actor, agents=agents, squashed=squashed)
+        self._read_at([] if isinstance(actor, MultiAgentNetBase) else find_observation_keys(actor), feature_dims)
         self.actor, self.policy, self.weights = actor, self._ask, weights
         held = {id(each) for network in networks if network.share_params for each in network.parameters()}
         self._shared = bool(held) and all(id(each) in held for each in actor.parameters())
-
-    def read_observations(self, observations: Any) -> Tensor:
-        """As for every team; a TensorDict, such as a rollout, is read at ``observation_key``, all agents pooled."""
-        if isinstance(observations, tensordict.TensorDictBase):
-            key = self.observation_key
-            if key is None or observations.get(key, None) is None:
-                expected = "to be a tensor" if key is None else f"with the entry {key!r}, which the actor reads"
-                raise InputError("observations", expected, f"a TensorDict with {list(observations.keys(True, True))}")
-            observations = observations.get(key)
-        return super().read_observations(observations)
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         behavior = super()._evaluate(observations)
         return collapse_equal_agents(behavior) if self._shared else behavior
 
     def _ask(self, shown: Tensor) -> Behavior:
-        if self.observation_key is None:
+        if not self.observation_keys:
             return Deterministic(run_actor(self.actor, shown))
-        given = tensordict.TensorDict({self.observation_key: shown}, shown.shape[: -1 - self.feature_dims])
+        given = tensordict.TensorDict(self._by_key(shown), shown.shape[: -1 - self.feature_dims])
         return read_actor(self.actor, run_actor(self.actor, given), squashed=self.squashed, weights=self.weights)
 
 
@@ -130,24 +161,24 @@ class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
     def __init__(self, team: ActorTeam, *, observations: int = 2048, log_pbar: bool = False, **options: Any) -> None:
         self.team, self.log_pbar, self.options = team, log_pbar, options
         self.observations = check_integer("observations", observations, "to be at least 1", low=1)
-        if getattr(team, "observation_key", None) is None:
+        if not getattr(team, "observation_keys", None):
             got = "a bare network" if isinstance(team, ActorTeam) else type(team).__name__
             raise InputError("team", "to be an ActorTeam of an actor that reads a TensorDict", got)
 
     @torch.no_grad()
     def __call__(self, batch: Any) -> dict[str, Any]:
         """Return what the trainer logs."""
-        if not isinstance(batch, tensordict.TensorDictBase) or self.team.observation_key not in batch.keys(True):
-            raise InputError("batch", f"to be a TensorDict with {self.team.observation_key!r}", type(batch).__name__)
-        frames, episodes = batch.get(self.team.observation_key), _number_episodes(batch)
-        if (mask := batch.get(("collector", "mask"), None)) is not None:
-            frames, episodes = frames[mask], episodes[mask]
-        agents = frames.shape[episodes.dim()]
-        rows = frames.flatten(0, episodes.dim())  # of all agents
-        episodes = episodes.flatten().repeat_interleave(agents)
-        places = torch.linspace(0, len(rows) - 1, min(len(rows), self.observations)).round().long().to(rows.device)
-        clusters = episodes[places] if int(episodes[places].unique().numel()) > 1 else None
-        estimate = measure(self.team, rows[places], clusters=clusters, **self.options)
+        if not isinstance(batch, tensordict.TensorDictBase):
+            raise InputError("batch", "to be a TensorDict", type(batch).__name__)
+        entries, episodes = self.team.read_entries(batch), _number_episodes(batch)
+        mask = batch.get(("collector", "mask"), torch.ones_like(episodes, dtype=torch.bool))
+        agents = next(iter(entries.values())).shape[episodes.dim()]
+        rows = mask.flatten().repeat_interleave(agents).nonzero().squeeze(1)  # of all agents
+        places = rows[torch.linspace(0, len(rows) - 1, min(len(rows), self.observations)).round().long()]
+        episodes = episodes.flatten().repeat_interleave(agents)[places]
+        clusters = episodes if int(episodes.unique().numel()) > 1 else None
+        seen = {key: part.flatten(0, mask.dim())[places] for key, part in entries.items()}
+        estimate = measure(self.team, tensordict.TensorDict(seen, [len(places)]), clusters=clusters, **self.options)
         numbers: dict[str, Any] = {"snd": estimate.value, "log_pbar": self.log_pbar}
         if estimate.population_interval is not None:
             numbers["snd_low"], numbers["snd_high"] = estimate.population_interval
@@ -221,19 +252,21 @@ def _list_steps(module: Any) -> list[Any]:
     return [step for part in module.module.children() for step in _list_steps(part)]
 
 
-def find_observation_key(actor: Any) -> Any:
-    """Return the one key that an actor reads.
+def find_observation_keys(actor: Any) -> list[Any]:
+    """Return the keys that an actor reads.
 
     Raises:
-        InputError: When it reads several, as recurrent ones do.
+        InputError: For recurrent actors, and those that read what several groups observe, or a state of all.
     """
     # A distribution that reads a whole entry, as composite ones do, seems to read it from outside.
     made = {key[:depth] for key in actor.out_keys if isinstance(key, tuple) for depth in range(1, len(key))}
     keys = [key for key in actor.in_keys if (key if isinstance(key, tuple) else (key,)) not in made]
-    if len(keys) != 1:
-        fix = "Join observations into one key; for recurrent policies see graphsnd.evaluate(..., whole=True)."
-        raise InputError("actor", "with one input", f"{len(keys)}: {keys}", fix)
-    return keys[0]
+    if "is_init" in keys or any(key[0] == "next" for key in actor.out_keys if isinstance(key, tuple)):
+        fix = "For recurrent policies see graphsnd.evaluate(..., whole=True)."
+        raise InputError("actor", "without a memory", f"inputs {keys}", fix)
+    if len({key[0] if isinstance(key, tuple) else None for key in keys}) != 1:
+        raise InputError("actor", "that reads what one group of agents observes", f"inputs {keys}")
+    return keys
 
 
 def run_actor(actor: Any, given: Any) -> Any:
@@ -263,9 +296,11 @@ def read_actor(actor: Any, answers: Any, *, squashed: bool, weights: Mapping[str
         return Categorical(probs=nn.functional.one_hot(values.argmax(-1), values.shape[-1]).to(values.dtype))
     if outputs.keys() >= {"loc", "scale"}:
         return Gaussian(outputs["loc"], outputs["scale"])
-    if outputs.keys() <= {"logits", "probs"}:
-        return Categorical(**outputs)
-    if len(outputs) == 1:
-        return Deterministic(*outputs.values())
+    used = {key for step in _list_steps(actor) for key in step.in_keys}  # features between two steps
+    last = {key[-1] if isinstance(key, tuple) else key: answers.get(key) for key in actor.out_keys if key not in used}
+    if last.keys() <= {"logits", "probs"}:
+        return Categorical(**last)
+    if len(last) == 1:
+        return Deterministic(*last.values())
     expected = "with an action, loc and scale, logits, probs, or action_value as outputs"
     raise InputError("actor", expected, list(actor.out_keys))

@@ -14,6 +14,7 @@ from graphsnd.errors import InputError, as_tensor
 from graphsnd.teams.answers import read_answer, take_agents, tensors_of
 from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy, device_of
 from graphsnd.teams.mixing import ask, ask_quietly, check_repeatable, check_unmixed
+from graphsnd.teams.parts import OnParts, by_dims
 from graphsnd.teams.team import Team
 
 _EXPECTED = "to be a list or dict of modules or callables, or one stacked module"
@@ -27,7 +28,7 @@ def evaluate(
     agents: int | None = None,
     squashed: bool = True,
     whole: bool = False,
-    feature_dims: int = 1,
+    feature_dims: int | Mapping[str, int] = 1,
 ) -> Behavior:
     r"""Return what every agent would do on every observation: the input of equation (1).
 
@@ -62,7 +63,8 @@ def evaluate(
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         whole: For a list of policies: give each the observations as they are instead of pooled, see above.
         feature_dims: For a list of policies: trailing dimensions of one observation, 3 for images
-            ``[channels, height, width]``.
+            ``[channels, height, width]``. Where an observation is several arrays, those of each by name,
+            ``{"camera": 3, "speed": 1}``: observations and what a policy is given are then dicts with these names.
 
     Returns:
         A behaviour with ``n`` agents and all of the leading dimensions of ``observations``.
@@ -88,7 +90,7 @@ def as_team(
     agents: int | None = None,
     squashed: bool = True,
     whole: bool = False,
-    feature_dims: int = 1,
+    feature_dims: int | Mapping[str, int] = 1,
 ) -> Team:
     """Return a team made of the given policies.
 
@@ -123,7 +125,7 @@ def as_team(
     return team
 
 
-def _from_list(policies: object, squashed: bool, whole: bool, feature_dims: int) -> Team:
+def _from_list(policies: object, squashed: bool, whole: bool, feature_dims: int | Mapping[str, int]) -> Team:
     if not isinstance(policies, Iterable) or isinstance(policies, Tensor):
         raise InputError("team", _EXPECTED, type(policies).__name__)
     listed = list(policies)
@@ -134,7 +136,12 @@ def _from_list(policies: object, squashed: bool, whole: bool, feature_dims: int)
     if not listed:
         raise InputError("team", "to hold at least one policy", "an empty list")
     kind = ModulesTeam if all(isinstance(policy, nn.Module) for policy in listed) else CallablesTeam
-    return kind(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
+    if not isinstance(feature_dims, Mapping):
+        return kind(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
+    parts = by_dims(feature_dims)
+    team = kind([OnParts(policy, parts) for policy in listed], squashed=squashed, whole=whole)
+    team.parts = parts
+    return team
 
 
 @checked

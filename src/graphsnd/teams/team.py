@@ -16,6 +16,7 @@ from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import Named, stack_agents
 from graphsnd.errors import InputError, as_tensor, check_rank, shape_of
+from graphsnd.teams.parts import Parts
 
 
 @checked(own="observations")
@@ -51,6 +52,7 @@ class Team(Named, ABC):
     cost: int | None = None
     proportional: bool = True
     whole: bool = False
+    parts: Parts | None = None  # of observations that are several arrays
     _promised_agents: int | None = None  # where an answer could hold another number of agents than was said
 
     def evaluate(self, observations: Tensor) -> Behavior:
@@ -98,8 +100,25 @@ class Team(Named, ABC):
         return check_rank("observations", pooled, self.feature_dims, "(..., features)")
 
     def join_parts(self, observations: Any) -> Any:
-        """Return observations of several parts as one tensor, or one per agent; here there are none."""
-        return observations
+        """Return observations of several arrays as rows of numbers, and those of one array as they are.
+
+        Args:
+            observations: The parts by their names, or in their order, each ``[..., *shape]``; or a dict of such by
+                agent. Rows ``[..., features]`` are returned as they are.
+
+        Raises:
+            InputError: For other parts, or parts of other shapes.
+        """
+        if self.parts is None:
+            return observations
+        dictionary = isinstance(observations, Mapping) and not hasattr(observations, "batch_size")  # no TensorDict
+        if dictionary and self.parts.keys().isdisjoint(observations):
+            return {agent: self.join_parts(own) for agent, own in observations.items()}
+        if not isinstance(observations, Mapping | tuple | list) and self.observation_features is not None:
+            return observations
+        rows = self.parts.join(observations)
+        self.observation_features = rows.shape[-1]
+        return rows
 
     def partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         """Return what some agents would do on each observation, another choice of agents for each.

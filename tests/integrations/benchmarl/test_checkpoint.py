@@ -12,7 +12,7 @@ from benchmarl.models import CnnConfig, GruConfig, LstmConfig, MlpConfig
 import graphsnd as gs
 from graphsnd.integrations.benchmarl import DiCoModelConfig, DiversityCallback, load_teams
 
-from .test_evaluation import CNN, RNN, Loop, gaussian, gnn, graph_conv, gru, lstm, pictures
+from .test_evaluation import CNN, RNN, CaptionsClass, Loop, gaussian, gnn, graph_conv, gru, lstm, pictures
 
 PLAIN = MlpConfig(num_cells=[8], layer_class=torch.nn.Linear, activation_class=torch.nn.Tanh)
 
@@ -29,8 +29,9 @@ class Keep(Callback):
         (QmixConfig, PLAIN, {"share_policy_params": False, "prefer_continuous_actions": False}),
         (IppoConfig, DiCoModelConfig(target=0.3, num_cells=(8,)), {}),
         (IppoConfig, CnnConfig(**CNN), {"share_policy_params": False, "task": pictures()}),
+        (IppoConfig, CnnConfig(**CNN), {"share_policy_params": False, "task": pictures(CaptionsClass)}),
     ],
-    ids=["ippo", "qmix", "dico", "cnn"],
+    ids=["ippo", "qmix", "dico", "cnn", "several keys"],
 )
 def test_a_checkpoint_is_a_team(algorithm, model, options, experiment, tmp_path: Path) -> None:
     diversity, keep = DiversityCallback(), Keep()
@@ -40,7 +41,9 @@ def test_a_checkpoint_is_a_team(algorithm, model, options, experiment, tmp_path:
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     (team,) = load_teams(path).values()
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
-    seen = keep.batch["agents", "observation"]
+    several = "picture" in keep.batch["agents"].keys()  # noqa: SIM118
+    assert len(team.observation_keys) == 1 + several
+    seen = keep.batch if several else keep.batch["agents", "observation"]
     # The policies as they are now, through the adapter of the callback.
     expected = diversity.measure(keep.batch, "agents", run.group_map["agents"])["snd"]
     assert gs.measure(team, seen).value == pytest.approx(expected, rel=1e-5)

@@ -33,8 +33,10 @@ from torchrl.envs.transforms import ObservationTransform
 from torchrl.envs.transforms.transforms import _apply_to_composite
 from torchrl.modules import Delta, MaskedCategorical, ProbabilisticActor
 
+import graphsnd as gs
 from graphsnd.integrations.benchmarl import DiversityCallback
-from graphsnd.integrations.benchmarl.evaluation import evaluate_group
+from graphsnd.integrations.benchmarl.evaluation import GroupTeam, evaluate_group
+from graphsnd.integrations.torchrl import ActorTeam
 
 LAYERS = {"num_cells": [16], "layer_class": torch.nn.Linear, "activation_class": torch.nn.Tanh}
 MLP = MlpConfig(**LAYERS)
@@ -145,12 +147,20 @@ class Pictures(ObservationTransform):
 class PicturesClass(VmasClass):
     """Dispersion, seen as pictures."""
 
+    written = "observation"
+
     def get_env_transforms(self, env: Any) -> list[Any]:
-        return [Pictures([("agents", "observation")], [("agents", "observation")])]
+        return [Pictures([("agents", "observation")], [("agents", self.written)])]
 
 
-def pictures() -> PicturesClass:
-    return PicturesClass("DISPERSION", VmasTask.DISPERSION.get_from_yaml().config)
+class CaptionsClass(PicturesClass):
+    """Dispersion, seen as pictures and as what it is."""
+
+    written = "picture"
+
+
+def pictures(kind: type[PicturesClass] = PicturesClass) -> PicturesClass:
+    return kind("DISPERSION", VmasTask.DISPERSION.get_from_yaml().config)
 
 
 CNN = {"cnn_num_cells": [4], "cnn_kernel_sizes": 3, "cnn_strides": 1, "cnn_paddings": 0}
@@ -312,6 +322,28 @@ def test_images(generator) -> None:
     frames = TensorDict({"agents": {"image": torch.randn(5, 3, 6, 6, 3, generator=generator)}}, [5])
     behavior = evaluate_group(policy, frames, "agents")
     torch.testing.assert_close(behavior.actions, answers_by_copies(policy, frames))
+
+
+@pytest.mark.parametrize("model", [lambda: MLP, lambda: GruConfig(**RNN), gnn], ids=["mlp", "gru", "gnn"])
+def test_teams_of_policies_that_read_several_keys(model, generator) -> None:
+    """Against evaluate_group, which rolls each key by itself."""
+    keys = {"logits": ("agents", "logits"), "mask": ("agents", "action_mask")}
+    inputs = {"observation": (5,), "speed": (2,)}
+    policy = actor(model(), inputs, 4, in_keys=keys, distribution_class=MaskedCategorical)
+    lead = (2, 6)
+    parts = {name: torch.randn(*lead, 3, *shape, generator=generator) for name, shape in inputs.items()}
+    parts["action_mask"] = torch.rand(*lead, 3, 4, generator=generator) < 0.7
+    parts["action_mask"][..., 0] = True
+    rollout = TensorDict({"agents": parts, "is_init": torch.zeros(*lead, 1, dtype=torch.bool)}, lead)
+    expected = evaluate_group(policy, rollout, "agents")
+    team = ActorTeam(policy, agents=3) if model() is MLP else GroupTeam(policy, "agents", 3)
+    seats_last = expected.probs.movedim(0, 2)
+    torch.testing.assert_close(team.evaluate(rollout).probs, seats_last)
+    value = gs.measure(team, rollout).value
+    assert value == pytest.approx(float(gs.snd(gs.Categorical(probs=seats_last))), rel=1e-5)
+    assert value > 0.01
+    with pytest.raises(gs.InputError, match=r"with the entry \('agents', 'speed'\)"):
+        gs.measure(team, rollout.exclude(("agents", "speed")))
 
 
 def test_masks_belong_to_the_observation(generator) -> None:

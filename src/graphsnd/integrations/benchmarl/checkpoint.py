@@ -34,7 +34,7 @@ def load_teams(
         :class:`~graphsnd.integrations.benchmarl.evaluation.GroupTeam`.
 
     Raises:
-        InputError: For policies with several inputs, and a file that is not where BenchMARL saved it.
+        InputError: For policies that read a state of all agents, and a file that is not where BenchMARL saved it.
 
     Example:
         >>> teams = load_teams("ippo_navigation/checkpoints/checkpoint_60000.pt")  # doctest: +SKIP
@@ -54,9 +54,9 @@ def load_teams(
         # Without gradients a controlled model takes no evaluation for a training step.
         policy = experiment.algorithm.get_policy_for_loss(group).requires_grad_(False)
         model = next(module for module in policy.modules() if isinstance(module, Model))
-        dims = len(next(iter(model.input_spec.values(True, True))).shape) - 1  # 3 where observations are images
+        dims = {key: len(spec.shape) - 1 for key, spec in model.input_spec.items(True, True)}  # 3 for images
         team: Team = (
-            GroupTeam(policy, group, len(names), squashed=squashed)
+            GroupTeam(policy, group, len(names), squashed=squashed, feature_dims=dims)
             if has_memory(policy) or type(model).__name__ == "Gnn"
             else ActorTeam(policy, agents=len(names), squashed=squashed, feature_dims=dims)
         )

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, shape_of
-from graphsnd.integrations.torchrl import read_actor, run_actor
-from graphsnd.teams import Team
+from graphsnd.integrations.torchrl import KeyedTeam, read_actor, run_actor
 from graphsnd.teams.answers import combine
 from graphsnd.teams.callables import device_of
 from graphsnd.teams.mixing import ask
@@ -91,7 +90,7 @@ def evaluate_group(policy: Any, frames: TensorDictBase, group: str, *, squashed:
     return read_actor(policy, TensorDict({group: seated}, [agents, *lead]), squashed=squashed)
 
 
-class GroupTeam(Team):
+class GroupTeam(KeyedTeam):
     """A group of agents that communicate or have a memory, as a team that answers to joint observations.
 
     :meth:`evaluate` takes what all agents observed, ``[..., agents, features]``, and for recurrent policies whole
@@ -99,29 +98,23 @@ class GroupTeam(Team):
     no answer to a single observation, so ``graphsnd.measure(team, observations)`` evaluates all of them.
 
     Args:
-        policy: Of ``algorithm.get_policy_for_loss(group)``, with one observation of each agent as input.
+        policy: Of ``algorithm.get_policy_for_loss(group)``.
         group: Name of the group.
         agents: Number of agents in it.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
-
-    Raises:
-        InputError: For several inputs.
+        feature_dims: As in :class:`~graphsnd.integrations.torchrl.ActorTeam`, where the policy reads several keys.
     """
 
     proportional, whole = False, True
 
-    def __init__(self, policy: Any, group: str, agents: int, *, squashed: bool = True) -> None:
+    def __init__(self, policy: Any, group: str, agents: int, *, squashed: bool = True, feature_dims: Any = 1) -> None:
         self.policy, self.group, self.agents, self.squashed = policy, group, agents, squashed
         self.device, self.recurrent = device_of(policy), has_memory(policy)
         keys = [key for key in policy.in_keys if isinstance(key, tuple) and not _is_hidden(key)]
-        if len(keys) != 1:
-            raise InputError("policy", "with one observation as input", keys)
-        self.observation_key = keys[0]
+        self._read_at(keys, feature_dims)
 
     def read_observations(self, observations: Any) -> Tensor:
         """Return joint observations as one tensor; those of a TensorDict, such as a rollout, are read from it."""
-        if isinstance(observations, TensorDictBase):
-            observations = observations.get(self.observation_key)
         joint = super().read_observations(observations)
         if joint.dim() < 3 + self.recurrent or joint.shape[-2] != self.agents:
             raise self._refusal(joint)
@@ -135,7 +128,7 @@ class GroupTeam(Team):
     def _evaluate(self, observations: Tensor) -> Behavior:
         joint = observations.flatten(0, -4 if self.recurrent else -3)
         lead = joint.shape[:-2]
-        frames = TensorDict({self.observation_key: joint}, lead)
+        frames = TensorDict(self._by_key(joint), lead)
         if self.recurrent:
             frames["is_init"] = (torch.arange(lead[1], device=joint.device) == 0).expand(lead).unsqueeze(-1)
         behavior = evaluate_group(self.policy, frames, self.group, squashed=self.squashed)
