@@ -14,7 +14,7 @@ from graphsnd import InputError
 from graphsnd.training import Run
 from paper.cells import Cells
 from paper.control.calls import MetricTimes
-from paper.dico_10 import CHECK, ECONOMICAL, EXPERIMENT, SIZES, WHOLE, Data, summarise
+from paper.dico_10 import ECONOMICAL, EXPERIMENT, SIZES, WHOLE, Data, summarise
 from paper.experiment import Scale
 from paper.judging.claims import load_claims
 from paper.rows import decode
@@ -67,7 +67,8 @@ def test_the_committed_study(cells: Cells) -> None:
     )
     assert numbers.fused_metric_speedup.value == pytest.approx(0.5)  # the regular arm takes twice as long
     assert numbers.loop_metric_speedup.value == pytest.approx(0.5)
-    assert all(getattr(numbers, claim.number) for claim in load_claims() if claim.experiment == "dico-10")
+    decided = [claim.number for claim in load_claims() if claim.experiment == "dico-10"]
+    assert [name for name in decided if not getattr(numbers, name)] == ["environments_reward_difference"]
     EXPERIMENT.figure(decode(Data, json.loads(json.dumps(outcome.data, default=asdict)))).canvas.draw()
 
 
@@ -88,12 +89,12 @@ def test_without_logs_it_says_so(cells: Cells) -> None:
 
 
 def test_the_protocol_of_the_paper_takes_over_once_it_is_whole(cells: Cells) -> None:
-    write_study(cells.results, ECONOMICAL | CHECK, make=log)
-    twin = EXPERIMENT.run(Scale.PAPER, cells).data.twins
-    assert [(one.arm, one.seed, one.reward) for one in twin] == [("complete", 0, 0.0)]
+    write_study(cells.results, ECONOMICAL, make=log)
 
     def better(run: Run) -> list[Any]:
-        return [replace(row, reward=row.reward + 0.25 * run.seed) for row in log(run)]
+        # The machine of these runs is busy, and what is not controlled earns other rewards.
+        more = 0.25 * run.seed + 0.5 * (run.arm == "knn:3") if run.target else -8.0
+        return [replace(row, reward=row.reward + more, distance_seconds=100.0 - run.seed) for row in log(run)]
 
     write_study(cells.results, WHOLE, left_out=[Run("regular:3", 0.1, 2)], make=better)
     before = EXPERIMENT.run(Scale.PAPER, cells)
@@ -106,10 +107,13 @@ def test_the_protocol_of_the_paper_takes_over_once_it_is_whole(cells: Cells) -> 
         whole.data.study.departures
         == "40,960 of 40,960 observations an estimate, one estimate a step, bfloat16, 600 environments"
     )
-    shift = whole.numbers.shortcut_reward_difference
-    interval = stats.ttest_1samp([0.25 * seed for seed in range(3)] * 5, 0).confidence_interval()
-    assert (shift.value, shift.low, shift.high) == pytest.approx((0.25, interval.low, interval.high))
-    assert whole.numbers.shortcut_audit_difference.value == 0
+    shift = whole.numbers.environments_reward_difference
+    interval = stats.ttest_1samp([0.25 * seed + 0.125 for seed in range(3)], 0).confidence_interval()
+    assert (shift.value, shift.low, shift.high) == pytest.approx((0.375, interval.low, interval.high))
+    assert shift.kind == "95% t interval, 3 seeds, 4 arms"
+    # Arms of the smaller study shared a stack: only there are times comparable.
+    assert whole.numbers.fused_metric_speedup.value == pytest.approx(0.5)
+    assert whole.data.study.costs == before.data.study.costs
 
 
 def test_smaller_scales_keep_the_arms() -> None:
@@ -128,4 +132,4 @@ def test_committed_logs_give_the_committed_data(tmp_path: Path, monkeypatch: pyt
     data = decode(Data, read_result(RESULTS / "dico-10" / "paper.json").data)
     monkeypatch.setattr("paper.dico_10.time_calls", lambda *args, **options: data.timed)
     again = EXPERIMENT.run(Scale.PAPER, Cells(tmp_path)).data
-    assert replace(again, twins=data.twins, study=replace(again.study, departures=data.study.departures)) == data
+    assert replace(again, study=replace(again.study, departures=data.study.departures)) == data
