@@ -125,28 +125,62 @@ def test_the_callback_measures_on_the_buffers_of_all_models() -> None:
         stranger.learn(32, callback=callback)
 
 
-def test_replay_buffers_are_normalised_as_the_policies_see_them() -> None:
-    from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+def answer_in_training(model: Any, rows: Tensor) -> Any:
+    """Return what a model does on observations of the environment, normalised as in its training."""
+    statistics = model.get_vec_normalize_env().obs_rms
+    normal = ((rows.double().numpy() - statistics.mean) / np.sqrt(statistics.var + 1e-8)).clip(-10, 10)
+    return BY_HAND[type(model).__name__][0](model.policy, torch.tensor(normal))
 
-    from graphsnd.integrations.sb3 import DiversityCallback
 
-    def far() -> Any:
+@torch.no_grad()
+@pytest.mark.parametrize("algorithm", ["A2C", "TD3"])
+def test_each_model_normalises_by_its_own_statistics(algorithm: str) -> None:
+    from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
+
+    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
+
+    def far(factor: float) -> Any:
         box = gymnasium.spaces.Box(-np.inf, np.inf, (3,))
-        return gymnasium.wrappers.TransformObservation(gymnasium.make("Pendulum-v1"), lambda o: 500 + 100 * o, box)
+        made = gymnasium.make("Pendulum-v1")
+        return gymnasium.wrappers.TransformObservation(made, lambda o: 5 + factor * o, box)
 
-    models = {}
-    for seed in range(2):
-        env = VecNormalize(DummyVecEnv([far]))
-        models[str(seed)] = sb3.TD3(
-            "MlpPolicy", env, **REPLAY, policy_kwargs={"net_arch": [8]}, seed=seed, device="cpu"
+    options = {**REPLAY, "learning_starts": 1000} if algorithm == "TD3" else {"learning_rate": 0.0, "n_steps": 24}
+    small = {"policy_kwargs": {"net_arch": [8]}, "seed": 0, "device": "cpu"}
+    # One network, with other statistics: all that they differ in.
+    models = {
+        str(factor): getattr(sb3, algorithm)(
+            "MlpPolicy", VecNormalize(DummyVecEnv([lambda f=factor: far(f)])), **options, **small
         )
+        for factor in (1, 30)
+    }
     callback = DiversityCallback(models, every=1, observations=1000)
-    for model in models.values():
-        model.learn(24, callback=callback)  # nothing is learnt yet
-    raw = [(m.replay_buffer.observations[: m.replay_buffer.pos, 0], m.get_vec_normalize_env()) for m in models.values()]
-    rows = torch.tensor(np.concatenate([(o - e.obs_rms.mean) / np.sqrt(e.obs_rms.var + 1e-8) for o, e in raw]))
-    assert rows.abs().max() < 10
-    assert callback.rows[-1]["snd"] == pytest.approx(by_hand("TD3", models, rows), rel=1e-4)
+    with torch.enable_grad():
+        for model in models.values():
+            model.learn(24, callback=callback)
+    buffers = [model.replay_buffer if algorithm == "TD3" else model.rollout_buffer for model in models.values()]
+    kept = [buffer.observations[:24].reshape(24, 3) for buffer in buffers]
+    if algorithm == "A2C":
+        made = (model.get_vec_normalize_env() for model in models.values())
+        kept = [env.unnormalize_obs(rows) for env, rows in zip(made, kept, strict=True)]
+    rows = torch.tensor(np.concatenate(kept)).float()
+    expected = float(BY_HAND[algorithm][1](*(answer_in_training(model, rows) for model in models.values())).mean())
+    assert expected > 0.01
+    assert callback.rows[-1]["snd"] == pytest.approx(expected, rel=1e-4)
+    with pytest.raises(InputError, match="`normalize` to be given, as '1' was trained with a VecNormalize"):
+        ModelTeam(models)
+    assert gs.measure(ModelTeam(models, normalize=True), rows).value == pytest.approx(expected, rel=1e-4)
+    assert gs.measure(ModelTeam(models, normalize=False), rows).value == 0.0
+    # Where they act, they see the same.
+    seen = collect(lambda: far(30), models["30"], 5, deterministic=True)
+    with gymnasium.make("Pendulum-v1") as env:
+        shown, _ = env.reset(seed=0)
+        for row in seen.pooled:
+            assert np.allclose(row, 5 + 30 * shown, atol=1e-4)
+            loc = answer_in_training(models["30"], row[None])[0, :1]
+            shown, *_ = env.step(loc.float().numpy().clip(-2, 2))
+    stacked = VecFrameStack(VecNormalize(DummyVecEnv([lambda: far(1)])), 2)
+    with pytest.raises(InputError, match=r"VecNormalize\(VecFrameStack\(env\)\)"):
+        DiversityCallback([getattr(sb3, algorithm)("MlpPolicy", stacked, **options, **small)] * 2)
 
 
 def test_models_of_different_kinds_are_compared_by_their_actions() -> None:
@@ -168,14 +202,14 @@ def test_actions_of_a_range_that_is_not_symmetric() -> None:
 
     class Still(gymnasium.Env):  # type: ignore[misc, name-defined]
         observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,))
-        action_space = gymnasium.spaces.Box(np.float32([-1, -3]), np.float32([3, 7]))
+        action_space = gymnasium.spaces.Box(np.float32([[-1], [-3]]), np.float32([[3], [7]]))
 
         def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
             return np.zeros(3, np.float32), {}
 
     rows = torch.rand(6, 3) * 2 - 1
     models = {kind: [kind("MlpPolicy", Still(), seed=s, device="cpu") for s in (11, 12)] for kind in (sb3.TD3, sb3.SAC)}
-    actions = [model.predict(rows.numpy(), deterministic=True)[0].astype(float) for model in models[sb3.TD3]]
+    actions = [model.predict(rows.numpy(), deterministic=True)[0].astype(float)[..., 0] for model in models[sb3.TD3]]
     expected = np.linalg.norm(actions[0] - actions[1], axis=-1).mean()
     assert gs.measure(ModelTeam(models[sb3.TD3]), rows).value == pytest.approx(expected, rel=1e-5)
     normal = torch.special.ndtri((torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000)
@@ -183,9 +217,60 @@ def test_actions_of_a_range_that_is_not_symmetric() -> None:
     for model in models[sb3.SAC]:
         mean, log_std, _ = model.actor.get_action_dist_params(rows)
         drawn = torch.tanh(mean.double() + log_std.double().exp() * normal[:, None, None])
-        actions.append(model.policy.unscale_action(drawn.numpy()))
+        actions.append(model.policy.unscale_action(drawn[..., None].numpy())[..., 0])
     expected = np.sqrt(((actions[0] - actions[1]) ** 2).mean(0).sum(-1)).mean()
     assert gs.measure(ModelTeam(models[sb3.SAC]), rows).value == pytest.approx(expected, rel=1e-4)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("actions", "sizes"),
+    [
+        (gymnasium.spaces.Discrete(4), [4]),
+        (gymnasium.spaces.MultiDiscrete([2, 3]), [2, 3]),
+        (gymnasium.spaces.MultiBinary(2), [2, 2]),
+    ],
+    ids=["discrete", "multi-discrete", "multi-binary"],
+)
+def test_masks_are_shown_with_the_observations(actions: Any, sizes: list[int]) -> None:
+    from sb3_contrib import MaskablePPO
+
+    from graphsnd.integrations.sb3 import DiversityCallback, ModelTeam
+
+    allowed = np.arange(sum(sizes)) != 1
+
+    def by_softmax(rows: Any, masks: Any) -> float:
+        """Return the mean total variation over the parts of the action, of a softmax over what is allowed."""
+        answers = []
+        for model in models:
+            logits = hidden(model.policy, torch.tensor(rows).double()).masked_fill(~torch.tensor(masks), -np.inf)
+            answers.append([part.softmax(-1) for part in logits.split(sizes, -1)])
+        return float(np.mean([float((a - b).abs().sum(-1).mean()) / 2 for a, b in zip(*answers, strict=True)]))
+
+    models = []
+    for seed in range(2):
+        env = Scene(gymnasium.spaces.Box(-1.0, 1.0, (3,)))
+        env.action_space, env.action_masks = actions, lambda: allowed
+        options = {"n_steps": 8, "batch_size": 8, "learning_rate": 0.0, "seed": seed, "device": "cpu"}
+        models.append(MaskablePPO("MlpPolicy", env, **options))
+        weight = models[-1].policy.action_net.weight
+        weight.copy_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(seed)))
+    rows = np.random.default_rng(0).uniform(-1, 1, (8, 3)).astype("f4")
+    masks = np.stack([allowed, allowed | True] * 4)
+    given = {"observation": rows, "action_mask": masks}
+    assert by_softmax(rows, masks) != pytest.approx(by_softmax(rows, masks | True), rel=0.01)
+    assert gs.measure(ModelTeam(models), given).value == pytest.approx(by_softmax(rows, masks), rel=1e-4)
+    if len(sizes) == 1:
+        chosen = [model.predict(rows, action_masks=masks, deterministic=True)[0] for model in models]
+        measured = gs.measure(ModelTeam(models, deterministic=True), given).value
+        assert measured == pytest.approx((chosen[0] != chosen[1]).mean())
+    with pytest.raises(InputError, match="with the parts 'action_mask', 'observation', got"):
+        gs.measure(ModelTeam(models), rows)
+    callback = DiversityCallback(models)
+    with torch.enable_grad():
+        models[0].learn(8, callback=callback)
+    seen = models[0].rollout_buffer.observations.reshape(8, 3)
+    assert callback.rows[-1]["snd"] == pytest.approx(by_softmax(seen, np.stack([allowed] * 8)), rel=1e-4)
 
 
 def test_other_spaces() -> None:
@@ -334,14 +419,15 @@ def test_the_callback_measures_on_buffers_of_dicts(algorithm: str, most: int) ->
         buffer = model.rollout_buffer if algorithm == "A2C" else model.replay_buffer
         for key, held in buffer.observations.items():
             flat = (held if buffer.full else held[: buffer.pos]).reshape(-1, *model.observation_space[key].shape)
-            if key == "speed" and algorithm == "TD3":
-                statistics = model.get_vec_normalize_env().obs_rms["speed"]
-                flat = (flat - statistics.mean) / np.sqrt(statistics.var + 1e-8)
+            if key == "speed" and algorithm == "A2C":
+                flat = model.get_vec_normalize_env().unnormalize_obs({key: flat})[key]
             rows[key].append(flat)
     places = np.linspace(0, 15, most).round().astype(int)
     shown = {key: np.concatenate(parts)[places].astype("f4") for key, parts in rows.items()}
-    assert callback.rows[-1]["snd"] == pytest.approx(mean_apart(models, shown), rel=1e-4)
-    assert callback.rows[-1]["snd"] > 0
+    answers = [by_framework(model, model.get_vec_normalize_env().normalize_obs(shown)) for model in models]
+    expected = float(BY_HAND[algorithm][1](*answers).mean())
+    assert callback.rows[-1]["snd"] == pytest.approx(expected, rel=1e-4)
+    assert expected > 0
 
 
 @pytest.mark.parametrize("policy", ["MlpLstmPolicy", "MultiInputLstmPolicy"])
@@ -436,8 +522,8 @@ def test_parts_that_do_not_fit() -> None:
             r"\['camera'\]` to be whole numbers, as in torch.uint8",
         ),
         ({**rows, "camera": rows["camera"] + 256.0}, r"to be whole numbers, as in torch.uint8"),
-        (rows["speed"], r"with 4325 features"),
-        ({"0": rows, "1": rows["speed"]}, "of one shape for all agents"),
+        (rows["speed"], "with the parts 'camera', 'kind', 'speed', got array"),
+        ({"0": rows, "1": rows["speed"]}, "with the parts 'camera', 'kind', 'speed', got array"),
     ):
         with pytest.raises(InputError, match=match):
             gs.measure(team, given)

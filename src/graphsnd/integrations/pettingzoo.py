@@ -101,8 +101,9 @@ def collect(
         env: A PettingZoo environment, parallel or AEC, or a Gymnasium environment, in which each policy acts for
             ``steps`` by itself; or a function that makes one. It is reset, and is not closed.
         policies: By the agents' names, or a list in the order of ``possible_agents``, or one for all agents. A policy
-            is what :func:`graphsnd.evaluate` takes, or has a ``predict`` as the models of Stable-Baselines3 do. None
-            draws random actions, within the action mask where there is one.
+            is what :func:`graphsnd.evaluate` takes, or has a ``predict`` as the models of Stable-Baselines3 do, which
+            is given what their ``VecNormalize`` makes. None draws random actions, within the action mask where there
+            is one.
         steps: Of the environment: of all agents in a parallel one, of one agent in an AEC environment.
         seed: Of the environment's first reset and of all draws. Global random state is left as it was.
         deterministic: Whether distributions act by their mean, that before a tanh, or most probable action: no draws.
@@ -249,7 +250,9 @@ def _choose(
     if hasattr(policy, "predict"):
         recurrent = hasattr(getattr(policy, "policy", None), "lstm_actor")  # of sb3-contrib
         memory = {"state": states.get(agent)} if recurrent else {}
-        answer = policy.predict(seen, deterministic=deterministic, **memory)
+        normalizer = getattr(policy, "get_vec_normalize_env", lambda: None)()  # what its training saw
+        shown = seen if normalizer is None else normalizer.normalize_obs(seen)
+        answer = policy.predict(shown, deterministic=deterministic, **memory)
         action = np.asarray(answer[0])
         if recurrent:
             states[agent] = answer[1]

@@ -6,6 +6,7 @@ Needs ``stable-baselines3``. See ``docs/stable_baselines3.md``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from graphsnd.integrations.spaces import SpacesTeam, by_name, map_parts, read_ac
 from graphsnd.teams.answers import combine
 
 BaseCallback = require("stable_baselines3.common.callbacks", "stable-baselines3").BaseCallback
+spaces = require("gymnasium.spaces", "stable-baselines3")
 
 
 class ModelTeam(SpacesTeam):
@@ -31,19 +33,21 @@ class ModelTeam(SpacesTeam):
     call, so that training shows.
 
     Observations are ``[..., *shape]`` of the observation space, images with channels first or last. Those of
-    ``MultiInputPolicy`` are a dict of such, by the keys of its Dict space. Recurrent models of sb3-contrib take
-    sequences ``[batch, time, *shape]``, along which each rolls a state of its own:
-    ``graphsnd.measure(team, sequences)``.
+    ``MultiInputPolicy`` are a dict of such, by the keys of its Dict space. Those of ``MaskablePPO`` are a dict of
+    ``observation`` and ``action_mask``. Recurrent models of sb3-contrib take sequences ``[batch, time, *shape]``, along
+    which each rolls a state of its own: ``graphsnd.measure(team, sequences)``.
 
     Args:
         models: By name, or a list; each with a ``policy``, as all of Stable-Baselines3 have.
         deterministic: Compare all by the action that they would take without exploration, as algorithms of different
             kinds have to be.
         squashed: Whether SAC is compared after its tanh, or before it.
+        normalize: For models with a ``VecNormalize``, which have to say. True: observations are those of the
+            environment, and each model normalises them by its own statistics. False: they are normalised already.
 
     Raises:
-        InputError: For an empty population, something that is no model, different spaces, and recurrent models beside
-            others or by their actions.
+        InputError: For an empty population, something that is no model, different spaces, recurrent models beside
+            others or by their actions, and a ``VecNormalize`` without ``normalize``.
 
     Example:
         >>> import gymnasium, torch, graphsnd as gs
@@ -54,31 +58,53 @@ class ModelTeam(SpacesTeam):
     """
 
     def __init__(
-        self, models: Mapping[str, Any] | Sequence[Any], *, deterministic: bool = False, squashed: bool = True
+        self,
+        models: Mapping[str, Any] | Sequence[Any],
+        *,
+        deterministic: bool = False,
+        squashed: bool = True,
+        normalize: bool | None = None,
     ) -> None:
         held = by_name(models)
         for name, model in held.items():
             if not isinstance(getattr(model, "policy", None), nn.Module):
                 fix = 'For example: PPO.load("scout.zip").'
                 raise InputError("models", "to be models of Stable-Baselines3", f"{describe(model)} for {name!r}", fix)
-        spaces = {name: (model.observation_space, model.action_space) for name, model in held.items()}
-        policies = [_Policy(model.policy, deterministic, squashed) for model in held.values()]
+            if normalize is not False and _normalizer(model) and not normalize:
+                fix = "True: each model normalises observations of the environment. False: they are normalised already."
+                raise InputError("normalize", f"to be given, as {name!r} was trained with a VecNormalize", None, fix)
+        policies = [_Policy(model, deterministic, squashed, bool(normalize)) for model in held.values()]
+        pairs = zip(held, policies, strict=True)
         recurrent = {name: hasattr(model.policy, "lstm_actor") for name, model in held.items()}
         if deterministic and any(recurrent.values()):
             raise InputError("deterministic", "to be False for recurrent models", deterministic)
-        super().__init__("models", spaces, policies, squashed=squashed, recurrent=recurrent)
+        own = {name: (policy.space, policy.actions) for name, policy in pairs}
+        super().__init__("models", own, policies, squashed=squashed, recurrent=recurrent)
 
 
 class _Policy(nn.Module):
     """Returns the behaviour of one model."""
 
-    def __init__(self, policy: Any, deterministic: bool, squashed: bool) -> None:
+    def __init__(self, model: Any, deterministic: bool, squashed: bool, normalize: bool) -> None:
         super().__init__()
-        self.policy, self.deterministic, self.squashed = policy, deterministic, squashed
-        self.space, self.actions = policy.observation_space, policy.action_space
+        self.policy, self.deterministic, self.squashed = model.policy, deterministic, squashed
+        self.model, self.normalize = model, normalize
+        self.space, self.actions = self.policy.observation_space, self.policy.action_space
+        chosen: Any = getattr(self.policy, "action_dist", None)
+        self.masked = hasattr(chosen, "apply_masking")  # MaskablePPO of sb3-contrib
+        if self.masked:
+            choices = np.sum(getattr(chosen, "action_dims", None) or chosen.action_dim)
+            self.space = spaces.Dict({"observation": self.space, "action_mask": spaces.MultiBinary(int(choices))})
 
     def forward(self, observations: Tensor) -> Behavior:
         shown = split_parts(self.space, observations)
+        masks = {}
+        if self.masked:
+            masks, shown = {"action_masks": shown["action_mask"]}, shown["observation"]
+        normalizer = _normalizer(self.model) if self.normalize else None
+        if normalizer:
+            normal = normalizer.normalize_obs(map_parts(lambda part: part.cpu().numpy(), shown))
+            shown = map_parts(lambda part: torch.as_tensor(part).to(observations.device), normal)
         if hasattr(self.policy, "lstm_actor"):  # of sb3-contrib, which takes sequences one after another
             batch, lstm = observations.shape[:2], self.policy.lstm_actor
             state = torch.zeros(lstm.num_layers, batch[0], lstm.hidden_size, device=observations.device)
@@ -88,17 +114,18 @@ class _Policy(nn.Module):
             return combine([behavior], lambda parts, _: parts[0].unflatten(0, batch))
         actor: Any = getattr(self.policy, "actor", None)
         if not self.deterministic and hasattr(self.policy, "get_distribution"):
-            return self._read(self.policy.get_distribution(shown), to_range=self.policy.squash_output)
+            return self._read(self.policy.get_distribution(shown, **masks), to_range=self.policy.squash_output)
         if not self.deterministic and hasattr(actor, "action_dist"):
             mean, log_std, more = actor.get_action_dist_params(shown)
             return self._read(actor.action_dist.proba_distribution(mean, log_std, **more), to_range=True)
         # In the units of the action space, and clipped to it.
         arrays = map_parts(lambda part: part.cpu().numpy(), shown)
-        action = torch.as_tensor(self.policy.predict(arrays, deterministic=True)[0])
+        action = torch.as_tensor(self.policy.predict(arrays, deterministic=True, **masks)[0])
         return read_actions(action, self.actions, "models")
 
     def _read(self, distribution: Any, *, to_range: bool) -> Behavior:
-        base = distribution.distribution  # of torch; before the tanh
+        # Of torch, before the tanh; MaskablePPO has several of them under another name.
+        base = getattr(distribution, "distributions", None) or distribution.distribution
         if isinstance(base, D.Bernoulli):
             base = D.Independent(base, 1)
         if to_range:
@@ -106,11 +133,24 @@ class _Policy(nn.Module):
         return from_distribution(base, squashed=self.squashed)
 
 
+def _normalizer(model: Any) -> Any:
+    """Return the ``VecNormalize`` that makes the observations of a model; None where they are the environment's."""
+    found = getattr(model, "get_vec_normalize_env", lambda: None)()
+    if found is None or not found.norm_obs:
+        return None
+    seen, made, keys = model.observation_space, found.observation_space, found.norm_obs_keys
+    if any(seen[key].shape != made[key].shape for key in keys) if keys else seen.shape != made.shape:
+        fix = "Write VecNormalize(VecFrameStack(env)), or pass normalised observations to ModelTeam(normalize=False)."
+        raise InputError("models", f"with a VecNormalize of what they observe, {seen}", made, fix)
+    return found
+
+
 class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
     """Log the SND of a population while one of its models learns, as ``diversity/snd``.
 
     Pass the same callback to the ``learn`` of all models. All are measured on the same observations, those in the
-    buffers of all models: of the last rollout (PPO, A2C) or the replay buffer (SAC, TD3, DDPG, DQN).
+    buffers of all models: of the last rollout (PPO, A2C) or the replay buffer (SAC, TD3, DDPG, DQN). They are those of
+    the environment, which a model with a ``VecNormalize`` normalises by its own statistics of the moment.
 
     Args:
         models: As in :class:`ModelTeam`, at least two.
@@ -134,7 +174,7 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
         self, models: Mapping[str, Any] | Sequence[Any], *, every: int = 1000, observations: int = 2048, **options: Any
     ) -> None:
         super().__init__()
-        self.models, self.team, self.options = by_name(models), ModelTeam(models), options
+        self.models, self.team, self.options = by_name(models), ModelTeam(models, normalize=True), options
         if len(self.models) < 2:
             raise InputError("models", "to be at least two", len(self.models), "Diversity needs a pair.")
         self.team.refuse_memory("models")
@@ -160,7 +200,7 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
 
 
 def _buffered(models: Sequence[Any], most: int) -> Any:
-    """Return up to ``most`` observations of the models' buffers as policies see them, ``[observations, *features]``."""
+    """Return up to ``most`` observations of the models' buffers as environments made them, ``[observations, ...]``."""
     buffers = [getattr(model, "rollout_buffer", None) or model.replay_buffer for model in models]
     ends = np.cumsum([0, *(buffer.size() * buffer.n_envs for buffer in buffers)])
     places = np.linspace(0, ends[-1] - 1, min(ends[-1], most)).round().astype(int)
@@ -171,8 +211,13 @@ def _buffered(models: Sequence[Any], most: int) -> Any:
         shapes = {key: part.shape for key, part in space.items()} if hasattr(space, "items") else space.shape or (1,)
         # A rollout that was learnt from lies flat already.
         seen = map_parts(lambda held, shape, own=own: held.reshape(-1, *shape)[own], buffer.observations, shapes)
-        normaliser = model.get_vec_normalize_env()
+        normalizer = _normalizer(model)
         # Rollouts are kept as VecNormalize made them, replay buffers as the environment did.
-        raw = normaliser is not None and hasattr(model, "replay_buffer")
-        rows.append(normaliser.normalize_obs(seen) if raw else seen)
-    return map_parts(lambda *parts: torch.as_tensor(np.concatenate(parts)), *rows)
+        if normalizer and not hasattr(model, "replay_buffer"):
+            seen = normalizer.unnormalize_obs(seen)
+        if hasattr(buffer, "action_masks"):
+            masks = buffer.action_masks.reshape(-1, buffer.mask_dims)[own]
+            seen = {"observation": seen, "action_mask": masks}
+        rows.append(seen)
+    join = partial(map_parts, lambda *parts: torch.as_tensor(np.concatenate(parts)))
+    return map_parts(join, *rows)  # masks lie beside observations that may have parts themselves

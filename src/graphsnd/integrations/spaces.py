@@ -126,7 +126,7 @@ def read_actions(actions: Tensor, space: Any, argument: str) -> Behavior:
 
 
 def squash(base: D.Distribution, low: Any, high: Any) -> D.Distribution:
-    """Return a distribution after a tanh to the range from ``low`` to ``high``, both ``[actions]``."""
-    ends = [torch.as_tensor(end).to(base.mean) for end in (low, high)]
+    """Return a distribution after a tanh to the range from ``low`` to ``high``, numbers or of the action's shape."""
+    ends = [torch.as_tensor(end).flatten().to(base.mean) for end in (low, high)]
     scaled = D.AffineTransform((ends[1] + ends[0]) / 2, (ends[1] - ends[0]) / 2)
     return D.TransformedDistribution(base, [D.TanhTransform(), scaled])

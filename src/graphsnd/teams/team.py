@@ -114,7 +114,8 @@ class Team(Named, ABC):
         dictionary = isinstance(observations, Mapping) and not hasattr(observations, "batch_size")  # no TensorDict
         if dictionary and self.parts.keys().isdisjoint(observations):
             return {agent: self.join_parts(own) for agent, own in observations.items()}
-        if not isinstance(observations, Mapping | tuple | list) and self.observation_features is not None:
+        given = as_tensor(observations)
+        if isinstance(given, Tensor) and given.shape[-1:] == (self.observation_features,):
             return observations
         rows = self.parts.join(observations)
         self.observation_features = rows.shape[-1]
