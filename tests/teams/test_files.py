@@ -153,14 +153,14 @@ def test_a_limit_on_memory(saved: Path) -> None:
 @pytest.mark.parametrize("count", [0, 7, 9])
 def test_clusters_are_one_for_each_observation(count: int, tmp_path: Path) -> None:
     behavior = gs.Deterministic(torch.zeros(2, 4, 3, 2))  # 8 observations
-    with pytest.raises(gs.InputError, match=rf"`clusters` to have one entry for each of 8 .* shape \({count},\)"):
+    with pytest.raises(gs.InputError, match=rf"`clusters` to be 8 integers, .* shape \({count},\)"):
         gs.save_behavior(behavior, tmp_path / "team.npz", clusters=torch.zeros(count, dtype=torch.long))
     assert list(tmp_path.iterdir()) == []
     gs.save_behavior(behavior, tmp_path / "team.npz", clusters=torch.arange(8).reshape(2, 4))
 
 
 @pytest.mark.parametrize(
-    ("joint", "name", "fix"), [(False, "team.txt", "Name the file"), (True, "team.npz", "parts of a")]
+    ("joint", "name", "fix"), [(False, "team.txt", "to end in .npz"), (True, "team.npz", "parts of a")]
 )
 def test_what_cannot_be_saved_says_why(joint: bool, name: str, fix: str, tmp_path: Path) -> None:
     behavior = gs.Deterministic(torch.zeros(2, 3, 2))
