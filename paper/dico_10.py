@@ -3,8 +3,8 @@
 DiCo on dispersion with all pairs, nearest neighbours, Bernoulli-0.1 and random regular graphs, and without control. At
 paper scale the logs of the committed runs are read, and a machine with a GPU trains those that are missing; at the
 others a smaller study is run here, with the same arms in a team of six. The published runs have 600 environments. Ours
-have 120, and runs with 600 take their place once all are there; what the environments change is a number until then and
-after. The metric's cost is timed by itself with ten agents.
+have 120, and runs with 600 take their place once all are there; the runs that have both say what the environments
+change. The metric's cost is timed by itself with ten agents.
 
 What the paper calls tracking is estimate times scale, which is on target by construction; beside it stands the audit,
 SND over all pairs of what acted.
