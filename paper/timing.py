@@ -9,6 +9,7 @@ busy.
 
 A machine with a GPU times both, and writes a file for each size: ``timing/gpu,n=250.json`` in the folder of results.
 Others read these at paper scale. Where one is missing they read ``timing/gpu.json``, an earlier run with fewer trials.
+The times of a CPU are read too where ``timing/paper.json`` has them: a new file of a GPU is no reason to repeat them.
 
 A speed-up is a ratio of mean times, full over sampled, in the same trials; see
 :func:`~paper.shared.stopwatch.speedup`. How many trials there are was fixed before measuring.
@@ -20,7 +21,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
@@ -53,7 +54,7 @@ from paper.store import read_result
 GRAPH_SEED = 44
 WARM_CALLS, WARM_PAIRS = 3, 50
 SMALL, LARGE = (4, 8, 16), (100, 250, 500)  # sizes of the claims about the CPU and about the GPU
-GPU_FILE = Path("timing") / "gpu.json"
+GPU_FILE, CPU_FILE = Path("timing") / "gpu.json", Path("timing") / "paper.json"
 TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)  # of an axis of speed-ups
 P, OBSERVATIONS = 0.1, 4096  # of the figure, and of the paper's sizes from 32 agents on
 # Call, what it is called, colour and marker; from slow to fast, as the lines lie.
@@ -149,12 +150,25 @@ GPU_SIZES: dict[Scale, Sequence[Size]] = {
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     """Time every size on this machine's CPU, and on its GPU or from the files of a machine that has one."""
-    gpu, sources = time_gpu(scale, cells)
-    origin = collect_provenance("python -m paper run timing", GRAPH_SEED)
-    begun, rows = len(cells.made), [time_size(size, CPU, cells, scale) for size in CPU_SIZES[scale]]
-    machines = gpu | {"cpu": Machine(date_provenance(origin, cells.made[begun:]), rows)}
-    data = Data(machines)
+    (gpu, sources), cpu = time_gpu(scale, cells), read_cpu(scale, cells)
+    if cpu is not None:
+        sources = (*sources, f"results/{CPU_FILE.as_posix()}")
+    else:
+        origin = collect_provenance("python -m paper run timing", GRAPH_SEED)
+        begun, rows = len(cells.made), [time_size(size, CPU, cells, scale) for size in CPU_SIZES[scale]]
+        cpu = Machine(date_provenance(origin, cells.made[begun:]), rows)
+    data = Data(gpu | {"cpu": cpu})
     return Outcome(data, summarise(data), (POLICY_SEED, OBSERVATION_SEED, GRAPH_SEED), sources)
+
+
+def read_cpu(scale: Scale, cells: Cells) -> Machine | None:
+    """Return the committed times of a CPU at paper scale; None where they are to be measured."""
+    path = cells.find(CPU_FILE.as_posix())
+    if scale is not Scale.PAPER or cells.again or path is None:
+        return None
+    machine = decode(Data, read_result(path).data).machines["cpu"]
+    sizes = tuple(Size(**{field.name: getattr(row, field.name) for field in fields(Size)}) for row in machine.sizes)
+    return machine if sizes == CPU_SIZES[scale] else None
 
 
 def time_gpu(scale: Scale, cells: Cells) -> tuple[dict[str, Machine], tuple[str, ...]]:

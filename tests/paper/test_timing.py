@@ -200,6 +200,10 @@ def test_the_part_of_a_gpu_is_read_where_there_is_none(tmp_path: Path, monkeypat
     assert [(one.trials, len(one.chances), len(one.once)) for one in rows if one.n >= 250] == [(3, 1, 4), (20, 5, 0)]
     assert "15 cells" in third.numbers["gpu_loop_law_error"].kind
 
+    fourth = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "other", work=tmp_path / "two")
+    assert fourth.data == third.data  # the CPU is not timed again
+    assert fourth.sources == (*third.sources, "results/timing/paper.json")
+
 
 @pytest.mark.parametrize("names", [("cpu",), ("cpu", "gpu")])
 def test_figure(names: tuple[str, ...]) -> None:
