@@ -59,12 +59,14 @@ def test_the_committed_study(cells: Cells) -> None:
     assert numbers.knn_audit_error.value == pytest.approx(errors("knn:3", "audit"))
     assert numbers.knn_audit_error.value == pytest.approx(0.05, abs=0.01)
     rewards = {run: np.mean([r.reward for r in rows]) for run, rows in ends.items()}
-    apart = [rewards[Run("regular:3", 0.1, s)] - rewards[Run("complete", 0.1, s)] for s in range(3)]
-    interval = stats.ttest_1samp(apart, 0).confidence_interval()
-    difference = numbers.reward_difference_regular
-    assert (difference.value, difference.low, difference.high) == pytest.approx(
-        (np.mean(apart), interval.low, interval.high)
-    )
+    others = {("regular:3", 0.1): "regular", ("unconstrained", None): "unconstrained"}
+    for (arm, target), name in others.items():
+        apart = [rewards[Run(arm, target, s)] - rewards[Run("complete", 0.1, s)] for s in range(3)]
+        interval = stats.ttest_1samp(apart, 0).confidence_interval()
+        difference = getattr(numbers, f"reward_difference_{name}")
+        assert (difference.value, difference.low, difference.high) == pytest.approx(
+            (np.mean(apart), interval.low, interval.high)
+        )
     assert numbers.fused_metric_speedup.value == pytest.approx(0.5)  # the regular arm takes twice as long
     assert numbers.loop_metric_speedup.value == pytest.approx(0.5)
     decided = [claim.number for claim in load_claims() if claim.experiment == "dico-10"]
