@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import perf_counter
 
 import torch
 
@@ -28,7 +27,6 @@ class GraphResult:
     spec: str  # as on the command line, where the command line has it
     graph: Graph
     estimate: Estimate
-    seconds: float  # building the graph and measuring on it
     redraws: torch.Tensor  # [REDRAWS] values of the same design under other seeds; empty for fixed graphs
 
 
@@ -76,12 +74,10 @@ def run_study(team: ExampleTeam, *, seed: int = 0, step: Callable[[str], None] =
 
     def run(name: str, build: Callable[[int], Graph], redraws: int = 0) -> GraphResult:
         step(name)
-        begin = perf_counter()
         graph = build(seed)
         estimate = measure(team.behavior, design=graph, confidence=CONFIDENCE)
-        seconds = perf_counter() - begin
         again = [_mean(matrix, build(seed + 1 + draw)) for draw in range(redraws)]
-        return GraphResult(name, graph, estimate, seconds, torch.tensor(again))
+        return GraphResult(name, graph, estimate, torch.tensor(again))
 
     def run_design(design: GraphDesign) -> GraphResult:
         def build(seed: int) -> Graph:
