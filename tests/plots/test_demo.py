@@ -8,8 +8,9 @@ import graphsnd as gs
 from graphsnd import plots
 from graphsnd.plots import Study
 from graphsnd.plots.demo import FIGURES
-from graphsnd.plots.measurement import measurement_panels
-from graphsnd.plots.study_figures import graph_figure
+from graphsnd.plots.measurement import PANELS
+from graphsnd.plots.study_figures import draw_panel
+from graphsnd.plots.style import phone_figure
 
 
 def _all(study: Study) -> dict[str, Callable[[], Any]]:
@@ -20,10 +21,10 @@ def _all(study: Study) -> dict[str, Callable[[], Any]]:
     )
     return {
         **{name: partial(draw, study) for name, draw in FIGURES.items()},
-        "graph alone": lambda: graph_figure(study, study.local[0]),
+        "graph alone": lambda: phone_figure(3.9, draw_panel, study.local[0], study),
         "measurement": lambda: plots.measurement_figure(every),
         "measurement, sparse": lambda: plots.measurement_figure(sparse),
-        "measurement, alone": lambda: measurement_panels(sparse)[0],
+        "measurement, alone": lambda: phone_figure(3.6, PANELS[0], sparse),
     }
 
 

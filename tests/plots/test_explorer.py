@@ -11,7 +11,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd import plots
-from graphsnd.plots import explorer
+from graphsnd.plots import PairDistances, explorer
 from tests.plots.test_page import Outline
 
 pytest.importorskip("plotly")
@@ -65,7 +65,9 @@ def test_rows_of_the_table_are_what_a_loop_gives() -> None:
     matrix = gs.pairwise(team).double().numpy()
     i, j = np.triu_indices(7, 1)
     roles = gs.roles(team)
-    table, order = explorer.agents_table(team.names, np.stack([i, j], 1), matrix[i, j], roles)
+    estimate = gs.measure(team)
+    all_pairs = PairDistances(estimate, np.stack([i, j], 1), matrix[i, j], None, "all pairs", team.names, roles)
+    table, order = explorer.agents_table(all_pairs)
     assert table.columns == ("agent", "role", "mean distance", "SND lost without", "acts most like")
     assert order == sorted(range(7), key=lambda agent: -matrix[agent].sum())
     for agent, row in zip(order, table.rows, strict=True):
@@ -79,7 +81,8 @@ def test_rows_of_the_table_are_what_a_loop_gives() -> None:
             f"{lost:+.4f}",
         )
         assert row == (*expected, f"{team.names[near]} ({matrix[agent, near]:.4f})")
-    sparse, order = explorer.agents_table(team.names, np.array([[0, 1], [0, 2]]), np.array([3.0, 1.0]), None)
+    two_pairs = PairDistances(estimate, np.array([[0, 1], [0, 2]]), np.array([3.0, 1.0]), None, "two", team.names)
+    sparse, order = explorer.agents_table(two_pairs)
     assert sparse.rows[:3] == [
         ("agent 0", "3.0000", f"{NASTY} (3.0000)"),
         (NASTY, "2.0000", "agent 1 (1.0000)"),

@@ -6,7 +6,8 @@ import torch
 
 import graphsnd as gs
 from graphsnd.plots import Study
-from graphsnd.plots.study_figures import graph_figure, graphs_figure
+from graphsnd.plots.study_figures import draw_panel, graphs_figure
+from graphsnd.plots.style import phone_figure
 
 
 def test_sampled_graphs_lie_on_the_map_of_behaviour_and_local_ones_in_the_world(small: Study) -> None:
@@ -19,7 +20,7 @@ def test_sampled_graphs_lie_on_the_map_of_behaviour_and_local_ones_in_the_world(
 
 def test_every_edge_is_a_line(small: Study) -> None:
     one = small.local[0]
-    [ax] = graph_figure(small, one).axes
+    [ax] = phone_figure(3.9, draw_panel, one, small).axes
     x, y = ax.lines[0].get_data()
     drawn = np.stack([x, y], 1).reshape(-1, 3, 2)[:, :2]
     np.testing.assert_array_equal(drawn, small.team.positions.double().numpy()[one.graph.edges])

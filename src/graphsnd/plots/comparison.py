@@ -13,7 +13,7 @@ from graphsnd.estimation.estimate import Interval
 from graphsnd.plots.curves import compare, over_time
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
-from graphsnd.plots.style import PHONE, styled_figure
+from graphsnd.plots.style import phone_figure, styled_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,9 +115,7 @@ def comparison_page(comparisons: Mapping[str, MetricComparison], *, command: str
     for kind, one in comparisons.items():
         pictures = []
         for draw, alt in ((_draw_curves, "over training, with bands"), (_draw_ends, "at the end of each run")):
-            with styled_figure(PHONE, 3.2) as figure:
-                draw(figure.subplots(), kind, one)
-            pictures.append(Picture(figure, f"{one.metric} {alt}, of each algorithm."))
+            pictures.append(Picture(phone_figure(3.2, draw, kind, one), f"{one.metric} {alt}, of each algorithm."))
         text = "" if sections else comparison_notes(one)
         text += f" Tasks: {', '.join(one.tasks)}." * (len(one.tasks) > 1)
         rows = HtmlTable(COLUMNS, comparison_rows(one))

@@ -13,18 +13,19 @@ from graphsnd.analysis import roles
 from graphsnd.arguments import checked
 from graphsnd.behavior import Gaussian
 from graphsnd.plots.explorer import agents_table, explorer_html, explorer_script, is_live
+from graphsnd.plots.measurement import PairDistances
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
 from graphsnd.plots.readme_figure import overview_figure
 from graphsnd.plots.study import Study
 from graphsnd.plots.study_figures import (
     contributions_figure,
+    draw_panel,
     estimates_figure,
-    graph_figure,
     graphs_figure,
     heatmap_figure,
 )
-from graphsnd.plots.style import DPI, UNIT, group_look, save_png
+from graphsnd.plots.style import DPI, group_look, phone_figure, save_png
 from graphsnd.plots.tables import ESTIMATE_COLUMNS, estimate_rows
 from graphsnd.storage import write_whole
 
@@ -116,12 +117,12 @@ def demo_page(study: Study, command: str) -> str:
 
 
 def _matrix(study: Study) -> Section:
-    names, n = agent_names(study), len(study.matrix)
-    edges = np.stack(np.triu_indices(n, 1), 1)
+    estimate, names, found = study.exact.estimate, agent_names(study), roles(study.team.behavior)
+    edges = np.stack(np.triu_indices(len(names), 1), 1)
     distances = study.matrix.double().numpy()[tuple(edges.T)]
-    found = roles(study.team.behavior)
-    table, order = agents_table(names, edges, distances, found)
-    live = explorer_html(names, edges, distances, study.tree, found, UNIT, order) if is_live(n) else ""
+    pairs = PairDistances(estimate, edges, distances, study.tree, "all pairs", names, found)
+    table, order = agents_table(pairs)
+    live = explorer_html(pairs, order) if is_live(len(names)) else ""
     return Section(
         "Every pair",
         "The distance between two agents is the mean 2-Wasserstein distance between their action distributions on "
@@ -165,6 +166,7 @@ def _graphs(study: Study) -> list[Section]:
         ("Graphs that estimate SND", sampled, study.sampled),
         ("Graphs that define another measure", local, study.local),
     ):
-        pictures = [Picture(graph_figure(study, one), f"The graph {one.spec} over the agents.") for one in results]
+        figures = [(phone_figure(3.9, draw_panel, one, study), one.spec) for one in results]
+        pictures = [Picture(figure, f"The graph {spec} over the agents.") for figure, spec in figures]
         sections.append(Section(title, text, pictures, key=key))
     return sections

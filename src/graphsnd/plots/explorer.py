@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphsnd.analysis import Roles
-from graphsnd.plots.clustering import Tree, behaviour_map
+from graphsnd.plots.clustering import behaviour_map
 from graphsnd.plots.page import HtmlTable
 from graphsnd.plots.style import DARK, GROUP_COLOURS
+
+if TYPE_CHECKING:
+    from graphsnd.plots.measurement import PairDistances
 
 LIVE = 250  # agents up to which a page is live: beyond, it would take more than six megabytes
 ROLES = 12  # at most this many can be chosen
@@ -30,21 +32,17 @@ def is_live(agents: int) -> bool:
     return agents <= LIVE and find_spec("plotly") is not None
 
 
-def agents_table(
-    names: tuple[str, ...], edges: Any, distances: Any, roles: Roles | None
-) -> tuple[HtmlTable, list[int]]:
+def agents_table(pairs: PairDistances) -> tuple[HtmlTable, list[int]]:
     """Return a row for each agent, the most distinctive first, and the agents in that order.
 
     Args:
-        names: Of the agents.
-        edges: Measured pairs ``[m, 2]``.
-        distances: Of them ``[m]``.
-        roles: Of all agents, for two more columns; None where not all pairs were measured.
+        pairs: What was measured; two more columns where it has roles.
     """
-    n = len(names)
-    ends, others, twice = edges.T.reshape(-1), edges.T[::-1].reshape(-1), np.tile(distances, 2)
-    degree = np.bincount(ends, minlength=n)
-    means = np.bincount(ends, weights=twice, minlength=n) / np.maximum(degree, 1)
+    names, roles, n = pairs.names, pairs.roles, len(pairs.names)
+    means, degree = pairs.mean_by_agent()
+    first, second = pairs.edges.T
+    ends, others = np.concatenate([first, second]), np.concatenate([second, first])
+    twice = np.tile(pairs.distances, 2)
     falling = np.argsort(-twice, kind="stable")
     nearest, closest = np.full(n, -1), np.zeros(n)
     nearest[ends[falling]], closest[ends[falling]] = others[falling], twice[falling]  # the last written is the nearest
@@ -60,41 +58,29 @@ def agents_table(
     return HtmlTable(tuple(filter(None, columns)), rows, id="agents"), order
 
 
-def explorer_html(
-    names: tuple[str, ...],
-    edges: Any,
-    distances: Any,
-    tree: Tree | None,
-    roles: Roles | None,
-    unit: str,
-    rows: list[int],
-) -> str:
+def explorer_html(pairs: PairDistances, rows: list[int]) -> str:
     """Return controls, charts and their data as HTML; :func:`explorer_script` makes them live.
 
     Args:
-        names: Of the agents.
-        edges: Measured pairs ``[m, 2]``.
-        distances: Of them ``[m]``.
-        tree: Of the agents, where all pairs were measured.
-        roles: The same; the slider begins with them.
-        unit: Of the distances.
+        pairs: What was measured; the slider begins with its roles.
         rows: The agents in the order of the table.
     """
-    n, count = len(names), 1 if roles is None else roles.count
+    edges, roles, n = pairs.edges, pairs.roles, len(pairs.names)
+    count = 1 if roles is None else roles.count
     orders = {"contribution": rows, "names": [*range(n)]}
     places: NDArray[np.float64] = np.zeros((0, 2))
     labels: list[list[int]] = []
-    if tree is not None and roles is not None:
-        orders = {"tree": tree.order.tolist(), **orders}  # the first is shown at first
+    if pairs.tree is not None and roles is not None:
+        orders = {"tree": pairs.tree.order.tolist(), **orders}  # the first is shown at first
         matrix = np.zeros((n, n))
-        matrix[tuple(edges.T)] = matrix[tuple(edges.T[::-1])] = distances
+        matrix[tuple(edges.T)] = matrix[tuple(edges.T[::-1])] = pairs.distances
         places = behaviour_map(matrix)
         labels = [roles.cut(k).tolist() for k in range(1, min(max(ROLES, count), n) + 1)]
         labels[count - 1] = roles.labels.tolist()  # a few single agents may be with another role than in the tree
     data = {
-        "names": names, "complete": bool(labels), "edges": [] if labels else edges.tolist(),
-        "unit": unit, "orders": orders,
-        "distances": [float(f"{value:.4g}") for value in distances], "places": places.round(5).tolist(),
+        "names": pairs.names, "complete": bool(labels), "edges": [] if labels else edges.tolist(),
+        "unit": pairs.unit, "orders": orders,
+        "distances": [float(f"{value:.4g}") for value in pairs.distances], "places": places.round(5).tolist(),
         "roles": labels, "count": count, "rows": rows, "colours": GROUP_COLOURS, "dark": DARK,
     }  # fmt: skip
     # All pairs are in order and need no list. Nothing in a name can end the element: every "<" is written as its code.

@@ -26,7 +26,7 @@ from graphsnd.plots.intervals import estimate as draw_interval
 from graphsnd.plots.matrix import describe_unit, draw_bars, draw_image, tick_names
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
-from graphsnd.plots.style import ESTIMATE, MUTED, PHONE, TRUTH, new_figure, styled_figure, theme
+from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, phone_figure, styled_figure
 from graphsnd.plots.summary import Lines
 
 if TYPE_CHECKING:
@@ -64,6 +64,13 @@ class PairDistances:
     def unit(self) -> str:
         """Unit of the distances, for axis labels."""
         return describe_unit(self.estimate.distance)
+
+    def mean_by_agent(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return each agent's mean measured distance, 0 where it has no pair, and its number of pairs, ``[n]`` each."""
+        n, ends = len(self.names), self.edges.T.reshape(-1)
+        degree = np.bincount(ends, minlength=n)
+        total = np.bincount(ends, weights=np.tile(self.distances, 2), minlength=n)
+        return total / np.maximum(degree, 1), degree
 
 
 @checked
@@ -135,16 +142,6 @@ def measurement_figure(pairs: PairDistances) -> Figure:
         return figure
 
 
-def measurement_panels(pairs: PairDistances) -> list[Figure]:
-    """Return the same three, each a figure of its own, for narrow pages."""
-    figures = []
-    with theme():
-        for draw in PANELS:
-            figures.append(new_figure(PHONE, 3.6))
-            draw(figures[-1].subplots(), pairs)
-    return figures
-
-
 def draw_pairs(ax: Axes, pairs: PairDistances) -> None:
     """Draw the distance matrix, blank where no pair was measured; large ones in cells of several agents."""
     n = pairs.estimate.agents
@@ -189,12 +186,9 @@ def draw_histogram(ax: Axes, pairs: PairDistances) -> None:
 
 def draw_agents(ax: Axes, pairs: PairDistances) -> None:
     """Draw the mean measured distance of every agent that has a measured pair."""
-    n, ends = pairs.estimate.agents, pairs.edges.T.reshape(-1)
-    degree = np.bincount(ends, minlength=n)
-    total = np.bincount(ends, weights=np.tile(pairs.distances, 2), minlength=n)
+    means, degree = pairs.mean_by_agent()
     paired = degree > 0
-    means = total[paired] / degree[paired]
-    draw_bars(ax, means, [name for name, there in zip(pairs.names, paired, strict=True) if there])
+    draw_bars(ax, means[paired], [name for name, there in zip(pairs.names, paired, strict=True) if there])
     missing = "" if paired.all() else f" ({(~paired).sum():,} without a pair)"
     ax.set(title="Whose diversity it is", xlabel=ax.get_xlabel() + missing)
     ax.set_ylabel(f"mean measured distance  [{pairs.unit}]")
@@ -255,13 +249,12 @@ def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command
         ("Agents", f"{e.agents:,}", f"on {e.observations:,} {plural('shared observation', e.observations)}"),
         ("Pairs used", f"{100 * e.pairs_used / e.pairs_total:.3g}%", f"{e.pairs_used:,} of {e.pairs_total:,}"),
     ]
-    matrix, spread, agents = measurement_panels(pairs)
-    with styled_figure(PHONE, 2.7) as sure:
-        draw_interval(e, ax=sure.subplots())
-    table, order = agents_table(pairs.names, pairs.edges, pairs.distances, pairs.roles)
+    matrix, spread, agents = (phone_figure(3.6, draw, pairs) for draw in PANELS)
+    sure = phone_figure(2.7, lambda ax: draw_interval(e, ax=ax))
+    table, order = agents_table(pairs)
     who, script = "", ""
     if is_live(e.agents):
-        who = explorer_html(pairs.names, pairs.edges, pairs.distances, pairs.tree, pairs.roles, pairs.unit, order)
+        who = explorer_html(pairs, order)
         script = explorer_script()
     pictures = [
         Picture(matrix, "Matrix of the measured distances, blank where no pair was measured."),

@@ -117,21 +117,15 @@ def graphs_figure(study: Study) -> Figure:
     with styled_figure(11.0, 7.6) as figure:
         axes = figure.subplots(2, 3)
         for ax, result in zip(axes.flat, (*study.sampled, *study.local), strict=True):
-            _draw_panel(ax, result, study)
+            draw_panel(ax, result, study)
         for ax in axes[:, 1:].flat:
             ax.set_ylabel("")  # the same as at the left
         group_legend(figure, study.team.role_names, ncols=4, loc="outside lower center")
         return figure
 
 
-def graph_figure(study: Study, result: GraphResult) -> Figure:
-    """Return one of those graphs alone, for narrow pages."""
-    with styled_figure(PHONE, 3.9) as figure:
-        _draw_panel(figure.subplots(), result, study)
-        return figure
-
-
-def _draw_panel(ax: Axes, result: GraphResult, study: Study) -> None:
+def draw_panel(ax: Axes, result: GraphResult, study: Study) -> None:
+    """Draw one of those graphs."""
     local = result in study.local
     places: Array = study.team.positions if local else behaviour_map(study.matrix)
     graph(result.graph, ax=ax, positions=places, groups=study.team.roles, size=22)

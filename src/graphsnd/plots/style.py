@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -145,6 +145,13 @@ def new_figure(width: float, height: float, *, layout: Literal["constrained"] | 
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout=layout)
+
+
+def phone_figure(height: float, draw: Callable[..., Any], *data: Any) -> Figure:
+    """Return a figure as narrow as a phone, drawn by ``draw(ax, *data)``."""
+    with styled_figure(PHONE, height) as figure:
+        draw(figure.subplots(), *data)
+        return figure
 
 
 def label(name: str) -> str:
