@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphsnd.bounds.forwarding.network import Floats, Ints, Network
+from graphsnd.bounds.forwarding.network import Floats, Network
 
 # Bounds are rounded outwards by far more than float64 sums of positive terms can be off.
 ROUNDING = 1e-9
@@ -79,7 +79,7 @@ def elementary_bounds(net: Network, loads: Floats) -> Bracket:
 
 def strengths(net: Network) -> Floats:
     """Return the capacity at every vertex, ``[n]``; with unit capacities its degree."""
-    return _scatter(net.edges.ravel(), np.repeat(net.capacity, 2), net.n)
+    return np.bincount(net.edges.ravel(), np.repeat(net.capacity, 2), net.n).astype(np.float64, copy=False)
 
 
 def _best_vertex(net: Network) -> tuple[float, Floats]:
@@ -94,7 +94,7 @@ def _best_sweep(net: Network) -> tuple[float, Floats]:
     place = np.empty(net.n, np.int64)
     place[np.argsort(_slow_mode(net), kind="stable")] = np.arange(net.n)
     first, last = np.sort(place[net.edges], axis=1).T
-    steps = _scatter(first, net.capacity, net.n) - _scatter(last, net.capacity, net.n)
+    steps = np.bincount(first, net.capacity, net.n) - np.bincount(last, net.capacity, net.n)
     sizes = np.arange(1, net.n)
     # Differences of sums of real capacities can leave a rounding error where the graph is barely connected.
     bounds = sizes * (net.n - sizes) / np.maximum(np.cumsum(steps)[:-1], net.capacity.min())
@@ -114,10 +114,6 @@ def _slow_mode(net: Network, rounds: int = 300) -> Floats:
         vector -= (strength * vector).sum() / strength.sum()
         vector /= np.abs(vector).max() or 1.0
         forward, back = (net.capacity * vector[ends] for ends in (heads, tails))
-        sums = _scatter(tails, forward, net.n) + _scatter(heads, back, net.n)
+        sums = np.bincount(tails, forward, net.n) + np.bincount(heads, back, net.n)
         vector = (vector + sums / strength) / 2
     return vector
-
-
-def _scatter(index: Ints, values: Floats, n: int) -> Floats:
-    return np.bincount(index, values, n).astype(np.float64, copy=False)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphsnd.bounds.forwarding.elementary import Bracket, dual_bound, largest_load
-from graphsnd.bounds.forwarding.network import Floats, Ints, Network
+from graphsnd.bounds.forwarding.network import Floats, Network
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -71,23 +71,14 @@ def _demands(n: int) -> Floats:
 
 def _repair(net: Network, missing: Floats) -> Floats:
     """Return the load ``[m]`` of sending ``missing`` ``[sources, n]`` (rows sum to zero) along a spanning tree."""
-    order, parent, edge_to = _spanning_tree(net)
-    missing, extra = missing.copy(), np.zeros(net.m)
-    for v in order[:0:-1]:
-        extra[edge_to[v]] = np.abs(missing[:, v]).sum()
-        missing[:, parent[v]] += missing[:, v]
-    return extra
-
-
-def _spanning_tree(net: Network) -> tuple[Ints, Ints, Ints]:
-    """Return the vertices in breadth-first order, and the parent of each and the edge to it."""
-    from scipy.sparse import coo_matrix
+    from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import breadth_first_order
 
-    tails, heads = net.edges.T
-    numbers = coo_matrix((np.arange(1, net.m + 1), (tails, heads)), shape=(net.n, net.n)).tocsr()
-    order, parent = breadth_first_order(numbers, 0, directed=False)
-    both = numbers + numbers.T
-    edge_to = np.full(net.n, -1)
-    edge_to[order[1:]] = np.asarray(both[order[1:], parent[order[1:]]]).ravel() - 1
-    return order, parent, edge_to
+    indptr, heads, ids = net.arcs
+    numbers = csr_matrix((ids, heads, indptr))  # of the edge between two vertices
+    order, parent = breadth_first_order(numbers, 0)
+    missing, extra = missing.copy(), np.zeros(net.m)
+    for v in order[:0:-1]:
+        extra[numbers[v, parent[v]]] = np.abs(missing[:, v]).sum()
+        missing[:, parent[v]] += missing[:, v]
+    return extra

@@ -45,37 +45,30 @@ def build_network(graph: Graph, capacity: Floats | None = None) -> Network:
     Raises:
         InputError: When the edges do not join all agents.
     """
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
     edges = graph.edges.detach().cpu().numpy().astype(np.int64, copy=False)
     capacity = np.ones(len(edges)) if capacity is None else np.asarray(capacity, np.float64)
     edges, capacity = edges[capacity > 0], capacity[capacity > 0]
-    _check_connected(graph.n, edges)
-    return Network(graph.n, edges, capacity, _list_arcs(graph.n, edges))
-
-
-def _list_arcs(n: int, edges: Ints) -> Arcs:
     tails, heads = np.concatenate([edges, edges[:, ::-1]]).T
-    order = np.lexsort((heads, tails))
-    indptr = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(tails, minlength=n), out=indptr[1:])
-    return indptr, heads[order].copy(), np.tile(np.arange(len(edges)), 2)[order]
+    numbers = csr_matrix((np.tile(np.arange(len(edges)), 2), (tails, heads)), shape=(graph.n, graph.n))
+    count, label = connected_components(numbers, directed=False)
+    if count > 1:
+        raise _not_connected(label)
+    arcs = numbers.indptr.astype(np.int64), numbers.indices.astype(np.int64), numbers.data
+    return Network(graph.n, edges, capacity, arcs)
 
 
-def _check_connected(n: int, edges: Ints) -> None:
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    matrix = coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
-    count, label = connected_components(matrix, directed=False)
-    if count == 1:
-        return
+def _not_connected(label: Ints) -> InputError:
+    """Return the error that lists the largest components and the first agents of each."""
     sizes = np.bincount(label)
-    largest = np.argsort(-sizes, kind="stable")[:4]
-    parts = [f"{sizes[c]} ({', '.join(_name_few(np.flatnonzero(label == c)))})" for c in largest]
-    more = f", and {count - 4} more" if count > 4 else ""
-    got = f"{count} components with agents {', '.join(parts)}{more}"
+    parts = []
+    for component in np.argsort(-sizes, kind="stable")[:4]:
+        members = np.flatnonzero(label == component)
+        first = ", ".join(map(str, members[:3])) + ", ..." * (len(members) > 3)
+        parts.append(f"{len(members)} ({first})")
+    more = f", and {len(sizes) - 4} more" if len(sizes) > 4 else ""
+    got = f"{len(sizes)} components with agents {', '.join(parts)}{more}"
     fix = "Add edges between them, or measure each component by itself."
-    raise InputError("graph", "to be connected, so that every pair has a path", got, fix)
-
-
-def _name_few(members: Ints) -> list[str]:
-    return [str(v) for v in members[:3]] + (["..."] if len(members) > 3 else [])
+    return InputError("graph", "to be connected, so that every pair has a path", got, fix)
