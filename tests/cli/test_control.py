@@ -131,6 +131,6 @@ def test_resuming_with_fewer_iterations_is_refused(run: Any, tmp_path: Path) -> 
 
 
 def test_settings_for_a_gpu_are_called_so_on_a_cpu(monkeypatch: pytest.MonkeyPatch, run: Any, tmp_path: Path) -> None:
-    monkeypatch.setattr("graphsnd.cli.control.LONG", 10)
+    monkeypatch.setattr("graphsnd.cli.training.LONG", 10)
     result = run("dispersion", "--agents", 3, "--iterations", 1, *SMALL, "--out", tmp_path)
     assert "--preset small" in result.stderr

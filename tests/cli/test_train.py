@@ -13,13 +13,11 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from graphsnd.cli.train import _describe
 from graphsnd.teams import Team
 from graphsnd.training import load_checkpoint
 
@@ -52,20 +50,6 @@ def test_a_small_training_tells_and_writes(run: Any, tmp_path: Path, monkeypatch
     assert (settings["settings"]["hidden"], settings["settings"]["environments"]) == ([8], 3)
     assert (out / "curves.png").stat().st_size > 10_000
     assert (out / "film.gif").read_bytes().startswith(b"GIF8")
-
-
-def test_a_line_says_of_which_iteration_its_diversity_is() -> None:
-    def row(iteration: int, snd: float | None) -> Any:
-        numbers = {"reward": 0.5, "solved": 0.72, "snd": snd, "graph_snd": snd, "rollout_seconds": 1.0}
-        return SimpleNamespace(iteration=iteration, **numbers, update_seconds=1.0)
-
-    describe = _describe(100)
-    assert "SND" not in describe([row(1, None)])
-    assert "SND 0.2500  Graph-SND 0.2500  50 frames/s" in describe([row(2, 0.2), row(2, 0.3)])
-    assert "Graph-SND 0.2500 (of iteration 2)  50" in describe([row(3, None), row(3, None)])
-    assert (
-        describe([row(25, 0.4)]) == "reward +0.5000  solved in rollouts 72%  SND 0.4000  Graph-SND 0.4000  50 frames/s"
-    )
 
 
 def test_resume_goes_on_and_keeps_the_settings(run: Any, tmp_path: Path) -> None:

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 from graphsnd.plots import save_png
-from graphsnd.plots.training import control_figure, control_table, curves_figure, training_table
+from graphsnd.plots.training import control_figure, control_table, curves_figure, iteration_describer, training_table
 from graphsnd.training import ControlRow, Row
 
 
@@ -103,3 +105,17 @@ def test_the_table_has_late_means_over_seeds() -> None:
     assert "1.00%" in text
     assert "…" not in text
     assert text.count("unconstrained") == 1
+
+
+def test_a_line_says_of_which_iteration_its_diversity_is() -> None:
+    def row(iteration: int, snd: float | None) -> Any:
+        numbers = {"reward": 0.5, "solved": 0.72, "snd": snd, "graph_snd": snd, "rollout_seconds": 1.0}
+        return SimpleNamespace(iteration=iteration, **numbers, update_seconds=1.0)
+
+    describe = iteration_describer(100)
+    assert "SND" not in describe([row(1, None)])
+    assert "SND 0.2500  Graph-SND 0.2500  50 frames/s" in describe([row(2, 0.2), row(2, 0.3)])
+    assert "Graph-SND 0.2500 (of iteration 2)  50" in describe([row(3, None), row(3, None)])
+    assert (
+        describe([row(25, 0.4)]) == "reward +0.5000  solved in rollouts 72%  SND 0.4000  Graph-SND 0.4000  50 frames/s"
+    )

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,11 +13,6 @@ from graphsnd.cli import options as shared
 from graphsnd.cli.hydra_engine import run_hydra
 from graphsnd.cli.training import Engine, parse_place, read_task, resume_task, run_engine, run_task
 from graphsnd.errors import InputError, check_choice
-
-if TYPE_CHECKING:
-    from graphsnd.training import ControlTask, Trainer
-
-LONG = 10**9  # observations to learn from, over all epochs; hours on a CPU
 
 
 def control(
@@ -106,14 +99,10 @@ def control(
     if show:
         shared.show_config(task)
         return
-    options = {"checkpoint_every": checkpoint_every, "loggers": loggers, "ray": ray, "stack": stack}
-    run_control(task, out, device=on, resume=resume, force=force, break_lock=break_lock, **options)
-
-
-def run_control(task: ControlTask, out: Path, *, device: str | None, **options: Any) -> None:
-    """Train a task; ``options`` are those of :func:`~graphsnd.cli.training.run_task`."""
-    _announce(task, device)
-    run_task(task, out, describe, partial(_show, out=out), device=device, **options)
+    run_task(
+        task, out, device=on, force=force, ray=ray, stack=stack,
+        resume=resume, break_lock=break_lock, checkpoint_every=checkpoint_every, loggers=loggers,
+    )  # fmt: skip
 
 
 def _run_benchmarl(words: list[str]) -> None:
@@ -127,38 +116,3 @@ def _parse_target(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
-
-
-def _announce(task: ControlTask, device: str | None) -> None:
-    settings, runs = task.settings, len(task.runs())
-    seen = min(settings.observations, task.agents * min(settings.minibatch, settings.samples))
-    frames = f"{settings.environments} environments x {settings.steps} steps"
-    work = f"{settings.optimiser_steps} optimiser steps, each with an estimate on {seen} observations"
-    several = "1 run" if runs == 1 else f"{runs} runs"
-    typer.echo(f"{several} of {task.agents} agents on {device or 'what there is'}: {frames}, {work}", err=True)
-    rows = runs * task.agents * settings.samples * settings.epochs * settings.iterations
-    if device == "cpu" and rows > LONG:
-        typer.echo("these settings are made for a GPU; --preset small suits a CPU", err=True)
-
-
-def describe(rows: Sequence[Any]) -> str:
-    """Return mean reward, and how far audits and the paper's applied signal are off, over the controlled runs."""
-    parts = [f"reward {fmean(row.reward for row in rows):.4f}"]
-    held = [row for row in rows if row.target is not None]
-    if held:
-        audit, tracking = (fmean(getattr(row, name) for row in held) for name in ("audit_error", "tracking_error"))
-        parts.append(f"audit error {audit:.1%}  tracking error {tracking:.1%}")
-    for name in ("saturated", "zero", "empty", "invalid"):
-        if count := sum(getattr(row, name) for row in rows):
-            parts.append(f"{name} {count}")
-    return "  ".join(parts)
-
-
-def _show(rows: list[Any], trainer: Trainer | None, out: Path) -> list[Path]:
-    from rich.console import Console
-
-    from graphsnd.plots import save_png
-    from graphsnd.plots.training import control_figure, control_table
-
-    Console(highlight=False).print(control_table(rows))
-    return [save_png(control_figure(rows), out / "control.png")]

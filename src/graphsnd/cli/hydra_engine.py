@@ -40,8 +40,7 @@ def register_groups(command: str) -> None:
 
 def run_hydra(command: str, argv: Sequence[str]) -> None:
     """Train every configuration that Hydra composes from ``argv``."""
-    from graphsnd.cli.control import run_control
-    from graphsnd.cli.train import run_training
+    from graphsnd.cli.training import run_task
     from graphsnd.integrations.hydra import run_jobs
     from graphsnd.training import ControlTask, Task
 
@@ -54,7 +53,6 @@ def run_hydra(command: str, argv: Sequence[str]) -> None:
         said: Any = OmegaConf.to_container(config, resolve=True)
         task = base.with_config(said["task"], "the configuration")
         options = {"device": parse_device(said["device"]), "checkpoint_every": said["checkpoint_every"]}
-        run: Any = run_training if command == "train" else run_control
-        run(task, Path(said["out"]), force=False, loggers=tuple(said["loggers"]), **options)
+        run_task(task, Path(said["out"]), force=False, loggers=tuple(said["loggers"]), **options)
 
     run_jobs(job, argv, program=f"graphsnd {command} --engine hydra", config_name=command)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphsnd.cli import options as shared
 from graphsnd.cli.hydra_engine import run_hydra
-from graphsnd.cli.training import Describe, parse_place, read_task, resume_task, run_engine, run_task, uses_stacks
+from graphsnd.cli.training import parse_place, read_task, resume_task, run_engine, run_task, uses_stacks
 from graphsnd.errors import InputError, check_choice
 
 if TYPE_CHECKING:
-    from graphsnd.training import Task, Trainer
+    from graphsnd.training import Task
 
 FILMS = {".gif": "GIF", ".mp4": "MP4"}
 
@@ -98,15 +97,10 @@ def train(
         return
     if render is not None and uses_stacks(out, ray, stack):
         raise InputError("--render", "without --ray and --stack", repr(str(render)))
-    options = {"checkpoint_every": checkpoint_every, "loggers": loggers, "keep_teams": keep_teams}
-    options |= {"ray": ray, "stack": stack}
-    run_training(task, out, render, device=on, resume=resume, force=force, break_lock=break_lock, **options)
-
-
-def run_training(task: Task, out: Path, render: Path | None = None, **options: Any) -> None:
-    """Train a task; ``options`` are those of :func:`~graphsnd.cli.training.run_task`."""
-    describe, show = _describe(task.settings.samples * len(task.seeds)), partial(_show, out=out, render=render)
-    run_task(task, out, describe, show, **options)
+    run_task(
+        task, out, device=on, force=force, ray=ray, stack=stack, render=render, keep_teams=keep_teams,
+        resume=resume, break_lock=break_lock, checkpoint_every=checkpoint_every, loggers=loggers,
+    )  # fmt: skip
 
 
 def _base_task(world: str | None, preset: str | None, config: Path | None) -> Task:
@@ -138,43 +132,3 @@ def _check_render(path: Path | None, force: bool) -> None:
         from graphsnd.plots.film import check_ffmpeg
 
         check_ffmpeg()
-
-
-def _describe(frames: int) -> Describe:
-    """Describe means over the runs; between two measurements of diversity the last one, with its iteration."""
-    last: tuple[int, str] | None = None
-
-    def describe(rows: Sequence[Any]) -> str:
-        nonlocal last
-        means = {name: _mean(rows, name) for name in ("reward", "solved", "snd", "graph_snd")}
-        parts = [f"reward {means['reward']:+.4f}"]
-        if means["solved"] is not None:
-            parts.append(f"solved in rollouts {means['solved']:.0%}")
-        if means["snd"] is not None:
-            last = rows[0].iteration, f"SND {means['snd']:.4f}  Graph-SND {means['graph_snd']:.4f}"
-        if last is not None:
-            parts.append(last[1] if last[0] == rows[0].iteration else f"{last[1]} (of iteration {last[0]})")
-        rate = frames / (rows[0].rollout_seconds + rows[0].update_seconds)
-        return "  ".join([*parts, f"{rate:,.0f} frames/s"])
-
-    return describe
-
-
-def _mean(rows: Sequence[Any], name: str) -> float | None:
-    values = [getattr(row, name) for row in rows]
-    return None if None in values else sum(values) / len(values)
-
-
-def _show(rows: list[Any], trainer: Trainer | None, out: Path, render: Path | None) -> list[Path]:
-    from rich.console import Console
-
-    from graphsnd.plots import save_png
-    from graphsnd.plots.training import curves_figure, training_table
-
-    Console(highlight=False).print(training_table(rows))
-    written = [save_png(curves_figure(rows), out / "curves.png")]
-    if render is not None and trainer is not None and trainer.iteration >= trainer.settings.iterations:
-        from graphsnd.plots.film import write_film
-
-        written.append(write_film(trainer.team(trainer.seeds[0]), trainer.world, render, steps=trainer.settings.steps))
-    return written

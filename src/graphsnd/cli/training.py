@@ -20,13 +20,13 @@ from graphsnd.errors import InputError, check_choice, plural, printable
 from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
-    from graphsnd.training import ControlTask, Stack, Task, Trainer
+    from graphsnd.training import ControlTask, Stack, Task
 
 WRITTEN = {"curves.png": "PNG", "control.png": "PNG", "about.json": "JSON"}  # training itself checks its log
 PATIENCE = 10.0  # seconds between two lines where there is no terminal
+LONG = 10**9  # observations to learn from, over all epochs; hours on a CPU
 Engine = Callable[[list[str]], None]  # runs the words of a command line
 Describe = Callable[[Sequence[Any]], str]  # from the rows of an iteration to a line about it
-Show = Callable[[list[Any], "Trainer | None"], list[Path]]  # from the log's rows to a table and files; None for a grid
 
 
 def run_engine(command: str, engine: str, words: Sequence[str | None], others: dict[str, Engine]) -> bool:
@@ -110,13 +110,12 @@ def parse_place(device: str, out: Path, ray: str | None, stack: int | None) -> s
 def run_task(
     task: Task | ControlTask,
     out: Path,
-    describe: Describe,
-    show: Show,
     *,
     device: str | None,
     force: bool,
     ray: str | None = None,
     stack: int | None = None,
+    render: Path | None = None,
     **options: Any,
 ) -> None:
     """Train a task with progress on stderr, and show the results.
@@ -124,12 +123,11 @@ def run_task(
     Args:
         task: What to train.
         out: Folder of its files.
-        describe: What to say about an iteration.
-        show: Prints a table from the rows of the log, and returns the files it wrote.
         device: Where to train; None only for stacks.
         force: Whether files of another kind may be replaced in the folder.
         ray: Address of a cluster on which stacks of the runs are trained.
         stack: Runs of a stack.
+        render: Where to write a film of the first team, once it is trained.
         options: Others of :func:`graphsnd.training.train`.
 
     Raises:
@@ -138,14 +136,19 @@ def run_task(
     from rich.console import Console
     from rich.markup import escape
 
-    from graphsnd.training import read_rows, train
+    from graphsnd.plots.training import describe_control, iteration_describer
+    from graphsnd.training import ControlTask, read_rows, train
 
+    if isinstance(task, ControlTask):
+        _announce(task, device)
     check_folder(out, WRITTEN, force=force)
     if uses_stacks(out, ray, stack):
-        _run_grid(task, out, show, device=device, ray=ray, stack=stack or 0, **options)
+        _run_grid(task, out, device=device, ray=ray, stack=stack or 0, **options)
         return
     assert device is not None
     total, steps = task.settings.iterations, task.settings.optimiser_steps
+    frames = task.settings.samples * len(task.seeds)
+    describe = describe_control if isinstance(task, ControlTask) else iteration_describer(frames)
     with warnings.catch_warnings(), watch(total, steps, describe) as (report, progress):
         warnings.showwarning = _show_warning
         result = train(task, out, device=device, report=report, progress=progress, **options)
@@ -153,7 +156,13 @@ def run_task(
     rows: list[Any] = read_rows(out, task.row)
     threads = result.threads
     if rows:
-        written = [*(out / run for run in task.run_names()), *show(rows, result.trainer)]
+        written = [*(out / run for run in task.run_names()), _show_rows(task, out, rows)]
+        if render is not None and result.finished:
+            from graphsnd.plots.film import write_film
+
+            trainer = result.trainer
+            film = write_film(trainer.team(trainer.seeds[0]), trainer.world, render, steps=trainer.settings.steps)
+            written.append(film)
         where = device if device == "cuda" else f"{device} with {threads} {plural('thread', threads)}"
         console = Console(highlight=False)
         console.print(f"took {result.seconds:,.0f} s on {where}", style="dim")
@@ -167,7 +176,7 @@ def run_task(
     write_origin(task, out, device=device, seconds=result.seconds, threads=threads)
 
 
-def _run_grid(task: Task | ControlTask, out: Path, show: Show, **options: Any) -> None:
+def _run_grid(task: Task | ControlTask, out: Path, **options: Any) -> None:
     """Train a grid of stacks with one table of them on stderr, and show the results.
 
     Raises:
@@ -199,7 +208,7 @@ def _run_grid(task: Task | ControlTask, out: Path, show: Show, **options: Any) -
         result = train_grid(task, out, report=report, **options)
     rows: list[Any] = read_rows(out, task.row)
     if rows:
-        list_written([out / STACKS, *show(rows, None), out / "metrics.csv"])
+        list_written([out / STACKS, _show_rows(task, out, rows), out / "metrics.csv"])
     if result.finished:
         typer.echo(f"took {result.seconds:,.0f} s: {describe_grid(result.stacks, result.seconds)}", err=True)
     else:
@@ -214,6 +223,33 @@ def _run_grid(task: Task | ControlTask, out: Path, show: Show, **options: Any) -
     size = max(len(each.task.run_names()) for each in result.stacks)
     threads = result.stacks[0].task.settings.threads
     write_origin(task, out, device=result.device, seconds=result.seconds, threads=threads, more=f" --stack {size}")
+
+
+def _show_rows(task: Task | ControlTask, out: Path, rows: list[Any]) -> Path:
+    """Print the table of a log, and return the file of its figure."""
+    from rich.console import Console
+
+    from graphsnd.plots import save_png
+    from graphsnd.plots.training import control_figure, control_table, curves_figure, training_table
+    from graphsnd.training import ControlTask
+
+    controlled = isinstance(task, ControlTask)
+    Console(highlight=False).print((control_table if controlled else training_table)(rows))
+    if controlled:
+        return save_png(control_figure(rows), out / "control.png")
+    return save_png(curves_figure(rows), out / "curves.png")
+
+
+def _announce(task: ControlTask, device: str | None) -> None:
+    settings, runs = task.settings, len(task.runs())
+    seen = min(settings.observations, task.agents * min(settings.minibatch, settings.samples))
+    frames = f"{settings.environments} environments x {settings.steps} steps"
+    work = f"{settings.optimiser_steps} optimiser steps, each with an estimate on {seen} observations"
+    several = "1 run" if runs == 1 else f"{runs} runs"
+    typer.echo(f"{several} of {task.agents} agents on {device or 'what there is'}: {frames}, {work}", err=True)
+    rows = runs * task.agents * settings.samples * settings.epochs * settings.iterations
+    if device == "cpu" and rows > LONG:
+        typer.echo("these settings are made for a GPU; --preset small suits a CPU", err=True)
 
 
 def _resume_command(task: Task | ControlTask, out: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean, mean
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +102,45 @@ def describe_grid(stacks: Sequence[Stack], seconds: float, before: int = 0) -> s
     return ", ".join(parts)
 
 
+def iteration_describer(frames: int) -> Callable[[Sequence[Any]], str]:
+    """Return a function from the rows of an iteration, one for each run, to a line of their means.
+
+    Between two measurements of diversity it shows the last one, with its iteration.
+
+    Args:
+        frames: Of an iteration, in all runs.
+    """
+    last: tuple[int, str] | None = None
+
+    def describe(rows: Sequence[Any]) -> str:
+        nonlocal last
+        parts = [f"reward {fmean(row.reward for row in rows):+.4f}"]
+        if None not in (solved := [row.solved for row in rows]):
+            parts.append(f"solved in rollouts {fmean(solved):.0%}")
+        if None not in (exact := [row.snd for row in rows]):
+            sampled = fmean(row.graph_snd for row in rows)
+            last = rows[0].iteration, f"SND {fmean(exact):.4f}  Graph-SND {sampled:.4f}"
+        if last is not None:
+            parts.append(last[1] if last[0] == rows[0].iteration else f"{last[1]} (of iteration {last[0]})")
+        rate = frames / (rows[0].rollout_seconds + rows[0].update_seconds)
+        return "  ".join([*parts, f"{rate:,.0f} frames/s"])
+
+    return describe
+
+
+def describe_control(rows: Sequence[ControlRow]) -> str:
+    """Return mean reward, and how far audits and the paper's applied signal are off, over the controlled runs."""
+    parts = [f"reward {fmean(row.reward for row in rows):.4f}"]
+    held = [row for row in rows if row.target is not None]
+    if held:
+        audit, tracking = (fmean(getattr(row, name) for row in held) for name in ("audit_error", "tracking_error"))
+        parts.append(f"audit error {audit:.1%}  tracking error {tracking:.1%}")
+    for name in ("saturated", "zero", "empty", "invalid"):
+        if count := sum(getattr(row, name) for row in rows):
+            parts.append(f"{name} {count}")
+    return "  ".join(parts)
+
+
 def control_figure(rows: Sequence[ControlRow]) -> Figure:
     """Return target, controller's estimate, audit and reward over iterations: means and ranges over seeds.
 
@@ -128,7 +167,9 @@ def control_figure(rows: Sequence[ControlRow]) -> Figure:
         _label(axes[-1], "Reward", "mean reward of a step", ylim=(0, None))
         if held:
             _label(axes[1], "Off target", "relative error", ylim=(0, None))
-            _use_percent_axis(axes[1])
+            # Errors below a thousandth are all the same to the eye.
+            axes[1].set(yscale="log", ylim=(1e-3, None))
+            axes[1].yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}%")
         _control_legend(figure, axes[0], held, len({row.seed for row in rows}))
         return figure
 
@@ -170,15 +211,6 @@ def _label(ax: Axes, title: str, label: str, **limits: Any) -> None:
     ax.set(title=title, xlabel="iteration", ylabel=label, **limits)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.grid()
-
-
-def _use_percent_axis(ax: Axes) -> None:
-    """Make the axis logarithmic, in percent; errors below a thousandth are all the same to the eye."""
-    from matplotlib.ticker import FuncFormatter
-
-    ax.set_yscale("log")
-    ax.set_ylim(bottom=1e-3)
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
 
 
 def _control_legend(figure: Figure, ax: Axes, held: bool, seeds: int) -> None:
