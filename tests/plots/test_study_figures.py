@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from graphsnd.plots import Study, save_png
-from graphsnd.plots.readme_figure import overview_figure
+from graphsnd.plots.study_figures import overview_figure
 
 
 def test_the_overview_is_small_enough_for_a_readme(small: Study, tmp_path: Path) -> None:

@@ -49,13 +49,12 @@ def comparison_rows(comparison: MetricComparison) -> list[tuple[str, ...]]:
     for name, score in comparison.final.scores.items():
         count = sum(len(task) for task in score.runs)
         cells = (name, str(count), _with_interval(f"{score.value:.4g}", score.interval))
-        gap = comparison.final.differences.get(name)
-        if gap is None:
-            rows.append((*cells, "", "", ""))
-            continue
-        less = _with_interval(f"{gap.value:+.3g}", gap.interval, 3)
-        chance = _with_interval(f"{gap.probability:.2f}", gap.probability_interval, 2)
-        rows.append((*cells, less, chance, gap.verdict))
+        less, chance, verdict = "", "", ""  # of the first algorithm
+        if gap := comparison.final.differences.get(name):
+            less = _with_interval(f"{gap.value:+.3g}", gap.interval, 3)
+            chance = _with_interval(f"{gap.probability:.2f}", gap.probability_interval, 2)
+            verdict = gap.verdict
+        rows.append((*cells, less, chance, verdict))
     return rows
 
 

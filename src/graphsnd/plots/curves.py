@@ -11,7 +11,7 @@ import numpy as np
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, describe
 from graphsnd.plots.arrays import Array, to_array
-from graphsnd.plots.style import FAINT, GROUP_COLOURS, INK, MUTED, drawing, group_look, label, shade
+from graphsnd.plots.style import FAINT, GROUP_COLOURS, INK, MUTED, drawing, group_look, label, shade, style_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,7 +167,5 @@ def compare(
         axes.set_title(title, pad=20 if note else None)
         if note:
             axes.text(0, 1.02, note, transform=axes.transAxes, fontsize=9, color=shade(MUTED), va="bottom")
-        axes.tick_params(axis="y", length=0)
-        axes.spines["left"].set_visible(False)
-        axes.grid(axis="x", color=shade(FAINT))
+        style_rows(axes)
         return axes

@@ -16,7 +16,6 @@ from graphsnd.plots.explorer import agents_table, explorer_html, explorer_script
 from graphsnd.plots.measurement import PairDistances
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
-from graphsnd.plots.readme_figure import overview_figure
 from graphsnd.plots.study import Study
 from graphsnd.plots.study_figures import (
     contributions_figure,
@@ -24,6 +23,7 @@ from graphsnd.plots.study_figures import (
     estimates_figure,
     graphs_figure,
     heatmap_figure,
+    overview_figure,
 )
 from graphsnd.plots.style import DPI, group_look, phone_figure, save_png
 from graphsnd.plots.tables import ESTIMATE_COLUMNS, estimate_rows
@@ -70,7 +70,7 @@ def write_demo(
     page = folder / "index.html"
     write_whole(page, demo_page(study, command))
     step(TEAM)
-    write_whole(folder / TEAM, team_bytes(study))
+    write_whole(folder / TEAM, _team_file(study))
     written = [page, folder / TEAM]
     for name, draw in FIGURES.items():
         step(name)
@@ -78,7 +78,7 @@ def write_demo(
     return written
 
 
-def team_bytes(study: Study) -> bytes:
+def _team_file(study: Study) -> bytes:
     """Return the team as a ``.npz`` file that ``graphsnd measure`` reads."""
     behavior, buffer = study.team.behavior, io.BytesIO()
     assert isinstance(behavior, Gaussian)

@@ -10,7 +10,7 @@ from graphsnd.arguments import checked
 from graphsnd.errors import InputError
 from graphsnd.estimation import Estimate
 from graphsnd.plots.matrix import describe_unit
-from graphsnd.plots.style import ESTIMATE, FAINT, GREEN, INK, TRUTH, drawing, label, shade
+from graphsnd.plots.style import ESTIMATE, GREEN, INK, TRUTH, drawing, label, shade, style_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,9 +59,7 @@ def estimate(
             draw_bar(axes, y + 0.25, each.population_interval, color=shade(GREEN), linewidth=3)
         axes.set_yticks(range(len(rows)), [f"{label(name)}\n{each.value:.4g}" for name, each in rows.items()])
         axes.set(ylim=(len(rows) - 0.4, -0.6), xlabel=f"{first.target}  [{describe_unit(first.distance)}]")
-        axes.tick_params(axis="y", length=0)
-        axes.spines["left"].set_visible(False)
-        axes.grid(axis="x", color=shade(FAINT))
+        style_rows(axes)
         place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.32 if len(rows) == 1 else -0.2), "fontsize": 8.5}
         handles = interval_handles(list(rows.values()), truth)
         if handles:

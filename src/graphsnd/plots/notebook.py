@@ -63,7 +63,9 @@ def estimate_html(estimate: Estimate) -> str:
 
 def behavior_html(behavior: Behavior) -> str:
     """Return who acts, on how much, and how they are compared."""
-    rows = [("agents", _named(behavior)), ("observations", _shape(behavior))]
+    shape = " x ".join(f"{size:,}" for size in behavior.batch_shape)
+    observations = format_count(behavior.observations) + f" ({shape})" * (len(behavior.batch_shape) > 1)
+    rows = [("agents", _named(behavior)), ("observations", observations)]
     rows.append(("compared by", default_distance(behavior).name))
     return _card(type(behavior).__name__, "what every agent would do on the same observations", rows)
 
@@ -129,11 +131,6 @@ def _folded(name: str, rows: Rows) -> str:
 
 def _named(one: Behavior | Team) -> str:
     return format_agents(one.agents, one.names if one.named else None)
-
-
-def _shape(behavior: Behavior) -> str:
-    shape = " x ".join(f"{size:,}" for size in behavior.batch_shape)
-    return format_count(behavior.observations) + f" ({shape})" * (len(behavior.batch_shape) > 1)
 
 
 def _bars(e: Estimate) -> str:

@@ -154,6 +154,13 @@ def phone_figure(height: float, draw: Callable[..., Any], *data: Any) -> Figure:
         return figure
 
 
+def style_rows(ax: Axes) -> None:
+    """Style axes whose rows have names at the left: no line and no ticks there, and a grid across."""
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.grid(axis="x", color=shade(FAINT))
+
+
 def label(name: str) -> str:
     """Return a name as a figure may show it: without control characters, and with its dollars, which begin formulas."""
     return printable(name).replace("$", r"\$")
