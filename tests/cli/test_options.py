@@ -22,7 +22,6 @@ def test_a_setting_is_given_once() -> None:
 
 
 def test_seeds_and_devices() -> None:
-    assert parse_seeds(None) == (0,)
     with pytest.raises(InputError, match="separated by commas"):
         parse_seeds("one")
     assert parse_device("cpu") == "cpu"

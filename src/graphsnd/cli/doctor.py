@@ -28,24 +28,20 @@ def describe_machine() -> Lines:
     """Return versions, devices and kernel backends, as names and sentences."""
     import torch
 
+    from graphsnd import kernels
     from graphsnd.plots.provenance import find_versions
 
     versions = find_versions(PACKAGES)
     versions["python"] = f"{versions['python']}, {platform.system()} {platform.machine()}"
     lines = [(name, versions[name] or "not installed") for name in ("graphsnd", "python", *PACKAGES)]
     cuda = ", ".join(torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count()))
-    return [*lines, ("CUDA device", cuda or "none"), ("CPU threads", str(torch.get_num_threads())), *_kernels()]
-
-
-def _kernels() -> Lines:
-    from graphsnd import kernels
-
+    lines += [("CUDA device", cuda or "none"), ("CPU threads", str(torch.get_num_threads()))]
     able = kernels.available()
-    lines = [(f"kernels: {name}", "can run" if why is None else f"cannot run: {why}") for name, why in able.items()]
-    return [*lines, ("kernel cache", _cache() if able.get("cpu", "") is None else "not used")]
+    lines += [(f"kernels: {name}", "can run" if why is None else f"cannot run: {why}") for name, why in able.items()]
+    return [*lines, ("kernel cache", _describe_cache() if able.get("cpu", "") is None else "not used")]
 
 
-def _cache() -> str:
+def _describe_cache() -> str:
     """Return how many compiled functions numba has on disk; the first call of any other compiles it."""
     from numba.core.dispatcher import Dispatcher
 

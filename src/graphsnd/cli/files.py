@@ -61,15 +61,15 @@ def read_checkpoints(
     if observations is None:
         raise InputError("--observations", "with --policy", "no such option", OBSERVATIONS_FIX)
     tensors = _read_observations(observations, limit)
-    team = Team.load(paths, policy=import_function(policy, "--policy"), entry=entry, max_bytes=limit)
+    team = Team.load(paths, policy=import_function(policy), entry=entry, max_bytes=limit)
     return TeamFile(team, tensors["observations"], *map(tensors.get, EXTRAS))
 
 
-def import_function(text: str, option: str) -> Callable[..., Any]:
-    """Import ``module:name``, also from the present folder, or ``file.py:name``."""
+def import_function(text: str) -> Callable[..., Any]:
+    """Import what ``--policy`` names: ``module:name``, also from the present folder, or ``file.py:name``."""
     module, colon, name = text.rpartition(":")
     if not colon or not module or not name:
-        raise InputError(option, "as module:function or file.py:function", repr(text))
+        raise InputError("--policy", "as module:function or file.py:function", repr(text))
     try:
         if module.endswith(".py"):
             held = runpy.run_path(module)
@@ -78,9 +78,9 @@ def import_function(text: str, option: str) -> Callable[..., Any]:
             sys.path.insert(0, os.getcwd())
             held = vars(importlib.import_module(module))
     except (ImportError, FileNotFoundError) as error:
-        raise InputError(option, "to name a module that can be imported", f"{text!r}: {error}") from error
+        raise InputError("--policy", "to name a module that can be imported", f"{text!r}: {error}") from error
     if not callable(held.get(name)):
-        raise InputError(option, f"to name a function in {module}", repr(text))
+        raise InputError("--policy", f"to name a function in {module}", repr(text))
     return held[name]
 
 

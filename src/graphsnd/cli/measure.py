@@ -155,7 +155,9 @@ def measure(
             source = read_team(files[0], observations, max_bytes=max_bytes)
         else:
             source = read_checkpoints(files, policy, entry, observations, max_bytes=max_bytes)
-        _check_positions(source, chosen)
+        if chosen is not None and chosen.needs_positions and source.positions is None:
+            fix = "Add the key, of shape (agents, d) or (observations, agents, d), or use a design such as regular:8."
+            raise InputError("positions", f"in the file for {chosen}", "no such key", fix)
         step("measuring")
         plain = all(each is None for each in (chosen, tol, rel_tol, limit, max_observations))  # all pairs
         with _hints():
@@ -175,12 +177,6 @@ def measure(
         typer.echo(json.dumps({**estimate.to_dict(), "seed": seed, "version": graphsnd.__version__}, allow_nan=False))
         return
     _show(title, estimate, [path for path in (html, png) if path is not None])
-
-
-def _check_positions(file: TeamFile, design: Design | None) -> None:
-    if design is not None and design.needs_positions and file.positions is None:
-        fix = "Add the key, of shape (agents, d) or (observations, agents, d), or use a design such as regular:8."
-        raise InputError("positions", f"in the file for {design}", "no such key", fix)
 
 
 @contextmanager

@@ -235,15 +235,15 @@ def plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-def parse_seeds(text: str | None) -> tuple[int, ...]:
-    """Return integers that are separated by commas; seed 0 for None.
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """Return integers that are separated by commas.
 
     Example:
         >>> parse_seeds("0,1,2")
         (0, 1, 2)
     """
     try:
-        seeds = (0,) if text is None else tuple(int(part) for part in text.split(","))
+        seeds = [int(part) for part in text.split(",")]
     except ValueError:
         raise InputError("--seeds", "to be integers separated by commas", repr(text)) from None
     expected = "to be integers from 0 to 2^63 - 1"
