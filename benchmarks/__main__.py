@@ -16,12 +16,12 @@ from rich.console import Console
 
 from benchmarks.comparison import compare, count_common
 from benchmarks.figures import FIGURES, machine
+from benchmarks.provenance import verify_commit
 from benchmarks.timing import Options, Tables
 from graphsnd.cli.options import check_output, parse_device
 from graphsnd.errors import InputError
 from graphsnd.plots import collect_provenance, save_png
 from graphsnd.plots.formatting import format_duration
-from graphsnd.plots.provenance import verify_commit
 from graphsnd.plots.tables import table
 from graphsnd.storage import parse_json, write_whole
 

@@ -6,8 +6,9 @@ import json
 import subprocess
 from pathlib import Path
 
+from benchmarks.provenance import verify_commit
 from graphsnd.errors import InputError
-from graphsnd.plots.provenance import MANIFEST, SOURCES, find_commit, verify_commit
+from graphsnd.plots.provenance import MANIFEST, SOURCES, find_commit
 
 ROOT = Path(__file__).resolve().parents[1]
 BESIDE = ("tests", "pyproject.toml", "Makefile")

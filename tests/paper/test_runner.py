@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.provenance import verify_commit
 from graphsnd.errors import InputError
-from graphsnd.plots.provenance import verify_commit
 from graphsnd.training import ControlSettings, ControlTask
 from paper import registry
 from paper.cells import Cell

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 import graphsnd as gs
-from graphsnd.errors import InputError
 from graphsnd.plots import provenance
-from graphsnd.plots.provenance import collect_provenance, find_commit, footer_lines, processor_name, verify_commit
+from graphsnd.plots.provenance import collect_provenance, find_commit, footer_lines, processor_name
 
 
 def test_origin_is_json_and_says_nothing_private() -> None:
@@ -73,14 +72,8 @@ def test_a_copy_without_history_proves_its_commit(tmp_path: Path, monkeypatch: p
     digest.update(name + b"\0" + b"5" + b"\0" + b"a = 1")
     (tmp_path / "commit.json").write_text(json.dumps({"commit": "c" * 40, "tree": digest.hexdigest()}))
     assert find_commit() == {"commit": "c" * 40, "dirty": False, "tree": digest.hexdigest()}
-    verify_commit("result", tmp_path)
-    with pytest.raises(InputError, match="graphsnd from"):
-        verify_commit("result", tmp_path / "elsewhere")
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "more.py").write_text("")
     assert find_commit()["dirty"] is True
-    with pytest.raises(InputError, match="sources changed since commit cccc"):
-        verify_commit("result", tmp_path)
     (tmp_path / "commit.json").unlink()
-    with pytest.raises(InputError, match="sources of no commit"):
-        verify_commit("result", tmp_path)
+    assert find_commit() == {"commit": None, "dirty": None, "tree": None}

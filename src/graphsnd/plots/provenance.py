@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError
 from graphsnd.storage import read_json
 
 PACKAGES = ("torch", "numpy", "scipy", "networkx", "numba", "triton", "vmas", "mpe2")
@@ -111,24 +110,6 @@ def find_commit() -> dict[str, Any]:
         return {"commit": None, "dirty": None, "tree": None}
     packed, tree = read_json(root / MANIFEST, MANIFEST), hash_sources(root)
     return {"commit": packed["commit"], "dirty": packed["tree"] != tree, "tree": tree}
-
-
-def verify_commit(name: str, root: Path) -> None:
-    """Refuse to go on where the sources that run are not those of a known commit.
-
-    Args:
-        name: Of what would be written.
-        root: Of the checkout or copy that the caller lies in, in case the package was imported from another one.
-
-    Raises:
-        InputError: For changed sources, and for those of no commit.
-    """
-    about, here = find_commit(), Path(__file__).resolve().parents[3]
-    if about["commit"] is None or about["dirty"] or here != root.resolve():
-        of = f"changed since commit {about['commit']}" if about["dirty"] else "of no commit"
-        got = f"sources {of}" if here == root.resolve() else f"graphsnd from {here}"
-        fix = "Commit the changes. For a machine without the repository use make pack."
-        raise InputError(name, "to be made by the unchanged sources of a commit", got, fix)
 
 
 def hash_sources(root: Path) -> str:
