@@ -124,11 +124,8 @@ def route(indptr, heads, ids, worth, load, level, sharpness, hop, limit, chunk, 
     of -1 mean not routed yet. ``chunk`` targets of a source share one tree of shortest paths under the prices.
     Returns whether the pool is full, which ends the pass early, and how many of its entries are used.
     """
-    n, arcs, m = len(indptr) - 1, len(heads), len(load)
-    dist, keys = np.empty(n), np.empty(arcs + 1)
-    via, parent, order = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    nodes, batch = np.empty(arcs + 1, np.int64), np.empty(chunk, np.int64)
-    prices = np.empty(m)
+    n, m = len(indptr) - 1, len(load)
+    batch, prices = np.empty(chunk, np.int64), np.empty(m)
     for e in range(m):
         prices[e] = price(load[e], worth[e], level, sharpness, hop)
     for turn in range(n):
@@ -150,7 +147,7 @@ def route(indptr, heads, ids, worth, load, level, sharpness, hop, limit, chunk, 
             for k in range(size):
                 shift(first + batch[k], -1, load, worth, level, sharpness, hop, prices, pool, start, hops)
             stop = batch[0] if size == 1 else -1
-            dijkstra(s, stop, indptr, heads, ids, prices, dist, via, parent, order, keys, nodes)
+            dist, via, parent, _ = dijkstra(s, stop, indptr, heads, ids, prices)
             for k in range(size):
                 pair = first + batch[k]
                 if hops[pair] < 0 or dist[batch[k]] < (1 - 1e-12) * cost(pair, prices, pool, start, hops):

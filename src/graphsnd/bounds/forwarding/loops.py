@@ -16,18 +16,17 @@ jit = numba.njit(nogil=True, cache=True)
 
 
 @jit
-def dijkstra(source, stop, indptr, heads, ids, length, dist, via, parent, order, keys, nodes):
-    """Shortest paths from ``source`` until ``stop`` is settled (-1: all).
+def dijkstra(source, stop, indptr, heads, ids, length):
+    """Return the shortest paths from ``source`` until ``stop`` is settled (-1: all): dist, via, parent and order.
 
     ``order`` lists the settled vertices by distance, ``via`` the edge and ``parent`` the vertex before each. Lengths of
     zero are fine: a parent is always settled before its child.
     """
-    n = len(dist)
-    dist[:] = np.inf
-    settled = np.zeros(n, np.bool_)
+    n, arcs = len(indptr) - 1, len(heads)
+    dist, settled = np.full(n, np.inf), np.zeros(n, np.bool_)
+    via, parent, order = np.full(n, -1), np.full(n, -1), np.empty(n, np.int64)
+    keys, nodes = np.empty(arcs + 1), np.empty(arcs + 1, np.int64)  # a heap of distances and their vertices
     dist[source] = 0.0
-    via[source] = -1
-    parent[source] = -1
     keys[0], nodes[0], size, count = 0.0, source, 1, 0
     while size > 0:
         key, u = keys[0], nodes[0]
@@ -47,6 +46,7 @@ def dijkstra(source, stop, indptr, heads, ids, length, dist, via, parent, order,
                 dist[v], via[v], parent[v] = reached, ids[a], u
                 sift_up(keys, nodes, size, reached, v)
                 size += 1
+    return dist, via, parent, order
 
 
 @jit
@@ -81,14 +81,9 @@ def sift_up(keys, nodes, i, key, node):
 @jit
 def distance_sum(indptr, heads, ids, length):
     """The sum of the shortest distances over all unordered pairs."""
-    n, arcs = len(indptr) - 1, len(heads)
-    dist, keys = np.empty(n), np.empty(arcs + 1)
-    via, parent, order = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    nodes = np.empty(arcs + 1, np.int64)
     total = 0.0
-    for source in range(n):
-        dijkstra(source, -1, indptr, heads, ids, length, dist, via, parent, order, keys, nodes)
-        total += dist.sum()
+    for source in range(len(indptr) - 1):
+        total += dijkstra(source, -1, indptr, heads, ids, length)[0].sum()
     return total / 2
 
 
@@ -155,18 +150,15 @@ def rebalance(indptr, heads, ids, capacity, loads, total, sharpness, average):
     ``loads[block]`` and ``total`` change in place, and remain the loads of a fractional routing: convex combinations of
     tree routings. The lengths used are added to ``average``.
     """
-    n, arcs, m, blocks = len(indptr) - 1, len(heads), len(total), len(loads)
-    dist, keys, pairs = np.empty(n), np.empty(arcs + 1), np.empty(n)
-    via, parent, order = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    nodes = np.empty(arcs + 1, np.int64)
+    n, m, blocks = len(indptr) - 1, len(total), len(loads)
     weight, length, new = np.empty(m), np.empty(m), np.empty(m)
     for block in range(blocks):
         soft_lengths(total, capacity, sharpness, weight, length)
         average += length
         new[:] = 0.0
         for source in range(block, n, blocks):
-            dijkstra(source, -1, indptr, heads, ids, length, dist, via, parent, order, keys, nodes)
-            pairs[:] = 0.5
+            _, via, parent, order = dijkstra(source, -1, indptr, heads, ids, length)
+            pairs = np.full(n, 0.5)
             for i in range(n - 1, 0, -1):
                 v = order[i]
                 new[via[v]] += pairs[v]
