@@ -135,8 +135,10 @@ def _stage(scene: Scene, name: str) -> tuple[Figure, Any]:
     low, high = _range(scene)
     ground = draw_field(ax, scene.field, whole=True, cmap="Greys", alpha=0.45, zorder=-1)
     ground.set_clim(low - 0.4 * (high - low), high + 1e-9)  # white is where nothing was observed
-    _frame(ax, scene)
-    size = _marker_size(ax, scene)
+    width = _frame(ax, scene)
+    # To scale where the world has a radius, never too small to see; in square points.
+    diameter = 2 * scene.radius / width * SIDE * WIDTH * 72 if scene.radius else 9.0
+    size = float(np.clip(diameter, 6.0, 60.0)) ** 2
     if scene.goals is not None:
         rims = colours if scene.own else MUTED
         x, y = scene.goals.T
@@ -182,7 +184,8 @@ def _range(scene: Scene) -> tuple[float, float]:
     return float(means.min()), float(means.max())
 
 
-def _frame(ax: Any, scene: Scene) -> None:
+def _frame(ax: Any, scene: Scene) -> float:
+    """Set the limits to a square around all paths and goals, and return its side."""
     points: NDArray[np.float64] = scene.paths.reshape(-1, 2)
     points = points if scene.goals is None else np.concatenate([points, scene.goals])
     low, high = points.min(0), points.max(0)
@@ -191,11 +194,4 @@ def _frame(ax: Any, scene: Scene) -> None:
     ax.set(xlim=x, ylim=y, aspect="equal", xlabel="x  [world units]", ylabel="y  [world units]")
     ax.grid(color=FAINT)
     ax.spines[["top", "right"]].set_visible(True)
-
-
-def _marker_size(ax: Any, scene: Scene) -> float:
-    """Return the area of a marker in square points: to scale where the world has a radius, never too small to see."""
-    across = SIDE * WIDTH * 72  # points
-    wide = ax.get_xlim()[1] - ax.get_xlim()[0]
-    diameter = 2 * scene.radius / wide * across if scene.radius else 9.0
-    return float(np.clip(diameter, 6.0, 60.0)) ** 2
+    return 2 * half
