@@ -84,7 +84,7 @@ def test_no_bound(ask: Any) -> None:
     [
         ((), "`--agents`"),
         (("--agents", 5), "`--observations`"),
-        ((*SIZES, "--goal", "fame"), "`--goal` to be one of global, local, proxy"),
+        ((*SIZES, "--goal", "fame"), "`goal` to be one of global, local, proxy"),
         ((*SIZES, "--rel-tol", 0), "`rel_tol`"),
         ((*SIZES, "--confidence", 95), "`confidence`"),
         ((*SIZES, "--device", "tpu"), "`device`"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphsnd.cli import options as shared
-from graphsnd.errors import InputError, check_choice
+from graphsnd.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -52,9 +52,7 @@ def advise(
     """
     from graphsnd.cli.files import read_team
     from graphsnd.estimation import advise as ask
-    from graphsnd.estimation.advising import GOALS as KNOWN
 
-    check_choice("--goal", goal.strip().lower(), KNOWN)
     pilot = None if file is None else read_team(file, max_bytes=max_bytes).evaluate()
     agents = _require("--agents", agents, None if pilot is None else pilot.agents)
     observations = _require("--observations", observations, None if pilot is None else pilot.observations)

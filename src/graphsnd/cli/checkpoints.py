@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from rich.console import Console
 
 from graphsnd.cli.options import list_written
 from graphsnd.errors import InputError
@@ -58,13 +59,14 @@ def measure_checkpoints(
     """
     import graphsnd
     from graphsnd.cli.files import read_team
+    from graphsnd.plots.tables import table
     from graphsnd.teams.files import OBSERVATIONS
 
     beside = [team / OBSERVATIONS for team in teams if (team / OBSERVATIONS).is_file()]
     if observations is None and not beside:
         raise InputError("--observations", "for teams that have none beside them", "no such option")
     shown = observations or beside[-1]
-    found: list[tuple[Any, ...]] = []
+    measured: list[tuple[Any, ...]] = []
     for at, path in enumerate(teams):
         progress(f"measuring {at + 1} of {len(teams)}")
         source = read_team(path, shown, max_bytes=max_bytes)
@@ -74,9 +76,9 @@ def measure_checkpoints(
         parts = [str(about[key]) for key in ("arm", "target", "seed") if about.get(key) is not None]
         estimate = graphsnd.measure(source.team, source.observations, clusters=source.clusters, **options)
         ends = estimate.population_interval or (None, None)
-        found.append(("/".join(path.parts[-2:]), " ".join(parts), int(iteration), estimate.value, *ends))
-    found.sort(key=lambda row: row[1:3])
-    rows = [*{row[1:]: row for row in found}.values()]  # the last team of a training lies beside its checkpoints too
+        measured.append(("/".join(path.parts[-2:]), " ".join(parts), int(iteration), estimate.value, *ends))
+    measured.sort(key=lambda row: row[1:3])
+    rows = [*{row[1:]: row for row in measured}.values()]  # the last team of a training lies beside its checkpoints too
     if written["csv"] is not None:
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="\n").writerows([COLUMNS, *rows])
@@ -86,7 +88,8 @@ def measure_checkpoints(
         about_all = [dict(zip(COLUMNS, row, strict=True)) for row in rows]
         typer.echo(json.dumps({"checkpoints": about_all, "observations": shown.name}))
         return
-    _show(rows, [path for path in written.values() if path is not None])
+    Console().print(table(SHOWN, [_format(row) for row in rows], align="<<>>>", caption=ABOUT))
+    list_written(path for path in written.values() if path is not None)
 
 
 def _format(row: Sequence[Any]) -> tuple[str, ...]:
@@ -125,13 +128,3 @@ def _draw(rows: list[tuple[Any, ...]], written: dict[str, Path | None], command:
         sections = [Section("Every saved team", ABOUT, pictures=[picture], table=table)]
         page = render_page("Diversity over training", lead, cards, sections, footer_lines(command, seed))
         write_whole(written["html"], page)
-
-
-def _show(rows: list[tuple[Any, ...]], written: list[Path]) -> None:
-    from rich.console import Console
-
-    from graphsnd.plots.tables import table
-
-    console = Console()
-    console.print(table(SHOWN, [_format(row) for row in rows], align="<<>>>", caption=ABOUT))
-    list_written(written)

@@ -47,7 +47,6 @@ def demo(
 
 def _show(study: Study, written: list[Path]) -> None:
     from rich.console import Console
-    from rich.markup import escape
 
     from graphsnd.plots.tables import agents_table, estimates_table, roles_table
 
@@ -91,5 +90,5 @@ def _show(study: Study, written: list[Path]) -> None:
         (f"{file} --design {study.sampled[1].spec}", "SND from a tenth of the pairs, and how sure that is"),
         (f"{file} --design knn:5", "diversity among neighbours, by their positions"),
     ):
-        console.print(f"graphsnd measure {escape(words)}", soft_wrap=True)
+        console.print(f"graphsnd measure {words}", soft_wrap=True, markup=False)
         console.print(f"  {why}", style="dim")

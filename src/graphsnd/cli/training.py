@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.console import Console
 
 from graphsnd.cli.options import check_folder, check_resumed, list_written, parse_device, read_config
 from graphsnd.errors import InputError, check_choice, plural, printable
@@ -133,9 +134,6 @@ def run_task(
     Raises:
         Exit: With 130 when it was interrupted, 143 after SIGTERM, 129 after SIGHUP.
     """
-    from rich.console import Console
-    from rich.markup import escape
-
     from graphsnd.plots.training import describe_control, iteration_describer
     from graphsnd.training import ControlTask, read_rows, train
 
@@ -167,7 +165,8 @@ def run_task(
         console = Console(highlight=False)
         console.print(f"took {result.seconds:,.0f} s on {where}", style="dim")
         if device == "cuda" and result.trainer.eager is not None:
-            console.print(f"without CUDA graphs: {escape(result.trainer.eager)}", style="dim", soft_wrap=True)
+            why = f"without CUDA graphs: {result.trainer.eager}"
+            console.print(why, style="dim", soft_wrap=True, markup=False)
         list_written([*written, out / "metrics.csv"])
     if not result.finished:
         done = f"stopped after iteration {result.trainer.iteration} of {total}"
@@ -183,7 +182,6 @@ def _run_grid(task: Task | ControlTask, out: Path, **options: Any) -> None:
         InputError: For stacks that failed, when the others are finished.
         Exit: As for :func:`run_task`.
     """
-    from rich.console import Console
     from rich.live import Live
 
     from graphsnd.plots.training import describe_grid, grid_table
@@ -227,8 +225,6 @@ def _run_grid(task: Task | ControlTask, out: Path, **options: Any) -> None:
 
 def _show_rows(task: Task | ControlTask, out: Path, rows: list[Any]) -> Path:
     """Print the table of a log, and return the file of its figure."""
-    from rich.console import Console
-
     from graphsnd.plots import save_png
     from graphsnd.plots.training import control_figure, control_table, curves_figure, training_table
     from graphsnd.training import ControlTask
@@ -282,8 +278,6 @@ def watch(
         steps: Gradient steps of each.
         describe: What to say about an iteration.
     """
-    from rich.console import Console
-
     if not Console(stderr=True).is_terminal:
         yield _report_lines(total, describe), lambda done: None
         return
