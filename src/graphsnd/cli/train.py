@@ -17,8 +17,6 @@ from graphsnd.errors import InputError, check_choice
 if TYPE_CHECKING:
     from graphsnd.training import Task
 
-FILMS = {".gif": "GIF", ".mp4": "MP4"}
-
 
 def train(
     context: typer.Context,
@@ -71,7 +69,12 @@ def train(
     """
     if run_engine("train", engine, [world, *context.args], {"hydra": partial(run_hydra, "train")}):
         return
-    _check_render(render, force)
+    if render is not None:
+        from graphsnd.plots.film import FILMS, check_film
+
+        check_film(render)
+        if render.parent.is_dir():  # a folder that is not there will be made
+            shared.check_output("--render", render, FILMS[render.suffix], force=force)
     loggers = shared.parse_loggers(logger)
     on = parse_place(device, out, ray, stack)
     from graphsnd.training import Task
@@ -119,16 +122,3 @@ def _base_task(world: str | None, preset: str | None, config: Path | None) -> Ta
         fix = "For example: graphsnd train navigation"
         raise InputError("WORLD", "or --preset, --config or --resume", "none of them", fix)
     return (PRESETS.get(world) if preset is None else None) or Task(world, None)
-
-
-def _check_render(path: Path | None, force: bool) -> None:
-    if path is None:
-        return
-    if path.suffix not in FILMS:
-        raise InputError("--render", f"to end in {' or '.join(FILMS)}", repr(path.name))
-    if path.parent.is_dir():
-        shared.check_output("--render", path, FILMS[path.suffix], force=force)
-    if path.suffix == ".mp4":
-        from graphsnd.plots.film import check_ffmpeg
-
-        check_ffmpeg()

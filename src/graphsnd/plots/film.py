@@ -32,6 +32,7 @@ GROUPS = 4  # clusters of behaviour that are coloured
 TAIL = 25  # steps of the trail behind an agent
 OBSERVATIONS = 1024  # that the policies are compared on
 DPI, FPS = 100, 15
+FILMS = {".gif": "GIF", ".mp4": "MP4"}  # endings, and the kinds of such files
 WIDTH, HEIGHT, SIDE = 6.2, 6.8, 0.84  # inches, and the part of the width that the world takes
 
 
@@ -65,10 +66,7 @@ def write_film(team: StackedTeam, world: World, path: Path, *, steps: int = 128)
     """
     from matplotlib.animation import FFMpegWriter, PillowWriter
 
-    if path.suffix == ".mp4":
-        check_ffmpeg()
-    elif path.suffix != ".gif":
-        raise InputError("path", "to end in .gif or .mp4", repr(path.name))
+    check_film(path)
     scene = play_episode(team, world, steps=steps)
     writer = (PillowWriter if path.suffix == ".gif" else FFMpegWriter)(fps=FPS)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,11 +81,13 @@ def write_film(team: StackedTeam, world: World, path: Path, *, steps: int = 128)
     return path
 
 
-def check_ffmpeg() -> None:
-    """Raise unless ffmpeg can be found."""
-    if shutil.which("ffmpeg") is None:
+def check_film(path: Path) -> None:
+    """Raise unless a film of this name can be written: a .gif, or an .mp4 where ffmpeg is installed."""
+    if path.suffix not in FILMS:
+        raise InputError("render", f"to end in {' or '.join(FILMS)}", repr(path.name))
+    if path.suffix == ".mp4" and shutil.which("ffmpeg") is None:
         fix = "Install ffmpeg, or use .gif."
-        raise InputError("path", "to end in .gif where ffmpeg is not installed", "an .mp4", fix)
+        raise InputError("render", "to end in .gif where ffmpeg is not installed", "an .mp4", fix)
 
 
 @torch.no_grad()

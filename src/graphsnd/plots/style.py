@@ -71,9 +71,8 @@ def theme(name: Theme | None = None) -> Iterator[None]:
     token = _theme.set(name)
     try:
         look = matplotlib.rc_params_from_file(Path(__file__).with_name("graphsnd.mplstyle"), use_default_template=False)
-        colours = {name: value for name, value in look.items() if name.endswith("color")}
         if name == "dark":
-            look.update({name: shade(value, dark=True) for name, value in colours.items()})
+            look.update({key: shade(value, dark=True) for key, value in look.items() if key.endswith("color")})
         with matplotlib.rc_context(look):
             yield
             # Pyplot turns this on when a notebook's backend is first used, which may be now; it is no matter of style.
