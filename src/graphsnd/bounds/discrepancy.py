@@ -174,7 +174,7 @@ def _centred_bounds(matrix: Tensor, snd: float, values: Spectrum) -> tuple[float
 
 
 def _laplacian_ends(matrix: Any) -> tuple[float, float]:
-    """Second smallest and largest eigenvalue of the Laplacian, each moved outwards by the tolerance of Lanczos."""
+    """Return the second smallest and the largest eigenvalue of the Laplacian, moved outwards by Lanczos' tolerance."""
     from scipy.sparse import csgraph, identity
 
     laplacian = csgraph.laplacian(matrix).tocsr()

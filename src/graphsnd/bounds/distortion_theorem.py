@@ -122,14 +122,14 @@ def distortion(
 
 
 def _reverse_index(net: Network) -> float:
-    """The smallest lambda(x): convex and piecewise linear in x, from the worst edge and the worst other pair."""
+    """Return the smallest lambda(x): convex and piecewise linear in x, from the worst edge and the worst other pair."""
     direct = float(net.capacity.max())
     if net.n == 2:
         return direct
     a, b = net.edges.T
     strength = strengths(net)
     around = (strength[a] + strength[b] - 2 * net.capacity) / (net.n - 2)
-    apart = _heaviest_strangers(net, strength) / (net.n - 2)
+    apart = _heaviest_other_pair(net, strength) / (net.n - 2)
 
     def load(x: float) -> float:
         return max(float((x * net.capacity + (1 - x) * around).max()), (1 - x) * apart)
@@ -142,8 +142,8 @@ def _reverse_index(net: Network) -> float:
     return best * (1 + ROUNDING) if best < direct else direct
 
 
-def _heaviest_strangers(net: Network, strength: Floats) -> float:
-    """The largest sum of strengths over pairs that are no edge; 0 for the complete graph."""
+def _heaviest_other_pair(net: Network, strength: Floats) -> float:
+    """Return the largest sum of strengths over pairs that are no edge; 0 for the complete graph."""
     indptr, heads, _ = net.arcs
     ranked = np.argsort(-strength, kind="stable").tolist()
     best = 0.0

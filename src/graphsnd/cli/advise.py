@@ -101,7 +101,7 @@ def _show(advice: Advice, agents: int, observations: int, rel_tol: float) -> Non
 
 
 def _table(advice: Advice) -> Table:
-    """All options, the recommended one first and marked."""
+    """Return the table of all options, the recommended one first and marked."""
     from graphsnd.estimation.advice import percent
     from graphsnd.plots.formatting import format_count
     from graphsnd.plots.tables import table

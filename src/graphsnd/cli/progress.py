@@ -12,7 +12,7 @@ NEWS = "… "
 
 @contextmanager
 def steps(total: int) -> Iterator[Callable[[str], None]]:
-    """A bar over ``total`` named steps; call what it yields with the name of each step as it begins.
+    """Show a bar over ``total`` named steps; call what it yields with the name of each step as it begins.
 
     A name that begins with ``NEWS`` only says how the running step is getting on.
 

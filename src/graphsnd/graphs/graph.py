@@ -89,7 +89,7 @@ class Graph:
 
     @classmethod
     def _trusted(cls, n: int, edges: Tensor, *, inclusion: float | None = None, **rest: Any) -> Graph:
-        """A graph from edges that the caller guarantees to be canonical: no checks, no sort; fields with a default."""
+        """Return a graph from edges that the caller guarantees to be canonical: neither checked nor sorted."""
         graph = object.__new__(cls)
         vars(graph).update({"sampling": _sampling(inclusion)} | rest, n=n, edges=edges, inclusion=inclusion)
         return graph
@@ -126,7 +126,7 @@ class Graph:
         return self.edges.device
 
     def with_names(self, names: Sequence[str]) -> Graph:
-        """The same graph, its agents named in order, for example ``graph.with_names(behavior.names)``.
+        """Return the same graph, its agents named in order, for example ``graph.with_names(behavior.names)``.
 
         Raises:
             InputError: Unless there is one name for each agent, no two alike.
@@ -135,7 +135,7 @@ class Graph:
         return copy_with(self, names=tuple(names))
 
     def named_edges(self) -> list[tuple[str, str]]:
-        """The names of both agents of every edge, "0", "1", ... where they have none.
+        """Return the names of both agents of every edge, "0", "1", ... where they have none.
 
         Example:
             >>> Graph(3, torch.tensor([[0, 1], [0, 2]]), names=("scout", "guard", "medic")).named_edges()
@@ -145,7 +145,7 @@ class Graph:
         return [(str(names[i]), str(names[j])) for i, j in self.edges.tolist()]
 
     def degrees(self) -> Tensor:
-        """The number of edges at every agent, int64 ``[n]``; weights do not enter.
+        """Return the number of edges at every agent, int64 ``[n]``; weights do not enter.
 
         Example:
             >>> Graph(3, torch.tensor([[0, 1], [0, 2]])).degrees()
@@ -157,12 +157,12 @@ class Graph:
         return counts.index_add_(0, ends, torch.ones_like(ends))
 
     def to(self, device: torch.device | str | int) -> Graph:
-        """The same graph on another device; itself when it is there already."""
+        """Return the same graph on another device; itself when it is there already."""
         edges, weights = self.edges.to(device), None if self.weights is None else self.weights.to(device)
         return self if edges is self.edges else copy_with(self, edges=edges, weights=weights)
 
     def to_networkx(self) -> networkx.Graph:
-        """A ``networkx.Graph`` on the names or 0 .. n-1, with ``weight`` on the edges where the graph has weights."""
+        """Return a ``networkx.Graph`` on the names or 0 .. n-1, with ``weight`` on the edges of a weighted graph."""
         import networkx
 
         graph = networkx.Graph()

@@ -68,7 +68,7 @@ class MovingGraph:
 
     @classmethod
     def _trusted(cls, n: int, edges: Tensor, starts: Tensor, **rest: Any) -> MovingGraph:
-        """Graphs from edges that the caller guarantees to be canonical: no checks, no sort; fields with a default."""
+        """Return graphs from edges that the caller guarantees to be canonical: neither checked nor sorted."""
         graph = object.__new__(cls)
         vars(graph).update(n=n, edges=edges, starts=starts, **rest)
         return graph
@@ -99,14 +99,14 @@ class MovingGraph:
         return f"MovingGraph({self.family}, n={self.n}, observations={len(self)}, m={self.m}{weighted}{named})"
 
     def __len__(self) -> int:
-        """The number of observations."""
+        """Return the number of observations."""
         return len(self.starts) - 1
 
     def __iter__(self) -> Iterator[Graph]:
         return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, observation: int) -> Graph:
-        """The graph of one observation."""
+        """Return the graph of one observation."""
         at = check_integer("observation", observation, f"in 0 .. {len(self) - 1}", low=0, high=len(self) - 1)
         one = self.slice(at, at + 1)
         return Graph._trusted(self.n, one.edges, weights=one.weights, family=self.family, names=self.names)
@@ -122,11 +122,11 @@ class MovingGraph:
         return self.edges.device
 
     def owners(self) -> Tensor:
-        """The observation of every edge, int64 ``[m]``."""
+        """Return the observation of every edge, int64 ``[m]``."""
         return torch.repeat_interleave(self.starts.diff(), output_size=self.m)
 
     def slice(self, start: int, stop: int) -> MovingGraph:
-        """The graphs of observations ``start`` to ``stop``, at least one; edges are not copied."""
+        """Return the graphs of observations ``start`` to ``stop``, at least one; edges are not copied."""
         check_integer("start", start, f"below stop and the {len(self)} observations", low=0, high=len(self) - 1)
         check_integer("stop", stop, f"in start + 1 .. {len(self)}", low=start + 1, high=len(self))
         starts = self.starts[start : stop + 1]
@@ -135,7 +135,7 @@ class MovingGraph:
         return copy_with(self, edges=self.edges[first:last], starts=starts - first, weights=weights)
 
     def to(self, device: torch.device | str | int) -> MovingGraph:
-        """The same graphs on another device; itself when they are there already."""
+        """Return the same graphs on another device; itself when they are there already."""
         edges, weights = self.edges.to(device), None if self.weights is None else self.weights.to(device)
         if edges is self.edges:
             return self

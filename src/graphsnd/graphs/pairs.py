@@ -22,7 +22,7 @@ def pair_count(n: int) -> int:
 
 
 def rank(edges: Tensor, n: int) -> Tensor:
-    """Number pairs ``i < j`` in lexicographic order.
+    """Return the lexicographic number of each pair ``i < j``.
 
     Args:
         edges: int64 ``[..., 2]``, each row a pair with i < j.
@@ -60,7 +60,7 @@ def unrank(index: Tensor, n: int) -> Tensor:
 
 @lru_cache(maxsize=16)
 def _listed(n: int) -> NDArray[np.int64]:
-    """All pairs of a small team: reading them costs a tenth of computing them."""
+    """Return all pairs of a small team: reading them costs a tenth of computing them."""
     listed: NDArray[np.int64] = _unrank(torch.arange(pair_count(n), device="cpu"), n).numpy()
     return listed
 

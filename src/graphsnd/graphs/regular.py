@@ -104,9 +104,9 @@ def _repeats(values: Ints, high: int) -> tuple[Ints, NDArray[np.bool_]]:
 
 
 def _draw_small(n: int, degree: int, generator: torch.Generator) -> Ints | None:
-    """Do all of it edge by edge, with random numbers drawn at once: a dozen operations on arrays take longer.
+    """Return the sorted keys of a small graph, or None where the random numbers ran out.
 
-    Return sorted keys; None where the numbers ran out.
+    Edge by edge, with random numbers drawn at once: a dozen operations on arrays take longer.
     """
     size = n * degree
     words = _draw((2 + SWITCHES_PER_EDGE) * size + SPARE, 2**63 - 1, generator)

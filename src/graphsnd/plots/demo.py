@@ -117,10 +117,10 @@ def demo_page(study: Study, command: str) -> str:
 
 
 def _matrix(study: Study) -> Section:
-    estimate, names, found = study.exact.estimate, agent_names(study), roles(study.team.behavior)
+    estimate, names = study.exact.estimate, agent_names(study)
     edges = np.stack(np.triu_indices(len(names), 1), 1)
     distances = study.matrix.double().numpy()[tuple(edges.T)]
-    pairs = PairDistances(estimate, edges, distances, study.tree, "all pairs", names, found)
+    pairs = PairDistances(estimate, edges, distances, study.tree, "all pairs", names, roles(study.team.behavior))
     table, order = agents_table(pairs)
     live = explorer_html(pairs, order) if is_live(len(names)) else ""
     return Section(

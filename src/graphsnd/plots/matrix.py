@@ -156,7 +156,7 @@ def draw_image(ax: Axes, values: NDArray[np.float64], scale: str) -> Any:
 
 
 def tick_names(ax: Axes, axis: str, names: Sequence[str], *, at: Array | None = None, pad: float = 0.0) -> str:
-    """Write names along an axis, as many as can be read; return what to say about those left out, or nothing."""
+    """Write the names that have room along an axis, and return a note on those left out, or nothing."""
     x = axis == "x"
     points = (ax.bbox.width if x else ax.bbox.height) * 72 / ax.figure.dpi
     every = max(1, math.ceil(len(names) * 9.0 / points))

@@ -93,7 +93,7 @@ def pair_distances(
         >>> pair_distances(team, path, None, gs.measure(team, design=path)).distances.tolist()
         [3.0, 3.0]
     """
-    n, drawn, tree, found = behavior.agents, "all measured pairs", None, None
+    n, drawn, tree, groups = behavior.agents, "all measured pairs", None, None
     names = behavior.names if graph is None or graph.names is None else graph.names
     if graph is not None:
         check_graph(graph, n, observations=behavior.observations)
@@ -112,14 +112,14 @@ def pair_distances(
             matrix, drawn = pairwise(behavior, distance).cpu(), "all pairs"
             check_finite("behavior", matrix)
             values, tree = matrix[tuple(graph.edges.cpu().T)], cluster(matrix)
-            found = roles(behavior, distance) if n <= LIVE else None
+            groups = roles(behavior, distance) if n <= LIVE else None
         else:
             if graph.m > DRAWN:
                 chosen = torch.randperm(graph.m, generator=torch.Generator().manual_seed(0))[:DRAWN]
                 graph = Graph(graph.n, graph.edges[chosen.to(graph.device)])
                 drawn = f"{DRAWN:,} of the measured pairs"
             values = edge_distances(behavior, graph, distance).cpu()
-    return PairDistances(estimate, graph.edges.cpu().numpy(), values.double().numpy(), tree, drawn, names, found)
+    return PairDistances(estimate, graph.edges.cpu().numpy(), values.double().numpy(), tree, drawn, names, groups)
 
 
 @checked

@@ -92,7 +92,7 @@ class PettingZooWorld(SimulatorWorld):
         return observations
 
     def _places(self, simulator: Any, kind: str) -> Tensor | None:
-        """Particle environments have a plane; others do not."""
+        """Return the positions in particle environments; None in others, which have no plane."""
         worlds = [getattr(env.unwrapped, "world", None) for env in simulator]
         if not all(hasattr(world, "dim_p") and getattr(world, kind, None) for world in worlds):
             return None

@@ -68,7 +68,7 @@ def elementary_bounds(net: Network, loads: Floats) -> Bracket:
     total = loads.sum(axis=0)
     upper = largest_load(net, total)
     # With unit capacities these are quotients of whole numbers, and rounding cannot take them past a whole index.
-    down = 1.0 if net.unit else 1 - ROUNDING
+    down = 1.0 if (net.capacity == 1).all() else 1 - ROUNDING
     bracket = Bracket(hops / float(net.capacity.sum()) * down, upper, np.ones(net.m))
     for value, lengths in (_best_vertex(net), _best_sweep(net)):
         bracket = bracket.with_lower(value * down, lengths)

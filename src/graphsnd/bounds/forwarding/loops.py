@@ -80,7 +80,7 @@ def sift_up(keys, nodes, i, key, node):
 
 @jit
 def distance_sum(indptr, heads, ids, length):
-    """The sum of the shortest distances over all unordered pairs."""
+    """Return the sum of the shortest distances over all unordered pairs."""
     total = 0.0
     for source in range(len(indptr) - 1):
         total += dijkstra(source, -1, indptr, heads, ids, length)[0].sum()
@@ -134,7 +134,7 @@ def soft_lengths(total, capacity, sharpness, weight, length):
 
 @jit
 def newton_step(new, old, capacity, weight, sharpness):
-    """How far to go from the loads ``old`` towards ``new``: Newton's step for the soft maximum, kept where it holds."""
+    """Return the step from the loads ``old`` towards ``new``: Newton's for the soft maximum, kept where it holds."""
     change = (new - old) / capacity
     slope, curvature, largest = (weight * change).sum(), (weight * change * change).sum(), np.abs(change).max()
     if slope >= 0.0:
@@ -145,7 +145,7 @@ def newton_step(new, old, capacity, weight, sharpness):
 
 @jit
 def rebalance(indptr, heads, ids, capacity, loads, total, sharpness, average):
-    """One round: every block of sources moves part of its flow onto shortest paths under the current lengths.
+    """Do one round: every block of sources moves part of its flow onto shortest paths under the current lengths.
 
     ``loads[block]`` and ``total`` change in place, and remain the loads of a fractional routing: convex combinations of
     tree routings. The lengths used are added to ``average``.

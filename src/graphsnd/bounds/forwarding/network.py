@@ -29,11 +29,6 @@ class Network:
         """The number of edges."""
         return len(self.edges)
 
-    @property
-    def unit(self) -> bool:
-        """Whether every capacity is one, so that loads of integral routings are whole numbers."""
-        return bool((self.capacity == 1).all())
-
 
 def build_network(graph: Graph, capacity: Floats | None = None) -> Network:
     """Return the network of a connected graph.
