@@ -7,14 +7,13 @@ and is never fed back.
 """
 
 from graphsnd.control.audits import audit, audit_error, error_of_mean, mean_error, tracking_error
-from graphsnd.control.controllers import Controller, Homogeneous, Unconstrained
+from graphsnd.control.controllers import Controller, Homogeneous, State, Status, Unconstrained
 from graphsnd.control.dico import Bootstrap, DiCo
 from graphsnd.control.groups import PerGroup
 from graphsnd.control.measurement import Measurement, measure_points, measure_selected
 from graphsnd.control.pi import PI
 from graphsnd.control.policy import ControlledPolicy
 from graphsnd.control.schedule import Ramp, Scheduled
-from graphsnd.control.state import State, Status
 from graphsnd.teams.controlled import ControlledTeam
 
 __all__ = [

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.control.controllers import Generators, Measured, is_diversity, read_measurement
+from graphsnd.control.controllers import Generators, Measured, State, Status, is_diversity, read_measurement
 from graphsnd.control.measurement import as_design
-from graphsnd.control.state import State, Status
 from graphsnd.designs import Complete, Design
 from graphsnd.errors import InputError, check_positive, number
 from graphsnd.graphs import Graph

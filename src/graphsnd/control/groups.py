@@ -12,10 +12,9 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Norm, Points
-from graphsnd.control.controllers import Generators, Measured, is_diversity, wrap_tensor
+from graphsnd.control.controllers import Generators, Measured, State, Status, is_diversity, wrap_tensor
 from graphsnd.control.dico import Bootstrap, DiCo
 from graphsnd.control.measurement import Measurement, measure_points
-from graphsnd.control.state import State, Status
 from graphsnd.designs import Design
 from graphsnd.devices import copy_without_waiting
 from graphsnd.errors import InputError, check_positive, shape_of

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.control.controllers import Generators, Measured, read_measurement
+from graphsnd.control.controllers import Generators, Measured, State, Status, read_measurement
 from graphsnd.control.dico import Targeted
-from graphsnd.control.state import State, Status
 from graphsnd.errors import check_number, check_positive
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -220,13 +221,6 @@ def expand_scale(scale: Tensor, runs: int, agents: int) -> Tensor:
     return scale.view(*scale.shape, *[1] * (2 - scale.dim())).expand(runs, agents)
 
 
-def draw_networks(
-    batch: Sequence[int], sizes: Sequence[int], generator: torch.Generator, activation: str
-) -> StackedMLP:
-    """Return networks with the default weights of ``torch.nn.Linear``."""
-    return StackedMLP.create(batch, sizes, generator=generator, activation=activation, init="linear")
-
-
 def draw_runs(
     batch: Sequence[int],
     sizes: Sequence[int],
@@ -235,7 +229,8 @@ def draw_runs(
     device: torch.device | str | None,
 ) -> StackedMLP:
     """Return the networks of several runs, each from its own generator, stacked along a new first batch dimension."""
-    runs = [draw_networks(batch, sizes, each, activation) for each in generators]
+    draw = partial(StackedMLP.create, batch, sizes, activation=activation, init="linear")
+    runs = [draw(generator=each) for each in generators]
     weights = [torch.stack(layer).detach().to(device) for layer in zip(*(run.weights for run in runs), strict=True)]
     biases = [torch.stack(layer).detach().to(device) for layer in zip(*(run.biases for run in runs), strict=True)]
     return StackedMLP(weights, biases, activation=activation)

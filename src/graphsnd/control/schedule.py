@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.control.controllers import Generators, Measured
+from graphsnd.control.controllers import Generators, Measured, State, Status
 from graphsnd.control.dico import DiCo
 from graphsnd.control.pi import PI
-from graphsnd.control.state import State, Status
 from graphsnd.designs import Design
 from graphsnd.errors import check_integer, check_number
 from graphsnd.graphs import Graph

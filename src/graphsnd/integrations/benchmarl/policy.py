@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from graphsnd.control.policy import draw_networks
+from graphsnd.teams import StackedMLP
 from graphsnd.teams.controlled import add_deviation, centre_logits, scale_deviation
 from graphsnd.teams.stacked import run_all, run_chosen
 
@@ -59,9 +60,9 @@ class Deviating(nn.Module):
     ) -> None:
         super().__init__()
         self.agents, self.controlled, self.discrete = agents, controlled, discrete
-
-        self.shared = draw_networks((1,), (inputs, *hidden, outputs), generator, activation)
-        self.deviations = draw_networks((agents,), (inputs, *hidden, controlled), generator, activation)
+        draw = partial(StackedMLP.create, generator=generator, activation=activation, init="linear")
+        self.shared = draw((1,), (inputs, *hidden, outputs))
+        self.deviations = draw((agents,), (inputs, *hidden, controlled))
         self.register_buffer("box", box, persistent=False)
 
     def forward(self, observations: Tensor, scale: Tensor) -> Tensor:
