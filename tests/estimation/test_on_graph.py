@@ -10,7 +10,7 @@ from graphsnd.behavior import default_distance
 from graphsnd.teams import StackedTeam
 from tests.cases import Case, each
 from tests.estimation.teams import policies
-from tests.estimation.test_graph_intervals import team
+from tests.estimation.test_intervals import team
 
 
 @each

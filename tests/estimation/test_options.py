@@ -8,6 +8,7 @@ import torch
 import graphsnd as gs
 from graphsnd.designs import Bernoulli, Regular, Uniform
 from graphsnd.estimation import advise
+from graphsnd.estimation.options import moments
 from tests.estimation.test_advising import roles
 
 
@@ -51,3 +52,28 @@ def test_a_pilot_measures_what_is_assumed_otherwise() -> None:
     assert regular.typical == pytest.approx(1.96 * exact, rel=0.25)
     same = advise(60, 10**6, rel_tol=0.05, pilot=team)
     assert same.to_dict() == found.to_dict()
+
+
+@pytest.mark.parametrize("n", [4, 5, 9, 40])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_moments_are_those_of_a_team_with_these_effects(n: int, share: float) -> None:
+    generator = torch.Generator().manual_seed(n)
+    a = torch.randn(n, generator=generator, dtype=torch.float64)
+    a -= a.mean()
+    effects = a[:, None] + a
+    noise = torch.randn(n, n, generator=generator, dtype=torch.float64)
+    noise = noise + noise.T
+    noise.fill_diagonal_(0)
+    off = ~torch.eye(n, dtype=torch.bool)
+    noise = (noise - noise.sum() / (n * (n - 1))) * off
+    fit = noise.sum(1) / (n - 2)
+    rest = (noise - fit[:, None] - fit) * off
+    i, j = torch.triu_indices(n, n, 1)
+    effects = effects * math.sqrt(share / float((effects[i, j] ** 2).mean()))
+    rest = rest * math.sqrt((1 - share) / max(1e-300, float((rest[i, j] ** 2).mean())))
+    x = effects[i, j] + rest[i, j]
+    products = torch.outer(x, x)
+    same = torch.eye(len(x), dtype=torch.bool)
+    meet = ((i[:, None] == i) | (i[:, None] == j) | (j[:, None] == i) | (j[:, None] == j)) & ~same
+    expected = torch.stack([products[same].mean(), products[meet].mean(), products[~meet & ~same].mean()])
+    assert torch.allclose(moments(n, 1.0, share), expected, atol=1e-9)

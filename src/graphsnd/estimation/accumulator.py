@@ -18,8 +18,7 @@ from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, check_clusters, check_integer, describe, plain_tensor
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.exactsum import LIMBS, LOWEST, ExactSum
-from graphsnd.estimation.graph_intervals import PairError, normalised_error
-from graphsnd.estimation.intervals import check_confidence, cluster_error
+from graphsnd.estimation.intervals import PairError, check_confidence, cluster_error, random_graph_error
 from graphsnd.estimation.on_graph import check_not_empty, make_estimate
 from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph
@@ -217,7 +216,7 @@ class SndAccumulator:
                 # No distance exceeds the sum of the two largest ones to the mean agent.
                 bound = float(radii.topk(2).values.sum()) * (1 + 16 * torch.finfo(torch.float32).eps)
                 d_max = min(bound, self.distance.maximum or math.inf)
-                error = normalised_error(graph, means, value, d_max, 1 - confidence)
+                error = random_graph_error(graph, means, value, d_max, 1 - confidence)
         _, sizes, own = self._clusters
         around = cluster_error(own.value() / (weight or 1.0), sizes, value, confidence, error.standard_error)
         # An accumulator has all of a source that an estimate reads.

@@ -20,8 +20,7 @@ from graphsnd.behavior import Points
 from graphsnd.designs import Adaptive
 from graphsnd.designs.adaptive import split_blocks
 from graphsnd.estimation.estimate import Estimate
-from graphsnd.estimation.graph_intervals import PairError
-from graphsnd.estimation.intervals import check_bound, population_error, quantile
+from graphsnd.estimation.intervals import PairError, check_bound, population_error, quantile
 from graphsnd.estimation.on_graph import make_estimate
 from graphsnd.estimation.sample import CHUNK
 from graphsnd.estimation.source import Source

@@ -14,11 +14,10 @@ from graphsnd.designs import Complete, Design, GraphDesign, Nearest, Regular
 from graphsnd.errors import InputError, check_choice
 from graphsnd.estimation import options
 from graphsnd.estimation.advice import Advice, Alternative, percent
-from graphsnd.estimation.assumptions import assume_spreads, measure_spreads
 from graphsnd.estimation.costs import RATES, complete_seconds
 from graphsnd.estimation.forecast import Tolerance
 from graphsnd.estimation.intervals import check_confidence
-from graphsnd.estimation.options import Question
+from graphsnd.estimation.options import Question, assume_spreads, measure_spreads
 from graphsnd.estimation.source import Workload
 
 LARGE = 1e100  # whose square, times any number of pairs, is still a number

@@ -166,10 +166,9 @@ class Budget:
 
 UNLIMITED = Budget(seconds=sys.float_info.max)
 DesignOrGraph = Design | Graph | MovingGraph  # what to measure
-Choice = tuple[DesignOrGraph, str]  # and why
 
 
-def choose(source: Workload, budget: Budget | None, *, tolerance: bool) -> Choice:
+def choose(source: Workload, budget: Budget | None, *, tolerance: bool) -> tuple[DesignOrGraph, str]:
     """Choose the design for these agents, observations and policies, and say why."""
     budget = budget or UNLIMITED
     affordable = budget.affords_all(source)

@@ -1,7 +1,7 @@
-r"""How far the mean of pairs that are redrawn for each observation can be from SND.
+r"""How far a mean over some pairs can be from SND: the edges of a random graph, or pairs redrawn per observation.
 
-Let :math:`X_o` be the mean distance that a design measured at observation o, with agents drawn for that observation
-alone; it has mean :math:`\mathrm{SND}_o` and lies in [0, D_max].
+Of pairs that are redrawn, let :math:`X_o` be the mean distance that was measured at observation o; it has mean
+:math:`\mathrm{SND}_o` and lies in [0, D_max].
 
 *Some observations.* Drawn without replacement, t of them. For any function, :math:`E \prod_o g(X_o)` over such a draw
 is at most what it would be for t independent draws of an observation and its agents: given the observations, the
@@ -18,6 +18,7 @@ guaranteed upper value of their mean, which the spreads inside each observation 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -27,13 +28,87 @@ from graphsnd.designs import Template
 from graphsnd.errors import InputError, describe, number
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.sample import Sample
-from graphsnd.sums import mean, total
+from graphsnd.graphs import Graph, Sampling
+from graphsnd.metric.diversity import known_inclusion
+from graphsnd.sums import mean, sample_variance, total
 
 BLOCKS = 32  # contiguous blocks of observations that stand for clusters where none are given
 FEWEST = 16  # observations below which their error is not estimated
 
 # Standard error of having these observations and not others, and its interval; None where there are too few.
 PopulationError = tuple[float | None, Interval | None]
+
+
+@dataclass(frozen=True)
+class PairError:
+    """The error of measuring some pairs instead of all, in the fields of an :class:`~graphsnd.Estimate`."""
+
+    standard_error: float
+    interval: Interval
+    method: str
+    guaranteed: bool = True
+
+
+def random_graph_error(
+    graph: Graph, distances: Tensor, value: float, d_max: float, delta: float, *, horvitz_thompson: bool = False
+) -> PairError:
+    """Return the error of the mean over the edges of a random graph, or of the Horvitz-Thompson estimate.
+
+    The two differ only where pairs are drawn independently; elsewhere the number of edges is fixed.
+    """
+    if horvitz_thompson and graph.sampling is Sampling.INDEPENDENT:
+        return _horvitz_thompson_error(graph, distances, value, d_max, delta)
+    if graph.m == graph.pairs:
+        return PairError(0.0, (value, value), "exact: all pairs")
+    # A single distance shows no spread; no distances between 0 and d_max spread more than half of it.
+    unit = _unit(distances)  # squares of 1e200 would overflow
+    std = unit * math.sqrt(float(sample_variance(distances / unit))) if graph.m > 1 else d_max / 2
+    if graph.sampling is Sampling.RELABELLED:
+        error, radius, method = _relabelled_error(graph, distances, std, d_max, delta)
+    else:
+        error = std * math.sqrt((1 - graph.m / graph.pairs) / graph.m)
+        serfling = bounds.serfling(d_max, graph.m, graph.pairs, delta / 2)
+        bernstein = bounds.empirical_bernstein(std, d_max, graph.m, graph.pairs, delta / 2)
+        radius, method = min((serfling, "Serfling"), (bernstein, "empirical Bernstein-Serfling"))
+    share = graph.m / graph.pairs
+    # The other pairs lie between 0 and the diameter, so the measured ones alone bound SND for certain.
+    certain = share * value, share * value + (1 - share) * d_max
+    interval = max(value - radius, certain[0]), min(value + radius, certain[1])
+    return PairError(error, interval, f"{method}, certified diameter")
+
+
+def _relabelled_error(
+    graph: Graph, distances: Tensor, std: float, d_max: float, delta: float
+) -> tuple[float, float, str]:
+    """Return the standard error, the radius and its method for a graph whose agents were numbered at random.
+
+    The factor bounds the variance for every team. Regular graphs do better on teams whose differences are mostly
+    effects of single agents, which cancel in them.
+    """
+    degrees = graph.degrees()
+    factor = bounds.relabelling_factor(graph.n, degrees)
+    error, degree = std * math.sqrt(factor), int(degrees[0])
+    if int(degrees.min()) != int(degrees.max()):
+        return error, d_max / 2 * math.sqrt(factor / delta), "second moments of relabelled graphs"
+    # From degree 3 on, the edges of an agent show its effect.
+    error = bounds.regular_standard_error(distances, graph) if degree >= 3 else error
+    radius = bounds.random_regular_bound(d_max, graph.n, degree, delta)
+    return error, radius, "second moments of random regular graphs"
+
+
+def _horvitz_thompson_error(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> PairError:
+    """Return the error of the Horvitz-Thompson estimate where pairs are drawn independently; Hoeffding's radius."""
+    p, pairs = known_inclusion(graph), graph.pairs
+    unit = _unit(distances)
+    error = unit * math.sqrt((1 - p) * float(total((distances / unit) ** 2))) / (p * pairs)
+    radius = d_max / p * math.sqrt(math.log(2 / delta) / (2 * pairs))
+    interval = max(0.0, value - radius), min(d_max, value + radius)
+    return PairError(error, interval, "Hoeffding over pairs, certified diameter")
+
+
+def _unit(distances: Tensor) -> float:
+    """Return a power of two near the largest distance."""
+    return math.ldexp(1.0, math.frexp(float(distances.max()) if len(distances) else 0.0)[1] - 1)
 
 
 def observation_radius(draws: int, variance: float, d_max: float, delta: float) -> tuple[float, str]:

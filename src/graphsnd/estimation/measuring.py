@@ -17,26 +17,10 @@ from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import stack_agents
 from graphsnd.designs import Adaptive, Complete, Design, GraphDesign, Projections, RelabelledDesign, SpatialDesign
 from graphsnd.designs.subsets import integer_seed
-from graphsnd.errors import (
-    InputError,
-    as_tensor,
-    check_choice,
-    check_clusters,
-    check_integer,
-    check_labels,
-    warn_caller,
-)
+from graphsnd.errors import InputError, check_choice, check_clusters, check_integer, check_labels, warn_caller
 from graphsnd.estimation.adapted import measure_adapted
 from graphsnd.estimation.advising import advise
-from graphsnd.estimation.costs import (
-    Budget,
-    Choice,
-    DesignOrGraph,
-    choose,
-    complete_seconds,
-    policy_cost_of,
-    to_seconds,
-)
+from graphsnd.estimation.costs import Budget, DesignOrGraph, choose, complete_seconds, policy_cost_of, to_seconds
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.forecast import Tolerance
 from graphsnd.estimation.groups import by_group
@@ -233,9 +217,7 @@ def _read_sources(sources: Any, observations: Any, source: Source) -> Sequence[s
         if hasattr(observations, "batch_size"):
             return None  # a TensorDict, of which a team reads what it needs
         # Numbers in place of the observations are pooled in the same order.
-        places = enumerate(observations.values())
-        numbers = {key: torch.full_like(as_tensor(part), at, dtype=torch.float32)
-                   for key, (at, part) in zip(observations, places, strict=True)}  # fmt: skip
+        numbers = {key: torch.full(tuple(part.shape), float(at)) for at, (key, part) in enumerate(observations.items())}
         pooled = source.team.read_observations(numbers).flatten(0, -1 - source.team.feature_dims)
         keys = list(map(str, observations))
         return [keys[int(at)] for at in pooled.flatten(1)[:, 0].tolist()]
@@ -269,7 +251,7 @@ def _read_budget(budget: Any) -> Budget | None:
 
 def _choose(
     source: Source, asked: DesignOrGraph | None, budget: Budget | None, tolerance: Tolerance | None, most: int | None
-) -> Choice:
+) -> tuple[DesignOrGraph, str]:
     if isinstance(asked, Graph | MovingGraph):
         check_graph(asked, source.agents, source.names, observations=source.observations, argument="design")
     if isinstance(asked, Graph) and asked.is_complete and asked.weights is None:

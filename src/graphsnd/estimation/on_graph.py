@@ -14,8 +14,7 @@ from graphsnd.behavior import Points
 from graphsnd.bounds.concentration import points_diameter
 from graphsnd.errors import EmptyDrawError
 from graphsnd.estimation.estimate import Estimate
-from graphsnd.estimation.graph_intervals import PairError, horvitz_thompson_error, normalised_error
-from graphsnd.estimation.intervals import PopulationError, population_error, quantile
+from graphsnd.estimation.intervals import PairError, PopulationError, population_error, quantile, random_graph_error
 from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric.diversity import known_inclusion, normalised_weights, weighted_mean
@@ -68,8 +67,8 @@ def measure_on_graph(
     value = float(weighted_mean(distances, graph)) * scale
     error, target = PairError(0.0, (value, value), "exact: every edge"), "Graph-SND"
     if is_drawn:
-        find_error = horvitz_thompson_error if ht else normalised_error
-        error, target = find_error(graph, distances, value, diameter, 1 - confidence), "SND"
+        error = random_graph_error(graph, distances, value, diameter, 1 - confidence, horvitz_thompson=ht)
+        target = "SND"
     around = population_error(values * scale, None, clusters, source.observations, confidence, error.standard_error)
     return make_estimate(source, value, target, error, around, confidence, graph.m, name)
 

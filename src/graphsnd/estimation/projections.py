@@ -19,8 +19,7 @@ from graphsnd.behavior import Norm, Points
 from graphsnd.designs import Projections
 from graphsnd.errors import InputError
 from graphsnd.estimation.estimate import Estimate, Interval
-from graphsnd.estimation.graph_intervals import PairError
-from graphsnd.estimation.intervals import population_error
+from graphsnd.estimation.intervals import PairError, population_error
 from graphsnd.estimation.on_graph import make_estimate
 from graphsnd.estimation.source import Source
 from graphsnd.graphs.draws import source

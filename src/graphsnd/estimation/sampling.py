@@ -17,8 +17,7 @@ from graphsnd.errors import InputError
 from graphsnd.estimation.costs import Budget, Cost, complete_seconds, counts, to_seconds, work
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.forecast import LATER, NOW, PASSES, PILOT, Score, Tolerance, best_design, forecast, later_looks
-from graphsnd.estimation.graph_intervals import PairError
-from graphsnd.estimation.intervals import check_bound, errors, guaranteed_radius, population_error, quantile
+from graphsnd.estimation.intervals import PairError, check_bound, errors, guaranteed_radius, population_error, quantile
 from graphsnd.estimation.on_graph import make_estimate
 from graphsnd.estimation.sample import Sample, draw, join
 from graphsnd.estimation.source import Source
