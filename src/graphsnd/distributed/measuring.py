@@ -115,10 +115,10 @@ class ShardedSource(Source):
         """Return all agents on the observations that :meth:`blocks` has come to."""
         return self._block
 
-    def some(self, index: Tensor, agents: Tensor | None) -> Points:  # noqa: D102
+    def select(self, index: Tensor, agents: Tensor | None) -> Points:  # noqa: D102
         ranks, like = self.ranks, self.shards.like
         if agents is None:
-            return self.shards.turn(self.shards.ask("some", [(index, None)], [len(index)]) * ranks.size)
+            return self.shards.turn(self.shards.ask("select", [(index, None)], [len(index)]) * ranks.size)
         counts = torch.tensor([each["agents"] for each in self.shards.own], device=agents.device)
         ends = counts.cumsum(0)
         owner = torch.bucketize(agents, ends, right=True).flatten()
@@ -126,7 +126,7 @@ class ShardedSource(Source):
         mine = order.split(asked)[ranks.rank]
         chosen = agents.flatten()[mine] - (ends - counts)[ranks.rank]
         call = (index[mine // agents.shape[1]], chosen.unsqueeze(1))
-        answers = ranks.gather(self.shards.ask("some", [call], [len(mine)], each=1)[0][:, 0], asked)
+        answers = ranks.gather(self.shards.ask("select", [call], [len(mine)], each=1)[0][:, 0], asked)
         values = torch.empty_like(answers).index_copy_(0, order, answers)
         return replace(like, values=values.view(*agents.shape, self.features))
 

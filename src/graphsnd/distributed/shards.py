@@ -136,7 +136,7 @@ def meet(
         if local is None:
             return note | {"distance": brief(distance), "own": NOTHING}, None
         zero = torch.zeros(1, 1, dtype=torch.int64, device=local.device)
-        points = local.some(zero[0], zero)
+        points = local.select(zero[0], zero)
         asked = torch.is_grad_enabled() and any(part.requires_grad for part in getattr(local, "given", points).parts)
         own = {name: getattr(local, name) for name in ("agents", "observations", "proportional")}
         blocks = [(block.norm.value, *astuple(block)[1:]) for block in points.blocks]

@@ -125,9 +125,7 @@ def observation_radius(draws: int, variance: float, d_max: float, delta: float) 
     return min((bernstein, "empirical Bernstein"), (bounds.hoeffding(d_max, draws, delta / 2), "Hoeffding"))
 
 
-def pair_radius(
-    draws: int, spread: float, ceiling: float | None, most: int, d_max: float, delta: float
-) -> tuple[float, str]:
+def pair_radius(draws: int, spread: float, ceiling: float, most: int, d_max: float, delta: float) -> tuple[float, str]:
     r"""Radius when every observation was used the same number of times.
 
     Spreads lie in [0, B] with B = D_max^2 m / (4 (m - 1)), and their mean y has, with probability 1 - delta,
@@ -136,13 +134,11 @@ def pair_radius(
     Args:
         draws: Number of draws.
         spread: Mean of the variances inside draws.
-        ceiling: Variance of a mean in units of the expected spread, at most; None where nothing is known.
+        ceiling: Variance of a mean in units of the expected spread, at most.
         most: Distances in a draw.
         d_max: Upper bound on every distance.
         delta: Failure probability; a third goes to the variance.
     """
-    if ceiling is None:
-        return bounds.hoeffding(d_max, draws, delta), "Hoeffding"
     if ceiling == 0:
         return 0.0, "exact: all pairs"
     largest = d_max * d_max * most / (4 * (most - 1))

@@ -65,7 +65,7 @@ class Task:
             return math.inf
         return self.budget.seconds - (perf_counter() - self.began)
 
-    def few(self, share: float) -> int:
+    def first_draws(self, share: float) -> int:
         """Return a first number of draws, at least 2, that is forecast to take at most a share of the time left."""
         each = to_seconds(work(self.source, self.design, 2) - work(self.source, self.design, 1), self.source)
         return int(min(PILOT, max(2, share * self.seconds_left() / each)))
@@ -113,7 +113,7 @@ def sample_once(task: Task) -> Estimate:
     count = min(count, observations * max(1, math.comb(task.source.agents, 2) // task.template().m))
     # Whole passes, so that every observation counts the same.
     count = min(count, observations) if task.budget is None or count < observations else count - count % observations
-    sample = stream.extend(min(task.few(0.5), count) if timed else count)
+    sample = stream.extend(min(task.first_draws(0.5), count) if timed else count)
     while (more := min(count - sample.draws, _fitting(stream, stream.pace, share=0.5))) > 0:
         sample = stream.extend(more)
     estimate = report(task, sample, 1 - task.confidence, spent)
@@ -124,7 +124,7 @@ def sample_once(task: Task) -> Estimate:
 
 def _find_surest(task: Task, pilot: Stream) -> tuple[Task, Cost]:
     """Return the task with the design of the narrowest interval after half of the time left, and the pilot's cost."""
-    seen = pilot.extend(min(task.few(0.25), max(2, task.source.observations // 4)))
+    seen = pilot.extend(min(task.first_draws(0.25), max(2, task.source.observations // 4)))
     spent, delta = Cost.of(task.source, task.design, seen.draws), 1 - task.confidence
     most = spent.work * task.seconds_left() / (2 * pilot.seconds)
     if most > spent.work:
@@ -172,7 +172,7 @@ def sample_until(task: Task, tolerance: Tolerance) -> Estimate | None:
         return replace(estimate, met=tolerance.met(estimate))
     pilot, measured = Stream(task, generator), task.design
     fewest = max(2, observations // 4), observations if limit is None else max(2, limit // 4)
-    seen = pilot.extend(min(task.few(0.25), *fewest))
+    seen = pilot.extend(min(task.first_draws(0.25), *fewest))
     delta = NOW * (1 - task.confidence)
     task = _resize(task, seen, lambda ahead: ahead.work_for(tolerance, task.d_max, delta), "cheapest")
     price = work if task.resize else counts

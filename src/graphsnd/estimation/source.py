@@ -58,7 +58,7 @@ class Source(Workload, ABC):
         """Return all agents on observations ``start`` to ``stop``."""
 
     @abstractmethod
-    def some(self, index: Tensor, agents: Tensor | None) -> Points:
+    def select(self, index: Tensor, agents: Tensor | None) -> Points:
         """Return ``agents [t, size]``, or all, on observations ``index [t]``."""
 
     @abstractmethod
@@ -88,7 +88,7 @@ class Source(Workload, ABC):
     def pair_means(self, index: Tensor) -> Tensor:
         """Return the mean distance over all pairs at observations ``index [t]``, float64 ``[t]`` on the CPU."""
         rows = max(1, BLOCK // (self.agents * self.features))
-        parts = (self.some(part, None) for part in index.to(self.device).split(rows))
+        parts = (self.select(part, None) for part in index.to(self.device).split(rows))
         totals = [kernels.pair_totals(part, backend=self.backend).cpu() for part in parts]
         return torch.cat(totals) / math.comb(self.agents, 2)
 
@@ -97,8 +97,8 @@ class Source(Workload, ABC):
         edges = template.edges.to(self.device)
         # Policies are evaluated for no other agents; points that are known are read in whole rows where most count.
         if template.size == self.agents or (not self.policy_cost and 2 * template.size > self.agents):
-            return kernels.observation_edges(self.some(index, None), agents[:, edges], backend=self.backend)
-        points = self.some(index, agents)
+            return kernels.observation_edges(self.select(index, None), agents[:, edges], backend=self.backend)
+        points = self.select(index, agents)
         return kernels.observation_edges(points, edges.expand(len(index), -1, -1), backend=self.backend)
 
 
@@ -121,7 +121,7 @@ class BehaviorSource(Source):
     def blocks(self) -> Iterator[tuple[int, int]]:  # noqa: D102
         return iter([(0, self.observations)])
 
-    def some(self, index: Tensor, agents: Tensor | None) -> Points:  # noqa: D102
+    def select(self, index: Tensor, agents: Tensor | None) -> Points:  # noqa: D102
         values = self.points.values[index] if agents is None else self.points.values[index.unsqueeze(1), agents]
         return replace(self.points, values=values)
 
@@ -169,7 +169,7 @@ class TeamSource(Source):
         return self.team.evaluate(self.inputs[start:stop])._embed(self.distance)
 
     @torch.no_grad()
-    def some(self, index: Tensor, agents: Tensor | None) -> Points:  # noqa: D102
+    def select(self, index: Tensor, agents: Tensor | None) -> Points:  # noqa: D102
         inputs = self.inputs[index]
         behavior = self.team.evaluate(inputs) if agents is None else self.team.partial(inputs, agents)
         return behavior._embed(self.distance)
@@ -183,7 +183,7 @@ class TeamSource(Source):
         while True:
             index = torch.arange(min(count, self.observations), device=self.device)
             begin = perf_counter()
-            self.some(index, torch.zeros_like(index).unsqueeze(1)).values.cpu()  # waits for a GPU
+            self.select(index, torch.zeros_like(index).unsqueeze(1)).values.cpu()  # waits for a GPU
             seconds = perf_counter() - begin
             if seconds >= most or len(index) == self.observations:
                 return seconds / (len(index) * (1 if self.proportional else self.agents))

@@ -135,14 +135,14 @@ class _Policy(nn.Module):
 
 def _normalizer(model: Any) -> Any:
     """Return the ``VecNormalize`` that makes the observations of a model; None where they are the environment's."""
-    found = getattr(model, "get_vec_normalize_env", lambda: None)()
-    if found is None or not found.norm_obs:
+    normalizer = getattr(model, "get_vec_normalize_env", lambda: None)()
+    if normalizer is None or not normalizer.norm_obs:
         return None
-    seen, made, keys = model.observation_space, found.observation_space, found.norm_obs_keys
+    seen, made, keys = model.observation_space, normalizer.observation_space, normalizer.norm_obs_keys
     if any(seen[key].shape != made[key].shape for key in keys) if keys else seen.shape != made.shape:
         fix = "Write VecNormalize(VecFrameStack(env)), or pass normalised observations to ModelTeam(normalize=False)."
         raise InputError("models", f"with a VecNormalize of what they observe, {seen}", made, fix)
-    return found
+    return normalizer
 
 
 class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]

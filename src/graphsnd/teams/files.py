@@ -65,7 +65,7 @@ def save(team: Team, path: str | os.PathLike[str]) -> None:
         raise InputError("path", "to be a folder", f"the file {folder}")
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        text = json.dumps(describe(team), indent=2, allow_nan=False)
+        text = json.dumps(describe_team(team), indent=2, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError("about", "to hold only what JSON can say", str(error)) from None
     tensors = {name: value.contiguous() for name, value in state_dict_of(team).items()}
@@ -203,7 +203,7 @@ def _count(value: Any, most: int) -> int:
     return check_integer("path", value, f"with sizes from 1 to {most:,} in {DESCRIPTION}", low=1, high=most)
 
 
-def describe(team: StackedTeam | ControlledTeam) -> dict[str, Any]:
+def describe_team(team: StackedTeam | ControlledTeam) -> dict[str, Any]:
     """Return what the description of a saved team says."""
     if isinstance(team, ControlledTeam):
         networks = {"shared": _describe_network(team.shared), "deviations": _describe_network(team.deviations)}

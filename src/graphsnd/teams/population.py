@@ -1,4 +1,4 @@
-"""Policies on disk, of which only those are read that a design asks for."""
+"""Policies on disk, of which only those are read that a design asks for: a population, or a state dict per agent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 import json
 import mmap
 import os
+import re
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -15,23 +16,27 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance, Wasserstein
-from graphsnd.errors import InputError, as_tensor, check_index, check_integer, shape_of
+from graphsnd.errors import InputError, as_tensor, check_index, check_integer, describe, shape_of
 from graphsnd.storage import read_json, write_whole
 from graphsnd.teams.answers import combine
 from graphsnd.teams.controlled import ControlledTeam
-from graphsnd.teams.files import MAX_BYTES, build_team, describe, load, save, state_dict_of
+from graphsnd.teams.evaluation import as_team
+from graphsnd.teams.files import MAX_BYTES, build_team, describe_team, load, save, state_dict_of
 from graphsnd.teams.heads import CategoricalHead, GaussianHead, Head, diagonal
 from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.stacked import StackedTeam
 from graphsnd.teams.team import Team
+from graphsnd.teams.tensors import Limit, read_state_dict
 
 FORMAT, VERSION, INDEX = "graphsnd-population", 1, "population.json"
 AT_ONCE = 2**25  # bytes of weights that are read together
 OPEN = 1024  # shards that stay mapped
+MANY = 1000  # files that are read when they are needed
+ENDINGS = (".pt", ".pth", ".safetensors")
 
 
 class LazyTeam(Team):
@@ -103,7 +108,7 @@ class Population(LazyTeam):
         self._sizes, self._boxes, self._ends = sizes, boxes, torch.tensor(list(accumulate(sizes)))
         self._shard = lru_cache(OPEN)(self._read_shard)
         first = self._shard(0)
-        self._description = {key: value for key, value in describe(first).items() if key != "names"}
+        self._description = {key: value for key, value in describe_team(first).items() if key != "names"}
         self.agents, self.weight_bytes = sum(sizes), sum(t.nbytes for t in state_dict_of(first).values()) // sizes[0]
         self.observation_features, self.cost = first.observation_features, first.cost
 
@@ -173,7 +178,7 @@ def _name(shard: int) -> str:
 
 
 def _architecture(team: StackedTeam | ControlledTeam) -> dict[str, Any]:
-    return {key: value for key, value in describe(team).items() if key not in ("agents", "about", "names")}
+    return {key: value for key, value in describe_team(team).items() if key not in ("agents", "about", "names")}
 
 
 @checked(own="teams")
@@ -261,3 +266,81 @@ def from_vectors(vectors: Any, sizes: Sequence[int], head: Head, *, activation: 
     if isinstance(head, GaussianHead) and head.batch is not None:
         head.log_std.data.copy_(flat[:, at:].unsqueeze(1))
     return team if names is None else team.with_names(names)
+
+
+@checked
+def load_policies(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    policy: Callable[[], nn.Module],
+    *,
+    entry: str | None = None,
+    device: torch.device | str = "cpu",
+    max_bytes: int = 2**33,
+    lazy: bool | None = None,
+) -> Team:
+    """Return the team of several checkpoints, one agent for each file; nothing is unpickled.
+
+    Args:
+        path: Files of state dicts, ``.pt``, ``.pth`` or ``.safetensors``, in the order of the agents; or a folder of
+            them, in the order of their names, numbers by their size.
+        policy: Makes the module that a state dict is loaded into. It answers as :func:`~graphsnd.evaluate` says.
+        entry: Where a file holds several dicts of tensors, the key of the policy's: ``"actor"``.
+        device: Where the policies go.
+        max_bytes: That the tensors of all files may take, or of those that are read at once.
+        lazy: Read a file whenever its agent is asked for, and keep none. When None, for more than 1,000 files.
+
+    Returns:
+        Agents are named after the files.
+
+    Raises:
+        InputError: For files that cannot be read, or do not fit the module.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for agent in ("scout", "guard"):
+        ...         torch.save(nn.Linear(4, 2).state_dict(), f"{folder}/{agent}.pt")
+        ...     load_policies(folder, lambda: nn.Linear(4, 2)).names
+        ('guard', 'scout')
+    """
+    files = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
+    if len(files) == 1 and files[0].is_dir():
+        inside = (file for file in files[0].iterdir() if file.suffix.lower() in ENDINGS)
+        files = sorted(inside, key=lambda file: [int(p) if p.isdecimal() else p for p in re.split(r"(\d+)", file.name)])
+    if not files:
+        raise InputError("path", f"to hold files that end in {', '.join(ENDINGS)}", f"none in {path}")
+    same = len({file.stem for file in files}) < len(files)  # a/policy.pt and b/policy.pt
+    names = [f"{file.parent.name}/{file.stem}" if same else file.stem for file in files]
+    team = _Files(files, policy, entry, device, max_bytes)
+    lazy = len(files) > MANY if lazy is None else lazy
+    return (team if lazy else team.take(torch.arange(len(files)))).with_names(names)
+
+
+class _Files(LazyTeam):
+    """Files of state dicts, and what makes their module."""
+
+    def __init__(
+        self, files: list[Path], policy: Callable[[], nn.Module], entry: str | None, device: Any, max_bytes: int
+    ) -> None:
+        self.files, self.policy, self.entry, self.max_bytes = files, policy, entry, max_bytes
+        self.device = torch.device(device)
+        self.agents, self.weight_bytes = len(files), max(1, files[0].stat().st_size if files[0].is_file() else 1)
+
+    def take(self, agents: Tensor) -> Team:
+        """Read the policies of some files."""
+        limit = Limit(self.files[0], self.max_bytes)
+        return as_team([self._read(self.files[agent], limit) for agent in agents.tolist()])
+
+    def _read(self, file: Path, limit: Limit) -> nn.Module:
+        limit.path = file
+        module = None if isinstance(self.policy, nn.Module) else self.policy()
+        if not isinstance(module, nn.Module):
+            got = describe(module or self.policy)
+            raise InputError("policy", "to make a torch.nn.Module", got, "Pass a function: policy=lambda: Policy().")
+        tensors = read_state_dict(file, limit, self.entry)
+        try:
+            module.load_state_dict(tensors)
+        except RuntimeError as error:  # of torch, which names all that does not fit, over many lines
+            said, fix = " ".join(str(error).split())[:300].rstrip("."), "It must make the module that was saved."
+            raise InputError("policy", f"to fit {file.name}", said, fix) from None
+        return module.to(self.device)

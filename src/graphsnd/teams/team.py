@@ -201,9 +201,8 @@ class Team(Named, ABC):
             ...     Team.load(folder, policy=lambda: nn.Linear(4, 2)).names
             ('agent_0', 'agent_1', 'agent_2')
         """
-        from graphsnd.teams.checkpoints import load_policies
         from graphsnd.teams.files import MAX_BYTES, load
-        from graphsnd.teams.population import INDEX, Population
+        from graphsnd.teams.population import INDEX, Population, load_policies
 
         limit = MAX_BYTES if max_bytes is None else max_bytes
         if policy is not None:
