@@ -258,6 +258,5 @@ def check_confidence(confidence: float) -> float:
 def check_bound(means: Tensor, d_max: float | None) -> None:
     """Raise where a mean distance is above a bound on all of them, and so some distance is."""
     if d_max is not None and float(means.max()) > d_max * (1 + 1e-6):
-        raise InputError(
-            "d_max", "to bound every distance", d_max, f"A distance of {float(means.max()):.4g} was measured."
-        )
+        fix = f"A distance of {float(means.max()):.4g} was measured."
+        raise InputError("d_max", "to bound every distance", d_max, fix)

@@ -15,6 +15,7 @@ from torch import Tensor
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import MOST_AGENTS, InputError, require
+from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.graphs import Graph
 from graphsnd.metric.diversity import graph_snd, snd
 
@@ -54,7 +55,7 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         self.add_state("observations", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
         self.add_state("most_agents", torch.tensor(0), dist_reduce_fx="max")
         self.add_state("fewest_agents", torch.tensor(MOST_AGENTS), dist_reduce_fx="min")
-        self._identify()
+        self._identify(None)
 
     def update(self, behavior: Behavior) -> None:
         """Add a batch of observations that all agents have answered."""
@@ -74,10 +75,8 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         # Here and not in update: this also sees forward and other ranks, and update does not wait for a GPU.
         fewest, most = int(self.fewest_agents), int(self.most_agents)
         if fewest < most:
-            fix = "Make a metric for each team size, or call reset between them."
-            raise InputError(
-                "behavior", "of the same number of agents in all updates", f"{fewest} to {most} agents", fix
-            )
+            got, fix = f"{fewest} to {most} agents", "Make a metric for each team size, or call reset between them."
+            raise InputError("behavior", "of the same number of agents in all updates", got, fix)
         return self.total / self.observations
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
@@ -88,13 +87,11 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         """Return the measure of one batch."""
         return snd(behavior, self.distance)
 
-    def _identify(self, *tensors: Tensor) -> None:
-        """Set the state that differs between metrics of another class, distance or tensors."""
+    def _identify(self, graph: Graph | None) -> None:
+        """Set the state that differs between metrics of another class, distance or graph."""
         # A MetricCollection takes metrics for one whose states are close after the first batch, as all are on identical
         # agents, and never updates the others again. Single bytes, because close means within 1e-5 of a number.
-        sha = hashlib.sha256(repr((type(self), self.distance, len(tensors))).encode())
-        for tensor in tensors:
-            sha.update(repr(tensor.shape).encode() + tensor.detach().cpu().numpy().tobytes())
+        sha = hashlib.sha256(repr((type(self), self.distance, fingerprint(graph))).encode())
         self.add_state("fingerprint", torch.tensor(list(sha.digest())), dist_reduce_fx="max")
 
 
@@ -121,8 +118,7 @@ class GraphSnd(SystemNeuralDiversity):
             fix = "Make one with graphsnd.graphs, for example graphsnd.graphs.circulant(16, 4)."
             raise InputError("graph", "to be a graphsnd Graph", repr(graph), fix)
         self.graph = graph
-        weights = () if graph.weights is None else (graph.weights,)
-        self._identify(torch.tensor(graph.n), graph.edges, *weights)
+        self._identify(graph)
 
     def mean(self, behavior: Behavior) -> Tensor:  # noqa: D102
         return graph_snd(behavior, self.graph, self.distance)

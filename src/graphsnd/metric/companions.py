@@ -96,7 +96,8 @@ def vendi(distances: Tensor, *, width: float = 1.0, order: float = 1.0) -> Tenso
     similar = _similarities(distances, width)
     shares = torch.linalg.eigvalsh(similar / len(similar))
     # Eigenvalues of copies are 0 up to rounding, where the logarithm has no derivative; a copy is no kind of its own.
-    return _hill(shares[shares > len(similar) * torch.finfo(shares.dtype).eps], None, order).to(distances.dtype)
+    shares = shares[shares > len(similar) * torch.finfo(shares.dtype).eps]
+    return _hill(shares, shares, order).to(distances.dtype)
 
 
 @checked
@@ -219,10 +220,9 @@ def _similarities(distances: Tensor, width: float) -> Tensor:
     return (-matrix / width).exp()
 
 
-def _hill(shares: Tensor, values: Tensor | None, order: float) -> Tensor:
-    """Return the effective number of kinds with these shares and abundances, which are the shares when None."""
+def _hill(shares: Tensor, values: Tensor, order: float) -> Tensor:
+    """Return the effective number of kinds with these shares and abundances."""
     check_number("order", order, 0, math.inf)
-    values = shares if values is None else values
     if abs(order - 1) < 1e-8:  # nearer to 1, rounding is more than the difference from the limit
         return (-total(shares * values.log())).exp()
     return ((shares.log() + (order - 1) * values.log()).logsumexp(0) / (1 - order)).exp()

@@ -87,12 +87,13 @@ class NormalActions:
 
 @checked
 @dataclass(frozen=True, eq=False)
-class TanhNormalActions:
+class TanhNormalActions(NormalActions):
     r"""Independent Gaussians through tanh.
 
     .. math:: \log p(a) = \log N(u) - \sum \log(1 - \tanh^2 u), \qquad u = \operatorname{artanh} a.
 
-    Samples stay one rounding step inside (-1, 1): a float32 tanh reaches 1 at 9, where the inverse is infinite.
+    Samples stay one rounding step inside (-1, 1): a float32 tanh reaches 1 at 9, where the inverse is infinite. The
+    entropy is that of the Gaussian *before* the tanh: the squashed one has no closed form and is smaller.
 
     Example:
         >>> actions = TanhNormalActions(torch.zeros(2), torch.ones(2))
@@ -100,13 +101,9 @@ class TanhNormalActions:
         (tensor([0., 0.]), True)
     """
 
-    loc: Tensor  # [..., actions]
-    scale: Tensor  # [..., actions]
-
     def act(self, noise: Tensor) -> Tensor:
         """Shape ``[..., actions]``, inside (-1, 1)."""
-        check_shape("noise", noise, self.loc.shape, dtype="floating")
-        return self._inside(torch.addcmul(self.loc, self.scale, noise).tanh_())
+        return self._inside(super().act(noise).tanh_())
 
     def mode(self) -> Tensor:
         """Shape ``[..., actions]``."""
@@ -118,11 +115,7 @@ class TanhNormalActions:
         before = torch.atanh(self._inside(actions))
         # 1 - tanh^2 u = 4 / (e^u + e^-u)^2, in a form that neither overflows nor cancels.
         slope = 2 * (math.log(2.0) - before - F.softplus(-2 * before))
-        return NormalActions(self.loc, self.scale).log_prob(before) - slope.sum(-1)
-
-    def entropy(self) -> Tensor:
-        """Of the Gaussian *before* the tanh, shape ``[...]``: the squashed one has no closed form and is smaller."""
-        return NormalActions(self.loc, self.scale).entropy()
+        return super().log_prob(before) - slope.sum(-1)
 
     @staticmethod
     def _inside(actions: Tensor) -> Tensor:

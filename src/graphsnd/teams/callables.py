@@ -247,8 +247,5 @@ def _same(a: object, b: object) -> bool:
 
 def device_of(policy: object) -> torch.device:
     """Return the device of a module's first floating parameter or buffer; the CPU for anything that has none."""
-    if isinstance(policy, nn.Module):
-        for tensor in (*policy.parameters(), *policy.buffers()):
-            if tensor.is_floating_point():
-                return tensor.device
-    return torch.device("cpu")
+    tensors = (*policy.parameters(), *policy.buffers()) if isinstance(policy, nn.Module) else ()
+    return next((tensor.device for tensor in tensors if tensor.is_floating_point()), torch.device("cpu"))
