@@ -12,8 +12,8 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
-from graphsnd.distributed.ranks import Note, Ranks, brief
-from graphsnd.distributed.shards import find_distance, first, hold, meet
+from graphsnd.distributed.ranks import Note, Ranks, shorten
+from graphsnd.distributed.shards import find_distance, find_entry, make_shards, wrap
 from graphsnd.errors import InputError, as_tensor, check_clusters
 from graphsnd.estimation import SndAccumulator
 from graphsnd.estimation.accumulator import fingerprint
@@ -55,15 +55,15 @@ def accumulate(
     def describe() -> Note:
         note = _describe(accumulator, "accumulate")
         accumulator._check_batch(behavior, clusters)
-        return note | {"cluster ids": brief(as_tensor(clusters))}
+        return note | {"cluster ids": shorten(as_tensor(clusters))}
 
     known = getattr(accumulator, "distance", None)
-    shards = meet(describe, lambda: hold(behavior, known), known, "agents", group)
+    shards = make_shards(describe, lambda: wrap(behavior, known), known, "agents", group)
     if shards.agents != accumulator.agents:
         raise InputError("behavior", f"of {accumulator.agents} agents over all ranks", shards.agents)
     groups = check_clusters(clusters, shards.observations)
     accumulator.distance = find_distance(shards.notes, getattr(shards.local, "distance", known))
-    accumulator.family = first(shards.notes, "family")
+    accumulator.family = find_entry(shards.notes, "family")
     for parts, points in shards.blocks():
         accumulator._take(points, None if groups is None else groups[slice(*parts[shards.ranks.rank])])
 
@@ -97,7 +97,7 @@ def merge(accumulator: SndAccumulator, *, group: Any = None) -> SndAccumulator:
 
     notes, (state, message) = ranks.agree(prepare)
     distance = find_distance(notes, accumulator.distance)
-    state |= {"family": first(notes, "family"), "distance": distance and repr(distance)}
+    state |= {"family": find_entry(notes, "family"), "distance": distance and repr(distance)}
     sent = torch.frombuffer(bytearray(message), dtype=torch.uint8)
     parts = ranks.exchange([sent] * ranks.size, [(note["own"]["bytes"],) for note in notes])
     states = (state | note["own"] | load(bytes(part.tolist())) for note, part in zip(notes, parts, strict=True))
@@ -108,5 +108,5 @@ def merge(accumulator: SndAccumulator, *, group: Any = None) -> SndAccumulator:
 @checked
 def _describe(accumulator: SndAccumulator, call: str) -> Note:
     note = {"call": call, "team": accumulator.agents, "graph": fingerprint(accumulator.graph)}
-    note |= {"family": accumulator.family, "distance": brief(accumulator.distance)}
+    note |= {"family": accumulator.family, "distance": shorten(accumulator.distance)}
     return note | {"clusters": accumulator.clusters}

@@ -15,8 +15,8 @@ from graphsnd import estimation
 from graphsnd.behavior import Points
 from graphsnd.designs import Fixed, Projections, parse
 from graphsnd.designs.subsets import integer_seed
-from graphsnd.distributed.ranks import Note, brief
-from graphsnd.distributed.shards import Part, Shards, find_distance, meet
+from graphsnd.distributed.ranks import Note, shorten
+from graphsnd.distributed.shards import Part, Shards, find_distance, make_shards
 from graphsnd.errors import InputError, as_tensor, plain_tensor
 from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.estimation.costs import Budget
@@ -59,15 +59,15 @@ def measure(team: Any, observations: Any = None, *, group: Any = None, **options
         given = signature(estimation.measure).bind(None, **options).arguments
         _check_options(given)
         seed = integer_seed(given.pop("seed", 0))
-        note: Note = {"call": "measure", "backend": brief(backend), "options": sorted(given), "seed": seed}
+        note: Note = {"call": "measure", "backend": shorten(backend), "options": sorted(given), "seed": seed}
         note |= {name: _describe(value) for name, value in given.items() if name not in ("team", "callback")}
-        return note | {"observations (values)": brief(plain_tensor(observations))}
+        return note | {"observations (values)": shorten(plain_tensor(observations))}
 
     def make() -> Source | None:
         empty = team is None or (isinstance(team, Sequence | nn.ModuleList) and not len(team))
         return None if empty else as_source(team, observations, distance, backend, fewest=1)
 
-    shards = meet(describe, make, distance, "agents", group)
+    shards = make_shards(describe, make, distance, "agents", group)
     chosen = find_distance(shards.notes, getattr(shards.local, "distance", distance))
     source = ShardedSource(shards, chosen, backend)
     return estimation.measure(source, **options | {"seed": seed})  # type: ignore[arg-type]
@@ -88,7 +88,7 @@ def _describe(value: Any) -> str:
     value = vars(value) if isinstance(value, MovingGraph | Fixed) else value
     if isinstance(value, Mapping):
         value = {key: _describe(one) for key, one in value.items()}
-    return fingerprint(value) if isinstance(value, Graph) else brief(as_tensor(value)) or "None"
+    return fingerprint(value) if isinstance(value, Graph) else shorten(as_tensor(value)) or "None"
 
 
 class ShardedSource(Source):
@@ -118,7 +118,7 @@ class ShardedSource(Source):
     def select(self, index: Tensor, agents: Tensor | None) -> Points:  # noqa: D102
         ranks, like = self.ranks, self.shards.like
         if agents is None:
-            return self.shards.turn(self.shards.ask("select", [(index, None)], [len(index)]) * ranks.size)
+            return self.shards.exchange_agents(self.shards.ask("select", [(index, None)], [len(index)]) * ranks.size)
         counts = torch.tensor([each["agents"] for each in self.shards.own], device=agents.device)
         ends = counts.cumsum(0)
         owner = torch.bucketize(agents, ends, right=True).flatten()

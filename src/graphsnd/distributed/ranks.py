@@ -98,7 +98,7 @@ class Ranks:
         return whole.to(sums.device)
 
 
-def brief(value: object) -> str | None:
+def shorten(value: object) -> str | None:
     """Return a short text that differs where values do; None for None."""
     if value is None:
         return None

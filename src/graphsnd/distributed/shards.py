@@ -1,6 +1,6 @@
 """A team in shards: each rank has all observations of some agents, or some observations of all agents.
 
-Distances need all agents at an observation, so shards of agents are turned: rank r is sent what all agents do on the
+Distances need all agents at an observation, so shards of agents are exchanged: rank r is sent what all agents do on the
 r-th part of the observations, and measures there, block by block. Kernels, their speed and their bits are then those of
 one process, and each shard is sent once; passed around a ring from rank to rank it would be sent ``ranks / 2`` times.
 """
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from graphsnd.behavior import DISTANCES, Behavior, Distance, Norm, Points
 from graphsnd.behavior.points import Block
-from graphsnd.distributed.ranks import Note, Ranks, brief
+from graphsnd.distributed.ranks import Note, Ranks, shorten
 from graphsnd.errors import InputError, check_choice, describe
 from graphsnd.estimation.source import BehaviorSource, Source
 
@@ -64,17 +64,17 @@ class Shards:
         """Return all agents on this rank's observations, perhaps none, round by round; all ranks do this together."""
         for parts in self.rounds():
             if self.shard == "agents":
-                yield parts, self.turn(self.ask("block", parts, [b - a for a, b in parts]))
+                yield parts, self.exchange_agents(self.ask("block", parts, [b - a for a, b in parts]))
             else:
                 none = replace(self.like, values=self.like.values.new_empty(0, self.agents, self.like.features))
                 yield parts, none if self.local is None else self.local.block(*parts[self.ranks.rank])
 
-    def turn(self, own: Sequence[Tensor]) -> Points:
+    def exchange_agents(self, own: Sequence[Tensor]) -> Points:
         """Send each rank this one's agents on its part ``[part, own, features]``; return all agents on this rank's."""
         shapes = [(len(own[self.ranks.rank]), each["agents"], self.like.features) for each in self.own]
         return replace(self.like, values=torch.cat(self.ranks.exchange(own, shapes), dim=1))
 
-    def turn_back(self, slopes: Tensor, parts: Sequence[Part]) -> list[Tensor]:
+    def return_gradients(self, slopes: Tensor, parts: Sequence[Part]) -> list[Tensor]:
         """Send gradients at all agents on this rank's part to their owners; return this rank's, part by part."""
         mine = self.own[self.ranks.rank]["agents"]
         shapes = [(b - a, mine, self.like.features) for a, b in parts]
@@ -102,7 +102,7 @@ class Shards:
         return self.ranks.agree(answer)[1] if any(each["cost"] for each in self.own) else answer()[1]
 
 
-def hold(behavior: Behavior | None, distance: Distance | None, shard: str = "agents") -> Source | None:
+def wrap(behavior: Behavior | None, distance: Distance | None, shard: str = "agents") -> Source | None:
     """Return a shard as a source, which may be one agent; None for none."""
     if behavior is None:
         return None
@@ -112,7 +112,7 @@ def hold(behavior: Behavior | None, distance: Distance | None, shard: str = "age
     return source
 
 
-def meet(
+def make_shards(
     describe: Callable[[], Note], make: Callable[[], Source | None], distance: Distance | None, shard: str, group: Any
 ) -> Shards:
     """Check the arguments on all ranks, and return what they are about to measure.
@@ -134,7 +134,7 @@ def meet(
         check_choice("shard", shard, SHARDS)
         local = make()
         if local is None:
-            return note | {"distance": brief(distance), "own": NOTHING}, None
+            return note | {"distance": shorten(distance), "own": NOTHING}, None
         zero = torch.zeros(1, 1, dtype=torch.int64, device=local.device)
         points = local.select(zero[0], zero)
         asked = torch.is_grad_enabled() and any(part.requires_grad for part in getattr(local, "given", points).parts)
@@ -142,16 +142,16 @@ def meet(
         blocks = [(block.norm.value, *astuple(block)[1:]) for block in points.blocks]
         kind = [points.norm.value, str(points.values.dtype)[6:], str(points.dtype)[6:], blocks, points.samples]
         shared = SHARDS[shard == "agents"]
-        note |= {"family": local.family, "distance": brief(local.distance), shared: own[shared]}
+        note |= {"family": local.family, "distance": shorten(local.distance), shared: own[shared]}
         note |= {"features": local.features, "behavior": kind, "device": local.device.type}
         return note | {"own": own | {"cost": local.policy_cost, "gradient": asked}}, local
 
     notes, local = ranks.agree(prepare)
-    if first(notes, "behavior") is None:
+    if find_entry(notes, "behavior") is None:
         raise InputError("behavior", "on at least one rank", "None on all")
-    norm, dtype, result, blocks, samples = first(notes, "behavior")
+    norm, dtype, result, blocks, samples = find_entry(notes, "behavior")
     device = ranks.wire if local is None else local.device
-    values = torch.empty(0, 0, first(notes, "features"), dtype=getattr(torch, dtype), device=device)
+    values = torch.empty(0, 0, find_entry(notes, "features"), dtype=getattr(torch, dtype), device=device)
     made = tuple(Block(Norm(name), *rest) for name, *rest in blocks)
     like = Points(values, Norm(norm), getattr(torch, result, None), made, samples)
     own = [note["own"] for note in notes]
@@ -162,7 +162,7 @@ def meet(
     return Shards(ranks, local, like, shard, notes, own, agents, observations, gradient)
 
 
-def first(notes: Sequence[Note], name: str) -> Any:
+def find_entry(notes: Sequence[Note], name: str) -> Any:
     """Return an entry from the notes of the first rank that has it."""
     return next((note[name] for note in notes if note.get(name) is not None), None)
 
@@ -173,8 +173,8 @@ def find_distance(notes: Sequence[Note], own: Distance | None) -> Distance | Non
     Raises:
         InputError: On all ranks, where one does not know it: another than graphsnd's own, as a joint behaviour has.
     """
-    text = first(notes, "distance")
-    known = {brief(each): each for each in DISTANCES.values()}.get(text)
+    text = find_entry(notes, "distance")
+    known = {shorten(each): each for each in DISTANCES.values()}.get(text)
     if text is not None and known is None and any(note["distance"] is None for note in notes):
         raise InputError("distance", "also on ranks without agents", None, f"Give them {text}.")
     return own or known
