@@ -1,7 +1,7 @@
 """2 WHO acts: policies, stacked or listed, evaluated on shared observations, all of them or a few."""
 
 from graphsnd.teams.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
-from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy
+from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy, Unroll
 from graphsnd.teams.drawing import draw_samples
 from graphsnd.teams.evaluation import JointTeam, as_team, evaluate
 from graphsnd.teams.files import load_behavior, save_behavior
@@ -10,7 +10,6 @@ from graphsnd.teams.network import StackedMLP
 from graphsnd.teams.population import Population, from_vectors, save_population
 from graphsnd.teams.stacked import StackedTeam
 from graphsnd.teams.team import Team
-from graphsnd.teams.unroll import Unroll
 
 __all__ = [
     "ActionDistribution",

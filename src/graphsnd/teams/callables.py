@@ -1,4 +1,4 @@
-"""Teams of policies that are called one by one, or, where it is safe, as one batched module."""
+"""Teams of policies that are called one by one, or, where it is safe, as one batched module; and recurrent policies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.func import functional_call, vmap
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
-from graphsnd.errors import InputError, check_integer
+from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.teams import requests
 from graphsnd.teams.answers import combine, join_agents, join_requests, read_single, tensors_of
 from graphsnd.teams.engine import MAX_ACTIVATIONS
@@ -214,6 +214,40 @@ class ModulesTeam(CallablesTeam):
             fields = vmap(call, in_dims=(0, in_dim))(stacked, shown.clone())
         rows = (iter(row) for row in zip(*(field.unbind(0) for field in fields), strict=True))
         return [combine(answered[:1], lambda *_, row=row: next(row)) for row in rows]
+
+
+@checked
+class Unroll:
+    """A policy for sequences, made of one that takes a step: use with ``graphsnd.evaluate(..., whole=True)``.
+
+    Args:
+        step: Maps observations ``[..., features]`` and a state to ``(answer, state)``, an answer being as in
+            :func:`~graphsnd.evaluate`.
+        state: Before the first step.
+        squashed: Passed to :func:`~graphsnd.from_distribution`.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> policies = [Unroll(lambda o, h, a=a: (o + a * h, o + a * h), 0.0) for a in (0.1, 0.9)]
+        >>> gs.evaluate(policies, torch.ones(50, 8, 2), whole=True)
+        Deterministic(agents=2, observations=400)
+    """
+
+    def __init__(
+        self, step: Callable[[Tensor, Any], tuple[Any, Any]], state: Any = None, *, squashed: bool = True
+    ) -> None:
+        self.step, self.state, self.squashed = step, state, squashed
+
+    def __call__(self, sequences: Tensor) -> Behavior:
+        """Return the answers to ``[time, batch, features]``, one step after another."""
+        check_shape("sequences", sequences, ("time", "batch", "features"))
+        if not len(sequences):
+            raise InputError("sequences", "to hold at least one step", shape_of(sequences))
+        state, answers = self.state, []
+        for observations in sequences:
+            answer, state = self.step(observations, state)
+            answers.append(read_single(answer, observations.shape[:-1], squashed=self.squashed))
+        return combine(answers, lambda steps, _: torch.stack(steps), validate=True)
 
 
 def _tensors(module: nn.Module) -> dict[str, Tensor]:
