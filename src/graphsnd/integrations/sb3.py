@@ -74,11 +74,10 @@ class ModelTeam(SpacesTeam):
                 fix = "True: each model normalises observations of the environment. False: they are normalised already."
                 raise InputError("normalize", f"to be given, as {name!r} was trained with a VecNormalize", None, fix)
         policies = [_Policy(model, deterministic, squashed, bool(normalize)) for model in held.values()]
-        pairs = zip(held, policies, strict=True)
         recurrent = {name: hasattr(model.policy, "lstm_actor") for name, model in held.items()}
         if deterministic and any(recurrent.values()):
             raise InputError("deterministic", "to be False for recurrent models", deterministic)
-        own = {name: (policy.space, policy.actions) for name, policy in pairs}
+        own = {name: (policy.space, policy.actions) for name, policy in zip(held, policies, strict=True)}
         super().__init__("models", own, policies, squashed=squashed, recurrent=recurrent)
 
 

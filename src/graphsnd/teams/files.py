@@ -276,11 +276,9 @@ def _blank_controlled(entry: dict[str, Any], agents: int, most: int, scale: Tens
 
 
 def _blank_network(entry: dict[str, Any], agents: int, most: int) -> StackedMLP:
-    """Return a network without memory for its weights."""
-    # Without memory for the weights: a description alone may declare any number of them.
-    weights = [
-        torch.empty(()).expand(agents, *fans) for fans in pairwise(_count(size, most) for size in entry["sizes"])
-    ]
+    """Return a network without memory for its weights: a description alone may declare any number of them."""
+    sizes = [_count(size, most) for size in entry["sizes"]]
+    weights = [torch.empty(()).expand(agents, *fans) for fans in pairwise(sizes)]
     return StackedMLP(weights, [weight[:, :1] for weight in weights], activation=entry["activation"])
 
 

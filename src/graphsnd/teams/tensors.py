@@ -206,9 +206,8 @@ def _read_pt(path: Path, choose: Callable[[dict[Any, Any]], dict[str, Any]], lim
 
 
 def _kind(value: Any) -> str:
-    return {"_Anything": "pickled object, which is never loaded", "_Declared": "tensor"}.get(
-        type(value).__name__, type(value).__name__
-    )
+    name = type(value).__name__
+    return {"_Anything": "pickled object, which is never loaded", "_Declared": "tensor"}.get(name, name)
 
 
 @dataclass(frozen=True)

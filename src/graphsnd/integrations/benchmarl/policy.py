@@ -96,10 +96,9 @@ class Deviating(nn.Module):
         Returns:
             Shape ``[observations, agents or k, controlled]``.
         """
-        if agents is None:
-            own = self._centre(run_all(self.deviations, observations))
-        else:
-            own = self._centre(run_chosen(self.deviations, observations, agents))
+        networks = self.deviations
+        own = run_all(networks, observations) if agents is None else run_chosen(networks, observations, agents)
+        own = self._centre(own)
         if scale is None:
             return own
         factors = scale.to(own).expand(self.agents)
