@@ -31,9 +31,8 @@ from tests.integrations import test_sb3 as sb3
 from tests.integrations import test_torchrl as torchrl
 from tests.integrations.benchmarl import test_evaluation as benchmarl
 from tests.integrations.benchmarl.conftest import make_experiment
-from tests.integrations.benchmarl.test_checkpoint import Keep
-from tests.teams import test_checkpoints as checkpoints
 from tests.teams import test_mixing as lists
+from tests.teams import test_population as checkpoints
 
 MEASURE = "import graphsnd as gs\nvalue = gs.measure(policies, observations)"
 WHOLE = "import graphsnd as gs\nvalue = gs.snd(gs.evaluate(policies, observations, whole=True))"
@@ -206,7 +205,7 @@ def of_benchmarl() -> Iterator[Door]:
     run_quietly("Ippo", benchmarl.MLP, [diversity := DiversityCallback()])
     yield Door("shared parameters: BenchMARL", lines, diversity.rows[-1]["snd"], 0.0)
     for title, shared in (("BenchMARL checkpoint", False), ("shared parameters: BenchMARL checkpoint", True)):
-        callbacks = [loop := benchmarl.Loop(benchmarl.head, squashed), keep := Keep()]
+        callbacks = [loop := benchmarl.Loop(benchmarl.head, squashed), keep := benchmarl.Keep()]
         with TemporaryDirectory() as folder:
             options = {"share_policy_params": shared, "checkpoint_at_end": True, "folder": folder}
             run_quietly("Ippo", benchmarl.MLP, callbacks[shared:], **options)
