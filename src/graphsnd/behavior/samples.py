@@ -87,15 +87,25 @@ def energy_points(behavior: Samples, how: Slicing) -> Points:
     count, features = behavior.samples.shape[-2:]
     if how.pooled:
         values = values.transpose(0, 1).flatten(1, 2).unsqueeze(0)
-    # |x| is this factor times the mean of |<x, t>| over directions t.
-    factor = math.sqrt(math.pi) * math.exp(math.lgamma((features + 1) / 2) - math.lgamma(features / 2))
-    wide = values.double() * (factor / values.shape[2])
+    wide = values.double() * (length_constant(features) / values.shape[2])
     own = torch.zeros_like(wide[..., 0, :1])
     if how.debias:
         # The mean distance of two samples of one agent, divided by count - 1: what the square is too large by.
         ranks = torch.arange(1 - count, count, 2, dtype=torch.float64, device=wide.device)
         own = add_last((wide * ranks).flatten(2)).unsqueeze(-1) * (2 / count**2 / (count - 1))
     return Points(torch.cat([wide.flatten(2), own], dim=-1), Norm.ENERGY, values.dtype, samples=count)
+
+
+def length_constant(features: int) -> float:
+    r"""Return the length of a vector over the mean of its absolute coordinate in a uniformly random direction.
+
+    .. math:: c_F = \sqrt{\pi}\, \Gamma((F+1)/2) / \Gamma(F/2)
+
+    Example:
+        >>> [round(length_constant(f), 4) for f in (1, 2, 3)]
+        [1.0, 1.5708, 2.0]
+    """
+    return math.sqrt(math.pi) * math.exp(math.lgamma((features + 1) / 2) - math.lgamma(features / 2))
 
 
 def _project(behavior: Samples, how: Slicing) -> torch.Tensor:

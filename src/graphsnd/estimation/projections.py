@@ -16,6 +16,7 @@ from torch import Tensor
 from graphsnd import kernels
 from graphsnd.arguments import checked
 from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.samples import length_constant
 from graphsnd.designs import Projections
 from graphsnd.errors import InputError
 from graphsnd.estimation.estimate import Estimate, Interval
@@ -184,18 +185,6 @@ def _error(parts: list[ProjectedSnd], value: float, source: Source, delta: float
     certain: Interval = (value * math.sin(half) / half - grid, value * math.tan(half) / half + grid)
     method = "Chebyshev, and certain for evenly spaced directions in the plane"
     return PairError(error, (max(low, certain[0]), min(high, certain[1])), method)
-
-
-def length_constant(features: int) -> float:
-    r"""Return the length of a vector over the mean of its absolute coordinate in a uniformly random direction.
-
-    .. math:: c_F = \sqrt{\pi}\, \Gamma((F+1)/2) / \Gamma(F/2)
-
-    Example:
-        >>> [round(length_constant(f), 4) for f in (1, 2, 3)]
-        [1.0, 1.5708, 2.0]
-    """
-    return math.sqrt(math.pi) * math.exp(math.lgamma((features + 1) / 2) - math.lgamma(features / 2))
 
 
 def even_directions(features: int, directions: int) -> Tensor:
