@@ -41,10 +41,10 @@ without the fault it is {training.final_snd_own_observations.value:.2f}
 """
 
 CONTROL = """
-SND is {dico_50.largest_audit_error_full.low:.2%} to {dico_50.largest_audit_error_full.high:.2%} off its target
-SND and {dico_50.largest_audit_error_bernoulli.low:.2%} to {dico_50.largest_audit_error_bernoulli.high:.2%} with Bern
-with Bernoulli-0.1 differ by {dico_50.paired_reward_by_seed.value:.3f} from those of full SND
-over three seeds [{dico_50.paired_reward_by_seed.low:.3f}, {dico_50.paired_reward_by_seed.high:.3f}]
+| all (full SND) | all | {dico_50.largest_audit_error_full.low:.2%} to {dico_50.largest_audit_error_full.high:.2%} |
+0.1` | all | {dico_50.largest_audit_error_bernoulli.low:.2%} to {dico_50.largest_audit_error_bernoulli.high:.2%} |
+| {dico_50.paired_reward_by_seed.value:.3f} [{dico_50.paired_reward_by_seed.low:.3f},
+[{dico_50.paired_reward_by_seed.low:.3f}, {dico_50.paired_reward_by_seed.high:.3f}] |
 receives are {dico_50.environment_over_controlled.value:.2f} times as diverse
 was {dico_50.estimate_share.low:.0%} of the arithmetic of a step, the pairs {dico_50.published_metric_share.value:.1%}
 """
