@@ -237,10 +237,12 @@ def sentences() -> Iterator[Line]:
 
 def costs() -> Iterator[Line]:
     cpu, gpu = (found["rates"] for found in load("costs", ROOT / "src/graphsnd/estimation").values())
-    yield "docs/advice.md", f"a pair costs {cpu['pair']:.0f} times as much on a CPU"
-    yield "docs/advice.md", f"an observation {cpu['draw']:,.0f} times, and"
-    yield "docs/advice.md", f"a pair costs {gpu['pair']:.0f} times as much, an observation {gpu['draw']:,.0f}"
-    yield "docs/advice.md", f"{cpu['policy']:.1f} times as much as one of a distance ({gpu['policy']:.1f} on an H200)"
+    for name, key, digits in (
+        ("a pair that is redrawn at each observation", "pair", 0),
+        ("an observation with redrawn pairs", "draw", 0),
+        ("a multiply-add of a policy, compared with one of a distance", "policy", 1),
+    ):
+        yield "docs/advice.md", row(name, *(f"{rates[key]:,.{digits}f}" for rates in (cpu, gpu)))
 
 
 @pytest.mark.parametrize(
