@@ -192,7 +192,7 @@ def adaptive() -> Iterator[Line]:
 def samples() -> Iterator[Line]:
     found = load("samples/cpu")["bias"]
     for pair in dict.fromkeys(one["pair"] for one in found):
-        for name, key in (("as it is", "sliced"), ("debias", "sliced_debiased"), ("debias, pooled", "sliced_pooled")):
+        for name, key in (("default", "sliced"), ("debias", "sliced_debiased"), ("debias, pooled", "sliced_pooled")):
             rows = [one for one in found if one["pair"] == pair and one["samples"] in (1, 2, 4, 16, 64, 256, 1024)]
             cells = (f"{one[key]['bias']:+.3f}" if key in one else "-" for one in rows)
             yield "docs/samples.md", row(name, *(cell.replace("+0.000", "0.000") for cell in cells))
