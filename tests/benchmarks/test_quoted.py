@@ -224,8 +224,6 @@ def sentences() -> Iterator[Line]:
         ("ring:4", "a new ring per observation"),
     ):
         yield page, row(label, *(f"{round(crossing(found, name) or 0, -1):,.0f}" for found in shares))
-    ratios = (one["ratio"] for one in load(f"worlds/{CPU}")["worlds"][:3])
-    yield page, "Navigation {:.0f}, Dispersion {:.0f} and SimpleSpread {:.0f} times as fast".format(*ratios)
     tasks = load(f"benchmarl/navigation-{CPU}")["tasks"]
     stock, ours = ([one[part]["median_s"] for part in ("collection", "iteration")] for one in tasks)
     yield page, f"collection takes {stock[0]:.1f} s with the stock VMAS task and {ours[0]:.2f} s with"
