@@ -1,6 +1,11 @@
 """What needs an optional package is collected only where the package is, so that a bare machine can run the rest."""
 
+import os
 from importlib.util import find_spec
+
+# Read when OpenMP is loaded, so before torch, and inherited by programs that tests start. Two workers and what they
+# start have more threads than there are cores: one that spins while it waits takes the core of the one it waits for.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 NEEDS = {
     "triton": [
