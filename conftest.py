@@ -1,11 +1,17 @@
 """What needs an optional package is collected only where the package is, so that a bare machine can run the rest."""
 
 import os
+import sys
 from importlib.util import find_spec
 
 # Read when OpenMP is loaded, so before torch, and inherited by programs that tests start. Two workers and what they
 # start have more threads than there are cores: one that spins while it waits takes the core of the one it waits for.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# Compiled kernels are cached beside the sources in any case. Without bytecode there, each of about a hundred programs
+# that tests start compiles the whole library, and each worker rewrites the assertions of all tests.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 NEEDS = {
     "triton": [
