@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 from typing import Any
 
 import pytest
@@ -193,6 +194,16 @@ def test_the_call_is_python_that_runs() -> None:
 def test_bad_input_names_the_argument(change: dict[str, Any], word: str) -> None:
     with pytest.raises(gs.InputError, match=f"`{word}`"):
         advise(**{"n": 100, "observations": 4096, **change})
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6])
+def test_the_forecast_for_a_small_team_is_the_error_of_its_designs(n: int) -> None:
+    pilot = gs.Deterministic(torch.randn(40, n, 2, generator=torch.Generator().manual_seed(0)))
+    options = advise(n, 40, pilot=pilot, rel_tol=1e-6).rejected
+    assert options
+    for option in options:
+        values = [gs.measure(pilot, design=option.design, seed=seed).value for seed in range(60)]
+        assert option.typical == pytest.approx(1.96 * statistics.stdev(values) / float(gs.snd(pilot)), rel=0.5)
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])

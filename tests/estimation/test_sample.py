@@ -132,3 +132,16 @@ def test_all_pairs_at_drawn_observations_keep_no_distances(monkeypatch: pytest.M
         expected = [float(torch.pdist(actions[at]).mean()) for at in index]
         assert sample.means.tolist() == pytest.approx(expected, rel=1e-12)
         assert sample.pair_variance(Agents(6).template(6), 6) == 0
+
+
+def test_a_specialist_whose_effect_cancels_leaves_an_error() -> None:
+    """The unbiased variance of a ring is negative in a third of these draws, and was reported as an error of 0."""
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.randn(12, 4, 2, generator=generator)
+    weights[0] *= 50
+    observations = torch.randn(40, 4, generator=generator)
+    policies = [lambda seen, weight=weight: seen @ weight for weight in weights]
+    truth = gs.measure(policies, observations).value
+    estimates = [gs.measure(policies, observations, design="ring:4", seed=seed) for seed in range(60)]
+    assert min(one.standard_error for one in estimates) > 0
+    assert sum(one.interval[0] <= truth <= one.interval[1] for one in estimates) >= 57

@@ -29,7 +29,7 @@ from graphsnd.estimation.costs import Cost
 from graphsnd.estimation.forecast import NOW, PAIRS, PILOT, SIZES, Tolerance, forecast
 from graphsnd.estimation.intervals import quantile
 from graphsnd.estimation.on_graph import LARGE
-from graphsnd.estimation.sample import Sample, draw, variance
+from graphsnd.estimation.sample import Sample, measure_draws, variance
 from graphsnd.estimation.source import BehaviorSource, Workload
 from graphsnd.metric.pair_distances import edge_means
 from graphsnd.sums import mean, sample_variance
@@ -101,11 +101,11 @@ def measure_spreads(source: Workload, behavior: Behavior, *, bounded: bool) -> P
     measured, generator = Agents(min(8, n)), torch.Generator().manual_seed(0)
     order = torch.randperm(known.observations, generator=generator)[: pilot_draws(known.observations)]
     with torch.no_grad():
-        pilot = draw(known, measured.template(n), order, generator)
+        pilot = measure_draws(known, measured.template(n), order, generator)  # spreads too where these are all pairs
         lasting = _lasting(known, order)
         d_max = known.bound() if bounded else None
         mean_d_max = bounds.diameter(behavior) if bounded else None
-    if not len(pilot.moments):  # teams of two or three, of whom every draw shows all pairs
+    if not len(pilot.moments):  # teams of two or three: no two of their pairs are disjoint
         squares = 0.0 if n == 2 else float(mean(pilot.spreads)) * 2 / 3
         pilot = Sample(pilot.means, pilot.spreads, moments(n, squares, 1.0).view(1, 3), pilot.index)
     value = pilot.value() or 1.0
@@ -186,7 +186,8 @@ def list_sampled(question: Question) -> list[Alternative]:
     kept = [designs.Bernoulli(TENTH), fewest_pairs(question), lowest_degree(question)] if question.n >= SMALLEST else []
     options = [keep_graph(question, design) for design in kept]
     if 3 < question.n <= LARGEST:
-        options += [redraw_pairs(question, design) for design in (designs.Matching(), designs.Ring(4))]
+        rings = [designs.Ring(4)] if question.n > 5 else []  # of five agents it has all pairs
+        options += [redraw_pairs(question, design) for design in (designs.Matching(), *rings)]
     # Not best_design(), which a measurement asks after its pilot: here the pilot is still to be paid for.
     agents: list[RelabelledDesign] = [designs.Agents(size) for size in SIZES if size <= question.n]
     pairs: list[RelabelledDesign] = [designs.Pairs(count) for count in PAIRS if 2 * count <= question.n]

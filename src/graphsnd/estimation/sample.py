@@ -43,12 +43,14 @@ class Sample:
         """Of one draw, from the choice of its agents alone, averaged over observations.
 
         Unbiased where the template allows it; otherwise an upper bound, from the factor that holds for every team.
-        A single pair tells nothing about it and has the total instead.
+        A single pair tells nothing about it and has the total instead. The unbiased estimate may be negative where the
+        effects of agents cancel, as those of one specialist do in a ring: at least its own standard error is returned.
         """
         if template.m == n * (n - 1) // 2:
             return 0.0
         if len(self.moments):
-            return variance(self.moments.mean(dim=0), n, template.m, template.meeting())
+            each = variances(self.moments, n, template.m, template.meeting())
+            return max(float(each.mean()), float(each.std(correction=0)) / math.sqrt(len(each)))
         ceiling = self.pair_variance_ceiling(template, n)
         return self.total_variance() if ceiling is None else ceiling * float(mean(self.spreads))
 
@@ -76,7 +78,7 @@ def draw(source: Source, template: Template, index: Tensor, generator: torch.Gen
     if sums is not None:
         return from_sums(sums, template, index)
     rows = max(1, CHUNK // max(template.m, template.size * source.features))
-    parts = [_measure(source, template, part, generator, first=i == 0) for i, part in enumerate(index.split(rows))]
+    parts = [measure_draws(source, template, part, generator, first=i == 0) for i, part in enumerate(index.split(rows))]
     return join(parts)
 
 
@@ -93,7 +95,10 @@ def from_sums(sums: Tensor, template: Template, index: Tensor) -> Sample:
     return Sample(whole / m, spreads, moments[:LOOKED_AT], index.cpu())
 
 
-def _measure(source: Source, template: Template, index: Tensor, generator: torch.Generator, *, first: bool) -> Sample:
+def measure_draws(
+    source: Source, template: Template, index: Tensor, generator: torch.Generator, *, first: bool = True
+) -> Sample:
+    """Measure all distances of some draws at once; their moments too where they are the ``first`` ones."""
     agents = ordered_subsets(source.agents, template.size, len(index), generator, source.device)
     distances = source.distances(index.to(source.device), agents, template).double()
     moments = products(distances[:LOOKED_AT], template) if first else distances.new_empty(0, 3)
@@ -140,17 +145,28 @@ def _moments(sums: Tensor, squares: Tensor, touching: Tensor, template: Template
 
 
 def variance(moments: Tensor, n: int, edges: int, meeting: int) -> float:
-    r"""Variance of the mean over a template's edges, from :func:`products` ``[3]`` that may come from another one.
+    """Return the variance of the mean over a template's edges, from products ``[3]`` averaged over draws."""
+    return max(0.0, float(variances(moments, n, edges, meeting)))
+
+
+def variances(moments: Tensor, n: int, edges: int, meeting: int) -> Tensor:
+    r"""Return an unbiased estimate per draw of the variance of the mean over a template's edges, ``[...]``.
 
     .. math:: \mathrm{Var} = \frac{m q + 2 A a + 2 B b}{m^2} - \frac{N q + 2 A_N a + 2 B_N b}{N^2}
 
     The first term is the mean of the squared mean, with A pairs of edges that meet and B that do not; the second is
     the squared SND, which is the same expression for the complete graph.
+
+    Args:
+        moments: From :func:`products` ``[..., 3]``, which may come from another template.
+        n: Number of agents.
+        edges: Of the template.
+        meeting: Pairs of them that share an agent.
     """
-    q, a, b = (float(moment) for moment in moments)
+    q, a, b = moments.unbind(-1)
     pairs = math.comb(n, 2)
 
-    def square(m: int, touching: int) -> float:
+    def square(m: int, touching: int) -> Tensor:
         return (m * q + 2 * touching * a + 2 * (math.comb(m, 2) - touching) * b) / m**2
 
-    return max(0.0, square(edges, meeting) - square(pairs, n * math.comb(n - 1, 2)))
+    return square(edges, meeting) - square(pairs, n * math.comb(n - 1, 2))
