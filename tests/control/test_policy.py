@@ -82,15 +82,17 @@ def test_categorical_logits_are_shared_plus_scaled() -> None:
     torch.testing.assert_close(two - none, 2 * (one - none), rtol=1e-4, atol=1e-5)
     actions = torch.zeros(1, AGENTS, 3, dtype=torch.int64)
     assert policy.distribution(seen, torch.tensor(1.0)).log_prob(actions).shape == (1, AGENTS, 3)
-    team = policy.team(0, 1.0)
-    assert isinstance(team.evaluate(seen[0, 0]), gs.Categorical)
+    rows = torch.randn(50, FEATURES, generator=torch.Generator().manual_seed(0))
+    once, twice, acting = (policy.team(0, s, squashed=s == 3) for s in (1, 2, 3))
+    assert float(audit(twice, rows)) == pytest.approx(2 * float(audit(once, rows)), rel=1e-5)
+    assert isinstance(acting.evaluate(rows), gs.Categorical)
 
 
 @pytest.mark.parametrize("kind", ["tanh-normal", "gaussian", "categorical"])
 def test_a_team_answers_as_the_policy_does(kind: str, generator: torch.Generator) -> None:
     policy, scale = _policy(kind), torch.tensor(0.7)
     rows = torch.randn(13, FEATURES, generator=generator)
-    team = policy.team(1, scale)
+    team = policy.team(1, scale, squashed=kind == "categorical")
     shown = rows.expand(2, AGENTS, -1, -1)
     parts = [part[1].detach().transpose(0, 1) for part in policy.parameters_of(shown, scale)]
     with torch.no_grad():

@@ -34,7 +34,8 @@ def audit(
     """Return the SND over all pairs of the scaled policies, or the local measure that was controlled.
 
     For DiCo's policies the points are mean and standard deviation before the tanh; the standard deviations are equal,
-    so only means count. This, on observations that were not used to choose the scale, is the test of control.
+    so only means count. Discrete actions are compared by centred logits, in the units of the target. This, on
+    observations that were not used to choose the scale, is the test of control.
 
     Args:
         team: At the scale in question, as :meth:`~graphsnd.control.ControlledPolicy.team` gives it, or policies of your

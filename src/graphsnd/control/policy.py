@@ -25,7 +25,7 @@ class ControlledPolicy(nn.Module):
 
     and for discrete actions :math:`\mathrm{logits}_i(o) = h(o) + s\, b_i(o)`. The mean that all share is squashed, the
     deviation is not, and all agents share :math:`\sigma`: in the space of :math:`\mu`, before the tanh that squashes
-    actions, diversity is exactly s times that of the deviations.
+    actions, or of centred logits, diversity is exactly s times that of the deviations.
 
     Args:
         shared: Batch ``(runs, 1)``; puts out mean and scale, or logits.
@@ -197,8 +197,8 @@ class ControlledPolicy(nn.Module):
         Args:
             run: Which.
             scale: ``[]``, ``[agents]`` or ``[agents, agents]``.
-            squashed: Whether tanh-normal agents are compared by the actions the environment receives rather than by
-                the Gaussians before the tanh, where DiCo controls them.
+            squashed: Whether agents are compared by what the environment receives (actions after the tanh,
+                probabilities) rather than by what DiCo controls (Gaussians before the tanh, centred logits).
             about: Anything that JSON can say about the team; kept in its file.
         """
         networks = self.shared.select(run), self.deviations.select(run)

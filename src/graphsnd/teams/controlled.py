@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.behavior import Behavior, Categorical, Distance, Gaussian, Wasserstein
+from graphsnd.behavior import Behavior, Categorical, Deterministic, Distance, Gaussian, Wasserstein
 from graphsnd.errors import InputError, check_choice, shape_of
 from graphsnd.teams.answers import take_agents
 from graphsnd.teams.heads import biased_softplus, diagonal, squash_normal
@@ -91,7 +91,8 @@ class ControlledTeam(Team):
         deviations: Batch ``(agents,)``.
         scale: ``[]``, ``[agents]``, or ``[agents, agents]``, see :func:`scale_deviation`.
         kind: As for :class:`~graphsnd.control.ControlledPolicy`.
-        squashed: Whether actions are compared after the tanh; only for tanh-normal policies.
+        squashed: Whether agents are compared by what the environment receives: actions after the tanh, probabilities of
+            discrete actions. Otherwise by what a controller holds: means before the tanh, centred logits.
         about: Anything that JSON can say about the team; kept in its file.
 
     Raises:
@@ -159,5 +160,5 @@ class ControlledTeam(Team):
 
     def _behavior(self, *parts: Tensor) -> Behavior:
         if self.kind == "categorical":
-            return Categorical(logits=parts[0])
+            return Categorical(logits=parts[0]) if self.squashed else Deterministic(centre_logits(parts[0]))
         return squash_normal(*parts) if self.squashed and self.kind == "tanh-normal" else Gaussian(*parts)
