@@ -16,7 +16,8 @@ def test_prints_what_it_is() -> None:
     assert str(gs.measure(TEAM)) == "SND 4 (exact over 6 pairs, 20 shared observations)"
     text = str(gs.measure(TEAM, design=gs.graphs.uniform(4, 3)))
     assert text.startswith("SND ")
-    assert "with 95% confidence (uniform, 60 distances on shared observations)" in text
+    assert ", standard error " in text
+    assert "with 95% confidence for every team (uniform, 60 distances on shared observations)" in text
     assert str(gs.measure(TEAM, design=gs.graphs.cliques([0, 0, 1, 1]))).startswith("Graph-SND 2 (exact over 2 pairs")
     assert str(gs.measure(gs.Deterministic(torch.eye(2)[None]))).endswith("(exact over 1 pair, 1 shared observation)")
 

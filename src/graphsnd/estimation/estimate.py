@@ -132,9 +132,9 @@ class Estimate:
             used = f"{self.pairs_used:,} {plural('pair', self.pairs_used)}, {self.observations:,} {shared}"
             return f"{self.target} {self.value:.6g} (exact over {used}{noise})"
         low, high = self.interval
-        text = f"{self.target} {self.value:.6g} ± {self.standard_error:.2g}, in [{low:.6g}, {high:.6g}]"
+        text = f"{self.target} {self.value:.6g}, standard error {self.standard_error:.2g}, in [{low:.6g}, {high:.6g}]"
         used = f"{self.design}, {self.distances:,} {plural('distance', self.distances)} on shared observations{noise}"
-        text += f" with {100 * self.confidence:.4g}% confidence ({used})"
+        text += f" with {100 * self.confidence:.4g}% confidence{' for every team' * self.guaranteed} ({used})"
         return f"{text}; the tolerance was not met" if self.met is False else text
 
 
