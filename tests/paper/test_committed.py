@@ -43,7 +43,6 @@ def test_figures_of_committed_data(name: str) -> None:
 
 # Made before commits were checked, or with an origin that was written by hand; each to be made again.
 UNVERIFIED = """
-paper/results/control/n10/about.json
 paper/results/control/n50/target-0.12-seed-0/about.json
 paper/results/control/n50/target-0.12-seeds-1-2/about.json
 paper/results/control/n50/targets-0.14-0.15/about.json
