@@ -82,6 +82,7 @@ class Dispersion(World):
     device: torch.device = torch.device("cpu")  # noqa: RUF009
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "device", torch.device(self.device))
         check_counts(self.agents, self.environments, self.horizon)
         if self.n_food is not None:
             check_integer("n_food", self.n_food, "to be an integer, at least 1, or None", low=1)

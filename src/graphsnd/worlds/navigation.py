@@ -116,6 +116,7 @@ class Navigation(World):
     _lidar: Lidar = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "device", torch.device(self.device))
         check_counts(self.agents, self.environments, self.horizon)
         if self.dense is False and self.device.type != "cpu":
             raise InputError("dense", "not to be False off the CPU", self.dense)

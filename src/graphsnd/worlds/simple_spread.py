@@ -79,6 +79,7 @@ class SimpleSpread(World):
     _others: Tensor = field(init=False, repr=False)  # [N * (N-1)], the other agents, for each agent
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "device", torch.device(self.device))
         check_counts(self.agents, self.environments, self.horizon)
         if not 0 <= number(self.local_ratio) <= 1:
             raise InputError("local_ratio", "in [0, 1]", self.local_ratio)
