@@ -60,7 +60,7 @@ def test_a_row_for_each_label_with_all_runs_their_centre_and_interval() -> None:
 def test_wrong_summaries_and_missing_steps_are_refused_and_missing_centres_are_means() -> None:
     curves = {"a": [1.0, 2.0]}
     for wrong in ({"steps": {"b": [1, 2]}}, {"steps": 3}, {"summary": 3}, {"steps": object()}):
-        with pytest.raises(gs.errors.InputError, match=next(iter(wrong)) + "|curves"):
+        with pytest.raises(gs.errors.InputError, match=f"`{next(iter(wrong))}`" + r"|`curves\['a'\]`.*, got \[1, 2\]"):
             gs.plots.over_time(**{"steps": [1, 2], "curves": curves, "ax": new_figure(2, 2).subplots()} | wrong)
     ax = gs.plots.compare({"a": [1.0, 2.0], "b": [3.0, 5.0]}, centres={"a": 1.1}, ax=new_figure(2, 2).subplots())
     assert [float(line.get_xdata()[0]) for line in ax.lines if len(line.get_xdata()) == 1] == [1.1, 4.0]

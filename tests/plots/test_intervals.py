@@ -43,3 +43,9 @@ def test_groups_are_rows_and_few_observations_have_no_interval() -> None:
     assert [tick.get_text().partition("\n")[0] for tick in ax.get_yticklabels()] == ["prey", r"\$wolves"]
     assert len(ax.lines) == 2
     assert ax.get_legend() is None
+
+
+def test_estimates_of_one_design_are_a_row_each() -> None:
+    team = gs.Deterministic(torch.randn(16, 8, 2, generator=torch.Generator().manual_seed(0)))
+    drawn = gs.plots.estimate([gs.measure(team, design="uniform:9", seed=seed) for seed in (0, 1)])
+    assert len(drawn.get_yticklabels()) == 2

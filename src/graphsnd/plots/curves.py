@@ -75,7 +75,9 @@ def over_time(
             axes.axhline(target, color=shade(INK), linewidth=1.0, linestyle=(0, (1, 2)), label=f"target {target:g}")
         for place, (name, values) in enumerate(curves.items()):
             runs = np.atleast_2d(to_array(values, f"curves[{name!r}]"))
-            at = to_array(steps.get(name) if isinstance(steps, Mapping) else steps, "steps")
+            if isinstance(steps, Mapping) and name not in steps:
+                raise InputError("steps", f"to have {name!r}, as the curves do", list(steps))
+            at = to_array(steps[name] if isinstance(steps, Mapping) else steps, "steps")
             if runs.ndim != 2 or at.shape != runs.shape[1:] or not runs.size:
                 expected = f"[runs, {at.size}], one value for each step"
                 raise InputError(f"curves[{name!r}]", expected, list(runs.shape))

@@ -45,23 +45,23 @@ def estimate(
         >>> ax = gs.plots.estimate(gs.measure(gs.Deterministic(torch.randn(32, 9, 2)), design="uniform:20"))
     """
     if isinstance(estimate, Estimate):
-        rows = dict(estimate.groups) or {estimate.design: estimate}
-    else:
-        rows = dict(estimate) if isinstance(estimate, Mapping) else {e.design: e for e in estimate}
+        estimate = estimate.groups or [estimate]
+    named = estimate.items() if isinstance(estimate, Mapping) else [(each.design, each) for each in estimate]
+    rows = [each for _, each in named]
     if not rows:
         raise InputError("estimate", "at least one", "none")
-    first = next(iter(rows.values()))
+    first = rows[0]
     with drawing(ax, 5.8, 2.3 + 0.5 * len(rows)) as axes:
         if truth is not None:
             axes.axvline(truth, color=shade(TRUTH), linewidth=1.6, zorder=1)
-        for y, each in enumerate(rows.values()):
+        for y, each in enumerate(rows):
             draw_estimate(axes, y, each)
             draw_bar(axes, y + 0.25, each.population_interval, color=shade(GREEN), linewidth=3)
-        axes.set_yticks(range(len(rows)), [f"{label(name)}\n{each.value:.4g}" for name, each in rows.items()])
+        axes.set_yticks(range(len(rows)), [f"{label(name)}\n{each.value:.4g}" for name, each in named])
         axes.set(ylim=(len(rows) - 0.4, -0.6), xlabel=f"{first.target}  [{describe_unit(first.distance)}]")
         style_rows(axes)
         place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.32 if len(rows) == 1 else -0.2), "fontsize": 8.5}
-        handles = interval_handles(list(rows.values()), truth)
+        handles = interval_handles(rows, truth)
         if handles:
             sure = f"{100 * first.confidence:.4g}% intervals"
             axes.legend(handles=handles, title=sure, **place, title_fontsize=8.5)
