@@ -194,6 +194,7 @@ def test_ranks_stay_in_step_after_errors(ranks) -> None:
 
 def test_the_example_says_the_same_on_two_ranks(capsys: pytest.CaptureFixture[str]) -> None:
     example = ROOT / "examples/sharded_team.py"
+    assert len(example.read_text().splitlines()) <= 60
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(example)]
     found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout
     with torch.random.fork_rng():

@@ -17,7 +17,13 @@ from paper import pack as packing
 from paper.pack import pack
 
 ROOT = Path(__file__).parents[2]
-ASK = "from graphsnd.plots.provenance import find_commit as f; a = f(); print(a['commit'], a['dirty'])"
+ASK = """
+from pathlib import Path
+from graphsnd.plots.provenance import find_commit
+print(*[find_commit()[name] for name in ("commit", "dirty")])
+Path("paper/recovery.py").write_text("")
+print(*[find_commit()[name] for name in ("commit", "dirty")])
+"""
 
 
 def _git(*arguments: str) -> str:
@@ -58,9 +64,7 @@ def test_packed_and_unpacked(checkout: Path, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "sources.tgz") as archive:
         archive.extractall(copy, filter="data") if hasattr(tarfile, "data_filter") else archive.extractall(copy)
     assert not (copy / "paper" / "results").exists()
-    assert _python(copy, "-c", ASK).stdout.split() == [commit, "False"]
-    (copy / "paper" / "recovery.py").write_text("")
-    assert _python(copy, "-c", ASK).stdout.split() == [commit, "True"]
+    assert _python(copy, "-c", ASK).stdout.split() == [commit, "False", commit, "True"]
     (checkout / "paper" / "recovery.py").write_text("")
     refused = _python(checkout, "-m", "paper", "pack", str(tmp_path / "more.tgz"))
     assert (refused.returncode, (tmp_path / "more.tgz").exists()) == (2, False)
