@@ -14,6 +14,7 @@ import sys
 import threading
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -36,6 +37,8 @@ GROWTH = 64 << 20
 def run(seed: int, cases: int) -> Outcome:
     """Measure for ``cases`` seconds."""
     processes, threads = (PROCESSES, THREADS) if cases > FEW else (2, 4)
+    for call in jobs(seed).values():
+        call()  # so that kernels are compiled here, once, and not in each process
     command = [sys.executable, "-m", "tests.campaign.load", str(cases), str(threads)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     started = [
@@ -56,7 +59,7 @@ def run(seed: int, cases: int) -> Outcome:
     return outcome
 
 
-def jobs(seed: int) -> dict[str, object]:
+def jobs(seed: int) -> dict[str, Callable[[], object]]:
     """Calls without arguments, by name: all of the thread tests on a small team, and shared policies."""
     generator = torch.Generator().manual_seed(seed)
     # Above the size from which compiled kernels and several threads are used.
