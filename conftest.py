@@ -8,7 +8,7 @@ from importlib.util import find_spec
 # start have more threads than there are cores: one that spins while it waits takes the core of the one it waits for.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# Compiled kernels are cached beside the sources in any case. Without bytecode there, each of about a hundred programs
+# Compiled kernels are cached beside the sources in any case. Without bytecode there, each of the dozens of programs
 # that tests start compiles the whole library, and each worker rewrites the assertions of all tests.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
