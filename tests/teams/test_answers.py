@@ -151,3 +151,12 @@ def test_a_value_beside_the_action_is_not_taken_for_a_scale() -> None:
     assert gs.evaluate(shared, ROWS).scale.shape == (30, AGENTS, 2)
     constant = [lambda o, a=actor: (a(o), torch.tensor([0.5, 0.2])) for actor, _ in nets]
     assert gs.evaluate(constant, ROWS).scale[0, 0].tolist() == pytest.approx([0.5, 0.2])
+
+
+def test_actions_of_several_dimensions() -> None:
+    nets = make(lambda one, two: D.Independent(D.Normal(two.unflatten(-1, (3, 1)), 0.5), 2))
+    flat = make(lambda one, two: (two, torch.tensor(0.5)))
+    expected = pytest.approx(gs.snd(gs.evaluate(flat, ROWS)).item(), rel=1e-6)
+    assert gs.snd(gs.evaluate(nets, ROWS)).item() == expected
+    assert gs.snd(gs.evaluate(nets, ROWS.reshape(5, 6, FEATURES))).item() == expected
+    assert gs.measure(nets, ROWS, design="agents:4").value == expected

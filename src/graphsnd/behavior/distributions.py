@@ -35,7 +35,8 @@ def from_distribution(
     """Turn a batch of action distributions, of all agents on the same observations, into a behaviour.
 
     Batch and event dimensions together must read ``[..., agents, actions]`` (``[..., agents]`` and a
-    number of categories for discrete ones; ``Bernoulli`` has two). ``Normal``, ``MultivariateNormal`` and the
+    number of categories for discrete ones; ``Bernoulli`` has two). Several event dimensions, such as the horizon and
+    the actions of a chunk, are the action of one agent. ``Normal``, ``MultivariateNormal`` and the
     categorical families have closed forms; ``Beta``, TorchRL's ``TanhNormal`` and anything else with a quantile
     function go through :class:`~graphsnd.behavior.quantiles.Quantiles`. Several of them, in a dict, a list or a tuple,
     in tensordict's ``CompositeDistribution``, or discrete ones under ``Independent`` (MultiDiscrete), become a
@@ -54,13 +55,27 @@ def from_distribution(
         The behaviour, differentiable in the distribution's parameters.
 
     Raises:
-        InputError: For a family without a quantile function, or with dependent dimensions.
+        InputError: For a family without a quantile function, or with dependent dimensions; and for several event
+            dimensions behind one batch dimension, which may be agents or observations.
 
     Example:
         >>> normal = D.Independent(D.Normal(torch.zeros(64, 3, 2), torch.ones(64, 3, 2)), 1)
         >>> from_distribution(normal)
         Gaussian(agents=3, observations=64)
     """
+    d = distribution
+    if isinstance(d, D.Distribution) and len(d.batch_shape) == 1 < len(getattr(d, "event_shape", ())):
+        # Normal(loc[observations, agents, actions]) under Independent(..., 2) is one distribution of the whole team.
+        got = f"{tuple(d.batch_shape)} and event shape {tuple(d.event_shape)}"
+        fix = "Leave the agents out of the event: Independent(base, 1). One observation: loc[None]."
+        raise InputError("distribution", "with batch shape (..., observations, agents)", got, fix)
+    return read_distribution(d, weights, squashed=squashed, nodes=nodes, validate=validate)
+
+
+def read_distribution(
+    distribution: Any, weights: Any = None, *, squashed: bool = True, nodes: int = 64, validate: bool = True
+) -> Behavior:
+    """As :func:`from_distribution`; one batch dimension is that of the agents, or of one agent's observations."""
     d: Any = getattr(distribution, "dists", distribution)  # of a CompositeDistribution
     options: dict[str, Any] = {"squashed": squashed, "nodes": nodes, "validate": validate}
     if isinstance(d, Mapping):
@@ -75,10 +90,15 @@ def from_distribution(
     while isinstance(d, D.Independent) or (isinstance(d, D.TransformedDistribution) and not squashed):
         inner += d.reinterpreted_batch_ndims if isinstance(d, D.Independent) else 0
         d = d.base_dist
+    axes = max(1, inner + len(d.event_shape))  # all that hold the action of one agent
     if isinstance(d, D.Normal):
-        return Gaussian(d.loc, d.scale, validate=validate)
+        return Gaussian(d.loc.flatten(-axes), d.scale.flatten(-axes), validate=validate)
     if isinstance(d, D.MultivariateNormal | D.LowRankMultivariateNormal):
-        return MultivariateGaussian(d.loc, d.covariance_matrix, validate=validate)
+        covariance = d.covariance_matrix
+        if inner:  # independent of each other: blocks of one matrix
+            blocks = covariance.flatten(-1 - axes, -3).movedim(-3, -1)
+            covariance = torch.diag_embed(blocks, dim1=-4, dim2=-2).flatten(-2).flatten(-3, -2)
+        return MultivariateGaussian(d.loc.flatten(-axes), covariance, validate=validate)
     if isinstance(d, D.Categorical | D.OneHotCategorical | D.Bernoulli):
         probs = _probabilities(d)
         if not inner:
@@ -87,13 +107,14 @@ def from_distribution(
         return Joint([Categorical(probs=part, validate=validate) for part in parts], weights)
     action = _point_mass(d)
     if action is not None:
-        return Deterministic(action, validate=validate)
-    return Quantiles(_quantiles(d, nodes_and_weights(nodes)[0]).movedim(0, -1), validate=validate)
+        return Deterministic(action.flatten(-axes), validate=validate)
+    quantiles = _quantiles(d, nodes_and_weights(nodes)[0]).movedim(0, -1)
+    return Quantiles(quantiles.flatten(-1 - axes, -2), validate=validate)
 
 
 def _read_part(part: Any, options: dict[str, Any]) -> Behavior:
     try:
-        return part if isinstance(part, Behavior) else from_distribution(part, **options)
+        return part if isinstance(part, Behavior) else read_distribution(part, **options)
     except RecursionError:
         raise InputError("distribution", "of a few levels", "parts that hold themselves") from None
 

@@ -18,9 +18,9 @@ from graphsnd.behavior import (
     MultivariateGaussian,
     Quantiles,
     Samples,
-    from_distribution,
 )
 from graphsnd.behavior.behavior import BY_GROUP
+from graphsnd.behavior.distributions import read_distribution
 from graphsnd.errors import InputError, as_tensor, shape_of
 
 # The tensors that make up a behaviour, in the order of its constructor, with the dimensions after the agents axis.
@@ -57,7 +57,7 @@ def read_answer(answer: Any, *, squashed: bool, validate: bool = True) -> Behavi
     if isinstance(answer, Behavior):
         return answer
     if isinstance(answer, D.Distribution) or _in_parts(answer):
-        return from_distribution(answer, squashed=squashed, validate=validate)
+        return read_distribution(answer, squashed=squashed, validate=validate)
     answer = as_tensor(answer)
     if isinstance(answer, Tensor):
         return Deterministic(answer, validate=validate)
