@@ -153,6 +153,41 @@ def test_a_value_beside_the_action_is_not_taken_for_a_scale() -> None:
     assert gs.evaluate(constant, ROWS).scale[0, 0].tolist() == pytest.approx([0.5, 0.2])
 
 
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("shape", [(10, 8), (8, 8), (10, 1), (8, 10)])
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_hidden_state_is_not_taken_for_a_scale(layers: int, shape: tuple[int, int], batch_first: bool) -> None:
+    options: dict[str, Any] = {"num_layers": layers, "batch_first": batch_first, "nonlinearity": "relu"}
+    rnns = [nn.RNN(FEATURES, 2, **options) for _ in range(AGENTS)]  # whose states are no negative numbers
+    sequences = torch.randn(*shape, FEATURES)
+    with pytest.raises(gs.InputError, match=r"`team`.*hidden state: lambda o: policy\(o\)\[0\]"):
+        gs.evaluate(rnns, sequences, whole=True)
+    alone = gs.evaluate([lambda o, rnn=rnn: rnn(o)[0] for rnn in rnns], sequences, whole=True)
+    assert torch.equal(alone.actions[..., 0, :], rnns[0](sequences)[0])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("build", [nn.LSTM, lambda *_: lambda o: (o, None)])
+def test_what_is_no_tensor_is_no_scale(build: Any) -> None:
+    for sequences in (torch.randn(10, 8, FEATURES), torch.randn(10, FEATURES)):
+        with pytest.raises(gs.InputError, match=r"`team`.*and (tuple|NoneType)\. Return the action without"):
+            gs.evaluate([build(FEATURES, 2) for _ in range(AGENTS)], sequences, whole=True)
+
+
+@pytest.mark.parametrize("shape", [(), (2,), (1, 2), (8, 2), (10, 1, 2), (1, 1, 2), (10, 8, 2)])
+def test_scales_of_sequences(shape: tuple[int, ...]) -> None:
+    scale = torch.rand(shape)
+    policies = [lambda o, at=at: (o[..., :2] + at, scale) for at in range(2)]
+    behavior = gs.evaluate(policies, torch.randn(10, 8, FEATURES), whole=True)
+    assert torch.equal(behavior.scale[..., 0, :], scale.expand(10, 8, 2))  # type: ignore[attr-defined]
+
+
+def test_a_scale_of_each_agent_and_a_single_action() -> None:
+    scale = torch.rand(1, AGENTS, 2)
+    behavior = gs.evaluate(lambda o: (o[:, None, :2].expand(-1, AGENTS, -1), scale), ROWS)
+    assert torch.equal(behavior.scale, scale.expand(30, AGENTS, 2))  # type: ignore[attr-defined]
+    assert gs.evaluate([lambda o: (o[:, :1], torch.ones(1, 1))] * 2, ROWS).agents == 2
+
+
 def test_actions_of_several_dimensions() -> None:
     nets = make(lambda one, two: D.Independent(D.Normal(two.unflatten(-1, (3, 1)), 0.5), 2))
     flat = make(lambda one, two: (two, torch.tensor(0.5)))

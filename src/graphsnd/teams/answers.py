@@ -38,7 +38,7 @@ FAMILIES[("logits",)] = Categorical
 Combine = Callable[[list[Tensor], int], Tensor]  # of a tensor of all behaviours, and its dimensions after the agents
 
 
-def read_answer(answer: Any, *, squashed: bool, validate: bool = True) -> Behavior:
+def read_answer(answer: Any, *, squashed: bool, validate: bool = True, single: bool = False) -> Behavior:
     """Return a policy's answer as a behaviour.
 
     Args:
@@ -46,6 +46,7 @@ def read_answer(answer: Any, *, squashed: bool, validate: bool = True) -> Behavi
             or tuple of distributions and behaviours, one for each part of the action.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         validate: Check values.
+        single: Whether it is one agent's, as in :func:`read_single`.
 
     Raises:
         InputError: For anything else.
@@ -62,19 +63,29 @@ def read_answer(answer: Any, *, squashed: bool, validate: bool = True) -> Behavi
     if isinstance(answer, Tensor):
         return Deterministic(answer, validate=validate)
     if isinstance(answer, tuple) and len(answer) == 2:
-        refuse_value(answer)
+        refuse_value(answer, single=single)
         return Gaussian(*answer, validate=validate)
     expected = "of policies that return a distribution, a tensor, (loc, scale), a behaviour, or a dict of distributions"
     fix = "Wrap the policy: lambda o: graphsnd.Categorical(logits=net(o))."
     raise InputError("team", expected, type(answer).__name__, fix)
 
 
-def refuse_value(pair: tuple[Any, Any]) -> None:
-    """Raise for ``(action, value)`` of an actor-critic, where the value would pass for one scale of all actions."""
+def refuse_value(pair: tuple[Any, Any], *, single: bool = False) -> None:
+    """Raise for a value or hidden state beside the action, of an actor-critic or recurrent module, that is no scale.
+
+    Args:
+        pair: In place of ``(loc, scale)``.
+        single: Whether it is one agent's. Then ``[1, batch, actions]`` beside ``[time, batch, actions]`` is a hidden
+            state; of all agents it may be a parameter, ``[1, agents, actions]``.
+    """
     loc, scale = (tuple(getattr(part, "shape", ())) for part in pair)
-    if len(scale) == len(loc) and scale[-1:] == (1,) != loc[-1:]:
-        fix = "Return the action without its value; one scale of all actions: broadcast it to the shape of loc."
-        raise InputError("team", "of policies that return (loc, scale) of equal shapes", f"{loc} and {scale}", fix)
+    value = len(scale) == len(loc) and scale[-1:] == (1,) != loc[-1:]
+    hidden = single and len(scale) == len(loc) > 2 and scale != loc and scale[-2] in (loc[0], loc[-2])  # batch, or time
+    if value or hidden or pair[1] is None or isinstance(pair[1], tuple):
+        fix = "Return the action without its value or hidden state: lambda o: policy(o)[0]. "
+        fix += "One scale of all actions or rows: broadcast it to the shape of loc."
+        got = f"{loc} and {scale or type(pair[1]).__name__}"
+        raise InputError("team", "of policies that return (loc, scale) of equal shapes", got, fix)
 
 
 def read_single(answer: object, lead: Sequence[int], *, squashed: bool, validate: bool = True) -> Behavior:
@@ -96,7 +107,7 @@ def read_single(answer: object, lead: Sequence[int], *, squashed: bool, validate
         if not answer.is_floating_point():  # the index of a discrete action
             fix = "For discrete actions return their probabilities: graphsnd.Categorical(probs=...) or (logits=...)."
         raise InputError("team", expected, shape_of(answer), fix)
-    behavior = read_answer(answer, squashed=squashed, validate=validate)
+    behavior = read_answer(answer, squashed=squashed, validate=validate, single=True)
     # A policy that loses or adds a row would shift the answers of all agents after it.
     if (*behavior.batch_shape, behavior.agents) != tuple(lead):
         raise InputError("team", expected, f"shape {(*behavior.batch_shape, behavior.agents, '...')}", fix)
