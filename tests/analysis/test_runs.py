@@ -81,6 +81,12 @@ def test_weights_and_biases(tmp_path: Path) -> None:
     assert [(run.seed, run.curves) for run in runs] == [("0", {"reward": {0: 1, 10: 2}}), ("1", {"reward": {0: 3}})]
 
 
+def test_weights_and_biases_over_another_axis(tmp_path: Path) -> None:
+    (tmp_path / "chart.csv").write_text("global_step,seed 0 - reward,seed 1 - reward\n64,1,3\n128,2,4\n")
+    runs = {run.seed: run.curves for run in read_runs(tmp_path)}
+    assert runs == {"0": {"reward": {64: 1, 128: 2}}, "1": {"reward": {64: 3, 128: 4}}}
+
+
 def test_tensorboard(tmp_path: Path) -> None:
     for tag, value in (("reward", 5), ("snd", 0.5)):
         text = f"Wall time,Step,Value\n1731000000.5,1,{value}\n1731000001.5,2,{value}\n"
@@ -89,7 +95,7 @@ def test_tensorboard(tmp_path: Path) -> None:
     assert (run.seed, run.curves) == ("4", {"reward": {1: 5, 2: 5}, "snd": {1: 0.5, 2: 0.5}})
 
 
-@pytest.mark.parametrize("first", ["step", "Step", "Epoch"])
+@pytest.mark.parametrize("first", ["step", "Step", "Epoch", "global_step", "timestep"])
 def test_a_csv_of_ones_own_for_each_run(first: str, tmp_path: Path) -> None:
     for seed in (3, 12):
         (tmp_path / f"seed-{seed}").mkdir()
@@ -123,6 +129,32 @@ def test_what_runs_came_to_is_the_mean_of_their_last_part(tmp_path: Path) -> Non
     assert final.differences["b"].value == pytest.approx(stats.trim_mean(gaps, 0.25), abs=1e-9)
     np.testing.assert_array_equal(found["reward"].curves["a"], list(runs["a"].values()))
     assert np.isfinite(found["diversity"].curves["a"]).all()
+
+
+def test_runs_that_stopped_early_are_named(tmp_path: Path) -> None:
+    # 90% of 99 steps are 89.1. A metric may end before its run does: what is NaN was not measured.
+    for name, steps in (("a", [99, 99]), ("b", [90, 89])):
+        (tmp_path / name).mkdir()
+        for seed, last in enumerate(steps):
+            rows = [f"{at},{at},{at if at < 5 else 'nan'}" for at in range(last + 1)]
+            head = "step,reward,snd" if name == "b" else "step,reward,snd\n99,1,1"
+            (tmp_path / name / f"seed-{seed}.csv").write_text("\n".join([head, *rows]) + "\n")
+    found = compare_folders({name: tmp_path / name for name in "ab"})
+    assert found["reward"].stopped == ["b seed 1 ends at step 89 of 99"]
+    assert found["diversity"].stopped == [f"b seed {seed} ends at step 4 of 99" for seed in (0, 1)]
+
+
+def test_tasks_may_be_of_different_lengths(tmp_path: Path) -> None:
+    steps = {"short": (10, 10), "long": (2_000_000, 20)}
+    for task, lasts in steps.items():
+        log = {f"seed_{s}": {"step_1": {"step_count": at, "return": [1.0]}} for s, at in enumerate(lasts)}
+        (tmp_path / f"{task}.json").write_text(json.dumps({"vmas": {task: {"a": log}}}))
+    assert compare_folders({"a": tmp_path})["reward"].stopped == ["a vmas/long seed 1 ends at step 20 of 2,000,000"]
+
+
+def test_a_target_may_be_a_label(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("step,seed,target,reward\n0,1,north,3\n0,1,0.50,4\n")
+    assert {run.arm: run.curves["reward"][0] for run in read_runs(tmp_path)} == {"at north": 3, "at 0.5": 4}
 
 
 def test_runs_at_other_steps_are_interpolated(tmp_path: Path) -> None:

@@ -49,6 +49,18 @@ def test_json_and_names(run: Any, runs: list[Path]) -> None:
     assert found["diversity"]["differences"]["new"]["value"] == pytest.approx(1.0)
 
 
+def test_runs_that_stopped_early_are_named(run: Any, runs: list[Path], tmp_path: Path) -> None:
+    assert "Stopped early" not in run("compare", *runs).stdout
+    log = runs[1] / "metrics.csv"
+    log.write_text("\n".join(log.read_text().splitlines()[:-6]) + "\n")  # the last run has 4 of 10 steps
+    named = "Stopped early: [b] seed 5 ends at step 4 of 10"
+    shown = run("compare", runs[0], f"[b]={runs[1]}", "--html", tmp_path / "c.html")
+    assert shown.stdout.count(named) == 2  # reward and diversity
+    assert (tmp_path / "c.html").read_text().count(named) == 2
+    found = json.loads(run("compare", *runs, "--json").stdout)
+    assert found["reward"]["stopped"] == ["dico seed 5 ends at step 4 of 10"]
+
+
 @pytest.mark.parametrize(("pairs", "least"), [(5, 2 / 2**5), (6, 2 / 2**6)])
 def test_pairs_and_what_they_can_show_are_said(run: Any, runs: list[Path], pairs: int, least: float) -> None:
     for folder in runs:

@@ -20,6 +20,7 @@ from graphsnd.storage import parse_json
 
 METRICS = "metrics.csv"  # of graphsnd train and control
 LAST = 0.1  # of the steps: the final value of a run is its mean over them
+FINISHED = 0.9  # of the longest run's steps: one that ends before has stopped early
 # What to take for reward and for diversity, the first that all runs have.
 MEANS = [f"{phase}_reward_episode_reward_mean" for phase in ("eval", "collection")]
 REWARD = ["reward", *MEANS, "return", "*reward*mean", "*reward*", "*return*"]
@@ -27,7 +28,8 @@ DIVERSITY = ["snd", "audit", "diversity_total_snd", "*[_/]snd", "*snd*", "*diver
 WANDB = re.compile(r"(.+) - (.+?)(__MIN|__MAX)?$")  # a column of an exported chart: "run - metric"
 TENSORBOARD = re.compile(r"(?:run-)?(.+?)-tag-(.+)$")  # the name of a downloaded file: "run-<run>-tag-<metric>.csv"
 COUNTS = ("iteration", "Step", "seed", "target", "arm")  # columns that are no metric
-STEPS = ("step", "iteration", "epoch", "frames", "timesteps")  # first columns, in any case, of a CSV of one's own
+# First columns, in any case, of a chart or a CSV of one's own.
+STEPS = ("step", "global_step", "iteration", "epoch", "frames", "timestep", "timesteps")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +108,9 @@ def _read_file(path: Path) -> Iterable[tuple[str, LoggedRun]]:
         return [(f"{path.parent}/{name}", LoggedRun(_seed_in(name), curves={metric: curve}))]
     if path.name == METRICS and {"iteration", "seed"} <= set(head):
         return _read_columns(path, head, body)
-    if head[:1] == ["Step"] and (charted := _read_wandb(path, head, body)):
-        return charted
     if head and head[0].lower() in STEPS:
+        if charted := _read_wandb(path, head, body):
+            return charted
         if "seed" in head:
             return _read_columns(path, ["iteration", *head[1:]], body)
         curves = {name: _curve((row[0], row[place]) for row in body) for place, name in enumerate(head) if place}
@@ -120,14 +122,21 @@ def _read_columns(path: Path, head: list[str], body: list[list[str]]) -> list[tu
     """Return the runs of our own log, which has a row for each iteration and run."""
     runs: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in (dict(zip(head, cells, strict=True)) for cells in body):
-        arm = row.get("arm", "") + (f" at {float(row['target']):g}" if row.get("target") else "")
-        runs.setdefault((arm, row["seed"]), []).append(row)
+        arm = row.get("arm", "") + (f" at {_shorten(row['target'])}" if row.get("target") else "")
+        runs.setdefault((arm.strip(), row["seed"]), []).append(row)
     return [
         (f"{path}/{seed}", LoggedRun(seed, "", arm, {
             name: _curve((row["iteration"], row[name]) for row in rows) for name in head if name not in COUNTS
         }))
         for (arm, seed), rows in runs.items()
     ]  # fmt: skip
+
+
+def _shorten(target: str) -> str:
+    try:
+        return f"{float(target):g}"
+    except ValueError:
+        return target  # a label
 
 
 def _read_wandb(path: Path, head: list[str], body: list[list[str]]) -> list[tuple[str, LoggedRun]]:
@@ -215,6 +224,7 @@ class MetricComparison:
     curves: dict[str, Array]  # [runs, steps], by algorithm; NaN before the first and after the last step of a run
     final: RunsComparison  # of the final values of the runs
     tasks: list[str]  # that all algorithms have
+    stopped: list[str]  # "ippo seed 5 ends at step 4 of 99", whose value counts as it is
 
 
 @checked
@@ -275,10 +285,21 @@ def compare_folders(
             values, tasks, shared = _align(ends)
             final = compare_runs(values, paired=pair and shared, confidence=confidence, seed=seed)
             steps, curves = ({label: part[at] for label, part in stacked.items()} for at in (0, 1))
-            comparisons[kind] = MetricComparison(metric, steps, curves, final, tasks)
+            comparisons[kind] = MetricComparison(metric, steps, curves, final, tasks, _list_stopped(groups, metric))
     if not comparisons:
         raise InputError("PATH", "with a metric that all runs have", "none of the usual names", _offer(every_run))
     return comparisons
+
+
+def _list_stopped(groups: Mapping[str, Sequence[LoggedRun]], metric: str) -> list[str]:
+    """Return where runs end that do so before ``FINISHED`` of the steps of the longest run on their task."""
+    ends = [(f"{name} {run.task}".strip(), run, max(run.curves[metric])) for name in groups for run in groups[name]]
+    longest = {run.task: end for _, run, end in sorted(ends, key=lambda each: each[2])}
+    return [
+        f"{name} seed {run.seed} ends at step {end:,.12g} of {longest[run.task]:,.12g}"
+        for name, run, end in ends
+        if end < FINISHED * longest[run.task]
+    ]
 
 
 def _offer(runs: Sequence[LoggedRun]) -> str:

@@ -54,7 +54,8 @@ def compare(
     test; seed by seed where all have the same seeds. Then there is a pair for each seed, and five pairs can show
     nothing: a line below the table has their number and the smallest p-value they can give, [cyan]pairs[/cyan] and
     [cyan]resolution[/cyan] of [cyan]--json[/cyan]. With [cyan]--no-pair[/cyan] five runs of each can show a
-    difference, but what a seed does to both counts as noise.
+    difference, but what a seed does to both counts as noise. Runs that end before 90% of the steps of the longest are
+    named: they count with the last values they have.
 
     Two files of actions, or two saved teams, are compared by SND: a paired interval over observations, by episode where
     the file has [cyan]clusters[/cyan], and a test.
@@ -89,7 +90,8 @@ def compare(
         if html is not None:
             write_whole(html, comparison_page(comparisons, command=command, seed=seed))
     if as_json:
-        about = {kind: {"metric": one.metric, **dataclasses.asdict(one.final)} for kind, one in comparisons.items()}
+        about = {kind: {"metric": one.metric, "stopped": one.stopped, **dataclasses.asdict(one.final)}
+                 for kind, one in comparisons.items()}  # fmt: skip
         typer.echo(json.dumps(about, allow_nan=False))
         return
     _show(comparisons, [path for path in (html, png) if path is not None])
@@ -137,5 +139,7 @@ def _show(comparisons: dict[str, Any], written: list[Path]) -> None:
         console.print(table(COLUMNS[:-1], cells, align="<>"))
         for name, *_, verdict in rows[1:]:
             console.print(f"{printable(name)}: {verdict}", markup=False, highlight=False)
+        if one.stopped:
+            console.print(printable(f"Stopped early: {', '.join(one.stopped)}"), markup=False, highlight=False)
     console.print(comparison_notes(one), style="dim")
     list_written(written)

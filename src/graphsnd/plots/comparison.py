@@ -117,6 +117,7 @@ def comparison_page(comparisons: Mapping[str, MetricComparison], *, command: str
             pictures.append(Picture(phone_figure(3.2, draw, kind, one), f"{one.metric} {alt}, of each algorithm."))
         text = "" if sections else comparison_notes(one)
         text += f" Tasks: {', '.join(one.tasks)}." * (len(one.tasks) > 1)
+        text += f" Stopped early: {', '.join(one.stopped)}." * bool(one.stopped)
         rows = HtmlTable(COLUMNS, comparison_rows(one))
         sections.append(Section(kind.capitalize(), text, pictures=pictures, table=rows))
         best = max(one.final.scores, key=lambda name, one=one: one.final.scores[name].value)  # type: ignore[misc]
