@@ -346,12 +346,53 @@ def test_low_precision_parameters(family, dtype: torch.dtype) -> None:  # type: 
         D.MixtureSameFamily(D.Categorical(logits=LOGITS), D.Normal(LOGITS, 1.0)),
         D.TransformedDistribution(D.MultivariateNormal(LOC, torch.eye(2).double()), [D.TanhTransform()]),
         D.TransformedDistribution(D.Normal(LOC, SCALE), [D.StackTransform([D.TanhTransform()] * 2, -1)]),
+        D.Wishart(3.0, torch.eye(2).expand(5, 3, 2, 2)),  # whose mean is an error of torch
     ],
     ids=lambda d: type(d).__name__,
 )
 def test_unsupported_families_say_what_to_do(d: D.Distribution) -> None:
     with pytest.raises(gs.InputError, match=r"`distribution`.*quantile function.*graphsnd.Quantiles"):
         gs.from_distribution(d)
+
+
+@pytest.mark.parametrize(
+    "d",
+    [D.Cauchy(LOC, SCALE), D.HalfCauchy(SCALE), D.Pareto(SCALE, 1 + SCALE), D.GeneralizedPareto(LOC, SCALE, SCALE)],
+    ids=lambda d: type(d).__name__,
+)
+def test_infinite_variance_is_refused(d: D.Distribution) -> None:
+    for one in (d, D.Independent(d, 1)):
+        with pytest.raises(gs.InputError, match=f"finite variance.*{type(d).__name__}"):
+            gs.from_distribution(one)
+    squashed = D.TransformedDistribution(D.Cauchy(LOC, SCALE), [D.TanhTransform()])
+    assert gs.snd(gs.from_distribution(squashed)).isfinite()
+
+
+def test_infinite_variance_of_batched_modules_is_refused() -> None:
+    class Heavy(torch.nn.Linear):
+        def forward(self, observations: torch.Tensor) -> D.Distribution:  # type: ignore[override]
+            return D.Cauchy(super().forward(observations), 1.0)
+
+    with pytest.raises(gs.InputError, match="finite variance"):
+        gs.evaluate([Heavy(2, 2), Heavy(2, 2)], torch.randn(8, 2))
+
+
+def test_heavy_tails_of_finite_variance() -> None:
+    a, b = 6.0, 9.0
+    d = D.Pareto(torch.ones(1, 2, 1, dtype=torch.float64), torch.tensor([[[a], [b]]], dtype=torch.float64))
+    # Quantiles are (1 - u)^(-1 / a), and the integral of (1 - u)^-c is 1 / (1 - c).
+    expected = 1 / (1 - 2 / a) + 1 / (1 - 2 / b) - 2 / (1 - 1 / a - 1 / b)
+    assert gs.snd(gs.from_distribution(d)).item() == pytest.approx(expected**0.5, rel=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_a_variance_that_overflows_is_not_infinite(dtype: torch.dtype) -> None:
+    most = torch.finfo(dtype).max ** 0.75
+    d = D.Laplace(torch.zeros(1, 2, 1, dtype=dtype), torch.tensor([[[most], [most / 2]]], dtype=dtype))
+    assert d.variance.isinf().any()
+    scales = d.scale.double().flatten()  # W2 of two that differ in scale by s is s times the standard deviation of one
+    expected = float(2**0.5 * (scales[0] - scales[1]))
+    assert gs.snd(gs.from_distribution(d)).item() == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("thing", [LOC, None, "normal", D.Normal])

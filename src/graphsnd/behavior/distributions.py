@@ -20,6 +20,8 @@ from graphsnd.behavior.joint import Joint
 from graphsnd.behavior.quantiles import Quantiles, nodes_and_weights
 from graphsnd.errors import InputError
 
+# Families with a quantile function whose variance may be infinite. Not asked of all: of others it may overflow.
+HEAVY = (D.Cauchy, D.HalfCauchy, D.Pareto, D.GeneralizedPareto)
 Distributions = D.Distribution | Mapping[str, Any] | Sequence[Any]  # one, or one for each part of the action
 
 
@@ -55,8 +57,8 @@ def from_distribution(
         The behaviour, differentiable in the distribution's parameters.
 
     Raises:
-        InputError: For a family without a quantile function, or with dependent dimensions; and for several event
-            dimensions behind one batch dimension, which may be agents or observations.
+        InputError: For a family without a quantile function, of infinite variance, or with dependent dimensions; and
+            for several event dimensions behind one batch dimension, which may be agents or observations.
 
     Example:
         >>> normal = D.Independent(D.Normal(torch.zeros(64, 3, 2), torch.ones(64, 3, 2)), 1)
@@ -108,6 +110,9 @@ def read_distribution(
     action = _point_mass(d)
     if action is not None:
         return Deterministic(action.flatten(-axes), validate=validate)
+    if isinstance(d, HEAVY) and not bool(d.variance.isfinite().all()):
+        fix = "Compare it after a bounded transform, such as TanhTransform."
+        raise InputError("distribution", "of finite variance, as 2-Wasserstein distances need", type(d).__name__, fix)
     quantiles = _quantiles(d, nodes_and_weights(nodes)[0]).movedim(0, -1)
     return Quantiles(quantiles.flatten(-1 - axes, -2), validate=validate)
 
@@ -153,6 +158,8 @@ def _quantiles(d: D.Distribution, nodes: torch.Tensor) -> torch.Tensor:
         return _BetaQuantile.apply(d.concentration1, d.concentration0, nodes)
     shape = d.batch_shape + d.event_shape
     try:
+        if type(d).icdf is D.Distribution.icdf:  # before its mean, which may be of another shape or fail (Wishart)
+            raise NotImplementedError
         mean = d.mean
         # In float64 whatever the parameters: the outermost nodes are nearer to 1 than float32 can say.
         levels = nodes.to(mean.device).reshape(-1, *[1] * len(shape)).expand(-1, *shape)
