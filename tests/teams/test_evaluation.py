@@ -80,6 +80,22 @@ def test_modules_stacked_modules_and_module_lists_agree(observations: torch.Tens
         torch.testing.assert_close(behavior.actions, expected)
 
 
+@pytest.mark.parametrize("inner", [0, 1, 2])
+def test_one_distribution_of_the_whole_team(inner: int, observations: torch.Tensor, weights: torch.Tensor) -> None:
+    """With two event dimensions the agents are in the event, as where log-probabilities are summed over a team."""
+
+    def stacked(seen: torch.Tensor) -> D.Distribution:
+        return D.Independent(D.Normal(torch.einsum("...f,afk->...ak", seen, weights), 1.0), inner)
+
+    def by_seat(seen: torch.Tensor) -> D.Distribution:
+        return D.Independent(D.Normal(torch.einsum("...af,afk->...ak", seen, weights), 1.0), inner)
+
+    expected = gs.snd(gs.evaluate([linear(w) for w in weights], observations))
+    for behavior in (gs.evaluate(stacked, observations), gs.evaluate(by_seat, observations, agents=N)):
+        assert (behavior.agents, behavior.batch_shape) == (N, (6, 5))
+        torch.testing.assert_close(gs.snd(behavior), expected)
+
+
 def test_layout_of_the_observations_does_not_matter(observations: torch.Tensor, weights: torch.Tensor) -> None:
     for team in ([linear(w) for w in weights], Stacked(weights)):
         grid = gs.evaluate(team, observations)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributions import Independent
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
@@ -200,10 +201,16 @@ class JointTeam(Team):
         elif not self._repeatable:
             check_repeatable(self._ask_quietly, observations)
             self._repeatable = True
-        behavior = read_answer(ask(self.policy, shown), squashed=self.squashed)
+        behavior = self._read(ask(self.policy, shown), shown)
         if behavior.batch_shape == observations.shape[: -self.feature_dims]:
             self._agents = self._agents or behavior.agents
         return behavior
+
+    def _read(self, answer: object, shown: Tensor) -> Behavior:
+        lead = shown.dim() - self.feature_dims - (self._promised_agents is not None)
+        if isinstance(answer, Independent) and len(answer.batch_shape) == lead:  # one distribution of the whole team
+            answer = Independent(answer.base_dist, answer.reinterpreted_batch_ndims - 1)
+        return read_answer(answer, squashed=self.squashed)
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         if self._promised_agents is None and not self._unmixed and len(observations) > 1:
@@ -220,5 +227,5 @@ class JointTeam(Team):
         return [[field.movedim(1, 0) for field in self._ask_quietly(seats.unsqueeze(0), seed)[0]]]
 
     def _ask_quietly(self, shown: Tensor, seed: int) -> list[list[Tensor]]:
-        behavior = read_answer(ask_quietly(self.policy, shown, seed), squashed=self.squashed)
+        behavior = self._read(ask_quietly(self.policy, shown, seed), shown)
         return [[tensor for tensor, _ in tensors_of(behavior)]]
