@@ -17,6 +17,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Collection, Sequence
+from itertools import accumulate
 from numbers import Real
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -322,12 +323,34 @@ def check_labels(labels: Any) -> None:
         raise InputError("labels", f"to be at most {MOST_AGENTS}", len(labels))
 
 
-def check_clusters(clusters: Any, observations: int) -> torch.Tensor | None:
+def check_layout(name: str, shape: Sequence[int], batch_shape: Sequence[int]) -> None:
+    """Raise for an array whose leading ``shape`` has the observations' axes in another order.
+
+    Axes may be merged in either of the two, as in files, or have length 1: neither changes the order of what is pooled.
+
+    Args:
+        name: Argument name for the message.
+        shape: Of the array, without the axes of one observation.
+        batch_shape: Of the observations; where their number is another, that is for the caller to say.
+
+    Example:
+        >>> check_layout("clusters", (400,), (50, 8))
+        >>> check_layout("clusters", (2, 3), (3, 2))
+        Traceback (most recent call last):
+        graphsnd.errors.InputError: Expected `clusters` laid out as the observations, (3, 2), got (2, 3). Transpose it.
+    """
+    # Where an axis begins in memory: merging axes leaves some of these strides out, and adds none.
+    own, known = ({*accumulate(reversed(tuple(each)), operator.mul)} - {1} for each in (shape, batch_shape))
+    if math.prod(shape) == math.prod(batch_shape) and not (own <= known or known <= own):
+        raise InputError(name, f"laid out as the observations, {tuple(batch_shape)}", tuple(shape), "Transpose it.")
+
+
+def check_clusters(clusters: Any, batch_shape: Sequence[int]) -> torch.Tensor | None:
     """Return the cluster of each observation as int64 ``[observations]`` on the CPU; None for None.
 
     Args:
-        clusters: Integers in a tensor or array of any shape, or in a list.
-        observations: Their number.
+        clusters: Integers in a tensor or array of the observations' shape, or in a list.
+        batch_shape: Of the observations.
     """
     import torch
 
@@ -338,8 +361,9 @@ def check_clusters(clusters: Any, observations: int) -> torch.Tensor | None:
     if given is None or given.is_floating_point():
         fix = "Number the labels: numpy.unique(clusters, return_inverse=True)[1]."
         raise InputError("clusters", "to be integers, one for each observation", describe(clusters), fix)
-    if given.numel() != observations:
+    if given.numel() != (observations := math.prod(batch_shape)):
         raise InputError("clusters", f"to be {observations} integers, one for each observation", shape_of(given))
+    check_layout("clusters", given.shape, batch_shape)
     return given.detach().flatten().cpu().long()
 
 

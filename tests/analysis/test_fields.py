@@ -69,7 +69,9 @@ def test_intervals_of_episodes_cover(generator: torch.Generator) -> None:
         episodes = torch.arange(40).unsqueeze(1).expand(40, 20)
         places = torch.rand(40, 20, 2, generator=generator)
         for clusters in (episodes, None):
-            field = gs.bin_field(values if clusters is not None else values.T, places, bins=2, clusters=clusters)
+            field = gs.bin_field(
+                values if clusters is not None else values.T.flatten(), places, bins=2, clusters=clusters
+            )
             low, high = field.intervals.unbind(-1)
             wrong = int(((low > truth) | (high < truth)).sum())
             if clusters is None:
@@ -92,6 +94,19 @@ def test_where_the_team_differs_more_is_told() -> None:
 def test_intervals_at_every_confidence(confidence: float) -> None:
     field = gs.bin_field(torch.ones(32), torch.randn(32, 2), bins=1, confidence=confidence)
     assert field.intervals.tolist() == [[[1.0, 1.0]]]
+
+
+def test_features_of_another_layout_are_refused(generator: torch.Generator) -> None:
+    team, places = (
+        gs.Deterministic(torch.randn(6, 5, 3, 2, generator=generator)),
+        torch.rand(6, 5, 2, generator=generator),
+    )
+    for same in (places, places.flatten(0, 1), places.view(6, 1, 5, 2), places.view(2, 3, 5, 2)):
+        assert torch.equal(gs.bin_field(team, same, bins=2).counts, gs.bin_field(team, places, bins=2).counts)
+    with pytest.raises(gs.InputError, match=r"`features` laid out as the observations, \(6, 5\), got \(5, 6\)"):
+        gs.bin_field(team, places.transpose(0, 1))
+    with pytest.raises(gs.InputError, match=r"`clusters` .*\(6, 5\), got \(5, 6\)"):
+        gs.bin_field(team, places, clusters=torch.zeros(5, 6).long())
 
 
 def test_odd_places() -> None:

@@ -306,6 +306,10 @@ def test_a_saved_behavior_keeps_its_digits(dtype: torch.dtype, tmp_path: Path) -
 
 def test_what_cannot_be_saved(tmp_path: Path) -> None:
     part = gs.Deterministic(torch.zeros(2, 3, 1))
+    with pytest.raises(gs.InputError, match=r"`clusters` laid out as the observations, \(2, 3\), got \(3, 2\)"):
+        gs.save_behavior(
+            gs.Deterministic(torch.zeros(2, 3, 2, 1)), tmp_path / "a.npz", clusters=torch.zeros(3, 2).long()
+        )
     with pytest.raises(gs.InputError, match="`behavior` of one part, got Joint"):
         gs.save_behavior(gs.Joint([part, part]), tmp_path / "team.npz")
     with pytest.raises(gs.InputError, match=r"`path` to end in .npz, got 'team.pt'"):

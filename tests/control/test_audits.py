@@ -51,6 +51,8 @@ def test_the_audit_of_what_was_held() -> None:
     for other in (gs.graphs.complete(4), gs.graphs.knn(places[:2], 2)):
         with pytest.raises(InputError, match="`design`"):
             audit(team, seen, design=other)
+    with pytest.raises(InputError, match=r"`positions` laid out as the observations, \(4, 6\), got \(6, 4\)"):
+        audit(team, seen, design="knn:2", positions=places.transpose(0, 1))
     with pytest.raises(InputError, match="positions"):
         audit(team, seen, design="radius:0.5", positions=places[:2])
     with pytest.raises(InputError, match="positions"):

@@ -129,6 +129,7 @@ def mistakes(rank: int) -> dict[str, Callable[[], Any]]:
     """Return calls in which rank 1 does something else than the others."""
     odd, d = rank == 1, gs.distributed
     team = gs.Deterministic(cases.numbers(12, 3, 2, seed=rank))
+    rows, flipped = team if odd else gs.Deterministic(team.actions.view(4, 3, 3, 2)), torch.zeros(3, 4).long()
     other = gs.graphs.uniform(12, 20, seed=rank if odd else 0)
     nets = cases.policies()[:3]
     seen = cases.SEEN + odd
@@ -157,6 +158,8 @@ def mistakes(rank: int) -> dict[str, Callable[[], Any]]:
         "clusters": lambda: d.accumulate(
             gs.SndAccumulator(12), team, torch.zeros(12, dtype=torch.int64) if odd else None
         ),
+        "layout": lambda: d.measure(rows, clusters=flipped),
+        "layout of a batch": lambda: d.accumulate(gs.SndAccumulator(12, clusters=True), rows, flipped),
         "policies see": lambda: d.measure(nets, seen),
         "seed": lambda: d.measure(nets, cases.SEEN, design="agents:3", seed=rank),
         "design": lambda: d.measure(nets, cases.SEEN, **({"design": "agents:3"} if odd else {})),

@@ -164,6 +164,8 @@ EXPECTED = {
     "merge": ("3 on rank 0 and 4 on rank 1", "`team`"),
     "accumulate": ("of 13 agents over all ranks", "got 12"),
     "clusters": ("`clusters` to be None", "tensor"),
+    "layout": ("`clusters` laid out as the observations, (4, 3)", "got (3, 4)"),
+    "layout of a batch": ("`clusters` laid out as the observations", "got (3, 4)"),
     "policies see": ("`observations (values)` alike on all ranks", "on rank 1"),
     "seed": ("0 on rank 0 and 1 on rank 1", "`seed`"),
     "design": ("`options` alike on all ranks", "design"),

@@ -397,3 +397,35 @@ def test_clusters_may_be_a_list(form: Any, tmp_path: Path) -> None:
         gs.measure(team, clusters=ids[1:])
     with pytest.raises(gs.InputError, match=r"`clusters` to be True or False.*update"):
         gs.SndAccumulator(3, clusters=ids)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["behaviour", "policies", "images", "recurrent"])
+def test_labels_and_positions_of_another_layout_are_refused(kind: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    actions, labels = torch.randn(6, 5, 4, 2, generator=generator), torch.arange(5).expand(6, 5)
+    places, seen = torch.randn(6, 5, 4, 2, generator=generator), torch.randn(6, 5, 3, 2, 2, generator=generator)
+    policies = [lambda o, k=k: (k + 1) * o.flatten(-3)[..., :2] for k in range(4)]
+    if kind == "images":
+        team = (gs.teams.as_team(policies, feature_dims=3), seen)
+    else:
+        linear = [lambda o, k=k: (k + 1) * o[..., :2] for k in range(4)]
+        whole = gs.teams.as_team(linear, whole=kind == "recurrent")
+        team = (gs.Deterministic(actions),) if kind == "behaviour" else (whole, seen[..., 0, 0])
+    for name, given, part in (
+        ("clusters", labels, "observation_error"), ("sources", labels, "sources"), ("positions", places, "value")
+    ):  # fmt: skip
+        options = {"design": "knn:1"} if name == "positions" else {}
+        forms = (given, given.flatten(0, 1), given.unsqueeze(1), given.unflatten(0, (2, 3)))
+        found = [getattr(gs.measure(*team, **options, **{name: form}), part) for form in forms]  # type: ignore[arg-type]
+        values = [[each.value for each in one.values()] if name == "sources" else one for one in found]
+        assert values == values[:1] * 4
+        with pytest.raises(gs.InputError, match=rf"`{name}` laid out as the observations, \(6, 5\), got \(5, 6\)"):
+            gs.measure(*team, **options, **{name: given.transpose(0, 1)})  # type: ignore[arg-type]
+
+
+def test_the_layout_of_a_dict_of_observations_ends_with_its_agents() -> None:
+    seen = {name: torch.randn(6, 3, generator=torch.Generator().manual_seed(k)) for k, name in enumerate("ab")}
+    policies = {"a": torch.nn.Linear(3, 2), "b": torch.nn.Linear(3, 2)}
+    gs.measure(policies, seen, clusters=torch.arange(6).unsqueeze(1).expand(6, 2))
+    with pytest.raises(gs.InputError, match=r"`clusters` .*\(6, 2\), got \(2, 6\)"):
+        gs.measure(policies, seen, clusters=torch.arange(6).expand(2, 6))

@@ -14,7 +14,7 @@ from scipy import stats
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.errors import InputError, check_clusters, check_finite, check_number, describe, plural
+from graphsnd.errors import InputError, check_clusters, check_finite, check_layout, check_number, describe, plural
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.intervals import check_confidence, cluster_error, cluster_sums
 from graphsnd.estimation.on_graph import observation_values
@@ -84,8 +84,8 @@ def compare(
         second: The same; the teams may have different sizes.
         observations: ``[..., features]`` for policies, shown to both teams; None for behaviours, which must have been
             evaluated on the same ones.
-        clusters: Episode or environment of each observation, integers of its leading shape; 32 contiguous blocks when
-            None.
+        clusters: Episode or environment of each observation, integers of the leading shape or flat; 32 contiguous
+            blocks when None.
         distance: Distance object; the family's default when None.
         confidence: Coverage of the interval.
         seed: Of the test.
@@ -95,7 +95,7 @@ def compare(
         The comparison.
 
     Raises:
-        InputError: For different numbers of observations, different distances, or fewer than 2 clusters.
+        InputError: For different numbers or layouts of observations, different distances, or fewer than 2 clusters.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -110,13 +110,14 @@ def compare(
     count, names = sources[0].observations, [source.distance.name for source in sources]
     if sources[1].observations != count:
         raise InputError("second", f"on the same {count} observations", f"{sources[1].observations} of them")
+    check_layout("second", sources[1].batch_shape, sources[0].batch_shape)
     if names[0] != names[1]:
         raise InputError("second", f"with the distance {names[0]}, as the first", names[1], "Choose one: distance=.")
     with torch.no_grad():
         values = [observation_values(source).double() for source in sources]
     for value in values:
         check_finite("team", value)
-    groups = check_clusters(clusters, count)
+    groups = check_clusters(clusters, sources[0].batch_shape)
     (one, sizes), (two, _) = (cluster_sums(each, None, groups, count) for each in values)
     mean = float((one - two).sum()) / count
     _, interval = cluster_error(one - two, sizes, mean, confidence, lowest=-math.inf)

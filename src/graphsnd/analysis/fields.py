@@ -10,7 +10,7 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.errors import InputError, check_clusters, check_finite, check_integer, shape_of
+from graphsnd.errors import InputError, check_clusters, check_finite, check_integer, check_layout, shape_of
 from graphsnd.estimation.intervals import check_confidence, population_error
 from graphsnd.metric import by_observation
 
@@ -59,10 +59,10 @@ def bin_field(
 
     Args:
         source: A behaviour, or SND at each observation, as :func:`graphsnd.by_observation` has it.
-        features: ``[..., 2]``, of each observation in the same order.
+        features: ``[..., 2]``, of each observation, in the source's shape or flat.
         bins: Of each feature, equally wide.
         distance: Of a behaviour; the family's default when None.
-        clusters: Episode of each observation, integers in the same order.
+        clusters: Episode of each observation, integers in that shape or flat.
         confidence: Of each interval by itself: of 100 bins, about 5 miss theirs at 0.95.
 
     Raises:
@@ -81,10 +81,11 @@ def bin_field(
     values, places = given.detach().flatten().double().cpu(), features.detach().double().cpu()
     if places.dim() < 2 or places.shape[-1] != 2 or places[..., 0].numel() != len(values) or not len(values):
         raise InputError("features", f"with shape ({max(1, len(values))}, 2), for each observation", shape_of(features))
+    check_layout("features", places.shape[:-1], given.shape)
     check_finite("source", values)
     check_finite("features", places)
     check_integer("bins", bins, "in 1 .. 1000", low=1, high=1000)
-    confidence, groups = check_confidence(confidence), check_clusters(clusters, len(values))
+    confidence, groups = check_confidence(confidence), check_clusters(clusters, given.shape)
     places = places.reshape(-1, 2)
     steps = torch.linspace(0, 1, bins + 1, dtype=torch.float64).unsqueeze(1)
     low, high = places.amin(0), places.amax(0)

@@ -60,7 +60,7 @@ def audit(
     if design is not None and not isinstance(design, MovingGraph):
         design = as_design(design)
         if isinstance(design, SpatialDesign):
-            design = design._join_each(positions, behavior.observations, behavior.agents)
+            design = design._join_each(positions, behavior.batch_shape, behavior.observations, behavior.agents)
         else:
             design = design.graph if isinstance(design, Fixed) else None
     if design is None:

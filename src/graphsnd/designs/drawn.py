@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from graphsnd import graphs
 from graphsnd.arguments import checked
 from graphsnd.designs.design import Call, Design, Selection, require_generator, require_positions
-from graphsnd.errors import InputError, check_inclusion, check_positive
+from graphsnd.errors import InputError, check_inclusion, check_layout, check_positive
 from graphsnd.graphs import Graph, MovingGraph
 
 
@@ -165,10 +166,14 @@ class SpatialDesign(GraphDesign):
         assert isinstance(graph, Graph)
         return graph
 
-    def _join_each(self, positions: Tensor | None, observations: int, agents: int) -> MovingGraph:
+    def _join_each(
+        self, positions: Tensor | None, batch_shape: Sequence[int], observations: int, agents: int
+    ) -> MovingGraph:
         """Build the graph of each observation from positions ``[..., agents, d]``, leading dimensions pooled."""
-        pooled = positions.flatten(0, -3) if positions is not None and positions.dim() > 3 else positions
-        graph = self.join(require_positions(pooled, (observations, agents), self))
+        if positions is not None and positions.dim() > 3:
+            check_layout("positions", positions.shape[:-2], batch_shape)
+            positions = positions.flatten(0, -3)
+        graph = self.join(require_positions(positions, (observations, agents), self))
         assert isinstance(graph, MovingGraph)
         return graph
 

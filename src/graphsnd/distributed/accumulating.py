@@ -61,7 +61,7 @@ def accumulate(
     shards = make_shards(describe, lambda: wrap(behavior, known), known, "agents", group)
     if shards.agents != accumulator.agents:
         raise InputError("behavior", f"of {accumulator.agents} agents over all ranks", shards.agents)
-    groups = check_clusters(clusters, shards.observations)
+    groups = check_clusters(clusters, shards.batch_shape)
     accumulator.distance = find_distance(shards.notes, getattr(shards.local, "distance", known))
     accumulator.family = find_entry(shards.notes, "family")
     for parts, points in shards.blocks():

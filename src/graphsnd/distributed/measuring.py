@@ -98,7 +98,7 @@ class ShardedSource(Source):
 
     def __init__(self, shards: Shards, distance: Any, backend: str) -> None:
         self.shards, self.ranks, self.distance, self.backend = shards, shards.ranks, distance, backend
-        self._block = shards.like
+        self._block, self.batch_shape = shards.like, shards.batch_shape
         cost = max(each["cost"] for each in shards.own)
         proportional = all(each["proportional"] for each in shards.own)
         features, device = shards.like.features, shards.like.values.device

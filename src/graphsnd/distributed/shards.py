@@ -23,7 +23,7 @@ from graphsnd.estimation.source import BehaviorSource, Source
 
 BLOCK = 1 << 24  # numbers of all agents that a rank is sent at a time
 SHARDS = ("agents", "observations")
-NOTHING = {"agents": 0, "observations": 0, "cost": 0.0, "proportional": True, "gradient": False}
+NOTHING = {"agents": 0, "observations": 0, "batch_shape": (), "cost": 0.0, "proportional": True, "gradient": False}
 Part = tuple[int, int]  # observations, from and to
 
 
@@ -40,6 +40,11 @@ class Shards:
     agents: int  # of the team
     observations: int  # of the team
     gradient: bool  # whether any rank asks for one
+
+    @property
+    def batch_shape(self) -> Sequence[int]:
+        """How the rank that says most of it lays out the observations that all share; the same on all ranks."""
+        return max((each["batch_shape"] for each in self.own), key=len)
 
     def given(self) -> Tensor:
         """Return the points of this rank, to differentiate at: on all ranks, so that all may call backward."""
@@ -138,7 +143,7 @@ def make_shards(
         zero = torch.zeros(1, 1, dtype=torch.int64, device=local.device)
         points = local.select(zero[0], zero)
         asked = torch.is_grad_enabled() and any(part.requires_grad for part in getattr(local, "given", points).parts)
-        own = {name: getattr(local, name) for name in ("agents", "observations", "proportional")}
+        own = {name: getattr(local, name) for name in ("agents", "observations", "batch_shape", "proportional")}
         blocks = [(block.norm.value, *astuple(block)[1:]) for block in points.blocks]
         kind = [points.norm.value, str(points.values.dtype)[6:], str(points.dtype)[6:], blocks, points.samples]
         shared = SHARDS[shard == "agents"]

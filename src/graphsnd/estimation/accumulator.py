@@ -87,7 +87,7 @@ class SndAccumulator:
 
         Args:
             behavior: What the agents would do on them.
-            clusters: One integer for each, where the accumulator was made with ``clusters=True``.
+            clusters: One integer for each, flat or in their shape, where the accumulator has ``clusters=True``.
 
         Raises:
             InputError: For other agents, or clusters given or missing against what was declared.
@@ -97,7 +97,7 @@ class SndAccumulator:
             raise InputError("behavior", f"of {self.agents} agents", points.agents)
         names = _same_names("behavior", self.names, behavior._names)
         self._check_batch(behavior, clusters)
-        groups = check_clusters(clusters, points.observations)
+        groups = check_clusters(clusters, behavior.batch_shape)
         self.names, self.family = names, type(behavior).__name__
         self.distance = self.distance or default_distance(behavior)
         self._take(points, groups)

@@ -17,7 +17,7 @@ from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import stack_agents
 from graphsnd.designs import Adaptive, Complete, Design, GraphDesign, Projections, RelabelledDesign, SpatialDesign
 from graphsnd.designs.subsets import integer_seed
-from graphsnd.errors import InputError, check_choice, check_clusters, check_integer, check_labels, warn_caller
+from graphsnd.errors import InputError, check_choice, check_clusters, check_integer, check_layout, warn_caller
 from graphsnd.estimation.adapted import measure_adapted
 from graphsnd.estimation.advising import advise
 from graphsnd.estimation.costs import Budget, DesignOrGraph, choose, complete_seconds, policy_cost_of, to_seconds
@@ -117,11 +117,11 @@ def measure(
         pooled: Of a graph for each observation: pool the edges of all instead of the mean over observations.
         max_observations: Draw at most this many of the observations at random, at least 2; all when None.
         d_max: An upper bound on every distance, where you know one.
-        clusters: Episode or environment of each observation, integers of the observations' leading shape, for the
-            error over observations; contiguous blocks when None.
-        sources: Whose observations: for each the agent, policy or phase that it came from, a number or a name. SND
-            depends on where it is measured, and ``estimate.sources`` has it by source, where all pairs are measured.
-            Known without this from a dict of what each agent observed.
+        clusters: Episode or environment of each observation, integers of the observations' leading shape or flat, for
+            the error over observations; contiguous blocks when None.
+        sources: Whose observations: for each, as for clusters, the agent, policy or phase that it came from, a number
+            or a name. SND depends on where it is measured, and ``estimate.sources`` has it by source, where all pairs
+            are measured. Known without this from a dict of what each agent observed.
         seed: An int, or a generator to advance.
         callback: Called with the estimate each time the data are inspected.
         backend: ``auto`` or the name of a kernel backend.
@@ -157,7 +157,7 @@ def measure(
     if limit is not None and limit.seconds is not None and isinstance(source, TeamSource) and not source.team.cost:
         slow = policy_cost_of(source.time_policy(limit.seconds / 20), source)
         source.policy_cost = max(source.policy_cost, slow)  # or all pairs would seem to take no time
-    groups = check_clusters(clusters, source.observations)
+    groups = check_clusters(clusters, source.batch_shape)
     origins = _read_sources(sources, observations, source)
     chosen, why = _choose(source, asked, limit, tolerance, max_observations)
     _check_combination(chosen, limit, weighting, max_observations)
@@ -223,12 +223,12 @@ def _read_sources(sources: Any, observations: Any, source: Source) -> Sequence[s
         return [keys[int(at)] for at in pooled.flatten(1)[:, 0].tolist()]
     if sources is None:
         return None
-    check_labels(sources)
+    shape = sources.shape if isinstance(sources, Tensor) else (len(sources),)
+    if math.prod(shape) != source.observations:
+        raise InputError("sources", f"to be {source.observations}, one for each observation", math.prod(shape))
+    check_layout("sources", shape, source.batch_shape)
     # As text, which names them in the result: 1 and "1" are one source there, and all NaN are.
-    labels = [str(label) for label in (sources.flatten().tolist() if isinstance(sources, Tensor) else sources)]
-    if len(labels) != source.observations:
-        raise InputError("sources", f"to be {source.observations}, one for each observation", len(labels))
-    return labels
+    return [str(label) for label in (sources.flatten().tolist() if isinstance(sources, Tensor) else sources)]
 
 
 def _read_design(design: Any) -> DesignOrGraph | None:
@@ -295,7 +295,7 @@ def _build_graph(source: Source, design: DesignOrGraph, positions: Any, seed: in
         return design
     places = stack_agents("positions", positions, source.names)
     if isinstance(design, SpatialDesign) and places is not None and places.dim() > 2:
-        return design._join_each(places, source.observations, source.agents)
+        return design._join_each(places, source.batch_shape, source.observations, source.agents)
     return design.draw(source.agents, torch.Generator().manual_seed(seed), places)
 
 

@@ -46,6 +46,7 @@ class Workload:
 class Source(Workload, ABC):
     """Shared observations, ``n`` agents, and a distance."""
 
+    batch_shape: Sequence[int]  # how the observations were laid out before they were pooled
     distance: Distance
     backend: str  # of the kernels
     family: str  # of the behaviours
@@ -110,7 +111,7 @@ class BehaviorSource(Source):
     ) -> None:
         self.given = embed(behavior, distance, fewest=fewest)
         self.distance, self.backend, self.names = distance or default_distance(behavior), backend, behavior._names
-        self.family = type(behavior).__name__
+        self.family, self.batch_shape = type(behavior).__name__, behavior.batch_shape
         self.points = points = self.given.detach()
         super().__init__(points.agents, points.observations, points.features, 0.0, points.parts[0].device)
         self.noise_floor = _noise_floor(behavior, self.distance) if isinstance(behavior, Samples) else None
@@ -147,6 +148,7 @@ class TeamSource(Source):
         fix = "A single observation: observations[None]. One number per observation: observations[:, None]."
         observations = check_rank("observations", given, 1 + team.feature_dims, "(..., features)", fix=fix)
         inputs = observations.detach().flatten(0, -1 - team.feature_dims)
+        self.batch_shape = observations.shape[: -team.feature_dims]
         self.team, self.inputs, self.backend, self.names = team, inputs, backend, team._names
         if not len(self.inputs):
             raise InputError("observations", "to be at least one", "none")

@@ -150,7 +150,7 @@ def save_behavior(
     tensors = {name: part if part.dtype == torch.float64 else part.float() for name, part in tensors.items()}
     arrays = {name: part.detach().cpu().numpy() for name, part in tensors.items()}
     arrays = {name: part.reshape(-1, *part.shape[lead:]) for name, part in arrays.items()}
-    groups = check_clusters(clusters, behavior.observations)
+    groups = check_clusters(clusters, behavior.batch_shape)
     if groups is not None:
         arrays["clusters"] = groups.numpy()
     content = io.BytesIO()
