@@ -196,6 +196,7 @@ def _merge(one: SndAccumulator, two: SndAccumulator) -> SndAccumulator:
 
 
 TEAM = gs.Deterministic(torch.rand(2, 4, 2))
+DRAWN = gs.Samples(torch.rand(1, 4, 8, 2))  # of one observation, which a pooled distance counts as one too
 WIDE = gs.Deterministic(torch.rand(2, 3, 4, 2))
 
 
@@ -208,6 +209,8 @@ WIDE = gs.Deterministic(torch.rand(2, 3, 4, 2))
     (lambda: SndAccumulator(4, clusters=True).update(TEAM), "`clusters`.*given"),
     (lambda: SndAccumulator(4, clusters=True).update(TEAM, torch.zeros(3).long()), "`clusters`.*2 integers"),
     (lambda: SndAccumulator(4, clusters=True).update(WIDE, torch.zeros(3, 2).long()), r"laid out .*\(2, 3\), got"),
+    (lambda: SndAccumulator(4, distance=gs.Energy(pooled=True)).update(DRAWN), "`distance` .*which come in batches"),
+    (lambda: gs.distributed.accumulate(SndAccumulator(4, distance=gs.Sliced(pooled=True)), DRAWN), "sliced-pooled"),
     (lambda: SndAccumulator(4).compute(), "at least one observation"),
     (lambda: _merge(SndAccumulator(4), SndAccumulator(5)), "`two`.*made like"),
     (lambda: _merge(*(SndAccumulator(4, graph=gs.graphs.uniform(4, 2, seed=s)) for s in (0, 1))), "same graph"),

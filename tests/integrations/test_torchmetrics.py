@@ -87,6 +87,66 @@ def test_teams_of_several_sizes_are_refused(name: str) -> None:
         metric.compute()
 
 
+LOGITS, NAMES = actions(4), tuple("abcdef")
+TEAM = gs.Deterministic(LOGITS)
+PARTS = [gs.Joint([TEAM, TEAM], weights=weights) for weights in ((1.0, 1.0), (1.0, 2.0))]
+MIXED = {
+    "family": (TEAM, gs.Categorical(logits=LOGITS), "family and distance"),
+    "distance": (*PARTS, "family and distance"),
+    "names": (TEAM.with_names(NAMES), TEAM.with_names(NAMES[::-1]), "names of agents"),
+}
+
+
+@pytest.mark.parametrize("case", MIXED)
+@pytest.mark.parametrize("name", ["update", "forward"])
+def test_what_cannot_be_averaged_is_refused(name: str, case: str) -> None:
+    metric, (one, two, words) = SystemNeuralDiversity(), MIXED[case]
+    add = getattr(metric, name)
+    for team in (one, two):  # after a reset another one is fine
+        metric.reset()
+        add(team)
+        add(team)
+        torch.testing.assert_close(metric.compute(), gs.snd(team))
+    add(one)
+    with pytest.raises(gs.InputError, match=f"`behavior` of the same {words} in all updates"):
+        metric.compute()
+
+
+def test_agents_without_names_go_with_any() -> None:
+    metric = SystemNeuralDiversity()
+    for team in (TEAM, TEAM.with_names(NAMES), TEAM):
+        metric.update(team)
+    torch.testing.assert_close(metric.compute(), gs.snd(TEAM))
+
+
+def test_pooled_distances_are_refused() -> None:
+    metric, team = SystemNeuralDiversity(gs.Energy(pooled=True)), gs.Samples(torch.randn(1, 3, 8, 1))
+    with pytest.raises(gs.InputError, match=r"`distance` not to pool observations, which come in batches"):
+        metric.update(team)
+    with pytest.raises(gs.InputError, match=r"got energy-pooled. Use pooled=False"):
+        SystemNeuralDiversity().update(gs.Joint([team], distance=[gs.Energy(pooled=True)]))
+
+
+def test_the_state_of_another_metric_is_refused() -> None:
+    made = [SystemNeuralDiversity(gs.TotalVariation()), SystemNeuralDiversity(gs.Hellinger()), GraphSnd(GRAPH)]
+    for metric in made:
+        metric.persistent(True)
+        metric.update(gs.Categorical(logits=LOGITS))
+    saved = made[0].state_dict()
+    again = SystemNeuralDiversity(gs.TotalVariation())
+    again.load_state_dict(saved)
+    again.update(gs.Categorical(logits=LOGITS))
+    torch.testing.assert_close(again.compute(), made[0].compute())
+    for other in made[1:]:
+        with pytest.raises(gs.InputError, match="`state` of a metric of the same class, graph and distance"):
+            other.load_state_dict(saved)
+    merged = SystemNeuralDiversity(gs.Hellinger())
+    merged.update(gs.Categorical(logits=LOGITS))
+    merged.merge_state(made[0])
+    with pytest.raises(gs.InputError, match="`state` of a metric"):
+        merged.compute()
+
+
 RANK = """
 import sys, torch, torch.distributed as dist
 from torchmetrics import MetricCollection

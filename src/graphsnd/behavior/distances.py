@@ -275,6 +275,12 @@ def check_distance(distance: Any, behavior: Behavior) -> Distance:
     return distance or default_distance(behavior)
 
 
+def check_unpooled(distance: Distance, why: str) -> None:
+    """Raise for a distance that counts all observations as one; ``why`` not is for the message, after "which"."""
+    if getattr(distance, "pooled", False):
+        raise InputError("distance", f"not to pool observations, which {why}", distance.name, "Use pooled=False.")
+
+
 @checked(own="behavior distance")
 def embed(behavior: Behavior, distance: Distance | None = None, *, fewest: int = 2) -> Points:
     """Embed a behaviour for a distance, its own default when none is given.

@@ -105,6 +105,11 @@ class JointDistance(Distance):
         total = sum(weight * each for weight, each in zip(self.weights, largest, strict=True))
         return total if math.isfinite(total) else None
 
+    @property
+    def pooled(self) -> bool:
+        """Whether a part's distance counts all observations as one."""
+        return any(getattr(distance, "pooled", False) for distance in self.distances)
+
     def embed(self, behavior: Behavior) -> Points:
         """Return the parts' points side by side, with the norm and the weight of each."""
         if not isinstance(behavior, Joint) or behavior.distance.weights != self.weights:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import DISTANCES, Behavior, Distance, Norm, Points
+from graphsnd.behavior.distances import check_unpooled
 from graphsnd.behavior.points import Block
 from graphsnd.distributed.ranks import Note, Ranks, shorten
 from graphsnd.errors import InputError, check_choice, describe
@@ -112,8 +113,8 @@ def wrap(behavior: Behavior | None, distance: Distance | None, shard: str = "age
     if behavior is None:
         return None
     source = BehaviorSource(behavior, distance, fewest=1)
-    if shard == "observations" and source.observations != behavior.observations:
-        raise InputError("distance", "that does not pool observations, which are in shards", distance)
+    if shard == "observations":
+        check_unpooled(source.distance, "are in shards")
     return source
 
 

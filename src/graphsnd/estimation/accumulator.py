@@ -15,6 +15,7 @@ from graphsnd import kernels
 from graphsnd.arguments import checked
 from graphsnd.behavior import DISTANCES, Behavior, Distance, Points, default_distance, embed
 from graphsnd.behavior.behavior import check_names
+from graphsnd.behavior.distances import check_unpooled
 from graphsnd.errors import InputError, check_clusters, check_integer, describe, plain_tensor
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.exactsum import LIMBS, LOWEST, ExactSum
@@ -90,7 +91,8 @@ class SndAccumulator:
             clusters: One integer for each, flat or in their shape, where the accumulator has ``clusters=True``.
 
         Raises:
-            InputError: For other agents, or clusters given or missing against what was declared.
+            InputError: For other agents, a distance with ``pooled=True``, or clusters given or missing against what was
+                declared.
         """
         points = embed(behavior, self.distance)
         if points.agents != self.agents:
@@ -103,7 +105,9 @@ class SndAccumulator:
         self._take(points, groups)
 
     def _check_batch(self, behavior: Behavior | None, clusters: Any) -> None:
-        """Raise for a behaviour of another family than before, or clusters against what was declared."""
+        """Raise for another family than before, a pooled distance, or clusters against what was declared."""
+        if behavior is not None:
+            check_unpooled(self.distance or default_distance(behavior), "come in batches")
         if behavior is not None and self.family not in (None, type(behavior).__name__):
             raise InputError("behavior", f"to be {self.family}, as before", type(behavior).__name__)
         if (clusters is not None) != self.clusters:

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import hashlib
 from typing import Any
+from zlib import crc32
 
 import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.behavior import Behavior, Distance
-from graphsnd.errors import MOST_AGENTS, InputError, require
+from graphsnd.behavior import Behavior, Distance, default_distance
+from graphsnd.behavior.distances import check_unpooled
+from graphsnd.errors import InputError, require
 from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.graphs import Graph
 from graphsnd.metric.diversity import graph_snd, snd
 
 Metric = require("torchmetrics", "torchmetrics").Metric
+COMMON = ("number of agents", "family and distance", "names of agents")  # what all updates must have in common
+NONE = -(2**32)  # below all numbers that stand for these, and below their negatives
 
 
 @checked
@@ -44,8 +48,7 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
     plot_lower_bound = 0.0
     total: Tensor  # sum over observations, float64
     observations: Tensor  # int64
-    most_agents: Tensor  # int64, over batches
-    fewest_agents: Tensor  # int64, over batches
+    common: Tensor  # int64 [3, 2], the most over batches of numbers for these, and of their negatives
     fingerprint: Tensor  # int64 [32], of class, graph and distance
 
     def __init__(self, distance: Distance | None = None, **kwargs: Any) -> None:
@@ -53,30 +56,41 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         self.distance = distance
         self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("observations", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
-        self.add_state("most_agents", torch.tensor(0), dist_reduce_fx="max")
-        self.add_state("fewest_agents", torch.tensor(MOST_AGENTS), dist_reduce_fx="min")
+        self.add_state("common", torch.full((len(COMMON), 2), NONE), dist_reduce_fx="max")
         self._identify(None)
 
     def update(self, behavior: Behavior) -> None:
-        """Add a batch of observations that all agents have answered."""
+        """Add a batch of observations that all agents have answered.
+
+        Raises:
+            InputError: For a distance with ``pooled=True``.
+        """
+        distance = self.distance or default_distance(behavior)
+        check_unpooled(distance, "come in batches")
         self.total = self.total + (self.mean(behavior) * behavior.observations).to(self.total)
         self.observations = self.observations + behavior.observations
-        self.most_agents = self.most_agents.clamp_min(behavior.agents)
-        self.fewest_agents = self.fewest_agents.clamp_max(behavior.agents)
+        named = (crc32(repr(each).encode()) for each in ((type(behavior).__name__, distance), behavior.names))
+        own = torch.tensor([[number, -number] for number in (behavior.agents, *named)])
+        if not behavior.named:
+            own[2] = NONE  # which goes with any names
+        self.common = self.common.maximum(own.to(self.common.device, non_blocking=True))
 
     def compute(self) -> Tensor:
         """Return the mean over all observations so far.
 
         Raises:
-            InputError: Before the first update, and for teams of several sizes: the mean of their SND is that of none.
+            InputError: Before the first update; for teams of several sizes, families or orders of agents, or several
+                distances: the mean of their SND is that of none; and for a state of another metric.
         """
         if not int(self.observations):
             raise InputError("behavior", "in at least one update", "none", "Call update first.")
+        self._check_fingerprint()
         # Here and not in update: this also sees forward and other ranks, and update does not wait for a GPU.
-        fewest, most = int(self.fewest_agents), int(self.most_agents)
-        if fewest < most:
-            got, fix = f"{fewest} to {most} agents", "Make a metric for each team size, or call reset between them."
-            raise InputError("behavior", "of the same number of agents in all updates", got, fix)
+        for what, (most, fewest) in zip(COMMON, self.common.tolist(), strict=True):
+            if -fewest < most:
+                got = f"{-fewest} to {most} agents" if what == COMMON[0] else "several"
+                fix = "Make a metric for each, or call reset between them."
+                raise InputError("behavior", f"of the same {what} in all updates", got, fix)
         return self.total / self.observations
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
@@ -86,6 +100,16 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
     def mean(self, behavior: Behavior) -> Tensor:
         """Return the measure of one batch."""
         return snd(behavior, self.distance)
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        super()._load_from_state_dict(*args)
+        self._check_fingerprint()
+
+    def _check_fingerprint(self) -> None:
+        """Raise where a state of another class, distance or graph was loaded or merged, or came from another rank."""
+        if self.fingerprint.tolist() != self._defaults["fingerprint"].tolist():
+            fix = "Make the metric as it was made when the state was saved."
+            raise InputError("state", "of a metric of the same class, graph and distance", "another's", fix)
 
     def _identify(self, graph: Graph | None) -> None:
         """Set the state that differs between metrics of another class, distance or graph."""
