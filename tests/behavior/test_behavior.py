@@ -109,6 +109,7 @@ def test_a_dict_of_agents_keeps_its_names(generator: torch.Generator) -> None:
         (lambda: gs.Deterministic({"a": torch.ones(5, 2), "b": [1.0]}), ["actions['b']", "list"]),
         (lambda: gs.Gaussian({"a": torch.ones(5, 2)}, {"b": torch.ones(5, 2)}), ["`scale` by the names a", "got b"]),
         (lambda: gs.Deterministic(torch.ones(5, 2, 1)).with_names("ab" * 2), ["names", "2 different strings"]),
+        (lambda: gs.Deterministic({1: torch.ones(5, 2), "1": torch.ones(5, 2)}), ["`names`", "2, of which 1 differ"]),  # type: ignore[dict-item]
         (lambda: gs.Deterministic(torch.ones(5, 2, 1)).with_names(["a", "a"]), ["names", "2 different strings"]),
     ],
 )

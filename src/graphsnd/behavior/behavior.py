@@ -203,8 +203,10 @@ def in_order(name: str, given: Mapping[str, Any], names: Sequence[str]) -> list[
 
 
 def names_of(given: Any) -> tuple[str, ...] | None:
-    """Return the keys of a dict of agents; None for anything else."""
-    return tuple(map(str, given.keys())) if isinstance(given, Mapping) else None
+    """Return the keys of a dict of agents as strings, no two alike; None for anything else."""
+    names = tuple(map(str, given.keys())) if isinstance(given, Mapping) else ()
+    check_names(names, len(names))
+    return names or None
 
 
 def broadcast(name: str, tensor: torch.Tensor, shape: torch.Size | tuple[int, ...], target: str) -> torch.Tensor:
