@@ -14,6 +14,7 @@ from scipy import stats
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.distances import check_unpooled
 from graphsnd.errors import InputError, check_clusters, check_finite, check_layout, check_number, describe, plural
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.intervals import check_confidence, cluster_error, cluster_sums
@@ -113,6 +114,7 @@ def compare(
     check_layout("second", sources[1].batch_shape, sources[0].batch_shape)
     if names[0] != names[1]:
         raise InputError("second", f"with the distance {names[0]}, as the first", names[1], "Choose one: distance=.")
+    check_unpooled(sources[0].distance, "are compared one by one")
     with torch.no_grad():
         values = [observation_values(source).double() for source in sources]
     for value in values:

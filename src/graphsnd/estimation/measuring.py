@@ -15,6 +15,7 @@ from graphsnd import designs
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import stack_agents
+from graphsnd.behavior.distances import check_unpooled
 from graphsnd.designs import Adaptive, Complete, Design, GraphDesign, Projections, RelabelledDesign, SpatialDesign
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.errors import InputError, check_choice, check_clusters, check_integer, check_layout, warn_caller
@@ -157,6 +158,8 @@ def measure(
     if limit is not None and limit.seconds is not None and isinstance(source, TeamSource) and not source.team.cost:
         slow = policy_cost_of(source.time_policy(limit.seconds / 20), source)
         source.policy_cost = max(source.policy_cost, slow)  # or all pairs would seem to take no time
+    if clusters is not None or sources is not None:
+        check_unpooled(source.distance, "clusters and sources tell apart")
     groups = check_clusters(clusters, source.batch_shape)
     origins = _read_sources(sources, observations, source)
     chosen, why = _choose(source, asked, limit, tolerance, max_observations)
