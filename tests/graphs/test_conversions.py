@@ -121,6 +121,16 @@ def test_networkx_other_nodes_are_numbered_in_their_order():
     assert pairs_of(from_networkx(gaps)) == [(0, 1), (1, 2)]
 
 
+def test_networkx_nodes_of_any_kind_are_ordered_by_names():
+    path = networkx.path_graph(4)
+    assert pairs_of(from_networkx(path, [0, 1, 2, 3])) == pairs_of(from_networkx(path))
+    assert pairs_of(from_networkx(path, [0, 2, 1, 3])) == [(0, 2), (1, 2), (1, 3)]
+    assert pairs_of(from_networkx(networkx.Graph([((0, 1), "b"), ("b", 5)]), ("b", 5, (0, 1)))) == [(0, 1), (0, 2)]
+    for wrong in ([0, 1, 2], [0, 1, 2, 2], [0, 1, 2, 4], [0, 1, 2, 2.0], [0, 1, 2, [3]], ["0", "1", "2", "3"], 4):
+        with pytest.raises(InputError, match="`names`"):
+            from_networkx(path, wrong)
+
+
 def test_networkx_weights():
     theirs = networkx.path_graph(3)
     assert from_networkx(theirs).weights is None

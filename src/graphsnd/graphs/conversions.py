@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -102,7 +102,7 @@ def from_edge_index(edge_index: Tensor, n: int, weights: Tensor | None = None) -
     return Graph._trusted(n, pairs.from_keys(keys[~again], n), weights=weights, family="edge_index")
 
 
-def from_networkx(G: networkx.Graph, names: Sequence[str] | None = None) -> Graph:
+def from_networkx(G: networkx.Graph, names: Sequence[Any] | None = None) -> Graph:
     """Return the graph of a ``networkx.Graph``.
 
     Nodes that are the integers 0 .. n-1 keep their numbers; any others are numbered in the order of ``names`` or,
@@ -135,9 +135,9 @@ def from_networkx(G: networkx.Graph, names: Sequence[str] | None = None) -> Grap
         raise InputError("G", "without self-loops", f"a loop at node {loop[0]!r}", fix)
     nodes = sorted(G.nodes) if set(G.nodes) == set(range(n)) else list(G.nodes)
     if names is not None:
-        check_names(names, n)
+        check_names([str(name) for name in names] if isinstance(names, list | tuple) else names, n)
         nodes = list(names)
-    if set(nodes) != set(G.nodes):
+    if not all(node in G for node in nodes) or len(set(nodes)) < n:
         raise InputError("names", f"to be the nodes of G: {', '.join(map(str, G.nodes))}", ", ".join(map(str, nodes)))
     place = {node: position for position, node in enumerate(nodes)}
     edges = torch.tensor([(place[i], place[j]) for i, j in G.edges], dtype=torch.int64).reshape(-1, 2)
