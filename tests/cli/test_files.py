@@ -283,7 +283,7 @@ def test_a_saved_behavior_is_the_same(behavior: gs.Behavior, tmp_path: Path) -> 
     gs.save_behavior(behavior, tmp_path / "team.npz", clusters=clusters)
     held = read_team(tmp_path / "team.npz")
     assert type(held.team) is type(behavior)
-    assert held.team.names == behavior.names
+    assert (held.team.names, held.team.batch_shape) == (behavior.names, behavior.batch_shape)  # type: ignore[union-attr]
     assert torch.equal(held.clusters, clusters)  # type: ignore[arg-type]
     assert float(gs.snd(held.team)) == pytest.approx(float(gs.snd(behavior)), rel=1e-6)  # type: ignore[arg-type]
     loaded = gs.load_behavior(str(tmp_path / "team.npz"))

@@ -125,12 +125,12 @@ def save_behavior(
 ) -> None:
     """Write what agents would do on shared observations to a file for :func:`load_behavior` and ``graphsnd measure``.
 
-    float64 stays float64, all else becomes float32.
+    float64 stays float64, all else becomes float32. Observations keep their leading shape, clusters are written flat.
 
     Args:
         behavior: Of one part.
         path: Ends in ``.npz``.
-        clusters: The episode or environment of each observation, integers.
+        clusters: The episode or environment of each observation, integers, in their shape or flat.
 
     Raises:
         InputError: For actions of several parts, another ending, and clusters that are not an integer per observation.
@@ -146,10 +146,8 @@ def save_behavior(
         fix = "The other formats are only read, so write them with their own libraries."
         raise InputError("path", "to end in .npz", repr(Path(path).name), fix)
     tensors = {name: getattr(behavior, name) for name, _ in FIELDS[type(behavior)]}
-    lead = len(behavior.batch_shape)
     tensors = {name: part if part.dtype == torch.float64 else part.float() for name, part in tensors.items()}
     arrays = {name: part.detach().cpu().numpy() for name, part in tensors.items()}
-    arrays = {name: part.reshape(-1, *part.shape[lead:]) for name, part in arrays.items()}
     groups = check_clusters(clusters, behavior.batch_shape)
     if groups is not None:
         arrays["clusters"] = groups.numpy()
