@@ -14,6 +14,7 @@ from torch import Tensor
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Norm, Points, Samples, default_distance, embed
+from graphsnd.behavior.distances import check_distance
 from graphsnd.designs import Design, Template
 from graphsnd.designs.relabelled import find_neighbours
 from graphsnd.designs.subsets import integer_seed
@@ -161,7 +162,7 @@ class TeamSource(Source):
                 raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
             pilot = self.inputs[:2]
             first = team.partial(pilot, torch.arange(fewest, device=device).expand(len(pilot), -1))
-        self.distance, self.family = distance or default_distance(first), type(first).__name__
+        self.distance, self.family = check_distance(distance, first), type(first).__name__
         features = first._embed(self.distance).values.shape[2]
         cost = float(team.cost or 1e4)  # an unknown policy is taken for a small network
         super().__init__(team.agents, len(self.inputs), features, cost, device, team.proportional)
