@@ -156,6 +156,8 @@ def test_populations_are_of_one_architecture_in_a_folder_of_their_own(tmp_path) 
         save_population([], tmp_path / "q")
     with pytest.raises(InputError, match="StackedTeams"):
         save_population([torch.tanh], tmp_path / "r")
+    with pytest.raises(InputError, match=r"several StackedTeams.*\[team\]"):
+        save_population(make_team(3), tmp_path / "s")
 
 
 def modules(count: int) -> list[nn.Sequential]:

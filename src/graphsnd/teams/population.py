@@ -207,6 +207,8 @@ def save_population(teams: Iterable[StackedTeam], path: str | os.PathLike[str]) 
     folder = Path(path)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("path", "to be a new or an empty folder", str(folder))
+    if not isinstance(teams, Iterable):
+        raise InputError("teams", "to be several StackedTeams", type(teams).__name__, "One team: [team].")
     sizes: list[int] = []
     boxes: list[Any] | None = []
     first: dict[str, Any] = {}
