@@ -39,6 +39,39 @@ def test_half_of_the_seconds_must_be_enough_for_all_pairs() -> None:
     assert isinstance(choose(slow, gs.Budget(seconds=1e9), tolerance=False)[0], gs.designs.Agents)
 
 
+def slow_teams() -> list[tuple[gs.Behavior, gs.Distance | None]]:
+    draw = torch.Generator().manual_seed(0)
+    wide = torch.randn(24, 20, 4, 4, generator=draw)
+    return [
+        (gs.Samples(torch.randn(24, 20, 32, 2, generator=draw)), gs.Energy()),
+        (gs.Samples(torch.randn(24, 20, 32, 2, generator=draw)), gs.Sliced(debias=True)),
+        (gs.MultivariateGaussian(torch.zeros(24, 20, 4), wide @ wide.mT), None),
+        (gs.Gaussian(torch.randn(24, 20, 4, generator=draw), torch.ones(4)), gs.Hellinger()),
+    ]
+
+
+@pytest.mark.parametrize(("team", "distance"), slow_teams(), ids=["energy", "cross", "bures", "hellinger"])
+def test_distances_without_a_compiled_kernel_cost_what_they_take(team: gs.Behavior, distance: gs.Distance) -> None:
+    source = BehaviorSource(team, distance)
+    fast = Workload(source.agents, 10**9, source.features, 0.0, source.device)
+    # As many observations as take Euclidean distances a tenth of a second: 2 s or more of these.
+    source.observations = int(10**8 / complete_seconds(fast))
+    fast.observations = source.observations
+    for budget, tolerance in ((gs.Budget(seconds=1.0), False), (None, True)):
+        assert choose(fast, budget, tolerance=tolerance)[0] == gs.designs.Complete()
+        assert isinstance(choose(source, budget, tolerance=tolerance)[0], gs.designs.Agents)
+    # What a draw costs beside its distances stays what it was.
+    one, ten = (Cost.of(s, gs.designs.Pairs(1), 1).work for s in (fast, source))
+    assert ten - one == pytest.approx(2 * source.features * (source.slowness - 1))
+
+
+def test_all_agents_of_a_joint_action_cost_the_sum_of_its_parts() -> None:
+    (samples, energy), _, _, (gaussian, hellinger) = slow_teams()
+    joint = gs.Joint([samples, gaussian], weights=[1, 1], distance=[energy, hellinger])
+    whole, *parts = (BehaviorSource(*one) for one in ((joint, None), (samples, energy), (gaussian, hellinger)))
+    assert complete_seconds(whole) == pytest.approx(sum(map(complete_seconds, parts)))
+
+
 @pytest.mark.parametrize(
     ("agents", "observations", "evaluations"), [(5000, 256, 10**6), (1000, 64, 50_000), (90, 9, 700)]
 )

@@ -308,6 +308,16 @@ def test_an_exact_measurement_that_takes_long_says_what_a_tolerance_would_cost(m
             gs.measure(team, **options)
 
 
+def test_the_warning_knows_slow_distances(monkeypatch) -> None:
+    monkeypatch.setattr("graphsnd.estimation.measuring.SLOW", 1e-3)
+    team = gs.Samples(torch.randn(24, 20, 32, 1))
+    with pytest.warns(gs.estimation.SlowMeasurementWarning, match=r"All pairs take about"):
+        gs.measure(team, distance=gs.Energy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gs.measure(team, distance=gs.Sliced())
+
+
 BASELINES = Path(__file__).parents[1] / "baselines" / "measure-demo.json"
 CASES = json.loads(BASELINES.read_text(encoding="utf-8"))
 MADE_WITH = "2.13."  # torch

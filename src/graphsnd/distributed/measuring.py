@@ -22,6 +22,7 @@ from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.estimation.costs import Budget
 from graphsnd.estimation.source import Source, as_source, largest_distance
 from graphsnd.graphs import Graph, MovingGraph
+from graphsnd.kernels.pairfunctions import slowness
 
 
 def measure(team: Any, observations: Any = None, *, group: Any = None, **options: Any) -> estimation.Estimate:
@@ -101,8 +102,8 @@ class ShardedSource(Source):
         self._block, self.batch_shape = shards.like, shards.batch_shape
         cost = max(each["cost"] for each in shards.own)
         proportional = all(each["proportional"] for each in shards.own)
-        features, device = shards.like.features, shards.like.values.device
-        super().__init__(shards.agents, shards.observations, features, cost, device, proportional)
+        sizes, device = (shards.agents, shards.observations, shards.like.features), shards.like.values.device
+        super().__init__(*sizes, cost, device, proportional, slowness(shards.like))
 
     def blocks(self) -> Iterator[Part]:
         """Return this rank's share of the observations, round by round."""

@@ -96,6 +96,13 @@ def advise(
     return _advise_neighbours(question) if goal == "local" else _advise_sample(question)
 
 
+def advise_typical(source: Workload, rel_tol: float) -> Advice:
+    """Return what :func:`advise` says by default, where more than its arguments is known of the costs."""
+    prospect, tolerance = assume_spreads(source, 0.5, 0.3, 0.5, 4.0), Tolerance(relative=rel_tol)
+    question = Question(**vars(prospect), tolerance=tolerance, confidence=0.95, goal="global", same_pairs=False)
+    return _advise_sample(question)
+
+
 def _check_numbers(cost: float, distance: float, observation: float, share: float, ratio: float | None) -> None:
     checks = {"policy_cost": cost, "distance_spread": distance, "observation_spread": observation}
     for name, value in checks.items():

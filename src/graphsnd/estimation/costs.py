@@ -55,6 +55,7 @@ def work(source: Workload, design: Design, draws: float, *, bounded: bool = Fals
     units = draws * pairs * (1.0 if isinstance(design, Complete) else rate.edge)
     if isinstance(design, RelabelledDesign):
         units = draws * (rate.draw + agents * rate.agent + pairs * rate.pair)
+    units += draws * pairs * (source.slowness - 1)  # prices are of Euclidean distances
     if not isinstance(design, Complete):
         units += rate.call + bounded * n * source.observations * rate.point
     share = 1.0 if agents == n else rate.partial

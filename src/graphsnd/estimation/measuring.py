@@ -20,7 +20,7 @@ from graphsnd.designs import Adaptive, Complete, Design, GraphDesign, Projection
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.errors import InputError, check_choice, check_clusters, check_integer, check_layout, warn_caller
 from graphsnd.estimation.adapted import measure_adapted
-from graphsnd.estimation.advising import advise
+from graphsnd.estimation.advising import advise_typical
 from graphsnd.estimation.costs import Budget, DesignOrGraph, choose, complete_seconds, policy_cost_of, to_seconds
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.forecast import Tolerance
@@ -273,8 +273,7 @@ def _hint(source: Source) -> None:
     seconds = complete_seconds(source)
     if seconds <= SLOW:
         return
-    sizes = {"features": source.features, "policy_cost": source.policy_cost, "device": source.device.type}
-    less = advise(source.agents, source.observations, rel_tol=0.01, **sizes)  # type: ignore[arg-type]
+    less = advise_typical(source, rel_tol=0.01)
     text = f"All pairs take about {seconds:.0f} s; rel_tol=0.01 would take about"
     warn_caller(f"{text} {to_seconds(less.cost.work, source):.2g} s.", SlowMeasurementWarning)
 

@@ -20,7 +20,7 @@ from graphsnd.designs.relabelled import find_neighbours
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.errors import InputError, check_rank
 from graphsnd.kernels.dispatch import sum_over_blocks
-from graphsnd.kernels.pairfunctions import extremes
+from graphsnd.kernels.pairfunctions import extremes, slowness
 from graphsnd.kernels.relabelling import can_sum, regular_sums
 from graphsnd.sums import add_last, mean
 from graphsnd.teams import Team, as_team
@@ -38,6 +38,7 @@ class Workload:
     policy_cost: float  # multiply-adds of one policy on one observation; 0 when all have been evaluated
     device: torch.device
     proportional: bool = True  # whether asking few agents costs less than asking all
+    slowness: float = 1.0  # of a distance, in Euclidean ones of as many features
 
     def evaluations(self, design: Design) -> int:
         """Return the number of policies that a design evaluates per observation."""
@@ -114,7 +115,8 @@ class BehaviorSource(Source):
         self.distance, self.backend, self.names = distance or default_distance(behavior), backend, behavior._names
         self.family, self.batch_shape = type(behavior).__name__, behavior.batch_shape
         self.points = points = self.given.detach()
-        super().__init__(points.agents, points.observations, points.features, 0.0, points.parts[0].device)
+        sizes = points.agents, points.observations, points.features
+        super().__init__(*sizes, 0.0, points.parts[0].device, slowness=slowness(points))
         self.noise_floor = _noise_floor(behavior, self.distance) if isinstance(behavior, Samples) else None
 
     def block(self, start: int, stop: int) -> Points:  # noqa: D102
@@ -163,9 +165,10 @@ class TeamSource(Source):
             pilot = self.inputs[:2]
             first = team.partial(pilot, torch.arange(fewest, device=device).expand(len(pilot), -1))
         self.distance, self.family = check_distance(distance, first), type(first).__name__
-        features = first._embed(self.distance).values.shape[2]
+        points = first._embed(self.distance)
         cost = float(team.cost or 1e4)  # an unknown policy is taken for a small network
-        super().__init__(team.agents, len(self.inputs), features, cost, device, team.proportional)
+        sizes = team.agents, len(self.inputs), points.features
+        super().__init__(*sizes, cost, device, team.proportional, slowness(points))
 
     @torch.no_grad()
     def block(self, start: int, stop: int) -> Points:  # noqa: D102
@@ -234,18 +237,24 @@ def _noise_floor(behavior: Samples, distance: Distance) -> float | None:
 def largest_distance(points: Points) -> float:
     """Return an upper bound on the distance of any two agents at any observation.
 
-    From the box around the agents of each observation where the norm is one of a difference; otherwise, by the
-    triangle inequality, from the two largest distances to the mean agent.
+    From the box around the agents of each observation where the norm is one of a difference; for the energy distance
+    from the two ends of the sorted samples, between which all distribution functions are; otherwise, by the triangle
+    inequality, from the two largest distances to the mean agent.
     """
     points = points.detach().metric()
     # Rounded up by more than the rounding of the distances, so that "certified" survives float32.
     slack = 1 + 16 * torch.finfo(points.result_dtype).eps
     if points.norm in (Norm.EUCLIDEAN, Norm.HALF_L1):
-        ends = map(extremes, points.parts)
-        sides = torch.cat([high - low for high, low in ends], dim=-1).double()
+        sides = torch.cat([high - low for high, low in map(extremes, points.parts)], dim=-1).double()
         sizes = add_last(sides.square()).sqrt() if points.norm is Norm.EUCLIDEAN else add_last(sides) / 2
         return float(sizes.max()) * slack
-    with_center = replace(points, values=torch.cat([points.values, points.center().values], dim=1))
+    if points.norm is Norm.ENERGY:
+        ends = replace(points, values=torch.stack(extremes(points.values), dim=1))
+        edge = torch.tensor([[0, 1]], device=points.values.device)
+        return float(kernels.observation_edges(ends, edge.expand(points.observations, -1, -1)).max()) * slack
+    # Covariances without a rotation between them are farther apart, by a percent or two, and need no SVD.
+    norm = Norm.EUCLIDEAN if points.norm is Norm.BURES else points.norm
+    with_center = replace(points, values=torch.cat([points.values, points.center().values], dim=1), norm=norm)
     others = torch.arange(points.agents, device=points.values.device)
     star = torch.stack([others, torch.full_like(others, points.agents)], dim=1)
     radii = kernels.observation_edges(with_center, star.expand(points.observations, -1, -1))

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from graphsnd.behavior import Norm
+from graphsnd.behavior import Norm, Points
 from graphsnd.sums import add_last
 
 PairFunction = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -163,9 +163,26 @@ PAIR_FUNCTIONS: dict[Norm, PairFunction] = {
     Norm.GAUSSIAN_HELLINGER: gaussian_hellinger,
 }
 
+# Times as long as a Euclidean distance of as many features takes, on one thread of a CPU, to a factor of three. Not
+# timed when needed: a seed must choose the same design in every run, and on every rank.
+SLOWNESS = {
+    Norm.CROSS: 20.0,
+    Norm.SQRT_JS: 50.0,
+    Norm.GAUSSIAN_HELLINGER: 500.0,
+    Norm.BURES: 2000.0,
+    Norm.ENERGY: 3000.0,
+}
+SLOWNESS_COMPILED = {(Norm.BURES, 2): 15.0, (Norm.BURES, 6): 15.0, (Norm.BURES, 12): 600.0}  # by features
+
 HOMOGENEOUS = frozenset({Norm.EUCLIDEAN, Norm.CROSS, Norm.BURES})  # they square: scaling guards against overflow
 LONG = 128  # bytes of an agent's features, from which torch compares many at once
 COPIED = 2**20  # numbers at once
+
+
+def slowness(points: Points) -> float:
+    """Return how many times as long a distance of these points takes as a Euclidean one of as many features."""
+    parts = [(block.norm, block.features) for block in points.blocks] or [(points.norm, points.features)]
+    return sum(part[1] * SLOWNESS_COMPILED.get(part, SLOWNESS.get(part[0], 1.0)) for part in parts) / points.features
 
 
 def scale_of(values: torch.Tensor, norm: Norm) -> torch.Tensor:
