@@ -175,10 +175,51 @@ def test_noise_floor_is_what_agents_that_act_alike_measure() -> None:
     for distance in (None, gs.Sliced(debias=True), gs.Energy(), gs.Energy(debias=True)):
         estimate = gs.measure(gs.Samples(draw(400, 6, 32, 1, seed=5)), distance=distance)
         assert estimate.noise_floor == pytest.approx(estimate.value, rel=0.1)
-        assert f"; {estimate.noise_floor:.3g} for agents that act alike" in str(estimate)
+        assert f"; about {estimate.noise_floor:.3g} for agents that act alike" in str(estimate)
     assert gs.measure(gs.Samples(draw(4, 6, 1, 1))).noise_floor is None
     assert gs.measure(gs.Samples(draw(4, 6, 3, 1)), distance=gs.Energy(debias=True)).noise_floor is None
     assert gs.measure(gs.Deterministic(draw(40, 6, 2))).noise_floor is None
+
+
+NOISES = {
+    "normal": lambda x: x,
+    "exponential": lambda x: -torch.special.ndtr(x).log(),
+    "coin": lambda x: (x > 0).to(x.dtype),
+}
+
+
+@pytest.mark.parametrize("kind", NOISES)
+@pytest.mark.parametrize("samples", [2, 3, 4, 5, 7, 8, 16])
+def test_noise_floor_of_any_number_of_samples(samples: int, kind: str) -> None:
+    behavior = gs.Samples(NOISES[kind](draw(600, 6, samples, 1, seed=5)))
+    for distance, most in ((gs.Wasserstein(), 0.12 if samples >= 8 else 0.2), (gs.Energy(), 0.1)):
+        estimate = gs.measure(behavior, distance=distance)
+        assert estimate.noise_floor == pytest.approx(estimate.value, rel=most)
+
+
+def test_noise_floor_depends_neither_on_the_order_of_samples_nor_on_global_randomness() -> None:
+    samples = draw(200, 6, 16, 1)
+    before = torch.get_rng_state()
+    floors = [gs.measure(gs.Samples(s)).noise_floor for s in (samples, samples.sort(dim=-2).values, samples)]
+    assert floors[1] == pytest.approx(floors[0], rel=0.05)
+    assert floors[2] == floors[0]
+    torch.testing.assert_close(torch.get_rng_state(), before)
+
+
+def test_noise_floor_splits_part_of_many_samples_and_all_that_are_pooled(monkeypatch) -> None:
+    sizes = []
+    split = gs.Samples.split
+    monkeypatch.setattr(gs.Samples, "split", lambda self, size: sizes.append(self.observations) or split(self, size))
+    few = gs.measure(gs.Samples(draw(3000, 6, 4, 1)))
+    assert sizes == [682, 682]  # halves and quarters of 4,092 agents at observations
+    assert few.noise_floor == pytest.approx(few.value, rel=0.1)
+    gs.measure(gs.Samples(draw(3000, 6, 4, 1)), distance=gs.Energy(pooled=True))
+    assert sizes[2:] == [3000]
+
+
+def test_noise_floor_of_agents_that_always_do_the_same_is_zero() -> None:
+    assert gs.measure(gs.Samples(torch.ones(5, 3, 8, 1))).noise_floor == 0
+    assert gs.measure(gs.Samples(torch.ones(3, 8, 1)), distance=gs.Sliced(debias=True)).noise_floor == 0
 
 
 def test_threads_change_no_bit() -> None:

@@ -59,7 +59,7 @@ class Estimate:
     met: bool | None = None  # whether the tolerance was met; None without one
     looks: int = 1  # how often the data were inspected to decide whether to go on
     seconds: float = 0.0  # that it took
-    noise_floor: float | None = None  # of samples: what two agents that act alike would measure, from split samples
+    noise_floor: float | None = None  # of samples: about what agents that act alike would measure, from split samples
     empty_share: float = 0.0  # of the observations whose own graph has no weight, which count as 0
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
     names: tuple[str, ...] = ()  # of the agents in order, where they have any
@@ -126,7 +126,7 @@ class Estimate:
             return "\n".join([*each, f"total: {self.total}; {why}"])
         if not self.pairs_total or math.isnan(self.value):
             return f"{self.target} {self.value:.6g} ({self.method})"
-        noise = "" if self.noise_floor is None else f"; {self.noise_floor:.3g} for agents that act alike"
+        noise = "" if self.noise_floor is None else f"; about {self.noise_floor:.3g} for agents that act alike"
         if self.exact:
             shared = plural("shared observation", self.observations)
             used = f"{self.pairs_used:,} {plural('pair', self.pairs_used)}, {self.observations:,} {shared}"

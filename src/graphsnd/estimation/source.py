@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from graphsnd import kernels
-from graphsnd.behavior import Behavior, Distance, Norm, Points, Samples, default_distance, embed
+from graphsnd.behavior import Behavior, Distance, Energy, Norm, Points, Samples, default_distance, embed
 from graphsnd.behavior.distances import check_distance
 from graphsnd.designs import Design, Template
 from graphsnd.designs.relabelled import find_neighbours
@@ -26,6 +26,7 @@ from graphsnd.sums import add_last, mean
 from graphsnd.teams import Team, as_team
 
 BLOCK = 1 << 24  # numbers in one block of points
+NOISE = 1 << 12  # agents and observations whose samples are split
 
 
 @dataclass(eq=False)
@@ -220,17 +221,34 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
 
 
 def _noise_floor(behavior: Samples, distance: Distance) -> float | None:
-    """Return the mean distance of two samples of one agent; None where they are too few to be split.
+    """Return about the mean distance of two agents that act alike; None where samples are too few to be split.
 
-    Halves have half the samples, and squares of noise fall with their number: for the energy distance exactly so, for
-    sorted samples nearly.
+    From random halves of each agent's samples. Noise falls with a power of their number. Of the energy distance it is
+    1/2, exactly so for squares. Of sorted samples it is between 1/4 (discrete actions) and 1/2 (densities with light
+    tails), and halves and quarters tell. With 1/2 for all, the noise would come out up to a fifth too small.
     """
-    if behavior.samples.shape[-2] < (4 if getattr(distance, "debias", False) else 2):
+    count, debias = behavior.samples.shape[-2], getattr(distance, "debias", False)
+    half, quarter, fewest = count // 2, count // 4, 2 if debias else 1
+    if half < fewest:
         return None
+    if not getattr(distance, "pooled", False):  # enough for two digits; all might take longer than a budget
+        order = torch.randperm(behavior.observations, generator=torch.Generator().manual_seed(0))
+        rows = order[: max(1, NOISE // behavior.agents)].to(behavior.samples.device)
+        behavior = Samples(behavior.samples.reshape(-1, *behavior.samples.shape[-3:])[rows], validate=False)
+    noise = _split_distance(behavior, distance, half)
+    power = 0.5 if debias or isinstance(distance, Energy) else 0.25
+    if noise and quarter >= fewest and not isinstance(distance, Energy):
+        ratio = max(1.0, _split_distance(behavior, distance, quarter) / noise)
+        power = min(0.5, max(0.25, math.log(ratio) / math.log(half / quarter)))
+    return noise * (half / count) ** power
+
+
+@torch.no_grad()
+def _split_distance(behavior: Samples, distance: Distance, size: int) -> float:
+    """Return the mean distance between two random parts of ``size`` samples of one agent."""
     agents = torch.arange(behavior.agents, device=behavior.samples.device)
-    halves = torch.stack([agents, agents + behavior.agents], dim=1)
-    with torch.no_grad():
-        return float(mean(kernels.edge_sums(distance.embed(behavior.split()), halves))) / math.sqrt(2)
+    pairs = torch.stack([agents, agents + behavior.agents], dim=1)
+    return float(mean(kernels.edge_sums(distance.embed(behavior.split(size)), pairs)))
 
 
 @sum_over_blocks

@@ -36,7 +36,7 @@ def summarise(estimate: Estimate) -> Lines:
             text += f"; on others like them {100 * e.confidence:.4g}% in {format_interval(e.population_interval)}"
         lines.append(("observation error", text))
     if e.noise_floor is not None:
-        text = f"{e.noise_floor:.3g}: what agents that act alike would measure, from split samples"
+        text = f"about {e.noise_floor:.3g}: what agents that act alike would measure, from split samples"
         lines.append(("noise floor", text))
     used = f"{e.observations:,}"
     redrawn = issubclass(designs.FORMS.get(e.design.partition(":")[0], Design), RelabelledDesign)
