@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -197,6 +199,40 @@ def test_tanh_normal_that_saturates_is_finite(rl) -> None:  # type: ignore[no-un
     assert value.item() == pytest.approx(2.0, rel=1e-5)
     assert loc.grad is not None
     assert loc.grad.isfinite().all()
+
+
+STEEP = "nodes resolve squashed Gaussians"
+
+
+@pytest.mark.parametrize("wrap", [lambda d: d, lambda d: D.Independent(d, 1)])
+@pytest.mark.parametrize(
+    ("transforms", "limit"),
+    [
+        ([D.TanhTransform()], 8),
+        ([D.ComposeTransform([D.TanhTransform(), D.AffineTransform(1.0, 3.0)])], 8),
+        ([D.SigmoidTransform(), D.AffineTransform(0.0, 2.0)], 16),
+    ],
+)
+def test_steps_between_nodes_are_warned_of(wrap, transforms: list[D.Transform], limit: float) -> None:  # type: ignore[no-untyped-def]
+    def squashed(scale: float) -> D.Distribution:
+        return wrap(D.TransformedDistribution(D.Normal(LOC, SCALE / SCALE.max() * scale), transforms))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gs.from_distribution(squashed(0.99 * limit))
+        gs.from_distribution(squashed(3.9 * limit), nodes=256)
+        gs.from_distribution(squashed(100.0), squashed=False)
+        gs.from_distribution(squashed(100.0), validate=False)
+    with pytest.warns(UserWarning, match=f"64 {STEEP}.*nodes=10 times") as warned:
+        gs.from_distribution(squashed(1.01 * limit))
+    assert warned[0].filename == __file__
+
+
+def test_torchrl_and_policies_are_warned_of_steps(rl) -> None:  # type: ignore[no-untyped-def]
+    with pytest.warns(UserWarning, match=STEEP):
+        gs.from_distribution(rl.TanhNormal(LOC, 40 * SCALE, low=-2.0, high=1.0))
+    with pytest.warns(UserWarning, match=STEEP):
+        gs.evaluate([lambda o: rl.TanhNormal(o, o.exp() + 20)] * 2, LOC[:, 0])
 
 
 def test_delta(rl) -> None:  # type: ignore[no-untyped-def]

@@ -50,13 +50,33 @@ def squashed(loc: list[float], scale: list[float]) -> D.Distribution:
         ([0.0, 0.0], [10.0, 1.0], 2e-3),  # nearly a coin toss: two steps in the quantile function
     ],
 )
+@pytest.mark.filterwarnings("ignore:64 nodes resolve")
 def test_tanh_normal(loc: list[float], scale: list[float], tolerance: float) -> None:
     grid = np.linspace(-8.2, 8.2, 20001)
     weights = np.exp(-(grid**2) / 2)
     one, two = (np.tanh(m + s * grid) for m, s in zip(loc, scale, strict=True))
     expected = np.sqrt((weights * (one - two) ** 2).sum() / weights.sum())
-    measured = float(gs.snd(gs.from_distribution(squashed(loc, scale))))
+    measured = float(
+        gs.snd(
+            gs.from_distribution(
+                squashed(loc, scale),
+            )
+        )
+    )
     assert measured == pytest.approx(expected, rel=tolerance)
+
+
+@pytest.mark.parametrize("loc", [[0.0, 0.0], [0.0, 1.0], [5.0, -10.0]])
+@pytest.mark.parametrize("scale", [[20.0, 20.5], [20.0, 2.0], [100.0, 50.0]])
+def test_ten_nodes_per_scale_resolve_the_step(loc: list[float], scale: list[float]) -> None:
+    grid = np.linspace(-8.2, 8.2, 200001)
+    weights = np.exp(-(grid**2) / 2)
+    one, two = (np.tanh(m + s * grid) for m, s in zip(loc, scale, strict=True))
+    expected = np.sqrt((weights * (one - two) ** 2).sum() / weights.sum())
+    d = squashed(loc, scale)
+    assert float(gs.snd(gs.from_distribution(d, nodes=int(10 * max(scale))))) == pytest.approx(expected, rel=0.01)
+    with pytest.warns(UserWarning, match="64 nodes resolve"):
+        gs.from_distribution(d)
 
 
 @pytest.mark.parametrize(
@@ -102,6 +122,7 @@ def test_scale_families(family, second_moment: float, tolerance: float) -> None:
     assert measured == pytest.approx(1.5 * second_moment**0.5, rel=tolerance)
 
 
+@pytest.mark.filterwarnings("ignore:.* nodes resolve")
 def test_more_nodes_are_more_accurate() -> None:
     d = squashed([0.0, 1.0], [5.0, 5.0])
     exact = float(gs.snd(gs.from_distribution(d, nodes=512)))

@@ -17,8 +17,8 @@ from graphsnd.behavior.categorical import Categorical
 from graphsnd.behavior.deterministic import Deterministic
 from graphsnd.behavior.gaussian import Gaussian, MultivariateGaussian
 from graphsnd.behavior.joint import Joint
-from graphsnd.behavior.quantiles import Quantiles, nodes_and_weights
-from graphsnd.errors import InputError
+from graphsnd.behavior.quantiles import NODES_PER_SCALE, Quantiles, nodes_and_weights
+from graphsnd.errors import InputError, warn_caller
 
 # Families with a quantile function whose variance may be infinite. Not asked of all: of others it may overflow.
 HEAVY = (D.Cauchy, D.HalfCauchy, D.Pareto, D.GeneralizedPareto)
@@ -49,9 +49,10 @@ def from_distribution(
             from a rollout are each on its agent's own observation and give no SND: :func:`graphsnd.own_observations`.
         squashed: Whether a transformed distribution (tanh-squashed Gaussians) is compared after its
             transform, as the environment receives the action (the default), or before it, as DiCo does.
-        nodes: Quadrature nodes for the families without a closed form.
+        nodes: Quadrature nodes for the families without a closed form. Tanh-squashed Gaussians need 10 times their
+            largest scale; below 8 times there is a warning.
         weights: Of the parts, where there are several; as in :class:`~graphsnd.Joint`.
-        validate: Check values (one host read on a GPU).
+        validate: Check values (one host read on a GPU, two for squashed Gaussians).
 
     Returns:
         The behaviour, differentiable in the distribution's parameters.
@@ -113,8 +114,27 @@ def read_distribution(
     if isinstance(d, HEAVY) and not bool(d.variance.isfinite().all()):
         fix = "Compare it after a bounded transform, such as TanhTransform."
         raise InputError("distribution", "of finite variance, as 2-Wasserstein distances need", type(d).__name__, fix)
+    if validate and not torch.compiler.is_compiling():
+        _warn_steep(d, nodes)
     quantiles = _quantiles(d, nodes_and_weights(nodes)[0]).movedim(0, -1)
     return Quantiles(quantiles.flatten(-1 - axes, -2), validate=validate)
+
+
+def _warn_steep(d: Any, nodes: int) -> None:
+    """Warn where a squashed Gaussian is so wide that its quantile function steps between two nodes."""
+    squash = None
+    while isinstance(d, D.Independent | D.TransformedDistribution):
+        squash = next(iter(getattr(d, "transforms", ())), squash)
+        d = d.base_dist
+    while isinstance(squash, D.ComposeTransform):
+        squash = next(iter(squash.parts), None)
+    if not isinstance(d, D.Normal) or not isinstance(squash, D.TanhTransform | D.SigmoidTransform):
+        return
+    scale = float(d.scale.detach().max()) / (1 if isinstance(squash, D.TanhTransform) else 2)
+    if scale * NODES_PER_SCALE > nodes:
+        text = f"{nodes} nodes resolve squashed Gaussians of scales up to {nodes / NODES_PER_SCALE:g}, not {scale:.3g}:"
+        fix = "Pass nodes=10 times the scale to from_distribution, or squashed=False."
+        warn_caller(f"{text} distances of pairs may be off by more than 2%. {fix}", UserWarning)
 
 
 def _read_part(part: Any, options: dict[str, Any]) -> Behavior:

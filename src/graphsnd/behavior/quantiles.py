@@ -11,6 +11,8 @@ from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import Agents, Behavior, flatten, names_of, read_agents
 from graphsnd.behavior.points import Norm, Points
 
+NODES_PER_SCALE = 8  # at least, of a tanh-squashed Gaussian, see nodes_and_weights
+
 
 @checked(own="values")
 class Quantiles(Behavior):
@@ -50,6 +52,12 @@ def nodes_and_weights(count: int) -> tuple[torch.Tensor, torch.Tensor]:
     between two Gaussians of different scale, and 3% of that between log-normals of scales 0.5 and 1. The
     substitution's vanishing slope at the ends takes both below 1e-6. Gauss-Hermite nodes would be exact for Gaussians,
     but are too far apart in the middle for a tanh-squashed Gaussian with scale above 1.
+
+    A squashed Gaussian of large scale is nearly a coin toss, and its quantile function a step, which falls between two
+    nodes: the distance of a pair is off by at most 0.3% at scales of count / 10, by 2% at count / 8, and by 30% at
+    count / 4. Nodes at the step would be exact, but agents have theirs in different places, and points need the same
+    nodes for all. A count that grows with the scale would give the parts of a team, which are evaluated one by one,
+    points of different sizes.
     """
     nodes, weights = (torch.from_numpy(array) for array in np.polynomial.legendre.leggauss(count))
     t = (nodes + 1) / 2
