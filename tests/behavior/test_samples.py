@@ -208,8 +208,8 @@ def test_noise_floor_depends_neither_on_the_order_of_samples_nor_on_global_rando
 
 def test_noise_floor_splits_part_of_many_samples_and_all_that_are_pooled(monkeypatch) -> None:
     sizes = []
-    split = gs.Samples.split
-    monkeypatch.setattr(gs.Samples, "split", lambda self, size: sizes.append(self.observations) or split(self, size))
+    split = gs.Samples._split
+    monkeypatch.setattr(gs.Samples, "_split", lambda self, size: sizes.append(self.observations) or split(self, size))
     few = gs.measure(gs.Samples(draw(3000, 6, 4, 1)))
     assert sizes == [682, 682]  # halves and quarters of 4,092 agents at observations
     assert few.noise_floor == pytest.approx(few.value, rel=0.1)

@@ -49,9 +49,9 @@ class Samples(Behavior):
         """Sorted samples along directions, under the Euclidean norm."""
         return sliced_points(self, Slicing())
 
-    def split(self, size: int, seed: int = 0) -> Samples:
+    def _split(self, size: int) -> Samples:
         """Return twice the agents with ``size`` random samples: agents ``i`` and ``n + i`` are parts of one agent."""
-        keys = torch.rand(self.samples.shape[:-1], generator=torch.Generator().manual_seed(seed))
+        keys = torch.rand(self.samples.shape[:-1], generator=torch.Generator().manual_seed(0))
         chosen = keys.argsort(-1)[..., : 2 * size].to(self.samples.device)
         parts = self.samples.take_along_dim(chosen.unsqueeze(-1), -2).split(size, -2)
         return Samples(torch.cat(parts, dim=-3), validate=False)

@@ -248,7 +248,7 @@ def _split_distance(behavior: Samples, distance: Distance, size: int) -> float:
     """Return the mean distance between two random parts of ``size`` samples of one agent."""
     agents = torch.arange(behavior.agents, device=behavior.samples.device)
     pairs = torch.stack([agents, agents + behavior.agents], dim=1)
-    return float(mean(kernels.edge_sums(distance.embed(behavior.split(size)), pairs)))
+    return float(mean(kernels.edge_sums(distance.embed(behavior._split(size)), pairs)))
 
 
 @sum_over_blocks
