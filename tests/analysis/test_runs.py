@@ -106,6 +106,13 @@ def test_a_csv_of_ones_own_for_each_run(first: str, tmp_path: Path) -> None:
     assert runs == {seed: {"snd": {0: int(seed), 10: int(seed) + 1}, "reward": {0: 0.5}} for seed in ("3", "12")}
 
 
+def test_a_column_with_a_dash_is_no_chart_of_wandb(tmp_path: Path) -> None:
+    for seed in (3, 12):
+        (tmp_path / f"seed_{seed}.csv").write_text(f"step,train - reward,snd\n0,{seed},0.5\n")
+    runs = {run.seed: run.curves for run in read_runs(tmp_path)}
+    assert runs == {seed: {"train - reward": {0: int(seed)}, "snd": {0: 0.5}} for seed in ("3", "12")}
+
+
 def test_one_csv_of_all_seeds(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("step,seed,snd\n0,1,0.1\n0,2,0.2\n5,1,0.3\n")
     runs = {run.seed: run.curves for run in read_runs(tmp_path)}

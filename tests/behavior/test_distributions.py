@@ -440,3 +440,15 @@ def test_not_a_distribution(thing: object) -> None:
 def test_no_agents_axis() -> None:
     with pytest.raises(gs.InputError, match=r"agents axis"):
         gs.from_distribution(D.Normal(torch.zeros(3), 1.0))
+
+
+@pytest.mark.parametrize("wrap", [lambda d: d, lambda d: {"a": d}, lambda d: [d]])
+def test_agents_in_the_event_are_refused_in_parts_too(wrap) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(gs.InputError, match="Leave the agents out of the event"):
+        gs.from_distribution(wrap(D.Independent(D.Normal(torch.zeros(32, 4, 3), 1.0), 2)))
+
+
+def test_empty_squashed_gaussians_are_refused_as_empty() -> None:
+    empty = D.TransformedDistribution(D.Normal(torch.zeros(0, 4, 2), torch.ones(0, 4, 2)), [D.TanhTransform()])
+    with pytest.raises(gs.InputError, match="at least one observation"):
+        gs.from_distribution(empty)

@@ -145,3 +145,11 @@ def test_a_specialist_whose_effect_cancels_leaves_an_error() -> None:
     estimates = [gs.measure(policies, observations, design="ring:4", seed=seed) for seed in range(60)]
     assert min(one.standard_error for one in estimates) > 0
     assert sum(one.interval[0] <= truth <= one.interval[1] for one in estimates) >= 57
+
+
+@pytest.mark.filterwarnings("ignore::graphsnd.behavior.AgentsAxisWarning")
+def test_one_observation_leaves_an_error_too() -> None:
+    points = torch.randn(1, 8, 2, generator=torch.Generator().manual_seed(0))
+    points[0, 0] *= 50
+    errors = [gs.measure(gs.Deterministic(points), design="ring:4", seed=seed).standard_error for seed in range(40)]
+    assert min(errors) > 0

@@ -247,6 +247,21 @@ def test_an_actor_beside_a_value_is_its_policy(squashed: bool) -> None:
             ActorTeam(TensorDictSequential(actor, changed))
 
 
+def test_agents_in_the_event_of_an_actor() -> None:
+    """With two event dimensions log-probabilities are those of the team; the policies are the same."""
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(MultiAgentMLP(5, 4, 3, centralized=False, share_params=False), NormalParamExtractor())
+    module = TensorDictModule(network, [("agents", "observation")], [("agents", "loc"), ("agents", "scale")])
+    values = [
+        gs.measure(ActorTeam(ProbabilisticActor(
+            module, in_keys=[("agents", "loc"), ("agents", "scale")], out_keys=[("agents", "action")],
+            distribution_class=TanhNormal, distribution_kwargs={"event_dims": dims},
+        )), torch.randn(2, 8, 5, generator=torch.Generator().manual_seed(1))).value
+        for dims in (1, 2)
+    ]  # fmt: skip
+    assert values[0] == values[1] > 0
+
+
 def test_a_rollout_is_read_at_the_actors_key() -> None:
     team, data = ActorTeam(gaussian()), rollout()
     assert team.observation_keys == (OBSERVATION,)

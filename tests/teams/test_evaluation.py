@@ -91,9 +91,16 @@ def test_one_distribution_of_the_whole_team(inner: int, observations: torch.Tens
         return D.Independent(D.Normal(torch.einsum("...af,afk->...ak", seen, weights), 1.0), inner)
 
     expected = gs.snd(gs.evaluate([linear(w) for w in weights], observations))
-    for behavior in (gs.evaluate(stacked, observations), gs.evaluate(by_seat, observations, agents=N)):
+    in_parts = gs.evaluate(lambda seen: {"move": stacked(seen)}, observations)
+    for behavior in (gs.evaluate(stacked, observations), gs.evaluate(by_seat, observations, agents=N), in_parts):
         assert (behavior.agents, behavior.batch_shape) == (N, (6, 5))
         torch.testing.assert_close(gs.snd(behavior), expected)
+    squashed = [
+        gs.evaluate(lambda seen, make=make: D.TransformedDistribution(make(seen), [D.TanhTransform()]), observations)
+        for make in (stacked, lambda seen: stacked(seen).base_dist)
+    ]
+    assert squashed[0].agents == N
+    torch.testing.assert_close(*map(gs.snd, squashed))
 
 
 def test_layout_of_the_observations_does_not_matter(observations: torch.Tensor, weights: torch.Tensor) -> None:

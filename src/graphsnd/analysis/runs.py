@@ -109,7 +109,8 @@ def _read_file(path: Path) -> Iterable[tuple[str, LoggedRun]]:
     if path.name == METRICS and {"iteration", "seed"} <= set(head):
         return _read_columns(path, head, body)
     if head and head[0].lower() in STEPS:
-        if charted := _read_wandb(path, head, body):
+        charted = _read_wandb(path, head, body)
+        if charted and (head[0] == "Step" or all(map(WANDB.fullmatch, head[1:]))):
             return charted
         if "seed" in head:
             return _read_columns(path, ["iteration", *head[1:]], body)

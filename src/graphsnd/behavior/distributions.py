@@ -21,7 +21,7 @@ from graphsnd.behavior.quantiles import NODES_PER_SCALE, Quantiles, nodes_and_we
 from graphsnd.errors import InputError, warn_caller
 
 # Families with a quantile function whose variance may be infinite. Not asked of all: of others it may overflow.
-HEAVY = (D.Cauchy, D.HalfCauchy, D.Pareto, D.GeneralizedPareto)
+HEAVY = (D.Pareto, D.GeneralizedPareto)
 Distributions = D.Distribution | Mapping[str, Any] | Sequence[Any]  # one, or one for each part of the action
 
 
@@ -66,21 +66,35 @@ def from_distribution(
         >>> from_distribution(normal)
         Gaussian(agents=3, observations=64)
     """
-    d = distribution
-    if isinstance(d, D.Distribution) and len(d.batch_shape) == 1 < len(getattr(d, "event_shape", ())):
-        # Normal(loc[observations, agents, actions]) under Independent(..., 2) is one distribution of the whole team.
-        got = f"{tuple(d.batch_shape)} and event shape {tuple(d.event_shape)}"
-        fix = "Leave the agents out of the event: Independent(base, 1). One observation: loc[None]."
-        raise InputError("distribution", "with batch shape (..., observations, agents)", got, fix)
-    return read_distribution(d, weights, squashed=squashed, nodes=nodes, validate=validate)
+    options: dict[str, Any] = {"squashed": squashed, "nodes": nodes, "validate": validate}
+    return read_distribution(distribution, weights, **options, unclear=True)
 
 
 def read_distribution(
-    distribution: Any, weights: Any = None, *, squashed: bool = True, nodes: int = 64, validate: bool = True
+    distribution: Any,
+    weights: Any = None,
+    *,
+    squashed: bool = True,
+    nodes: int = 64,
+    validate: bool = True,
+    lead: int | None = None,
+    unclear: bool = False,
 ) -> Behavior:
-    """As :func:`from_distribution`; one batch dimension is that of the agents, or of one agent's observations."""
+    """As :func:`from_distribution`; one batch dimension is that of the agents, or of one agent's observations.
+
+    Args:
+        distribution: As there, and so are other arguments.
+        weights: Of the parts.
+        squashed: Whether it is compared after its transform.
+        nodes: Of the quadrature.
+        validate: Check values.
+        lead: Dimensions of the observations. A distribution with no other batch dimension is one of the whole team, as
+            where log-probabilities are summed over agents: its first event dimension is that of the agents.
+        unclear: Whether to refuse one batch dimension before several event dimensions.
+    """
     d: Any = getattr(distribution, "dists", distribution)  # of a CompositeDistribution
     options: dict[str, Any] = {"squashed": squashed, "nodes": nodes, "validate": validate}
+    options |= {"lead": lead, "unclear": unclear}
     if isinstance(d, Mapping):
         named = {".".join(key) if isinstance(key, tuple) else key: part for key, part in d.items()}
         return Joint({key: _read_part(part, options) for key, part in named.items()}, weights)
@@ -89,7 +103,11 @@ def read_distribution(
     if not isinstance(d, D.Distribution):
         expected = "to be a torch.distributions.Distribution, or a dict or list of them"
         raise InputError("distribution", expected, type(d).__name__)
-    inner = 0  # batch axes that hold actions of one agent
+    if unclear and len(d.batch_shape) == 1 < len(getattr(d, "event_shape", ())):
+        got = f"{tuple(d.batch_shape)} and event shape {tuple(d.event_shape)}"
+        fix = "Leave the agents out of the event: Independent(base, 1). One observation: loc[None]."
+        raise InputError("distribution", "with batch shape (..., observations, agents)", got, fix)
+    inner = -int(len(d.batch_shape) == lead)  # batch axes that hold actions of one agent
     while isinstance(d, D.Independent) or (isinstance(d, D.TransformedDistribution) and not squashed):
         inner += d.reinterpreted_batch_ndims if isinstance(d, D.Independent) else 0
         d = d.base_dist
@@ -98,20 +116,21 @@ def read_distribution(
         return Gaussian(d.loc.flatten(-axes), d.scale.flatten(-axes), validate=validate)
     if isinstance(d, D.MultivariateNormal | D.LowRankMultivariateNormal):
         covariance = d.covariance_matrix
-        if inner:  # independent of each other: blocks of one matrix
+        if inner > 0:  # independent of each other: blocks of one matrix
             blocks = covariance.flatten(-1 - axes, -3).movedim(-3, -1)
             covariance = torch.diag_embed(blocks, dim1=-4, dim2=-2).flatten(-2).flatten(-3, -2)
         return MultivariateGaussian(d.loc.flatten(-axes), covariance, validate=validate)
     if isinstance(d, D.Categorical | D.OneHotCategorical | D.Bernoulli):
         probs = _probabilities(d)
-        if not inner:
+        if inner < 1:
             return Categorical(probs=probs, validate=validate)
         parts = probs.flatten(-1 - inner, -2).unbind(-2)
         return Joint([Categorical(probs=part, validate=validate) for part in parts], weights)
     action = _point_mass(d)
     if action is not None:
         return Deterministic(action.flatten(-axes), validate=validate)
-    if isinstance(d, HEAVY) and not bool(d.variance.isfinite().all()):
+    infinite = isinstance(d, D.Cauchy | D.HalfCauchy)
+    if infinite or (validate and isinstance(d, HEAVY) and not bool(d.variance.isfinite().all())):
         fix = "Compare it after a bounded transform, such as TanhTransform."
         raise InputError("distribution", "of finite variance, as 2-Wasserstein distances need", type(d).__name__, fix)
     if validate and not torch.compiler.is_compiling():
@@ -128,7 +147,8 @@ def _warn_steep(d: Any, nodes: int) -> None:
         d = d.base_dist
     while isinstance(squash, D.ComposeTransform):
         squash = next(iter(squash.parts), None)
-    if not isinstance(d, D.Normal) or not isinstance(squash, D.TanhTransform | D.SigmoidTransform):
+    steep = isinstance(d, D.Normal) and isinstance(squash, D.TanhTransform | D.SigmoidTransform)
+    if not steep or not d.scale.numel():
         return
     scale = float(d.scale.detach().max()) / (1 if isinstance(squash, D.TanhTransform) else 2)
     if scale * NODES_PER_SCALE > nodes:

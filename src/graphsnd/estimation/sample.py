@@ -50,7 +50,8 @@ class Sample:
             return 0.0
         if len(self.moments):
             each = variances(self.moments, n, template.m, template.meeting())
-            return max(float(each.mean()), float(each.std(correction=0)) / math.sqrt(len(each)))
+            error = each.std(correction=0) / math.sqrt(len(each)) if len(each) > 1 else each[0].abs()
+            return max(float(each.mean()), float(error))
         ceiling = self.pair_variance_ceiling(template, n)
         return self.total_variance() if ceiling is None else ceiling * float(mean(self.spreads))
 

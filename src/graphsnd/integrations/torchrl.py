@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian, from_distribution
+from graphsnd.behavior import Behavior, Categorical, Deterministic, Gaussian
+from graphsnd.behavior.distributions import read_distribution
 from graphsnd.errors import InputError, check_integer, require
 from graphsnd.estimation import measure
 from graphsnd.integrations.torchrl_env import WorldEnv as WorldEnv
@@ -289,7 +290,8 @@ def read_actor(actor: Any, answers: Any, *, squashed: bool, weights: Mapping[str
         InputError: For outputs that are none of those.
     """
     if isinstance(actor, tensordict.nn.ProbabilisticTensorDictSequential):
-        return from_distribution(actor.build_dist_from_params(answers), squashed=squashed, weights=weights)
+        made = actor.build_dist_from_params(answers)
+        return read_distribution(made, weights, squashed=squashed, lead=answers.batch_dims)
     outputs = {key[-1] if isinstance(key, tuple) else key: answers.get(key) for key in actor.out_keys}
     if "action_value" in outputs:
         values = outputs["action_value"]

@@ -38,7 +38,9 @@ FAMILIES[("logits",)] = Categorical
 Combine = Callable[[list[Tensor], int], Tensor]  # of a tensor of all behaviours, and its dimensions after the agents
 
 
-def read_answer(answer: Any, *, squashed: bool, validate: bool = True, single: bool = False) -> Behavior:
+def read_answer(
+    answer: Any, *, squashed: bool, validate: bool = True, single: bool = False, lead: int | None = None
+) -> Behavior:
     """Return a policy's answer as a behaviour.
 
     Args:
@@ -47,6 +49,7 @@ def read_answer(answer: Any, *, squashed: bool, validate: bool = True, single: b
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         validate: Check values.
         single: Whether it is one agent's, as in :func:`read_single`.
+        lead: Dimensions of the observations, where it is all agents': see :func:`read_distribution`.
 
     Raises:
         InputError: For anything else.
@@ -58,7 +61,7 @@ def read_answer(answer: Any, *, squashed: bool, validate: bool = True, single: b
     if isinstance(answer, Behavior):
         return answer
     if isinstance(answer, D.Distribution) or _in_parts(answer):
-        return read_distribution(answer, squashed=squashed, validate=validate)
+        return read_distribution(answer, squashed=squashed, validate=validate, lead=lead)
     answer = as_tensor(answer)
     if isinstance(answer, Tensor):
         return Deterministic(answer, validate=validate)

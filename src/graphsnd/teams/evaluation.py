@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributions import Independent
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
@@ -208,9 +207,7 @@ class JointTeam(Team):
 
     def _read(self, answer: object, shown: Tensor) -> Behavior:
         lead = shown.dim() - self.feature_dims - (self._promised_agents is not None)
-        if isinstance(answer, Independent) and len(answer.batch_shape) == lead:  # one distribution of the whole team
-            answer = Independent(answer.base_dist, answer.reinterpreted_batch_ndims - 1)
-        return read_answer(answer, squashed=self.squashed)
+        return read_answer(answer, squashed=self.squashed, lead=lead)
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         if self._promised_agents is None and not self._unmixed and len(observations) > 1:
