@@ -60,12 +60,7 @@ TARGETS, ARMS = (0.12, 0.14, 0.15), (REFERENCE, BERNOULLI, THIRD)
 PUBLISHED, SEEDS = ControlSettings(environments=120), (0, 1, 2)
 FULL = PUBLISHED.replace(observations=PUBLISHED.minibatch * AGENTS)
 # Folders of logs, and what was trained together.
-ECONOMICAL: ControlStacks = {
-    "control/n50/target-0.12-seed-0": ControlTask(AGENTS, (0.12,), ARMS, (0,), settings=PUBLISHED),
-    "control/n50/target-0.12-seeds-1-2": ControlTask(AGENTS, (0.12,), ARMS, (1, 2), settings=PUBLISHED),
-    "control/n50/targets-0.14-0.15": ControlTask(AGENTS, (0.14, 0.15), tuple(NAMES), SEEDS, settings=PUBLISHED),
-    "control/n50/targets-0.14-0.15-agents-4": ControlTask(AGENTS, (0.14, 0.15), (THIRD,), SEEDS, settings=PUBLISHED),
-}
+ECONOMICAL: ControlStacks = {"control/n50": ControlTask(AGENTS, (0.12,), ARMS, SEEDS, settings=PUBLISHED)}
 # On all observations one run keeps a GPU busy, so that nothing is gained by more of them at once.
 WHOLE: ControlStacks = {
     f"control/n50-full/{run_folder(run)}": ControlTask(
