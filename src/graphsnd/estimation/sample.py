@@ -168,6 +168,6 @@ def variances(moments: Tensor, n: int, edges: int, meeting: int) -> Tensor:
     pairs = math.comb(n, 2)
 
     def square(m: int, touching: int) -> Tensor:
-        return (m * q + 2 * touching * a + 2 * (math.comb(m, 2) - touching) * b) / m**2
+        return (m * q + 2 * touching * a + 2 * float(math.comb(m, 2) - touching) * b) / float(m) ** 2
 
     return square(edges, meeting) - square(pairs, n * math.comb(n - 1, 2))
