@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import pytest
 import torch
@@ -76,6 +77,25 @@ def test_variance_from_products_is_the_variance_over_all_draws(name: str, n: int
     own = products(draws, template)
     if len(own):
         assert variance(own.mean(dim=0), n, template.m, template.meeting()) == pytest.approx(truth, rel=1e-9, abs=1e-12)
+
+
+def test_the_variance_for_so_many_agents_that_pairs_of_pairs_are_more_than_an_integer_holds() -> None:
+    q, a, b, n, m, meeting = 3.0, 2.5, 2.25, 1_000_000, 28, 168
+    pairs, touching = math.comb(n, 2), n * math.comb(n - 1, 2)
+
+    def square(edges: int, meet: int) -> Fraction:
+        apart = math.comb(edges, 2) - meet
+        return (edges * Fraction(q) + 2 * meet * Fraction(a) + 2 * apart * Fraction(b)) / edges**2
+
+    exact = float(square(m, meeting) - square(pairs, touching))
+    assert variance(torch.tensor([q, a, b], dtype=torch.float64), n, m, meeting) == pytest.approx(exact, rel=1e-12)
+
+
+def test_a_hundred_thousand_agents_are_measured() -> None:
+    points = torch.randn(3, 100_000, 1, generator=torch.Generator().manual_seed(0))
+    estimate = gs.measure(gs.Deterministic(points), design="agents:100", seed=0)
+    assert estimate.value == pytest.approx(2 / math.sqrt(math.pi), abs=5 * estimate.standard_error)
+    assert 0 < estimate.standard_error < 0.2
 
 
 def test_templates_without_neighbouring_or_disjoint_edges_give_no_products() -> None:
