@@ -3,8 +3,8 @@
 DiCo on dispersion with all pairs, nearest neighbours, Bernoulli-0.1 and random regular graphs, and without control. At
 paper scale the logs of the committed runs are read, and a machine with a GPU trains those that are missing; at the
 others a smaller study is run here, with the same arms in a team of six. Claims are judged by runs with the paper's 600
-environments once all of them are there. The same runs with 120 show what the environments change, and what an arm
-costs in a stack of all arms. The metric's cost is timed by itself with ten agents.
+environments. The same runs with 120 show what the environments change. The metric's cost is timed by itself with ten
+agents.
 
 What the paper calls tracking is estimate times scale, which is on target by construction; beside it stands the audit,
 SND over all pairs of what acted.
@@ -12,8 +12,6 @@ SND over all pairs of what acted.
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,16 +19,16 @@ from graphsnd.training import ControlSettings, ControlTask
 from paper.cells import Cells
 from paper.control.calls import MetricTimes, compute_speedups, time_calls
 from paper.control.figure import draw_study
-from paper.control.logs import gather_runs, group_by, name_sources, train_small
+from paper.control.logs import gather_runs, name_sources, train_small
 from paper.control.study import (
     REFERENCE,
     Study,
     Twin,
-    choose_study,
+    average_twins,
     compare_protocols,
     compare_rewards,
+    describe_protocol,
     mention_protocol,
-    pair,
     summarise_arms,
     summarise_study,
 )
@@ -75,7 +73,7 @@ class Size:
 SIZES = {
     Scale.SMOKE: Size(ControlTask(6, TARGETS, ARMS, (0, 1), settings=TINY), 2, 3),
     Scale.LAPTOP: Size(ControlTask(6, TARGETS, ARMS, (0, 1), settings=SMALL), 10, 21),
-    Scale.PAPER: Size(ControlTask(AGENTS, TARGETS, ARMS, SEEDS, settings=FEW), 10, 51),
+    Scale.PAPER: Size(ControlTask(AGENTS, TARGETS, ARMS, SEEDS, settings=ALONE.settings), 10, 51),
 }
 
 
@@ -101,7 +99,7 @@ class Numbers:
     reward_difference_unconstrained: Number | None = None
     loop_metric_speedup: Number | None = None  # smallest over arms
     environments_reward_difference: Number | None = None  # of controlled teams: with 600 less with 120
-    fused_metric_speedup: Number | None = None  # in training at paper scale, of calls by themselves elsewhere
+    fused_metric_speedup: Number | None = None  # smallest over arms
 
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
@@ -109,10 +107,8 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     size, twins = SIZES[scale], tuple[Twin, ...]()
     if scale is Scale.PAPER:
         (histories, folders), (full, more) = gather_runs(ECONOMICAL, cells), gather_runs(WHOLE, cells)
-        study, _ = choose_study([(WHOLE, full), (ECONOMICAL, histories)], size.task, ARMS, size.window)
-        # Times of arms are compared within one stack.
-        together = summarise_study(size.task, size.window, histories)
-        study = replace(study, costs=together.costs, metric_speedups=together.metric_speedups)
+        study = summarise_study(size.task, size.window, full, describe_protocol(size.task))
+        study = replace(study, costs=())  # some stacks ran beside others
         twins, folders = compare_protocols(full, histories, size.window), folders + more
     else:
         histories, folders = train_small(size.task, cells)
@@ -127,8 +123,8 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
 def summarise(data: Data, scale: Scale) -> Numbers:
     """Return the numbers of a study; those of its runs are left out while some are missing."""
     study = data.study
-    speedups = {} if scale is Scale.SMOKE else _speedups(data, in_training=scale is Scale.PAPER)
-    if (shift := compare_environments(data.twins)) is not None:
+    speedups = {} if scale is Scale.SMOKE else _speedups(data.timed)
+    if (shift := average_twins(data.twins)) is not None:
         speedups["environments_reward_difference"] = shift
     if study.missing:
         return Numbers(**speedups)
@@ -147,26 +143,13 @@ def summarise(data: Data, scale: Scale) -> Numbers:
     return Numbers(**mention_protocol(numbers, study, AGENTS), **speedups)
 
 
-def compare_environments(twins: Sequence[Twin]) -> Number | None:
-    """Return how much more controlled teams earn by the paper's protocol, over seeds; None for fewer than two."""
-    seeds = group_by([twin for twin in twins if twin.target is not None], lambda twin: twin.seed).values()
-    if len(seeds) < 2:
-        return None
-    interval = pair([statistics.fmean(twin.reward for twin in mine) for mine in seeds]).interval
-    arms = len({twin.arm for twin in twins if twin.target is not None})
-    return interval and replace(interval, kind=f"95% t interval, {len(seeds)} seeds, {arms} arms")
-
-
-def _speedups(data: Data, *, in_training: bool) -> dict[str, Number]:
-    """Return the smallest over arms; fused from training, or from calls by themselves."""
-    loop = compute_speedups(data.timed.loop)
-    slowest = min(loop, key=lambda arm: loop[arm].value)
-    numbers = {"loop_metric_speedup": replace(loop[slowest], kind=f"{slowest}, {loop[slowest].kind}")}
-    fused = [number.value for number in compute_speedups(data.timed.fused).values()]
-    if in_training:
-        fused = [ratio for ratios in data.study.metric_speedups.values() for ratio in ratios.values()]
-    if fused:
-        numbers["fused_metric_speedup"] = Number.range(fused, "arms", pick=min, unit="x")
+def _speedups(timed: MetricTimes) -> dict[str, Number]:
+    """Return the smallest over arms, of calls by themselves."""
+    numbers = {}
+    for name, times in (("loop", timed.loop), ("fused", timed.fused)):
+        each = compute_speedups(times)
+        slowest = min(each, key=lambda arm: each[arm].value)
+        numbers[f"{name}_metric_speedup"] = replace(each[slowest], kind=f"{slowest}, {each[slowest].kind}")
     return numbers
 
 

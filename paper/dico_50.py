@@ -1,14 +1,13 @@
 """Fifty agents at three diversities, all pairs against Bernoulli-0.1, audited (section 6.2, appendix D).
 
 At paper scale the logs of the committed runs are read, and a machine with a GPU trains those that are missing; at the
-others a smaller study is trained here, with the same arms in a team of six. The published runs estimate diversity on
-all observations of a minibatch. The whole grid was run on a hundredth of them, and runs on all of them are compared
-with the same runs of that grid; they take its place once all are there.
+others a smaller study is trained here, with the same arms in a team of six. Diversity is estimated on all observations
+of a minibatch, as in the published runs. Runs at one target on a hundredth of them tell whether that is as good; they
+have a third arm, which the paper does not have and which asks four random agents at every observation.
 
-A third arm, which the paper does not have, asks four random agents at every observation. Some things need no training
-of fifty agents and are measured at their full size: the metric by itself, in a loop and fused; the edges of the graphs
-that training draws; what part of a published step its estimates take. A controller that is wrong on purpose shows what
-tracking error and audit can tell.
+Some things need no training of fifty agents and are measured at their full size: the metric by itself, in a loop and
+fused; the edges of the graphs that training draws; what part of a published step its estimates take. A controller that
+is wrong on purpose shows what tracking error and audit can tell.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
+
+import torch
 
 from graphsnd.training import ControlSettings, ControlTask
 from graphsnd.training.log import run_folder
@@ -36,22 +37,22 @@ from paper.control.study import (
     RunSummary,
     Study,
     Twin,
-    choose_study,
+    average_twins,
     compare_protocols,
     compare_rewards,
     compare_seeds,
+    describe_protocol,
     find_settling,
     mention_protocol,
     pair,
     standard_error,
     summarise_arms,
     summarise_study,
-    summarise_twins,
 )
 from paper.dico_10 import SMALL, TINY
 from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.shared.rollouts import one_thread
-from paper.stacks import ControlStacks
+from paper.stacks import ControlStacks, read_or_measure
 
 AGENTS, P = 50, 0.1
 BERNOULLI, THIRD = "bernoulli:0.1", "agents:4"
@@ -82,6 +83,7 @@ PAPER_APPLIED = {
     (REFERENCE, 0.12): (0.12026, 1.0e-4), (REFERENCE, 0.14): (0.140166, 2.5e-5), (REFERENCE, 0.15): (0.150301, 1.5e-5),
 }  # fmt: skip
 PAPER_MS = {REFERENCE: 18.9, BERNOULLI: 2.0}
+GPU_FILE = "dico-50/gpu.json"
 # Observations of many episodes differ little from one iteration to the next, as in the published runs.
 FAULTY = SMALL.replace(iterations=20, environments=16, minibatch=400, epochs=5, learning_rate=5e-5)
 FAULTY_AGENTS, FAULTY_TARGET = 4, 0.12
@@ -108,8 +110,8 @@ SIZES = {
         10, FAULTY, 10, 4096, 25, (1, 20), 16,
     ),
     Scale.PAPER: Size(
-        ControlTask(AGENTS, TARGETS, ARMS, SEEDS, settings=PUBLISHED),
-        50, FAULTY.replace(iterations=60), 20, 4096 * AGENTS, 9, (1, 167), 64,
+        ControlTask(AGENTS, TARGETS, tuple(NAMES), SEEDS, settings=FULL),
+        50, FAULTY.replace(iterations=60), 20, 4096 * AGENTS, 20, (1, 167), 64,
     ),
 }  # fmt: skip
 
@@ -124,6 +126,7 @@ class Data:
     edges: Edges | None = None
     timed: MetricTimes | None = None
     step: StepShare | None = None
+    on_gpu: MetricTimes | None = None  # the loop where the paper timed it
     twins: tuple[Twin, ...] = ()  # runs on all observations, and the same on some
     rounding: tuple[Twin, ...] = ()  # runs in TF32, and the same in bfloat16
 
@@ -185,27 +188,33 @@ class Numbers:
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     """Read the runs that are there, or train a smaller study; then measure what is beside it."""
-    size, twins, rounding = SIZES[scale], tuple[Twin, ...](), tuple[Twin, ...]()
+    size, more = SIZES[scale], dict[str, Any]()
     if scale is Scale.PAPER:
-        (histories, folders), (full, more) = gather_runs(ECONOMICAL, cells), gather_runs(WHOLE, cells)
-        fine, last = gather_runs(FINE, cells)
-        study, stacks = choose_study([(WHOLE, full), (ECONOMICAL, histories)], size.task, NAMES, size.window)
-        twins, rounding = (compare_protocols(*both, size.window) for both in ((full, histories), (fine, full)))
-        ratios = [
-            action
-            for folder in (more if stacks is WHOLE else folders)
-            for action in actions.read_actions(folder)
-            if action.arm in NAMES
-        ]
-        folders = folders + more + last
+        (full, folders), (few, others), (fine, last) = (gather_runs(each, cells) for each in (WHOLE, ECONOMICAL, FINE))
+        study = summarise_study(size.task, size.window, full, describe_protocol(size.task))
+        more = {
+            "twins": compare_protocols(full, few, size.window),
+            "rounding": compare_protocols(fine, full, size.window),
+        }
+        ratios = [action for folder in folders for action in actions.read_actions(folder)]
+        make_times = partial(calls.time_calls, **_timed(size), device=torch.device("cuda"))
+        timed = read_or_measure(GPU_FILE, make_times, MetricTimes, cells, here=torch.cuda.is_available())
+        more["on_gpu"] = timed and timed.value
+        sources = name_sources(folders + others + last, cells) + (f"results/{GPU_FILE}",) * (timed is not None)
     else:
         histories, folders = train_small(size.task, cells)
         study = summarise_study(size.task, size.window, histories)
         make = partial(actions.write_actions, folders[0])
         with one_thread():
             ratios = cells.get("actions", size.task.to_dict(), make, list[ActionDiversity])
-    data = replace(Data(study, tuple(ratios), *_measure_beside(scale, size, cells)), twins=twins, rounding=rounding)
-    return Outcome(data, summarise(data, scale), study.seeds, name_sources(folders, cells))
+        sources = name_sources(folders, cells)
+    data = replace(Data(study, tuple(ratios), *_measure_beside(scale, size, cells)), **more)
+    return Outcome(data, summarise(data, scale), study.seeds, sources)
+
+
+def _timed(size: Size) -> dict[str, Any]:
+    fused = PUBLISHED.observations
+    return {"agents": AGENTS, "arms": [BERNOULLI], "loop": size.loop, "fused": fused, "trials": size.trials}
 
 
 def _measure_beside(scale: Scale, size: Size, cells: Cells) -> tuple[Any, ...]:
@@ -218,8 +227,7 @@ def _measure_beside(scale: Scale, size: Size, cells: Cells) -> tuple[Any, ...]:
     seeds, iterations = size.edges
     edges: dict[str, Any] = {"agents": AGENTS, "p": P, "seeds": list(range(seeds)), "iterations": iterations}
     edges["steps"] = PUBLISHED.optimiser_steps
-    timed: dict[str, Any] = {"agents": AGENTS, "arms": [BERNOULLI], "loop": size.loop, "trials": size.trials}
-    timed["fused"] = PUBLISHED.observations
+    timed = _timed(size)
     step = {"agents": AGENTS, "frames": size.frames, "steps": 4}
     return (
         faulty,
@@ -237,9 +245,10 @@ def summarise(data: Data, scale: Scale) -> Numbers:
     kind = f"reads {data.faulty.factor:g} times what is there, {data.faulty.agents} agents"
     return Numbers(
         **mention_protocol(grid, study, AGENTS),
-        **summarise_twins(data.twins, study),
         **_costs(data, in_training=scale is Scale.PAPER),
         rollout_difference=compare_starts(both),
+        shortcut_reward_difference=average_twins(data.twins),
+        shortcut_audit_difference=average_twins(data.twins, "audit_error"),
         wrong_estimator_tracking_error=Number(wrong.tracking_error, kind=kind),
         wrong_estimator_audit_error=Number(wrong.audit_error, kind=kind),
         published_metric_share=Number(calls.published_share(), kind="from the paper's times"),
@@ -386,13 +395,14 @@ def _costs(data: Data, *, in_training: bool) -> dict[str, Number]:
     low, high = sorted((step.share, step.arithmetic))
     kind = "measured on a CPU, and counted in multiplications"
     loop = calls.compute_speedups(data.timed.loop)[BERNOULLI]
-    over = [1000 * statistics.median(data.timed.loop[arm].seconds) / paper for arm, paper in PAPER_MS.items()]
     numbers = {
         "mean_edges": Number.around(edges.mean, 2.58 * edges.sem, f"99% interval, {edges.graphs:,} graphs"),
         "loop_metric_speedup": loop,
-        "loop_time_over_paper": Number.range(over, "calls, full and Bernoulli", unit="x"),
         "estimate_share": Number(step.share, low, high, kind=kind),
     }
+    if data.on_gpu is not None:
+        over = [data.on_gpu.loop[arm].number(1000).value / paper for arm, paper in PAPER_MS.items()]
+        numbers["loop_time_over_paper"] = Number.range(over, "calls, full and Bernoulli", unit="x")
     trained = list(data.study.metric_speedups.get(BERNOULLI, {}).values())
     if in_training and trained:
         numbers["fused_metric_speedup"] = Number.range(trained, "targets", pick=statistics.median, unit="x")
@@ -403,4 +413,6 @@ def _costs(data: Data, *, in_training: bool) -> dict[str, Number]:
 
 TITLE = "Fifty agents at three diversities, full against sampled"
 STACKS = {**ECONOMICAL, **WHOLE, **FINE}
-EXPERIMENT = Experiment("dico-50", TITLE, run, lambda data: draw_study(data.study, data.faulty), Data, Numbers, STACKS)
+EXPERIMENT = Experiment(
+    "dico-50", TITLE, run, lambda data: draw_study(data.study, data.faulty), Data, Numbers, STACKS, (GPU_FILE,)
+)

@@ -114,7 +114,7 @@ class Experiment(Generic[D, N]):
             ``claims.yaml`` names one of these fields.
         stacks: Trainings whose logs it reads at paper scale, by their folders in ``results/``; see
             :mod:`paper.stacks`.
-        files: Below ``results/``, that :func:`~paper.stacks.measure_on_gpu` writes at paper scale.
+        files: Below ``results/``, that a machine with a GPU writes at paper scale.
     """
 
     name: str

@@ -156,6 +156,12 @@ def _result(
     del about["seed"]
     about["seeds"] = [int(seed) for seed in outcome.seeds]
     about["sources"] = {source: _origin_of(source, roots) for source in outcome.sources}
+    origins = [origin for origin in about["sources"].values() if origin and "date" in origin]
+    if origins and not about["cells"]:  # nothing was measured now: when, and on how busy a machine, files say
+        hardware = about["hardware"] | {"load": max(origin["hardware"].get("load") or 0.0 for origin in origins)}
+        about |= {"date": min(origin["date"] for origin in origins), "hardware": hardware}
+        about["cells"] = sorted({origin["commit"] for origin in origins})
+        about["took_s"] = round(sum(origin.get("took_s", 0.0) for origin in origins), 1)
     data = json.loads(json.dumps(outcome.data, default=asdict))  # the figure sees what a later reader sees
     numbers = {name: number for name, number in vars(outcome.numbers).items() if number is not None}
     return Result(experiment.name, experiment.title, scale, about, tuple(outcome.sources), numbers, data)

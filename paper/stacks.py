@@ -41,7 +41,7 @@ ABOUT = "about.json"
 
 @dataclass(frozen=True)
 class Measured(Generic[T]):
-    """What a machine with a GPU measured, and where that was."""
+    """What was measured, and where that was."""
 
     provenance: dict[str, Any]
     value: T
@@ -165,23 +165,25 @@ def _copy_log(task: Task | ControlTask, cells: Cells, cell: str, name: str, devi
     write_whole(target / ABOUT, json.dumps(about, indent=1) + "\n")
 
 
-def measure_on_gpu(
-    name: str, make: Callable[[], T], kind: type[T], cells: Cells, *, seeds: Sequence[int] = ()
+def read_or_measure(
+    name: str, make: Callable[[], T], kind: type[T], cells: Cells, *, here: bool, seeds: Sequence[int] = ()
 ) -> Measured[T] | None:
-    """Return what is measured on a GPU; elsewhere what ``results/<name>`` says, None without such a file.
+    """Return what ``results/<name>`` says; where it is missing, or with ``cells.again``, measure and write it.
 
     Args:
-        name: Of a JSON file below the folder of results; written on a machine with a GPU.
+        name: Of a JSON file below the folder of results.
         make: Measures it, cell by cell.
         kind: Of what it returns.
         cells: Where results are.
+        here: Whether this machine can measure it. If not, a file that is missing gives None.
         seeds: That it uses, for the file.
     """
     path = cells.find(name)
-    if files_to_measure([name], cells):
-        begun, value = len(cells.made), make()
+    if here and (cells.again or path is None):
+        begun, spared, begin, value = len(cells.made), cells.spared, perf_counter(), make()
         command = f"python -m paper run {cells.root.name} --scale paper"
         about = date_provenance(collect_provenance(command), cells.made[begun:]) | {"seeds": list(seeds)}
+        about["took_s"] = round(perf_counter() - begin + cells.spared - spared, 1)
         path = cells.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps({"provenance": about, "value": value}, default=asdict) + "\n")

@@ -7,9 +7,8 @@ answer; on a CPU at n = 4, 8 and 16, as in the paper, trained ones on n * 4096, 
 CPU all calls have one thread: small operations gain nothing from a second one, and wait for it wherever its core is
 busy.
 
-A machine with a GPU times both, and writes a file for each size: ``timing/gpu,n=250.json`` in the folder of results.
-Others read these at paper scale. Where one is missing they read ``timing/gpu.json``, an earlier run with fewer trials.
-The times of a CPU are read too where ``timing/paper.json`` has them: a new file of a GPU is no reason to repeat them.
+At paper scale a machine with a GPU writes a file for each size, ``timing/gpu,n=250.json`` in the folder of results, and
+others read these. The times of a CPU are a file too, ``timing/cpu.json``, so that a new file of a GPU repeats none.
 
 A speed-up is a ratio of mean times, full over sampled, in the same trials; see
 :func:`~paper.shared.stopwatch.speedup`. How many trials there are was fixed before measuring.
@@ -21,10 +20,9 @@ import math
 import statistics
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,23 +36,21 @@ from graphsnd.behavior import Gaussian
 from graphsnd.errors import InputError
 from graphsnd.plots.provenance import collect_provenance, describe_hardware
 from graphsnd.plots.style import GREEN, INK, MUTED, ORANGE, VERMILLION, group_look, styled_figure
-from paper.cells import Cells, date_provenance
+from paper.cells import Cells
 from paper.control.study import pair
 from paper.expanders.ablation import OBSERVATION_SEED, POLICY_SEED, initial_team
 from paper.experiment import Experiment, Number, Outcome, Scale
-from paper.rows import decode
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean, some_pairs
 from paper.shared.drawing import error_bars
 from paper.shared.navigation import checkpoints, snapshot
 from paper.shared.rollouts import one_thread
 from paper.shared.stopwatch import BLOCKS, CPU, Timing, mean_time, speedup, take_turns
-from paper.stacks import measure_on_gpu
-from paper.store import read_result
+from paper.stacks import read_or_measure
 
 GRAPH_SEED = 44
 WARM_CALLS, WARM_PAIRS = 3, 50
 SMALL, LARGE = (4, 8, 16), (100, 250, 500)  # sizes of the claims about the CPU and about the GPU
-GPU_FILE, CPU_FILE = Path("timing") / "gpu.json", Path("timing") / "paper.json"
+CPU_FILE = "timing/cpu.json"
 TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)  # of an axis of speed-ups
 P, OBSERVATIONS = 0.1, 4096  # of the figure, and of the paper's sizes from 32 agents on
 # Call, what it is called, colour and marker; from slow to fast, as the lines lie.
@@ -74,7 +70,6 @@ class Size:
     observations: int = OBSERVATIONS
     trials: int = 20  # of the loop
     chances: tuple[float, ...] = (0.1, 0.25, 0.5, 0.75, 1.0)  # of a pair
-    once: tuple[float, ...] = ()  # of an earlier run: more of them, for which the loop was timed once
     fused_trials: int = 20  # of the fused calls
     trained: bool = False  # whether policies are those at the end of their training, on what they see there
 
@@ -149,50 +144,31 @@ GPU_SIZES: dict[Scale, Sequence[Size]] = {
 
 
 def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
-    """Time every size on this machine's CPU, and on its GPU or from the files of a machine that has one."""
-    (gpu, sources), cpu = time_gpu(scale, cells), read_cpu(scale, cells)
-    if cpu is not None:
-        sources = (*sources, f"results/{CPU_FILE.as_posix()}")
+    """Time every size on this machine's CPU and GPU; at paper scale read those that were timed before."""
+    gpu, cpu = torch.device("cuda"), partial(_time_cpu, scale, cells)
+    seeds, here = (POLICY_SEED, OBSERVATION_SEED, GRAPH_SEED), torch.cuda.is_available()
+    if scale is Scale.PAPER:
+        options: dict[str, Any] = {"cells": cells, "seeds": range(GRAPH_SEED, GRAPH_SEED + BLOCKS)}
+        makers = {name: partial(time_size, size, gpu, cells, scale) for name, size in _name_files(scale).items()}
+        read = {name: read_or_measure(name, make, Row, here=here, **options) for name, make in makers.items()}
+        rows = {name: one for name, one in read.items() if one is not None}
+        on_cpu = read_or_measure(CPU_FILE, cpu, list[Row], here=True, **options)
+        assert on_cpu is not None
+        machines = {"cpu": Machine(on_cpu.provenance, on_cpu.value)}
+        if rows:
+            machines["gpu"] = Machine([*rows.values()][-1].provenance, [one.value for one in rows.values()])
+        sources = tuple(f"results/{name}" for name in (*rows, CPU_FILE))
     else:
-        origin = collect_provenance("python -m paper run timing", GRAPH_SEED)
-        begun, rows = len(cells.made), [time_size(size, CPU, cells, scale) for size in CPU_SIZES[scale]]
-        cpu = Machine(date_provenance(origin, cells.made[begun:]), rows)
-    data = Data(gpu | {"cpu": cpu})
-    return Outcome(data, summarise(data), (POLICY_SEED, OBSERVATION_SEED, GRAPH_SEED), sources)
+        origin, sources = collect_provenance("python -m paper run timing", GRAPH_SEED), ()
+        machines = {"cpu": Machine(origin, cpu())}
+        if here:
+            machines["gpu"] = Machine(origin, [time_size(size, gpu, cells, scale) for size in GPU_SIZES[scale]])
+    data = Data(machines)
+    return Outcome(data, summarise(data), seeds, sources)
 
 
-def read_cpu(scale: Scale, cells: Cells) -> Machine | None:
-    """Return the committed times of a CPU at paper scale; None where they are to be measured."""
-    path = cells.find(CPU_FILE.as_posix())
-    if scale is not Scale.PAPER or cells.again or path is None:
-        return None
-    machine = decode(Data, read_result(path).data).machines["cpu"]
-    sizes = tuple(Size(**{field.name: getattr(row, field.name) for field in fields(Size)}) for row in machine.sizes)
-    return machine if sizes == CPU_SIZES[scale] else None
-
-
-def time_gpu(scale: Scale, cells: Cells) -> tuple[dict[str, Machine], tuple[str, ...]]:
-    """Time all sizes on the GPU of this machine, or read those of another; return the files that were read too."""
-    names, seeds = _name_files(scale), range(GRAPH_SEED, GRAPH_SEED + BLOCKS)
-    if scale is not Scale.PAPER:
-        sizes = list(names.values()) if torch.cuda.is_available() else []
-        rows = [time_size(size, torch.device("cuda"), cells, scale) for size in sizes]
-        return {"gpu": Machine(collect_provenance("python -m paper run timing"), rows)} if rows else {}, ()
-    found = {
-        name: measure_on_gpu(
-            name, partial(time_size, size, torch.device("cuda"), cells, scale), Row, cells, seeds=seeds
-        )
-        for name, size in names.items()
-    }
-    there = {name: one for name, one in found.items() if one is not None}
-    rows, origins, files = [one.value for one in there.values()], [one.provenance for one in there.values()], [*there]
-    earlier = cells.results / GPU_FILE
-    if len(files) < len(names) and earlier.exists():
-        before = decode(Data, read_result(earlier).data).machines["gpu"]
-        rows += [row for row in before.sizes if f"timing/gpu,n={row.n}.json" not in there]
-        origins, files = [*origins, before.origin], [*files, GPU_FILE.as_posix()]
-    rows.sort(key=lambda row: row.n)
-    return {"gpu": Machine(origins[0], rows)} if rows else {}, tuple(f"results/{name}" for name in files)
+def _time_cpu(scale: Scale, cells: Cells) -> list[Row]:
+    return [time_size(size, CPU, cells, scale) for size in CPU_SIZES[scale]]
 
 
 def _name_files(scale: Scale) -> dict[str, Size]:
@@ -314,7 +290,7 @@ def _small_numbers(rows: list[Row]) -> dict[str, Number]:
 
 
 def _large_numbers(rows: list[Row]) -> dict[str, Number]:
-    law = [_law_error(row.sampled("loop", p), p) for row in rows for p in (*row.chances, *row.once)]
+    law = [_law_error(row.sampled("loop", p), p) for row in rows for p in row.chances]
     seconds, sampled = (rows[-1].calls[f"loop, {which}"].seconds for which in ("all pairs", "p=0.1"))
     return {
         "gpu_loop_law_error": Number.timed(law, "cells", pick=max),
@@ -369,8 +345,8 @@ def _draw_against_p(ax: Axes, machines: dict[str, Machine]) -> None:
         labels.append(f"n = {rows[-1].n}, GPU")
     for k, (row, label) in enumerate(zip(rows, labels, strict=True)):
         shift = 1 + 0.03 * (k - (len(rows) - 1) / 2)  # beside each other, so that every interval is seen
-        drawn, (colour, marker) = (*row.chances, *row.once), group_look(k)
-        x, numbers = [p * shift for p in drawn], [row.sampled("loop", p) for p in drawn]
+        colour, marker = group_look(k)
+        x, numbers = [p * shift for p in row.chances], [row.sampled("loop", p) for p in row.chances]
         error_bars(ax, x, numbers, color=colour, marker=marker, label=label)
     make_log(ax, chances, TICKS)
     ax.set(xlabel="chance of a pair, p", title="Python loop: what a graph saves, by p")

@@ -48,7 +48,7 @@ from paper.shared.calls import Answers, all_pairs, loop_call, loop_mean, some_pa
 from paper.shared.expected import bernoulli_error
 from paper.shared.rollouts import as_gaussian, observe, on_own, one_thread, pooled, train_cell
 from paper.shared.stopwatch import Timing, speedup, take_turns
-from paper.stacks import gather_stacks, measure_on_gpu
+from paper.stacks import gather_stacks, read_or_measure
 
 COMMITTED, TRIALS_FILE = "training/navigation-100", "training/trials.json"
 ROLLOUT_SEED, GRAPH_SEED = 42, 88
@@ -67,18 +67,18 @@ class Size:
     agents: int
     settings: Settings
     observations: int = 4096
-    trials: int = 7  # of the timing, for each seed
+    trials: int = 20  # of the timing, for each seed
 
 
 SIZES = {
     Scale.SMOKE: Size(10, _TINY, 64, 3),
-    Scale.LAPTOP: Size(100, _SHORT, trials=11),
+    Scale.LAPTOP: Size(100, _SHORT),
     Scale.PAPER: Size(100, _TABLE),
 }
 STACKS: Mapping[str, Task] = {COMMITTED: Task(_NAVIGATION.world, 100, _NAVIGATION.options, (0, 1, 2), _TABLE)}
 # The published code stores clipped actions, averages losses over agents and clips the norm of all gradients together.
-AS_PUBLISHED = "clipped, joint"
-TRIALS: dict[str, Settings] = {"clipped": _TABLE, AS_PUBLISHED: _TABLE.replace(joint=True)}
+CLIPPED, AS_PUBLISHED = "clipped", "clipped, joint"
+TRIALS: dict[str, Settings] = {CLIPPED: _TABLE, AS_PUBLISHED: _TABLE.replace(joint=True)}
 # From the published log: SND by iteration, and the entropy of the policies at the end.
 PUBLISHED_SND, PUBLISHED_ENTROPY = {1: 0.040, 50: 0.185, 500: 0.139}, 1.002
 
@@ -165,8 +165,9 @@ class Numbers:
     fused_speedup: Number
     loop_speedup: Number
     # The trial as the published code learns, each policy on its own observations; at the end, and where its entropy is
-    # that of the published policies at their end.
+    # that of the published policies at their end. And at the end of one that has the clipped actions alone.
     final_snd_clipped: Number | None = None
+    final_snd_clipped_alone: Number | None = None
     matched_snd_clipped: Number | None = None
     matched_reward_clipped: Number | None = None
 
@@ -177,7 +178,9 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
     with one_thread():
         if scale is Scale.PAPER:
             folder, task = _committed(cells), STACKS[COMMITTED]
-            trials = measure_on_gpu(TRIALS_FILE, partial(run_trials, cells), list[TrialRow], cells, seeds=(0,))
+            here = torch.cuda.is_available()
+            make_trials = partial(run_trials, cells)
+            trials = read_or_measure(TRIALS_FILE, make_trials, list[TrialRow], cells, here=here, seeds=(0,))
             sources = tuple(f"results/{name}" for name in (COMMITTED, *[TRIALS_FILE] * (trials is not None)))
         else:
             folder, task = cells.folder("training"), make_task(size)
@@ -323,17 +326,19 @@ def summarise(data: Data) -> Numbers:
         final_snd_own_observations=Number.range((end.own_snd for end in ends), "seeds", pick=mean),
         fused_speedup=Number.range(fused, "measurements", pick=statistics.median, unit="x"),
         loop_speedup=Number.timed([times.speedup() for times in data.times], "seeds", pick=statistics.median),
-        **_trial_numbers([row for row in data.trials if row.trial == AS_PUBLISHED]),
+        **_trial_numbers(data.trials),
     )
 
 
-def _trial_numbers(rows: Sequence[TrialRow]) -> dict[str, Number]:
-    if not rows:
+def _trial_numbers(trials: Sequence[TrialRow]) -> dict[str, Number]:
+    rows, alone = ([row for row in trials if row.trial == name] for name in (AS_PUBLISHED, CLIPPED))
+    if not rows or not alone:
         return {}
     same = min(rows, key=lambda row: abs(row.entropy - PUBLISHED_ENTROPY))
     kind = f"at iteration {same.iteration}, where the entropy is {same.entropy:.3g}"
     return {
         "final_snd_clipped": Number(rows[-1].own_snd, kind=f"at iteration {rows[-1].iteration}"),
+        "final_snd_clipped_alone": Number(alone[-1].own_snd, kind=f"at iteration {alone[-1].iteration}"),
         "matched_snd_clipped": Number(same.own_snd, kind=kind),
         "matched_reward_clipped": Number(same.reward, kind=kind),
     }

@@ -60,7 +60,9 @@ class StepShare:
     arithmetic: float  # the share counted in multiplications
 
 
-def time_calls(agents: int, arms: Sequence[str], *, loop: int, fused: int, trials: int) -> MetricTimes:
+def time_calls(
+    agents: int, arms: Sequence[str], *, loop: int, fused: int, trials: int, device: torch.device = CPU
+) -> MetricTimes:
     """Time the metric over all pairs and by sparse arms, the graph drawn inside, on outputs of one minibatch.
 
     The outputs are random: a time depends on shapes, not on values. In the loop a nearest-neighbour arm has one graph,
@@ -72,13 +74,14 @@ def time_calls(agents: int, arms: Sequence[str], *, loop: int, fused: int, trial
         loop: Observations of the loop.
         fused: Observations of the kernels.
         trials: Calls of each loop, taking turns; the kernels, which take a thousandth of the time, have 21 at least.
+        device: Of the outputs.
     """
     arms = (REFERENCE, *arms)
     with one_thread():
-        calls = {f"loop, {arm}": _loop(arm, agents, loop) for arm in arms}
-        calls |= {f"fused, {arm}": _fused(arm, agents, fused) for arm in arms}
+        calls = {f"loop, {arm}": _loop(arm, agents, loop, device) for arm in arms}
+        calls |= {f"fused, {arm}": _fused(arm, agents, fused, device) for arm in arms}
         counts = {name: trials if name.startswith("loop") else max(trials, LEAST) for name in calls}
-        timings = take_turns(calls, trials=counts, warm=1)
+        timings = take_turns(calls, trials=counts, device=device, warm=1)
         by_way = ({arm: timings[f"{way}, {arm}"] for arm in arms} for way in ("loop", "fused"))
         return MetricTimes(*by_way)
 
@@ -163,8 +166,8 @@ def arithmetic_share(agents: int) -> float:
     return CALLS_PER_STEP * agents / (CALLS_PER_STEP * agents + 3 * 3 + 3 * 2)
 
 
-def _loop(arm: str, agents: int, observations: int) -> Callable[[], int]:
-    loc = _points(observations, agents).transpose(0, 1).contiguous()
+def _loop(arm: str, agents: int, observations: int, device: torch.device) -> Callable[[], int]:
+    loc = _points(observations, agents).to(device).transpose(0, 1).contiguous()
     answers, every = Answers(loc, torch.ones_like(loc)), list(all_pairs(agents))
     generator, places = hashed(POINTS_SEED, 1), torch.rand(agents, 2, generator=hashed(POINTS_SEED, 2))
     design, mean = parse(arm), partial(loop_mean, answers)
@@ -175,10 +178,10 @@ def _loop(arm: str, agents: int, observations: int) -> Callable[[], int]:
     return loop_call(mean, lambda: design.draw(agents, generator, places).edges.tolist() or every)
 
 
-def _fused(arm: str, agents: int, observations: int) -> Callable[[], int]:
+def _fused(arm: str, agents: int, observations: int, device: torch.device) -> Callable[[], int]:
     design, generator = parse(arm), hashed(POINTS_SEED, 3)
-    points = _points(observations, agents)
-    places = torch.rand(observations, agents, 2, generator=hashed(POINTS_SEED, 4))
+    points = _points(observations, agents).to(device)
+    places = torch.rand(observations, agents, 2, generator=hashed(POINTS_SEED, 4)).to(device)
 
     def call() -> int:
         measured = measure_points(design, points, generator, positions=places)

@@ -37,7 +37,7 @@ def draw_study(study: Study, faulty: FaultyStudy | None = None) -> Figure:
         *(partial(_draw_diversity, study=study, target=target, colours=colours) for target in study.targets),
         partial(_draw_errors, study=study, colours=colours),
         partial(_draw_pairs, study=study, colours=colours),
-        partial(_draw_costs, study=study),
+        *([partial(_draw_costs, study=study)] if study.costs else []),
         *([] if faulty is None else [partial(_draw_faulty, faulty=faulty)]),
     ]
     half = (len(panels) + 1) // 2  # targets and their errors above

@@ -27,7 +27,6 @@ from graphsnd.errors import InputError
 from graphsnd.training import ControlTask
 from paper.control.logs import PARTS, History, group_by, list_missing
 from paper.experiment import Number
-from paper.stacks import ControlStacks
 
 REFERENCE = "complete"  # the arm that the others are compared with
 SETTLED = 0.02  # relative distance from the target that counts as being there
@@ -161,7 +160,13 @@ def summarise_study(task: ControlTask, window: int, histories: Sequence[History]
         window: Last iterations that count.
         histories: What there is.
         departures: What the runs did otherwise than the paper's, in words.
+
+    Raises:
+        InputError: When there is no run at all.
     """
+    if not histories:
+        fix = "Run another scale, fetch the results/ of the repository, or use a machine with a GPU."
+        raise InputError("results", "with logs of controlled training", "none", fix)
     done = [history for history in histories if history.iterations >= task.settings.iterations]
     arms = dict.fromkeys(history.run.arm for history in done)
     return Study(
@@ -176,33 +181,6 @@ def summarise_study(task: ControlTask, window: int, histories: Sequence[History]
         curves=tuple(make_curves(done)),
         departures=departures,
     )
-
-
-def choose_study(
-    protocols: Sequence[tuple[ControlStacks, Sequence[History]]], task: ControlTask, arms: Iterable[str], window: int
-) -> tuple[Study, ControlStacks]:
-    """Return the study by the first protocol of which no run is missing, else by the last, and the stacks of it.
-
-    Args:
-        protocols: Stacks, and the runs of them that are there.
-        task: The whole study, by the last protocol.
-        arms: Of the paper, which the others may be limited to.
-        window: Last iterations that count.
-
-    Raises:
-        InputError: When there is no run at all.
-    """
-    for stacks, histories in protocols:
-        settings = next(iter(stacks.values())).settings
-        designs = task.designs if histories is protocols[-1][1] else tuple(arm for arm in task.designs if arm in arms)
-        whole = replace(task, designs=designs, settings=settings)
-        study = summarise_study(whole, window, histories, describe_protocol(whole))
-        if not study.missing:
-            break
-    if not any(histories for _, histories in protocols):
-        fix = "Run another scale, fetch the results/ of the repository, or use a machine with a GPU."
-        raise InputError("results", "with logs of controlled training", "none", fix)
-    return study, stacks
 
 
 def describe_protocol(task: ControlTask) -> str:
@@ -243,16 +221,14 @@ def _subtract(value: float | None, other: float | None) -> float | None:
     return None if value is None or other is None else value - other
 
 
-def summarise_twins(twins: Sequence[Twin], study: Study) -> dict[str, Number]:
-    """Return the mean differences between both protocols; nothing for fewer than two runs."""
-    numbers, least = {}, min((twin.iteration for twin in twins), default=0)
-    for name, field in (("reward", "reward"), ("audit", "audit_error")):
-        values = [value for twin in twins if (value := getattr(twin, field)) is not None]
-        interval = pair(values).interval if len(values) > 1 else None
-        if interval:
-            short = f", {least} of {study.iterations} iterations" * (least < study.iterations)
-            numbers[f"shortcut_{name}_difference"] = replace(interval, kind=interval.kind + short)
-    return numbers
+def average_twins(twins: Sequence[Twin], field: str = "reward") -> Number | None:
+    """Return the mean difference of controlled runs with its 95% t interval over seeds; None for fewer than two."""
+    held = [twin for twin in twins if twin.target is not None]
+    seeds = group_by(held, lambda twin: twin.seed).values()
+    means = [statistics.fmean(getattr(twin, field) for twin in mine) for mine in seeds]
+    interval = pair(means).interval if means else None
+    arms = len({twin.arm for twin in held})
+    return interval and replace(interval, kind=f"95% t interval, {len(means)} seeds, {arms} arms")
 
 
 def summarise_run(history: History, window: int) -> RunSummary:

@@ -41,17 +41,6 @@ def test_figures_of_committed_data(name: str) -> None:
     experiment.figure(decode(experiment.data, committed.data)).canvas.draw()
 
 
-# Made before commits were checked, or with an origin that was written by hand; each to be made again.
-UNVERIFIED = """
-paper/results/control/n50/target-0.12-seed-0/about.json
-paper/results/control/n50/target-0.12-seeds-1-2/about.json
-paper/results/control/n50/targets-0.14-0.15/about.json
-paper/results/control/n50/targets-0.14-0.15-agents-4/about.json
-paper/results/designs/h200.json
-paper/results/timing/gpu.json
-"""
-
-
 def provenances() -> Iterator[tuple[str, dict[str, Any]]]:
     """What every committed result says about its making, by the name of its file."""
     for folder in ("paper/results", "benchmarks/results", "docs/runs"):
@@ -62,16 +51,12 @@ def provenances() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield path.relative_to(ROOT).as_posix(), about
 
 
-def test_every_other_result_has_a_commit_that_was_checked() -> None:
-    unverified, partly = set(), set()
+def test_every_result_has_a_commit_that_was_checked() -> None:
     for name, about in provenances():
-        if about["dirty"] is not False or not re.fullmatch("[0-9a-f]{40}", str(about["commit"])) or "tree" not in about:
-            unverified.add(name)
-        else:
-            assert {"command", "date", "versions"} <= about.keys(), name
-        partly |= {name for commit in about.get("cells", []) if not re.fullmatch("[0-9a-f]{40}", commit)}
-    assert unverified <= set(UNVERIFIED.split())
-    assert partly <= unverified
+        commits = [about["commit"], *about.get("cells", [])]
+        assert all(re.fullmatch("[0-9a-f]{40}", str(commit)) for commit in commits), name
+        assert about["dirty"] is False, name
+        assert {"command", "date", "versions", "tree"} <= about.keys(), name
 
 
 def git(*arguments: str) -> subprocess.CompletedProcess[bytes]:

@@ -24,7 +24,7 @@ from paper.rows import decode
 from paper.shared.stopwatch import Timing
 from paper.store import RESULTS, read_result
 from tests.paper.committed import assert_same_numbers
-from tests.paper.control_rows import noisy, row, write_study, write_training
+from tests.paper.control_rows import noisy, row, write_study
 
 PAPER = SIZES[Scale.PAPER].task
 RUN = summarise_run(split_runs([row(1, Run("complete", 0.12, 0))])[0], 1)
@@ -60,24 +60,23 @@ def window(run: Run, key: str) -> np.ndarray:
 
 
 def test_the_committed_study(cells: Cells) -> None:
-    write_study(cells.results, ECONOMICAL, make=log)
-    root, (first, *_) = cells.results / "control", WHOLE
-    write_training(cells.results / first, noisy(Run("complete", 0.12, 0), 60, observations=204_800))
+    write_study(cells.results, WHOLE, make=log)
+    write_study(
+        cells.results, ECONOMICAL, make=lambda run: [replace(row, reward=row.reward - run.seed) for row in log(run)]
+    )
     actions = [{"arm": "complete", "target": 0.12, "seed": 0, "controlled": 0.12, "squashed": 0.08, "ratio": 2 / 3}]
-    actions.append(actions[0] | {"arm": "agents:4", "ratio": 0.5})  # not an arm of the paper
-    (cells.results / first / "actions.json").write_text(
-        json.dumps([actions[0] | {"ratio": 0.9}])
-    )  # of another protocol
-    (root / "n50" / "target-0.12-seed-0" / "actions.json").write_text(json.dumps(actions))
+    (cells.results / next(iter(WHOLE)) / "actions.json").write_text(json.dumps(actions))
+    other = [actions[0] | {"ratio": 0.5}]  # of another protocol
+    (cells.results / "control" / "n50" / "actions.json").write_text(json.dumps(other))
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
     numbers = known(outcome.numbers)
     assert {claim.number for claim in load_claims() if claim.experiment == "dico-50"} <= set(numbers)
     assert outcome.data.study.missing == ()
-    (twin,) = outcome.data.twins
-    rows, its = noisy(Run("complete", 0.12, 0), 60)[-50:], log(Run("complete", 0.12, 0))[10:60]
-    assert twin.reward == pytest.approx(np.mean([r.reward for r in rows]) - np.mean([r.reward for r in its]))
-    assert (twin.arm, twin.iteration) == ("complete", 60)
-    assert "2,048 of 204,800 observations an estimate" in numbers["largest_audit_error_full"].kind
+    assert {(twin.arm, twin.target) for twin in outcome.data.twins} == {("complete", 0.12), ("bernoulli:0.1", 0.12)}
+    shortcut, interval = numbers["shortcut_reward_difference"], stats.ttest_1samp([0, 1, 2], 0).confidence_interval()
+    assert (shortcut.value, shortcut.low, shortcut.high) == pytest.approx((1, interval.low, interval.high))
+    assert numbers["shortcut_audit_difference"].value == 0
+    assert "204,800 of 204,800 observations an estimate" in numbers["largest_audit_error_full"].kind
 
     def mean(arm: str, key: str, value: Any) -> list[float]:
         return [float(np.mean([value(window(Run(arm, t, s), key), t) for s in range(3)])) for t in (0.12, 0.14, 0.15)]
@@ -123,9 +122,9 @@ GRID = ("paired_reward_difference", "largest_audit_error_full", "reward_full_012
 
 
 def test_some_runs_decide_no_claim_about_all(cells: Cells) -> None:
-    write_study(cells.results, ECONOMICAL, left_out=[run for run in PAPER.runs() if run.seed > 0], make=log)
+    write_study(cells.results, WHOLE, left_out=[run for run in PAPER.runs() if run.seed > 0], make=log)
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
-    assert len(outcome.data.study.missing) == 18
+    assert len(outcome.data.study.missing) == 12
     numbers = known(outcome.numbers)
     assert not set(GRID) & set(numbers)
     assert {"rollout_difference", "wrong_estimator_audit_error", "mean_edges", "fused_metric_speedup"} <= set(numbers)
@@ -133,7 +132,7 @@ def test_some_runs_decide_no_claim_about_all(cells: Cells) -> None:
 
 def test_a_study_of_one_cell_is_judged_and_drawn(cells: Cells) -> None:
     left_out = [run for run in PAPER.runs() if run.seed > 0 or run.target != 0.12]
-    write_study(cells.results, ECONOMICAL, left_out=left_out, make=log)
+    write_study(cells.results, WHOLE, left_out=left_out, make=log)
     outcome = EXPERIMENT.run(Scale.PAPER, cells)
     results = {Scale.PAPER: SimpleNamespace(numbers=known(outcome.numbers), scale=Scale.PAPER)}
     verdicts = [judge(claim, results) for claim in load_claims() if claim.experiment == "dico-50"]  # none is refused
@@ -168,8 +167,8 @@ def test_a_stopped_study_goes_on(cells: Cells) -> None:
 
 def test_smaller_scales_have_the_third_arm() -> None:
     tasks: list[ControlTask] = [SIZES[scale].task for scale in (Scale.SMOKE, Scale.LAPTOP)]
-    assert all(task.designs == ("complete", "bernoulli:0.1", "agents:4") for task in [*tasks, PAPER])
-    assert (len(PAPER.runs()), PAPER.settings.optimiser_steps, PAPER.settings.samples) == (27, 135, 12_000)
+    assert all(task.designs == ("complete", "bernoulli:0.1", "agents:4") for task in [*tasks, *ECONOMICAL.values()])
+    assert (len(PAPER.runs()), PAPER.settings.optimiser_steps, PAPER.settings.samples) == (18, 135, 12_000)
 
 
 @pytest.mark.parametrize("scale", [Scale.LAPTOP, Scale.PAPER])
@@ -184,4 +183,4 @@ def test_committed_logs_give_the_committed_data(tmp_path: Path, monkeypatch: pyt
     for name, value in {"time_calls": data.timed, "measure_step": data.step, "count_edges": data.edges}.items():
         monkeypatch.setattr(f"paper.control.calls.{name}", lambda *args, value=value, **options: value)
     again = EXPERIMENT.run(Scale.PAPER, Cells(tmp_path)).data
-    assert replace(again, twins=data.twins, study=replace(again.study, departures=data.study.departures)) == data
+    assert again == data

@@ -16,14 +16,11 @@ import graphsnd as gs
 from paper.cells import Cells
 from paper.expanders import initial_team
 from paper.experiment import Scale
-from paper.rows import decode
 from paper.runner import run
 from paper.shared.stopwatch import Timing
-from paper.store import read_result, write_result
 from paper.timing import (
     CPU_SIZES,
     EXPERIMENT,
-    GPU_FILE,
     GPU_SIZES,
     Data,
     Machine,
@@ -52,11 +49,10 @@ def made(sizes: Any, pair: float, call: float) -> Machine:
     rows = []
     for size in sizes:
         pairs = size.n * (size.n - 1) / 2
-        seconds = {f"loop, p={p:g}": p * pairs * pair for p in (*size.chances, *size.once)}
+        seconds = {f"loop, p={p:g}": p * pairs * pair for p in size.chances}
         seconds |= {"loop, all pairs": pairs * pair}
-        seconds |= {f"fused, p={p:g}": 2 * call for p in (*size.chances, *size.once)} | {"fused, all pairs": call}
+        seconds |= {f"fused, p={p:g}": 2 * call for p in size.chances} | {"fused, all pairs": call}
         trials = {name: size.fused_trials if name.startswith("fused") else size.trials for name in seconds}
-        trials |= {f"loop, p={p:g}": 1 for p in size.once}
         calls = {name: Timing([s] * trials[name], [1] * trials[name]) for name, s in seconds.items()}
         rows.append(Row(**vars(size), calls=calls))
     return Machine({"hardware": {"gpu": "H200"}}, rows)
@@ -169,40 +165,40 @@ def test_what_was_not_timed_is_left_out(smoke: Data) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a machine with a GPU times it")
-def test_the_part_of_a_gpu_is_read_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gpu = made(GPU_SIZES[Scale.PAPER], 1e-4, 1e-3)
-    sizes = (
-        *(Size(n, trials=5) for n in (64, 100)),
-        *(Size(n, trials=3, chances=(0.1,), once=(0.25, 0.5, 0.75, 1.0)) for n in (250, 500)),
-    )
-    earlier = made(sizes, 1e-4, 1e-3)
+def test_what_was_timed_before_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(CPU_SIZES, Scale.PAPER, CPU_SIZES[Scale.SMOKE])
     monkeypatch.setattr("paper.runner.RESULTS", tmp_path / "results")
     first = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "results", work=tmp_path / "one")
     assert set(first.data["machines"]) == {"cpu"}
-    assert first.sources == ()
+    assert first.sources == ("results/timing/cpu.json",)
 
-    written = read_result(tmp_path / "results/timing/paper.json")
-    written.data["machines"]["gpu"] = json.loads(json.dumps(earlier, default=asdict))
-    write_result(written, tmp_path / "results" / GPU_FILE)
-    second = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "results", work=tmp_path / "one", again=True)
-    assert second.data["machines"]["gpu"] == json.loads(json.dumps(earlier, default=asdict))
-    assert second.sources == ("results/timing/gpu.json",)
+    names = []
+    for row in made(GPU_SIZES[Scale.PAPER], 1e-4, 1e-3).sizes:
+        about = {"hardware": {"gpu": "new", "load": 70.0}, "date": f"2001-01-{row.n % 28 + 1}", "commit": f"{row.n}"}
+        names.append(f"timing/gpu,n={row.n}.json")
+        (tmp_path / "results" / names[-1]).write_text(
+            json.dumps({"provenance": about | {"took_s": 50}, "value": asdict(row)})
+        )
+    second = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "other", work=tmp_path / "two")
+    assert second.sources == (*(f"results/{name}" for name in names), "results/timing/cpu.json")
+    assert second.data["machines"]["cpu"]["sizes"] == first.data["machines"]["cpu"]["sizes"]  # not timed again
+    assert [row["n"] for row in second.data["machines"]["gpu"]["sizes"]] == [4, 8, 16, 32, 64, 100, 250, 500]
     assert {name for name in vars(Numbers()) if "gpu" in name} <= set(second.numbers)
     assert second.numbers["gpu_loop_law_error"].clock
+    assert "15 cells" in second.numbers["gpu_loop_law_error"].kind
+    # The head says when it was measured, on how busy a machine and by what, not when it was read.
+    head = second.provenance
+    assert head["date"] == min(f"2001-01-{size.n % 28 + 1}" for size in GPU_SIZES[Scale.PAPER])
+    assert head["hardware"]["load"] == 70
+    assert {"4", "500"} < set(head["cells"])
+    assert head["took_s"] == pytest.approx(8 * 50 + json.loads(cpu_file(tmp_path))["provenance"]["took_s"])
 
-    row = next(row for row in gpu.sizes if row.n == 500)
-    new = {"provenance": {"hardware": {"gpu": "new"}}, "value": asdict(row)}
-    (tmp_path / "results/timing/gpu,n=500.json").write_text(json.dumps(new))
-    third = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "results", work=tmp_path / "one", again=True)
-    assert third.sources == ("results/timing/gpu,n=500.json", "results/timing/gpu.json")
-    rows = decode(Data, third.data).machines["gpu"].sizes
-    assert [(one.trials, len(one.chances), len(one.once)) for one in rows if one.n >= 250] == [(3, 1, 4), (20, 5, 0)]
-    assert "15 cells" in third.numbers["gpu_loop_law_error"].kind
+    again = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "results", work=tmp_path / "three", again=True)
+    assert again.data["machines"]["cpu"]["sizes"] != first.data["machines"]["cpu"]["sizes"]
 
-    fourth = run(EXPERIMENT, Scale.PAPER, out=tmp_path / "other", work=tmp_path / "two")
-    assert fourth.data == third.data  # the CPU is not timed again
-    assert fourth.sources == (*third.sources, "results/timing/paper.json")
+
+def cpu_file(folder: Path) -> str:
+    return (folder / "results/timing/cpu.json").read_text()
 
 
 @pytest.mark.parametrize("names", [("cpu",), ("cpu", "gpu")])

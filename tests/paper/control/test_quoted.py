@@ -9,7 +9,12 @@ from statistics import fmean, stdev
 from paper.store import RESULTS
 
 CONTROL = RESULTS / "control"
-FOLDERS = {"10": "n10", "10, 600 environments": "n10-full/*", "50, all observations": "n50-full/*", "50": "n50/*"}
+FOLDERS = {
+    "10": "n10",
+    "10, 600 environments": "n10-full/*",
+    "50, all observations": "n50-full/*",
+    "50, 2,048 observations": "n50",
+}
 
 
 def read_cells(pattern: str) -> dict[tuple[str, str], list[list[dict[str, str]]]]:
