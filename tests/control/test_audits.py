@@ -13,7 +13,8 @@ def test_error_functionals() -> None:
     assert mean_error(values[1:], 1.0) == pytest.approx((0.2 + 0.1 + 0.3) / 3)
     assert error_of_mean(values[1:], 1.0) == pytest.approx(0.2 / 3)
     assert audit_error(values, 1.0, last=3) == pytest.approx(0.2 / 3)
-    assert audit_error(values, 1.0, last=3, signed=False) == tracking_error(values, 1.0, last=3)
+    assert audit_error(values, 1.0, last=3, of_mean=False) == tracking_error(values, 1.0, last=3)
+    assert audit_error([0.7], 1.0, of_mean=True) == pytest.approx(0.3)  # below the target, and no minus
     with pytest.raises(InputError):
         mean_error([], 1.0)
 

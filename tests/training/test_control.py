@@ -311,7 +311,7 @@ def test_diversity_is_held_where_it_should_be() -> None:
         assert audit_error(audits[:1], 0.1) > 1
         assert audit_error(audits, 0.1, last=6) < 0.05
         # Single rollouts of 32 environments differ by some percent whatever the scale.
-        assert audit_error(audits, 0.1, last=6, signed=False) < 0.1
+        assert audit_error(audits, 0.1, last=6, of_mean=False) < 0.1
 
 
 @pytest.mark.parametrize("world", ["dispersion", "simple_spread"])

@@ -123,21 +123,21 @@ def tracking_error(applied: Sequence[float], target: float, *, last: int = LAST)
 
 
 @checked
-def audit_error(audits: Sequence[float], target: float, *, last: int = LAST, signed: bool = True) -> float:
+def audit_error(audits: Sequence[float], target: float, *, last: int = LAST, of_mean: bool = True) -> float:
     """Return the relative error of the audit over the last iterations.
 
     Args:
         audits: One for each iteration.
         target: Above 0.
         last: Iterations that count.
-        signed: Whether errors of both signs cancel (:func:`error_of_mean`, the paper's audit error) or not
-            (:func:`mean_error`, the functional of its tracking error, which is the larger one).
+        of_mean: Whether it is the error of the mean, in which errors of both signs cancel (:func:`error_of_mean`, the
+            paper's audit error), or the mean of the errors (:func:`mean_error`, as its tracking error), never smaller.
 
     Example:
-        >>> audit_error([0.5, 1.5], 1.0), audit_error([0.5, 1.5], 1.0, signed=False)
+        >>> audit_error([0.5, 1.5], 1.0), audit_error([0.5, 1.5], 1.0, of_mean=False)
         (0.0, 0.5)
     """
-    return (error_of_mean if signed else mean_error)(audits[-last:], target)
+    return (error_of_mean if of_mean else mean_error)(audits[-last:], target)
 
 
 def _check(values: Sequence[float], target: float) -> None:
