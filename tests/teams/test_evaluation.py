@@ -166,7 +166,7 @@ LINEAR = nn.Linear(FEATURES, ACTIONS)
     ("team", "words"),
     [
         ([], ["at least one policy", "empty"]),
-        ([LINEAR, nn.Linear(FEATURES, 3)], ["shape of actions", "(30, 2)", "(30, 3)"]),
+        ([LINEAR, nn.Linear(FEATURES, 3)], ["shape of actions", "(2,)", "(3,)"]),
         ([LINEAR, lambda o: (LINEAR(o), 1.0)], ["one family", "Deterministic and Gaussian"]),
         ([lambda o: LINEAR(o).unsqueeze(1)] * 2, ["one agent", "(30, 'actions')", "(30, 1, '...')"]),
         ([lambda o: {"loc": o}] * 2, ["distribution", "dict", "graphsnd.Categorical(logits"]),

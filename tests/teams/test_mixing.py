@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from torch import distributions as D
 
 import graphsnd as gs
-from graphsnd.teams import Unroll, as_team
+from graphsnd.teams import Unroll, as_team, callables
 from graphsnd.teams.mixing import evaluation_mode
 
 FEATURES, ACTIONS, N = 4, 2, 3
@@ -298,6 +299,43 @@ def test_modules_of_the_same_code_are_all_checked_at_once() -> None:
     with pytest.raises(gs.InputError, match="policy 6, whose"):
         team.evaluate(torch.randn(50, FEATURES))
     assert team.batched  # type: ignore[attr-defined]
+
+
+def test_checks_read_each_module_once_and_seed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads, forks = Counter[int](), []
+    read, fork = callables._tensors, torch.random.fork_rng
+    monkeypatch.setattr(callables, "_tensors", lambda module: reads.update([id(module)]) or read(module))
+    monkeypatch.setattr(torch.random, "fork_rng", lambda: forks.append(1) or fork())
+    modules = [nn.Linear(FEATURES, ACTIONS) for _ in range(8)]
+    assert as_team(modules).evaluate(torch.randn(50, FEATURES)).agents == 8
+    assert {reads[id(module)] for module in modules[1:]} == {3}  # compare the code, check, answer
+    gs.evaluate([lambda o, a=a: a * o for a in range(8)], torch.randn(50, FEATURES))
+    assert len(forks) == 2  # once for each of the teams
+
+
+def test_mixing_is_seen_beside_actions_of_any_size() -> None:
+    policies = {"large": lambda o: 1e9 * o, "small": lambda o: o + 0.01 * o.mean(0)}
+    with pytest.raises(gs.InputError, match="policy small, whose answer changes with the other"):
+        gs.evaluate(policies, torch.randn(50, FEATURES))
+
+
+class Counting(nn.Module):
+    """Answers by how often it was called since it was loaded."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(factor))
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        self.calls += 1
+        return self.factor * self.calls * rows
+
+
+def test_what_a_check_writes_into_buffers_reaches_no_answer() -> None:
+    modules, rows = [Counting(1.0), Counting(3.0)], torch.randn(50, FEATURES)
+    assert float(gs.snd(gs.evaluate(modules, rows))) == pytest.approx(float(2 * rows.norm(dim=-1).mean()), rel=1e-6)
+    assert [float(module.calls) for module in modules] == [0.0, 0.0]
 
 
 def test_answers_drawn_at_random_are_refused_and_random_state_is_left_alone() -> None:

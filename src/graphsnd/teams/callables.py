@@ -18,7 +18,7 @@ from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.teams import requests
 from graphsnd.teams.answers import combine, join_agents, join_requests, read_single, tensors_of
 from graphsnd.teams.engine import MAX_ACTIVATIONS
-from graphsnd.teams.mixing import FAULTS, agents_first, ask, ask_quietly, check_unmixed, evaluation_mode
+from graphsnd.teams.mixing import FAULTS, LOCK, ask, ask_quietly, check_unmixed, evaluation_mode
 from graphsnd.teams.stacked import activations_on
 from graphsnd.teams.team import Team
 
@@ -106,14 +106,17 @@ class CallablesTeam(Team):
         asked = [agent for agent in agents if agent in self._unchecked]
         if not asked or len(rows) < 2:
             return
-        answer = lambda shown, seed: self._ask_quietly(asked, shown, seed)  # noqa: E731
-        if check_unmixed(answer, rows, list(map(self._name, asked))):
+        if check_unmixed(partial(self._ask_quietly, asked), rows, list(map(self._name, asked))):
             self._unchecked.difference_update(asked)
             _CHECKED.update(self.policies[agent] for agent in modules.intersection(asked))  # type: ignore[misc]
 
-    def _ask_quietly(self, agents: Sequence[int], shown: Tensor, seed: int) -> list[list[Tensor]]:
-        answers = (ask_quietly(self.policies[agent], shown, seed, self._name(agent)) for agent in agents)
-        return [agents_first(self._read(answer, shown, validate=False)) for answer in answers]
+    def _ask_quietly(self, agents: Sequence[int], batches: Sequence[Tensor]) -> list[list[Tensor]]:
+        joined = []
+        for shown in batches:
+            answers = (ask_quietly(self.policies[agent], shown, self._name(agent)) for agent in agents)
+            behaviors = [self._read(answer, shown, validate=False) for answer in answers]
+            joined.append(combine(behaviors, lambda parts, _: torch.stack(parts), skip=1))
+        return [[tensor for tensor, _ in tensors_of(behavior)] for behavior in joined]
 
 
 @checked
@@ -164,12 +167,16 @@ class ModulesTeam(CallablesTeam):
     def _answer_requests(self, observations: Tensor, agents: Tensor) -> Behavior:
         return self._try(self._requests_batched, super()._answer_requests, observations, agents)
 
-    def _ask_quietly(self, agents: Sequence[int], shown: Tensor, seed: int) -> list[list[Tensor]]:
-        return self._try(self._ask_batched, super()._ask_quietly, agents, shown, seed)
+    def _ask_quietly(self, agents: Sequence[int], batches: Sequence[Tensor]) -> list[list[Tensor]]:
+        return self._try(self._ask_batched, super()._ask_quietly, agents, batches)
 
-    @torch.no_grad()
-    def _ask_batched(self, agents: Sequence[int], shown: Tensor, seed: int) -> list[list[Tensor]]:
-        return [agents_first(behavior) for behavior in self._run(agents, shown, None)]  # vmap refuses random numbers
+    def _ask_batched(self, agents: Sequence[int], batches: Sequence[Tensor]) -> list[Sequence[Tensor]]:
+        # Reading the parameters of thousands of modules takes longer than to run them, so it is done once. Not so the
+        # buffers: what an answer writes there must not reach the next one. vmap refuses random numbers.
+        stacked = self._stack(agents)
+        written = {name for name, _ in self.modules[0].named_buffers()}
+        copies = ({name: t.clone() if name in written else t for name, t in stacked.items()} for _ in batches)
+        return [self._run_stacked(own, shown, None)[1] for own, shown in zip(copies, batches, strict=True)]
 
     def _try(self, batched: Callable[..., Any], loop: Callable[..., Any], *args: Any) -> Any:
         if not self.batched or torch.is_autocast_enabled(self.device.type):  # which rounds batched layers elsewhere
@@ -200,6 +207,19 @@ class ModulesTeam(CallablesTeam):
 
     def _run(self, agents: Sequence[int], shown: Tensor, in_dim: int | None) -> list[Behavior]:
         """One behaviour for each of ``agents``, all on ``shown`` (None) or each on its own slice of it (0)."""
+        behavior, fields = self._run_stacked(self._stack(agents), shown, in_dim)
+        rows = (iter(row) for row in zip(*(field.unbind(0) for field in fields), strict=True))
+        return [combine([behavior], lambda *_, row=row: next(row)) for row in rows]
+
+    def _stack(self, agents: Sequence[int]) -> dict[str, Tensor]:
+        with LOCK:  # another thread's call may have put its parameters into the first module
+            of_agent = [_tensors(self.modules[agent]) for agent in agents]
+        return {name: torch.stack([tensors[name] for tensors in of_agent]) for name in of_agent[0]}
+
+    def _run_stacked(
+        self, stacked: dict[str, Tensor], shown: Tensor, in_dim: int | None
+    ) -> tuple[Behavior, tuple[Tensor, ...]]:
+        """Return a behaviour of their kind, and its tensors for all, agents first."""
         answered: list[Behavior] = []
 
         def call(tensors: dict[str, Tensor], observations: Tensor) -> tuple[Tensor, ...]:
@@ -209,11 +229,8 @@ class ModulesTeam(CallablesTeam):
             return tuple(tensor for tensor, _ in tensors_of(behavior))
 
         with evaluation_mode(self.modules[0]):  # whose code runs for all
-            of_agent = [_tensors(self.modules[agent]) for agent in agents]
-            stacked = {name: torch.stack([tensors[name] for tensors in of_agent]) for name in of_agent[0]}
             fields = vmap(call, in_dims=(0, in_dim))(stacked, shown.clone())
-        rows = (iter(row) for row in zip(*(field.unbind(0) for field in fields), strict=True))
-        return [combine(answered[:1], lambda *_, row=row: next(row)) for row in rows]
+        return answered[0], fields
 
 
 @checked

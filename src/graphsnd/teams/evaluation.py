@@ -220,9 +220,10 @@ class JointTeam(Team):
             seats = rows[torch.arange(self.agents, device=rows.device) * (len(rows) - 1) // (self.agents - 1)]
             self._unmixed = check_unmixed(self._ask_seats, seats, [None], most=self.agents)
 
-    def _ask_seats(self, seats: Tensor, seed: int) -> list[list[Tensor]]:
-        return [[field.movedim(1, 0) for field in self._ask_quietly(seats.unsqueeze(0), seed)[0]]]
+    def _ask_seats(self, batches: Sequence[Tensor]) -> list[list[Tensor]]:
+        answers = self._ask_quietly([seats.unsqueeze(0) for seats in batches])
+        return [[field.movedim(2, 1) for field in answer] for answer in answers]
 
-    def _ask_quietly(self, shown: Tensor, seed: int) -> list[list[Tensor]]:
-        behavior = self._read(ask_quietly(self.policy, shown, seed), shown)
-        return [[tensor for tensor, _ in tensors_of(behavior)]]
+    def _ask_quietly(self, batches: Sequence[Tensor]) -> list[list[Tensor]]:
+        behaviors = [self._read(ask_quietly(self.policy, shown), shown) for shown in batches]
+        return [[tensor.unsqueeze(0) for tensor, _ in tensors_of(behavior)] for behavior in behaviors]

@@ -13,12 +13,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.parallel import DistributedDataParallel
 
-from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError
-from graphsnd.teams.answers import tensors_of
 
 ROWS = 16  # on which a policy is tried: half of them are replaced, and the answers to the others must stay
-Ask = Callable[[Tensor, int], Sequence[Sequence[Tensor]]]  # entries and a seed; by policy its tensors, entries first
+# Batches of entries; for each the tensors of what all policies answer, [policies, entries, ...].
+Ask = Callable[[Sequence[Tensor]], Sequence[Sequence[Tensor]]]
 LOCK = threading.RLock()  # while modules run: their modes change, and batching puts parameters into the first of them
 FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)  # what a policy raises on a wrong shape
 
@@ -72,18 +71,14 @@ def ask(policy: Callable[[Any], Any], shown: Any, name: str | None = None) -> An
         raise InputError("observations", f"that {what} can take", got, fix) from error
 
 
-@torch.no_grad()
-def ask_quietly(policy: Callable[[Tensor], Any], shown: Tensor, seed: int, name: str | None = None) -> Any:
-    """Return the policy's answer, with no trace left in its buffers or in the state of random number generators."""
-    # Of all devices, because manual_seed seeds them all; and in turn, or a thread would keep what another has set.
-    with LOCK, torch.random.fork_rng():
-        torch.manual_seed(seed)
-        if not isinstance(policy, nn.Module) or isinstance(policy, torch.jit.ScriptModule):
-            return ask(policy, shown, name)
-        module: nn.Module = unwrap(policy)
-        buffers = {key: buffer.clone() for key, buffer in module.named_buffers()}
-        with evaluation_mode(module):
-            return ask(lambda given: functional_call(module, buffers, (given,)), shown, name)
+def ask_quietly(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None) -> Any:
+    """Return the policy's answer, with no trace left in its buffers."""
+    if not isinstance(policy, nn.Module) or isinstance(policy, torch.jit.ScriptModule):
+        return ask(policy, shown, name)
+    module: nn.Module = unwrap(policy)
+    buffers = {key: buffer.clone() for key, buffer in module.named_buffers()}
+    with evaluation_mode(module):
+        return ask(lambda given: functional_call(module, buffers, (given,)), shown, name)
 
 
 def check_unmixed(ask_all: Ask, rows: Tensor, names: Sequence[str | None], *, most: int = ROWS) -> bool:
@@ -105,39 +100,57 @@ def check_unmixed(ask_all: Ask, rows: Tensor, names: Sequence[str | None], *, mo
         InputError: When it does.
     """
     count = min(len(rows), most)
-    given = rows[torch.arange(count, device=rows.device) * (len(rows) - 1) // (count - 1)]
-    given, first = _try_few(ask_all, given, rows)
-    # By the parity of the index' bits, so that rows at any distance are parted: neighbours, blocks, first and last.
-    odd = torch.tensor([bin(index).count("1") % 2 == 1 for index in range(len(given))], device=rows.device)
-    settled = False
-    for seed, kept in enumerate((odd, ~odd), start=1):
-        entries, others = given.clone(), given[kept]
-        entries[~kept] = others[torch.arange(int((~kept).sum()), device=rows.device) % len(others)]
-        settled |= not torch.equal(entries, given)
-        for index, answer in enumerate(ask_all(entries, seed)):
-            if _differ(first[index], answer, kept):
-                again = ask_all(given, 3)[index]
-                raise _refusal(names[index], random=_differ(first[index], again))
-    return settled
+    few = rows[torch.arange(count, device=rows.device) * (len(rows) - 1) // (count - 1)]
+    (given, *changed), (first, *answers) = _try_few(ask_all, _replace_halves, few, rows)
+    odd = _odd_parity(given)
+    for kept, answer in zip((odd, ~odd), answers, strict=True):
+        index = _find_difference(first, answer, kept)
+        if index is not None:
+            one, two = _ask_all(ask_all, [given, given])
+            again = _find_difference([field[index, None] for field in one], [field[index, None] for field in two])
+            raise _refusal(names[index], random=again is not None)
+    return any(not torch.equal(entries, given) for entries in changed)
 
 
 def check_repeatable(ask_all: Ask, rows: Tensor) -> None:
     """Raise when the answer of a stacked module to some rows changes from one call to the next."""
-    given, first = _try_few(ask_all, rows[:ROWS], rows)
-    if _differ(first[0], ask_all(given, 1)[0]):
+    _, (one, two) = _try_few(ask_all, lambda given: [given, given], rows[:ROWS], rows)
+    if _find_difference(one, two) is not None:
         raise _refusal(None, random=True)
 
 
-def _try_few(ask_all: Ask, few: Tensor, rows: Tensor) -> tuple[Tensor, Sequence[Sequence[Tensor]]]:
+def _try_few(
+    ask_all: Ask, vary: Callable[[Tensor], list[Tensor]], few: Tensor, rows: Tensor
+) -> tuple[list[Tensor], Sequence[Sequence[Tensor]]]:
     try:
-        return few, ask_all(few, 0)
+        return vary(few), _ask_all(ask_all, vary(few))
     except InputError:  # perhaps of a policy with a batch size of its own
-        return rows, ask_all(rows, 0)
+        return vary(rows), _ask_all(ask_all, vary(rows))
 
 
-def agents_first(behavior: Behavior) -> list[Tensor]:
-    """Return the behaviour's tensors, the axis of its agents first."""
-    return [tensor.movedim(-1 - trailing, 0) for tensor, trailing in tensors_of(behavior)]
+@torch.no_grad()
+def _ask_all(ask_all: Ask, batches: Sequence[Tensor]) -> Sequence[Sequence[Tensor]]:
+    """Return the answers to each batch, with no trace left in the state of random number generators."""
+    # Of all devices, because manual_seed seeds them all; and in turn, or a thread would keep what another has set. Once
+    # for all policies and batches: it takes longer than to call a small policy, and what is drawn goes on changing.
+    with LOCK, torch.random.fork_rng():
+        torch.manual_seed(0)
+        return ask_all(batches)
+
+
+def _odd_parity(rows: Tensor) -> Tensor:
+    # By the parity of the index' bits, so that rows at any distance are parted: neighbours, blocks, first and last.
+    return torch.tensor([bin(index).count("1") % 2 == 1 for index in range(len(rows))], device=rows.device)
+
+
+def _replace_halves(given: Tensor) -> list[Tensor]:
+    """Return the entries, then with those of even parity replaced by others, then with those of odd parity."""
+    batches, odd = [given], _odd_parity(given)
+    for kept in (odd, ~odd):
+        entries, others = given.clone(), given[kept]
+        entries[~kept] = others[torch.arange(int((~kept).sum()), device=given.device) % len(others)]
+        batches.append(entries)
+    return batches
 
 
 def _refusal(name: str | None, *, random: bool) -> InputError:
@@ -158,10 +171,12 @@ def _refusal(name: str | None, *, random: bool) -> InputError:
     return InputError("team", expected, f"{which} whose answer changes {changes}", fix)
 
 
-def _differ(one: Sequence[Tensor], two: Sequence[Tensor], kept: Any = ...) -> bool:
-    """Whether two answers differ by more than rounding at the ``kept`` entries."""
+def _find_difference(one: Sequence[Tensor], two: Sequence[Tensor], kept: Any = ...) -> int | None:
+    """Return the first policy whose answers differ by more than rounding at the ``kept`` entries; None without one."""
+    same = torch.ones(len(one[0]), dtype=torch.bool, device=one[0].device)
     for a, b in zip(one, two, strict=True):
-        close = 64 * torch.finfo(a.dtype).eps * float(a.abs().nan_to_num(0, 0).max())
-        if not torch.allclose(a[kept], b[kept], rtol=0, atol=close, equal_nan=True):
-            return True
-    return False
+        # Of each policy by itself: beside one of large actions, another may change by a little and still be wrong.
+        close = 64 * torch.finfo(a.dtype).eps * a.abs().nan_to_num(0, 0).flatten(1).amax(1, keepdim=True)
+        x, y = a[:, kept].flatten(1), b[:, kept].flatten(1)
+        same &= ((x == y) | ((x - y).abs() <= close) | (x.isnan() & y.isnan())).all(1)
+    return None if bool(same.all()) else int(same.int().argmin())
