@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 from torch import distributions as D
+from torch import nn
 
 import graphsnd as gs
 from tests import oracles
@@ -233,6 +235,40 @@ def test_torchrl_and_policies_are_warned_of_steps(rl) -> None:  # type: ignore[n
         gs.from_distribution(rl.TanhNormal(LOC, 40 * SCALE, low=-2.0, high=1.0))
     with pytest.warns(UserWarning, match=STEEP):
         gs.evaluate([lambda o: rl.TanhNormal(o, o.exp() + 20)] * 2, LOC[:, 0])
+
+
+class Squashed(nn.Module):
+    """A tanh-squashed Gaussian, alone or as a part of the action."""
+
+    def __init__(self, scale: float, *, part: bool) -> None:
+        super().__init__()
+        self.scale, self.part = nn.Parameter(torch.tensor(scale)), part
+
+    def forward(self, seen: torch.Tensor) -> object:
+        base = D.Normal(seen, self.scale.expand_as(seen), validate_args=False)
+        squashed = D.TransformedDistribution(base, [D.TanhTransform()], validate_args=False)
+        return {"move": squashed, "look": base} if self.part else squashed
+
+
+@pytest.mark.parametrize("part", [False, True])
+def test_any_module_of_a_list_is_warned_of(part: bool) -> None:
+    seen = torch.randn(40, 3)
+
+    def measure(scales: list[float], **options: Any) -> float:
+        team = gs.teams.as_team([Squashed(scale, part=part) for scale in scales], **options)
+        sampled = gs.measure(team, seen, design="pairs:2", seed=0)
+        assert team.batched  # type: ignore[attr-defined]
+        return sampled.value
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        measure([0.1, 7.9, 1.0])
+        measure([0.1, 20.0, 1.0], squashed=False)
+    with pytest.warns(UserWarning, match=f"64 {STEEP} of scales up to 8, not 20:"):
+        measure([0.1, 20.0, 1.0])
+    with pytest.warns(UserWarning, match=f"64 {STEEP} of scales up to 8, not 20:") as warned:
+        gs.evaluate([Squashed(scale, part=part) for scale in (0.1, 20.0, 1.0)], seen)
+    assert warned[0].filename == __file__
 
 
 def test_delta(rl) -> None:  # type: ignore[no-untyped-def]

@@ -17,7 +17,7 @@ from graphsnd.behavior.categorical import Categorical
 from graphsnd.behavior.deterministic import Deterministic
 from graphsnd.behavior.gaussian import Gaussian, MultivariateGaussian
 from graphsnd.behavior.joint import Joint
-from graphsnd.behavior.quantiles import NODES_PER_SCALE, Quantiles, nodes_and_weights
+from graphsnd.behavior.quantiles import NODES, NODES_PER_SCALE, Quantiles, nodes_and_weights
 from graphsnd.errors import InputError, warn_caller
 
 # Families with a quantile function whose variance may be infinite. Not asked of all: of others it may overflow.
@@ -30,7 +30,7 @@ def from_distribution(
     distribution: Distributions,
     *,
     squashed: bool = True,
-    nodes: int = 64,
+    nodes: int = NODES,
     weights: Mapping[str, float] | Sequence[float] | None = None,
     validate: bool = True,
 ) -> Behavior:
@@ -75,7 +75,7 @@ def read_distribution(
     weights: Any = None,
     *,
     squashed: bool = True,
-    nodes: int = 64,
+    nodes: int = NODES,
     validate: bool = True,
     lead: int | None = None,
     unclear: bool = False,
@@ -134,13 +134,17 @@ def read_distribution(
         fix = "Compare it after a bounded transform, such as TanhTransform."
         raise InputError("distribution", "of finite variance, as 2-Wasserstein distances need", type(d).__name__, fix)
     if validate and not torch.compiler.is_compiling():
-        _warn_steep(d, nodes)
+        warn_steep(steep_scales(d), nodes)
     quantiles = _quantiles(d, nodes_and_weights(nodes)[0]).movedim(0, -1)
     return Quantiles(quantiles.flatten(-1 - axes, -2), validate=validate)
 
 
-def _warn_steep(d: Any, nodes: int) -> None:
-    """Warn where a squashed Gaussian is so wide that its quantile function steps between two nodes."""
+def steep_scales(answer: Any) -> list[torch.Tensor]:
+    """Return the largest scale of each squashed Gaussian in a distribution or its parts, as of a tanh; others none."""
+    d = getattr(answer, "dists", answer)
+    if isinstance(d, Mapping | list | tuple):
+        parts = d.values() if isinstance(d, Mapping) else d
+        return [scale for part in parts for scale in steep_scales(part)]
     squash = None
     while isinstance(d, D.Independent | D.TransformedDistribution):
         squash = next(iter(getattr(d, "transforms", ())), squash)
@@ -149,8 +153,13 @@ def _warn_steep(d: Any, nodes: int) -> None:
         squash = next(iter(squash.parts), None)
     steep = isinstance(d, D.Normal) and isinstance(squash, D.TanhTransform | D.SigmoidTransform)
     if not steep or not d.scale.numel():
-        return
-    scale = float(d.scale.detach().max()) / (1 if isinstance(squash, D.TanhTransform) else 2)
+        return []
+    return [d.scale.detach().amax() / (1 if isinstance(squash, D.TanhTransform) else 2)]
+
+
+def warn_steep(scales: Sequence[torch.Tensor], nodes: int = NODES) -> None:
+    """Warn where a squashed Gaussian is so wide that its quantile function steps between two nodes."""
+    scale = max((float(each.max()) for each in scales), default=0.0)
     if scale * NODES_PER_SCALE > nodes:
         text = f"{nodes} nodes resolve squashed Gaussians of scales up to {nodes / NODES_PER_SCALE:g}, not {scale:.3g}:"
         fix = "Pass nodes=10 times the scale to from_distribution, or squashed=False."

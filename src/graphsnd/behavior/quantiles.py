@@ -11,6 +11,7 @@ from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import Agents, Behavior, flatten, names_of, read_agents
 from graphsnd.behavior.points import Norm, Points
 
+NODES = 64
 NODES_PER_SCALE = 8  # at least, of a tanh-squashed Gaussian, see nodes_and_weights
 
 

@@ -14,6 +14,7 @@ from torch.func import functional_call, vmap
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
+from graphsnd.behavior.distributions import steep_scales, warn_steep
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.teams import requests
 from graphsnd.teams.answers import combine, join_agents, join_requests, read_single, tensors_of
@@ -207,7 +208,9 @@ class ModulesTeam(CallablesTeam):
 
     def _run(self, agents: Sequence[int], shown: Tensor, in_dim: int | None) -> list[Behavior]:
         """One behaviour for each of ``agents``, all on ``shown`` (None) or each on its own slice of it (0)."""
-        behavior, fields = self._run_stacked(self._stack(agents), shown, in_dim)
+        behavior, fields, scales = self._run_stacked(self._stack(agents), shown, in_dim)
+        if self.squashed and not torch.compiler.is_compiling():
+            warn_steep(scales)
         rows = (iter(row) for row in zip(*(field.unbind(0) for field in fields), strict=True))
         return [combine([behavior], lambda *_, row=row: next(row)) for row in rows]
 
@@ -218,19 +221,19 @@ class ModulesTeam(CallablesTeam):
 
     def _run_stacked(
         self, stacked: dict[str, Tensor], shown: Tensor, in_dim: int | None
-    ) -> tuple[Behavior, tuple[Tensor, ...]]:
-        """Return a behaviour of their kind, and its tensors for all, agents first."""
+    ) -> tuple[Behavior, tuple[Tensor, ...], list[Tensor]]:
+        """Return a behaviour of their kind, its tensors for all, agents first, and the scales that may be too steep."""
         answered: list[Behavior] = []
 
-        def call(tensors: dict[str, Tensor], observations: Tensor) -> tuple[Tensor, ...]:
+        def call(tensors: dict[str, Tensor], observations: Tensor) -> tuple[tuple[Tensor, ...], list[Tensor]]:
             answer = functional_call(self.modules[0], tensors, (observations,))
             behavior = self._read(answer, observations, validate=False)
             answered.append(behavior)
-            return tuple(tensor for tensor, _ in tensors_of(behavior))
+            return tuple(tensor for tensor, _ in tensors_of(behavior)), steep_scales(answer)  # vmap reads no values
 
         with evaluation_mode(self.modules[0]):  # whose code runs for all
-            fields = vmap(call, in_dims=(0, in_dim))(stacked, shown.clone())
-        return answered[0], fields
+            fields, scales = vmap(call, in_dims=(0, in_dim))(stacked, shown.clone())
+        return answered[0], fields, scales
 
 
 @checked
