@@ -140,15 +140,29 @@ def test_what_runs_came_to_is_the_mean_of_their_last_part(tmp_path: Path) -> Non
 
 def test_runs_that_stopped_early_are_named(tmp_path: Path) -> None:
     # 90% of 99 steps are 89.1. A metric may end before its run does: what is NaN was not measured.
-    for name, steps in (("a", [99, 99]), ("b", [90, 89])):
+    for name, steps in (("a", [99, 99]), ("b", [99, 90, 89])):
         (tmp_path / name).mkdir()
         for seed, last in enumerate(steps):
             rows = [f"{at},{at},{at if at < 5 else 'nan'}" for at in range(last + 1)]
             head = "step,reward,snd" if name == "b" else "step,reward,snd\n99,1,1"
             (tmp_path / name / f"seed-{seed}.csv").write_text("\n".join([head, *rows]) + "\n")
     found = compare_folders({name: tmp_path / name for name in "ab"})
-    assert found["reward"].stopped == ["b seed 1 ends at step 89 of 99"]
-    assert found["diversity"].stopped == [f"b seed {seed} ends at step 4 of 99" for seed in (0, 1)]
+    assert found["reward"].stopped == ["b seed 2 ends at step 89 of 99"]
+    assert found["diversity"].stopped == ["b ends by step 4 of 99, unless it counts other steps"]
+
+
+@pytest.mark.parametrize("died", [None, "frames", "iterations"])
+def test_algorithms_may_count_other_steps(died: str | None, tmp_path: Path) -> None:
+    for name, unit in (("frames", 60_000), ("iterations", 1)):
+        (tmp_path / name).mkdir()
+        for seed in range(3):
+            steps = range(1, 5 if (name, seed) == (died, 1) else 11)
+            rows = [f"{unit * at},{at}" for at in steps]
+            (tmp_path / name / f"seed-{seed}.csv").write_text("\n".join(["step,reward", *rows]) + "\n")
+    found = compare_folders({name: tmp_path / name for name in ("frames", "iterations")})["reward"].stopped
+    units = {"frames": (240_000, 600_000), "iterations": (4, 10)}
+    dead = ["{} seed 1 ends at step {:,} of {:,}".format(died, *units[died])] if died else []
+    assert found == [*dead, "iterations ends by step 10 of 600,000, unless it counts other steps"]
 
 
 def test_tasks_may_be_of_different_lengths(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from graphsnd.storage import parse_json
 
 METRICS = "metrics.csv"  # of graphsnd train and control
 LAST = 0.1  # of the steps: the final value of a run is its mean over them
-FINISHED = 0.9  # of the longest run's steps: one that ends before has stopped early
+FINISHED = 0.9  # of the steps of the longest run of an algorithm: one that ends before has stopped early
 # What to take for reward and for diversity, the first that all runs have.
 MEANS = [f"{phase}_reward_episode_reward_mean" for phase in ("eval", "collection")]
 REWARD = ["reward", *MEANS, "return", "*reward*mean", "*reward*", "*return*"]
@@ -293,13 +293,24 @@ def compare_folders(
 
 
 def _list_stopped(groups: Mapping[str, Sequence[LoggedRun]], metric: str) -> list[str]:
-    """Return where runs end that do so before ``FINISHED`` of the steps of the longest run on their task."""
+    """Return where runs end that do so before ``FINISHED`` of the longest of their algorithm on their task.
+
+    Logs do not say what a step is, iterations or frames. So an algorithm that ends before the others as a whole is one
+    entry, which leaves that open.
+    """
     ends = [(f"{name} {run.task}".strip(), run, max(run.curves[metric])) for name in groups for run in groups[name]]
-    longest = {run.task: end for _, run, end in sorted(ends, key=lambda each: each[2])}
-    return [
-        f"{name} seed {run.seed} ends at step {end:,.12g} of {longest[run.task]:,.12g}"
+    own, longest = ({}, {})  # by algorithm and task, by task
+    for name, run, end in sorted(ends, key=lambda each: each[2]):
+        own[name] = longest[run.task] = end
+    stopped = [
+        f"{name} seed {run.seed} ends at step {end:,.12g} of {own[name]:,.12g}"
         for name, run, end in ends
-        if end < FINISHED * longest[run.task]
+        if end < FINISHED * own[name]
+    ]
+    return stopped + [
+        f"{name} ends by step {own[name]:,.12g} of {longest[task]:,.12g}, unless it counts other steps"
+        for name, task in {name: run.task for name, run, _ in ends}.items()
+        if own[name] < FINISHED * longest[task]
     ]
 
 

@@ -54,8 +54,8 @@ def compare(
     test; seed by seed where all have the same seeds. Then there is a pair for each seed, and five pairs can show
     nothing: a line below the table has their number and the smallest p-value they can give, [cyan]pairs[/cyan] and
     [cyan]resolution[/cyan] of [cyan]--json[/cyan]. With [cyan]--no-pair[/cyan] five runs of each can show a
-    difference, but what a seed does to both counts as noise. Runs that end before 90% of the steps of the longest are
-    named: they count with the last values they have.
+    difference, but what a seed does to both counts as noise. Runs that end before 90% of the steps of the longest of
+    their algorithm are named, and algorithms that end so before another: they count with the last values they have.
 
     Two files of actions, or two saved teams, are compared by SND: a paired interval over observations, by episode where
     the file has [cyan]clusters[/cyan], and a test.
