@@ -59,6 +59,9 @@ def test_a_file_is_a_pilot(ask: Any, save: Any, tensors: dict[str, torch.Tensor]
     pilot = gs.Gaussian(tensors["loc"], tensors["scale"])
     assert found == json.loads(json.dumps(advise(12, 10**9, pilot=pilot).to_dict()))
     assert json.loads(ask("--file", path, "--json").stdout)["recommended"]["name"] == "complete"
+    found = json.loads(ask("--file", path, "--observations", 10**9, "--distance", "Hellinger", "--json").stdout)
+    assert found == json.loads(json.dumps(advise(12, 10**9, pilot=pilot, distance=gs.Hellinger()).to_dict()))
+    assert "Expected `--distance` only with --file" in ask(*SIZES, "--distance", "hellinger").stderr
 
 
 @pytest.mark.parametrize("policy_cost", [0, 11_000])

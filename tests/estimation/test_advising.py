@@ -13,6 +13,8 @@ import torch
 import graphsnd as gs
 from graphsnd.designs import Agents, Complete, GraphDesign, Matching, Nearest, Regular, Ring
 from graphsnd.estimation import advise
+from graphsnd.estimation.costs import Cost
+from graphsnd.estimation.source import BehaviorSource
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 
 
@@ -189,6 +191,10 @@ def test_the_call_is_python_that_runs() -> None:
         ({"goal": "fame"}, "goal"),
         ({"same_pairs": True}, "same_pairs"),
         ({"pilot": gs.Deterministic(torch.zeros(4, 3, 1))}, "pilot"),
+        ({"distance": gs.Hellinger()}, "distance"),
+        ({"pilot": gs.Deterministic(torch.zeros(4, 100, 1)), "distance": "hellinger"}, "distance"),
+        ({"pilot": gs.Deterministic(torch.zeros(4, 100, 1)), "distance": gs.TotalVariation()}, "distance"),
+        ({"pilot": gs.Samples(torch.zeros(4, 100, 2, 1)), "distance": gs.Energy(pooled=True)}, "distance"),
     ],
 )
 def test_bad_input_names_the_argument(change: dict[str, Any], word: str) -> None:
@@ -218,3 +224,38 @@ def test_a_small_share_of_the_work_is_not_written_as_none() -> None:
     found = gs.advise(20_000, 1000, device="cuda")
     assert "0.0 times" not in str(found.rejected)
     assert re.search(r"'0\.0\d+ times the work", str(found.rejected))
+
+
+DRAWN = torch.Generator().manual_seed(0)
+DISCRETE = gs.Categorical(logits=3 * torch.randn(40, 6, 5, generator=DRAWN))
+SAMPLED = gs.Samples(torch.randn(40, 6, 1, 2, generator=DRAWN) + torch.randn(40, 6, 8, 2, generator=DRAWN))
+SHAPES = torch.randn(40, 6, 3, 3, generator=DRAWN, dtype=torch.float64)
+FULL = gs.MultivariateGaussian(SHAPES[..., 0], SHAPES @ SHAPES.mT)
+
+
+@pytest.mark.parametrize(
+    ("pilot", "distance"),
+    [(DISCRETE, None), (DISCRETE, gs.JensenShannon()), (SAMPLED, None), (SAMPLED, gs.Energy()), (FULL, None)],
+)
+def test_errors_and_costs_are_those_of_the_distance(pilot: gs.Behavior, distance: gs.Distance | None) -> None:
+    found = advise(6, 40, pilot=pilot, rel_tol=1e-6, distance=distance)
+    exact, *sampled = sorted((found.recommended, *found.rejected), key=lambda one: one.name != "complete")
+    assert exact.cost == Cost.of(BehaviorSource(pilot, distance), Complete(), 40)  # by which measure() decides
+    truth = float(gs.snd(pilot, distance))
+    for one in sampled:
+        values = [gs.measure(pilot, design=one.design, distance=distance, seed=seed).value for seed in range(60)]
+        assert one.typical == pytest.approx(1.96 * statistics.stdev(values) / truth, rel=0.5)
+
+
+def test_a_slow_distance_is_sampled_where_a_fast_one_is_not() -> None:
+    pilot = gs.Samples(torch.randn(40, 60, 16, 2, generator=torch.Generator().manual_seed(0)))
+    fast, slow = (advise(60, 4096, rel_tol=0.1, pilot=pilot, distance=distance) for distance in (None, gs.Energy()))
+    assert isinstance(fast.design, Complete)
+    assert not isinstance(slow.design, Complete)
+    assert "energy distance" in str(slow)
+    assert "distance" not in fast.call
+    for goal in ("global", "local", "proxy"):
+        call = advise(60, 4096, goal, rel_tol=0.1, pilot=pilot, distance=gs.Energy()).call
+        names = {"gs": gs, "torch": torch, "step": 3, "behavior": pilot, "positions": torch.randn(60, 2)}
+        assert 0 < float(eval(call, names)) < 1
+        assert "distance=gs.Energy(" in call

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphsnd.cli import options as shared
+from graphsnd.cli.measure import DISTANCE_HELP, DISTANCES, parse_distance
 from graphsnd.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ def advise(
         Path | None, typer.Option(metavar="FILE", help="A team at some observations, to measure instead of assuming.")
     ] = None,
     max_bytes: shared.MaxBytes = 2**33,
+    distance: Annotated[
+        str | None, typer.Option(metavar="NAME", show_default=DISTANCES, help=f"With --file. {DISTANCE_HELP}")
+    ] = None,
     distance_spread: Annotated[float, typer.Option(help="Assumed spread of distances over pairs / SND.")] = 0.5,
     observation_spread: Annotated[
         float, typer.Option(help="Assumed spread of diversity over observations / SND.")
@@ -54,6 +58,8 @@ def advise(
     from graphsnd.estimation import advise as ask
 
     pilot = None if file is None else read_team(file, max_bytes=max_bytes).evaluate()
+    if distance is not None and pilot is None:
+        raise InputError("--distance", "only with --file: its cost depends on the behaviours", repr(distance))
     agents = _require("--agents", agents, None if pilot is None else pilot.agents)
     observations = _require("--observations", observations, None if pilot is None else pilot.observations)
     advice = ask(
@@ -69,6 +75,7 @@ def advise(
         d_max_ratio=d_max_ratio or None,
         device=device,
         pilot=pilot,
+        distance=parse_distance(distance),
     )
     if as_json:
         typer.echo(json.dumps(advice.to_dict(), allow_nan=False))

@@ -9,9 +9,9 @@ import torch
 
 from graphsnd import bounds
 from graphsnd.arguments import checked
-from graphsnd.behavior import Behavior
+from graphsnd.behavior import DISTANCES, Behavior, Distance
 from graphsnd.designs import Complete, Design, GraphDesign, Nearest, Regular
-from graphsnd.errors import InputError, check_choice
+from graphsnd.errors import InputError, check_choice, describe
 from graphsnd.estimation import options
 from graphsnd.estimation.advice import Advice, Alternative, percent
 from graphsnd.estimation.costs import RATES, complete_seconds
@@ -26,7 +26,7 @@ OFTEN = 0.01  # seconds that are cheap in every step of a training
 SPECTRAL, ROUTED = 3000, 150  # agents up to which a graph's eigenvalues and its routing are computed for advice
 
 
-@checked(own="device confidence")
+@checked(own="device confidence distance")
 def advise(
     n: int,
     observations: int,
@@ -43,6 +43,7 @@ def advise(
     features: int = 4,
     device: str = "cpu",
     pilot: Behavior | None = None,
+    distance: Distance | None = None,
 ) -> Advice:
     """Recommend a design: what to measure, its error and its cost, and why not another. The paper's rule as a function.
 
@@ -63,16 +64,19 @@ def advise(
         observation_spread: Standard deviation of the diversity over observations, relative to SND.
         effect_share: Share of the squared distance spread that is due to single agents.
         d_max_ratio: The largest distance at any observation relative to SND; None when no bound is known.
-        features: Of the embedded actions: twice the action dimensions for Gaussians.
+        features: Of the embedded actions: twice the action dimensions for Gaussians. A pilot shows its own.
         device: ``cpu`` or ``cuda``.
-        pilot: All agents at some observations; the spreads and the bound are then measured, not assumed.
+        pilot: All agents at some observations; the spreads and the bound are then measured, not assumed, and work is
+            that of its distances. Without one distances are taken for Euclidean, as those of diagonal Gaussians,
+            deterministic actions and quantiles are; total variation costs as much.
+        distance: Between the agents of the pilot, as in :func:`~graphsnd.measure`; its default when None.
 
     Returns:
         The advice.
 
     Raises:
-        InputError: For numbers out of range, ``same_pairs`` for another goal than a proxy, and a pilot of another
-            number of agents.
+        InputError: For numbers out of range, ``same_pairs`` for another goal than a proxy, a pilot of another
+            number of agents, and a distance that does not fit it or has no pilot.
 
     Example:
         >>> advise(16, 4096).design, advise(500, 100_000, policy_cost=11_000).design
@@ -85,14 +89,17 @@ def advise(
     if same_pairs and goal != "proxy":
         raise InputError("same_pairs", "only for the goal proxy", goal, "A single measurement has no later call.")
     source = Workload(n, observations, features, policy_cost, torch.device(str(device).partition(":")[0]))
+    if pilot is None and distance is not None:
+        fix = "What a distance costs depends on the behaviours: pass some as the pilot."
+        raise InputError("distance", "only beside a pilot", describe(distance), fix)
     if pilot is None:
         prospect = assume_spreads(source, distance_spread, observation_spread, effect_share, d_max_ratio)
     elif pilot.agents != n:
         raise InputError("pilot", f"of all {n} agents", repr(pilot))
     else:
-        prospect = measure_spreads(source, pilot, bounded=d_max_ratio is not None)
-    tolerance = Tolerance(relative=rel_tol)
-    question = Question(**vars(prospect), tolerance=tolerance, confidence=confidence, goal=goal, same_pairs=same_pairs)
+        prospect = measure_spreads(source, pilot, distance, bounded=d_max_ratio is not None)
+    asked = {"tolerance": Tolerance(relative=rel_tol), "confidence": confidence, "goal": goal}
+    question = Question(**vars(prospect), **asked, same_pairs=same_pairs, distance=distance)  # type: ignore[arg-type]
     return _advise_neighbours(question) if goal == "local" else _advise_sample(question)
 
 
@@ -184,16 +191,19 @@ def _if_kept(design: Design | None, n: int) -> str:
 
 def _call(design: Design | None, question: Question, team: str) -> str:
     """Return Python; for a graph in a training loop the bare mean, which has a gradient and no interval to pay for."""
+    own = f"gs.{question.distance!r}" if question.distance in DISTANCES.values() else "distance"
+    end = ")" if question.distance is None else f", distance={own})"
     if isinstance(design, Complete):
-        return f"gs.measure({team})"
+        return f"gs.measure({team}{end}"
     if not isinstance(design, GraphDesign):
-        return f'gs.measure({team}, design="{design}", rel_tol={question.tolerance.relative:g})'
+        return f'gs.measure({team}, design="{design}", rel_tol={question.tolerance.relative:g}{end}'
     if design.needs_positions:
-        return f'gs.measure({team}, design="{design}", positions=positions)'
+        return f'gs.measure({team}, design="{design}", positions=positions{end}'
     seed = "0" if question.same_pairs or question.goal == "global" else "step"
     if question.goal == "proxy" and team == "behavior":
-        return f"gs.graph_snd({team}, gs.designs.{design!r}.draw({question.n}, torch.Generator().manual_seed({seed})))"
-    return f'gs.measure({team}, design="{design}", seed={seed})'
+        graph = f"gs.designs.{design!r}.draw({question.n}, torch.Generator().manual_seed({seed}))"
+        return f"gs.graph_snd({team}, {graph}{end}"
+    return f'gs.measure({team}, design="{design}", seed={seed}{end}'
 
 
 def _advise_neighbours(question: Question) -> Advice:

@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from graphsnd import bounds, designs, graphs
-from graphsnd.behavior import Behavior, default_distance
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.distances import check_unpooled
 from graphsnd.designs import Agents, Complete, Design, GraphDesign, Regular, RelabelledDesign, Uniform
 from graphsnd.estimation.advice import Alternative
 from graphsnd.estimation.costs import Cost
@@ -89,22 +90,25 @@ def assume_spreads(
     return Prospect(source, pilot, measured, d_max_ratio, products, d_max_ratio, said)
 
 
-def measure_spreads(source: Workload, behavior: Behavior, *, bounded: bool) -> Prospect:
+def measure_spreads(source: Workload, behavior: Behavior, distance: Distance | None, *, bounded: bool) -> Prospect:
     """Measure spreads on a pilot: random agents at random observations, and a few pairs over many of them.
 
     Args:
-        source: Sizes and costs of the whole team.
+        source: Sizes and costs of the whole team; those of a distance are the pilot's.
         behavior: The pilot: all agents, at some observations.
+        distance: Between them; the behaviour's default when None.
         bounded: Whether to bound the distances from the pilot too.
     """
-    n, known = source.agents, BehaviorSource(behavior, None)
+    n, known = source.agents, BehaviorSource(behavior, distance)
+    check_unpooled(known.distance, "leaves one to draw from")
+    source = replace(source, features=known.features, slowness=known.slowness)
     measured, generator = Agents(min(8, n)), torch.Generator().manual_seed(0)
     order = torch.randperm(known.observations, generator=generator)[: pilot_draws(known.observations)]
     with torch.no_grad():
         pilot = measure_draws(known, measured.template(n), order, generator)  # spreads too where these are all pairs
         lasting = _lasting(known, order)
         d_max = known.bound() if bounded else None
-        mean_d_max = bounds.diameter(behavior) if bounded else None
+        mean_d_max = bounds.diameter(behavior, distance) if bounded else None
     if not len(pilot.moments):  # teams of two or three: no two of their pairs are disjoint
         squares = 0.0 if n == 2 else float(mean(pilot.spreads)) * 2 / 3
         pilot = Sample(pilot.means, pilot.spreads, moments(n, squares, 1.0).view(1, 3), pilot.index)
@@ -112,7 +116,7 @@ def measure_spreads(source: Workload, behavior: Behavior, *, bounded: bool) -> P
     said = [
         f"SND is about {pilot.value():.3g} and mean distances vary by {math.sqrt(float(lasting[0])) / value:.0%} of it "
         f"over pairs, measured on a pilot of {pilot.draws:,} of {known.observations:,} observations",
-        f"the observations to come are like the pilot's ({default_distance(behavior).name} distance)",
+        f"the observations to come are like the pilot's ({known.distance.name} distance)",
     ]
     said += [] if d_max is None else [f"no distance exceeds the pilot's bound, {d_max / value:.3g} x SND"]
     return Prospect(source, pilot, measured, d_max, lasting, mean_d_max, tuple(said))
@@ -155,6 +159,7 @@ class Question(Prospect):
     confidence: float
     goal: str
     same_pairs: bool  # whether every call must measure the same pairs
+    distance: Distance | None = None  # that was asked for
 
     @property
     def n(self) -> int:
