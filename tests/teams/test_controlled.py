@@ -56,8 +56,39 @@ def test_a_saved_team_is_the_same_to_the_bit(tmp_path: Path, kind: str, scale: T
     assert float(gs.snd(found.evaluate(seen))) == float(gs.snd(team.evaluate(seen)))
     agents = torch.tensor([[0, 2]] * 6)
     assert float(gs.snd(found.partial(seen, agents))) == float(gs.snd(team.partial(seen, agents)))
-    if kind != "categorical":
-        assert found.bound(Wasserstein()) == team.bound(Wasserstein())
+    assert found.bound(Wasserstein()) == team.bound(Wasserstein())
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_sampled_intervals_of_discrete_actions_hold_for_every_team(activation: str) -> None:
+    draw = torch.Generator().manual_seed(0)
+    policy = ControlledPolicy.create(9, 4, 5, generators=[draw], hidden=(8,), kind="categorical", activation=activation)
+    team, seen = policy.team(0, 2.0), 30 * torch.randn(4000, 4, generator=draw)  # which saturates the tanh
+    logits = team.evaluate(seen).actions.detach().double()  # type: ignore[attr-defined]
+    largest = max(float((logits[:, i] - logits[:, j]).norm(dim=-1).max()) for i in range(9) for j in range(i))
+    found = [gs.measure(team, seen, design="agents:3", max_observations=500, seed=seed) for seed in range(20)]
+    if activation == "relu":
+        assert team.bound(Wasserstein()) is None
+        assert not any(one.guaranteed for one in found)
+        assert all("asymptotic" in one.method for one in found)
+        return
+    assert largest <= team.bound(Wasserstein()) < 5 * largest  # type: ignore[operator]
+    truth = float(gs.snd(team.evaluate(seen)).detach())
+    assert all(one.guaranteed and one.interval[0] <= truth <= one.interval[1] for one in found)
+
+
+def test_the_bound_on_logits_is_reached() -> None:
+    """By two agents that want opposite actions, as surely as their last layer allows, whatever they share."""
+    weight = torch.tensor([[3.0, -3.0]])
+    layers = [torch.ones(2, 1, 1), torch.stack([weight, -weight])]
+    deviations = StackedMLP(layers, [torch.zeros(2, 1, 1), torch.zeros(2, 1, 2)])
+    shared = StackedMLP([torch.ones(1, 1, 1), 1e4 * torch.ones(1, 1, 2)], [torch.zeros(1, 1, 1), torch.ones(1, 1, 2)])
+    team = ControlledTeam(shared, deviations, 0.5, kind="categorical")
+    reached = float(gs.snd(team.evaluate(torch.tensor([[40.0]]))).detach())
+    assert reached == pytest.approx(3 * 2**0.5, abs=1e-3)  # 0.5 x (6, -6), less what rounds off beside 10,000
+    bound = team.bound(Wasserstein())
+    assert bound is not None
+    assert reached <= bound <= 1.1 * reached
 
 
 @pytest.mark.parametrize(

@@ -135,16 +135,21 @@ class ControlledTeam(Team):
         return self.deviations.weights[0].device
 
     def bound(self, distance: Distance) -> float | None:
-        """Return a bound on the distance of means before the tanh, from the last layer's weights."""
-        if self.kind == "categorical" or self.squashed or not isinstance(distance, Wasserstein):
+        """Return a bound on distances of means before the tanh, or of centred logits, from the last layer's weights."""
+        if self.squashed or not isinstance(distance, Wasserstein):
             return distance.maximum
         if self.scale.dim() == 2:
             return None
         scale = self.scale.double().expand(self.agents).unsqueeze(1)
         ends = torch.stack([scale * end for end in self.deviations.output_range()])
+        # Of logits too: centring projects them, which brings no two agents farther apart.
         length = diagonal(ends.amin(0), ends.amax(0))
-        # float32 rounds the shared mean as well, which may be up to 1.
-        return None if length is None else length + 1e-5
+        common: float | None = 1.0
+        if self.kind == "categorical":
+            reach = torch.stack(self.shared.output_range()).abs().amax(0)
+            common = diagonal(-reach, reach)
+        # What all share cancels, but float32 rounds it as well: a mean up to 1, or logits.
+        return None if length is None or common is None else length + 1e-5 * common
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         deviation = scale_deviation(self.scale, run_all(self.deviations, observations))
