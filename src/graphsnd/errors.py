@@ -83,9 +83,9 @@ def require(package: str, project: str) -> ModuleType:
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside this package that called into it."""
+    """Warn at the line outside this package that called into it, and outside torch, which wraps our functions."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "graphsnd":
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("graphsnd", "torch"):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

@@ -266,6 +266,9 @@ def test_any_module_of_a_list_is_warned_of(part: bool) -> None:
         measure([0.1, 20.0, 1.0], squashed=False)
     with pytest.warns(UserWarning, match=f"64 {STEEP} of scales up to 8, not 20:"):
         measure([0.1, 20.0, 1.0])
+    with pytest.warns(UserWarning, match=STEEP) as warned:
+        gs.measure([Squashed(scale, part=part) for scale in (0.1, 20.0, 1.0)], seen)  # under torch.no_grad
+    assert {each.filename for each in warned} == {__file__}
     with pytest.warns(UserWarning, match=f"64 {STEEP} of scales up to 8, not 20:") as warned:
         gs.evaluate([Squashed(scale, part=part) for scale in (0.1, 20.0, 1.0)], seen)
     assert warned[0].filename == __file__
