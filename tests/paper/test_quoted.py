@@ -9,7 +9,7 @@ import pytest
 
 from paper.experiment import Scale
 from paper.judging.claims import Kind, load_claims
-from paper.judging.verdicts import count_kinds, judge_all
+from paper.judging.verdicts import Verdict, count_kinds, judge_all
 from paper.registry import NAMES
 from paper.store import RESULTS, read_results
 
@@ -21,9 +21,9 @@ ours | {dico_50.largest_audit_error_bernoulli.low:.2%} to {dico_50.largest_audit
 rewards differ by {dico_50.paired_reward_by_seed.value:.3f}, 95% interval over seeds
 pairs is {dico_10.largest_audit_error.low:.2%} off target with Bernoulli-0.1
 and {dico_10.largest_audit_error.high:.2%} with random regular graphs
-is 0.9% and {dico_10.knn_audit_error.value:.0%}
+the two are 0.9% and {dico_10.knn_audit_error.value:.0%}
 teams earn {dico_10.reward_difference_unconstrained.value:.3f} compared with full SND
-over seeds [{dico_10.reward_difference_unconstrained.low:.3f}, {dico_10.reward_difference_unconstrained.high:.3f}]. With
+over seeds [{dico_10.reward_difference_unconstrained.low:.3f}, {dico_10.reward_difference_unconstrained.high:.3f}]; compared
 over seeds [{dico_50.paired_reward_by_seed.low:.3f}, {dico_50.paired_reward_by_seed.high:.3f}]
 take {construction.plain_uniform_over_paper.low:.1f} to {construction.plain_knn_over_paper.high:.0f} times what it says
 on trained teams SND is then {training.own_observation_error.value:.0%} off
@@ -41,8 +41,12 @@ and {mpe.noise_violation_regular_2.value:.0%} of the draws are off
 {mpe.disconnected_share_regular_2.value:.0%} are disconnected
 to {training.final_snd_clipped.value:.2f} in the end
 is {timing.exact_fused_advantage_n500.value:,.0f} times as fast
+is {timing.gpu_loop_speedup_n500.value:.1f} times as fast as one over all pairs with 500 agents
+([{timing.gpu_loop_speedup_n500.low:.1f}, {timing.gpu_loop_speedup_n500.high:.1f}])
+can show: reward {dico_50.shortcut_reward_difference.value:.3f},
+[{dico_50.shortcut_reward_difference.low:.3f}, {dico_50.shortcut_reward_difference.high:.3f}], audit error -0.03
 interval {timing.exact_fused_advantage_n500.low:,.0f} to {timing.exact_fused_advantage_n500.high:,.0f})
-without the fault it is {training.final_snd_own_observations.value:.2f}
+without them it is {training.final_snd_own_observations.value:.2f}
 """
 
 CONTROL = """
@@ -82,8 +86,10 @@ def test_counts(page: str) -> None:
     assert f"{len(kinds)} statements are compared" in page
     assert words in page
     found = count_kinds(judge_all(load_claims(), RESULTS))[Kind.MEASUREMENT]
-    quoted = [int(count) for count in re.findall(r"(\d+)(?: are)? (?:conf|in dir|corr|not conf|undec)", page)]
-    assert quoted == [count for verdict, count in found.items() if count]
+    quoted = re.findall(r"(\d+|one)(?: are| is)? (?:conf|in dir|corr|not conf|undec|not meas)", page)
+    assert [int(count.replace("one", "1")) for count in quoted] == [count for count in found.values() if count]
+    proved = count_kinds(judge_all(load_claims(), RESULTS))[Kind.THEOREM][Verdict.CONFIRMED]
+    assert f"{proved} of {theorems} statements hold" in page
     readme = (RESULTS.parents[1] / "README.md").read_text(encoding="utf-8")
     assert f"{theorems} theorems and identities and {measured} measurements" in readme
 
