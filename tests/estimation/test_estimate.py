@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import graphsnd as gs
+from graphsnd.estimation.estimate import round_outwards
 
 TEAM = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0], [7.0]]]).expand(20, 4, 1))
 
@@ -74,3 +77,21 @@ def test_no_graph_is_kept_without_gradients(behavior: Any) -> None:
 def test_is_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         gs.measure(TEAM).value = 1.0  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_what_is_printed_of_an_interval_holds_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    value, error = 10 ** rng.uniform(-4, 4), 10 ** rng.uniform(-6, 2)
+    low, high = value - rng.uniform(0, 5) * error, value + rng.uniform(0, 5) * error
+    shown, below, above = map(float, round_outwards(value, low, high, error))
+    assert below <= low <= high <= above
+    assert above - below <= high - low + 0.2 * error  # by less than its two digits
+    assert abs(shown - value) <= 0.05 * error or error < 1e-8
+
+
+def test_ends_that_have_no_digits_are_printed_short() -> None:
+    assert round_outwards(1.5, 0.0, math.inf, 0.1) == ("1.5", "0", "inf")
+    assert round_outwards(1e-12, 0.0, 2e-12, 1e-13) == ("1e-12", "0", "2e-12")
+    assert round_outwards(1e20, 0.0, 2e20, 1e18) == ("1e+20", "0", "2e+20")
+    assert round_outwards(1.23456789, 1.23456789, 1.23456789, 0.0) == ("1.23457", "1.23457", "1.23457")

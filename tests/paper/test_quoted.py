@@ -23,7 +23,7 @@ pairs is {dico_10.largest_audit_error.low:.2%} off target with Bernoulli-0.1
 and {dico_10.largest_audit_error.high:.2%} with random regular graphs
 the two are 0.9% and {dico_10.knn_audit_error.value:.0%}
 teams earn {dico_10.reward_difference_unconstrained.value:.3f} compared with full SND
-over seeds [{dico_10.reward_difference_unconstrained.low:.3f}, {dico_10.reward_difference_unconstrained.high:.3f}]; compared
+over seeds [{dico_10.reward_difference_unconstrained.low:.3f}, {dico_10.reward_difference_unconstrained.high:.3f}];
 over seeds [{dico_50.paired_reward_by_seed.low:.3f}, {dico_50.paired_reward_by_seed.high:.3f}]
 take {construction.plain_uniform_over_paper.low:.1f} to {construction.plain_knn_over_paper.high:.0f} times what it says
 on trained teams SND is then {training.own_observation_error.value:.0%} off

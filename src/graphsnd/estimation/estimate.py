@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import reprlib
 from dataclasses import dataclass, field, fields, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING, Any
 
 from graphsnd.errors import plural
@@ -131,11 +132,28 @@ class Estimate:
             shared = plural("shared observation", self.observations)
             used = f"{self.pairs_used:,} {plural('pair', self.pairs_used)}, {self.observations:,} {shared}"
             return f"{self.target} {self.value:.6g} (exact over {used}{noise})"
-        low, high = self.interval
-        text = f"{self.target} {self.value:.6g}, standard error {self.standard_error:.2g}, in [{low:.6g}, {high:.6g}]"
+        value, low, high = round_outwards(self.value, *self.interval, self.standard_error)
+        text = f"{self.target} {value}, standard error {self.standard_error:.2g}, in [{low}, {high}]"
         used = f"{self.design}, {self.distances:,} {plural('distance', self.distances)} on shared observations{noise}"
         text += f" with {100 * self.confidence:.4g}% confidence{' for every team' * self.guaranteed} ({used})"
         return f"{text}; the tolerance was not met" if self.met is False else text
+
+
+def round_outwards(value: float, low: float, high: float, error: float) -> tuple[str, str, str]:
+    """Return a value and the ends of its interval with the digits that its standard error leaves.
+
+    Ends are rounded outwards, so that what is guaranteed of the interval holds for what is printed.
+
+    Example:
+        >>> round_outwards(1.0940038, 0.7857092, 1.4022984, 0.0241)
+        ('1.094', '0.785', '1.403')
+    """
+    digits = max(0, 1 - math.floor(math.log10(error))) if 0 < error < math.inf else 99
+    if digits > 9 or not max(map(abs, (value, low, high))) < 1e15:  # nor NaN
+        return f"{value:.6g}", f"{low:.6g}", f"{high:.6g}"
+    rounded = zip((value, low, high), (ROUND_HALF_EVEN, ROUND_FLOOR, ROUND_CEILING), strict=True)
+    first, second, third = (str(Decimal(x).quantize(Decimal(1).scaleb(-digits), way)) for x, way in rounded)
+    return first, second, third
 
 
 def finite(value: Any) -> Any:
