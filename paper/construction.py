@@ -41,7 +41,7 @@ from paper.experiment import Experiment, Number, Outcome, Scale
 from paper.shared.calls import Answers, Call, all_pairs, fused_call, loop_call, loop_mean
 from paper.shared.drawing import error_bars
 from paper.shared.rollouts import one_thread
-from paper.shared.stopwatch import DIGITS, Timing
+from paper.shared.stopwatch import DIGITS, Timing, median_time, speedup
 
 SEED, ACTIONS, OBSERVATIONS = 0, 2, 4096
 LOOP_AGENTS, LOOP_PAIRS, BLOCK = 20, 100, 6
@@ -53,7 +53,7 @@ PAPER_MS: dict[str, dict[int, float]] = {
     "regular": {50: 0.159, 100: 0.345, 500: 2.352},
     "knn": {50: 0.370, 100: 0.734, 500: 4.091},
 }
-BUILDERS = tuple(PAPER_MS)
+BUILDERS, TABLE = tuple(PAPER_MS), tuple(PAPER_MS["knn"])  # and its sizes
 ORDER = ("uniform", "bernoulli", "regular", "knn")  # of the table, the fastest first
 # What each call is called in the figure, colour, marker and line.
 LOOKS = {
@@ -224,45 +224,52 @@ def _team(n: int, observations: int, generator: torch.Generator) -> Gaussian:
 def summarise(data: Data) -> Numbers:
     """Return the numbers of a run."""
     calls = {row.n: row.calls for row in data.sizes}
-    if not set(PAPER_MS["knn"]) <= set(calls):
+    if not set(TABLE) <= set(calls):
         return Numbers()
-    times = {(n, name): one.number().value for n in PAPER_MS["knn"] for name, one in calls[n].items()}
-    over = [times[n, name] / times[n, f"plain {name}"] for n in PAPER_MS["knn"] for name in BUILDERS]
+    ours, plain = ([calls[n][kind + name].seconds for n in TABLE for name in BUILDERS] for kind in ("", "plain "))
+    over = [speedup(*both, medians=True) for both in zip(ours, plain, strict=True)]
     return Numbers(
-        knn_seconds_n500=calls[LARGE]["knn"].number(),
-        plain_knn_seconds_n500=calls[LARGE]["plain knn"].number(),
+        knn_seconds_n500=median_time(calls[LARGE]["knn"].seconds),
+        plain_knn_seconds_n500=median_time(calls[LARGE]["plain knn"].seconds),
         slowest_over_metric_n500=_slowest_over(calls[LARGE], "loop"),
         slowest_over_fused_n500=_slowest_over(calls[LARGE], "snd"),
-        ours_over_plain=Number.range(over, "builders and sizes", pick=statistics.median, unit="x"),
-        **_compare_builders(times, "", "builders_in_order"),
-        **_compare_builders(times, "plain ", "plain_in_order"),
+        ours_over_plain=Number.timed_range(over, "builders and sizes", pick=statistics.median),
+        **_compare_builders(calls, "", "builders_in_order"),
+        **_compare_builders(calls, "plain ", "plain_in_order"),
     )
 
 
-def _compare_builders(times: dict[tuple[int, str], float], kind: str, order: str) -> dict[str, Number]:
+def _compare_builders(calls: dict[int, dict[str, Timing]], kind: str, order: str) -> dict[str, Number]:
     """Return the times of ours (``kind`` is empty) or of the plain ones over the paper's, and whether order is kept."""
-    ordered = [sorted(BUILDERS, key=lambda name: times[n, kind + name]) for n in PAPER_MS["knn"]]
-    numbers = {order: Number(ordered.count(list(ORDER)), kind="of 3 sizes")}
+    numbers = {order: _count_ordered([[calls[n][kind + name].seconds for name in ORDER] for n in TABLE])}
     for name, table in PAPER_MS.items():
-        ratios = [1000 * times[n, kind + name] / paper for n, paper in table.items()]
-        numbers[f"{kind}{name}_over_paper".replace(" ", "_")] = Number.range(ratios, "sizes", unit="x")
+        seconds = {n: calls[n][kind + name].seconds for n in table}
+        ratios = [speedup(seconds[n], [paper / 1000] * len(seconds[n]), medians=True) for n, paper in table.items()]
+        numbers[f"{kind}{name}_over_paper".replace(" ", "_")] = Number.timed_range(ratios, "sizes")
     return numbers
 
 
+def _count_ordered(sizes: Sequence[Sequence[Sequence[float]]]) -> Number:
+    """Return at how many sizes the medians of the builders rise; the ends count steps that noise may turn round."""
+    steps = [[speedup(*two, medians=True) for two in itertools.pairwise(builders)] for builders in sizes]
+    largest = [Number.timed(each, "steps", pick=max) for each in steps]
+    value, low, high = (sum(getattr(one, end) < 1 for one in largest) for end in ("value", "high", "low"))
+    return Number(value, low, high, kind=f"of {len(sizes)} sizes", clock=True)
+
+
 def _slowest_over(calls: dict[str, Timing], metric: str) -> Number:
-    """Return the slowest builder, ours or plain, over the metric; the ends divide a quartile by the opposite one."""
+    """Return the slowest builder, ours or plain, over the metric, by medians."""
     builders = [call for name, call in calls.items() if name.removeprefix("plain ") in BUILDERS]
     above, below = max(builders, key=lambda one: one.number().value), calls[metric]
     # Builders are timed whole.
-    low, value, high = (a / (b * below.whole) for a, b in zip(above.quartiles, reversed(below.quartiles), strict=True))
-    return Number(value, low, high, kind="quartile over opposite quartile")
+    return replace(speedup(above.seconds, [below.whole * s for s in below.seconds], medians=True), unit="")
 
 
 def draw(data: Data) -> Figure:
     """Draw time against team size, with quartiles: builders beside the paper's, and builders beside the metric."""
     with styled_figure(9.8, 5.3) as figure:
         left, right = figure.subplots(1, 2)
-        table = [row for row in data.sizes if row.n in PAPER_MS["knn"]]
+        table = [row for row in data.sizes if row.n in TABLE]
         _draw_times(left, table, BUILDERS, "Builders: ours (full), the paper's (open), plain (x)")
         for name in BUILDERS:
             _, colour, marker, _ = LOOKS[name]

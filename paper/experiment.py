@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -38,6 +38,8 @@ class Number:
     unit: str = ""  # "s", "%", "x", or nothing
     kind: str = ""  # what the two ends are: "95% t interval, 9 pairs", "largest, range of 12 cells"
     clock: bool = False  # whether it was timed; the two ends then allow for the noise of the machine
+    # Of a range of times: the same range where all of them are at the lower ends of their intervals, and at the upper.
+    ends: tuple[Number, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         """Make plain floats of counts, and of NumPy's scalars, which JSON does not know."""
@@ -74,10 +76,25 @@ class Number:
             Number(value=1.1, low=0.9, high=1.4, unit='x', kind='largest of 2 steps, and of both ends', clock=True)
         """
         kept = list(numbers)
-        low = pick([one.value if one.low is None else one.low for one in kept])
-        high = pick([one.value if one.high is None else one.high for one in kept])
+        value, low, high = map(pick, _split(kept))
         kind = f"{PICKED[pick]} of {len(kept)} {what}, and of both ends"
-        return cls(pick([one.value for one in kept]), low, high, kept[0].unit, kind, clock=True)
+        return cls(value, low, high, kept[0].unit, kind, clock=True)
+
+    @classmethod
+    def timed_range(cls, numbers: Iterable[Number], what: str, *, pick: Callable[[Any], float] = max) -> Number:
+        """Return :meth:`range` of several timed numbers, and the same of both ends.
+
+        Example:
+            >>> number = Number.timed_range([Number(1.0, 0.9, 1.2), Number(3.0, 2.8, 3.1)], "sizes")
+            >>> number.value, number.low, number.high, number.kind
+            (3.0, 1.0, 3.0, 'largest, range of 2 sizes; intervals from 0.9 to 3.1')
+            >>> [(end.low, end.high) for end in number.ends]
+            [(0.9, 2.8), (1.2, 3.1)]
+        """
+        kept = list(numbers)
+        number, *ends = (cls.range(each, what, pick=pick, unit=kept[0].unit) for each in _split(kept))
+        kind = f"{number.kind}; intervals from {ends[0].low:.4g} to {ends[1].high:.4g}"
+        return replace(number, kind=kind, clock=True, ends=tuple(ends))
 
     @classmethod
     def around(cls, value: float, half: float, kind: str, *, unit: str = "") -> Number:
@@ -88,6 +105,12 @@ class Number:
             Number(value=1.0, low=0.75, high=1.25, unit='', kind='95% interval', clock=False)
         """
         return cls(value, value - half, value + half, unit, kind)
+
+
+def _split(numbers: Sequence[Number]) -> tuple[list[float], list[float], list[float]]:
+    """Return values, lower ends and upper ends; a number without an interval is its own ends."""
+    lows = [one.value if one.low is None else one.low for one in numbers]
+    return [one.value for one in numbers], lows, [one.value if one.high is None else one.high for one in numbers]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,9 +45,14 @@ def write_result(result: Result, path: Path) -> None:
     head = {"format": 1, **vars(result)}
     data = json.dumps(head.pop("data"), allow_nan=False)
     # What people read has a line for each value; the data may be long and has one line.
-    text = json.dumps(head, indent=1, allow_nan=False, default=asdict)[:-2] + ',\n "data": ' + data
+    text = json.dumps(head, indent=1, allow_nan=False, default=as_dict)[:-2] + ',\n "data": ' + data
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, text + "\n}\n")
+
+
+def as_dict(row: Any) -> dict[str, Any]:
+    """Return the fields of a row for JSON; those of a number without empty ends, which most numbers have."""
+    return {name: value for name, value in vars(row).items() if name != "ends" or value}
 
 
 def read_result(path: Path) -> Result:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from paper.experiment import Number
 from paper.judging.claims import Claim, Kind
 from paper.judging.formatting import KINDS, format_interval, format_value
 from paper.judging.verdicts import Judged, Verdict, count_kinds, judge_all, judge_number
@@ -86,7 +87,7 @@ def _log_rows(judged: Sequence[Judged], published: Published) -> Iterator[Sequen
         found = claim_of_logs(one.claim, published)
         if found:
             number, verdict = found
-            value = " ".join(filter(None, (format_value(number.number), format_interval(number.number))))
+            value = _format(number.number)
             ours, mark = _shown(one).rpartition(": ")[::2]
             bold = f"**{verdict.value}**" if verdict is not one.verdict else verdict.value
             yield _code(one), _rules(one.claim), value, bold, ours, mark
@@ -121,4 +122,9 @@ def _rules(claim: Claim) -> str:
 def _shown(one: Judged) -> str:
     if one.number is None:
         return one.verdict.value
-    return f"{' '.join(filter(None, (format_value(one.number), format_interval(one.number))))}: {one.verdict.value}"
+    return f"{_format(one.number)}: {one.verdict.value}"
+
+
+def _format(number: Number) -> str:
+    shown = " ".join(filter(None, (format_value(number), format_interval(number))))
+    return f"{shown}, {number.kind.partition('; ')[2]}" if number.ends else shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 
@@ -105,11 +105,12 @@ def judge_number(claim: Claim, number: Number) -> Verdict:
     """Return what a number says about a claim.
 
     A time is asked with both ends of its interval too, which allow for the noise of the machine: where they disagree,
-    it is undecided.
+    it is undecided. A range of times is asked as a whole, with all of them at their lower and at their upper ends.
     """
     if number.clock and number.low is not None and number.high is not None:
-        points = (Number(end, end, end) for end in (number.value, number.low, number.high))
-        verdicts = {judge_number(claim, point) for point in points}
+        points = [Number(end, end, end) for end in (number.value, number.low, number.high)]
+        readings = (replace(number, clock=False), *number.ends) if number.ends else points
+        verdicts = {judge_number(claim, reading) for reading in readings}
         return verdicts.pop() if len(verdicts) == 1 else Verdict.UNDECIDED
     if claim.kind is Kind.FINDING:
         return Verdict.FOUND if claim.rule.holds(number) else Verdict.NOT_FOUND

@@ -130,6 +130,12 @@ def mean_time(seconds: Sequence[float]) -> Number:
     return replace(speedup(seconds, [1.0] * len(seconds)), unit="s")
 
 
+def median_time(seconds: Sequence[float]) -> Number:
+    """Return a median time with its interval over blocks of trials, as that of :func:`speedup`."""
+    number = speedup(seconds, [1.0] * len(seconds), medians=True)
+    return replace(number, unit="s", kind=number.kind.removeprefix("ratio of "))
+
+
 def _wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)

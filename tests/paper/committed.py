@@ -14,7 +14,9 @@ def assert_same_numbers(numbers: Any, committed: dict[str, Number], *, rel: floa
     again = {name: number for name, number in vars(numbers).items() if number is not None}
     assert set(again) <= set(committed)
     for name, number in again.items():
-        for end in ("value", "low", "high"):
-            new, old = getattr(number, end), getattr(committed[name], end)
-            assert (new is None) == (old is None), name
-            assert new == (old if old is None else pytest.approx(old, rel=rel, abs=rel / 100)), name
+        assert number.clock == committed[name].clock, name
+        for one, other in zip((number, *number.ends), (committed[name], *committed[name].ends), strict=True):
+            for end in ("value", "low", "high"):
+                new, old = getattr(one, end), getattr(other, end)
+                assert (new is None) == (old is None), name
+                assert new == (old if old is None else pytest.approx(old, rel=rel, abs=rel / 100)), name

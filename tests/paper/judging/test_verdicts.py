@@ -89,3 +89,17 @@ def test_a_time_whose_noise_spans_a_limit_is_undecided(ends: tuple[Any, Any], ex
     rules = {"rule": {"between": [9, 10]}, "direction": Rule.parse({"between": [5, 20]})}
     assert judge_number(claim("timed", **rules), Number(9.7, *ends, clock=True)) is expected
     assert judge_number(claim("counted", **rules), Number(9.7, *ends)) is Verdict.CONFIRMED
+
+
+@pytest.mark.parametrize(("times", "expected"), [
+    ([Number(9.5, 9.2, 9.8), Number(10.5, 10.1, 10.9)], Verdict.CONFIRMED),
+    ([Number(9.5, 9.2, 9.8), Number(15.0, 14.0, 16.0)], Verdict.IN_DIRECTION),  # apart, each with little noise
+    ([Number(9.5, 8.5, 9.8), Number(10.5, 10.1, 10.9)], Verdict.UNDECIDED),
+    ([Number(9.5), Number(10.5)], Verdict.CONFIRMED),
+])  # fmt: skip
+def test_a_range_of_times_is_asked_as_a_whole(times: list[Number], expected: Verdict) -> None:
+    rules = {
+        "rule": {"interval": {"within": [9, 11]}},
+        "direction": Rule.parse({"interval": {"within": [5, 20]}}),
+    }
+    assert judge_number(claim("timed", **rules), Number.timed_range(times, "sizes")) is expected
