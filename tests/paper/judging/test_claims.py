@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import sys
+from itertools import combinations_with_replacement
 from typing import Any
 
 import pytest
 import yaml
 
 from graphsnd.errors import InputError, MissingExtraError
-from paper.experiment import Scale
+from paper.experiment import Number, Scale
 from paper.judging.claims import load_claims
 from paper.registry import NAMES
 
@@ -105,3 +106,14 @@ def test_the_claims_of_the_paper_are_valid_and_use_every_experiment() -> None:
     assert len(claims) >= 40
     assert {claim.experiment for claim in claims} == set(NAMES)
     assert not {claim.id for claim in claims} & {*NAMES, "top"}  # both are places on the page
+
+
+def test_a_direction_is_never_stricter_than_its_rule() -> None:
+    for claim in load_claims():
+        ends = sorted(
+            end for rule in (claim.rule, claim.direction) if rule for each in rule.conditions for end in each.ends
+        )
+        near = sorted(end + step for end in ends for step in (-1e-6, 0.0, 1e-6))
+        for low, high in combinations_with_replacement(near, 2):
+            for number in (Number(low, low, high), Number(high, low, high)):
+                assert not claim.direction or claim.direction.holds(number) or not claim.rule.holds(number), claim.id
