@@ -2,6 +2,7 @@
 
 ``python -m paper published CLONE`` reads the tables of a clone of the public repository and writes
 ``results/published.json``: numbers only, with the commit and the file of each. No file of the repository is copied.
+Times get intervals as ours do, as far as the logs tell their noise.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import math
 import statistics
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,16 +24,18 @@ from scipy import stats
 from graphsnd.errors import InputError
 from graphsnd.storage import read_json, write_whole
 from graphsnd.training import ControlRow
-from paper import dico_50
+from paper import dico_50, timing
 from paper.control.logs import group_by, split_runs
 from paper.control.study import REFERENCE, Study, make_curves, summarise_run
 from paper.experiment import Number, Scale
 from paper.rows import decode
-from paper.store import RESULTS
+from paper.shared.stopwatch import speedup
+from paper.store import RESULTS, as_dict
 
 PATH = RESULTS / "published.json"
 ARMS = {"bern": dico_50.BERNOULLI, "full": REFERENCE}
 LOGS = "ControllingBehavioralDiversity-fork/results/neurips_final_n50_setpoint_sweep"
+TRIALS = 20  # of a timing, as the paper says
 Table = list[dict[str, str]]
 
 
@@ -73,7 +76,7 @@ def write_published(clone: Path, path: Path = PATH) -> Published:
     origin = _git(clone, "config", "--get", "remote.origin.url", missing="").strip()
     commit = _git(clone, "rev-parse", "HEAD").strip()
     found = Published(origin or "github:shawnray-research/Graph-SND", commit, tuple(reduce_logs(clone)))
-    write_whole(path, json.dumps(asdict(found), indent=1) + "\n")
+    write_whole(path, json.dumps(found, indent=1, default=as_dict) + "\n")
     return found
 
 
@@ -118,9 +121,11 @@ def _ten_agents(arms: dict[str, dict[str, float]]) -> dict[str, Number]:
     tracking, time, reward = "tracking_rel_err_pct_mean", "metric_time_ms_median_of_late", "reward_late_mean"
     found = {
         "largest_tracking_error": Number.range([arm[tracking] / 100 for arm in sparse.values()], "arms"),
-        "loop_metric_speedup": Number.range([full[time] / arm[time] for arm in sparse.values()], "arms", pick=min),
+        "loop_metric_speedup": Number(
+            min(full[time] / arm[time] for arm in sparse.values()), unit="x", kind="smallest of 3 arms", clock=True
+        ),
     }
-    for name, arm in sparse.items():
+    for name, arm in (sparse | {"unconstrained": arms["ippo"]}).items():
         ours, theirs = arm["reward_late_sem"] ** 2, full["reward_late_sem"] ** 2
         half = stats.t.ppf(0.975, 2 * (ours + theirs) ** 2 / (ours**2 + theirs**2)) * math.sqrt(ours + theirs)
         found[f"reward_difference_{name}"] = Number.around(arm[reward] - full[reward], float(half), "Welch, 95%")
@@ -172,34 +177,48 @@ def _training(table: Table) -> dict[str, Number]:
         "largest_gap": Number(max(gaps), kind=f"largest of {len(gaps)}"),
         "curve_correlation": Number(statistics.correlation(full, sampled), kind="one seed"),
         "snd_growth": Number(full[-1] / full[0], unit="x", kind="one seed"),
-        "loop_speedup": Number.range(_column(table, "speedup"), "measurements", pick=statistics.median, unit="x"),
+        "loop_speedup": speedup(_column(table, "t_full_ms"), _column(table, "t_sample_ms"), medians=True),
         "final_snd_own_observations": Number(full[-1], kind="one seed"),
     }
 
 
+def _time(row: dict[str, str], call: str) -> tuple[float, float]:
+    """Return the mean time of a call and its relative variance, from the spread of its trials."""
+    mean, deviation = (float(row[f"{call}_time_{what}"]) for what in ("mean", "std"))
+    return mean, (deviation / mean) ** 2 / TRIALS
+
+
+def _over(above: tuple[float, float], below: tuple[float, float] = (1.0, 0.0), unit: str = "x") -> Number:
+    """Return the ratio of two mean times with its interval; the logs have no single trials, to make blocks as ours."""
+    value, reach = above[0] / below[0], float(stats.t.ppf(0.975, TRIALS - 1)) * math.sqrt(above[1] + below[1])
+    kind = f"95% t interval, {TRIALS} trials"
+    return Number(value, value * math.exp(-reach), value * math.exp(reach), unit, kind, clock=True)
+
+
 def _cpu_timing(table: Table) -> dict[str, Number]:
-    sizes = group_by(table, lambda row: row["n"]).values()
-    curves = [_column(rows, "speedup") for rows in sizes]  # by p, from 0.1 to 1
-    steps = [after / before for curve in curves for before, after in itertools.pairwise(curve)]
+    sizes = group_by(table, lambda row: row["n"]).values()  # each by p, from 0.1 to 1
+    tenth, whole = ([_over(_time(rows[at], "full"), _time(rows[at], "sample")) for rows in sizes] for at in (0, -1))
+    sampled = [[_time(row, "sample") for row in rows] for rows in sizes]
+    steps = [_over(before, after) for times in sampled for before, after in itertools.pairwise(times)]
     return {
-        "cpu_loop_speedup_p01": Number.range([curve[0] for curve in curves], "sizes", pick=statistics.median, unit="x"),
-        "cpu_loop_speedup_p01_least": Number.range([curve[0] for curve in curves], "sizes", pick=min, unit="x"),
-        "cpu_loop_speedup_p1": Number.range([curve[-1] for curve in curves], "sizes", pick=statistics.fmean, unit="x"),
-        "cpu_loop_step_ratio": Number.range(steps, "steps"),
+        "cpu_loop_speedup_p01": Number.timed(tenth, "sizes", pick=statistics.median),
+        "cpu_loop_speedup_p01_least": Number.timed_range(tenth, "sizes", pick=min),
+        "cpu_loop_speedup_p1": Number.timed(whole, "sizes", pick=statistics.fmean),
+        "cpu_loop_step_ratio": Number.timed(steps, "steps", pick=max),
     }
 
 
 def _gpu_timing(table: Table) -> dict[str, Number]:
-    law = [abs(float(row["p"]) * float(row["speedup"]) - 1) for row in table]
+    law = [timing._law_error(_over(_time(row, "full"), _time(row, "sample")), float(row["p"])) for row in table]
     tenth = [row for row in table if row["p"] == "0.1"]  # by n: 100, 250, 500
     x, y = ([math.log(value) for value in _column(tenth, name)] for name in ("n_pairs", "full_time_mean"))
-    largest = {name: float(tenth[-1][name]) for name in ("speedup", "full_time_mean", "sample_time_mean")}
+    full, sampled = (_time(tenth[-1], call) for call in ("full", "sample"))
     return {
-        "gpu_loop_law_error": Number.range(law),
-        "gpu_loop_exponent": Number(statistics.linear_regression(x, y).slope),
-        "gpu_loop_speedup_n500": Number(largest["speedup"], unit="x"),
-        "gpu_loop_seconds_n500": Number(largest["full_time_mean"], unit="s"),
-        "gpu_sampled_seconds_n500": Number(largest["sample_time_mean"], unit="s"),
+        "gpu_loop_law_error": Number.timed(law, "cells", pick=max),
+        "gpu_loop_exponent": Number(statistics.linear_regression(x, y).slope, clock=True),
+        "gpu_loop_speedup_n500": _over(full, sampled),
+        "gpu_loop_seconds_n500": _over(full, unit="s"),
+        "gpu_sampled_seconds_n500": _over(sampled, unit="s"),
     }
 
 
@@ -322,7 +341,8 @@ def _control(clone: Path) -> dict[str, Number]:
     medians = group_by(times, lambda one: one[:2])
     ms = {key: statistics.median(one[2] for one in mine) for key, mine in medians.items()}
     ratios = [ms[REFERENCE, target] / ms[dico_50.BERNOULLI, target] for target in dico_50.TARGETS]
-    numbers["loop_metric_speedup"] = Number.range(ratios, "targets", pick=statistics.median, unit="x")
+    apart = Number.range(ratios, "targets", pick=statistics.median, unit="x")
+    numbers["loop_metric_speedup"] = replace(apart, clock=True)
     starts = dico_50.compare_starts(runs)
     return numbers if starts is None else numbers | {"rollout_difference": starts}
 

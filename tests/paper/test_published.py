@@ -8,10 +8,12 @@ import pytest
 from scipy import stats
 
 from graphsnd.errors import InputError
+from paper.experiment import Scale
 from paper.judging.changes import claim_of_logs
 from paper.judging.claims import load_claims
 from paper.published import PATH, Published, read_published, reduce_logs, write_published
-from paper.registry import find
+from paper.registry import NAMES, find
+from paper.store import RESULTS, read_results
 
 
 @pytest.fixture
@@ -52,6 +54,21 @@ def test_rewards_of_ten_agents_have_welchs_interval(published: Published) -> Non
     for end in (one.number.low, one.number.high):  # where the difference is just significant
         tested = stats.ttest_ind_from_stats(mean - (end or 0), spread[0], 3, other, spread[1], 3, equal_var=False)
         assert tested.pvalue == pytest.approx(0.05)
+
+
+def test_times_are_judged_as_ours(published: Published) -> None:
+    """A number that is a time in our results is one here, and the noise of its trials counts."""
+    ours = {name: read_results(RESULTS, name)[Scale.PAPER].numbers for name in NAMES}
+    for one in published.numbers:
+        if one.name in ours[one.experiment]:
+            assert one.number.clock == ours[one.experiment][one.name].clock, one.name
+    trained = published.find("training", "loop_speedup")
+    assert trained is not None
+    assert "5 blocks" in trained.number.kind
+    full = published.find("timing", "gpu_loop_seconds_n500")
+    assert full is not None
+    half = stats.t.ppf(0.975, 19) * 0.050034 / 20**0.5
+    assert (full.number.low, full.number.high) == pytest.approx((15.5028 - half, 15.5028 + half), rel=1e-4)
 
 
 def test_every_number_is_one_that_claims_can_name(published: Published) -> None:
