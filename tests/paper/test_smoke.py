@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from paper.cli import app
 from paper.experiment import Scale
-from paper.judging.claims import load_claims
+from paper.judging.claims import Kind, load_claims
 from paper.judging.page import verdicts_page
 from paper.judging.verdicts import Verdict, judge_all
 from paper.registry import NAMES
@@ -32,6 +32,9 @@ def test_smoke(name: str, tmp_path: Path) -> None:
     mine = [claim for claim in load_claims() if claim.experiment == name and Scale.SMOKE in claim.scales]
     judged = judge_all(mine, tmp_path / "results")
     assert {one.claim.id for one in judged if one.verdict is Verdict.NOT_MEASURED} <= COARSE
+    # Only a bug makes a theorem fail, and smoke scale is for bugs.
+    theorems = [one for one in judged if one.claim.kind is Kind.THEOREM]
+    assert [one.claim.id for one in theorems if one.verdict is Verdict.NOT_CONFIRMED] == []
     page = verdicts_page(judged, tmp_path / "results", command="python -m paper run")
     assert str(tmp_path) not in page + result.title
 
