@@ -8,13 +8,14 @@ import json
 import re
 import subprocess
 import tarfile
+from ast import literal_eval
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from graphsnd.plots.provenance import SOURCES, hash_sources
+from graphsnd.plots.provenance import SOURCES, SUFFIXES, hash_sources
 from paper.experiment import Scale
 from paper.registry import find
 from paper.rows import decode
@@ -75,4 +76,11 @@ def test_the_sources_of_a_commit_have_the_hash_that_results_say(tmp_path: Path) 
         places = [*kept, *(f":(exclude){name}/results" for name in kept)]
         with tarfile.open(fileobj=io.BytesIO(git("archive", commit, "--", *places).stdout)) as packed:
             packed.extractall(tmp_path / commit, filter="data")
-        assert hash_sources(tmp_path / commit) == tree, commit
+        text = (tmp_path / commit / "src/graphsnd/plots/provenance.py").read_text(encoding="utf-8")
+        (then,) = re.findall(r"^SUFFIXES = (\(.*?\))", text, re.M)  # those that were hashed at that time
+        assert hash_sources(tmp_path / commit, literal_eval(then)) == tree, commit
+
+
+def test_every_source_is_hashed() -> None:
+    listed = git("ls-files", "--", *SOURCES, *(f":(exclude){name}/results" for name in SOURCES)).stdout.decode().split()
+    assert [name for name in listed if not name.endswith(SUFFIXES)] == []

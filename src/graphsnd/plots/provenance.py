@@ -16,7 +16,7 @@ from graphsnd.storage import read_json
 
 PACKAGES = ("torch", "numpy", "scipy", "networkx", "numba", "triton", "vmas", "mpe2")
 SOURCES = ("src", "paper", "benchmarks")  # folders of a checkout that results depend on, without their results/
-SUFFIXES = (".py", ".yaml", ".css", ".html", ".mplstyle")
+SUFFIXES = (".py", ".json", ".yaml", ".css", ".html", ".js", ".mplstyle", ".typed")  # of all files there, in one line
 MANIFEST = "commit.json"  # at the root of a copy without history: its commit, and the hash of its sources
 
 
@@ -112,11 +112,11 @@ def find_commit() -> dict[str, Any]:
     return {"commit": packed["commit"], "dirty": packed["tree"] != tree, "tree": tree}
 
 
-def hash_sources(root: Path) -> str:
+def hash_sources(root: Path, suffixes: tuple[str, ...] = SUFFIXES) -> str:
     """Return the SHA-256 of all sources below the root of a checkout, names and bytes."""
     digest = hashlib.sha256()
     names = (path.relative_to(root).as_posix() for folder in SOURCES for path in (root / folder).rglob("*.*"))
-    for name in sorted(name for name in names if name.endswith(SUFFIXES) and name.split("/")[1] != "results"):
+    for name in sorted(name for name in names if name.endswith(suffixes) and name.split("/")[1] != "results"):
         content = (root / name).read_bytes()
         digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
