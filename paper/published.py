@@ -209,7 +209,7 @@ def _cpu_timing(table: Table) -> dict[str, Number]:
 
 
 def _gpu_timing(table: Table) -> dict[str, Number]:
-    law = [timing._law_error(_over(_time(row, "full"), _time(row, "sample")), float(row["p"])) for row in table]
+    law = [timing.law_error(_over(_time(row, "full"), _time(row, "sample")), float(row["p"])) for row in table]
     tenth = [row for row in table if row["p"] == "0.1"]  # by n: 100, 250, 500
     x, y = ([math.log(value) for value in _column(tenth, name)] for name in ("n_pairs", "full_time_mean"))
     full, sampled = (_time(tenth[-1], call) for call in ("full", "sample"))

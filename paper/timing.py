@@ -290,7 +290,7 @@ def _small_numbers(rows: list[Row]) -> dict[str, Number]:
 
 
 def _large_numbers(rows: list[Row]) -> dict[str, Number]:
-    law = [_law_error(row.sampled("loop", p), p) for row in rows for p in row.chances]
+    law = [law_error(row.sampled("loop", p), p) for row in rows for p in row.chances]
     seconds, sampled = (rows[-1].calls[f"loop, {which}"].seconds for which in ("all pairs", "p=0.1"))
     return {
         "gpu_loop_law_error": Number.timed(law, "cells", pick=max),
@@ -311,7 +311,7 @@ def fit_exponent(rows: list[Row]) -> Number:
     return replace(fitted.interval, kind=f"95% t interval, {blocks} blocks of trials", clock=True)
 
 
-def _law_error(ratio: Number, p: float) -> Number:
+def law_error(ratio: Number, p: float) -> Number:
     """Return how far p times a speed-up is from 1, with what its interval leaves open."""
     ends = [ratio.value if end is None else end for end in (ratio.low, ratio.high)]
     far = [abs(p * end - 1) for end in ends]
