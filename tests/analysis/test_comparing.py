@@ -184,3 +184,12 @@ def test_what_cannot_be_compared_is_refused() -> None:
         gs.compare(first, second, clusters=torch.zeros(640, dtype=torch.long))
     with pytest.raises(InputError, match="distance"):
         gs.compare(first, gs.Categorical(probs=torch.full((640, 5, 2), 0.5, dtype=torch.float64)))
+
+
+def test_joint_teams_of_other_weights_are_not_compared() -> None:
+    parts = [gs.Categorical(logits=torch.randn(32, 3, 4)) for _ in range(2)]
+    one, other = (gs.Joint(parts, weights) for weights in ([1, 9], [9, 1]))
+    assert one.distance.name == other.distance.name
+    assert gs.compare(one, gs.Joint(parts, [1, 9])).difference == 0
+    with pytest.raises(InputError, match=r"`second` with the distance .*0\.1, 0\.9.* got .*0\.9, 0\.1"):
+        gs.compare(one, other)

@@ -178,6 +178,19 @@ def test_clusters_of_a_state_are_counted() -> None:
         SndAccumulator.from_state({**state, "sizes": torch.tensor([1, 7])})
 
 
+@pytest.mark.parametrize("distance", [gs.Sliced(debias=True), gs.Energy(debias=True)], ids=lambda each: each.name)
+def test_intervals_of_corrected_distances_hold(distance: gs.Distance) -> None:
+    # They are no metrics: two agents may both be at distance 0 from the mean agent, and apart from each other.
+    for seed in range(60):
+        samples = torch.randn(1, 5, 4, 1, generator=torch.Generator().manual_seed(seed))
+        team, graph = gs.Samples(samples), gs.graphs.uniform(5, 2, seed=seed)
+        accumulator = SndAccumulator(5, graph=graph, distance=distance)
+        accumulator.update(team)
+        low, high = accumulator.compute().interval
+        mean = np.mean([float(gs.pairwise(team, distance)[i, j]) for i in range(5) for j in range(i)])
+        assert low - 1e-6 <= mean <= high + 1e-6
+
+
 def test_overflowing_distances_are_refused() -> None:
     with pytest.raises(gs.InputError, match="finite"):
         ExactSum.zeros(1).plus(torch.tensor([[math.inf]]))

@@ -71,6 +71,15 @@ def test_all_pairs_are_exact_and_blocks_of_one_pair_are_allowed() -> None:
     assert gs.measure(gs.Deterministic(torch.zeros(5, 15, 1)), design=Adaptive(6, RIGHT)).value == 0
 
 
+def test_two_draws_that_agree_have_an_error() -> None:
+    # One specialist of 20: five disjoint pairs meet it in half of the draws, and both draws agree in half of the cases.
+    policies = [lambda seen, own=float(k == 0): torch.full((len(seen), 1), own) for k in range(20)]
+    drawn = [gs.measure(policies, torch.zeros(1, 3), design=Adaptive(5, (0,) * 20), seed=seed) for seed in range(40)]
+    met = [one for one in drawn if one.value > 0]
+    assert len(met) > 10
+    assert all(one.interval[0] <= 0.1 <= one.interval[1] for one in met)  # 19 of 190 pairs differ, by 1
+
+
 def test_what_does_not_go_with_it_is_refused() -> None:
     team, design = roles_team(8), Adaptive(30, RIGHT)
     for options, name in (({"budget": "1e6"}, "budget"), ({"max_observations": 4}, "max_observations"),

@@ -7,6 +7,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd.behavior import default_distance
+from graphsnd.graphs import Sampling
 from graphsnd.teams import StackedTeam
 from tests.cases import Case, each
 from tests.estimation.teams import policies
@@ -69,6 +70,30 @@ def test_an_empty_draw_is_refused() -> None:
     for design in (empty, "bernoulli:1e-9"):
         with pytest.raises(gs.InputError, match=r"`design`.*at least one edge.*empty draw.*another seed"):
             gs.measure(team(4), design=design)
+
+
+def test_an_empty_draw_says_nothing_about_snd() -> None:
+    empty = gs.Graph(4, torch.zeros(0, 2, dtype=torch.int64), inclusion=0.1, sampling=Sampling.INDEPENDENT)
+    members = gs.Deterministic(torch.randn(64, 4, 2, generator=torch.Generator().manual_seed(0)))
+    estimate = gs.measure(members, design=empty, weighting="horvitz-thompson")
+    # The standard deviation of the estimate if all distances were as large as they can be.
+    diameter = gs.bounds.diameter(members)
+    assert estimate.value == 0
+    assert estimate.population_interval is not None
+    assert estimate.standard_error == pytest.approx(diameter * (0.9 / 0.1 / 6) ** 0.5, rel=1e-6)
+    for low, high in (estimate.interval, estimate.asymptotic_interval, estimate.population_interval):
+        assert low <= float(gs.snd(members)) <= high
+
+
+@pytest.mark.parametrize("distance", [gs.Sliced(debias=True), gs.Energy(debias=True)], ids=lambda each: each.name)
+def test_intervals_of_joint_corrected_distances_hold(distance: gs.Distance) -> None:
+    # They are no metrics, so the diameter is that of a metric that is nowhere smaller, part by part.
+    for seed in range(40):
+        samples = torch.randn(2, 1, 5, 4, 1, generator=torch.Generator().manual_seed(seed))
+        members = gs.Joint([gs.Samples(part) for part in samples], distance=[distance, distance])
+        low, high = gs.measure(members, design="uniform:2", seed=seed).interval
+        parts = [float(gs.snd(gs.Samples(part), distance)) for part in samples]
+        assert low - 1e-6 <= sum(parts) / 2 <= high + 1e-6
 
 
 @each

@@ -108,13 +108,15 @@ def compare(
     """
     confidence = check_confidence(confidence)
     sources = [as_source(team, observations, distance, backend) for team in (first, second)]
-    count, names = sources[0].observations, [source.distance.name for source in sources]
+    count = sources[0].observations
     if sources[1].observations != count:
         raise InputError("second", f"on the same {count} observations", f"{sources[1].observations} of them")
     check_layout("second", sources[1].batch_shape, sources[0].batch_shape)
-    if names[0] != names[1]:
-        raise InputError("second", f"with the distance {names[0]}, as the first", names[1], "Choose one: distance=.")
-    check_unpooled(sources[0].distance, "are compared one by one")
+    distances = [source.distance for source in sources]
+    if distances[0] != distances[1]:  # two Joints may have other weights under one name
+        expected = f"with the distance {distances[0]}, as the first"
+        raise InputError("second", expected, distances[1], "Choose one: distance=.")
+    check_unpooled(distances[0], "are compared one by one")
     with torch.no_grad():
         values = [observation_values(source).double() for source in sources]
     for value in values:
@@ -132,7 +134,7 @@ def compare(
     )  # fmt: skip
     return TeamsComparison(
         float(values[0].mean()), float(values[1].mean()), mean, interval, float(test.pvalue),
-        confidence, len(sizes), count, names[0], _smallest_p(2 ** float(len(sizes))),
+        confidence, len(sizes), count, distances[0].name, _smallest_p(2 ** float(len(sizes))),
     )  # fmt: skip
 
 

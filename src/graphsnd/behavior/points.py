@@ -106,6 +106,10 @@ class Points:
             return replace(self, norm=Norm.EUCLIDEAN)
         if self.norm is Norm.ENERGY:
             return replace(self, values=torch.cat([self.values[..., :-1], 0 * self.values[..., -1:]], dim=-1))
+        if self.norm is Norm.JOINT:
+            parts = [part.metric() for _, part in self.split()]
+            blocks = [replace(block, norm=part.norm) for block, part in zip(self.blocks, parts, strict=True)]
+            return replace(self, values=torch.cat([part.values for part in parts], dim=-1), blocks=tuple(blocks))
         return self
 
     @checked

@@ -315,7 +315,8 @@ def distances(points: Points, edges: Tensor) -> Tensor:
 
 
 def radii(points: Points) -> Tensor:
-    """Return the distance of each agent to the mean agent, ``[observations, agents]``."""
+    """Return the distance of each agent to the mean agent under a metric, ``[observations, agents]``."""
+    points = points.metric()
     centers = torch.cat([points.slice(o, o + 1).center().values for o in range(points.observations)])
     both = replace(points, values=torch.cat([points.values, centers], dim=1))
     others = torch.arange(points.agents, device=points.values.device)

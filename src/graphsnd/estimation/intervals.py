@@ -97,10 +97,14 @@ def _relabelled_error(
 
 
 def _horvitz_thompson_error(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> PairError:
-    """Return the error of the Horvitz-Thompson estimate where pairs are drawn independently; Hoeffding's radius."""
+    """Return the error of the Horvitz-Thompson estimate where pairs are drawn independently; Hoeffding's radius.
+
+    An empty draw shows no distance; none is above ``d_max``.
+    """
     p, pairs = known_inclusion(graph), graph.pairs
     unit = _unit(distances)
     error = unit * math.sqrt((1 - p) * float(total((distances / unit) ** 2))) / (p * pairs)
+    error = error if graph.m else d_max * math.sqrt((1 - p) / (p * pairs))
     radius = d_max / p * math.sqrt(math.log(2 / delta) / (2 * pairs))
     interval = max(0.0, value - radius), min(d_max, value + radius)
     return PairError(error, interval, "Hoeffding over pairs, certified diameter")
