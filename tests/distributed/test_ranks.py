@@ -173,6 +173,7 @@ EXPECTED = {
     "option": ("tolerance", "unexpected keyword"),
     "seconds": ("without seconds", "5s"),
     "projections": ("that chooses pairs", "projections:4"),
+    "adaptive": ("that all ranks draw alike", "adaptive:12"),
     "policy": ("a policy of rank 1", "rror"),
 }
 

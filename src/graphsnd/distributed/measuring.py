@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from graphsnd import estimation
 from graphsnd.behavior import Points
-from graphsnd.designs import Fixed, Projections, parse
+from graphsnd.designs import Adaptive, Fixed, Projections, parse
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.distributed.ranks import Note, shorten
 from graphsnd.distributed.shards import Part, Shards, find_distance, make_shards
@@ -38,7 +38,8 @@ def measure(team: Any, observations: Any = None, *, group: Any = None, **options
             an empty list for none. Agents are numbered in the order of the ranks.
         observations: For policies: ``[..., features]``, the same on all ranks.
         group: A process group; all processes when None.
-        **options: Of :func:`graphsnd.measure`, but no budget in seconds, no projections and no groups of agents.
+        **options: Of :func:`graphsnd.measure`, but no budget in seconds, no projections, adaptive designs or groups
+            of agents.
 
     Returns:
         The estimate. The bound that a guaranteed interval needs is known from behaviours, from the distance (total
@@ -78,6 +79,9 @@ def _check_options(options: Mapping[str, Any]) -> None:
     design, budget = options.get("design"), options.get("budget")
     if isinstance(parse(design) if isinstance(design, str) else design, Projections):
         raise InputError("design", "that chooses pairs", design, "All pairs of agents on several ranks: leave it out.")
+    if isinstance(design, Adaptive):
+        # Each rank would draw the same pairs for other observations, and report the mean over its own ones.
+        raise InputError("design", "that all ranks draw alike", design, "Use ring:8, agents:8 or a random graph.")
     limit = Budget.parse(budget) if isinstance(budget, str) else budget
     if getattr(limit, "seconds", None) is not None:
         fix = "Give distances or policy evaluations: clocks of ranks differ."
