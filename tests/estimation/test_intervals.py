@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import graphsnd as gs
+from graphsnd.graphs import Sampling
 from tests.estimation.teams import REPETITIONS, inside, on_and_off
 
 DRAWS = 400
@@ -211,3 +212,16 @@ def test_observation_error_needs_observations(observations: int, known: bool) ->
     behavior = team(4, observations=observations)
     for graph in (None, gs.graphs.uniform(4, 3)):
         assert (gs.measure(behavior, design=graph).observation_error is not None) == known
+
+
+def test_the_error_of_a_relabelled_star_is_not_too_small() -> None:
+    # Agents that differ in how far they are from all others: over all centres, which are all relabellings, the squared
+    # error is at least the variance. Edges of one star spread half as much as all pairs do.
+    n = 8
+    members = gs.Deterministic(torch.diag(torch.arange(1.0, n + 1)).expand(2, n, n))
+    stars = [torch.tensor([[center, other] for other in range(n) if other != center]) for center in range(n)]
+    drawn = [gs.Graph(n, star, inclusion=2 / n, sampling=Sampling.RELABELLED) for star in stars]
+    estimates = [gs.measure(members, design=graph) for graph in drawn]
+    values = np.array([one.value for one in estimates])
+    assert values.mean() == pytest.approx(float(gs.snd(members)))
+    assert np.mean([one.standard_error**2 for one in estimates]) > 0.98 * values.var()

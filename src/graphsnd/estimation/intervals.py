@@ -87,7 +87,9 @@ def _relabelled_error(
     """
     degrees = graph.degrees()
     factor = bounds.relabelling_factor(graph.n, degrees)
-    error, degree = std * math.sqrt(factor), int(degrees[0])
+    # Edges of one draw spread less than all pairs do, by what their mean varies.
+    ceiling = Sample.pair_variance_ceiling(Template(graph.n, graph.edges), graph.n)
+    error, degree = std * math.sqrt(factor if ceiling is None else ceiling), int(degrees[0])
     if int(degrees.min()) != int(degrees.max()):
         return error, d_max / 2 * math.sqrt(factor / delta), "second moments of relabelled graphs"
     # From degree 3 on, the edges of an agent show its effect.
