@@ -436,7 +436,8 @@ def test_unsupported_families_say_what_to_do(d: D.Distribution) -> None:
     ids=lambda d: type(d).__name__,
 )
 def test_infinite_variance_is_refused(d: D.Distribution) -> None:
-    for one in (d, D.Independent(d, 1)):
+    scaled = D.TransformedDistribution(d, [D.AffineTransform(1.0, 2.0)])
+    for one in (d, D.Independent(d, 1), scaled, D.Independent(scaled, 1)):
         with pytest.raises(gs.InputError, match=f"finite variance.*{type(d).__name__}"):
             gs.from_distribution(one)
     squashed = D.TransformedDistribution(D.Cauchy(LOC, SCALE), [D.TanhTransform()])

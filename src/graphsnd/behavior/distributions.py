@@ -129,14 +129,22 @@ def read_distribution(
     action = _point_mass(d)
     if action is not None:
         return Deterministic(action.flatten(-axes), validate=validate)
-    infinite = isinstance(d, D.Cauchy | D.HalfCauchy)
-    if infinite or (validate and isinstance(d, HEAVY) and not bool(d.variance.isfinite().all())):
-        fix = "Compare it after a bounded transform, such as TanhTransform."
-        raise InputError("distribution", "of finite variance, as 2-Wasserstein distances need", type(d).__name__, fix)
+    _check_variance(d, validate)
     if validate and not torch.compiler.is_compiling():
         warn_steep(steep_scales(d), nodes)
     quantiles = _quantiles(d, nodes_and_weights(nodes)[0]).movedim(0, -1)
     return Quantiles(quantiles.flatten(-1 - axes, -2), validate=validate)
+
+
+def _check_variance(d: Any, validate: bool) -> None:
+    """Raise for a distribution of infinite variance, also after scaling and shifting."""
+    affine = D.AffineTransform
+    while hasattr(d, "base_dist") and all(isinstance(each, affine) for each in getattr(d, "transforms", ())):
+        d = d.base_dist
+    infinite = isinstance(d, D.Cauchy | D.HalfCauchy)
+    if infinite or (validate and isinstance(d, HEAVY) and not bool(d.variance.isfinite().all())):
+        fix = "Compare it after a bounded transform, such as TanhTransform."
+        raise InputError("distribution", "of finite variance, as 2-Wasserstein distances need", type(d).__name__, fix)
 
 
 def steep_scales(answer: Any) -> list[torch.Tensor]:
