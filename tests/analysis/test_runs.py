@@ -72,6 +72,14 @@ def test_benchmarls_json_alone(tmp_path: Path) -> None:
     assert (runs[0].seed, runs[0].curves) == ("1", {"return": {40: 1.0, 80: 2.0}})
 
 
+def test_algorithms_of_one_merged_json_are_kept_apart(tmp_path: Path) -> None:
+    seeds = {name: {f"seed_{s}": {"step_1": {"step_count": 1, "return": [s + shift]}} for s in range(3)}
+             for name, shift in (("mappo", 1.0), ("ippo", 7.0))}  # fmt: skip
+    (tmp_path / "merged.json").write_text(json.dumps({"vmas": {"balance": seeds}}))
+    scores = compare_folders({"merged": tmp_path / "merged.json"})["reward"].final.scores
+    assert {name: score.value for name, score in scores.items()} == {"mappo": 2.0, "ippo": 8.0}
+
+
 def test_weights_and_biases(tmp_path: Path) -> None:
     text = (
         '"Step","ippo seed=0 - reward","ippo seed=0 - reward__MIN","ippo seed=0 - reward__MAX","ippo seed=1 - reward"\n'

@@ -154,17 +154,17 @@ def _read_benchmarl(path: Path, text: str) -> list[tuple[str, LoggedRun]]:
     try:
         levels: Any = parse_json(text)
         runs = [
-            (f"{environment}/{task}", seed, steps)
+            (f"{environment}/{task}", algorithm, seed, steps)
             for environment, tasks in levels.items()
             for task, algorithms in tasks.items()
-            for by_seed in algorithms.values()
+            for algorithm, by_seed in algorithms.items()
             for seed, steps in by_seed.items()
             if str(seed).startswith("seed_")
         ]
     except (ValueError, AttributeError):
         return []  # some other JSON
-    logged = []
-    for task, seed, steps in runs:
+    logged, several = [], len({algorithm for _, algorithm, _, _ in runs}) > 1  # in a file of merged runs
+    for task, algorithm, seed, steps in runs:
         try:
             points = [step for name, step in steps.items() if name.startswith("step_")]
             names = {name for step in points for name in step if name != "step_count"}
@@ -173,7 +173,7 @@ def _read_benchmarl(path: Path, text: str) -> list[tuple[str, LoggedRun]]:
             raise InputError("PATH", "with a step_count and numbers in each step", f"{str(path)!r}, {seed}") from None
         # Beside the JSON of one run, in a folder of the same name, lie the files of the CSV logger.
         key = str(path.parent / path.stem) + f"/{task}/{seed}" * (len(runs) > 1)
-        logged.append((key, LoggedRun(seed.removeprefix("seed_"), task, curves=curves)))
+        logged.append((key, LoggedRun(seed.removeprefix("seed_"), task, algorithm if several else "", curves)))
     return logged
 
 
