@@ -244,3 +244,17 @@ def test_observations_of_another_dtype_say_how_to_convert(layer: nn.Module) -> N
 def test_what_is_not_policies_says_what_to_pass(team: object, words: str) -> None:
     with pytest.raises(gs.InputError, match=words):
         gs.measure(team)
+
+
+def test_as_many_observations_as_agents_do_not_hide_another_order_of_axes() -> None:
+    generator = torch.Generator().manual_seed(0)
+    weights, seen = (torch.randn(*shape, generator=generator) for shape in ((4, 3, 2), (4, 3)))
+    by_agent = [lambda rows, own=own: rows @ own for own in weights]
+    expected = gs.snd(gs.evaluate(by_agent, seen))
+    torch.testing.assert_close(
+        gs.snd(gs.evaluate(lambda rows: torch.einsum("of,nfa->ona", rows, weights), seen)), expected
+    )
+    team = gs.teams.as_team(lambda rows: torch.einsum("of,nfa->noa", rows, weights))
+    for _ in range(2):  # a team that was refused once stays so
+        with pytest.raises(gs.InputError, match=r"answer with shape \(1, 'agents', '...'\), got \(4, 1, '...'\)"):
+            team.evaluate(seen)

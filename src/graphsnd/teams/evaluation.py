@@ -201,6 +201,8 @@ class JointTeam(Team):
             check_repeatable(self._ask_quietly, observations)
             self._repeatable = True
         behavior = self._read(ask(self.policy, shown), shown)
+        if self._agents is None and behavior.agents == len(observations) > 1:
+            self.evaluate(observations[:1])  # raises where the first axis is that of the agents: their number is equal
         if behavior.batch_shape == observations.shape[: -self.feature_dims]:
             self._agents = self._agents or behavior.agents
         return behavior
