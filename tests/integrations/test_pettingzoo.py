@@ -201,8 +201,9 @@ def tanh_normal(observations: torch.Tensor) -> Any:
 
 
 def test_the_action_after_a_tanh_without_chance() -> None:
-    transformed = collect(gymnasium.make("Pendulum-v1"), tanh_normal, 9, deterministic=True)
-    assert torch.equal(transformed.pooled, collect(gymnasium.make("Pendulum-v1"), lambda o: o[:, :1].tanh(), 9).pooled)
+    expected = collect(gymnasium.make("Pendulum-v1"), lambda o: o[:, :1].tanh(), 9).pooled
+    for policy in (tanh_normal, lambda o: torch.distributions.Independent(tanh_normal(o), 1)):
+        assert torch.equal(collect(gymnasium.make("Pendulum-v1"), policy, 9, deterministic=True).pooled, expected)
 
 
 @pytest.mark.parametrize(

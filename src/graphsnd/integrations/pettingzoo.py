@@ -289,11 +289,11 @@ def _draw(answer: Any, mask: Any, agent: str, deterministic: bool) -> Tensor:
             probs = probs * legal
             probs = torch.where(probs.sum(-1, keepdim=True) > 0, probs, legal)  # where it has no legal action in mind
         return probs.argmax(-1) if deterministic else torch.multinomial(probs, 1).squeeze(-1)
-    if isinstance(answer, TransformedDistribution) and deterministic:  # after a tanh: torch has no mean of it
-        return ComposeTransform(answer.transforms)(answer.base_dist.mean)
     if isinstance(answer, Categorical):
         answer = torch.distributions.Categorical(answer.probs)
     each = answer.base_dist if isinstance(answer, Independent) else answer
+    if isinstance(each, TransformedDistribution) and deterministic:  # after a tanh: torch has no mean of it
+        return ComposeTransform(each.transforms)(each.base_dist.mean)
     if getattr(each, "has_enumerate_support", False):  # discrete, several actions; not all distributions have a support
         return (answer.mode.nan_to_num() if deterministic else answer.sample()).long()
     if isinstance(answer, Distribution):
