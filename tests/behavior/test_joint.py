@@ -225,3 +225,11 @@ ERRORS = [
 def test_errors(call, message: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(gs.InputError, match=message):
         call()
+
+
+def test_parts_of_which_one_pools_observations_are_refused() -> None:
+    parts = [gs.Samples(torch.randn(9, 4, 6, 2)), gs.Samples(torch.randn(9, 4, 6, 1))]
+    with pytest.raises(gs.InputError, match=r"`distance` of parts that all pool.*energy-pooled, energy"):
+        gs.snd(gs.Joint(parts, [1, 1], [gs.Energy(pooled=True), gs.Energy()]))
+    both = gs.snd(gs.Joint(parts, distance=[gs.Energy(pooled=True)] * 2))
+    torch.testing.assert_close(2 * both, sum(gs.snd(part, gs.Energy(pooled=True)) for part in parts))

@@ -116,6 +116,9 @@ class JointDistance(Distance):
             got = f"weights {behavior.distance.weights}" if isinstance(behavior, Joint) else repr(behavior)
             raise InputError("behavior", f"to be a Joint with weights {self.weights}", got)
         embedded = [part._embed(each) for part, each in zip(behavior.parts.values(), self.distances, strict=True)]
+        if len({points.observations for points in embedded}) > 1:
+            got = ", ".join(distance.name for distance in self.distances)
+            raise InputError("distance", "of parts that all pool observations, or none of them", got)
         weighed = zip(self.weights, embedded, strict=True)
         pieces = [(weight * inner, part) for weight, points in weighed for inner, part in points.split()]
         # Half-L1 distances are sums over features: together they cost one visit of the pairs. In units of the largest
