@@ -204,6 +204,18 @@ def test_a_batch_that_was_refused_leaves_nothing_behind() -> None:
     assert (accumulator.compute().value, accumulator.compute().distance) == (1.0, "total-variation")
 
 
+def test_a_batch_that_fails_in_a_later_part_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphsnd.estimation.accumulator.CHUNK", 4)  # two observations at a time
+    path = gs.Graph(3, torch.tensor([[0, 1], [1, 2]]))
+    accumulator = SndAccumulator(3, graph=path)
+    accumulator.update(gs.Deterministic(torch.tensor([[[0.0], [1.0], [3.0]]])))
+    actions = torch.full((6, 3, 1), 100.0) * torch.arange(3).view(3, 1)
+    actions[-1, 0] = math.nan
+    with pytest.raises(gs.InputError, match="finite"):
+        accumulator.update(gs.Deterministic(actions, validate=False))
+    assert (accumulator.compute().value, accumulator.observations) == (1.5, 1)
+
+
 def _merge(one: SndAccumulator, two: SndAccumulator) -> SndAccumulator:
     return SndAccumulator.merge(one, two)
 

@@ -99,10 +99,9 @@ class SndAccumulator:
             raise InputError("behavior", f"of {self.agents} agents", points.agents)
         names = _same_names("behavior", self.names, behavior._names)
         self._check_batch(behavior, clusters)
-        groups = check_clusters(clusters, behavior.batch_shape)
+        self._take(points, check_clusters(clusters, behavior.batch_shape))
         self.names, self.family = names, type(behavior).__name__
         self.distance = self.distance or default_distance(behavior)
-        self._take(points, groups)
 
     def _check_batch(self, behavior: Behavior | None, clusters: Any) -> None:
         """Raise for another family than before, a pooled distance, or clusters against what was declared."""
@@ -119,9 +118,14 @@ class SndAccumulator:
         """Add points of all agents, with the cluster of each observation, that :meth:`update` would accept."""
         points = replace(points, values=points.values.detach())
         step = points.observations if self.graph is None else max(1, CHUNK // max(1, self.graph.m))
-        for start in range(0, points.observations, max(1, step)):
-            part = points.slice(start, start + step)
-            self._add(part, None if groups is None else groups[start : start + step])
+        before = self._sums, self._clusters, self.observations
+        try:
+            for start in range(0, points.observations, max(1, step)):
+                part = points.slice(start, start + step)
+                self._add(part, None if groups is None else groups[start : start + step])
+        except InputError:  # of distances that are not finite, perhaps after parts without any
+            self._sums, self._clusters, self.observations = before
+            raise
 
     def _add(self, points: Points, groups: Tensor | None) -> None:
         values = totals(points)[:, None] if self.graph is None else distances(points, self.graph.edges)
