@@ -1,6 +1,6 @@
 r"""How long the graphs themselves take to draw or to find, beside the metric that they are drawn for.
 
-The complexity proposition counts distances and leaves the graph out; the paper's table puts a time on it. Here the
+Proposition 6 counts distances and leaves the graph out; the paper's table puts a time on it. Here the
 builders take turns in blocks of calls, of which the fastest counts, and after them the metric on as many agents, which
 would empty their caches: :func:`graphsnd.snd` over all pairs, :func:`graphsnd.graph_snd` on a graph that is there
 already, and the Python loop over all pairs. All have one thread, and times are those of the processor, without waiting

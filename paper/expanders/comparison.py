@@ -2,9 +2,9 @@ r"""What holds on a graph for any team, and how close Graph-SND on it is to SND 
 
 A row holds the measured ratio and, for the same graph and the same team,
 
-*for every metric*: the forwarding index of the graph and the distortion theorem;
-*for this matrix of distances*: the paper's spectral bound;
-*for its largest entry, over random regular graphs*: the paper's probabilistic bound;
+*for every metric*: the forwarding index of the graph and Theorem 12;
+*for this matrix of distances*: the spectral bound of Proposition 17;
+*for its largest entry, over random regular graphs*: the bound of Proposition 19;
 *for this matrix, the agents numbered at random*: the exact standard deviation of the ratio.
 """
 
