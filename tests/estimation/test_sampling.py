@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import graphsnd as gs
+from graphsnd.estimation import forecast, measuring
 from graphsnd.estimation.sample import draw
 from graphsnd.teams import StackedTeam
 from tests.estimation.teams import REPETITIONS, at_least, behavior, evaluate_one, inside, on_and_off, policies
@@ -232,7 +233,8 @@ def test_a_tolerance_on_many_agents_takes_few_distances_and_covers() -> None:
         assert estimate.distances < 100 * 20_000  # a matching at every observation takes half of that
 
 
-def test_what_a_pilot_missed_does_not_leave_the_tolerance_unmet() -> None:
+def test_what_a_pilot_missed_does_not_leave_the_tolerance_unmet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast, "DRAWS", 0)
     actions = many(2.0)
     exact = mean_difference(actions)
     for seed in (20, 21):  # with 21 the draws of all passes are too few, and all pairs are measured
@@ -240,3 +242,30 @@ def test_what_a_pilot_missed_does_not_leave_the_tolerance_unmet() -> None:
         assert estimate.met
         assert estimate.value == pytest.approx(exact, rel=0.05)
     assert estimate.exact
+
+
+@pytest.mark.parametrize("observations", [1, 3])
+def test_a_tolerance_on_a_swarm_at_few_observations_takes_many_passes(
+    observations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "measure_all_pairs", pytest.fail)  # 2e10 distances at each observation
+    actions = torch.randn(observations, 200_000, 2, generator=torch.Generator().manual_seed(0))
+    estimate = gs.measure(gs.Deterministic(actions), rel_tol=0.01)
+    assert estimate.met
+    assert estimate.guaranteed
+    assert estimate.distances < 10**6
+    low, high = estimate.interval
+    assert low < math.sqrt(math.pi) < high  # of two standard normal points in the plane
+
+
+def test_many_passes_over_few_observations_are_joined_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied, cat = [0], torch.cat
+
+    def count(tensors: Any, *args: Any, **options: Any) -> torch.Tensor:
+        joined = cat(tensors, *args, **options)
+        copied[0] += joined.numel()
+        return joined
+
+    monkeypatch.setattr(torch, "cat", count)
+    estimate = gs.measure(behavior(2, 200), design="pairs:1", budget="1e4")
+    assert copied[0] < 20 * estimate.distances

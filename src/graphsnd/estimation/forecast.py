@@ -23,7 +23,7 @@ PILOT = 256  # draws that decide when to look; they are not used for the estimat
 NOW, LATER = 0.7, 0.3  # of the failure probability left: for this look, and for all later ones
 SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # of random subsets of agents
 PAIRS = (8, 32, 128, 512, 2048)  # random ones, where no policy has to be evaluated for them
-PASSES = 1024  # over all observations, at most
+PASSES, DRAWS = 1024, 1 << 20  # over all observations, at most: passes, or more where they are few draws
 Price = Callable[[Workload, Design, float], float]
 
 
@@ -121,7 +121,20 @@ def _sizes(start: int, observations: int) -> Iterator[int]:
     while size < 0.9 * observations:
         yield int(size)
         size *= STEP
-    yield from (k * observations for k in range(1, PASSES))
+    passes = 1
+    while passes < most_passes(observations):
+        yield passes * observations
+        passes = max(passes + 1, int(STEP * passes))
+
+
+def most_passes(observations: int) -> int:
+    """Return the most passes over all observations: a large team may have one observation and 1e12 pairs at it.
+
+    Example:
+        >>> most_passes(1), most_passes(100_000)
+        (1048576, 1024)
+    """
+    return max(PASSES, DRAWS // observations)
 
 
 def forecast(source: Workload, pilot: Sample, measured: RelabelledDesign, design: RelabelledDesign) -> Forecast:
@@ -164,6 +177,6 @@ def later_looks(first: int | None, limit: int | None, observations: int) -> Iter
             yield limit if limit < observations else limit - limit % observations
             return
         yield size
-        if size >= PASSES * observations:
+        if size >= most_passes(observations) * observations:
             return
         size = int(max(size + 1, GROWTH * size))

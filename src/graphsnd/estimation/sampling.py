@@ -16,7 +16,17 @@ from graphsnd.designs import Agents, Complete, RelabelledDesign, Template
 from graphsnd.errors import InputError
 from graphsnd.estimation.costs import Budget, Cost, complete_seconds, counts, to_seconds, work
 from graphsnd.estimation.estimate import Estimate
-from graphsnd.estimation.forecast import LATER, NOW, PASSES, PILOT, Score, Tolerance, best_design, forecast, later_looks
+from graphsnd.estimation.forecast import (
+    LATER,
+    NOW,
+    PILOT,
+    Score,
+    Tolerance,
+    best_design,
+    forecast,
+    later_looks,
+    most_passes,
+)
 from graphsnd.estimation.intervals import PairError, check_bound, errors, guaranteed_radius, population_error, quantile
 from graphsnd.estimation.on_graph import make_estimate
 from graphsnd.estimation.sample import Sample, draw, join
@@ -87,9 +97,10 @@ class Stream:
 
     def extend(self, count: int) -> Sample:
         """Draw ``count`` more, at least one; returns all."""
-        while len(self.pending) < count:
-            order = torch.randperm(self.task.source.observations, generator=self.choice)
-            self.pending = torch.cat([self.pending, order])
+        observations = self.task.source.observations
+        passes = range(math.ceil((count - len(self.pending)) / observations))
+        orders = [torch.randperm(observations, generator=self.choice) for _ in passes]
+        self.pending = torch.cat([self.pending, *orders])  # once: few observations take many passes
         index, self.pending = self.pending[:count], self.pending[count:]
         begin = perf_counter()
         self.parts.append(draw(self.task.source, self.template, index, self.choice))
@@ -108,7 +119,7 @@ def sample_once(task: Task) -> Estimate:
     if task.resize and limit is None:
         task, spent = _find_surest(task, Stream(task, generator))
     stream = Stream(task, generator)
-    count = limit if limit is not None else (PASSES if timed else 1) * observations
+    count = limit if limit is not None else (most_passes(observations) if timed else 1) * observations
     # With more distances than there are pairs, all pairs would have been the better choice.
     count = min(count, observations * max(1, math.comb(task.source.agents, 2) // task.template().m))
     # Whole passes, so that every observation counts the same.
