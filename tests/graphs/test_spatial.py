@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphsnd import errors
 from graphsnd.errors import InputError
 from graphsnd.graphs import knn, radius, spatial
 
@@ -186,3 +187,13 @@ def test_units_that_cannot_be_compared_are_refused():
         knn(features, 1)
     near = torch.tensor([[0.0], [1e-30], [3e-30], [1e9]], dtype=torch.float64)
     assert knn(near, 1).edges.tolist() == [[0, 1], [0, 3], [1, 2]]
+
+
+def test_a_swarm_within_one_radius_is_refused_before_its_pairs_are_listed(monkeypatch):
+    for module in (spatial, errors):
+        monkeypatch.setattr(module, "MOST_EDGES", 1000)
+    line = torch.arange(2000.0).unsqueeze(1)
+    assert len(radius(line[:1001], 0.5).edges) == 0
+    assert radius(line[:1001], 0.9999).m + radius(line[:901], 1.0).m == 900
+    with pytest.raises(InputError, match=r"Expected `r` that makes at most 1000 edges, got 2e\+06"):
+        radius(line, 1e4)

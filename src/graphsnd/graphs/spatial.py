@@ -17,7 +17,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphsnd.behavior.behavior import Agents, names_of, stack_agents
-from graphsnd.errors import InputError, as_tensor, check_finite, check_integer, check_positive, check_rank, shape_of
+from graphsnd.errors import (
+    MOST_EDGES,
+    InputError,
+    as_tensor,
+    check_edges,
+    check_finite,
+    check_integer,
+    check_positive,
+    check_rank,
+    shape_of,
+)
 from graphsnd.graphs import pairs
 from graphsnd.graphs.graph import Graph
 from graphsnd.graphs.moving import MovingGraph
@@ -27,6 +37,7 @@ CPU_BLOCK = 2**22
 GPU_BLOCK = 2**26
 CACHED = 2**17  # of all distances at several observations, which stay in a core's cache
 SMALL_TEAM = 256  # agents up to which all distances are found on a CPU before the k-d tree of an observation is
+COUNTED = 128  # agents whose neighbours within a radius are counted before those of a swarm are listed
 # Tree distances and ours differ by rounding, far less than this; a candidate that close to the limit is compared again.
 SLACK = 1e-9
 PLAIN_RANGE = 200  # binary orders of magnitude, both ways, in which all squares of differences are precise
@@ -216,7 +227,12 @@ def _within_tree(points: Tensor, r: float) -> Tensor:
     from scipy.spatial import cKDTree
 
     # The tree compares squares, and r * r may round below the square of a distance that equals r.
-    candidates = cKDTree(points.numpy(), balanced_tree=False).query_pairs(r * (1 + SLACK), output_type="ndarray")
+    reach, tree = r * (1 + SLACK), cKDTree(points.numpy(), balanced_tree=False)
+    if pairs.pair_count(n := len(points)) > MOST_EDGES:  # scipy would fill the memory before it returns
+        some = points[:: n // COUNTED].numpy()
+        near = tree.query_ball_point(some, reach, return_length=True, workers=torch.get_num_threads())
+        check_edges("r", n * (float(np.mean(near)) - 1) / 2)
+    candidates = tree.query_pairs(reach, output_type="ndarray")
     i, j = torch.from_numpy(candidates).long().reshape(-1, 2).unbind(1)
     near = _squared(points[i], points[j]).sqrt_() <= r
     return pairs.from_keys(pairs.keys(i[near], j[near], len(points)).sort().values, len(points))
