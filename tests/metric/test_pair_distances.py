@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import graphsnd as gs
 from graphsnd.kernels import pairfunctions
+from graphsnd.metric import pair_distances
 from tests import oracles
 from tests.cases import AGENTS, CASES, DETERMINISTIC, OBSERVATIONS, Case, each
 
@@ -156,3 +157,14 @@ def test_an_outlier_stands_out() -> None:
 def test_differentiable() -> None:
     actions = torch.tensor([[[0.0], [1.0], [3.0]]], dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda a: gs.contributions(gs.Deterministic(a)), (actions,))
+
+
+@pytest.mark.parametrize(
+    "operation", [gs.pairwise, gs.contributions, gs.roles, lambda team: gs.decompose(team, [0] * team.agents)]
+)
+def test_a_matrix_that_does_not_fit_is_refused(operation, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(pair_distances, "MOST_ROWS", 20)
+    team = gs.Deterministic(torch.randn(3, 21, 2))
+    with pytest.raises(gs.InputError, match="at most 20 agents for a matrix of all pairs, got 21"):
+        operation(team)
+    assert gs.contributions(team, graph=gs.graphs.random_regular(21, 4)).shape == (21,)

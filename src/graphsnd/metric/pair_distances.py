@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,9 +10,11 @@ import torch
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Points, embed
-from graphsnd.errors import InputError
+from graphsnd.errors import MOST_EDGES, InputError
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric.moving import edge_lengths, ratio, relative_weights
+
+MOST_ROWS = math.isqrt(2 * MOST_EDGES)  # of a matrix: 16 GiB in double precision
 
 
 def pairwise(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:
@@ -28,6 +31,9 @@ def pairwise(behavior: Behavior, distance: Distance | None = None, *, backend: s
         Symmetric ``[n, n]`` matrix with a zero diagonal, differentiable. A Euclidean distance below 1e-19 (float32) or
         1e-154 (float64) of the largest difference between two agents may lose digits or be 0: its square underflows.
 
+    Raises:
+        InputError: For more agents than a matrix of their distances has room for.
+
     Example:
         >>> import torch, graphsnd as gs
         >>> gs.pairwise(gs.Deterministic(torch.tensor([[[0.0], [3.0]]])))
@@ -35,6 +41,9 @@ def pairwise(behavior: Behavior, distance: Distance | None = None, *, backend: s
                 [3., 0.]])
     """
     points = embed(behavior, distance)
+    if points.agents > MOST_ROWS:  # an operating system may promise the memory, and end the process when it is used
+        fix = "For SND use gs.measure; for single agents and pairs, contributions or edge_distances on a sparse graph."
+        raise InputError("behavior", f"of at most {MOST_ROWS} agents for a matrix of all pairs", points.agents, fix)
     return kernels.pair_matrix(points, backend=backend).to(points.result_dtype)
 
 
