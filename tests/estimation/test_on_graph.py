@@ -143,3 +143,16 @@ def test_a_graph_that_does_not_fit_is_named_as_it_was_given() -> None:
 def test_builds_no_autograd_graph() -> None:
     actions = torch.rand(20, 4, 2, generator=torch.Generator().manual_seed(0)).requires_grad_()
     assert isinstance(gs.measure(gs.Deterministic(actions), design=gs.graphs.uniform(4, 3)).value, float)
+
+
+def test_horvitz_thompson_of_few_pairs_has_an_interval_that_says_something_and_covers() -> None:
+    team = gs.Deterministic(torch.rand(1, 3000, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0)))
+    exact = float(gs.snd(team))
+    for seed in range(40):
+        estimate = gs.measure(team, design="bernoulli:0.001", weighting="horvitz-thompson", seed=seed)
+        low, high = estimate.interval
+        assert estimate.method == "Bernstein over pairs, certified diameter"
+        assert low <= exact <= high
+        assert high - low < 0.1  # 4,500 pairs; the range alone gives [0, 1]
+    dense = gs.measure(team, design="bernoulli:0.5", weighting="horvitz-thompson")
+    assert dense.method == "Hoeffding over pairs, certified diameter"
