@@ -103,8 +103,8 @@ def _horvitz_thompson_error(graph: Graph, distances: Tensor, value: float, d_max
 
     The estimate sums independent terms in [0, d_max / (p N)], each with variance at most d_max^2 (1 - p) / (p N^2).
     Hoeffding's inequality takes the range alone, Bernstein's the variance too, which is small where p is. Neither
-    radius depends on the draw, so the narrower one holds as it is. An empty draw shows
-    no distance; none is above ``d_max``.
+    radius depends on the draw, so the narrower one holds as it is. An empty draw shows no distance; none is above
+    ``d_max``.
     """
     p, pairs = known_inclusion(graph), graph.pairs
     unit = _unit(distances)
