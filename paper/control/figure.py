@@ -41,8 +41,9 @@ def draw_study(study: Study, faulty: FaultyStudy | None = None) -> Figure:
         *([] if faulty is None else [partial(_draw_faulty, faulty=faulty)]),
     ]
     half = (len(panels) + 1) // 2  # targets and their errors above
-    with styled_figure(13.6, 7.8) as figure:
-        for part, row in zip(figure.subfigures(2, 1), (panels[:half], panels[half:]), strict=True):
+    rows = [panels] if len(panels) < 4 else [panels[:half], panels[half:]]
+    with styled_figure(13.6, 1.0 + 3.4 * len(rows)) as figure:
+        for part, row in zip(np.atleast_1d(figure.subfigures(len(rows), 1)), rows, strict=True):
             for ax, draw in zip(np.atleast_1d(part.subplots(1, len(row))), row, strict=True):
                 draw(ax)
         _draw_legend(figure, study, colours)
