@@ -20,6 +20,7 @@ were not told apart: rows are counted by their kinds of today."""
 SAME = "Not for the rule: "
 NOISE = f"{SAME}the interval of a time counts now, and it spans a limit."
 DATA = {
+    "training-speedup-loop": "20 trials on a quiet machine; there were 7 on a busy one.",
     "construction-regular": "builders became faster, and are timed in blocks of calls with warm caches.",
     "expander-tightest": "small regular graphs are drawn in another way; those of n = 50, d = 6 are others.",
     "expander-trained-order": "teams were trained again and are shown observations of all agents, not those of one.",

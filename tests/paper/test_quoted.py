@@ -23,7 +23,7 @@ pairs is {dico_10.largest_audit_error.low:.2%} off target with Bernoulli-0.1
 and {dico_10.largest_audit_error.high:.2%} with random regular graphs
 the two are 0.9% and {dico_10.knn_audit_error.value:.0%}
 teams earn {dico_10.reward_difference_unconstrained.value:.3f} compared with full SND
-over seeds [{dico_10.reward_difference_unconstrained.low:.3f}, {dico_10.reward_difference_unconstrained.high:.3f}];
+over seeds [{dico_10.reward_difference_unconstrained.low:.3f}, {dico_10.reward_difference_unconstrained.high:.3f}], as
 over seeds [{dico_50.paired_reward_by_seed.low:.3f}, {dico_50.paired_reward_by_seed.high:.3f}]
 take {construction.plain_uniform_over_paper.low:.1f} to {construction.plain_knn_over_paper.high:.0f} times what it says
 on trained teams SND is then {training.own_observation_error.value:.0%} off
@@ -43,6 +43,7 @@ to {training.final_snd_clipped.value:.2f} in the end
 is {timing.exact_fused_advantage_n500.value:,.0f} times as fast
 is {timing.gpu_loop_speedup_n500.value:.1f} times as fast as one over all pairs with 500 agents
 ([{timing.gpu_loop_speedup_n500.low:.1f}, {timing.gpu_loop_speedup_n500.high:.1f}])
+on a CPU {training.loop_speedup.value:.1f} times with 100 agents and {dico_50.loop_metric_speedup.value:.1f} times with
 can show: reward {dico_50.shortcut_reward_difference.value:.3f},
 [{dico_50.shortcut_reward_difference.low:.3f}, {dico_50.shortcut_reward_difference.high:.3f}], audit error -0.03
 interval {timing.exact_fused_advantage_n500.low:,.0f} to {timing.exact_fused_advantage_n500.high:,.0f})

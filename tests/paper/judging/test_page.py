@@ -167,29 +167,29 @@ def test_search_and_filter_in_a_browser(judged: list[Judged], tmp_path: Path, br
     path = tmp_path / "page.html"
     path.write_text(verdicts_page(judged, tmp_path, command="python -m paper run"), encoding="utf-8")
 
-    def shown() -> list[str]:
-        return browser_page.eval_on_selector_all(
-            "table.claims tbody tr", "rows => rows.filter(row => row.checkVisibility()).map(row => row.id)"
-        )
+    def expect(names: list[str]) -> None:
+        """Wait until these rows are shown: a browser tells the page of a new address some time after a click."""
+        rows = "[...document.querySelectorAll('table.claims tbody tr')].filter(row => row.checkVisibility())"
+        browser_page.wait_for_function(f"{rows}.map(row => row.id).join() === '{','.join(names)}'", timeout=5000)
 
     browser_page.goto(path.as_uri())
     everything = ["nine", "weak", "mended", "wrong", "later", "ours"]
-    assert shown() == everything
+    expect(everything)
     browser_page.click(".counts a:text-is('not confirmed')")
-    assert shown() == ["wrong"]
+    expect(["wrong"])
     assert browser_page.url.endswith("#verdict=not-confirmed")
     assert browser_page.inner_text("#shown") == "1 of 6 shown"
     browser_page.click("#clear")
-    assert shown() == everything
+    expect(everything)
     browser_page.click(".counts a:text-is('Measurements of the paper')")
     browser_page.fill("#search", "Waits nine")  # in the order in which one types, whatever their order in the text
-    assert shown() == ["later"]
+    expect(["later"])
     assert browser_page.url.endswith("#kind=measurement&q=Waits+nine")
     # The address alone brings the view back, and its search.
     browser_page.goto("about:blank")
     browser_page.goto(path.as_uri() + "#kind=measurement&q=loose")
-    assert shown() == ["weak"]
+    expect(["weak"])
     assert browser_page.input_value("#search") == "loose"
     browser_page.goto(path.as_uri() + "#ours")
-    assert shown() == everything
+    expect(everything)
     assert browser_page.is_visible("#ours .place")
