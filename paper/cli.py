@@ -55,9 +55,9 @@ def run_experiments(
     Results go to FOLDER as JSON with a figure, and all claims to a page. What is finished is not repeated. Ctrl-C,
     SIGTERM and SIGHUP stop, and the same command resumes.
 
-    On two cores all experiments take a minute or two at smoke scale, which is too little for most claims, half an hour
-    at laptop scale, and hours at paper scale. There, logs of trainings on a GPU are read from the results; a machine
-    with a GPU trains those that are missing, and with [cyan]--again[/cyan] all of them; with
+    On two cores all experiments take a minute or two at smoke scale, which is too little for most claims, ten to thirty
+    minutes at laptop scale, and hours at paper scale. There, logs of trainings on a GPU are read from the results; a
+    machine with a GPU trains those that are missing, and with [cyan]--again[/cyan] all of them; with
     [cyan]--ray[/cyan] the GPUs of a cluster do.
 
     [cyan]python -m paper run recovery --scale smoke[/cyan]
