@@ -8,6 +8,7 @@ from scipy.spatial.distance import squareform
 
 import graphsnd as gs
 from graphsnd import InputError
+from graphsnd.analysis import grouping
 from graphsnd.analysis.grouping import CLEAR, COVERED, _group, _silhouettes
 
 OBSERVATIONS = 48
@@ -133,7 +134,9 @@ def test_silhouettes_against_a_loop() -> None:
         means = {k: np.mean([matrix[i, j] for j in range(15) if labels[j] == k and j != i] or [0.0]) for k in range(4)}
         a, b = means.pop(labels[i]), min(means.values())
         expected.append(0.0 if (labels == labels[i]).sum() == 1 else (b - a) / max(a, b))
-    np.testing.assert_allclose(_silhouettes(matrix @ np.eye(4)[labels], labels), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        _silhouettes(matrix @ np.eye(4)[labels], labels, np.bincount(labels)), expected, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("step", [0.0, 0.5, 1.0])  # points on a grid have merges of one height
@@ -153,7 +156,7 @@ def test_the_best_cut_is_that_of_all_cuts(step: float) -> None:
             if len(large) < 2 or within.sum() < COVERED * n:
                 continue
             hot = np.eye(len(large))[own[within]]
-            silhouettes = _silhouettes(matrix[np.ix_(within, within)] @ hot, own[within])
+            silhouettes = _silhouettes(matrix[np.ix_(within, within)] @ hot, own[within], hot.sum(0))
             if (silhouettes @ hot / hot.sum(0)).min() > CLEAR and silhouettes.sum() / n > best + 1e-12:
                 best, chosen = silhouettes.sum() / n, own
         value, labels = _group(matrix, smallest)
@@ -170,3 +173,21 @@ def test_it_prints_names_and_refuses_bad_input() -> None:
         gs.roles(team, smallest=1)
     with pytest.raises(InputError, match="finite"):
         gs.roles(gs.Deterministic(torch.full((1, 3, 1), torch.nan)))
+
+
+def test_the_work_of_large_teams_grows_with_their_distances(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, scaled = [], []
+    silhouettes, scale = grouping._silhouettes, grouping.scale_distances
+    monkeypatch.setattr(grouping, "SCALED", 60)
+    monkeypatch.setattr(
+        grouping, "_silhouettes", lambda sums, *rest: rows.append(sums.size) or silhouettes(sums, *rest)
+    )
+    monkeypatch.setattr(grouping, "scale_distances", lambda matrix: scaled.append(len(matrix)) or scale(matrix))
+    torch.manual_seed(0)
+    noise = torch.randn(16, 600, 2)
+    assert gs.roles(gs.Deterministic(noise)).count == 1
+    assert sum(rows) < 600**2  # silhouettes of all agents at every cut are three times as many
+    jobs = torch.arange(600) % 3
+    found = gs.roles(gs.Deterministic(0.1 * noise + 5 * torch.randn(16, 3, 2)[:, jobs]))
+    assert found.labels.tolist() == jobs.tolist()
+    assert max(scaled) == 60

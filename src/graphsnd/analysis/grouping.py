@@ -23,6 +23,7 @@ CLEAR = 0.55
 COVERED = 0.9  # share of the agents that roles must take in; the others are single agents far from all
 DRAWS = 99  # teams without roles that a grouping has to beat, all of them: an error rate of 1% for each question
 MOST = 200  # agents of such a team; with more its silhouette only varies less
+SCALED = 2000  # agents, drawn from more of them, whose principal axes are found, which takes n^3 steps
 LARGE = 12  # agents from which on two that act alike are no role yet
 
 
@@ -140,7 +141,8 @@ def roles(
     total = float(sums.sum()) / 2
     # Of two agents, the one that is left has no pair, and SND 0.
     loss = torch.from_numpy(total / pairs - (total - sums) / max(1, math.comb(n - 1, 2)) * (n > 2))
-    quality = float(_silhouettes(matrix @ np.eye(len(done))[labels], labels).mean()) if len(done) > 1 else 0.0
+    sizes, to_roles = np.bincount(labels), matrix @ np.eye(len(done))[labels]
+    quality = float(_silhouettes(to_roles, labels, sizes).mean()) if len(done) > 1 else 0.0
     return Roles(
         torch.from_numpy(labels), len(done), tuple(nearest), loss, quality, total / pairs, behavior.names,
         linkage(squareform(matrix, checks=False), "average"),
@@ -153,7 +155,10 @@ def _split(matrix: Matrix, smallest: int, generator: np.random.Generator) -> Lab
     if labels is None:
         return None
     within = labels >= 0
-    points = scale_distances(matrix[np.ix_(within, within)])
+    scaled = np.flatnonzero(within)
+    if len(scaled) > SCALED:
+        scaled = generator.choice(scaled, SCALED, replace=False)
+    points = scale_distances(matrix[np.ix_(scaled, scaled)])
     low, high, size = points.min(0), points.max(0), min(len(points), MOST)
     for _ in range(DRAWS):
         drawn = generator.uniform(low, high, (size, len(low)))
@@ -175,38 +180,54 @@ def _group(matrix: Matrix, smallest: int) -> tuple[float, Labels | None]:
     order, heights, merged = leaves_list(links), links[:, 2], links[:, :2].astype(int)
     matrix = matrix[np.ix_(order, order)]  # each branch is a range of agents
     members, starts = [1] * n + links[:, 3].astype(int).tolist(), {2 * n - 2: 0}  # of the branches
-    kept: dict[int, tuple[int, Matrix]] = {}  # by the first agent: size, and distances from all agents to it
+    kept: dict[int, int] = {}  # sizes of roles by their first agent
+    sums: dict[int, Matrix] = {}  # distances from all agents to these roles, once they are needed
+    unclear = -1  # the first agent of a role that was not clear: it mostly stays so until it is split
     for at in range(n - 2, 0, -1):  # each cut splits one branch of the cut before; other sums stay
         start = starts.pop(n + at)
         kept.pop(start, None)
+        sums.pop(start, None)
         for branch in merged[at].tolist():
             starts[branch], size = start, members[branch]
             if size >= smallest:
-                kept[start] = (size, matrix[start : start + size].sum(0))
+                kept[start] = size
             start += size
-        if sum(size for size, _ in kept.values()) < COVERED * n:
+        if sum(kept.values()) < COVERED * n:
             break  # further cuts only leave out more
         if len(kept) < 2 or heights[at - 1] == heights[at]:  # branches of one height are split together
             continue
         firsts = sorted(kept)
-        sizes = np.array([kept[first][0] for first in firsts])
+        sums |= {first: matrix[first : first + kept[first]].sum(0) for first in firsts if first not in sums}
+        sizes = np.array([kept[first] for first in firsts])
+        if unclear in kept and _mean_silhouette(firsts.index(unclear), firsts, sizes, sums) < CLEAR - 1e-9:
+            continue
         own = np.repeat(np.arange(len(sizes)), sizes)
-        within = np.concatenate([np.arange(first, first + kept[first][0]) for first in firsts])
-        silhouettes = _silhouettes(np.stack([kept[first][1] for first in firsts])[:, within].T, own)
-        if (np.bincount(own, silhouettes) / sizes).min() > CLEAR and silhouettes.sum() / n > best:
+        within = np.concatenate([np.arange(first, first + kept[first]) for first in firsts])
+        silhouettes = _silhouettes(np.stack([sums[first] for first in firsts])[:, within].T, own, sizes)
+        means = np.bincount(own, silhouettes) / sizes
+        unclear = firsts[means.argmin()]
+        if means.min() > CLEAR and silhouettes.sum() / n > best:
             best, chosen = float(silhouettes.sum() / n), np.full(n, -1)
             chosen[order[within]] = own
     return best, chosen
 
 
-def _silhouettes(sums: Matrix, labels: Labels) -> Matrix:
+def _mean_silhouette(role: int, firsts: list[int], sizes: Labels, sums: dict[int, Matrix]) -> float:
+    """Return that of a single role, for less than those of all."""
+    rows = slice(firsts[role], firsts[role] + sizes[role])
+    distances = np.stack([sums[first][rows] for first in firsts], 1)
+    return float(_silhouettes(distances, np.full(sizes[role], role), sizes).mean())
+
+
+def _silhouettes(sums: Matrix, labels: Labels, sizes: Labels) -> Matrix:
     """Return Rousseeuw's silhouettes ``[n]``: (b - a) / max(a, b), of distances within and to the next group.
 
     Args:
         sums: Of the distances from each agent to each group, ``[n, groups]``.
         labels: The group of each agent, ``[n]``.
+        sizes: Of the groups.
     """
-    sizes, own = np.bincount(labels), (np.arange(len(labels)), labels)
+    own = (np.arange(len(labels)), labels)
     within = sums[own] / np.maximum(sizes[labels] - 1, 1)
     means = sums / sizes
     means[own] = np.inf
