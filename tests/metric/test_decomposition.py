@@ -78,3 +78,18 @@ def test_labels_for_other_agents() -> None:
         gs.decompose(gs.Deterministic(torch.zeros(1, 4, 1)), torch.zeros(4, 2))
     with pytest.raises(gs.InputError, match=r"`labels`.*flat"):  # before they are listed
         gs.decompose(gs.Deterministic(torch.zeros(1, 4, 1)), torch.zeros(1).expand(4, 2**34))
+
+
+def test_labels_are_compared_a_few_times_each() -> None:
+    class Label(str):
+        compared = 0
+
+        def __eq__(self, other: object) -> bool:
+            Label.compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    given = [Label(i % 100) for i in range(200)]
+    assert gs.decompose(gs.Deterministic(torch.zeros(1, 200, 1)), given).pairs.diag().tolist() == [1] * 100
+    assert Label.compared < 1000

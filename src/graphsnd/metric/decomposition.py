@@ -86,7 +86,8 @@ def decompose(
         groups = tuple(dict.fromkeys(names))
     except TypeError:
         raise InputError("labels", "to be flat, one for each agent", repr(labels), "Give names or numbers.") from None
-    rows = torch.tensor([groups.index(name) for name in names], device=matrix.device)
+    places = {name: place for place, name in enumerate(groups)}
+    rows = torch.tensor([places[name] for name in names], device=matrix.device)
     member = torch.nn.functional.one_hot(rows, len(groups)).double()  # [n, g]
     both = member.T @ matrix.double() @ member  # pairs within a group stand here twice, as (i, j) and (j, i)
     sums = both - both.diag().diag() / 2
