@@ -55,16 +55,9 @@ def module(outputs: int, name: str = "action", **options) -> TensorDictModule:
     return TensorDictModule(network(outputs, **options), in_keys=[OBSERVATION], out_keys=[("agents", name)])
 
 
-class Contiguous(torch.nn.Module):
-    """TorchRL's TruncatedNormal fails on the strides that a MultiAgentMLP puts out."""
-
-    def forward(self, output: Tensor) -> Tensor:
-        return output.contiguous()
-
-
 def gaussian(distribution=TanhNormal, **options) -> ProbabilisticActor:
     outputs = [("agents", "loc"), ("agents", "scale")]
-    layers = torch.nn.Sequential(network(4, **options), Contiguous(), NormalParamExtractor())
+    layers = torch.nn.Sequential(network(4, **options), NormalParamExtractor())
     actor = TensorDictModule(layers, in_keys=[OBSERVATION], out_keys=outputs)
     return ProbabilisticActor(actor, in_keys=outputs, out_keys=[("agents", "action")], distribution_class=distribution)
 

@@ -290,7 +290,8 @@ def read_actor(actor: Any, answers: Any, *, squashed: bool, weights: Mapping[str
         InputError: For outputs that are none of those.
     """
     if isinstance(actor, tensordict.nn.ProbabilisticTensorDictSequential):
-        made = actor.build_dist_from_params(answers)
+        # TorchRL's TruncatedNormal fails on the strides that a MultiAgentMLP puts out.
+        made = actor.build_dist_from_params(answers.contiguous())
         return read_distribution(made, weights, squashed=squashed, lead=answers.batch_dims)
     outputs = {key[-1] if isinstance(key, tuple) else key: answers.get(key) for key in actor.out_keys}
     if "action_value" in outputs:
