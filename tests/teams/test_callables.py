@@ -180,6 +180,24 @@ def test_modules_that_return_distributions(observations: torch.Tensor) -> None:
     torch.testing.assert_close(behavior.loc, torch.stack([m(observations).mean for m in team.modules], -2))
 
 
+class Heavy(Normal):
+    """Its tail index is 1 + alpha; without torch's checks, so that vmap takes it."""
+
+    def __init__(self, alpha: float) -> None:
+        super().__init__()
+        self.alpha = nn.Parameter(torch.tensor(alpha, dtype=torch.float64))
+
+    def forward(self, observations: torch.Tensor) -> D.Distribution:
+        scale = self.linear(observations).exp()
+        return D.Independent(D.Pareto(scale, (1 + self.alpha).expand_as(scale), validate_args=False), 1)
+
+
+def test_infinite_variance_is_refused_in_batches_too(observations: torch.Tensor) -> None:
+    assert gs.evaluate([Heavy(2.0), Heavy(3.0)], observations).agents == 2
+    with pytest.raises(gs.InputError, match="finite variance"):
+        gs.evaluate([Heavy(2.0), Heavy(0.5)], observations)
+
+
 def test_dropout_is_off_and_modes_are_restored(observations: torch.Tensor) -> None:
     made = [nn.Sequential(nn.Linear(FEATURES, 2).double(), nn.Dropout()) for _ in range(3)]
     made[1].eval()

@@ -147,6 +147,14 @@ def _check_variance(d: Any, validate: bool) -> None:
         raise InputError("distribution", "of finite variance, as 2-Wasserstein distances need", type(d).__name__, fix)
 
 
+def may_be_heavy(answer: Any) -> bool:
+    """Return whether an answer or a part of it is of a family whose variance may be infinite."""
+    d = getattr(answer, "dists", answer)
+    if isinstance(d, Mapping | list | tuple):
+        return any(map(may_be_heavy, d.values() if isinstance(d, Mapping) else d))
+    return isinstance(d, HEAVY) or (hasattr(d, "base_dist") and may_be_heavy(d.base_dist))
+
+
 def steep_scales(answer: Any) -> list[torch.Tensor]:
     """Return the largest scale of each squashed Gaussian in a distribution or its parts, as of a tanh; others none."""
     d = getattr(answer, "dists", answer)

@@ -14,7 +14,7 @@ from torch.func import functional_call, vmap
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
-from graphsnd.behavior.distributions import steep_scales, warn_steep
+from graphsnd.behavior.distributions import may_be_heavy, steep_scales, warn_steep
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.teams import requests
 from graphsnd.teams.answers import combine, join_agents, join_requests, read_single, tensors_of
@@ -227,6 +227,8 @@ class ModulesTeam(CallablesTeam):
 
         def call(tensors: dict[str, Tensor], observations: Tensor) -> tuple[tuple[Tensor, ...], list[Tensor]]:
             answer = functional_call(self.modules[0], tensors, (observations,))
+            if may_be_heavy(answer):
+                raise ValueError("vmap cannot read whether a variance is finite; the loop can")
             behavior = self._read(answer, observations, validate=False)
             answered.append(behavior)
             return tuple(tensor for tensor, _ in tensors_of(behavior)), steep_scales(answer)  # vmap reads no values
