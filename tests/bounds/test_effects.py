@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import graphsnd as gs
+from graphsnd.bounds import effects
 from graphsnd.bounds.effects import agent_effects, regular_standard_error
 from graphsnd.bounds.relabelling import relabelling_variance
 from tests.bounds.test_relabelling import symmetric
@@ -136,3 +137,15 @@ def test_everything_takes_a_device() -> None:
     assert nuclear_norm(there) == pytest.approx(nuclear_norm(matrix), rel=1e-6)
     assert spectral_bound(graph, there).low == pytest.approx(spectral_bound(graph.to("cpu"), matrix).low, rel=1e-9)
     assert spectral_ratio(graph) == spectral_ratio(graph.to("cpu"))
+
+
+def test_a_long_fit_stops_early_and_is_nearly_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = 2000
+    ahead = torch.arange(n)[:, None] + torch.tensor([1, 3])  # bipartite, and hard to fit
+    ends = torch.stack([torch.arange(n).repeat_interleave(2), ahead.flatten() % n], 1).sort(1).values
+    graph = gs.Graph(n, torch.randperm(n, generator=torch.Generator().manual_seed(0))[ends].sort(1).values)
+    distances = torch.rand(graph.m, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    exact = regular_standard_error(distances, graph)
+    monkeypatch.setattr(effects, "WORK", 100 * graph.m)
+    early = regular_standard_error(distances, graph)
+    assert exact < early < 1.002 * exact

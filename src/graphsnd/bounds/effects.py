@@ -31,6 +31,8 @@ from graphsnd.errors import InputError, check_finite, check_shape
 from graphsnd.graphs import Graph
 
 TOLERANCE = 1e-12  # of the fit, relative
+WORK = 2 * 10**8  # edges times steps of the fit: about four seconds
+STEPS = 100  # that the fit may take in any case, after which its residual variance is at most a few thousandths off
 Floats = npt.NDArray[np.float64]
 
 
@@ -58,7 +60,9 @@ def agent_effects(distances_on_edges: Tensor, graph: Graph) -> AgentEffects:
     r"""Fit d_ij = level + a_i + a_j to measured distances by least squares.
 
     The rank of the design is n less the number of bipartite components (agents without edges included): in those,
-    what one side gains the other may lose, and the solution of least norm is given.
+    what one side gains the other may lose, and the solution of least norm is given. On nearly bipartite graphs with
+    hundreds of thousands of agents the fit stops early: the residual variance is then up to 0.4% too large, and effects
+    that edges hardly tell apart are drawn towards 0.
 
     Args:
         distances_on_edges: ``[m]`` in the order of ``graph.edges``, as from :func:`graphsnd.edge_distances`.
@@ -110,7 +114,7 @@ def _least_squares(design: Any, values: Floats) -> tuple[Floats, Floats]:
     solution, residual = np.zeros(columns), values.copy()
     slope = direction = transposed @ residual
     steep, size = float((slope**2).sum()), math.sqrt(2 * np.bincount(design.indices).max())  # size >= design's norm
-    for _ in range(20 * columns):
+    for _ in range(min(20 * columns, max(STEPS, WORK // len(values)))):
         left = float((residual**2).sum())
         if steep <= (TOLERANCE * size) ** 2 * left or left <= TOLERANCE**2 * float((values**2).sum()):
             break
