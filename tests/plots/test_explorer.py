@@ -89,3 +89,15 @@ def test_rows_of_the_table_are_what_a_loop_gives() -> None:
         ("agent 1", "1.0000", f"{NASTY} (1.0000)"),
     ]
     assert sparse.rows[3][1:] == ("no pair", "")
+
+
+def test_of_many_agents_the_table_lists_both_ends_and_the_page_says_so() -> None:
+    team = gs.Deterministic(torch.arange(1000.0).square()[None, :, None])
+    graph = gs.Graph(1000, torch.stack([torch.arange(900), torch.arange(1, 901)], 1))
+    pairs = gs.plots.pair_distances(team, graph, None, gs.measure(team, design=graph))
+    table, order = explorer.agents_table(pairs)
+    assert order == [*range(900, 800, -1), *range(99, -1, -1)]  # 901 and more have no pair
+    assert len(table.rows) == 200
+    page = plots.measurement_page(pairs, [], source="team.npz", command="", seed=0)
+    assert "The table lists 200 of 1,000 agents" in page
+    assert not explorer.describe_omission(500, 500)

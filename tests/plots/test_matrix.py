@@ -107,6 +107,14 @@ def test_contributions_are_sorted_bars_or_an_area(agents: int, bars: int) -> Non
     assert len(ax.collections) == (bars == 0)
 
 
+def test_the_area_of_many_agents_has_few_points() -> None:
+    ax = new_figure(4, 4).subplots()
+    draw_bars(ax, np.arange(20_000.0), [str(k) for k in range(20_000)])
+    [points] = [path.vertices for path in ax.collections[0].get_paths()]
+    assert len(points) < 10_000
+    assert (points[:, 0].max(), points[:, 1].max()) == (19_999, 19_999)
+
+
 def test_contributions_of_a_behaviour_are_those_of_the_metric() -> None:
     team = gs.Categorical(logits=torch.randn(7, 6, 3, requires_grad=True))
     ax = gs.plots.contributions(team, distance=gs.Hellinger())

@@ -12,7 +12,7 @@ import numpy as np
 from graphsnd.analysis import roles
 from graphsnd.arguments import checked
 from graphsnd.behavior import Gaussian
-from graphsnd.plots.explorer import agents_table, explorer_html, explorer_script, is_live
+from graphsnd.plots.explorer import agents_table, describe_omission, explorer_html, explorer_script, is_live
 from graphsnd.plots.measurement import PairDistances
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
 from graphsnd.plots.provenance import footer_lines
@@ -127,7 +127,8 @@ def _matrix(study: Study) -> Section:
         "Every pair",
         "The distance between two agents is the mean 2-Wasserstein distance between their action distributions on "
         "the same observations. Order and roles come from clustering these distances. The measure never sees the "
-        "hidden roles: they are in the names for readers. What SND loses without an agent may be negative.",
+        "hidden roles: they are in the names for readers. What SND loses without an agent may be negative."
+        + describe_omission(len(order), len(names)),
         [
             Picture(heatmap_figure(study), "All distances, clustered, with the tree above: a block for each role."),
             Picture(contributions_figure(study), "Each agent's mean distance to the others; rare roles come first."),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from graphsnd.plots.measurement import PairDistances
 
 LIVE = 250  # agents up to which a page is live: beyond, it would take more than six megabytes
+LISTED, ENDS = 500, 100  # agents up to which all are in the table; of more, those at each end of the order
 ROLES = 12  # at most this many can be chosen
 
 ORDERS = {"tree": "alike side by side", "contribution": "most distinctive first", "names": "as given"}
@@ -35,6 +36,8 @@ def is_live(agents: int) -> bool:
 def agents_table(pairs: PairDistances) -> tuple[HtmlTable, list[int]]:
     """Return a row for each agent, the most distinctive first, and the agents in that order.
 
+    Of more than 500 agents, only the 100 most and the 100 least distinctive ones that have a pair.
+
     Args:
         pairs: What was measured; two more columns where it has roles.
     """
@@ -46,7 +49,11 @@ def agents_table(pairs: PairDistances) -> tuple[HtmlTable, list[int]]:
     falling = np.argsort(-twice, kind="stable")
     nearest, closest = np.full(n, -1), np.zeros(n)
     nearest[ends[falling]], closest[ends[falling]] = others[falling], twice[falling]  # the last written is the nearest
-    order, rows = np.argsort(-means, kind="stable").tolist(), []
+    falling, rows = np.argsort(-means, kind="stable"), []
+    if n > LISTED:
+        falling = falling[degree[falling] > 0]
+        falling = np.delete(falling, slice(ENDS, max(ENDS, len(falling) - ENDS)))
+    order = falling.tolist()
     for agent in order:
         role = [] if roles is None else [str(int(roles.labels[agent]) + 1)]
         lost = [] if roles is None else [f"{float(roles.loss[agent]):+.4f}"]
@@ -56,6 +63,12 @@ def agents_table(pairs: PairDistances) -> tuple[HtmlTable, list[int]]:
     more = ("", "") if roles is None else ("role", "SND lost without")
     columns = ("agent", more[0], "mean distance", more[1], "acts most like")
     return HtmlTable(tuple(filter(None, columns)), rows, id="agents"), order
+
+
+def describe_omission(listed: int, agents: int) -> str:
+    """Return the sentence that says which agents a table lists; nothing where it lists all."""
+    most = f" The table lists {listed:,} of {agents:,} agents, those with the largest and the smallest mean distances."
+    return most if listed < agents else ""
 
 
 def explorer_html(pairs: PairDistances, rows: list[int]) -> str:

@@ -20,7 +20,7 @@ from graphsnd.metric import edge_distances, pairwise
 from graphsnd.metric.moving import edge_lengths
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.plots.clustering import Tree, cluster
-from graphsnd.plots.explorer import LIVE, agents_table, explorer_html, explorer_script, is_live
+from graphsnd.plots.explorer import LIVE, agents_table, describe_omission, explorer_html, explorer_script, is_live
 from graphsnd.plots.formatting import format_interval, format_number
 from graphsnd.plots.intervals import estimate as draw_interval
 from graphsnd.plots.matrix import describe_unit, draw_bars, draw_image, tick_names
@@ -266,7 +266,9 @@ def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command
     ]
     lead = f"What the agents in {source} would do on the same observations, and how far apart that is."
     sections = [
-        Section("Who differs from whom", WHO, pictures, live=who, table=table),
+        Section(
+            "Who differs from whom", WHO + describe_omission(len(order), e.agents), pictures, live=who, table=table
+        ),
         Section("How sure the number is", SURE, certain),
         *([Section("Whose observations?", WHERE, table=sources_table(e))] if e.sources else []),
         Section("In full", table=HtmlTable(("", ""), lines)),
