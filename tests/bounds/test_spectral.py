@@ -100,3 +100,10 @@ def test_no_edges() -> None:
 def test_bad_input_is_named() -> None:
     with pytest.raises(gs.InputError, match="`graph`"):
         spectrum(networkx.path_graph(3))
+
+
+def test_large_graphs_warn_before_they_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spectral, "LONG", 19)
+    with pytest.warns(UserWarning, match="spectrum of 20 agents may take minutes"):
+        gs.bounds.spectrum(gs.graphs.random_regular(20, 3, seed=0))
+    gs.bounds.spectrum(gs.graphs.complete(19))

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from graphsnd import graphs
-from graphsnd.bounds.forwarding import ForwardingIndex, forwarding_index
+from graphsnd.bounds.forwarding import ForwardingIndex, forwarding_index, index
 from graphsnd.errors import InputError
 
 METHODS = ("lp", "flow", "betweenness")
@@ -68,3 +68,12 @@ def test_weights_do_not_enter_and_auto_says_what_it_did() -> None:
 def test_bad_options_are_named(options, name: str) -> None:
     with pytest.raises(InputError, match=f"`{name}`"):
         forwarding_index(graphs.complete(3), **options)
+
+
+def test_large_graphs_warn_before_they_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = graphs.complete(6)
+    monkeypatch.setattr(index, "LONG", 6 * 15 - 1)
+    with pytest.warns(UserWarning, match="6 agents and 15 edges may take minutes"):
+        forwarding_index(graph)
+    forwarding_index(graph, "betweenness")
+    forwarding_index(graph, seconds=1.0)

@@ -13,11 +13,12 @@ from graphsnd.arguments import checked
 from graphsnd.bounds.forwarding import flow, lp
 from graphsnd.bounds.forwarding.elementary import ROUNDING, Bracket, elementary_bounds
 from graphsnd.bounds.forwarding.network import Network, build_network
-from graphsnd.errors import InputError, check_choice, check_number
+from graphsnd.errors import InputError, check_choice, check_number, warn_caller
 from graphsnd.graphs import Graph
 
 METHODS = ("auto", "lp", "flow", "betweenness")
 EXACT = 25_000  # variables of the linear program that auto still solves: about a second
+LONG = 6e7  # agents times edges above which flow takes more than ten seconds; betweenness is five times as fast
 SOLVABLE = 200_000  # variables beyond which the linear program takes minutes and gigabytes
 
 
@@ -71,7 +72,7 @@ def forwarding_index(
             25,000 variables and ``flow`` above.
         tolerance: Relative gap at which ``flow`` stops.
         seconds: Time limit for ``flow``; none when None. A round, one shortest-path tree per agent, is finished; there
-            are at most 200.
+            are at most 200. Above 6e7 agents times edges there is a warning that it may take minutes.
 
     Raises:
         InputError: For a graph that is not connected, or too large for ``lp``.
@@ -91,6 +92,9 @@ def index_of_network(net: Network, method: str, tolerance: float, seconds: float
     check_number("tolerance", tolerance, 0, math.inf)
     if seconds is not None:
         check_number("seconds", seconds, 0, math.inf)
+    if net.n * net.m > LONG * (5 if method == "betweenness" or seconds is not None else 1):
+        fix = 'Less is taken by method="betweenness", or seconds= for flow; least by a smaller graph of the same kind.'
+        warn_caller(f"The index of {net.n:,} agents and {net.m:,} edges may take minutes. {fix}", UserWarning)
     loads = flow.empty_loads(net)
     bracket = elementary_bounds(net, loads)
     method = _choose_method(method, net, bracket)
