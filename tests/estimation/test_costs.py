@@ -12,12 +12,12 @@ from tests.estimation.teams import behavior, policies
 
 
 def test_a_budget_of_distances_chooses_the_design() -> None:
-    team = behavior(observations=100, n=20)
-    for distances, name in [(100 * 45, "ring:4"), (100 * 12, "matching"), (100 * 7, "pairs:7"), (60, "pairs:8")]:
+    team = behavior(observations=1024, n=20)
+    for distances, name in [(1024 * 45, "ring:4"), (1024 * 12, "matching"), (1024 * 7, "pairs:7"), (60, "pairs:8")]:
         e = gs.measure(team, budget=gs.Budget(distances=distances))
         assert name == e.design
         assert e.distances <= distances
-    assert gs.measure(team, budget=gs.Budget(distances=100 * 190)).exact
+    assert gs.measure(team, budget=gs.Budget(distances=1024 * 190)).exact
 
 
 def test_a_budget_for_everything_buys_everything() -> None:

@@ -91,7 +91,7 @@ def test_a_budget_of_seconds_goes_where_the_guarantee_is_narrowest(monkeypatch: 
     team = gs.Deterministic(torch.randn(400, 1500, 2, generator=torch.Generator().manual_seed(0)))
     truth, budget = float(gs.snd(team)), gs.Budget(seconds=0.05)
     chosen = gs.measure(team, budget=budget)
-    assert "a pilot of 100 observations found" in chosen.why
+    assert "a pilot of 100 draws found" in chosen.why
     assert chosen.seconds < 0.06
     assert chosen.guaranteed
     assert chosen.interval[0] <= truth <= chosen.interval[1]
@@ -269,3 +269,60 @@ def test_many_passes_over_few_observations_are_joined_once(monkeypatch: pytest.M
     monkeypatch.setattr(torch, "cat", count)
     estimate = gs.measure(behavior(2, 200), design="pairs:1", budget="1e4")
     assert copied[0] < 20 * estimate.distances
+
+
+@pytest.mark.parametrize("observations", [1, 4])
+@pytest.mark.parametrize("tolerance", [{}, {"rel_tol": 1e-6}], ids=str)
+def test_a_budget_of_distances_at_few_observations_buys_a_narrow_guarantee(
+    observations: int, tolerance: dict[str, float]
+) -> None:
+    actions = torch.randn(observations, 200_000, 2, generator=torch.Generator().manual_seed(0))
+    estimate = gs.measure(gs.Deterministic(actions), budget="1e5", **tolerance)
+    assert 90_000 < estimate.distances <= 100_000
+    assert estimate.guaranteed
+    assert "draws found" in estimate.why
+    low, high = estimate.interval
+    assert low < math.sqrt(math.pi) < high  # of two standard normal points in the plane
+    assert high - low < 0.03  # one draw of 25,000 pairs at each of 4 observations guarantees less than nothing, 19
+
+
+@pytest.mark.parametrize("kind", ["log-normal", "specialist"])
+@pytest.mark.parametrize("distances", [900, 5000])
+def test_the_narrowest_interval_for_a_budget_covers(kind: str, distances: int) -> None:
+    actions = torch.randn(6, 300, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    actions = actions.exp() if kind == "log-normal" else 0.1 * actions
+    actions[:, 0] += 5 * (kind == "specialist")
+    exact = mean_difference(actions)
+    found = [gs.measure(gs.Deterministic(actions), budget=str(distances), seed=seed) for seed in range(200)]
+    assert sum(inside(exact, e.interval) for e in found) >= 0.95 * 200
+    assert all(e.distances <= distances for e in found)
+    errors = [e.value - exact for e in found]
+    typical = math.sqrt(sum(error**2 for error in errors) / 200)
+    assert abs(sum(errors) / 200) < 4 * typical / math.sqrt(200)  # unbiased, although a pilot chose the design
+    assert sum(e.standard_error for e in found) / 200 == pytest.approx(typical, rel=0.2)
+
+
+def test_the_design_that_a_pilot_finds_surest_has_the_narrowest_interval() -> None:
+    team, budget = behavior(16, 100), "2e4"
+    found = gs.measure(team, budget=budget)
+    for design in ("ring:24", "matching", "pairs:32", "agents:8", "agents:3"):
+        other = gs.measure(team, budget=budget, design=design)
+        assert found.interval[1] - found.interval[0] < 1.05 * (other.interval[1] - other.interval[0])
+
+
+@pytest.mark.parametrize(("n", "each"), [(4, 4), (8, 24), (9, 30), (12, 60)])
+def test_a_budget_for_most_pairs_of_a_small_team_leaves_a_narrow_interval(n: int, each: int) -> None:
+    team = behavior(900, n)
+    widths = []
+    for options in ({}, {"design": gs.measure(behavior(1024, n), budget=gs.Budget(distances=1024 * each)).design}):
+        low, high = gs.measure(team, budget=gs.Budget(distances=900 * each), **options).interval
+        widths.append(high - low)
+    assert widths[0] < 1.2 * widths[1]
+
+
+def test_seconds_or_a_limit_of_observations_beside_distances_need_no_pilot() -> None:
+    team = behavior(16, 100)
+    for options in ({"budget": gs.Budget(distances=2000, seconds=100)}, {"budget": "2e3", "max_observations": 8}):
+        estimate = gs.measure(team, **options)
+        assert "pilot" not in estimate.why
+        assert estimate.distances <= 2000

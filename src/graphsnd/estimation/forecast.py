@@ -154,15 +154,17 @@ def forecast(source: Workload, pilot: Sample, measured: RelabelledDesign, design
     return Forecast(source, design, pilot, pairs, between + pairs, inside)
 
 
-def best_design(source: Workload, pilot: Sample, measured: Agents, score: Score) -> RelabelledDesign:
+def best_design(
+    source: Workload, pilot: Sample, measured: Agents, score: Score, *also: RelabelledDesign
+) -> RelabelledDesign:
     """Return the design with the lowest score: the work, or the radius, that a pilot forecasts.
 
     Few agents or pairs need more observations, many more work at each; where the guarantee's range term decides, few
-    win. Policies are evaluated for random agents only, all pairs of which are measured.
+    win. Policies are evaluated for random agents only, all pairs of which are measured. ``also`` has other designs.
     """
     if not len(pilot.moments):
         return measured
-    designs: list[RelabelledDesign] = [measured, *(Agents(size) for size in SIZES if size <= source.agents)]
+    designs: list[RelabelledDesign] = [*also, measured, *(Agents(size) for size in SIZES if size <= source.agents)]
     if not (source.policy_cost and source.proportional):  # a ring, where nothing will do: it varies the least
         designs = [Ring(4), *designs, *(Pairs(count) for count in PAIRS if 2 * count <= source.agents)]
     return min(designs, key=lambda design: score(forecast(source, pilot, measured, design)))

@@ -14,12 +14,13 @@ from torch import Tensor
 
 from graphsnd.designs import Agents, Complete, RelabelledDesign, Template
 from graphsnd.errors import InputError
-from graphsnd.estimation.costs import Budget, Cost, complete_seconds, counts, to_seconds, work
+from graphsnd.estimation.costs import Budget, Cost, choose, complete_seconds, counts, to_seconds, work
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.forecast import (
     LATER,
     NOW,
     PILOT,
+    Forecast,
     Score,
     Tolerance,
     best_design,
@@ -34,6 +35,8 @@ from graphsnd.estimation.source import Source
 
 Callback = Callable[[Estimate], None]
 FEWEST = 8  # draws that a budget must allow for a pilot beside the answer
+MANY = 1024  # draws that are enough: the guarantee's range term, 4.1 / 3 of the bound over their number, is small
+SHARE = 16  # a pilot takes at most a sixteenth of a budget of distances
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,17 +116,13 @@ def sample_once(task: Task) -> Estimate:
 
     The clock may decide when to stop, but not the values, so the interval needs no correction.
     """
-    generator, observations, spent = torch.Generator().manual_seed(task.seed), task.source.observations, Cost()
+    generator, spent = torch.Generator().manual_seed(task.seed), Cost()
     timed = not math.isinf(task.seconds_left())
-    limit = task.limit()
-    if task.resize and limit is None:
+    if _has_few_draws(task):
+        task, spent = _find_narrowest(task, generator)
+    elif task.resize and task.limit() is None:
         task, spent = _find_surest(task, Stream(task, generator))
-    stream = Stream(task, generator)
-    count = limit if limit is not None else (most_passes(observations) if timed else 1) * observations
-    # With more distances than there are pairs, all pairs would have been the better choice.
-    count = min(count, observations * max(1, math.comb(task.source.agents, 2) // task.template().m))
-    # Whole passes, so that every observation counts the same.
-    count = min(count, observations) if task.budget is None or count < observations else count - count % observations
+    stream, count = Stream(task, generator), _count_draws(task, spent)
     sample = stream.extend(min(task.first_draws(0.5), count) if timed else count)
     while (more := min(count - sample.draws, _fitting(stream, stream.pace, share=0.5))) > 0:
         sample = stream.extend(more)
@@ -131,6 +130,50 @@ def sample_once(task: Task) -> Estimate:
     if task.callback is not None:
         task.callback(estimate)
     return estimate
+
+
+def _count_draws(task: Task, spent: Cost) -> int:
+    """Return the draws to make: of the observations, or of all that the budget allows after what was spent."""
+    observations, limit = task.source.observations, task.limit(spent)
+    timed, most = not math.isinf(task.seconds_left()), most_passes(observations) * observations
+    count = limit if limit is not None else most if timed else observations
+    count = min(count, most) if spent.distances else count  # so a pilot prefers more distances at each draw to more
+    # With more distances than there are pairs, all pairs would have been the better choice.
+    count = min(count, observations * max(1, math.comb(task.source.agents, 2) // task.template().m))
+    # Whole passes, so that every observation counts the same.
+    return min(count, observations) if task.budget is None or count < observations else count - count % observations
+
+
+def _has_few_draws(task: Task) -> bool:
+    """Return whether a budget of distances goes into few draws, by whose number the guarantee goes."""
+    if not task.resize or task.d_max is None or task.source.policy_cost or task.most is not None:
+        return False
+    draws = None if task.budget is None or task.budget.seconds else task.budget.draws(task.source, task.design)
+    return draws is not None and draws < MANY and task.source.agents > 8
+
+
+def _find_narrowest(task: Task, generator: torch.Generator) -> tuple[Task, Cost]:
+    """Return the task with the design of the narrowest interval for its distances, and the cost of a pilot of them."""
+    source, first = task.source, replace(task, design=Agents(8))
+    assert task.budget is not None
+    draws = min(PILOT, (task.budget.distances or 0) // SHARE // first.template().m)
+    if draws < 2:
+        return task, Cost()
+    seen, spent = Stream(first, generator).extend(draws), Cost.of(source, first.design, draws)
+    left = replace(task.budget, distances=(task.budget.distances or 0) - spent.distances)
+    even, _ = choose(source, left, tolerance=False)
+    assert isinstance(even, RelabelledDesign)
+    return _resize(first, seen, _afforded_radius(first, spent), "surest", even), spent
+
+
+def _afforded_radius(task: Task, spent: Cost) -> Score:
+    """Return what forecasts the radius of a design after the draws that the budget allows."""
+
+    def radius(ahead: Forecast) -> float:
+        draws = _count_draws(replace(task, design=ahead.design), spent)
+        return ahead.radius(draws, task.d_max, 1 - task.confidence) if draws > 1 else math.inf
+
+    return radius
 
 
 def _find_surest(task: Task, pilot: Stream) -> tuple[Task, Cost]:
@@ -143,12 +186,12 @@ def _find_surest(task: Task, pilot: Stream) -> tuple[Task, Cost]:
     return task, spent
 
 
-def _resize(task: Task, seen: Sample, score: Score, best: str) -> Task:
+def _resize(task: Task, seen: Sample, score: Score, best: str, *also: RelabelledDesign) -> Task:
     """Return the task with the design that a pilot found to be the best."""
     if not (task.resize and isinstance(task.design, Agents)):
         return task
-    chosen = best_design(task.source, seen, task.design, score)
-    why = f"{task.why}; a pilot of {seen.draws} observations found {chosen} {best}"
+    chosen = best_design(task.source, seen, task.design, score, *also)
+    why = f"{task.why}; a pilot of {seen.draws} draws found {chosen} {best}"
     return replace(task, design=chosen, why=why)
 
 
@@ -185,9 +228,12 @@ def sample_until(task: Task, tolerance: Tolerance) -> Estimate | None:
     fewest = max(2, observations // 4), observations if limit is None else max(2, limit // 4)
     seen = pilot.extend(min(task.first_draws(0.25), *fewest))
     delta = NOW * (1 - task.confidence)
+    spent, asked = Cost.of(task.source, measured, seen.draws), task
     task = _resize(task, seen, lambda ahead: ahead.work_for(tolerance, task.d_max, delta), "cheapest")
     price = work if task.resize else counts
     first = forecast(task.source, seen, measured, task.design).draws(tolerance, task.d_max, delta, price)
+    if limit is not None and (first is None or (task.limit(spent) or 0) < first):  # then as near as the budget allows
+        task, first = _resize(asked, seen, _afforded_radius(asked, spent), "surest"), None
 
     def can_measure_all() -> bool:
         return limit is None and complete_seconds(task.source) <= task.seconds_left()
@@ -197,7 +243,6 @@ def sample_until(task: Task, tolerance: Tolerance) -> Estimate | None:
 
     if first is None and can_measure_all():
         return None
-    spent = Cost.of(task.source, measured, seen.draws)
     left = None if limit is None else max(2, task.limit(spent) or 0)
     # A pilot may have missed what is rare, and forecast too few draws.
     looks = takewhile(lambda n: is_cheaper(n) or not can_measure_all(), later_looks(first, left, observations))
