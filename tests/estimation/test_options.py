@@ -6,9 +6,11 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.designs import Bernoulli, Regular, Uniform
+from graphsnd.designs import Agents, Bernoulli, Regular, Uniform
 from graphsnd.estimation import advise
-from graphsnd.estimation.options import moments
+from graphsnd.estimation.forecast import Tolerance, forecast
+from graphsnd.estimation.options import measure_spreads, moments
+from graphsnd.estimation.source import Workload
 from tests.estimation.test_advising import roles
 
 
@@ -77,3 +79,34 @@ def test_moments_are_those_of_a_team_with_these_effects(n: int, share: float) ->
     meet = ((i[:, None] == i) | (i[:, None] == j) | (j[:, None] == i) | (j[:, None] == j)) & ~same
     expected = torch.stack([products[same].mean(), products[meet].mean(), products[~meet & ~same].mean()])
     assert torch.allclose(moments(n, 1.0, share), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(("observations", "n"), [(1, 500), (4, 20_000), (4, 6), (300, 40)])
+def test_a_pilot_of_few_observations_is_used_in_full(observations: int, n: int) -> None:
+    team = gs.Deterministic(torch.randn(observations, n, 1, generator=torch.Generator().manual_seed(0)))
+    truth, (first, *_) = float(gs.snd(team)), advise(n, observations, pilot=team).assumptions
+    assert f"pilot of {observations} of {observations} observations" in first
+    assert float(first.split()[3]) == pytest.approx(truth, rel=0.03)
+    prospect = measure_spreads(Workload(n, observations, 1, 0.0, torch.device("cpu")), team, None, bounded=True)
+    points = team.actions[..., 0].double().sort(dim=1).values
+    # Half of the mean squared difference of a random pair is the variance.
+    squares = 2 * points.var(dim=1).mean() - truth**2
+    between = torch.stack([gs.snd(gs.Deterministic(row[None, :, None])) for row in points]).var(correction=0)
+    pairs = forecast(prospect.source, prospect.pilot, prospect.measured, Agents(2)).pairs
+    assert pairs + float(between) == pytest.approx(float(squares), rel=0.05)
+
+
+def test_a_large_pilot_leaves_the_fewest_draws_as_a_measurement_has_them() -> None:
+    team = gs.Deterministic(torch.randn(40, 60, 1, generator=torch.Generator().manual_seed(0)))
+    prospect = measure_spreads(Workload(60, 40, 1, 0.0, torch.device("cpu")), team, None, bounded=True)
+    ahead = forecast(prospect.source, prospect.pilot, prospect.measured, Agents(8))
+    assert ahead.draws(Tolerance(relative=0.9), None, 0.05) == 10  # a quarter of the observations
+
+
+def test_slow_distances_have_a_shorter_pilot() -> None:
+    team = gs.Samples(torch.randn(20, 30, 8, 1, generator=torch.Generator().manual_seed(0)))
+    fast, slow = (
+        measure_spreads(Workload(30, 20, 1, 0.0, torch.device("cpu")), team, distance, bounded=False).pilot.draws
+        for distance in (None, gs.Energy())
+    )
+    assert 240 <= slow < fast <= 4096

@@ -117,7 +117,7 @@ Score = Callable[[Forecast], float]
 
 
 def _sizes(start: int, observations: int) -> Iterator[int]:
-    size = float(start)
+    size = float(min(start, PILOT, max(2, observations // 4)))  # a pilot that was given may have more draws
     while size < 0.9 * observations:
         yield int(size)
         size *= STEP

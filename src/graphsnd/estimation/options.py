@@ -36,6 +36,7 @@ from graphsnd.metric.pair_distances import edge_means
 from graphsnd.sums import mean, sample_variance
 
 LARGEST = 2000  # agents beyond which templates on the whole team are not considered: a few agents always do better
+ENOUGH = 1 << 12  # draws of a pilot that was given: about 100,000 Euclidean distances, for two digits
 SMALLEST = 8  # agents below which a graph leaves out too little to be worth drawing
 TENTH = 0.1  # of the pairs: what is shown of a graph that cannot reach the tolerance, and the paper's own choice
 
@@ -103,10 +104,12 @@ def measure_spreads(source: Workload, behavior: Behavior, distance: Distance | N
     check_unpooled(known.distance, "leaves one to draw from")
     source = replace(source, features=known.features, slowness=known.slowness)
     measured, generator = Agents(min(8, n)), torch.Generator().manual_seed(0)
-    order = torch.randperm(known.observations, generator=generator)[: pilot_draws(known.observations)]
+    most = max(PILOT, int(ENOUGH / known.slowness))
+    passes = max(1, most // known.observations) if n > measured.count else 1  # again only with other agents
+    order = torch.cat([torch.randperm(known.observations, generator=generator) for _ in range(passes)])[:most]
     with torch.no_grad():
         pilot = measure_draws(known, measured.template(n), order, generator)  # spreads too where these are all pairs
-        lasting = _lasting(known, order)
+        lasting = _lasting(known, order[: min(PILOT, known.observations)])
         d_max = known.bound() if bounded else None
         mean_d_max = bounds.diameter(behavior, distance) if bounded else None
     if not len(pilot.moments):  # teams of two or three: no two of their pairs are disjoint
@@ -115,7 +118,7 @@ def measure_spreads(source: Workload, behavior: Behavior, distance: Distance | N
     value = pilot.value() or 1.0
     said = [
         f"SND is about {pilot.value():.3g} and mean distances vary by {math.sqrt(float(lasting[0])) / value:.0%} of it "
-        f"over pairs, measured on a pilot of {pilot.draws:,} of {known.observations:,} observations",
+        f"over pairs, measured on a pilot of {min(most, known.observations):,} of {known.observations:,} observations",
         f"the observations to come are like the pilot's ({known.distance.name} distance)",
     ]
     said += [] if d_max is None else [f"no distance exceeds the pilot's bound, {d_max / value:.3g} x SND"]
