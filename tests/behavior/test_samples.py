@@ -217,6 +217,29 @@ def test_noise_floor_splits_part_of_many_samples_and_all_that_are_pooled(monkeyp
     assert sizes[2:] == [3000]
 
 
+def test_noise_floor_of_a_joint_is_what_agents_that_act_alike_measure() -> None:
+    first, second = (gs.Samples(scale * draw(400, 6, 32, 1, seed=seed)) for scale, seed in ((1.0, 5), (3.0, 6)))
+    same = gs.Deterministic(torch.ones(400, 6, 2))
+    inner = gs.Joint([first, same])
+    for parts in ([first, second], [first, same], [inner, second]):
+        estimate = gs.measure(gs.Joint(parts, weights=[1, 2]))
+        assert estimate.noise_floor == pytest.approx(estimate.value, rel=0.1)
+    energy = gs.measure(gs.Joint([first, second]), distance=gs.Energy())
+    assert energy.noise_floor == pytest.approx(energy.value, rel=0.1)
+    assert gs.measure(gs.Joint([first, gs.Samples(draw(400, 6, 1, 1))])).noise_floor is None  # one sample has no halves
+    assert gs.measure(gs.Joint([same, same])).noise_floor is None
+
+
+def test_noise_floor_of_groups_is_what_agents_that_act_alike_measure() -> None:
+    teams = {"few": gs.Samples(draw(400, 4, 32, 1, seed=5)), "many": gs.Samples(3 * draw(400, 9, 32, 1, seed=6))}
+    total = gs.measure(teams)
+    assert total.noise_floor == pytest.approx(total.value, rel=0.1)
+    assert f"; about {total.noise_floor:.3g} for agents that act alike" in str(total.total)
+    assert gs.measure({**teams, "sure": gs.Deterministic(draw(400, 3, 1))}).noise_floor is None
+    alone = {name: gs.Samples(draw(4, 1, 8, 1)) for name in "ab"}
+    assert gs.measure(alone).noise_floor is None
+
+
 def test_noise_floor_of_agents_that_always_do_the_same_is_zero() -> None:
     assert gs.measure(gs.Samples(torch.ones(5, 3, 8, 1))).noise_floor == 0
     assert gs.measure(gs.Samples(torch.ones(3, 8, 1)), distance=gs.Sliced(debias=True)).noise_floor == 0

@@ -60,7 +60,7 @@ class Estimate:
     met: bool | None = None  # whether the tolerance was met; None without one
     looks: int = 1  # how often the data were inspected to decide whether to go on
     seconds: float = 0.0  # that it took
-    noise_floor: float | None = None  # of samples: about what agents that act alike would measure, from split samples
+    noise_floor: float | None = None  # of samples: about what agents that act alike measure; of groups if all have one
     empty_share: float = 0.0  # of the observations whose own graph has no weight, which count as 0
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
     names: tuple[str, ...] = ()  # of the agents in order, where they have any

@@ -130,6 +130,7 @@ def combine(groups: Mapping[str, Estimate], confidence: float) -> Estimate:
         pair_error=math.hypot(*parts("pair_error")),
         population_interval=ends("population_interval") if known("population_interval") else None,
         met=all(e.met for e in paired) if paired and known("met") else None,
+        noise_floor=math.fsum(parts("noise_floor")) if paired and unit == 1 and known("noise_floor") else None,
         looks=max([e.looks for e in paired], default=1),
         seconds=sum(e.seconds for e in paired),
         guaranteed=all(e.guaranteed for e in paired),

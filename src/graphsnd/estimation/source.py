@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from graphsnd import kernels
-from graphsnd.behavior import Behavior, Distance, Energy, Norm, Points, Samples, default_distance, embed
+from graphsnd.behavior import Behavior, Distance, Energy, Joint, Norm, Points, Samples, default_distance, embed
 from graphsnd.behavior.distances import check_distance
+from graphsnd.behavior.joint import JointDistance
 from graphsnd.designs import Design, Template
 from graphsnd.designs.relabelled import find_neighbours
 from graphsnd.designs.subsets import integer_seed
@@ -118,7 +119,7 @@ class BehaviorSource(Source):
         self.points = points = self.given.detach()
         sizes = points.agents, points.observations, points.features
         super().__init__(*sizes, 0.0, points.parts[0].device, slowness=slowness(points))
-        self.noise_floor = _noise_floor(behavior, self.distance) if isinstance(behavior, Samples) else None
+        self.noise_floor = _noise_floor(behavior, self.distance) if _has_samples(behavior) else None
 
     def block(self, start: int, stop: int) -> Points:  # noqa: D102
         return self.points.slice(start, stop)
@@ -220,13 +221,28 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
     return evaluated
 
 
-def _noise_floor(behavior: Samples, distance: Distance) -> float | None:
+def _has_samples(behavior: Behavior) -> bool:
+    parts = behavior.parts.values() if isinstance(behavior, Joint) else ()
+    return isinstance(behavior, Samples) or any(map(_has_samples, parts))
+
+
+def _noise_floor(behavior: Behavior, distance: Distance) -> float | None:
     """Return about the mean distance of two agents that act alike; None where samples are too few to be split.
+
+    Of a joint it is the weighted mean of its parts', as the distance is, and of a part without samples it is 0.
 
     From random halves of each agent's samples. Noise falls with a power of their number. Of the energy distance it is
     1/2, exactly so for squares. Of sorted samples it is between 1/4 (discrete actions) and 1/2 (densities with light
     tails), and halves and quarters tell. With 1/2 for all, the noise would come out up to a fifth too small.
     """
+    if isinstance(behavior, Joint):
+        parts, weights = behavior.parts.values(), behavior.distance.weights
+        each = distance.distances if isinstance(distance, JointDistance) else [distance] * len(parts)
+        floors = list(map(_noise_floor, parts, each))
+        known = [weight * floor for weight, floor in zip(weights, floors, strict=True) if floor is not None]
+        return math.fsum(known) if len(known) == len(floors) else None
+    if not isinstance(behavior, Samples):
+        return 0.0
     count, debias = behavior.samples.shape[-2], getattr(distance, "debias", False)
     half, quarter, fewest = count // 2, count // 4, 2 if debias else 1
     if half < fewest:
