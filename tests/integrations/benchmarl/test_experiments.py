@@ -18,6 +18,7 @@ from benchmarl.algorithms import (
 )
 from benchmarl.environments import VmasTask
 from benchmarl.experiment import Experiment
+from tensordict import TensorDict
 
 from graphsnd.control import DiCo, PerGroup
 from graphsnd.integrations.benchmarl import ActionSpaceLoss, DiCoModelConfig, DiversityLog, load_teams
@@ -82,6 +83,27 @@ def test_every_algorithm_runs_two_iterations(algorithm, options, forwards, exper
     assert scalars(tmp_path, "diversity_agents_audit") == pytest.approx([row["audit"] for row in log.rows])
     if not options:
         assert min(scalars(tmp_path, "train_agents_loss_action_space")) >= 0
+
+
+@pytest.mark.parametrize(("algorithm", "name"), [(IqlConfig, "value_network"), (QmixConfig, "local_value_network")])
+def test_targets_are_scaled_as_the_policies_are(algorithm, name: str, experiment) -> None:
+    run = experiment(algorithm, DiCoModelConfig(**MODEL), callbacks=[log := DiversityLog()], **DISCRETE)
+    run.run()
+    (loss,), (model,) = run.losses.values(), log.models().values()
+    targets, sources = getattr(loss, f"target_{name}_params"), getattr(loss, f"{name}_params")
+    for key, source in sources.items(True, True):
+        if source.requires_grad:  # what the updater of targets would bring them to
+            targets[key].data.copy_(source.data)
+    seen = torch.randn(5, model.n_agents, model.gather(model.input_spec.zero()).shape[-1])
+    network = getattr(loss, name)
+
+    def values(parameters) -> torch.Tensor:
+        with torch.no_grad(), parameters.to_module(network):
+            shown = TensorDict({"agents": TensorDict({"observation": seen}, [5])}, [5])
+            return network(shown)["agents", "action_value"]
+
+    assert model.scale < 0.5
+    assert torch.equal(values(targets), values(sources))
 
 
 def test_a_group_of_one_agent_has_no_diversity_and_scale_one(experiment) -> None:

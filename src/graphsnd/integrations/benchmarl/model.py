@@ -54,6 +54,7 @@ class DiCoModel(Model):  # type: ignore[misc]
     controller_state: Tensor
     draws: Tensor
     tally: Tensor
+    _trained: Tensor | None = None  # the state that training forwards write to, for targets
 
     def __init__(
         self,
@@ -135,10 +136,19 @@ class DiCoModel(Model):  # type: ignore[misc]
     def _forward(self, tensordict: TensorDictBase) -> TensorDictBase:
         observations = self.gather(tensordict)
         # Targets are run with gradients enabled too, but on copies of the parameters that need none.
-        training = torch.is_grad_enabled() and self.network.deviations.weights[0].requires_grad
-        scale = self._step(observations.detach()) if training else self.scale
+        learns = self.network.deviations.weights[0].requires_grad
+        training = torch.is_grad_enabled() and learns
+        scale = self._step(observations.detach()) if training else self._present_scale(learns)
         tensordict.set(self.out_key, self.network(observations, scale))
         return tensordict
+
+    def _present_scale(self, learns: bool) -> Tensor:
+        """Return the scale without measuring. TorchRL never updates the buffers among the parameters of a target."""
+        return self.scale if learns or self._trained is None else self.controller.scale(unpack(self._trained))
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:
+        self._trained = None  # the buffer may be another one afterwards
+        return super()._apply(*args, **kwargs)
 
     def _step(self, observations: Tensor) -> Tensor:
         """Measure, update the controller and return the scale."""
@@ -172,6 +182,7 @@ class DiCoModel(Model):  # type: ignore[misc]
     def _store(self, state: State, status: Status) -> None:
         # In place: within a loss the buffers are lent to this module, and what replaces them is dropped afterwards.
         self.controller_state.copy_(pack(state))
+        self.__dict__["_trained"] = self.controller_state  # no buffer of its own, which a loss would replace too
         self.draws[1] += 1
         parts = (torch.ones_like(status.scale), status.scale, status.saturated, status.empty, status.invalid)
         self.tally += torch.stack([part.double().mean() for part in parts])
@@ -222,7 +233,7 @@ class DiCoModel(Model):  # type: ignore[misc]
 
 
 def pack(state: State) -> Tensor:
-    """Return a state as one float64 tensor ``[fields, ...]``, the only kind that target networks average.
+    """Return a state as one float64 tensor ``[fields, ...]``.
 
     Example:
         >>> pack(State.start()).shape, unpack(pack(State.start())).begun
