@@ -27,6 +27,12 @@ def test_bad_values_are_named(name: str, value: Any) -> None:
         Settings(**{name: value})
 
 
+def test_one_sample_has_no_standard_deviation() -> None:
+    with pytest.raises(InputError, match="one advantage"):
+        Settings(steps=1, environments=1)
+    assert Settings(steps=1, environments=1, normalise_advantages=False).samples == 1
+
+
 def test_unknown_names_are_listed() -> None:
     with pytest.raises(InputError, match="learning_rate"):
         Settings().replace(lr=1)

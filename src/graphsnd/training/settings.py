@@ -82,6 +82,9 @@ class PPOSettings:
         for name in ("gamma", "gae_lambda"):
             if not 0 <= number(getattr(self, name)) <= 1:
                 raise InputError(name, "in [0, 1]", getattr(self, name))
+        if self.normalise_advantages and self.samples < 2:
+            fix = "The standard deviation of one advantage is not a number; use normalise_advantages=False."
+            raise InputError("steps x environments", "to be at least 2", self.samples, fix)
 
     @property
     def samples(self) -> int:
