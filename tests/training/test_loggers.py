@@ -40,6 +40,20 @@ def test_tensorboard(tmp_path: Path) -> None:
     assert [e.step for e in events.Scalars("snd")] == [row.iteration for row in rows if row.snd is not None]
 
 
+def test_tensorboard_hides_what_was_logged_before_the_first_checkpoint(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for _ in range(2):  # a training that is killed, and resumed from iteration 0
+        logger = open_logger("tensorboard", tmp_path, "seed-0", after=0)
+        for step in (1, 2):
+            logger.log({"snd": 0.5}, step)
+        logger.close()
+    events = EventAccumulator(str(tmp_path / "tensorboard" / "seed-0"))
+    events.Reload()
+    assert [e.step for e in events.Scalars("snd")] == [1, 2]
+
+
 def test_csv(tmp_path: Path) -> None:
     rows = trained(tmp_path, "csv")
     with (tmp_path / "csv" / "seed-7.csv").open(newline="") as file:

@@ -51,7 +51,7 @@ class TensorBoardLogger:
         require("tensorboard", "tensorboard")
         from torch.utils.tensorboard.writer import SummaryWriter
 
-        self.writer = SummaryWriter(str(folder / name), purge_step=after + 1 if after else None)
+        self.writer = SummaryWriter(str(folder / name), purge_step=after + 1)
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
         """Add scalars."""
