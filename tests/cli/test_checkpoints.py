@@ -54,6 +54,23 @@ def test_the_team_at_the_end_of_a_training_is_listed_once(run: Any, folder: Path
     assert [(row["run"], row["iteration"]) for row in rows] == [(s, i) for s in "01" for i in (0, 2, 4)]
 
 
+def test_trainings_with_the_same_seed_stay_apart(run: Any, folder: Path, tmp_path: Path) -> None:
+    settings = Settings(steps=8, environments=2, iterations=2, minibatch=16, diversity_every=0, learning_rate=0.1)
+    other = folder.with_name("fast")
+    train(Task("navigation", 3, settings=settings), other, checkpoint_every=1, keep_teams=True)
+    for paths in ([folder, other], [folder.parent]):
+        printed = run("measure", *paths, "--json", "--png", tmp_path / "a.png", "--force").stdout
+        found = [(row["run"], row["iteration"]) for row in json.loads(printed)["checkpoints"]]
+        slow = [(f"nav {seed}", at) for seed in (0, 1) for at in (0, 2, 4)]
+        assert found == [("fast 0", 0), ("fast 0", 1), ("fast 0", 2), *slow]
+
+
+def test_a_path_without_teams_is_not_left_out(run: Any, folder: Path) -> None:
+    found = run("measure", folder / "seed-0", folder / "seed-9", "--json")
+    assert found.exit_code == 2
+    assert "seed-9" in found.stderr
+
+
 def test_what_is_missing_is_said(run: Any, folder: Path, tmp_path: Path) -> None:
     assert "--observations" in run("measure", folder / "teams").stderr
     assert "--csv" in run("measure", folder / "seed-0", "--csv", tmp_path / "a.csv").stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ def find_teams(paths: Sequence[Path]) -> list[Path]:
     """Return the saved teams among these paths and in their folders, in the order of their names; none for one team.
 
     Raises:
-        InputError: For several paths without saved teams.
+        InputError: For several paths of which one holds no saved team.
     """
     from graphsnd.teams.files import DESCRIPTION
     from graphsnd.teams.population import INDEX
@@ -38,6 +39,9 @@ def find_teams(paths: Sequence[Path]) -> list[Path]:
     if len(paths) > 1 and not teams:
         fix = "One team of several checkpoints: --policy mymodule:make. Diversity over training: folders of teams."
         raise InputError("FILE", "to be one without --policy", ", ".join(path.name for path in paths), fix)
+    for path, part in zip(paths, inside, strict=True) if teams else ():
+        if not part:
+            raise InputError("FILE", "to hold saved teams, as the others do", repr(str(path)))
     return teams
 
 
@@ -67,6 +71,7 @@ def measure_checkpoints(
         raise InputError("--observations", "for teams that have none beside them", "no such option")
     shown = observations or beside[-1]
     measured: list[tuple[Any, ...]] = []
+    trainings: dict[tuple[str, int], set[Path]] = {}
     for at, path in enumerate(teams):
         progress(f"measuring {at + 1} of {len(teams)}")
         source = read_team(path, shown, max_bytes=max_bytes)
@@ -77,6 +82,11 @@ def measure_checkpoints(
         estimate = graphsnd.measure(source.team, source.observations, clusters=source.clusters, **options)
         ends = estimate.population_interval or (None, None)
         measured.append(("/".join(path.parts[-2:]), " ".join(parts), int(iteration), estimate.value, *ends))
+        trainings.setdefault(measured[-1][1:3], set()).add(_training_of(path))
+    if any(len(each) > 1 for each in trainings.values()):  # the same seed in several trainings
+        above = os.path.commonpath([_training_of(path) for path in teams])
+        names = [_training_of(path).relative_to(above).as_posix() for path in teams]
+        measured = [(row[0], f"{name} {row[1]}", *row[2:]) for name, row in zip(names, measured, strict=True)]
     measured.sort(key=lambda row: row[1:3])
     rows = [*{row[1:]: row for row in measured}.values()]  # the last team of a training lies beside its checkpoints too
     if written["csv"] is not None:
@@ -90,6 +100,12 @@ def measure_checkpoints(
         return
     Console().print(table(SHOWN, [_format(row) for row in rows], align="<<>>>", caption=ABOUT))
     list_written(path for path in written.values() if path is not None)
+
+
+def _training_of(team: Path) -> Path:
+    """Return the folder of the training that wrote a team, at its end or at a checkpoint."""
+    folder = team.resolve().parent
+    return folder.parent.parent if folder.parent.name == "teams" else folder
 
 
 def _format(row: Sequence[Any]) -> tuple[str, ...]:
@@ -109,7 +125,8 @@ def _draw(rows: list[tuple[Any, ...]], written: dict[str, Path | None], command:
 
     runs: dict[str, list[tuple[Any, ...]]] = {}
     for row in rows:
-        runs.setdefault(f"seed {row[1]}" if row[1] else "SND", []).append(row)
+        name = f"seed {row[1]}" if row[1].isdigit() else row[1]
+        runs.setdefault(name or "SND", []).append(row)
     with styled_figure(PHONE, 3.0) as figure:
         steps = {name: [row[2] for row in mine] for name, mine in runs.items()}
         bands = {name: np.array([row[3:] for row in mine], dtype=float).T for name, mine in runs.items()}
