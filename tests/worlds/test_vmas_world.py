@@ -69,6 +69,7 @@ def test_discrete_actions() -> None:
     ({"scenario": "balance", "n_balls": 4}, "n_balls"),
     ({"scenario": "kinematic_bicycle"}, "same"),
     ({"scenario": "balance", "environments": 0}, "environments"),
+    ({"scenario": "balance", "num_envs": 3}, "num_envs"),
 ])  # fmt: skip
 def test_what_it_refuses(arguments: dict[str, Any], name: str) -> None:
     with pytest.raises(InputError, match=name):

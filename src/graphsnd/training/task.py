@@ -53,6 +53,9 @@ class AnyTask:
 
     def make_world(self, device: str) -> World:
         """Return the world, on ``device``."""
+        for name in {"text", "agents", "environments", "device"} & self.options.keys():
+            fix = "Agents and environments have options of their own: --agents, --envs."
+            raise InputError(f"option of {self.world}", "other than those of the training", repr(name), fix)
         return parse_world(self.world, self.agents, self.settings.environments, device=device, **self.options)
 
     def make_trainer(self, device: str = "cpu", *, capture: bool = True) -> Trainer:

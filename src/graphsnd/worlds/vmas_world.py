@@ -96,7 +96,8 @@ class VmasWorld(SimulatorWorld):
                     terminated_truncated=True,
                     **self._options,
                 )
-            except AssertionError as error:  # how VMAS refuses names and options alike
+            # How VMAS refuses names and options alike; and options that are given above.
+            except (AssertionError, TypeError) as error:
                 if "scenario not found" in str(error):
                     known = ", ".join([*vmas.scenarios, *vmas.mpe_scenarios])
                     raise InputError("scenario", f"to be one of {known}", repr(self._scenario)) from error
