@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import io
 from pathlib import Path
 from types import SimpleNamespace
@@ -87,6 +88,18 @@ def test_the_figure_shows_audit_belief_target_and_reward(tmp_path: Path) -> None
         assert ax.get_xlabel() == "iteration"
         assert ax.get_ylabel()
     assert save_png(figure, tmp_path / "control.png").stat().st_size > 10_000
+
+
+def test_rewards_below_zero_are_in_sight() -> None:
+    rows = [dataclasses.replace(row, reward=-2.0 - row.seed) for row in _control_rows(("full", 0.1))]
+    reward = control_figure(rows).axes[-1]
+    low, high = reward.get_ylim()
+    assert low <= -4.0 <= -2.0 <= high  # the band over seeds 0 and 2
+
+
+def test_what_is_held_locally_is_off_by_the_mean_over_seeds() -> None:
+    rows = [dataclasses.replace(row, local_audit=0.05 + 0.05 * row.seed) for row in _control_rows(("knn:1", 0.1))]
+    assert "0.1000, 50.00% off" in str(control_table(rows).caption)  # 0.05 and 0.15
 
 
 def test_nothing_controlled_has_no_panel_of_errors() -> None:

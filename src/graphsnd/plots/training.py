@@ -164,7 +164,7 @@ def control_figure(rows: Sequence[ControlRow]) -> Figure:
                 _draw_band(axes[1], mine, "audit_error", place)
                 _draw_dashes(axes[1], mine, "tracking_error", place)
         _label(axes[0], "Diversity", "SND over all pairs", ylim=(0, None))
-        _label(axes[-1], "Reward", "mean reward of a step", ylim=(0, None))
+        _label(axes[-1], "Reward", "mean reward of a step")
         if held:
             _label(axes[1], "Off target", "relative error", ylim=(0, None))
             # Errors below a thousandth are all the same to the eye.
@@ -180,6 +180,10 @@ def _arms(rows: Sequence[ControlRow]) -> dict[tuple[str, float | None], list[Con
     for row in rows:
         arms.setdefault((row.arm, row.target), []).append(row)
     return arms
+
+
+def _by_seed(rows: Sequence[ControlRow]) -> list[list[ControlRow]]:
+    return [[row for row in rows if row.seed == seed] for seed in dict.fromkeys(row.seed for row in rows)]
 
 
 def _over_seeds(rows: Rows, name: str) -> dict[int, list[float]]:
@@ -234,14 +238,14 @@ def control_table(rows: Sequence[ControlRow]) -> Table:
     caption = f"last {window} of {total} iterations; seconds of their estimates"
     for (arm, target), mine in _arms(rows).items():
         if target is not None and mine[-1].local_audit is not None:
-            end = [row.local_audit or 0.0 for row in mine if row.iteration > total - window]
-            off = audit_error(end, target, last=len(end))
-            caption += f"; what {arm} holds at {target:g}: {mean(end):.4f}, {off:.2%} off"
+            ends = [[row.local_audit or 0.0 for row in run[-window:]] for run in _by_seed(mine)]
+            off = mean(audit_error(end, target, last=window) for end in ends)
+            caption += f"; what {arm} holds at {target:g}: {mean(map(mean, ends)):.4f}, {off:.2%} off"
     return table(heads, lines, caption=caption)
 
 
 def _control_cells(rows: Sequence[ControlRow], target: float | None, window: int) -> tuple[str, ...]:
-    seeds = [[row for row in rows if row.seed == seed] for seed in dict.fromkeys(row.seed for row in rows)]
+    seeds = _by_seed(rows)
     end = [row for run in seeds for row in run[-window:]]
     wanted, errors = "-", ("-", "-")
     if target is not None:
