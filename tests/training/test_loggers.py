@@ -72,6 +72,19 @@ def test_csv(tmp_path: Path) -> None:
     assert (tmp_path / "csv" / "other.csv").read_text().splitlines() == lines_of_other
 
 
+@pytest.mark.parametrize("cut", ["1", "12,0.", "\0\0"])
+def test_a_line_that_was_cut_is_left_out(cut: str, tmp_path: Path) -> None:
+    logger = open_logger("csv", tmp_path, "one")
+    for step in range(1, 12):
+        logger.log({"snd": 0.5}, step)
+    logger.close()
+    with (tmp_path / "csv" / "one.csv").open("a") as file:
+        file.write(cut)
+    open_logger("csv", tmp_path, "one", after=11).close()
+    with (tmp_path / "csv" / "one.csv").open(newline="") as file:
+        assert [(line["step"], line["snd"]) for line in csv.DictReader(file)] == [(str(k), "0.5") for k in range(1, 12)]
+
+
 def test_a_logger_may_begin_with_a_resumption(tmp_path: Path) -> None:
     task = Task("navigation", 2, settings=SMALL)
     train(task.with_iterations(1), tmp_path)

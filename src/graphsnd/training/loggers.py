@@ -6,6 +6,7 @@ A logger is anything with ``log(numbers, step)`` and ``close()``; each of these 
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -164,10 +165,11 @@ class CsvLogger:
         self.file.close()
 
     def _read(self) -> list[dict[str, str]]:
-        with self.path.open(newline="", encoding="utf-8") as file:
-            reader = csv.DictReader(file)
-            self.names = list(reader.fieldnames or self.names)
-            return list(reader)
+        text = self.path.read_bytes().decode(errors="replace")
+        # What follows the last line end was cut, by a full disk or a crash: its step may be another one's first digits.
+        reader = csv.DictReader(io.StringIO(text[: text.rfind("\n") + 1], newline=""))
+        self.names = list(reader.fieldnames or self.names)
+        return list(reader)
 
     def _begin(self, rows: Sequence[Mapping[str, str]]) -> None:
         with naming(self.path):
