@@ -26,11 +26,12 @@ from graphsnd.training import (
     save_checkpoint,
     train,
 )
-from graphsnd.training.control import DiversityControl, choose_observations, fill_up
+from graphsnd.training.control import DiversityControl, choose_observations, fill_up, find_positions
 from graphsnd.training.cuda import Stopwatch
 from graphsnd.training.log import run_folder
 from graphsnd.training.rollout import Minibatch
 from graphsnd.training.task import DISPERSION
+from graphsnd.worlds import SimpleSpread
 
 TINY = ControlSettings(
     environments=3, steps=6, epochs=2, minibatch=10, hidden=(8,), observations=20, audit_observations=30, iterations=4,
@@ -343,3 +344,30 @@ def _mean_distance(team: ControlledTeam, seen: torch.Tensor) -> float:
         own = [each - each.mean(-1, keepdim=True) for each in own]
     gaps = [(a - b).norm(dim=-1).mean() for a, b in itertools.combinations(own, 2)]
     return float(torch.stack(gaps).mean())
+
+
+def test_neighbours_in_simple_spread_are_those_in_the_plane() -> None:
+    task = ControlTask(4, (0.1,), ("knn:1",), world="simple_spread", options={}, settings=TINY)
+    trainer = task.make_trainer()
+    trainer.step()
+    control = _control(trainer)
+    places = trainer.buffer.observations[0].flatten(0, 1)[..., 2:4]  # the first two features are the velocity
+    for graph, at in zip(control.neighbours[0][0], places, strict=True):
+        apart = torch.cdist(at, at).fill_diagonal_(torch.inf).argmin(1).tolist()
+        assert {tuple(edge) for edge in graph.edges.tolist()} == {tuple(sorted(pair)) for pair in enumerate(apart)}
+    team, seen = (
+        control.policy.controlled.team(0, control.policy.scale[0]),
+        trainer.buffer.observations[0].flatten(0, 1),
+    )
+    sample, agent = control._audited(trainer.buffer)
+    held = audit(team, seen[sample, agent], design="knn:1", positions=seen[sample][..., 2:4])
+    assert float(control.audit_locally(trainer.buffer)[0]) == pytest.approx(float(held), rel=1e-6)
+
+
+def test_neighbours_that_nobody_sees_are_refused() -> None:
+    class Blind(SimpleSpread):
+        def positions(self, state):
+            return None
+
+    with pytest.raises(InputError, match="positions"):
+        find_positions(Blind(3, 2))

@@ -16,14 +16,17 @@ from graphsnd.arguments import checked
 from graphsnd.control import ControlledTeam, Controller, Measurement, audit, measure_selected
 from graphsnd.control.measurement import as_design
 from graphsnd.designs import Selection, SpatialDesign
+from graphsnd.errors import InputError
 from graphsnd.graphs import MovingGraph
 from graphsnd.training.controlled import ScaledPolicy
 from graphsnd.training.cuda import Stopwatch
 from graphsnd.training.log import ControlRow, Outcome
 from graphsnd.training.roles import Companion
 from graphsnd.training.rollout import Minibatch, RolloutBuffer
+from graphsnd.training.sampling import to_world
 from graphsnd.training.settings import ControlSettings
 from graphsnd.training.streams import hashed
+from graphsnd.worlds import Discrete, World
 
 GRAPHS = 200  # separates the seeds of designs' draws from those of the streams
 MOST_FILLED = 1 << 24  # places for edges that may stay unused in a measurement, of about 50 bytes each
@@ -63,6 +66,7 @@ class DiversityControl(Companion):
         runs: Their arms, targets and seeds.
         groups: Arms of the runs, with their controllers.
         settings: How many observations are measured.
+        world: Where the agents are; read where a design needs their positions.
 
     Attributes:
         states: Of the controllers, one for each group.
@@ -72,9 +76,16 @@ class DiversityControl(Companion):
     """
 
     def __init__(
-        self, policy: ScaledPolicy, runs: Sequence[Run], groups: Sequence[Group], settings: ControlSettings
+        self,
+        policy: ScaledPolicy,
+        runs: Sequence[Run],
+        groups: Sequence[Group],
+        settings: ControlSettings,
+        world: World,
     ) -> None:
         self.policy, self.runs, self.groups, self.settings = policy, runs, groups, settings
+        spatial = any(as_design(group.controller.design).needs_positions for group in groups)
+        self.places = find_positions(world) if spatial else slice(0)  # of positions among the features
         device = policy.scale.device
         counts = [group.rows.stop - group.rows.start for group in groups]
         self.states = [group.controller.initial((count,), device) for group, count in zip(groups, counts, strict=True)]
@@ -117,7 +128,7 @@ class DiversityControl(Companion):
                 team = self.policy.controlled.team(run, self.policy.scale[run])
                 seen = buffer.observations[run].flatten(0, 1)[sample]  # of all agents
                 shown = seen[torch.arange(len(seen), device=seen.device), agent]
-                audits[run] = audit(team, shown, design=design, positions=seen[..., :2])
+                audits[run] = audit(team, shown, design=design, positions=seen[..., self.places])
         return audits
 
     def choose_audited(self, buffer: RolloutBuffer) -> Tensor:
@@ -172,7 +183,7 @@ class DiversityControl(Companion):
             return [design.select(count, agents, each, device=device) for each in self.generators[group.rows]]
         if group.rows.start not in self.neighbours:
             # Agents do not move during an update, so neighbours are looked for once and not in each of its steps.
-            graph = design.join(buffer.observations[group.rows, ..., :2].flatten(0, 2))
+            graph = design.join(buffer.observations[group.rows, ..., self.places].flatten(0, 2))
             assert isinstance(graph, MovingGraph)
             self.neighbours[group.rows.start] = graph, int(graph.starts.diff().max())
         graph, most = self.neighbours[group.rows.start]
@@ -240,6 +251,33 @@ class DiversityControl(Companion):
             for place, state in enumerate(self.states)
             for key, part in state.tensors().items()
         }
+
+
+def find_positions(world: World) -> slice:
+    """Return which features of an observation are the agent's own position: of simple spread not the first ones.
+
+    Raises:
+        InputError: Where none are.
+
+    Example:
+        >>> from graphsnd.worlds import Navigation, SimpleSpread
+        >>> find_positions(Navigation(3, 2)), find_positions(SimpleSpread(3, 2))
+        (slice(0, 2, None), slice(2, 4, None))
+    """
+    state, generator = world.spawn(0, 4), torch.Generator().manual_seed(0)
+    # After a step: some worlds begin with all agents on one point, at rest.
+    if isinstance(world.actions, Discrete):
+        actions = torch.randint(world.actions.count, (4, world.agents), generator=generator)
+    else:
+        actions = torch.rand(4, world.agents, world.actions.features, generator=generator)
+        actions = to_world(2 * actions - 1, world.actions)
+    state, step = world.step(state, actions.to(world.device))
+    places, seen = world.positions(state), step.observations
+    for first in range(seen.shape[-1] - 1):
+        if places is not None and torch.equal(seen[..., first : first + 2], places.to(seen)):
+            return slice(first, first + 2)
+    fix = "Use a design without positions, such as matching."
+    raise InputError("designs", f"without knn and radius for {world.name}", "positions that agents do not observe", fix)
 
 
 @lru_cache(maxsize=8)

@@ -241,7 +241,7 @@ class ControlTask(AnyTask):
 
     def _make_method(self, world: World, _: PPOSettings, streams: Sequence[Streams], seeds: Sequence[int]) -> Method:
         policy, critic = make_networks(world, self.settings, streams)
-        control = DiversityControl(policy, self.runs(), self.groups(world.device), self.settings)
+        control = DiversityControl(policy, self.runs(), self.groups(world.device), self.settings, world)
         return Method(policy, critic, ControlledLearner(policy, critic, self.settings), control)
 
 
