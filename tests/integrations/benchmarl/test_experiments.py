@@ -20,7 +20,7 @@ from benchmarl.environments import VmasTask
 from benchmarl.experiment import Experiment
 from tensordict import TensorDict
 
-from graphsnd.control import DiCo, PerGroup
+from graphsnd.control import PI, DiCo, PerGroup
 from graphsnd.integrations.benchmarl import ActionSpaceLoss, DiCoModelConfig, DiversityLog, load_teams
 
 MODEL = {"target": 0.1, "design": "bernoulli:0.5", "num_cells": (16,)}
@@ -104,6 +104,15 @@ def test_targets_are_scaled_as_the_policies_are(algorithm, name: str, experiment
 
     assert model.scale < 0.5
     assert torch.equal(values(targets), values(sources))
+
+
+def test_what_a_closed_loop_applies_is_not_scaled_twice(experiment) -> None:
+    log = DiversityLog()
+    model = DiCoModelConfig(controller=PI(0.1, kp=0.0, ki=0.5), num_cells=(16,))
+    experiment(IppoConfig, model, callbacks=[log], max_n_iters=4).run()
+    assert log.rows[-1]["audit"] == pytest.approx(0.1, rel=0.2)
+    assert log.rows[-1]["applied"] == pytest.approx(0.1, rel=0.2)
+    assert log.rows[-1]["scale"] < 0.5
 
 
 def test_a_group_of_one_agent_has_no_diversity_and_scale_one(experiment) -> None:
