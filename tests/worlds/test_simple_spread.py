@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -85,14 +86,15 @@ def test_success_terminates_when_asked() -> None:
     spread = pytest.importorskip("mpe2.simple_spread_v3")
     state = SimpleSpread(2, 1).spawn(0)
     home = SpreadState(state.landmarks + 0.05, state.velocities, state.landmarks, state.steps)
-    for asked in (False, True):
-        env = spread.parallel_env(N=2, terminate_on_success=asked)
+    for asked, limit in itertools.product((False, True), (25, 1)):  # at the time limit mpe2 only truncates
+        env = spread.parallel_env(N=2, terminate_on_success=asked, max_cycles=limit)
         env.reset(seed=0)
         write(env, home, 0)
-        _, _, terminated, _, _ = env.step({"agent_0": 0, "agent_1": 0})
-        world = SimpleSpread(2, 1, terminate_on_success=asked)
+        _, _, terminated, truncated, _ = env.step({"agent_0": 0, "agent_1": 0})
+        world = SimpleSpread(2, 1, terminate_on_success=asked, horizon=limit)
         _, step = world.step(home, torch.zeros(1, 2, dtype=torch.long))
-        assert bool(step.terminated[0]) == terminated["agent_0"] == asked
+        assert bool(step.terminated[0]) == terminated["agent_0"] == (asked and limit > 1)
+        assert bool(step.truncated[0]) == truncated["agent_0"]
         assert world.solved(home).all()
 
 

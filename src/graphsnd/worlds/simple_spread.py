@@ -132,8 +132,9 @@ class SimpleSpread(World):
         collisions = (norm(*offsets(positions, positions)) < TOUCHING).sum(-1) - 1
         covered = -apart.sum(-1, keepdim=True)
         rewards = covered * (1 - self.local_ratio) - collisions * self.local_ratio
-        terminated = (apart < CAPTURED).all(-1) & self.terminate_on_success
-        return after, Step(self.observe(after), rewards, terminated, self.truncated(after.steps))
+        truncated = self.truncated(after.steps)
+        terminated = (apart < CAPTURED).all(-1) & ~truncated & self.terminate_on_success  # not both, as in mpe2
+        return after, Step(self.observe(after), rewards, terminated, truncated)
 
     def goals(self, state: SpreadState) -> Tensor:
         """Return the positions of the landmarks, ``[E, N, 2]``."""
