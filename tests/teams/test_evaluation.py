@@ -258,3 +258,27 @@ def test_as_many_observations_as_agents_do_not_hide_another_order_of_axes() -> N
     for _ in range(2):  # a team that was refused once stays so
         with pytest.raises(gs.InputError, match=r"answer with shape \(1, 'agents', '...'\), got \(4, 1, '...'\)"):
             team.evaluate(seen)
+
+
+@pytest.mark.parametrize("kind", ["own batch size", "squeezed", "statistics of the batch"])
+def test_a_stacked_module_that_takes_no_single_row_is_evaluated(kind: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    weights, seen = (torch.randn(*shape, generator=generator) for shape in ((5, 4, 2), (5, 4)))
+    norm = nn.BatchNorm1d(4, affine=False, track_running_stats=False)
+
+    def policy(rows: torch.Tensor) -> torch.Tensor:
+        if kind == "own batch size" and len(rows) != 5:
+            raise ValueError("takes five rows")
+        rows = norm(rows) if kind == "statistics of the batch" else rows
+        answer = torch.einsum("of,nfa->ona", rows, weights)
+        return answer.squeeze() if kind == "squeezed" else answer
+
+    behavior = gs.evaluate(policy, seen)
+    assert (behavior.observations, behavior.agents) == (5, 5)
+    torch.testing.assert_close(gs.snd(behavior), gs.snd(gs.Deterministic(policy(seen))))
+
+
+def test_agents_first_are_refused_by_the_shapes_that_were_given() -> None:
+    weights = torch.randn(5, 4, 2, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(gs.InputError, match=r"shape \(10, 'agents', '...'\), got \(5, 10, '...'\)"):
+        gs.evaluate(lambda rows: torch.einsum("of,nfa->noa", rows, weights), torch.ones(10, 4))

@@ -201,11 +201,21 @@ class JointTeam(Team):
             check_repeatable(self._ask_quietly, observations)
             self._repeatable = True
         behavior = self._read(ask(self.policy, shown), shown)
-        if self._agents is None and behavior.agents == len(observations) > 1:
-            self.evaluate(observations[:1])  # raises where the first axis is that of the agents: their number is equal
         if behavior.batch_shape == observations.shape[: -self.feature_dims]:
+            if self._agents is None and behavior.agents == len(observations) > 1:
+                self._check_order(observations[:1], behavior.agents)
             self._agents = self._agents or behavior.agents
         return behavior
+
+    def _check_order(self, row: Tensor, agents: int) -> None:
+        """Raise where one row shows that agents come first, which as many observations hide."""
+        try:
+            behavior = self._read(ask_quietly(self.policy, row), row)
+        except InputError:  # it takes no single row, which says nothing
+            return
+        if behavior.batch_shape == (agents, *row.shape[1 : -self.feature_dims]):
+            got = f"{(*behavior.batch_shape, behavior.agents, '...')} to one observation"
+            raise InputError("team", "to answer with shape (1, 'agents', '...')", got, "Put the agents axis second.")
 
     def _read(self, answer: object, shown: Tensor) -> Behavior:
         lead = shown.dim() - self.feature_dims - (self._promised_agents is not None)
