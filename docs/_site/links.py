@@ -8,13 +8,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import tomllib
 from docutils import nodes
 from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
 ROOT = Path(__file__).parents[2]
-SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
 COPIED = {"paper/results/verdicts.html": "verdicts.html"}  # html_extra_path
 
 
@@ -27,8 +25,7 @@ def point_to_repository(app: Any, page: str, content: list[str]) -> None:
             return f'<a href="{target}">{text}</a>'
         if not (ROOT / path).exists():
             logger.warning("%s links to %s, which does not exist", page, path)
-        kind = "tree" if (ROOT / path).is_dir() else "blob"
-        return f"[{text}]({SOURCE}/{kind}/main/{path})"
+        return f'<a href="../{path}">{text}</a>'  # from site/, where the pages are built
 
     if page == "developing":  # CONTRIBUTING.md, whose links are those of another folder
         text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").removeprefix("# Contributing")
