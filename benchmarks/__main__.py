@@ -27,8 +27,8 @@ from graphsnd.storage import parse_json, write_whole
 
 RESULTS = Path(__file__).resolve().parent / "results"  # committed
 NAMES = (
-    "speed", "calls", "share", "modules", "moving", "sorting", "designs", "projections", "coverage", "samples",
-    "worlds", "training", "benchmarl", "callback", "dico", "curves", "learning", "tracking", "adaptive", "population",
+    "speed", "calls", "share", "modules", "moving", "sorting", "designs", "coverage", "samples",
+    "worlds", "training", "benchmarl", "callback", "dico", "curves", "learning", "tracking",
 )  # fmt: skip
 WHICH = "a question, or all for those that guard against regressions; default: speed"
 ALL = ("calls", "share", "modules", "training", "worlds", "dico")  # what `make bench` measures
@@ -40,9 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     try:
         _check(given)
-        if given.costs:
-            import_module("benchmarks.share").write_costs([_read("--costs", file, {"share"}) for file in given.costs])
-        elif given.plot:
+        if given.plot:
             _draw([_read("--plot", file, set(FIGURES)) for file in given.plot], given.png)
         else:
             before = [_read("--compare", file) for file in given.compare or ()]
@@ -71,8 +69,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--plot", type=Path, nargs="+", metavar="FILE", help="measure nothing: draw these into --png")
     text = "print what moved since FILE beyond noise; exit with 1 if anything is slower; two files: measure nothing"
     parser.add_argument("--compare", type=Path, nargs="+", metavar="FILE", help=text)
-    text = "measure nothing: write the costs in these results of share into the package, for advise"
-    parser.add_argument("--costs", type=Path, nargs="+", metavar="FILE", help=text)
     return parser
 
 

@@ -25,19 +25,28 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
-from graphsnd.behavior import Behavior
-from graphsnd.designs import Agents, Bernoulli, Complete, Design, Matching, Pairs, Regular, Ring, Uniform
+from graphsnd.behavior import Behavior, Gaussian
+from graphsnd.designs import Agents, Bernoulli, Complete, Design, Matching, Regular, Ring, Uniform
 from graphsnd.errors import EmptyDrawError, InputError
-from graphsnd.estimation import Estimate
 from graphsnd.estimation import measure as measure_team
 from graphsnd.estimation.sample import draw, variance
 from graphsnd.estimation.source import BehaviorSource
+from graphsnd.metric import edge_distances, horvitz_thompson
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
 from graphsnd.teams.files import OBSERVATIONS
 
 PAPER = "bernoulli:0.1"
 ATTEMPTS = 50  # at a draw that has an edge
 SMALLEST = 8  # agents of a team whose designs can be compared: a tenth of its pairs is some
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One estimate of a plan."""
+
+    value: float
+    standard_error: float
+    observations: int  # that were used
 
 
 @dataclass(frozen=True)
@@ -54,10 +63,34 @@ class SamplingPlan:
     weighting: str = "normalised"
     max_observations: int | None = None  # all when None
 
-    def measure(self, team: Behavior | Team, observations: Tensor | None = None, *, seed: int) -> Estimate:
-        """Measure a team by this plan."""
-        options = {"weighting": self.weighting, "max_observations": self.max_observations}
-        return measure_team(team, observations, design=self.design, seed=seed, **options)  # type: ignore[arg-type]
+    def measure(self, behavior: Behavior, *, seed: int) -> Draw:
+        """Measure what a team would do by this plan."""
+        generator = torch.Generator().manual_seed(seed)
+        if self.weighting == "horvitz-thompson":
+            graph = self.design.draw(behavior.agents, generator)  # type: ignore[attr-defined]
+            distances, inclusion = edge_distances(behavior, graph).double(), float(graph.inclusion)
+            error = math.sqrt((1 - inclusion) * float(distances.square().sum())) / (inclusion * graph.pairs)
+            return Draw(float(horvitz_thompson(behavior, graph)), error, behavior.observations)
+        total, count = behavior.observations, self.max_observations or behavior.observations
+        if count == total:
+            one = measure_team(behavior, design=self.design, seed=seed)
+            return Draw(one.value, one.standard_error, total)
+        rows = torch.randperm(total, generator=generator)[:count].to(behavior.loc.device)  # type: ignore[attr-defined]
+        some = Gaussian(behavior.loc.flatten(0, -3)[rows], behavior.scale.flatten(0, -3)[rows])  # type: ignore[attr-defined]
+        one = measure_team(some, design=self.design, seed=generator)
+        # The variance is (B + V) / t - B / T, with B between observations and V from the pairs of one, t of T of them.
+        both, pairs = (one.observation_error or 0.0) ** 2, one.standard_error**2
+        return Draw(one.value, math.sqrt(max(pairs, both - max(0.0, both - pairs) * count / total)), count)
+
+    def measure_policies(self, team: Team, observations: Tensor, *, seed: int) -> float:
+        """Measure policies by this plan, which evaluates only those that it needs."""
+        generator = torch.Generator().manual_seed(seed)
+        if self.weighting == "horvitz-thompson":
+            return self.measure(team.evaluate(observations), seed=seed).value
+        if self.max_observations is not None:
+            rows = torch.randperm(len(observations), generator=generator)[: self.max_observations]
+            observations = observations[rows.to(observations.device)]
+        return measure_team(team, observations, design=self.design, seed=seed).value
 
     def __str__(self) -> str:
         parts = [str(self.design), *([] if self.weighting == "normalised" else [self.weighting])]
@@ -119,7 +152,7 @@ def measure_errors(behavior: Behavior, plan: SamplingPlan, truth: float, *, draw
     )
 
 
-def _draw(behavior: Behavior, plan: SamplingPlan, seed: int) -> Estimate | None:
+def _draw(behavior: Behavior, plan: SamplingPlan, seed: int) -> Draw | None:
     try:
         return plan.measure(behavior, seed=seed)
     except EmptyDrawError:  # has no mean
@@ -160,7 +193,7 @@ def contestants(n: int, observations: int) -> list[SamplingPlan]:
     """Return the paper's estimators, and those that redraw their pairs."""
     edges = round(0.1 * n * (n - 1) / 2)
     degree = max(2, 2 * (edges // n))
-    whole = [Uniform(edges), Regular(degree), Pairs(1), Matching(), Ring(2), Ring(degree)]
+    whole = [Uniform(edges), Regular(degree), Matching(1), Matching(), Ring(2), Ring(degree)]
     return [
         SamplingPlan(Bernoulli(0.1)),
         SamplingPlan(Bernoulli(0.1), "horvitz-thompson"),
@@ -235,7 +268,7 @@ def _timed(team: Team, observations: Tensor, plan: SamplingPlan, seed: int) -> C
     def call() -> object:
         for attempt in range(ATTEMPTS):
             try:
-                return plan.measure(team, observations, seed=seed + attempt)
+                return plan.measure_policies(team, observations, seed=seed + attempt)
             except EmptyDrawError:
                 continue
         return None

@@ -1,4 +1,4 @@
-"""Which share of the device's arithmetic limit does exact SND reach, where does sampling beat it, what does each cost?
+"""Which share of the device's arithmetic limit does exact SND reach, and where does sampling beat it?
 
 A call is `graphsnd.snd(behavior)` of diagonal Gaussians, whose Euclidean distance has two features per action.
 
@@ -9,20 +9,15 @@ subtraction and a multiply-add for each feature, a square root and an addition.
 crossover: exact SND against a tenth of the pairs on a new Bernoulli graph, and a new ring of four neighbours or eight
 random agents for each observation; these two with their intervals. Four features.
 
-rates: the costs by which `graphsnd.advise` compares designs, see `graphsnd.estimation.costs`, derived from the times in
-`parts`. `python -m benchmarks --costs FILE ...` puts those of these files into the package.
-
-Times are seconds. Contestants take turns within a round. Shares, crossovers and rates are of the fastest rounds: others
+Times are seconds. Contestants take turns within a round. Shares and crossovers are of the fastest rounds: others
 may use the machine.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import product
 from typing import Any
 
@@ -32,10 +27,6 @@ import graphsnd as gs
 from benchmarks.calls import Case, example
 from benchmarks.timing import Clock, Contestant, Options, Tables, make_limit, take_turns
 from graphsnd.behavior.behavior import AgentsAxisWarning
-from graphsnd.estimation import costs
-from graphsnd.estimation.source import largest_distance
-from graphsnd.storage import write_whole
-from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 
 AGENTS = {"cpu": (16, 50, 100, 500), "cuda": (16, 50, 100, 500, 2000)}
 FEATURES = (4, 8, 16, 32, 64, 128)
@@ -43,25 +34,23 @@ OBSERVATIONS = {"cpu": (1, 16, 256, 4096), "cuda": (1, 16, 256, 4096, 65536)}
 USUAL = {"cpu": 256, "cuda": 4096}  # observations where features vary, and at the crossover
 CROSSING = {"cpu": (16, 50, 100, 200, 500, 1000, 2000), "cuda": (16, 50, 100, 200, 500, 1000, 2000, 5000)}
 SAMPLED = ("tenth of the pairs", "ring:4", "agents:8")
-COSTS = {"cpu": (500, 2048), "cuda": (500, 65536)}  # agents and observations
 LARGEST = {"cpu": 5e9, "cuda": 2e12}  # feature differences of one call, so that a cell takes a second or less
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """Time all cells, the crossover and the parts of the costs."""
+    """Time all cells and the crossover."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AgentsAxisWarning)  # large teams on few observations are meant here
         kind = options.device.type
         sizes: tuple[Sequence[int], ...] = AGENTS[kind], FEATURES, OBSERVATIONS[kind], CROSSING[kind]
-        usual, priced = USUAL[kind], COSTS[kind]
+        usual = USUAL[kind]
         if options.quick:
-            sizes, usual, priced = ((4, 16), (4, 8), (1, 16), (8, 16)), 16, (20, 64)
+            sizes, usual = ((4, 16), (4, 8), (1, 16), (8, 16)), 16
         agents, features, seen, crossing = sizes
         return {
             "features": shares(product(agents, features, [usual]), options),
             "observations": shares(product(agents, [4], seen), options),
             "crossover": options.each("crossover", crossing, lambda n: cross(n, usual, options)),
-            **rates(*priced, options),
         }
 
 
@@ -102,60 +91,6 @@ def cross(n: int, observations: int, options: Options) -> dict[str, Any]:
     return {"n": n, "observations": observations, "contestants": times}
 
 
-def rates(n: int, observations: int, options: Options) -> dict[str, Any]:
-    """Return the rates of :mod:`graphsnd.estimation.costs`, and the times they come from."""
-    options.step("what designs cost")
-    device, features = options.device, 4
-    behavior = example(Case(n, features), observations, device, options.seed)
-    tiny = example(Case(8, features), 8, device, options.seed)
-    points = gs.behavior.embed(behavior, None)
-    graph = gs.graphs.bernoulli(n, 0.1, seed=options.seed)
-    network = StackedMLP.create((n,), (18, 64, 64, 4), generator=torch.Generator().manual_seed(options.seed))
-    team = StackedTeam(network, GaussianHead(4, batch=(n,))).to(device)
-    rows = min(observations, 2048)
-    shown, some = torch.randn(rows, 18, device=device), torch.randint(n, (rows, 8), device=device)
-    few = n // 8  # pairs of a design; n // 4 agents
-    calls = {
-        "exact": lambda: gs.snd(behavior),
-        "graph": lambda: gs.graph_snd(behavior, graph),
-        "bound": lambda: largest_distance(points),
-        "tiny": lambda: gs.measure(tiny, design="agents:2"),
-        "one pair": lambda: gs.measure(behavior, design="pairs:1"),
-        "few pairs": lambda: gs.measure(behavior, design=f"pairs:{few}"),
-        "their agents": lambda: gs.measure(behavior, design=f"agents:{2 * few}"),
-        "policies": torch.no_grad()(lambda: team.evaluate(shown)),
-        "some policies": torch.no_grad()(lambda: team.partial(shown, some)),
-    }
-    times = take_turns([Contestant(*one) for one in calls.items()], Clock(device), **patience(options))
-    took = {name: times[name]["min_s"] for name in calls}
-    unit = took["exact"] / (math.comb(n, 2) * observations)  # seconds of a distance in the sweep
-    drawn = {name: (took[name] - took["bound"]) / observations for name in ("one pair", "few pairs", "their agents")}
-    pair = max(0.0, drawn["their agents"] - drawn["few pairs"]) / (math.comb(2 * few, 2) - few)
-    agent = max(0.0, (drawn["few pairs"] - drawn["one pair"] - (few - 1) * pair) / (2 * few - 2))
-    multiply_add, each = unit / (2 * features), took["policies"] / (rows * n * network.cost)
-    rate = costs.Rate(
-        second=1 / multiply_add,
-        policy=each / multiply_add,
-        partial=max(1.0, took["some policies"] / some.numel() / (took["policies"] / (rows * n))),
-        call=took["tiny"] / unit,
-        point=took["bound"] / (n * observations) / unit,
-        draw=max(0.0, drawn["one pair"] - 2 * agent - pair - took["tiny"] / observations) / unit,
-        agent=agent / unit,
-        pair=pair / unit,
-        edge=took["graph"] / (graph.m * observations) / unit,
-    )
-    return {"n": n, "observations_of_costs": observations, "rates": asdict(rate), "parts": times}
-
-
-def write_costs(results: Sequence[dict[str, Any]]) -> None:
-    """Put the rates of results into the package's table, which keeps those of other devices."""
-    table = json.loads(costs.FILE.read_text())
-    for result in results:
-        source = {key: result[key] for key in ("command", "commit", "date", "hardware")}
-        table[result["device"]] = {"rates": {k: float(f"{v:.3g}") for k, v in result["rates"].items()}, **source}
-    write_whole(costs.FILE, json.dumps(table, indent=1) + "\n")
-
-
 def crossing(result: dict[str, Any], name: str) -> float | None:
     """Return the number of agents from which a way to sample is faster than exact SND, between sizes by logarithms."""
     rows = sorted(result["crossover"], key=lambda row: row["n"])
@@ -170,11 +105,10 @@ def crossing(result: dict[str, Any], name: str) -> float | None:
 
 
 def tables(result: dict[str, Any]) -> Tables:
-    """Return the shares, the crossover and the rates."""
+    """Return the shares and the crossover."""
     times = ("n", "observations", "contestants.exact", *(f"contestants.{name}" for name in SAMPLED))
     cells = ("n", "features", "observations", "contestants.snd", "share")
     return {
         "Share of the limit": (result["features"] + result["observations"], cells),
         "Exact and sampled": (result["crossover"], times),
-        "Costs, in distances of the sweep over all pairs": ([result["rates"]], tuple(result["rates"])),
     }

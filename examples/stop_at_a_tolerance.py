@@ -10,17 +10,12 @@ network = StackedMLP.create((2000,), (18, 64, 64, 4), init="linear", generator=t
 team = StackedTeam(network, GaussianHead(2, mean="tanh", scale="network"))
 observations = 2 * torch.rand(50_000, 18, generator=torch.Generator().manual_seed(1)) - 1
 
-estimate = gs.measure(
-    team,
-    observations,
-    rel_tol=0.03,
-    callback=lambda e: print(f"look {e.looks}: [{e.interval[0]:.4f}, {e.interval[1]:.4f}]"),
-)
+estimate = gs.measure(team, observations, rel_tol=0.03)
 print(estimate)
 share = estimate.policy_evaluations / (team.agents * len(observations))
 print(f"{estimate.design}: {estimate.policy_evaluations:,} policy evaluations, {share:.2%} of all. {estimate.why}.")
 
-# The same budget, spent on agents that have been evaluated already: pairs redrawn per observation beat one graph.
+# Agents that have been evaluated already: pairs redrawn per observation beat one graph with as many pairs.
 with torch.no_grad():
     behavior = team.evaluate(observations[:512])
 truth = float(gs.snd(behavior))

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from benchmarks.designs import SamplingPlan, measure_errors
 from graphsnd import graphs
-from graphsnd.designs import Agents, Bernoulli, Matching, Pairs, Regular, Ring, Uniform
+from graphsnd.designs import Agents, Bernoulli, Matching, Regular, Ring, Uniform
 from graphsnd.metric import pairwise, snd
 from graphsnd.teams import StackedTeam
 from graphsnd.training import PRESETS, Settings, Task, Trainer
@@ -171,13 +171,13 @@ def choose_designs(distances: Tensor, redrawn: Redrawn) -> Iterator[tuple[Role, 
     yield Role.FEWEST_EVALUATIONS, fewest, redrawn.error(subset, count)
 
 
-def find_fewest_pairs(redrawn: Redrawn, error: float) -> Pairs:
+def find_fewest_pairs(redrawn: Redrawn, error: float) -> Matching:
     """Return the smallest number of disjoint pairs, redrawn at every observation, whose error is at most ``error``.
 
     All agents are in a pair where no smaller number will do.
     """
     most = redrawn.agents // 2
-    return next((d for d in map(Pairs, range(1, most)) if redrawn.error(d) <= error), Pairs(most))
+    return next((d for d in map(Matching, range(1, most)) if redrawn.error(d) <= error), Matching(most))
 
 
 def find_fewest_agents(redrawn: Redrawn, error: float) -> tuple[Agents, int]:

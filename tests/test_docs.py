@@ -82,7 +82,7 @@ def documented() -> Iterator[tuple[str, str]]:
     values = {node.targets[0].id: node.value for node in tree.body if isinstance(node, ast.Assign)}  # type: ignore[attr-defined]
     stages, adapters = (ast.literal_eval(values[name]) for name in ("STAGES", "ADAPTERS"))
     modules = [importlib.import_module(f"graphsnd.{stage}") for stage in stages]
-    for module in (*modules, graphsnd.metric.companions):
+    for module in modules:
         for name in module.__all__:
             value = getattr(module, name)
             if callable(value) and value is not graphsnd.teams.Policy:  # a type alias
@@ -189,8 +189,6 @@ def names_of_distances(_: pytest.MonkeyPatch) -> dict[str, Any]:
     logits, names = torch.randn(9, 3, 4), ("scout", "guard", "medic")
     return {
         "gs": graphsnd,
-        "actor": SimpleNamespace(get_dist=lambda _: torch.distributions.Categorical(logits=logits)),
-        "rollout": None,
         "behavior": graphsnd.Deterministic({name: torch.randn(10, 2) for name in names}),
         "other": graphsnd.Deterministic(torch.randn(9, 4, 3)),
         "G": networkx.path_graph(names),

@@ -95,18 +95,17 @@ CALLS: dict[str, Callable[[gs.Behavior], Any]] = {
     "contributions": gs.contributions,
     "edge_distances": lambda b: gs.edge_distances(b, graph(b)),
     "edge_distances reference": lambda b: gs.edge_distances(b, graph(b), backend="reference"),
-    "own_observations": gs.own_observations,
     "decompose": lambda b: gs.decompose(b, [i % 3 for i in range(b.agents)]),
     "measure": gs.measure,
     "measure clusters": lambda b: gs.measure(b, clusters=clusters(b)),
     "measure graph": lambda b: gs.measure(b, design=weighted(b)),
     "measure graph clusters": lambda b: gs.measure(b, design=graph(b), clusters=clusters(b)),
-    "measure horvitz-thompson": lambda b: gs.measure(b, design="bernoulli:0.7", weighting="horvitz-thompson"),
+    "horvitz-thompson": lambda b: gs.horvitz_thompson(b, gs.graphs.bernoulli(b.agents, 0.7, seed=0)),
     "measure regular": lambda b: gs.measure(b, design=regular(b)),
     "measure tolerance": lambda b: gs.measure(b, design="matching", rel_tol=0.1),
     **{
         f"measure {design}": lambda b, design=design: gs.measure(b, design=design)  # type: ignore[misc]
-        for design in ("bernoulli:0.7", "uniform:8", "matching", "pairs:2", "ring:4", "agents:4", "projections:8")
+        for design in ("bernoulli:0.7", "uniform:8", "matching", "matching:2", "ring:4", "agents:4")
     },
     "accumulator": accumulate,
     "accumulator graph": lambda b: accumulate(b, graph=graph(b), clusters=True),
@@ -142,8 +141,7 @@ def bits(value: Any) -> list[Any]:
 def names(size: str, kind: str) -> list[str]:
     """The calls that take a family."""
     places = kind in ("deterministic", "double")
-    flat = kind not in ("categorical", "full")
-    fitting = [name for name in CALLS if (places or "gradient" not in name) and (flat or "projections" not in name)]
+    fitting = [name for name in CALLS if places or "gradient" not in name]
     return [name for name in fitting if size not in SLOW.get(name, ())]
 
 

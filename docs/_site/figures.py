@@ -51,7 +51,7 @@ def observations(ax: Any) -> None:
         weights = shared + strength * own
         snds.append(float(gs.snd(gs.Deterministic(torch.einsum("of,nfa->ona", seen.flatten(0, 1), weights)))))
         answers = torch.einsum("nof,nfa->ona", seen, weights)
-        others.append(float(gs.own_observations(gs.Deterministic(answers))))
+        others.append(float(gs.snd(gs.Deterministic(answers))))
     ax.plot(strengths, others, color=shade(MUTED), marker="s", label="own observations")
     ax.plot(strengths, snds, color=shade(BLUE), marker="o", label="shared observations: SND")
     ax.set(xlabel="how much the agents' networks differ", ylabel="mean distance", ylim=(0, None))

@@ -9,7 +9,7 @@ The package is the paper's pipeline, one folder per stage, each using only the s
     metric       SND, Graph-SND, the Horvitz-Thompson estimator
     bounds       how far a sampled graph can be off
     designs      the one language for which pairs: ``bernoulli:0.1``
-    estimation   measure(): intervals, tolerances, budgets, advice
+    estimation   measure(): intervals, tolerances, advice
     analysis     roles: groups of agents that act alike; whether two teams differ
     control      hold diversity at a level (DiCo)
     distributed  the same numbers over several processes and devices
@@ -52,17 +52,15 @@ if TYPE_CHECKING:
         from_distribution,
     )
     from graphsnd.errors import InputError
-    from graphsnd.estimation import Advice, Budget, Estimate, SndAccumulator, advise, measure
+    from graphsnd.estimation import Advice, Estimate, SndAccumulator, advise, measure
     from graphsnd.graphs import Graph
     from graphsnd.metric import (
         by_observation,
-        companions,
         contributions,
         decompose,
         edge_distances,
         graph_snd,
         horvitz_thompson,
-        own_observations,
         pairwise,
         snd,
     )
@@ -73,7 +71,6 @@ __version__ = "0.2.0"
 __all__ = [
     "Advice",
     "Behavior",
-    "Budget",
     "Categorical",
     "Deterministic",
     "Distance",
@@ -100,7 +97,6 @@ __all__ = [
     "bin_field",
     "bounds",
     "by_observation",
-    "companions",
     "compare",
     "compare_runs",
     "contributions",
@@ -117,7 +113,6 @@ __all__ = [
     "horvitz_thompson",
     "load_behavior",
     "measure",
-    "own_observations",
     "pairwise",
     "plots",
     "roles",

@@ -152,7 +152,7 @@ def cases() -> Iterator[tuple[str, Case]]:
 
 
 SAMPLED = ["bernoulli:0.3", "bernoulli:1", "uniform:20", "regular:4", "agents:4", "agents:2", "ring:4", "matching"]
-DESIGNS = {"all pairs": None, **{name: name for name in SAMPLED}, "matching:5": "pairs:5"}
+DESIGNS = {"all pairs": None, **{name: name for name in SAMPLED}, "matching:5": "matching:5"}
 
 
 def places() -> Tensor:

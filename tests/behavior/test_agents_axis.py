@@ -19,13 +19,11 @@ USES = (
     gs.measure,
     gs.pairwise,
     gs.contributions,
-    gs.own_observations,
     lambda team: gs.decompose(team, [0] * team.agents),
     lambda team: gs.graph_snd(team, gs.graphs.uniform(team.agents, 3)),
     lambda team: gs.edge_distances(team, gs.graphs.uniform(team.agents, 3)),
     lambda team: gs.horvitz_thompson(team, gs.graphs.uniform(team.agents, 3)),
     lambda team: gs.measure(team, design="matching"),
-    lambda team: gs.measure({"one": team}),
 )
 FAMILIES = (
     gs.Deterministic,
@@ -83,7 +81,7 @@ def test_silent_where_agents_are_known_or_few_observations_are_meant() -> None:
         gs.snd(gs.evaluate(lambda o: gs.Gaussian(o.unsqueeze(-2).expand(-1, 6, -1), 1.0), seen))
         gs.evaluate([lambda o: gs.Categorical(logits=o)] * 3, torch.randn(50, 4))
         gs.evaluate([lambda o: gs.Gaussian(o, 1.0)] * 3, torch.randn(4, 50, 2), whole=True)
-        for design in (None, "agents:5", "pairs:2", "ring:4", "regular:3"):
+        for design in (None, "agents:5", "matching:2", "ring:4", "regular:3"):
             gs.measure(policies, seen, design=design)
             gs.measure(dict(zip("abcdef", policies, strict=True)), seen, design=design)
 

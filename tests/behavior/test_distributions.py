@@ -256,7 +256,7 @@ def test_any_module_of_a_list_is_warned_of(part: bool) -> None:
 
     def measure(scales: list[float], **options: Any) -> float:
         team = gs.teams.as_team([Squashed(scale, part=part) for scale in scales], **options)
-        sampled = gs.measure(team, seen, design="pairs:2", seed=0)
+        sampled = gs.measure(team, seen, design="matching:2", seed=0)
         assert team.batched  # type: ignore[attr-defined]
         return sampled.value
 

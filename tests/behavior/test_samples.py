@@ -12,6 +12,7 @@ from scipy import integrate, stats
 from scipy.optimize import linear_sum_assignment
 
 import graphsnd as gs
+from graphsnd.behavior.samples import length_constant
 from graphsnd.kernels.pairfunctions import energy
 
 M_DISTANCES = [gs.Wasserstein(), gs.Sliced(debias=True), gs.Energy(), gs.Energy(debias=True)]
@@ -230,16 +231,6 @@ def test_noise_floor_of_a_joint_is_what_agents_that_act_alike_measure() -> None:
     assert gs.measure(gs.Joint([same, same])).noise_floor is None
 
 
-def test_noise_floor_of_groups_is_what_agents_that_act_alike_measure() -> None:
-    teams = {"few": gs.Samples(draw(400, 4, 32, 1, seed=5)), "many": gs.Samples(3 * draw(400, 9, 32, 1, seed=6))}
-    total = gs.measure(teams)
-    assert total.noise_floor == pytest.approx(total.value, rel=0.1)
-    assert f"; about {total.noise_floor:.3g} for agents that act alike" in str(total.total)
-    assert gs.measure({**teams, "sure": gs.Deterministic(draw(400, 3, 1))}).noise_floor is None
-    alone = {name: gs.Samples(draw(4, 1, 8, 1)) for name in "ab"}
-    assert gs.measure(alone).noise_floor is None
-
-
 def test_noise_floor_of_agents_that_always_do_the_same_is_zero() -> None:
     assert gs.measure(gs.Samples(torch.ones(5, 3, 8, 1))).noise_floor == 0
     assert gs.measure(gs.Samples(torch.ones(3, 8, 1)), distance=gs.Sliced(debias=True)).noise_floor == 0
@@ -296,3 +287,11 @@ def test_layouts() -> None:
 def test_refusals(call, match: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(gs.InputError, match=match):
         call()
+
+
+def test_length_constant_is_the_inverse_mean_coordinate() -> None:
+    for features in (2, 3, 4, 9):
+        # The first coordinate u has density proportional to (1 - u^2)^((F - 3)/2).
+        u = np.sin(np.linspace(0, np.pi / 2, 200_001))
+        weight = np.sqrt(1 - u**2) ** (features - 2)
+        assert length_constant(features) == pytest.approx(weight.sum() / (u * weight).sum(), rel=1e-4)

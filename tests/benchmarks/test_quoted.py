@@ -115,17 +115,6 @@ def designs() -> Iterator[Line]:
     yield "docs/benchmarks.md", "{} for 1,000 agents, {} for 10,000 and {} for 100,000".format(*seconds)
 
 
-def projections() -> Iterator[Line]:
-    found = load(f"projections-{CPU}", DESIGNS)
-    for name, rows in found["shapes"].items():
-        team, features = name.removesuffix(" features").rsplit(", ", 1)
-        errors = {one["directions"]: small(one["rmse"]) for one in rows}
-        yield "docs/projections.md", row(team, features, ", ".join(f"{k}: {error}" for k, error in errors.items()))
-    for one in (one for one in found["projections"] if one["n"] == 10_000 and one["features"] == 2):
-        faster = (f"{one[f'times_faster_than_{rival}']:,.0f}".replace(",", " ") for rival in ("exact", "cdist"))
-        yield "docs/projections.md", row("10 000 x 64", 2, one["directions"], small(one["rmse"]), *faster)
-
-
 def training() -> Iterator[Line]:
     for one in load(f"benchmarl/learning-{CPU}")["comparison"]:
         cells = ((f"{one[f'{part}_benchmarl']:.4f}", f"{one[f'{part}_graphsnd']:.4f}", f"{one[f'{part}_apart']:.1f}")
@@ -161,32 +150,6 @@ def frameworks() -> Iterator[Line]:
             "docs/benchmarl.md",
             f"| {one['training_over_without']:.2f} | {one['iteration_over_without']:.2f} | {error} |",
         )
-    rows = load(f"population/{CPU}")["population"]
-    for cold, warm in zip(rows[::2], rows[1::2], strict=True):
-        times, memory = (f"{one['seconds']:.1f} s" for one in (cold, warm)), f"{cold['anonymous_bytes'] / 1e9:.2f} GB"
-        first, again = times
-        read_bytes = f"{cold['read_bytes'] / 1e9:.2g} GB"
-        yield "docs/population.md", row(f"{cold['agents']:,}", first, read_bytes, again, memory)
-
-
-def adaptive() -> Iterator[Line]:
-    found = load(f"adaptive/{CPU}")["adaptive"]
-
-    def gains(team: str, design: str, key: str = "gain") -> list[list[float]]:
-        rows = [one for one in found if one["team"].startswith(team) and one["design"] == design]
-        return [[one[key] for one in rows if one["pairs"] == pairs] for pairs in (100, 200, 400, 800)]
-
-    known, trained = "adaptive, 16 observations", "navigation"
-    for name, *what in (
-        ("`graphsnd demo`, four loose roles, 16 observations", "demo", known),
-        ("trained, 16 observations", trained, known),
-        ("trained, 64 observations", trained, "adaptive, 64 observations"),
-        ("trained, 16 observations, their distances counted too", trained, known, "after_belief"),
-        ("trained, the belief of another team: wrong", trained, "adaptive, another team"),
-        ("no structure, 16 observations: one group is chosen", "no structure", known),
-        ("trained, random agents in several passes, nothing known", trained, "agents"),
-    ):
-        yield "docs/adaptive_designs.md", row(name, *map(spread, gains(*what)))
 
 
 def samples() -> Iterator[Line]:
@@ -233,19 +196,15 @@ def sentences() -> Iterator[Line]:
     yield page, f"95% intervals covered {100 * min(covered):.1f} to {max(covered):.1%} (asymptotic"
 
 
-def costs() -> Iterator[Line]:
-    cpu, gpu = (found["rates"] for found in load("costs", ROOT / "src/graphsnd/estimation").values())
-    for name, key, digits in (
-        ("a pair that is redrawn at each observation", "pair", 0),
-        ("an observation with redrawn pairs", "draw", 0),
-        ("a multiply-add of a policy, compared with one of a distance", "policy", 1),
-    ):
-        yield "docs/advice.md", row(name, *(f"{rates[key]:,.{digits}f}" for rates in (cpu, gpu)))
+def crossovers() -> Iterator[Line]:
+    for name, key in (("`bernoulli:0.1`", "tenth of the pairs"), ("`agents:8`", "agents:8")):
+        sizes = (crossing(load(f"share/{machine}"), key) or math.inf for machine in ("cpu-1-thread", "h200"))
+        yield "docs/advice.md", row(name, *(f"from {size:,.0f} agents" for size in sizes))
 
 
 @pytest.mark.parametrize(
     "lines",
-    [speed, calls, moving, designs, projections, training, frameworks, adaptive, samples, sentences, costs],
+    [speed, calls, moving, designs, training, frameworks, samples, sentences, crossovers],
     ids=lambda lines: lines.__name__,
 )
 def test_pages_say_what_the_files_do(lines: Any) -> None:

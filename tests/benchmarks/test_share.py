@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from benchmarks import share
-from benchmarks.__main__ import main
 from benchmarks.figures import share_figure
 from benchmarks.timing import Options
-from graphsnd.estimation import costs
 
 
 @pytest.fixture(scope="module")
@@ -27,31 +23,6 @@ def test_shares_are_rates_over_that_of_the_limit(result: dict[str, Any]) -> None
         rate = math.comb(row["n"], 2) * row["observations"] / snd["min_s"]
         fastest = limit["pairs_per_second"] * limit["median_s"] / limit["min_s"]
         assert row["share"] == pytest.approx(rate / fastest)
-
-
-def test_rates_explain_the_times_they_come_from(result: dict[str, Any]) -> None:
-    rate, parts = costs.Rate(**result["rates"]), result["parts"]
-    n, observations = result["n"], result["observations_of_costs"]
-    exact = math.comb(n, 2) * observations * 2 * 4 / rate.second
-    assert exact == pytest.approx(parts["exact"]["min_s"])
-    unit = exact / (math.comb(n, 2) * observations)
-    assert rate.call * unit == pytest.approx(parts["tiny"]["min_s"])
-    assert rate.point * unit * n * observations == pytest.approx(parts["bound"]["min_s"])
-    assert all(value >= 0 for value in result["rates"].values())
-
-
-def test_the_package_gets_the_rates_of_a_device_and_keeps_the_others(
-    result: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file, made = tmp_path / "costs.json", tmp_path / "share.json"
-    file.write_text(costs.FILE.read_text())
-    source = {"format": 1, "suite": "share", "device": "cpu", "hardware": {}}
-    made.write_text(json.dumps(result | source | dict.fromkeys(("command", "commit", "date"), "known")))
-    monkeypatch.setattr(share.costs, "FILE", file)
-    main(["--costs", str(made)])
-    before, after = (json.loads(path.read_text()) for path in (Path(costs.__file__).with_name("costs.json"), file))
-    assert after["cpu"]["rates"]["second"] == pytest.approx(result["rates"]["second"], rel=1e-2)
-    assert after["cuda"] == before["cuda"]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ NUMBERS = _values(
 )  # fmt: skip
 TEXTS = _values(
     "''", "'a'", "'0.5'", "'nan'", "'bernoulli:nan'", "'bernoulli:0'", "'bernoulli:-1'", "'uniform:1e9'", "'knn:0'",
-    "'uniform:99999999999999999999'", "'agents:-3'", "'ring:7'", "'radius:inf'", "'projections:0'", "'matching:3'",
+    "'uniform:99999999999999999999'", "'agents:-3'", "'ring:7'", "'radius:inf'", "'matching:3'",
     "'complete:'", "':'", "'complete'", "'auto'", "'cpu'", "'cuda'", "'cuda:99'", "'meta'", "'cpu:x'", "'mps'",
     "'gpu'", "'reference'", "'\\x00'", "'\\ud800'", "'é' * 300", "'a' * 100_000", "b''", "b'cpu'", "bytearray(b'x')",
     "'1e999s'", "'-1s'", "'nane'", "'regular:3'", "'vmas:'", "'pettingzoo:x'", "'navigation'", "'../..'",

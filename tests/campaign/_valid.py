@@ -16,7 +16,7 @@ import torch
 from torch import distributions as D
 
 import graphsnd as gs
-from graphsnd import control, designs, estimation, teams, training, worlds
+from graphsnd import control, designs, teams, training, worlds
 
 Make = Callable[[], Any]
 
@@ -74,14 +74,6 @@ def _trained() -> Path:
     return folder() / "trained"
 
 
-@functools.cache
-def _population() -> Path:
-    path = folder() / "population"
-    if not path.exists():
-        teams.save_population([_team()], path)
-    return path
-
-
 def _behavior_file() -> Path:
     gs.save_behavior(gs.Deterministic(_normal(3, 4, 2)), folder() / "loaded.npz")
     return folder() / "loaded.npz"
@@ -110,12 +102,6 @@ def _estimate() -> gs.Estimate:
     return gs.measure(gs.Deterministic(_normal(3, 4, 2)))
 
 
-def _workload() -> Any:
-    from graphsnd.estimation.source import Workload
-
-    return Workload(4, 3, 2, 10.0, torch.device("cpu"))
-
-
 @functools.cache
 def _study() -> Any:
     return gs.plots.run_study(gs.plots.example_team(20, 4))
@@ -137,15 +123,9 @@ def _figure() -> Any:
 # By the name of the parameter; "callable.parameter" comes first.
 GOOD: dict[str, Make] = {
     "behavior": lambda: gs.Deterministic(_normal(3, 4, 2)),
-    "outputs": lambda: gs.Deterministic(_normal(3, 4, 2)),
     "pilot": lambda: gs.Deterministic(_normal(8, 4, 2)),
     "distance": gs.Wasserstein,
     "distances": _matrix,
-    "width": lambda: 1.0,
-    "vendi.order": lambda: 2.0,
-    "effective_number.order": lambda: 2.0,
-    "linkage": lambda: "complete",
-    "neighbours": lambda: 1,
     "graph": lambda: gs.graphs.bernoulli(4, 0.5, seed=1),
     "backend": lambda: "auto",
     "labels": lambda: ["a", "a", "b", "b"],
@@ -229,7 +209,6 @@ GOOD: dict[str, Make] = {
     "expected": lambda: "to be y",
     "got": lambda: "z",
     "step": lambda: lambda *_: None,
-    "budget": lambda: "1e6",
     "batch": lambda: (4,),
     "sizes": lambda: (2, 3, 2),
     "network": _network,
@@ -238,16 +217,13 @@ GOOD: dict[str, Make] = {
     "estimate": _estimate,
     "figure": _figure,
     "command": lambda: "graphsnd measure",
-    "source": _workload,
     "about": lambda: {"x": 1},
     "part": lambda: slice(None),
     "runs": lambda: slice(None),
     "hidden": lambda: (3,),
     "tol": lambda: 0.1,
     "rel_tol": lambda: 0.1,
-    "max_observations": lambda: 2,
     "clusters": lambda: torch.tensor([0, 0, 1]),
-    "callback": lambda: lambda estimate: None,
     "Categorical.embed.distance": gs.TotalVariation,
     "Joint.embed.distance": gs.Wasserstein,
     "Joint.with_parts.parts": lambda: [gs.Deterministic(_normal(3, 4, 2)), gs.Deterministic(_normal(3, 4, 1))],
@@ -300,13 +276,11 @@ GOOD: dict[str, Make] = {
     "graphs.uniform.m": lambda: 3,
     "graphs.knn.features": lambda: _normal(4, 2),
     "advise.observations": lambda: 10,
-    "advise.features": lambda: 4,
     "advise.goal": lambda: "global",
     "measure.positions": lambda: None,
     "measure.design": lambda: None,
     "measure.tol": lambda: None,
     "measure.rel_tol": lambda: None,
-    "measure.budget": lambda: None,
     "evaluate.agents": lambda: None,
     "teams.as_team.agents": lambda: None,
     "bounds.spectral_bound.graph": lambda: gs.graphs.random_regular(4, 2),
@@ -322,19 +296,6 @@ GOOD: dict[str, Make] = {
     "bounds.serfling.pairs": lambda: 6,
     "Distortion.interval.graph_snd": lambda: 1.0,
     "Template.size": lambda: 4,
-    "Adaptive.count": lambda: 3,
-    "Adaptive.labels": lambda: (0, 0, 1, 1),
-    "Adaptive.spreads": lambda: None,
-    "Adaptive.worst_factor.n": lambda: 4,
-    "Adaptive.pairs.n": lambda: 4,
-    "Adaptive.evaluations.n": lambda: 4,
-    "Adaptive.inclusion.n": lambda: 4,
-    "Adaptive.select.agents": lambda: 4,
-    "defence": lambda: 0.5,
-    "belief": _matrix,
-    "adapt.count": lambda: 3,
-    "adapt.groups": lambda: 1,
-    "adapt.labels": lambda: None,
     "Selection.edges": lambda: torch.tensor([[0, 1]]),
     "Selection.agents": lambda: None,
     "Selection.pairs.agents": lambda: 4,
@@ -345,12 +306,6 @@ GOOD: dict[str, Make] = {
     "Nearest.draw.positions": lambda: _normal(4, 2),
     "Radius.draw.positions": lambda: _normal(4, 2),
     "parse.argument": lambda: "design",
-    "Budget.parse.text": lambda: "5s",
-    "Budget.draws.spent": lambda: gs.estimation.costs.Cost(),
-    "Budget.draws.design": lambda: designs.Matching(),
-    "Budget.distances": lambda: 100,
-    "Budget.evaluations": lambda: 100,
-    "Budget.seconds": lambda: 1.0,
     "SndAccumulator.clusters": lambda: False,
     "SndAccumulator.graph": lambda: None,
     "SndAccumulator.update.clusters": lambda: None,
@@ -440,13 +395,6 @@ GOOD: dict[str, Make] = {
     "load.policy": lambda: lambda: torch.nn.Linear(2, 2),
     "load.entry": lambda: None,
     "StackedTeam.load.path": _saved_team,
-    "Population.path": _population,
-    "Population.take.agents": lambda: torch.tensor([0, 3]),
-    "teams.save_population.teams": lambda: [_team()],
-    "teams.save_population.path": lambda: Path(tempfile.mkdtemp(dir=folder())),
-    "teams.from_vectors.vectors": lambda: torch.zeros(5, 58),
-    "teams.from_vectors.sizes": lambda: (4, 8, 2),
-    "teams.from_vectors.head": lambda: teams.DeterministicHead(2),
     "StackedTeam.load.policy": lambda: None,
     "load_behavior.path": _behavior_file,
     "save_behavior.path": lambda: folder() / "behavior.npz",
@@ -609,7 +557,6 @@ INSTANCES: dict[str, Make] = {
     "Difference": lambda: gs.compare_runs({"a": [1.0, 2.0], "b": [2.0, 3.0]}).differences["b"],
     "MetricComparison": lambda: gs.analysis.compare_folders({"a": _trained()})["reward"],
     "LoggedRun": lambda: gs.analysis.read_runs(_trained())[0],
-    "OwnObservations": lambda: gs.own_observations(gs.Deterministic(_normal(3, 4, 2))),
     "AgentEffects": lambda: gs.bounds.agent_effects(_normal(6).abs(), gs.graphs.complete(4)),
     "BernoulliBound": lambda: gs.bounds.bernoulli(1.0, 0.5, 4, 0.1),
     "Distortion": lambda: gs.bounds.distortion(gs.graphs.circulant(4, 2)),
@@ -617,7 +564,6 @@ INSTANCES: dict[str, Make] = {
     "SpectralBound": lambda: gs.bounds.spectral_bound(gs.graphs.circulant(4, 2), _matrix()),
     "SpectralRatio": lambda: gs.bounds.spectral_ratio(gs.graphs.circulant(4, 2)),
     "Spectrum": lambda: gs.bounds.spectrum(gs.graphs.circulant(4, 2)),
-    "ProjectedSnd": lambda: estimation.projected_snd(GOOD["points"]()),
     "Status": lambda: control.DiCo(0.5).step(torch.tensor(0.3), control.State.start())[2],
     "Measurement": lambda: control.Measurement.given(torch.tensor([0.3])),
     "SndAccumulator": _accumulator,
@@ -653,9 +599,8 @@ REFUSES = {
     "Categorical.wasserstein_points",
     "Joint.wasserstein_points",
     "DeterministicHead.distribution",
-    "Projections.select",
 }
-REFUSES |= {f"{team}.save" for team in ("CallablesTeam", "JointTeam", "ModulesTeam", "ActorTeam", "Population")}
+REFUSES |= {f"{team}.save" for team in ("CallablesTeam", "JointTeam", "ModulesTeam", "ActorTeam")}
 
 
 def good(owner: str, method: str, name: str, instance: Any = None) -> Make | None:

@@ -46,7 +46,7 @@ SECONDS = 10  # for one call
 MEMORY = 16 << 30  # of addresses; a call that asks for more than the machine has must not take it down
 ROOT = Path(graphsnd.__file__).parent
 PACKAGES = ["", "behavior", "teams", "graphs", "metric", "bounds", "designs", "estimation", "analysis", "control"]
-PACKAGES += ["distributed", "worlds", "training", "plots", "metric.companions"]
+PACKAGES += ["distributed", "worlds", "training", "plots"]
 ADAPTERS = ["integrations.torchmetrics", "integrations.torchrl", "integrations.torchrl_env"]
 DUNDERS = ("__call__", "__str__", "__repr__", "__float__")
 

@@ -61,12 +61,21 @@ NUMBERS += [" 3 ", "9" * 20, str(2**63), str(2**70), f"-{2**70}", "9" * 5000, "1
 TEXTS = ["", " ", "cpu", "cuda", "auto", "local", "proxy", "hellinger", "horvitz-thompson", "null", "true", "[]", "{}"]
 TEXTS += ["a\x1b[2Jb", "\udcff", "\u202e", "💥", "%s", "{0.__class__}", "[bold]x", "[/]", "--", "-h", "--help"]
 TEXTS += ["0,1", ",", "0,,1", "0.1,unconstrained", "homogeneous", "paper", "small", "none", "navigation-small"]
-TEXTS += ["complete", "bernoulli:0.5", "uniform:3", "regular:2", "knn:1", "radius:1", "matching", "pairs:1", "ring:2"]
-TEXTS += ["agents:2", "projections:2", "uniform:" + "9" * 20, "knn:" + "9" * 20, "bernoulli:1e-320", "pairs:-1"]
+TEXTS += [
+    "complete",
+    "bernoulli:0.5",
+    "uniform:3",
+    "regular:2",
+    "knn:1",
+    "radius:1",
+    "matching",
+    "matching:1",
+    "ring:2",
+]
+TEXTS += ["agents:2", "matching:1", "uniform:" + "9" * 20, "knn:" + "9" * 20, "bernoulli:1e-320", "pairs:-1"]
 TEXTS += [
     "agents:" + "9" * 5000,
     "radius:nan",
-    "projections:" + "9" * 18,
     "ring:" + "9" * 20,
     "5s",
     "1e6",

@@ -22,7 +22,7 @@ from tests.campaign import Outcome
 from tests.cases import CASES, QUADRATURE, Case
 
 FULL = 5_000
-DESIGNS = ("complete", "matching", "ring:2", "agents:2", "pairs:1", "uniform:1", "bernoulli:0.9", "regular:2")
+DESIGNS = ("complete", "matching", "ring:2", "agents:2", "matching:1", "uniform:1", "bernoulli:0.9", "regular:2")
 
 
 def random_graph(rng: random.Random, n: int) -> gs.Graph:

@@ -80,17 +80,15 @@ SEEN = numbers(64, 3, seed=5, dtype=torch.float32)
 PLACES = numbers(AGENTS, 2, seed=6)
 MEASURED: dict[str, dict[str, Any]] = {
     "complete": {},
-    "sources": {"sources": ["a", "b"] * 32},
     "clusters": {"design": "complete", "clusters": torch.arange(64) // 4},
     "uniform": {"design": "uniform:12", "seed": 2},
-    "thompson": {"design": "bernoulli:0.5", "weighting": "horvitz-thompson"},
+    "bernoulli": {"design": "bernoulli:0.5"},
     "regular": {"design": "regular:4", "clusters": torch.arange(64) // 4},
     "knn": {"design": "knn:2", "positions": PLACES},
     "moving": {"design": "knn:2", "positions": numbers(64, AGENTS, 2, seed=8)},
     "graph": {"design": GRAPHS["weighted"]},
     "agents": {"design": "agents:3", "seed": 7},
     "matching": {"design": "matching"},
-    "bounded": {"design": "agents:4", "d_max": 20.0, "max_observations": 40, "seed": 4},
+    "bounded": {"design": "agents:4", "d_max": 20.0, "seed": 4},
     "tolerance": {"design": "agents:5", "rel_tol": 0.2},
-    "budget": {"budget": "400"},
 }

@@ -165,9 +165,6 @@ def mistakes(rank: int) -> dict[str, Callable[[], Any]]:
         "design": lambda: d.measure(nets, cases.SEEN, **({"design": "agents:3"} if odd else {})),
         "own graph": lambda: d.measure(team, design=gs.designs.Fixed(other)),
         "option": lambda: d.measure(nets, cases.SEEN, **({"tolerance": 1.0} if odd else {})),
-        "seconds": lambda: d.measure(nets, cases.SEEN, budget="5s"),
-        "projections": lambda: d.measure(nets, cases.SEEN, design="projections:4"),
-        "adaptive": lambda: d.measure(team, design=gs.designs.Adaptive(12, (0,) * 12)),
         "policy": lambda: d.measure([*nets, Broken()] if odd else nets, cases.SEEN),
     }
 

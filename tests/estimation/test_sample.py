@@ -9,7 +9,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd.bounds import relabelling_variance
-from graphsnd.designs import Agents, Matching, Pairs, RelabelledDesign, Ring, Template
+from graphsnd.designs import Agents, Matching, RelabelledDesign, Ring, Template
 from graphsnd.designs.relabelled import find_neighbours
 from graphsnd.estimation.sample import draw, from_sums, products, variance
 from graphsnd.estimation.source import BehaviorSource, Source, TeamSource
@@ -17,7 +17,7 @@ from graphsnd.sums import sample_variance
 
 DESIGNS: dict[str, RelabelledDesign] = {
     "matching": Matching(),
-    "two pairs": Pairs(2),
+    "two pairs": Matching(2),
     "ring": Ring(2),
     "double ring": Ring(4),
     "clique of 4": Agents(4),

@@ -31,8 +31,8 @@ from tests.integrations import test_sb3 as sb3
 from tests.integrations import test_torchrl as torchrl
 from tests.integrations.benchmarl import test_evaluation as benchmarl
 from tests.integrations.benchmarl.conftest import make_experiment
+from tests.teams import test_checkpoints as checkpoints
 from tests.teams import test_mixing as lists
-from tests.teams import test_population as checkpoints
 
 MEASURE = "import graphsnd as gs\nvalue = gs.measure(policies, observations)"
 WHOLE = "import graphsnd as gs\nvalue = gs.snd(gs.evaluate(policies, observations, whole=True))"

@@ -413,7 +413,6 @@ def test_actors_that_read_several_keys(kind: str) -> None:
         estimate = gs.measure(team, given)
         assert estimate.value == pytest.approx(expected, rel=1e-5)
         assert (estimate.agents, estimate.observations) == (AGENTS, 5 * AGENTS)
-    assert set(gs.measure(team, by_agent).sources) == {"0", "1", "2", "3"}
     assert gs.measure(team, rollout, design="agents:2", rel_tol=0.2).value == pytest.approx(expected, rel=0.3)
     # The same in a trainer, whose batches hold environments and time.
     batch = scenes(3, 5)

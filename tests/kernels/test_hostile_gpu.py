@@ -116,7 +116,6 @@ MEASURES: dict[str, Callable[[gs.Behavior], Any]] = {
     "diameter": gs.bounds.diameter,
     "measure": lambda b: float(gs.measure(b)),
     "measure on a graph": lambda b: float(gs.measure(b, design=gs.graphs.uniform(24, 70, seed=0))),
-    "measure by projections": lambda b: float(gs.measure(b, design="projections:8")),
 }
 ACCEPTED: dict[str, Callable[[str], gs.Behavior]] = {
     "half": lambda device: gs.Deterministic(team(device, torch.float16)),

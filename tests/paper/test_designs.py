@@ -47,7 +47,7 @@ def test_redrawn_pairs_are_as_many_or_fewer(n: int) -> None:
 
 def test_the_cheapest_are_good_enough_and_no_cheaper_one_is() -> None:
     redrawn = Redrawn.of(team())
-    wanted = redrawn.error(gs.designs.Pairs(3)) * 1.001
+    wanted = redrawn.error(gs.designs.Matching(3)) * 1.001
     assert designs.find_fewest_pairs(redrawn, wanted).count == 3
     assert designs.find_fewest_pairs(redrawn, 1e-9).count == 10
     subset, times = designs.find_fewest_agents(redrawn, wanted)

@@ -39,7 +39,7 @@ def test_exact_numbers_have_no_interval_from_pairs_and_lists_are_rows(small: Stu
 
 def test_groups_are_rows_and_few_observations_have_no_interval() -> None:
     teams = {"prey": gs.Deterministic(torch.randn(4, 3, 2)), "$wolves": gs.Deterministic(torch.randn(4, 3, 5))}
-    ax = gs.measure(teams).plot()
+    ax = gs.plots.estimate({name: gs.measure(team) for name, team in teams.items()})
     assert [tick.get_text().partition("\n")[0] for tick in ax.get_yticklabels()] == ["prey", r"\$wolves"]
     assert len(ax.lines) == 2
     assert ax.get_legend() is None

@@ -9,9 +9,6 @@ import torch
 import graphsnd as gs
 from graphsnd import plots
 from graphsnd.plots.clustering import cluster
-from graphsnd.plots.measurement import sources_table
-
-PARTS = {"calm": slice(0, 64), "wild": slice(64, 128)}
 
 
 def _pairs(graph: gs.Graph, team: gs.Behavior) -> plots.PairDistances:
@@ -71,19 +68,3 @@ def test_names_stay_with_their_agents(edges: list[list[int]] | None) -> None:
     labels = [label.get_text() for label in agents.get_xticklabels()]
     assert [means[label] for label in labels] == sorted(means.values(), reverse=True)
     assert set(labels) == set(means)
-
-
-def test_a_page_has_snd_by_source_the_highest_first() -> None:
-    scale = torch.tensor([1.0, 3.0]).repeat_interleave(64).view(-1, 1, 1)
-    team = gs.Deterministic(scale * torch.randn(128, 4, 2, generator=torch.Generator().manual_seed(0)))
-    estimate = gs.measure(team, sources=["calm"] * 64 + ["wild"] * 64)
-    table = sources_table(estimate)
-    values = {name: float(gs.snd(gs.Deterministic(team.actions[part]))) for name, part in PARTS.items()}
-    assert [row[:3] for row in table.rows] == [(name, f"{values[name]:.6g}", "64") for name in ("wild", "calm")]
-    for name, *_, ends in table.rows:
-        low, high = (float(end) for end in ends.strip("[]").split(", "))
-        assert low < values[name] < high
-    page = plots.measurement_page(
-        plots.pair_distances(team, None, None, estimate), plots.summarise(estimate), source="a", command="b", seed=0
-    )
-    assert page.index("Whose observations?") < page.index("wild") < page.index("In full")

@@ -66,7 +66,7 @@ def test_sampled_intervals_of_discrete_actions_hold_for_every_team(activation: s
     team, seen = policy.team(0, 2.0), 30 * torch.randn(4000, 4, generator=draw)  # which saturates the tanh
     logits = team.evaluate(seen).actions.detach().double()  # type: ignore[attr-defined]
     largest = max(float((logits[:, i] - logits[:, j]).norm(dim=-1).max()) for i in range(9) for j in range(i))
-    found = [gs.measure(team, seen, design="agents:3", max_observations=500, seed=seed) for seed in range(20)]
+    found = [gs.measure(team, seen[:500], design="agents:3", seed=seed) for seed in range(20)]
     if activation == "relu":
         assert team.bound(Wasserstein()) is None
         assert not any(one.guaranteed for one in found)

@@ -17,9 +17,9 @@ from graphsnd.errors import InputError, check_finite, check_rank, describe, shap
 if TYPE_CHECKING:
     from graphsnd.behavior.distances import Distance
 
-BY_GROUP = "Measure them by group: gs.measure({'predators': ..., 'prey': ...})."
+BY_GROUP = "Measure each group by itself: gs.measure(predators, ...), gs.measure(prey, ...)."
 # Modules whose calls are the user's own, unlike those of trainers, controllers and accumulators.
-_MODULES = ("arguments", "behavior", "metric", "cli", "estimation.groups", "estimation.measuring", "estimation.source")
+_MODULES = ("arguments", "behavior", "metric", "cli", "estimation.measuring", "estimation.source")
 MEASURES = tuple(f"graphsnd.{module}" for module in _MODULES)
 Agents = torch.Tensor | Mapping[str, torch.Tensor]  # with an agents axis, or one tensor per agent
 
@@ -74,7 +74,7 @@ class Behavior(Named, ABC):
 
     SND compares agents on the *same* observations, and a tensor does not show whether that is so: outputs of a
     rollout, where each agent answered its own observation, have the same shape. :func:`graphsnd.evaluate` shows all
-    observations to all policies; outputs on own observations belong into :func:`graphsnd.own_observations`.
+    observations to all policies.
 
     Example:
         >>> import torch, graphsnd as gs

@@ -46,7 +46,7 @@ def from_distribution(
 
     Args:
         distribution: From ``torch.distributions`` or ``torchrl.modules``; ``Independent`` is unwrapped. Distributions
-            from a rollout are each on its agent's own observation and give no SND: :func:`graphsnd.own_observations`.
+            from a rollout are each on its agent's own observation and give no SND: use :func:`graphsnd.evaluate`.
         squashed: Whether a transformed distribution (tanh-squashed Gaussians) is compared after its
             transform, as the environment receives the action (the default), or before it, as DiCo does.
         nodes: Quadrature nodes for the families without a closed form. Tanh-squashed Gaussians need 10 times their

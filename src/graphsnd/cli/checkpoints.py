@@ -30,9 +30,8 @@ def find_teams(paths: Sequence[Path]) -> list[Path]:
         InputError: For several paths of which one holds no saved team.
     """
     from graphsnd.teams.files import DESCRIPTION
-    from graphsnd.teams.population import INDEX
 
-    if len(paths) == 1 and (not paths[0].is_dir() or any((paths[0] / name).is_file() for name in (DESCRIPTION, INDEX))):
+    if len(paths) == 1 and (not paths[0].is_dir() or (paths[0] / DESCRIPTION).is_file()):
         return []
     inside = [sorted(file.parent for file in path.rglob(DESCRIPTION)) if path.is_dir() else [] for path in paths]
     teams = list(dict.fromkeys(team for part in inside for team in part))

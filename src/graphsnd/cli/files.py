@@ -18,11 +18,10 @@ from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import Team
 from graphsnd.teams.files import BEHAVIOR_KEYS, DESCRIPTION, MAX_BYTES, OBSERVATIONS, build_behavior
-from graphsnd.teams.population import INDEX
 from graphsnd.teams.tensors import read_tensors
 
 OBSERVATIONS_FIX = 'Write it: numpy.savez("obs.npz", observations=...), of shape (observations, features).'
-EXTRAS = ("positions", "clusters", "sources")  # of a TeamFile, after its observations
+EXTRAS = ("positions", "clusters")  # of a TeamFile, after its observations
 KEYS = BEHAVIOR_KEYS.union(EXTRAS, ("observations",))
 
 
@@ -34,7 +33,6 @@ class TeamFile:
     observations: Tensor | None = None  # [..., features], for policies
     positions: Tensor | None = None  # [agents, d] or [observations, agents, d], where the agents are
     clusters: Tensor | None = None  # [observations], episode or environment of each
-    sources: Tensor | list[str] | None = None  # [observations], the agent, policy or phase that each came from
 
     @torch.no_grad()
     def evaluate(self) -> Behavior:
@@ -106,7 +104,7 @@ def read_team(path: Path, observations: Path | None = None, *, max_bytes: int = 
 
 
 def _read_policies(folder: Path, observations: Path | None, limit: int) -> TeamFile:
-    if not any((folder / name).is_file() for name in (DESCRIPTION, INDEX)):
+    if not (folder / DESCRIPTION).is_file():
         inside = sorted(path.parent for path in folder.glob(f"*/{DESCRIPTION}"))
         fix = f"Name one of its teams: {', '.join(map(str, inside[:3]))}." if inside else ""
         raise InputError("FILE", f"to be a file, or a folder with {DESCRIPTION}", repr(str(folder)), fix)

@@ -15,7 +15,7 @@ import graphsnd
 from graphsnd.cli import options as shared
 from graphsnd.cli.checkpoints import find_teams, measure_checkpoints
 from graphsnd.cli.options import check_output, check_pictures, list_written, repeat_command, show_path
-from graphsnd.cli.progress import NEWS, steps
+from graphsnd.cli.progress import steps
 from graphsnd.errors import InputError, check_choice
 from graphsnd.storage import write_whole
 
@@ -33,15 +33,12 @@ DESIGNS = {
     "regular:8": "8 random partners for each agent",
     "knn:5": "the 5 nearest neighbours in `positions`, a local measure",
     "radius:0.5": "pairs within 0.5 in `positions`, a local measure",
-    "matching": "agents in random pairs at each observation",
-    "pairs:20": "20 random disjoint pairs at each observation",
+    "matching": "agents in random pairs at each observation (matching:20, only 20 of the pairs)",
     "ring:8": "8 partners on a random ring at each observation",
     "agents:4": "all pairs of 4 random agents at each observation; only they are evaluated",
-    "projections:8": "all pairs, by sorting along 8 directions",
 }
 _FORMS = ", ".join(f"[cyan]{example}[/cyan] ({meaning})" for example, meaning in DESIGNS.items())
 DESIGN_HELP = f"Which pairs to measure: one of {_FORMS}."
-BUDGET_HELP = "Spend at most [cyan]1e6[/cyan] distances, [cyan]1e6e[/cyan] policy evaluations or [cyan]5s[/cyan]."
 DISTANCES = "wasserstein for continuous actions, total-variation for discrete ones"
 DISTANCE_HELP = (
     "[cyan]wasserstein[/cyan], [cyan]total-variation[/cyan], [cyan]hellinger[/cyan], [cyan]jensen-shannon[/cyan]; of "
@@ -51,7 +48,6 @@ POLICY_HELP = (
     "For state dicts: the function that makes the module they are loaded into. It is [bold]your own code, which is "
     "imported and called[/bold]; nothing in the files is. Also [cyan]path/file.py:function[/cyan]."
 )
-WEIGHTING_HELP = "Of a random graph's edges: [cyan]normalised[/cyan] (their mean) or [cyan]horvitz-thompson[/cyan]."
 
 
 def measure(
@@ -66,12 +62,7 @@ def measure(
     design: Annotated[str | None, typer.Option(metavar="SPEC", show_default="all pairs", help=DESIGN_HELP)] = None,
     tol: Annotated[float | None, typer.Option(help="Stop when the half-width of the interval is this small.")] = None,
     rel_tol: Annotated[float | None, typer.Option(help="The same, relative to SND: 0.01 is 1%.")] = None,
-    budget: Annotated[str | None, typer.Option(metavar="AMOUNT", help=BUDGET_HELP)] = None,
     distance: Annotated[str | None, typer.Option(metavar="NAME", show_default=DISTANCES, help=DISTANCE_HELP)] = None,
-    weighting: Annotated[str, typer.Option(metavar="NAME", help=WEIGHTING_HELP)] = "normalised",
-    max_observations: Annotated[
-        int | None, typer.Option(show_default="all", help="Draw at most this many of the observations at random.")
-    ] = None,
     observations: Annotated[
         Path | None,
         typer.Option(
@@ -102,9 +93,8 @@ def measure(
     [cyan]mask[/cyan] (discrete), [cyan]actions[/cyan] (deterministic), [cyan]values[/cyan] (quantiles) or
     [cyan]samples[/cyan], both with one more axis. [bold]graphsnd.save_behavior[/bold] writes such a file. Optional:
     [cyan]positions[/cyan] for knn and radius, agents x features or observations x agents x features;
-    [cyan]clusters[/cyan], the episode of each observation as an integer; [cyan]sources[/cyan], the agent, policy or
-    phase that each observation came from, by which SND is then reported too; and [cyan]names[/cyan] of the agents.
-    Pickled objects are never loaded.
+    [cyan]clusters[/cyan], the episode of each observation as an integer; and [cyan]names[/cyan] of the agents. Pickled
+    objects are never loaded.
 
     Or it is the folder of a saved team; then [cyan]--observations[/cyan] says what to show it, and only the policies
     that the design asks for are evaluated. Or there are several state dicts, one agent for each file, and
@@ -115,15 +105,13 @@ def measure(
     training: all are shown the same observations, those of [cyan]--observations[/cyan] or those beside the last.
 
     Random designs estimate SND, and the interval covers SND. [cyan]knn[/cyan] and [cyan]radius[/cyan] define a local
-    measure, which is exact and is not an estimate of SND. With [cyan]--tol[/cyan], [cyan]--rel-tol[/cyan] or
-    [cyan]--budget[/cyan], observations and pairs are drawn until the interval is narrow enough or the budget is spent.
+    measure, which is exact and is not an estimate of SND. With [cyan]--tol[/cyan] or [cyan]--rel-tol[/cyan],
+    observations and pairs are drawn until the interval is narrow enough.
     """
     from graphsnd import designs
     from graphsnd.cli.files import read_checkpoints, read_team
-    from graphsnd.estimation import Budget
 
     chosen = None if design is None else designs.parse(design, "--design")
-    limit = None if budget is None else Budget.parse(budget, "--budget")
     metric = parse_distance(distance)
     if not 0 < confidence < 1:
         raise InputError("--confidence", "in (0, 1)", confidence, "Write 0.95 for 95%.")
@@ -134,8 +122,7 @@ def measure(
     inputs = [*files, *files[0].glob("*"), *([] if observations is None else [observations])]
     check_pictures(html, png, inputs=inputs, force=force)
     options = {
-        "design": chosen, "tol": tol, "rel_tol": rel_tol, "budget": limit, "confidence": confidence, "distance": metric,
-        "weighting": weighting, "max_observations": max_observations, "seed": seed,
+        "design": chosen, "tol": tol, "rel_tol": rel_tol, "confidence": confidence, "distance": metric, "seed": seed,
     }  # fmt: skip
     names = [file.name for file in files]
     command = repeat_command("measure", names, context.params | {"observations": observations})
@@ -159,15 +146,12 @@ def measure(
             fix = "Add the key, of shape (agents, d) or (observations, agents, d), or use a design such as regular:8."
             raise InputError("positions", f"in the file for {chosen}", "no such key", fix)
         step("measuring")
-        plain = all(each is None for each in (chosen, tol, rel_tol, limit, max_observations))  # all pairs
         with _hints():
             estimate = graphsnd.measure(
                 source.team,
                 source.observations,
                 positions=source.positions,
                 clusters=source.clusters,
-                sources=source.sources if plain else None,
-                callback=lambda e: step(_progress(e)),
                 **options,  # type: ignore[arg-type]
             )
         if pictures:
@@ -184,13 +168,11 @@ def _hints() -> Iterator[None]:
     """Show warnings as one line on stderr, in the words of the command line."""
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        typer.echo(f"graphsnd: {str(message).replace('rel_tol=', '--rel-tol ')}", err=True)
+        typer.echo(f"graphsnd: {message}", err=True)
 
     from graphsnd.behavior import AgentsAxisWarning
-    from graphsnd.estimation import SlowMeasurementWarning
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", SlowMeasurementWarning)
         warnings.simplefilter("always", AgentsAxisWarning)
         warnings.showwarning = show
         yield
@@ -212,12 +194,6 @@ def parse_distance(text: str | None) -> Distance | None:
         return None
     check_choice("--distance", text.lower(), DISTANCES)
     return DISTANCES[text.lower()]
-
-
-def _progress(estimate: Estimate) -> str:
-    """Return how far the interval has closed."""
-    low, high = estimate.interval
-    return f"{NEWS}SND {estimate.value:.5g} in [{low:.5g}, {high:.5g}] after {estimate.distances:,} distances"
 
 
 def _draw(

@@ -153,8 +153,7 @@ def repeat_command(command: str, files: Iterable[str], options: dict[str, Any]) 
     """
     words = ["graphsnd", command, *files]
     for name, value in sorted(options.items()):
-        usual = value is None or value is False or (name, value) == ("weighting", "normalised")
-        if usual or name in NOT_REPEATED:
+        if value is None or value is False or name in NOT_REPEATED:
             continue
         words.append(f"--{name.replace('_', '-')}")
         if value is not True:

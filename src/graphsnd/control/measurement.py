@@ -151,9 +151,9 @@ def _measure_values(selections: Sequence[Selection], values: Tensor, norm: Norm)
     graphs = [selection.edges for selection in selections if isinstance(selection.edges, Tensor)]
     if graphs and graphs[0].dim() == 3:
         distances = kernels.observation_edges(points, graphs[0] if runs == 1 else torch.cat(graphs))
-        weights = selections[0].weights
-        if weights is not None:  # [m] are of the design, so of all runs
-            weights = weights if weights.dim() == 1 else torch.cat([each.weights for each in selections])  # type: ignore[misc]
+        filled = [each.weights for each in selections if each.weights is not None]
+        if filled:
+            weights = torch.cat(filled)
             distances = ratio(add_last(distances * weights), add_last(weights))
         return mean_last(distances.view(runs, -1))
     # A launch for each run would leave a GPU idle; on a CPU the padding of the shorter graphs would be computed.

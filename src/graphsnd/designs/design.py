@@ -1,8 +1,7 @@
-"""What every design says about itself, and the two designs that measure all pairs."""
+"""What every design says about itself, and the design that measures all pairs."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -32,8 +31,7 @@ class Selection:
     # [O, m, 2] for each its own; or graphs, with weights
     agents: Tensor | None = None  # int64 [O, k], agents to evaluate, among whom edges then count; None for all agents
     empty: bool = False  # the draw had no pairs, so all are measured instead
-    weights: Tensor | None = None  # beside edges of each observation: [m] where pairs were not equally likely, or
-    # [O, m] with 0 for what only fills up
+    weights: Tensor | None = None  # [O, m] beside edges of each observation, 0 for what only fills up
 
     def pairs(self, agents: int) -> int:
         """Return the number of distances for each observation, rounded where they differ."""
@@ -66,8 +64,8 @@ class Call:
 class Design(ABC):
     """Which pairs of agents are measured: an immutable value.
 
-    ``str(design)`` is what :func:`~graphsnd.designs.parse` reads. Only an :class:`~graphsnd.designs.Adaptive` or
-    :class:`~graphsnd.designs.Fixed` one holds more than a line of text says; theirs is a name for results and messages.
+    ``str(design)`` is what :func:`~graphsnd.designs.parse` reads. Only a
+    :class:`~graphsnd.designs.Fixed` one holds more than a line of text says; its text is a name for results.
 
     Attributes:
         family: The word it is written with, as in ``bernoulli:0.1``.
@@ -92,9 +90,9 @@ class Design(ABC):
     needs_positions: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        for part in dataclasses.fields(self) if self.number is int else ():  # type: ignore[arg-type]
-            expected = f"to be an integer, at least {self.least}"
-            check_integer(part.name, getattr(self, part.name), expected, low=self.least)
+        for name, value in vars(self).items() if self.number is int else ():
+            if value is not None:
+                check_integer(name, value, f"to be an integer, at least {self.least}", low=self.least)
 
     def pairs(self, n: int) -> float:
         """Return the number of distances per observation of ``n`` agents, expected or at most; all by default."""
@@ -137,7 +135,7 @@ class Design(ABC):
 
     def __str__(self) -> str:
         """Return what :func:`~graphsnd.designs.parse` reads."""
-        return ":".join([self.family, *(_write(getattr(self, part.name)) for part in dataclasses.fields(self))])  # type: ignore[arg-type]
+        return ":".join([self.family, *(_write(value) for value in vars(self).values() if value is not None)])
 
 
 def _write(value: float) -> str:
@@ -160,31 +158,6 @@ class Complete(Design):
 
     def _select(self, call: Call) -> Selection:
         return Selection(None)
-
-
-@checked
-@dataclass(frozen=True)
-class Projections(Design):
-    """All pairs, by sorting the agents along random directions: O(directions n log n) for each observation.
-
-    Unbiased because the mean length of a vector's projections is a known multiple of its length
-    (:func:`~graphsnd.estimation.projections.projected_snd`). For Euclidean distances; exact for one feature. It has no
-    graph, so only :func:`~graphsnd.measure` can use it.
-
-    Args:
-        directions: For each observation.
-
-    Example:
-        >>> str(Projections(4)), Projections(4).inclusion(100)
-        ('projections:4', 1.0)
-    """
-
-    directions: int
-
-    family, example, number = "projections", "projections:8", int
-
-    def _select(self, call: Call) -> Selection:
-        raise InputError("design", "that chooses pairs", f"{self}, which sorts", "Use complete, or matching.")
 
 
 def require_generator(generator: torch.Generator | None, design: Design) -> torch.Generator:

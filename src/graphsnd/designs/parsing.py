@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from graphsnd.arguments import checked
-from graphsnd.designs.adaptive import Adaptive
-from graphsnd.designs.design import Complete, Design, Projections
+from graphsnd.designs.design import Complete, Design
 from graphsnd.designs.drawn import Bernoulli, Nearest, Radius, Regular, Uniform
-from graphsnd.designs.relabelled import Agents, Matching, Pairs, Ring
+from graphsnd.designs.relabelled import Agents, Matching, Ring
 from graphsnd.errors import InputError
 
 # By the word before the colon; cli/measure.py says what each measures.
 FORMS: dict[str, type[Design]] = {
-    form.family: form
-    for form in (Complete, Bernoulli, Uniform, Regular, Nearest, Radius, Matching, Pairs, Ring, Agents, Projections)
+    form.family: form for form in (Complete, Bernoulli, Uniform, Regular, Nearest, Radius, Matching, Ring, Agents)
 }
 
 
@@ -20,7 +18,7 @@ FORMS: dict[str, type[Design]] = {
 def parse(text: str, argument: str = "design") -> Design:
     """Return the design that is written ``family`` or ``family:number``; the inverse of ``str(design)``.
 
-    A design of :func:`~graphsnd.designs.adapt` or of your own graph has no such text: give the object.
+    A design of your own graph has no such text: give the object.
 
     Args:
         text: For example ``bernoulli:0.1``.
@@ -37,12 +35,11 @@ def parse(text: str, argument: str = "design") -> Design:
     form = FORMS.get(family)
     if form is None:
         expected = f"to be one of {', '.join(form.example for form in FORMS.values())}"
-        fix = "It holds groups of agents: make it in Python, with graphsnd.designs.adapt." * (family == Adaptive.family)
-        raise InputError(argument, expected, repr(text), fix)
-    if form.number is None:
-        if colon:
-            raise InputError(argument, f"to be {family} without a number", repr(text), f"Write {form.example}.")
+        raise InputError(argument, expected, repr(text))
+    if not colon and form.example == family:
         return form()
+    if form.number is None:
+        raise InputError(argument, f"to be {family} without a number", repr(text), f"Write {form.example}.")
     try:
         value = form.number(rest)
     except ValueError:

@@ -80,7 +80,7 @@ class RelabelledDesign(Design):
 
     Example:
         >>> import torch, graphsnd as gs
-        >>> design = gs.designs.parse("pairs:2")
+        >>> design = gs.designs.parse("matching:2")
         >>> design.template(100).edges.tolist(), design.evaluations(100)
         ([[0, 1], [2, 3]], 4)
         >>> design.select(3, 100, torch.Generator().manual_seed(0), device=torch.device("cpu")).agents.shape  # [O, k]
@@ -123,37 +123,26 @@ def _template(design: RelabelledDesign, n: int, device: torch.device) -> Templat
 @checked
 @dataclass(frozen=True)
 class Matching(RelabelledDesign):
-    """Agents in random pairs, each agent once, redrawn for each observation.
+    """Random pairs of agents, no agent twice, redrawn for each observation.
 
-    Every agent counts once, so whatever is an effect of single agents cancels.
+    With all agents in pairs every agent counts once, so whatever is an effect of single agents cancels.
+
+    Args:
+        count: Pairs of each observation; as many as there are when None, or when the team is smaller.
 
     Example:
-        >>> Matching().pairs(100), round(Matching().inclusion(100), 4)
-        (50, 0.0101)
+        >>> Matching().pairs(100), round(Matching().inclusion(100), 4), Matching(20).evaluations(100)
+        (50, 0.0101, 40)
     """
+
+    count: int | None = None
 
     family = example = "matching"
+    number = int
 
     def build(self, n: int) -> Template:  # noqa: D102
-        return _disjoint_pairs(n // 2)
-
-
-@checked
-@dataclass(frozen=True)
-class Pairs(RelabelledDesign):
-    """``count`` random disjoint pairs, redrawn for each observation; a :class:`Matching` where there are no more.
-
-    Example:
-        >>> Pairs(20).pairs(100), Pairs(20).evaluations(100)
-        (20, 40)
-    """
-
-    count: int  # pairs of each observation
-
-    family, example, number = "pairs", "pairs:20", int
-
-    def build(self, n: int) -> Template:  # noqa: D102
-        return _disjoint_pairs(min(self.count, n // 2))
+        count = n // 2 if self.count is None else min(self.count, n // 2)
+        return Template(2 * count, torch.arange(2 * count).view(count, 2))
 
 
 @checked
@@ -213,7 +202,3 @@ class Agents(RelabelledDesign):
     def build(self, n: int) -> Template:  # noqa: D102
         size = min(self.count, n)
         return Template(size, torch.combinations(torch.arange(size)))
-
-
-def _disjoint_pairs(count: int) -> Template:
-    return Template(2 * count, torch.arange(2 * count).view(count, 2))

@@ -13,13 +13,12 @@ from torch import Tensor, nn
 
 from graphsnd import estimation
 from graphsnd.behavior import Points
-from graphsnd.designs import Adaptive, Fixed, Projections, parse
+from graphsnd.designs import Fixed
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.distributed.ranks import Note, shorten
 from graphsnd.distributed.shards import Part, Shards, find_distance, make_shards
-from graphsnd.errors import InputError, as_tensor, plain_tensor
+from graphsnd.errors import as_tensor, plain_tensor
 from graphsnd.estimation.accumulator import fingerprint
-from graphsnd.estimation.costs import Budget
 from graphsnd.estimation.source import Source, as_source, largest_distance
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.kernels.pairfunctions import slowness
@@ -38,8 +37,7 @@ def measure(team: Any, observations: Any = None, *, group: Any = None, **options
             an empty list for none. Agents are numbered in the order of the ranks.
         observations: For policies: ``[..., features]``, the same on all ranks.
         group: A process group; all processes when None.
-        **options: Of :func:`graphsnd.measure`, but no budget in seconds, no projections, adaptive designs or groups
-            of agents.
+        **options: Of :func:`graphsnd.measure`.
 
     Returns:
         The estimate. The bound that a guaranteed interval needs is known from behaviours, from the distance (total
@@ -59,10 +57,9 @@ def measure(team: Any, observations: Any = None, *, group: Any = None, **options
     def describe() -> Note:
         nonlocal seed
         given = signature(estimation.measure).bind(None, **options).arguments
-        _check_options(given)
         seed = integer_seed(given.pop("seed", 0))
         note: Note = {"call": "measure", "backend": shorten(backend), "options": sorted(given), "seed": seed}
-        note |= {name: _describe(value) for name, value in given.items() if name not in ("team", "callback")}
+        note |= {name: _describe(value) for name, value in given.items() if name != "team"}
         return note | {"observations (values)": shorten(plain_tensor(observations))}
 
     def make() -> Source | None:
@@ -73,19 +70,6 @@ def measure(team: Any, observations: Any = None, *, group: Any = None, **options
     chosen = find_distance(shards.notes, getattr(shards.local, "distance", distance))
     source = ShardedSource(shards, chosen, backend)
     return estimation.measure(source, **options | {"seed": seed})  # type: ignore[arg-type]
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    design, budget = options.get("design"), options.get("budget")
-    if isinstance(parse(design) if isinstance(design, str) else design, Projections):
-        raise InputError("design", "that chooses pairs", design, "All pairs of agents on several ranks: leave it out.")
-    if isinstance(design, Adaptive):
-        # Each rank would draw the same pairs for other observations, and report the mean over its own ones.
-        raise InputError("design", "that all ranks draw alike", design, "Use ring:8, agents:8 or a random graph.")
-    limit = Budget.parse(budget) if isinstance(budget, str) else budget
-    if getattr(limit, "seconds", None) is not None:
-        fix = "Give distances or policy evaluations: clocks of ranks differ."
-        raise InputError("budget", "without seconds", budget, fix)
 
 
 def _describe(value: Any) -> str:
@@ -104,10 +88,10 @@ class ShardedSource(Source):
     def __init__(self, shards: Shards, distance: Any, backend: str) -> None:
         self.shards, self.ranks, self.distance, self.backend = shards, shards.ranks, distance, backend
         self._block, self.batch_shape = shards.like, shards.batch_shape
-        cost = max(each["cost"] for each in shards.own)
-        proportional = all(each["proportional"] for each in shards.own)
-        sizes, device = (shards.agents, shards.observations, shards.like.features), shards.like.values.device
-        super().__init__(*sizes, cost, device, proportional, slowness(shards.like))
+        self.policies = any(each["policies"] for each in shards.own)
+        self.proportional = all(each["proportional"] for each in shards.own)
+        self.agents, self.observations, self.features = shards.agents, shards.observations, shards.like.features
+        self.device, self.slowness = shards.like.values.device, slowness(shards.like)
 
     def blocks(self) -> Iterator[Part]:
         """Return this rank's share of the observations, round by round."""
@@ -136,7 +120,7 @@ class ShardedSource(Source):
         return replace(like, values=values.view(*agents.shape, self.features))
 
     def bound(self) -> float | None:  # noqa: D102
-        if self.policy_cost:
+        if self.policies:
             return self.distance.maximum
         own = max((largest_distance(self.block(a, b)) for a, b in self.blocks()), default=0.0)
         most = self.ranks.gather(torch.tensor([own], dtype=torch.float64), [1] * self.ranks.size).max()

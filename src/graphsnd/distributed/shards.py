@@ -24,7 +24,8 @@ from graphsnd.estimation.source import BehaviorSource, Source
 
 BLOCK = 1 << 24  # numbers of all agents that a rank is sent at a time
 SHARDS = ("agents", "observations")
-NOTHING = {"agents": 0, "observations": 0, "batch_shape": (), "cost": 0.0, "proportional": True, "gradient": False}
+NOTHING = {"agents": 0, "observations": 0, "batch_shape": (), "policies": False}
+NOTHING |= {"proportional": True, "gradient": False}
 Part = tuple[int, int]  # observations, from and to
 
 
@@ -105,7 +106,7 @@ class Shards:
                 answers.append(values)
             return {}, answers
 
-        return self.ranks.agree(answer)[1] if any(each["cost"] for each in self.own) else answer()[1]
+        return self.ranks.agree(answer)[1] if any(each["policies"] for each in self.own) else answer()[1]
 
 
 def wrap(behavior: Behavior | None, distance: Distance | None, shard: str = "agents") -> Source | None:
@@ -150,7 +151,7 @@ def make_shards(
         shared = SHARDS[shard == "agents"]
         note |= {"family": local.family, "distance": shorten(local.distance), shared: own[shared]}
         note |= {"features": local.features, "behavior": kind, "device": local.device.type}
-        return note | {"own": own | {"cost": local.policy_cost, "gradient": asked}}, local
+        return note | {"own": own | {"policies": local.policies, "gradient": asked}}, local
 
     notes, local = ranks.agree(prepare)
     if find_entry(notes, "behavior") is None:

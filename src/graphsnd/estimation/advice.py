@@ -1,103 +1,78 @@
-"""The result of asking for advice: what to measure, what it costs, and why not the others."""
+"""The paper's rule for choosing a graph, with the team sizes at which sampling was measured to pay."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+import math
+from dataclasses import dataclass
 
-from graphsnd.designs import Design
-from graphsnd.estimation.costs import Cost
-from graphsnd.estimation.estimate import finite
+from graphsnd.designs import Agents, Bernoulli, Complete, Design, Nearest
+from graphsnd.errors import check_agents, check_choice, check_integer
+
+# Agents from which a way to sample is faster than exact SND of agents that have been evaluated, by
+# `python -m benchmarks share` (benchmarks/results/share): a CPU thread with 256 observations, an H200 with 4,096.
+CROSSOVERS = {"cpu": {"bernoulli:0.1": 57, "agents:8": 205}, "cuda": {"bernoulli:0.1": 822, "agents:8": 1586}}
+FEW = 1 << 31  # distances of all pairs that take about a second on a CPU
 
 
 @dataclass(frozen=True)
-class Alternative:
-    """One way to get the number."""
-
-    name: str
-    design: Design | None  # None for a graph that only the user can build
-    radius: float | None  # relative to SND, holds for every team; None where no bound on the distances is known
-    typical: float  # relative to SND, for large samples
-    cost: Cost
-    met: bool  # whether the radius that decides is within the tolerance
-    why: str = ""  # it was chosen, or not
-
-
-@dataclass(frozen=True, repr=False)
 class Advice:
-    """A recommended design and the reasons for it.
+    """A recommended design and the reason for it.
 
     Example:
         >>> import graphsnd as gs
-        >>> advice = gs.advise(500, 100_000, policy_cost=11_000)
-        >>> str(advice.design), advice.call
-        ('agents:3', 'gs.measure(behavior, design="agents:3", rel_tol=0.01)')
-        >>> [one.name for one in advice.rejected][:2]
-        ['complete', 'bernoulli:0.1']
+        >>> print(gs.advise(500, 100_000))
+        agents:8: all pairs are 12,475,000,000 distances, and from 205 agents on a few random agents are faster
+          gs.measure(policies, observations, design="agents:8", rel_tol=0.01)
     """
 
-    goal: str  # global, local or proxy
-    recommended: Alternative  # what to use
-    guarantee: str  # what its interval promises
-    rejected: tuple[Alternative, ...]  # other designs, each with the reason
-    assumptions: tuple[str, ...]  # what the recommendation rests on
-    call: str  # Python that does it, for a behaviour: what all agents would do on all observations
-    call_policies: str  # the same for policies, and observations to show them
-
-    @property
-    def design(self) -> Design:
-        """The recommended design."""
-        assert self.recommended.design is not None  # what is recommended can be built
-        return self.recommended.design
-
-    @property
-    def cost(self) -> Cost:
-        """What the recommended design takes."""
-        return self.recommended.cost
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON; designs as they are written."""
-        return asdict(self, dict_factory=_plain)
-
-    def __repr__(self) -> str:
-        return f"Advice({self.recommended.name}, goal={self.goal!r}, rejected={[one.name for one in self.rejected]})"
-
-    def _repr_html_(self) -> str:
-        from graphsnd.plots.notebook import advice_html
-
-        return advice_html(self)
+    design: Design
+    why: str
+    call: str  # Python that does it
 
     def __str__(self) -> str:
-        lines = [self.recommended.name, f"  guarantee: {self.guarantee}", f"  cost: {spending(self.cost)}"]
-        lines += [f"  because {self.recommended.why}"]
-        lines += [f"  not {a.name}: {a.why} ({spending(a.cost)})" for a in self.rejected]
-        lines += [f"  assuming that {assumption}" for assumption in self.assumptions]
-        return "\n".join([*lines, f"  run: {self.call}", f"  or, with policies: {self.call_policies}"])
+        return f"{self.design}: {self.why}\n  {self.call}"
+
+    def to_dict(self) -> dict[str, str]:
+        """Return plain values, ready for JSON."""
+        return {"design": str(self.design), "why": self.why, "call": self.call}
 
 
-def spending(cost: Cost) -> str:
-    """A cost in words.
+def advise(n: int, observations: int, goal: str = "global", *, device: str = "cpu") -> Advice:
+    """Recommend which pairs to measure, by the paper's rule.
+
+    Args:
+        n: Number of agents.
+        observations: Number of observations that they share.
+        goal: ``"global"`` for SND of the whole team, ``"proxy"`` for a stand-in at every step of a training,
+            ``"local"`` for the diversity among agents that interact.
+        device: ``cpu`` or ``cuda``.
+
+    Returns:
+        The advice.
+
+    Raises:
+        InputError: For numbers out of range and for another goal or device.
 
     Example:
-        >>> spending(Cost(100, 2800, 800, 1.2e7))
-        '2,800 distances, 800 policy evaluations, work of 1.2e+07 multiply-adds'
+        >>> advise(16, 4096).design, advise(500, 100_000).design, advise(500, 600, "proxy").design
+        (Complete(), Agents(count=8), Bernoulli(p=0.1))
     """
-    evaluated = f", {cost.evaluations:,} policy evaluations" if cost.evaluations else ""
-    return f"{cost.distances:,} distances{evaluated}, work of {cost.work:.2g} multiply-adds"
-
-
-def percent(share: float | None) -> str:
-    """A relative radius.
-
-    Example:
-        >>> percent(0.01), percent(0.0), percent(None), percent(1.234)
-        ('1%', 'exact', 'unknown', '123%')
-    """
-    if share is None:
-        return "unknown"
-    return "exact" if share == 0 else f"{100 * share:.{2 if share < 1 else 3}g}%"
-
-
-def _plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Leave designs to their names, and infinite numbers out."""
-    return {key: finite(value) for key, value in items if key != "design"}
+    n = check_agents(n)
+    observations = check_integer("observations", observations, "to be an integer, at least 1", low=1)
+    check_choice("goal", goal, ("global", "local", "proxy"))
+    check_choice("device", device, CROSSOVERS)
+    if goal == "local":
+        design: Design = Nearest(min(n - 1, max(1, math.ceil(math.log2(n)))))
+        why = "the graph of neighbours is the question, so it defines the measure; this is not an estimate of SND"
+        return Advice(design, why, f'gs.measure(policies, observations, design="{design}", positions=positions)')
+    distances, crossover = math.comb(n, 2) * observations, CROSSOVERS[device]
+    if goal == "proxy" and n >= crossover["bernoulli:0.1"]:
+        design = Bernoulli(0.1)
+        why = f"from {crossover['bernoulli:0.1']} agents on a tenth of the pairs is faster; use a new seed at each step"
+        return Advice(design, why, f'gs.measure(policies, observations, design="{design}", seed=step)')
+    if goal == "global" and n >= crossover["agents:8"] and distances > FEW:
+        why = f"all pairs are {distances:,} distances, and from {crossover['agents:8']} agents on a few random agents "
+        design, why = Agents(8), why + "are faster"
+        return Advice(design, why, f'gs.measure(policies, observations, design="{design}", rel_tol=0.01)')
+    why = f"all pairs are {distances:,} distances, which is fast, and the number is exact"
+    return Advice(Complete(), why, "gs.measure(policies, observations)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -60,24 +60,13 @@ class Estimate:
     met: bool | None = None  # whether the tolerance was met; None without one
     looks: int = 1  # how often the data were inspected to decide whether to go on
     seconds: float = 0.0  # that it took
-    noise_floor: float | None = None  # of samples: about what agents that act alike measure; of groups if all have one
+    noise_floor: float | None = None  # of samples: about what agents that act alike measure
     empty_share: float = 0.0  # of the observations whose own graph has no weight, which count as 0
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
     names: tuple[str, ...] = ()  # of the agents in order, where they have any
-    groups: dict[str, Estimate] = field(default_factory=dict, hash=False)  # where groups were measured
-    sources: dict[str, Estimate] = field(default_factory=dict, hash=False)  # on the observations of each agent, phase
 
     def __float__(self) -> float:
         return self.value
-
-    def __getitem__(self, group: str) -> Estimate:
-        """The estimate of one group."""
-        return self.groups[group]
-
-    @property
-    def total(self) -> Estimate:
-        """The same without its groups: over all pairs within them."""
-        return replace(self, groups={})
 
     def __format__(self, spec: str) -> str:
         return format(self.value, spec) if spec else str(self)
@@ -89,18 +78,13 @@ class Estimate:
 
     def table(self) -> str:
         """All fields and their values, one on each line."""
-        rows = {part.name: getattr(self, part.name) for part in fields(self) if part.name not in ("groups", "sources")}
+        rows = {part.name: getattr(self, part.name) for part in fields(self)}
         rows["names"] = reprlib.repr(self.names)  # the first six
-        rows |= {f"on those of {name}": f"{each.value:.6g}" for name, each in self.sources.items()}
-        lines = [f"{name:<20}  {value}" for name, value in rows.items()]
-        for name, each in self.groups.items():
-            lines += ["", name, *(f"  {line}" for line in each.table().splitlines())]
-        return "\n".join(lines)
+        return "\n".join(f"{name:<20}  {value}" for name, value in rows.items())
 
     def __repr__(self) -> str:
-        groups = f", groups={list(self.groups)}" * bool(self.groups)
         error = "exact" if self.exact else f"± {self.standard_error:.2g}"
-        return f"Estimate({self.target} {self.value:.6g}, {error}, {self.design}, agents={self.agents}{groups})"
+        return f"Estimate({self.target} {self.value:.6g}, {error}, {self.design}, agents={self.agents})"
 
     def _repr_html_(self) -> str:
         from graphsnd.plots.notebook import estimate_html
@@ -116,17 +100,9 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; None where a number is infinite, as an error that nothing is known about."""
         values = {part.name: finite(getattr(self, part.name)) for part in fields(self)}
-        for kind in ("groups", "sources"):
-            values[kind] = {name: each.to_dict() for name, each in getattr(self, kind).items()}
         return {**values, "exact": self.exact}
 
     def __str__(self) -> str:
-        if self.groups:
-            each = [f"{name}: {estimate}" for name, estimate in self.groups.items()]
-            why = "agents of different groups, whose spaces differ, have no distance"
-            return "\n".join([*each, f"total: {self.total}; {why}"])
-        if not self.pairs_total or math.isnan(self.value):
-            return f"{self.target} {self.value:.6g} ({self.method})"
         noise = "" if self.noise_floor is None else f"; about {self.noise_floor:.3g} for agents that act alike"
         if self.exact:
             shared = plural("shared observation", self.observations)

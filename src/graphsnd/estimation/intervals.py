@@ -29,7 +29,6 @@ from graphsnd.errors import InputError, describe, number
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.sample import Sample
 from graphsnd.graphs import Graph, Sampling
-from graphsnd.metric.diversity import known_inclusion
 from graphsnd.sums import mean, sample_variance, total
 
 BLOCKS = 32  # contiguous blocks of observations that stand for clusters where none are given
@@ -49,15 +48,8 @@ class PairError:
     guaranteed: bool = True
 
 
-def random_graph_error(
-    graph: Graph, distances: Tensor, value: float, d_max: float, delta: float, *, horvitz_thompson: bool = False
-) -> PairError:
-    """Return the error of the mean over the edges of a random graph, or of the Horvitz-Thompson estimate.
-
-    The two differ only where pairs are drawn independently; elsewhere the number of edges is fixed.
-    """
-    if horvitz_thompson and graph.sampling is Sampling.INDEPENDENT:
-        return _horvitz_thompson_error(graph, distances, value, d_max, delta)
+def random_graph_error(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> PairError:
+    """Return the error of the mean over the edges of a random graph."""
     if graph.m == graph.pairs:
         return PairError(0.0, (value, value), "exact: all pairs")
     # A single distance shows no spread; no distances between 0 and d_max spread more than half of it.
@@ -96,26 +88,6 @@ def _relabelled_error(
     error = bounds.regular_standard_error(distances, graph) if degree >= 3 else error
     radius = bounds.random_regular_bound(d_max, graph.n, degree, delta)
     return error, radius, "second moments of random regular graphs"
-
-
-def _horvitz_thompson_error(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> PairError:
-    """Return the error of the Horvitz-Thompson estimate where pairs are drawn independently.
-
-    The estimate sums independent terms in [0, d_max / (p N)], each with variance at most d_max^2 (1 - p) / (p N^2).
-    Hoeffding's inequality takes the range alone, Bernstein's the variance too, which is small where p is. Neither
-    radius depends on the draw, so the narrower one holds as it is. An empty draw shows no distance; none is above
-    ``d_max``.
-    """
-    p, pairs = known_inclusion(graph), graph.pairs
-    unit = _unit(distances)
-    error = unit * math.sqrt((1 - p) * float(total((distances / unit) ** 2))) / (p * pairs)
-    error = error if graph.m else d_max * math.sqrt((1 - p) / (p * pairs))
-    log_term, expected = math.log(2 / delta), p * pairs
-    hoeffding = d_max / p * math.sqrt(log_term / (2 * pairs))
-    bernstein = d_max * (math.sqrt(2 * (1 - p) * log_term / expected) + log_term / (3 * expected))
-    radius, method = min((hoeffding, "Hoeffding"), (bernstein, "Bernstein"))
-    interval = max(0.0, value - radius), min(d_max, value + radius)
-    return PairError(error, interval, f"{method} over pairs, certified diameter")
 
 
 def _unit(distances: Tensor) -> float:

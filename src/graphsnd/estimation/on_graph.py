@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -17,12 +16,11 @@ from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import PairError, PopulationError, population_error, quantile, random_graph_error
 from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph, MovingGraph
-from graphsnd.metric.diversity import known_inclusion, normalised_weights, weighted_mean
+from graphsnd.metric.diversity import normalised_weights, weighted_mean
 from graphsnd.metric.moving import EdgeSums, edge_sums, ratio
 from graphsnd.metric.pair_distances import edge_means
 from graphsnd.sums import mean
 
-WEIGHTINGS = ("normalised", "horvitz-thompson")  # mean over the edges; their sum over its expected count
 LARGE = 10**9  # degrees of freedom at which Student's distribution is the normal one
 
 
@@ -32,58 +30,35 @@ def observation_values(source: Source) -> Tensor:
     return source.join(totals) / math.comb(source.agents, 2)
 
 
-def measure_all_pairs(
-    source: Source, confidence: float, clusters: Tensor | None, labels: Sequence[str] | None = None
-) -> Estimate:
-    """Measure SND itself, and where observations have labels, on those of each."""
-
-    def estimate(values: Tensor, clusters: Tensor | None) -> Estimate:
-        value, count = float(mean(values)), len(values)
-        error = PairError(0.0, (value, value), "exact: all pairs")
-        around = population_error(values, None, clusters, count, confidence)
-        pairs = math.comb(source.agents, 2)
-        return make_estimate(source, value, "SND", error, around, confidence, pairs, "complete", count)
-
-    values, parts = observation_values(source), {}
-    places = {label: place for place, label in enumerate(dict.fromkeys(labels or ()))}
-    index = torch.tensor([places[label] for label in labels or ()])
-    for label, place in places.items():
-        mine = index == place
-        parts[label] = estimate(values[mine], None if clusters is None else clusters[mine])
-    return replace(estimate(values, clusters), sources=parts)
+def measure_all_pairs(source: Source, confidence: float, clusters: Tensor | None) -> Estimate:
+    """Measure SND itself."""
+    values = observation_values(source)
+    value = float(mean(values))
+    error = PairError(0.0, (value, value), "exact: all pairs")
+    around = population_error(values, None, clusters, len(values), confidence)
+    return make_estimate(source, value, "SND", error, around, confidence, math.comb(source.agents, 2), "complete")
 
 
-def measure_on_graph(
-    source: Source, graph: Graph, name: str, weighting: str, confidence: float, clusters: Tensor | None
-) -> Estimate:
-    """Measure Graph-SND, or the Horvitz-Thompson estimate, with its error where the graph was drawn at random."""
-    ht = weighting == "horvitz-thompson"
-    if not ht:
-        check_not_empty("design", graph)
-    # From the mean over the edges to the Horvitz-Thompson estimate.
-    scale = graph.m / (known_inclusion(graph, "design") * graph.pairs) if ht else 1.0
+def measure_on_graph(source: Source, graph: Graph, name: str, confidence: float, clusters: Tensor | None) -> Estimate:
+    """Measure Graph-SND, with its error where the graph was drawn at random."""
+    check_not_empty("design", graph)
     is_drawn = graph.inclusion is not None and graph.weights is None
     distances, values, diameter = _edge_distances(source, graph, bound=is_drawn)
-    value = float(weighted_mean(distances, graph)) * scale
+    value = float(weighted_mean(distances, graph))
     error, target = PairError(0.0, (value, value), "exact: every edge"), "Graph-SND"
     if is_drawn:
-        error = random_graph_error(graph, distances, value, diameter, 1 - confidence, horvitz_thompson=ht)
-        target = "SND"
-    around = population_error(values * scale, None, clusters, source.observations, confidence, error.standard_error)
+        error, target = random_graph_error(graph, distances, value, diameter, 1 - confidence), "SND"
+    around = population_error(values, None, clusters, source.observations, confidence, error.standard_error)
     return make_estimate(source, value, target, error, around, confidence, graph.m, name)
 
 
 def measure_moving(
-    source: Source, graph: MovingGraph, name: str, pooled: bool, confidence: float, clusters: Tensor | None
+    source: Source, graph: MovingGraph, name: str, confidence: float, clusters: Tensor | None
 ) -> Estimate:
     """Measure Graph-SND where each observation has its own graph."""
     parts = [edge_sums(source.block(a, b), graph.slice(a, b), backend=source.backend) for a, b in source.blocks()]
     whole = EdgeSums(*(source.join([getattr(p, key).cpu() for p in parts]) for key in ("sums", "weights", "units")))
-    value, values, empty = float(whole.mean(pooled=pooled)), whole.each(), whole.empty_share()
-    if pooled:
-        # A ratio of two means varies, for many observations, as the mean of these.
-        weights = whole.weights * whole.relative_units()
-        values = value + ratio((values - value) * weights, weights.mean())
+    value, values, empty = float(whole.mean(pooled=False)), whole.each(), whole.empty_share()
     method = "exact: every edge" + f"; {100 * empty:.3g}% of observations without one count 0" * (empty > 0)
     around = population_error(values, None, clusters, source.observations, confidence)
     error = PairError(0.0, (value, value), method)
@@ -107,10 +82,9 @@ def make_estimate(
     confidence: float,
     pairs: int,
     design: str,
-    observations: int | None = None,
 ) -> Estimate:
-    """Return the estimate of a measurement at all observations, or at a number of them."""
-    n, observations = source.agents, observations or source.observations
+    """Return the estimate of a measurement at all observations."""
+    n, observations = source.agents, source.observations
     reach = quantile(1 - confidence, LARGE) * error.standard_error
     return Estimate(
         value=value,

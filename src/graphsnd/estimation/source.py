@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from time import perf_counter
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Energy, Joint, Norm, Points, Samples, default_distance, embed
 from graphsnd.behavior.distances import check_distance
 from graphsnd.behavior.joint import JointDistance
-from graphsnd.designs import Design, Template
+from graphsnd.designs import Template
 from graphsnd.designs.relabelled import find_neighbours
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.errors import InputError, check_rank
@@ -30,26 +29,16 @@ BLOCK = 1 << 24  # numbers in one block of points
 NOISE = 1 << 12  # agents and observations whose samples are split
 
 
-@dataclass(eq=False)
-class Workload:
-    """The size of a measurement: all that its cost depends on."""
+class Source(ABC):
+    """Shared observations, ``n`` agents, and a distance."""
 
     agents: int
     observations: int
     features: int  # of the embedded points
-    policy_cost: float  # multiply-adds of one policy on one observation; 0 when all have been evaluated
     device: torch.device
-    proportional: bool = True  # whether asking few agents costs less than asking all
-    slowness: float = 1.0  # of a distance, in Euclidean ones of as many features
-
-    def evaluations(self, design: Design) -> int:
-        """Return the number of policies that a design evaluates per observation."""
-        return design.evaluations(self.agents) if self.proportional else self.agents
-
-
-class Source(Workload, ABC):
-    """Shared observations, ``n`` agents, and a distance."""
-
+    policies = False  # whether policies have to be evaluated
+    proportional = True  # whether asking few agents costs less than asking all
+    slowness = 1.0  # of a distance, in Euclidean ones of as many features
     batch_shape: Sequence[int]  # how the observations were laid out before they were pooled
     distance: Distance
     backend: str  # of the kernels
@@ -101,7 +90,7 @@ class Source(Workload, ABC):
         """Return ``[t, m]`` along the template's edges, with ``agents [t, size]`` at observations ``index [t]``."""
         edges = template.edges.to(self.device)
         # Policies are evaluated for no other agents; points that are known are read in whole rows where most count.
-        if template.size == self.agents or (not self.policy_cost and 2 * template.size > self.agents):
+        if template.size == self.agents or (not self.policies and 2 * template.size > self.agents):
             return kernels.observation_edges(self.select(index, None), agents[:, edges], backend=self.backend)
         points = self.select(index, agents)
         return kernels.observation_edges(points, edges.expand(len(index), -1, -1), backend=self.backend)
@@ -117,8 +106,8 @@ class BehaviorSource(Source):
         self.distance, self.backend, self.names = distance or default_distance(behavior), backend, behavior._names
         self.family, self.batch_shape = type(behavior).__name__, behavior.batch_shape
         self.points = points = self.given.detach()
-        sizes = points.agents, points.observations, points.features
-        super().__init__(*sizes, 0.0, points.parts[0].device, slowness=slowness(points))
+        self.agents, self.observations, self.features = points.agents, points.observations, points.features
+        self.device, self.slowness = points.parts[0].device, slowness(points)
         self.noise_floor = _noise_floor(behavior, self.distance) if _has_samples(behavior) else None
 
     def block(self, start: int, stop: int) -> Points:  # noqa: D102
@@ -145,6 +134,7 @@ class TeamSource(Source):
     """Policies and observations; nothing is evaluated before it is needed."""
 
     team: Team
+    policies = True
 
     def __init__(
         self, team: Team, observations: Tensor, distance: Distance | None, backend: str = "auto", *, fewest: int = 2
@@ -168,9 +158,8 @@ class TeamSource(Source):
             first = team.partial(pilot, torch.arange(fewest, device=device).expand(len(pilot), -1))
         self.distance, self.family = check_distance(distance, first), type(first).__name__
         points = first._embed(self.distance)
-        cost = float(team.cost or 1e4)  # an unknown policy is taken for a small network
-        sizes = team.agents, len(self.inputs), points.features
-        super().__init__(*sizes, cost, device, team.proportional, slowness(points))
+        self.agents, self.observations, self.features = team.agents, len(self.inputs), points.features
+        self.device, self.proportional, self.slowness = device, team.proportional, slowness(points)
 
     @torch.no_grad()
     def block(self, start: int, stop: int) -> Points:  # noqa: D102
@@ -184,18 +173,6 @@ class TeamSource(Source):
 
     def bound(self) -> float | None:  # noqa: D102
         return self.team.bound(self.distance)
-
-    def time_policy(self, most: float) -> float:
-        """Return a policy's seconds on an observation, from calls on ever more of them until one takes ``most``."""
-        count = 8
-        while True:
-            index = torch.arange(min(count, self.observations), device=self.device)
-            begin = perf_counter()
-            self.select(index, torch.zeros_like(index).unsqueeze(1)).values.cpu()  # waits for a GPU
-            seconds = perf_counter() - begin
-            if seconds >= most or len(index) == self.observations:
-                return seconds / (len(index) * (1 if self.proportional else self.agents))
-            count *= 4
 
 
 def as_source(team: Any, observations: Any, distance: Distance | None, backend: str, *, fewest: int = 2) -> Source:

@@ -1,22 +1,17 @@
-"""5 ONE NUMBER: distances of equation (1), SND, Graph-SND, the Horvitz-Thompson estimator, and companions."""
+"""5 ONE NUMBER: distances of equation (1), SND, Graph-SND, the Horvitz-Thompson estimator."""
 
-from graphsnd.metric import companions
 from graphsnd.metric.decomposition import Decomposition, decompose
 from graphsnd.metric.diversity import by_observation, graph_snd, horvitz_thompson, snd
-from graphsnd.metric.own import OwnObservations, own_observations
 from graphsnd.metric.pair_distances import contributions, edge_distances, pairwise
 
 __all__ = [
     "Decomposition",
-    "OwnObservations",
     "by_observation",
-    "companions",
     "contributions",
     "decompose",
     "edge_distances",
     "graph_snd",
     "horvitz_thompson",
-    "own_observations",
     "pairwise",
     "snd",
 ]

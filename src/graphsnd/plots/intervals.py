@@ -45,7 +45,7 @@ def estimate(
         >>> ax = gs.plots.estimate(gs.measure(gs.Deterministic(torch.randn(32, 9, 2)), design="uniform:20"))
     """
     if isinstance(estimate, Estimate):
-        estimate = estimate.groups or [estimate]
+        estimate = [estimate]
     named = estimate.items() if isinstance(estimate, Mapping) else [(each.design, each) for each in estimate]
     rows = [each for _, each in named]
     if not rows:

@@ -21,7 +21,7 @@ from graphsnd.metric.moving import edge_lengths
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.plots.clustering import Tree, cluster
 from graphsnd.plots.explorer import LIVE, agents_table, describe_omission, explorer_html, explorer_script, is_live
-from graphsnd.plots.formatting import format_interval, format_number
+from graphsnd.plots.formatting import format_number
 from graphsnd.plots.intervals import estimate as draw_interval
 from graphsnd.plots.matrix import describe_unit, draw_bars, draw_image, tick_names
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
@@ -203,21 +203,7 @@ SURE = (
     "for SND on these observations, and has the first. Green is for SND on others like them, and has both. Where all "
     "pairs were measured, only the second error is left."
 )
-WHERE = (
-    "SND depends on where it is measured. Here it is on the observations of each source by itself; in every row all "
-    "agents are compared on the same ones."
-)
 PANELS = (draw_pairs, draw_histogram, draw_agents)
-
-
-def sources_table(e: Estimate) -> HtmlTable:
-    """Return the SND on the observations of each source, the highest first, with intervals over other observations."""
-    rows = []
-    for name, one in sorted(e.sources.items(), key=lambda item: -item[1].value):
-        ends = one.population_interval
-        rows.append((name, format_number(one.value), f"{one.observations:,}", format_interval(ends) if ends else ""))
-    head = ("observations of", e.target, "observations", f"{100 * e.confidence:.4g}% over others like them")
-    return HtmlTable(head, rows, id="sources" if len(rows) > 40 else "")
 
 
 @checked
@@ -270,7 +256,6 @@ def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command
             "Who differs from whom", WHO + describe_omission(len(order), e.agents), pictures, live=who, table=table
         ),
         Section("How sure the number is", SURE, certain),
-        *([Section("Whose observations?", WHERE, table=sources_table(e))] if e.sources else []),
         Section("In full", table=HtmlTable(("", ""), lines)),
     ]
     title = f"Behavioural diversity of {source}"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from graphsnd.behavior import Behavior
 from graphsnd.behavior.distances import default_distance
 from graphsnd.errors import plural
-from graphsnd.estimation import Advice, Estimate
+from graphsnd.estimation import Estimate
 from graphsnd.graphs import Graph
 from graphsnd.plots.formatting import format_agents, format_count, format_interval, format_number
 from graphsnd.plots.page import escape
@@ -29,10 +29,6 @@ CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;background:non
 def estimate_html(estimate: Estimate) -> str:
     """Return the number, its two errors and what they are about; everything else is folded away."""
     e = estimate
-    if e.groups:
-        parts = [f"<div style='opacity:.7'>{escape(name)}</div>{estimate_html(one)}" for name, one in e.groups.items()]
-        parts += ["<div style='opacity:.7'>total, over pairs within groups</div>", estimate_html(e.total)]
-        return "".join(parts)
     used = f"{e.pairs_used:,} of {e.pairs_total:,} {plural('pair', e.pairs_total)} ({e.design})"
     shared = plural("shared observation", e.observations)
     note = f"{e.agents:,} agents, {e.observations:,} {shared}, {used}, {e.distance}"
@@ -55,9 +51,8 @@ def estimate_html(estimate: Estimate) -> str:
             about += f" {e.target} on others like them{both}: {sure} in {ends} for large samples."
         rows.append((f"± {e.observation_error:.2g} from the observations", about, OBSERVATIONS))
     if e.met is False:
-        rows.append(("tolerance", "not met within the budget."))
-    origins = [(name, format_number(part.value)) for name, part in e.sources.items()]
-    more = _folded("by whose observations", origins) * bool(origins) + _folded("all of it", summarise(e))
+        rows.append(("tolerance", "not met."))
+    more = _folded("all of it", summarise(e))
     return _card(f"{e.target} {format_number(e.value)}", note, rows, _bars(e) + more)
 
 
@@ -92,18 +87,6 @@ def graph_html(graph: Graph) -> str:
     if graph.weights is not None:
         rows.append(("weighted", "yes"))
     return _card(f"Graph, {graph.family}", "", rows, before=_circle(graph))
-
-
-def advice_html(advice: Advice) -> str:
-    """Return what to measure, what it costs, why, and why not the others."""
-    from graphsnd.estimation.advice import spending
-
-    rows = [("guarantee", advice.guarantee), ("cost", spending(advice.cost)), ("because", advice.recommended.why)]
-    rejected = [(one.name, f"{one.why} ({spending(one.cost)})") for one in advice.rejected]
-    assumed = [("assuming", text) for text in advice.assumptions]
-    code = f"<pre style='margin:6px 0;white-space:pre-wrap'>{escape(advice.call)}</pre>"
-    more = _folded("why not another", rejected) * bool(rejected) + _folded("assumptions", assumed) * bool(assumed)
-    return _card(advice.recommended.name, f"to measure diversity, {advice.goal}", rows, code + more)
 
 
 def _card(title: str, note: str, rows: Rows, after: str = "", before: str = "") -> str:

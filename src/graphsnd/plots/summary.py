@@ -27,7 +27,7 @@ def summarise(estimate: Estimate) -> Lines:
     lines: Lines = [(e.target, format_number(e.value)), *_certainty(e)]
     if e.met is not None:
         looks = "once" if e.looks == 1 else f"{e.looks} times"
-        lines.append(("tolerance", f"{'met' if e.met else 'NOT met within the budget'}, looked {looks}"))
+        lines.append(("tolerance", f"{'met' if e.met else 'NOT met'}, looked {looks}"))
     if e.observation_error is None:
         lines.append(("observation error", "unknown: it takes 16 observations to estimate one"))
     else:
@@ -50,10 +50,6 @@ def summarise(estimate: Estimate) -> Lines:
     ]
     if e.empty_share:
         lines.append(("no neighbours", f"at {100 * e.empty_share:.3g}% of the observations, which count as 0"))
-    if e.sources:
-        low, *_, high = sorted(e.sources.items(), key=lambda item: item[1].value) * 2
-        of = f"{len(e.sources)} sources of observations"
-        lines.append(("by source", f"{low[1].value:.4g} ({low[0]}) to {high[1].value:.4g} ({high[0]}), {of}"))
     if e.why:
         lines += [("why", e.why), ("cost", f"{e.distances:,} distances, {e.policy_evaluations:,} policy evaluations")]
     return [*lines, ("seconds", f"{e.seconds:.3g}")]

@@ -7,7 +7,6 @@ from graphsnd.teams.evaluation import JointTeam, as_team, evaluate
 from graphsnd.teams.files import load_behavior, save_behavior
 from graphsnd.teams.heads import CategoricalHead, DeterministicHead, GaussianHead, Head, TanhNormalHead
 from graphsnd.teams.network import StackedMLP
-from graphsnd.teams.population import Population, from_vectors, save_population
 from graphsnd.teams.stacked import StackedTeam
 from graphsnd.teams.team import Team
 
@@ -23,7 +22,6 @@ __all__ = [
     "ModulesTeam",
     "NormalActions",
     "Policy",
-    "Population",
     "StackedMLP",
     "StackedTeam",
     "TanhNormalActions",
@@ -33,8 +31,6 @@ __all__ = [
     "as_team",
     "draw_samples",
     "evaluate",
-    "from_vectors",
     "load_behavior",
     "save_behavior",
-    "save_population",
 ]

@@ -65,10 +65,10 @@ def save(team: Team, path: str | os.PathLike[str]) -> None:
         raise InputError("path", "to be a folder", f"the file {folder}")
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        text = json.dumps(describe_team(team), indent=2, allow_nan=False)
+        text = json.dumps(_describe_team(team), indent=2, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError("about", "to hold only what JSON can say", str(error)) from None
-    tensors = {name: value.contiguous() for name, value in state_dict_of(team).items()}
+    tensors = {name: value.contiguous() for name, value in _state_dict_of(team).items()}
     write_whole(folder / TENSORS, serialise(tensors, metadata={"team": text}))
     write_whole(folder / DESCRIPTION, text + "\n")
 
@@ -92,11 +92,11 @@ def load(
             raise InputError("path", f"to hold {name}", f"no file {folder / name}", "For state dicts: policy=make.")
     description = _read_description(folder / DESCRIPTION)
     tensors = _read_tensors(folder / TENSORS, description, device, max_bytes)
-    team = build_team(description, tensors, folder / TENSORS, max_bytes)
+    team = _build_team(description, tensors, folder / TENSORS, max_bytes)
     return team.with_names(description["names"]) if "names" in description else team
 
 
-def build_team(
+def _build_team(
     description: dict[str, Any], tensors: dict[str, Tensor], file: Path, most: int = MAX_BYTES
 ) -> StackedTeam | ControlledTeam:
     """Return the team of a description and its tensors, which are not copied; ``file`` is named in errors."""
@@ -201,7 +201,7 @@ def _count(value: Any, most: int) -> int:
     return check_integer("path", value, f"with sizes from 1 to {most:,} in {DESCRIPTION}", low=1, high=most)
 
 
-def describe_team(team: StackedTeam | ControlledTeam) -> dict[str, Any]:
+def _describe_team(team: StackedTeam | ControlledTeam) -> dict[str, Any]:
     """Return what the description of a saved team says."""
     if isinstance(team, ControlledTeam):
         networks = {"shared": _describe_network(team.shared), "deviations": _describe_network(team.deviations)}
@@ -280,7 +280,7 @@ def _blank_network(entry: dict[str, Any], agents: int, most: int) -> StackedMLP:
     return StackedMLP(weights, [weight[:, :1] for weight in weights], activation=entry["activation"])
 
 
-def state_dict_of(team: StackedTeam | ControlledTeam) -> dict[str, Tensor]:
+def _state_dict_of(team: StackedTeam | ControlledTeam) -> dict[str, Tensor]:
     """Return the tensors of a team by their names in a file."""
     return _modules(team).state_dict()
 

@@ -6,7 +6,6 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -177,18 +176,16 @@ class Team(Named, ABC):
         entry: str | None = None,
         device: torch.device | str = "cpu",
         max_bytes: int | None = None,
-        lazy: bool | None = None,
     ) -> Team:
         """Read a team that :meth:`save` wrote, or a folder of state dicts; nothing is unpickled.
 
         Args:
-            path: The folder of a saved team, or one of the two files in it, or the folder of a population. With
-                ``policy`` a folder of ``.pt`` or ``.safetensors`` files, or a list of them: one agent for each.
+            path: The folder of a saved team, or one of the two files in it. With ``policy`` a folder of ``.pt`` or
+                ``.safetensors`` files, or a list of them: one agent for each.
             policy: Makes the module that each of those state dicts is loaded into.
             entry: With ``policy``, the key of the state dict in files that hold several.
             device: Where to put the weights.
             max_bytes: That the weights may take; 8 GiB when None.
-            lazy: With ``policy``, read a file whenever its agent is asked for; when None, for more than 1,000 files.
 
         Raises:
             InputError: When a file is missing, damaged, of another version, or the tensors do not fit.
@@ -201,16 +198,14 @@ class Team(Named, ABC):
             ...     Team.load(folder, policy=lambda: nn.Linear(4, 2)).names
             ('agent_0', 'agent_1', 'agent_2')
         """
+        from graphsnd.teams.checkpoints import load_policies
         from graphsnd.teams.files import MAX_BYTES, load
-        from graphsnd.teams.population import INDEX, Population, load_policies
 
         limit = MAX_BYTES if max_bytes is None else max_bytes
         if policy is not None:
-            return load_policies(path, policy, entry=entry, device=device, max_bytes=limit, lazy=lazy)
+            return load_policies(path, policy, entry=entry, device=device, max_bytes=limit)
         if not isinstance(path, str | os.PathLike):
             raise InputError("policy", "to be given with several files", None, "It makes the module of each of them.")
-        if (Path(path) / INDEX).is_file():
-            return Population(path)
         return load(path, device=device, max_bytes=limit)
 
     def __repr__(self) -> str:

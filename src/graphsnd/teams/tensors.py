@@ -29,7 +29,7 @@ from graphsnd.errors import InputError
 from graphsnd.storage import parse_json
 
 NAMES = "names"  # the key of the agents' names
-TEXTS = (NAMES, "sources")  # keys that may hold text
+TEXTS = (NAMES,)  # keys that may hold text
 # What readers raise on files that are truncated, empty or something else altogether.
 BROKEN = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, OverflowError)
 FOREIGN = (SyntaxError, tokenize.TokenError, struct.error, zlib.error, zipfile.BadZipFile, pickle.UnpicklingError)

@@ -60,7 +60,7 @@ def test_redrawn_by_listing_every_choice() -> None:
     ]
     drawn = torch.tensor(values, dtype=torch.float64)
     assert float(drawn.mean()) == pytest.approx(found.snd)
-    for design in (gs.designs.Agents(2), gs.designs.Pairs(1)):
+    for design in (gs.designs.Agents(2), gs.designs.Matching(1)):
         assert found.error(design, 2) == pytest.approx(float(drawn.std(correction=0)))
 
 

@@ -19,7 +19,6 @@ from graphsnd.designs import Design, parse
 from graphsnd.errors import EmptyDrawError, InputError, check_integer
 from graphsnd.estimation import Estimate, measure
 from graphsnd.estimation.estimate import Interval
-from graphsnd.estimation.groups import combine
 from graphsnd.graphs import Graph
 from graphsnd.integrations.benchmarl.evaluation import evaluate_group, has_memory, sample_frames
 from graphsnd.integrations.benchmarl.model import COUNTED, DiCoModel
@@ -123,9 +122,11 @@ class DiversityCallback(_Callback):
                 self.record(group, self.measure(batch, group, names))
             except InputError as error:
                 self._refuse(group, f"The diversity of {group!r} is not measured: {error}")
-        total = combine(self._estimates, 0.95).value
-        if len(self._estimates) > 1 and not math.isnan(total):
-            self.record("total", {"snd": total})
+        estimates = self._estimates.values()
+        if len(estimates) > 1 and len({each.distance for each in estimates}) == 1:  # others have other units
+            pairs = [each.pairs_total for each in estimates]
+            terms = [count * each.value for count, each in zip(pairs, estimates, strict=True)]
+            self.record("total", {"snd": math.fsum(terms) / sum(pairs)})
 
     def measure(self, batch: TensorDictBase, group: str, names: Sequence[str]) -> dict[str, float]:
         """Return the numbers of one group on a batch."""
