@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import graphsnd as gs
+from graphsnd import kernels
 from graphsnd.behavior import Norm, Points, embed
 from tests import oracles
 
@@ -34,6 +35,7 @@ MEASURES = {
     "graph_snd": lambda b, d=None: gs.graph_snd(b, GRAPH, d),
     "horvitz_thompson": lambda b, d=None: gs.horvitz_thompson(b, GRAPH, d),
     "edge_distances": lambda b, d=None: gs.edge_distances(b, GRAPH, d),
+    "means_and_totals": lambda b, d=None: torch.cat(kernels.edge_means_and_totals(embed(b, d), GRAPH.edges)),
     "between": lambda b, d=None: gs.decompose(b, [0, 1, 2] * 4, d).between,
 }
 

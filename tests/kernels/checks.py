@@ -12,6 +12,7 @@ from graphsnd import kernels
 from graphsnd.behavior import Norm, Points
 from graphsnd.behavior.points import JoinedPoints
 from graphsnd.kernels import reference
+from graphsnd.kernels.pairfunctions import PAIR_FUNCTIONS
 
 Shape = tuple[int, int, int]  # observations, agents, features
 NORMS = [Norm.EUCLIDEAN, Norm.HALF_L1, Norm.SQRT_JS]
@@ -281,6 +282,30 @@ def check_precision_of_edges(shape: Shape, edges: int, backend: str, device: str
     mean = reference.edge_sums(wide, e, torch.full((shape[0],), 1 / shape[0], dtype=torch.float64))
     sums = kernels.edge_sums(points, e.to(device), backend=backend).cpu()
     torch.testing.assert_close(sums, mean, rtol=1e-6, atol=0)
+
+
+def check_means_and_totals(
+    shape: Shape, norm: Norm, dtype: torch.dtype, scale: float, backend: str, device: str
+) -> None:
+    """One visit of the edges gives what two operations give, and the distances of a loop in float64."""
+    values = (draw(shape, norm, torch.float64) * scale).to(dtype).to(device).requires_grad_()
+    inputs, points = Inputs.draw(*shape[:2], device), Points(values, norm)
+    exact = Points(values.detach().cpu().double(), norm)
+    pairs = [
+        PAIR_FUNCTIONS[norm](*(exact.values[:, k] / scale for k in edge)) * scale for edge in inputs.dense.tolist()
+    ]
+    loop = torch.stack(pairs, dim=1)  # [observations, edges]
+    for coefficient in (None, inputs.coefficient):
+        means, totals = kernels.edge_means_and_totals(points, inputs.dense, coefficient, backend=backend)
+        assert (means.dtype, totals.dtype) == (torch.float64, torch.float64)
+        assert not means.requires_grad
+        assert not totals.requires_grad
+        weights = torch.ones(len(inputs.dense), dtype=torch.float64) if coefficient is None else coefficient.cpu()
+        rtol = VALUE_RTOL[dtype]
+        assert_close(means, loop.mean(dim=0), rtol)
+        assert_close(totals, loop @ weights, rtol)
+        assert_close(means, kernels.edge_sums(points, inputs.dense, backend=backend).detach(), rtol)
+        assert_close(totals, kernels.edge_totals(points, inputs.dense, coefficient, backend=backend).detach(), rtol)
 
 
 def check_no_edges(device: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,21 @@ def test_edge_sums(case: Case) -> None:
 
 
 @each
+@pytest.mark.parametrize("weighted", [False, True])
+def test_edge_means_and_totals(case: Case, weighted: bool) -> None:
+    points, d = points_and_distances(case)
+    coefficient = torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64) if weighted else None
+    means, totals = reference.edge_means_and_totals(points, EDGES, coefficient)
+    along = d[:, EDGES[:, 0], EDGES[:, 1]]
+    weights = np.ones(4) if coefficient is None else coefficient.numpy()
+    np.testing.assert_allclose(means.numpy(), along.mean(0), rtol=1e-9)
+    np.testing.assert_allclose(totals.numpy(), along @ weights, rtol=1e-9)
+    none = reference.edge_means_and_totals(points, EDGES[:0], None)
+    assert none[0].shape == (0,)
+    assert none[1].tolist() == [0.0] * OBSERVATIONS
+
+
+@each
 def test_edge_totals(case: Case) -> None:
     points, d = points_and_distances(case)
     coefficient = torch.tensor([1.0, -2.0, 0.5, 0.0], dtype=torch.float64)

@@ -7,6 +7,7 @@ plain torch and the oracle of the compiled backends, ``cpu`` (numba) and ``gpu``
 
 from graphsnd.kernels.dispatch import (
     available,
+    edge_means_and_totals,
     edge_sums,
     edge_totals,
     observation_edges,
@@ -18,6 +19,7 @@ from graphsnd.kernels.dispatch import (
 
 __all__ = [
     "available",
+    "edge_means_and_totals",
     "edge_sums",
     "edge_totals",
     "observation_edges",

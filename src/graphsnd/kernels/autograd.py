@@ -48,6 +48,11 @@ class RawOperations(Protocol):
     def edge_totals(self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool) -> Tensor:
         """``[observations]`` sums over edges of coefficient, or 1, times the distances; ``ordered``: the edges are."""
 
+    def edge_means_and_totals(
+        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool
+    ) -> tuple[Tensor, Tensor]:
+        """``[edges]`` means over observations of the distances, and the edge totals."""
+
     def edge_sums_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
         """Gradient with respect to ``x`` of the sum over observations and edges of weight * grad * distance.
 
@@ -155,6 +160,12 @@ class Differentiable:
         if not _need_gradient(points.parts):
             return self.raw.edge_totals(points.parts, points.norm, edges, coefficient, ordered)
         return _Sums.apply(points.values, points.norm, forward, self._edge_totals_backward, edges, coefficient)
+
+    def edge_means_and_totals(
+        self, points: Points, edges: Tensor, coefficient: Tensor | None, ordered: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Means over observations along each edge, and sums over edges of coefficient times distance; no gradient."""
+        return self.raw.edge_means_and_totals(points.parts, points.norm, edges, coefficient, ordered)
 
     def observation_edges(self, points: Points, edges: Tensor, starts: Tensor | None = None) -> Tensor:
         """Distances along each observation's own edges."""

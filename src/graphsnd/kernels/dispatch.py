@@ -148,6 +148,40 @@ def edge_totals(
     return choose(backend, points, edges.shape[0]).edge_totals(points, edges, coefficient, ordered)
 
 
+@torch.no_grad()
+def edge_means_and_totals(
+    points: Points, edges: Tensor, coefficient: Tensor | None = None, *, ordered: bool = False, backend: str = "auto"
+) -> tuple[Tensor, Tensor]:
+    """Return the means of :func:`edge_sums` and the totals of :func:`edge_totals` from one visit of the edges.
+
+    Args:
+        points: Points ``[observations, agents, features]``.
+        edges: int64 ``[edges, 2]``.
+        coefficient: ``[edges]``; used for the totals only.
+        ordered: Whether edges are sorted, as those of a graph are: a GPU then need not sort them.
+        backend: ``auto`` or the name of a backend, see :func:`available`.
+
+    Returns:
+        Mean distance along each edge ``[edges]``, and sum over edges of coefficient (or 1) times distance at each
+        observation ``[observations]``; both float64, without gradient.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> from graphsnd import kernels
+        >>> points = gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]], [[0.0], [1.0], [2.0]]])))
+        >>> kernels.edge_means_and_totals(points, torch.tensor([[0, 1], [0, 2]]))
+        (tensor([2., 4.], dtype=torch.float64), tensor([9., 3.], dtype=torch.float64))
+    """
+    if points.norm is not Norm.JOINT:
+        return choose(backend, points, edges.shape[0]).edge_means_and_totals(points, edges, coefficient, ordered)
+    means = torch.zeros(edges.shape[0], dtype=torch.float64, device=edges.device)
+    totals = torch.zeros(points.observations, dtype=torch.float64, device=edges.device)
+    for weight, part in points.split():
+        some = edge_means_and_totals(part, edges, coefficient, ordered=ordered, backend=backend)
+        means, totals = means + weight * some[0], totals + weight * some[1]
+    return means, totals
+
+
 @sum_over_blocks
 def observation_edges(points: Points, edges: Tensor, *, backend: str = "auto") -> Tensor:
     """Distances along edges that each observation has for itself: ``[observations, k]``, float64, differentiable.

@@ -94,6 +94,26 @@ def edge_totals(points: Points, edges: Tensor, coefficient: Tensor | None, order
     return torch.cat(totals) * scale
 
 
+def edge_means_and_totals(
+    points: Points, edges: Tensor, coefficient: Tensor | None, ordered: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Return the mean distance along each edge ``[edges]``, and the edge totals ``[observations]``; no gradient."""
+    x, scale, distance = _prepare(points)
+    o, m = x.shape[0], edges.shape[0]
+    if coefficient is None:
+        coefficient = x.new_ones(m, dtype=torch.float64)
+    width, step = _split_chunks(m, x.shape[2])
+    sums, totals = x.new_zeros(m, dtype=torch.float64), x.new_zeros(o, dtype=torch.float64)
+    weight = (scale / o).expand(o)
+    for first in range(0, m, width):
+        e, c = edges[first : first + width], coefficient[first : first + width].double()
+        for at in range(0, o, step):
+            d = distance(*_ends(x[at : at + step], e)).double()
+            sums[first : first + width] += torch.einsum("om,o->m", d, weight[at : at + step])
+            totals[at : at + step] += d @ c
+    return sums, totals * scale
+
+
 def observation_edges(points: Points, edges: Tensor, starts: Tensor | None = None) -> Tensor:
     """Return distances along each observation's own edges ``[observations, k, 2]``: ``[observations, k]``, float64."""
     if starts is not None:  # one observation with any number of edges

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from graphsnd.behavior import Norm
+from graphsnd import kernels
+from graphsnd.behavior import Norm, Points
 from graphsnd.kernels.cpu import launch
 from tests.kernels import checks
 from tests.kernels.checks import DTYPES, NORMS, SCALES, SQUARES_OR_NOT, Shape, each_operation
@@ -141,6 +142,32 @@ def test_parts(layout: str, dtype: torch.dtype) -> None:
 def test_parts_copied_in_shares(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "COPY", 1 << 14)
     checks.check_parts((50, 67, 18), "apart", dtype, *CPU)
+
+
+@each_scaling_norm
+@each_dtype
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_means_and_totals(norm: Norm, dtype: torch.dtype, shape: Shape) -> None:
+    checks.check_means_and_totals(shape, norm, dtype, 1.0, *CPU)
+
+
+@few_or_many
+@pytest.mark.parametrize("scale", SCALES)
+def test_means_and_totals_of_any_scale(shape: Shape, scale: float) -> None:
+    checks.check_means_and_totals(shape, Norm.EUCLIDEAN, torch.float32, scale, *CPU)
+
+
+@pytest.mark.parametrize("shape", [(5, 300, 3), (1000, 20, 3)], ids=["few", "many"])
+def test_means_and_totals_have_the_same_bits_for_any_number_of_threads(shape: Shape) -> None:
+    points = Points(checks.draw(shape, Norm.EUCLIDEAN, torch.float32), Norm.EUCLIDEAN)
+    inputs, before, found = checks.Inputs.draw(*shape[:2], "cpu"), torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 3, 7):
+            torch.set_num_threads(count)
+            found.append(torch.cat(kernels.edge_means_and_totals(points, inputs.dense, backend="cpu")))
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(found[0], other) for other in found)
 
 
 @few_or_many

@@ -57,6 +57,11 @@ def test_agreement_of_other_norms(operation: str, norm: Norm, shape: Shape) -> N
     checks.check_agreement(operation, checks.draw(shape, norm, torch.float32).cuda(), norm, "gpu")
 
 
+@each_shape
+def test_means_and_totals(shape: Shape) -> None:
+    checks.check_means_and_totals(shape, EUCLIDEAN, torch.float32, 1.0, *GPU)
+
+
 @pytest.mark.slow
 @each_operation
 @pytest.mark.parametrize(("norm", "dtype", "shape"), RARE, ids=str)

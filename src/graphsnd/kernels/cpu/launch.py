@@ -128,6 +128,38 @@ class Numba:
             return run(_inverse(scale)) * scale
         return _in_range(run, x, norm, terms=edges.shape[0])
 
+    def edge_means_and_totals(
+        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool
+    ) -> tuple[Tensor, Tensor]:
+        x = side_by_side(parts)
+        o, m = x.shape[0], edges.shape[0]
+        if o < FEW:
+            own = self.observation_edges(x, norm, edges.expand(o, -1, -1))
+            return own.mean(dim=0), add_last(own) if coefficient is None else own @ coefficient.double()
+        a, code, e = _array(x), CODES[norm], _array(edges)
+        c = _array(x.new_empty(0, dtype=torch.float64) if coefficient is None else coefficient.double())
+        # Shares that the number of threads does not decide, or it would decide the last bits of their sum.
+        shares = split_range(o, LANES, max(SHARES, o // LONG))
+
+        def run(inverse: Any) -> tuple[Tensor, Tensor]:
+            out = np.empty(o)
+
+            def part(i: int, j: int) -> Array:
+                sums = np.zeros(m)
+                loops.shared_means_and_totals(code, a, inverse, e, c, i, j, sums, out)
+                return sums
+
+            sums = reduce(operator.iadd, map_threads(part, shares))
+            return torch.from_numpy(sums) / o, torch.from_numpy(out)
+
+        # As in `_in_range`, but of the means, in which no coefficient hides the size of the distances.
+        means, totals = run(a.dtype.type(1))
+        if norm not in HOMOGENEOUS or 1e-3 * m < float(add_last(means)) < 1e18:
+            return means, totals
+        scale = scale_of(x, norm)
+        means, totals = run(_inverse(scale))
+        return means * scale, totals * scale
+
     def edge_sums_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
         if x.shape[0] < FEW:
             own = weight.double().unsqueeze(1) * grad.unsqueeze(0)

@@ -682,6 +682,33 @@ def shared_totals(norm, x, inverse, edges, coefficient, first, last, out):
 
 
 @jit
+def shared_means_and_totals(norm, x, inverse, edges, coefficient, first, last, sums, out):
+    """Add to ``sums[e]`` the distances over observations, and set ``out[o]`` as :func:`shared_totals` does."""
+    block = new_block(x)
+    d, acc, wide = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype), np.empty(LANES, np.float64)
+    for o in range(first, last, LANES):
+        count = min(LANES, last - o)
+        load(x, o, count, inverse, block)  # lanes beyond the last observation hold zeros, at distance 0
+        wide[:] = 0
+        for start in range(0, edges.shape[0], TILE * TILE):
+            acc[:] = 0
+            for e in range(start, min(start + TILE * TILE, edges.shape[0])):
+                distances(norm, block[edges[e, 0]], block[edges[e, 1]], d)
+                s = d.dtype.type(0)  # at most 64 terms in single precision
+                if coefficient.shape[0] == 0:
+                    for q in range(LANES):
+                        s += d[q]
+                        acc[q] += d[q]
+                else:
+                    for q in range(LANES):
+                        s += d[q]
+                        wide[q] += coefficient[e] * d[q]
+                sums[e] += s
+            wide += acc
+        out[o : o + count] = wide[:count]
+
+
+@jit
 def shared_backward(norm, x, inverse, edges, weight, grad, first, last, out):
     """``out``: gradient with respect to ``x`` of ``sum(grad * shared)``."""
     block, slopes = new_block(x), new_block(x)

@@ -157,6 +157,13 @@ class Triton:
         totals = sums[0] if len(sums) == 1 else torch.cat(sums)
         return totals if peak is None else totals * peak
 
+    def edge_means_and_totals(
+        self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool
+    ) -> tuple[Tensor, Tensor]:
+        x = side_by_side(parts)
+        weight = torch.full((x.shape[0],), 1 / x.shape[0], dtype=torch.float64, device=x.device)
+        return self.edge_sums(x, norm, edges, weight), self.edge_totals(parts, norm, edges, coefficient, ordered)
+
     def edge_sums_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
         o = x.shape[0]
         return _edge_backward(x, norm, edges.expand(o, -1, -1), weight, grad.contiguous().expand(o, -1))
