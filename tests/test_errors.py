@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.errors import MissingExtraError, as_tensor, check_finite, check_rank, require
+from graphsnd.errors import MissingExtraError, as_tensor, check_finite, check_tensor, require
 from graphsnd.teams import as_team
 
 
@@ -35,9 +35,9 @@ def test_check_finite_finds_the_first_culprit() -> None:
 
 
 def test_check_rank() -> None:
-    check_rank("x", torch.zeros(2, 2), 2, "(a, b)")
+    check_tensor("x", torch.zeros(2, 2), 2, "(a, b)")
     with pytest.raises(gs.InputError, match=r"`x` with shape \(a, b\), got shape \(2,\)"):
-        check_rank("x", torch.zeros(2), 2, "(a, b)")
+        check_tensor("x", torch.zeros(2), 2, "(a, b)")
 
 
 class ThroughDlpack:
@@ -119,4 +119,4 @@ def test_arrays_measure_as_tensors_do(way: str) -> None:
 @pytest.mark.parametrize("bad", [np.array(["a"]), np.ones(3, dtype=complex), np.array([1, None], dtype=object)])
 def test_arrays_of_no_real_numbers_say_what_they_hold(bad: np.ndarray) -> None:
     with pytest.raises(gs.InputError, match=r"of real numbers, got array\(.* of type ndarray.*x.astype\('float32'\)"):
-        check_rank("x", bad, 1, "(n,)")
+        check_tensor("x", bad, 1, "(n,)")

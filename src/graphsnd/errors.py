@@ -13,7 +13,6 @@ import math
 import operator
 import re
 import reprlib
-import sys
 import threading
 import warnings
 from collections.abc import Collection, Sequence
@@ -80,14 +79,6 @@ def require(package: str, project: str) -> ModuleType:
         return importlib.import_module(package)
     except ImportError as error:
         raise MissingExtraError(package, project) from error
-
-
-def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside this package that called into it, and outside torch, which wraps our functions."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("graphsnd", "torch"):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
 
 
 # Control characters, marks that reverse the direction of text, and bytes of file names that are not UTF-8.
@@ -186,7 +177,7 @@ def check_device(value: Any) -> torch.device:
     return device
 
 
-def check_rank(name: str, tensor: Any, rank: int, symbolic: str, *, fix: str = "") -> torch.Tensor:
+def check_tensor(name: str, tensor: Any, rank: int, symbolic: str, *, fix: str = "") -> torch.Tensor:
     """Return a tensor or array as a tensor, or raise when it has fewer dimensions than ``rank``.
 
     Args:
@@ -242,20 +233,6 @@ def check_index(name: str, tensor: torch.Tensor, count: int) -> None:
             raise InputError(name, f"in 0 .. {count - 1}", f"values from {low} to {high}")
 
 
-def check_broadcast(name: str, tensor: torch.Tensor, shape: Sequence[int]) -> None:
-    """Raise unless a floating tensor and one of ``shape`` broadcast together."""
-    pairs = zip(reversed(tensor.shape), reversed(shape), strict=False)
-    if not tensor.is_floating_point() or any(1 not in pair and pair[0] != pair[1] for pair in pairs):
-        expected = f"to be floating and to broadcast to {tuple(shape)}"
-        raise InputError(name, expected, f"{tensor.dtype} with {shape_of(tensor)}")
-
-
-def check_different(name: str, values: Collection[Any]) -> None:
-    """Raise when there are no ``values``, or some are equal."""
-    if not values or len(set(values)) < len(values):
-        raise InputError(name, "to be different, at least one", values)
-
-
 def check_finite(name: str, tensor: torch.Tensor) -> None:
     """Raise when ``tensor`` holds NaN or infinite values; the message has their number and the first index."""
     import torch
@@ -302,12 +279,21 @@ def check_integer(name: str, value: Any, expected: str, *, low: int, high: int |
     return integer
 
 
-def check_number(name: str, value: Any, low: float, high: float) -> float:
-    """Return ``value`` as a float, or raise unless it is in ``low .. high``."""
+def check_type(name: str, value: Any, kinds: type | tuple[type, ...], expected: str, fix: str = "") -> None:
+    """Raise unless ``value`` is an instance of one of ``kinds``."""
+    if not isinstance(value, kinds):
+        raise InputError(name, expected, describe(value), fix)
+
+
+def check_number(
+    name: str, value: Any, *, low: float = -math.inf, high: float = math.inf, above: float | None = None, fix: str = ""
+) -> float:
+    """Return ``value`` as a float, or raise unless it is finite and in ``low .. high``, or ``above`` a number."""
     plain = number(value)
-    if not low <= plain <= high or math.isinf(plain):
-        ends = f"at least {low:g}" + (f" and at most {high:g}" if high < math.inf else "")
-        raise InputError(name, f"to be a finite number {ends}", describe(value))
+    if not low <= plain <= high or math.isinf(plain) or (above is not None and plain <= above):
+        ends = [f"above {above:g}"] if above is not None else [f"at least {low:g}"] if low > -math.inf else []
+        ends += [f"at most {high:g}"] if high < math.inf else []
+        raise InputError(name, f"to be a finite number {' and '.join(ends)}".rstrip(), describe(value), fix)
     return plain
 
 
@@ -315,12 +301,6 @@ def check_agents(n: Any) -> int:
     """Return the number of agents, or raise when there is no pair."""
     expected = f"to be an integer, at least 2 agents and at most {MOST_AGENTS}"
     return check_integer("n", n, expected, low=2, high=MOST_AGENTS)
-
-
-def check_labels(labels: Any) -> None:
-    """Raise for more labels than there can be agents, before they are listed."""
-    if hasattr(labels, "__len__") and getattr(labels, "ndim", None) != 0 and len(labels) > MOST_AGENTS:
-        raise InputError("labels", f"to be at most {MOST_AGENTS}", len(labels))
 
 
 def check_layout(name: str, shape: Sequence[int], batch_shape: Sequence[int]) -> None:
@@ -365,36 +345,6 @@ def check_clusters(clusters: Any, batch_shape: Sequence[int]) -> torch.Tensor | 
         raise InputError("clusters", f"to be {observations} integers, one for each observation", shape_of(given))
     check_layout("clusters", given.shape, batch_shape)
     return given.detach().flatten().cpu().long()
-
-
-def check_edges(name: str, count: float) -> None:
-    """Raise before memory is taken for more pairs than fit; ``name`` is the argument that asks for them."""
-    if count > MOST_EDGES:
-        fix = "Sample fewer pairs; SND over all of them needs no graph."
-        raise InputError(name, f"that makes at most {MOST_EDGES} edges", f"{count:.3g}", fix)
-
-
-def check_positive(name: str, value: Any, fix: str = "") -> None:
-    """Raise unless ``value`` is a finite number above 0."""
-    if not 0 < number(value) < math.inf:
-        raise InputError(name, "to be a finite number above 0", reprlib.repr(value), fix)
-
-
-def check_degree(n: int, degree: Any) -> int:
-    """Return the degree, or raise unless some graph on ``n`` agents has it at every agent."""
-    degree = check_integer("degree", degree, f"to be an integer in 1 .. n-1 = {n - 1}", low=1, high=n - 1)
-    if n * degree % 2:
-        fix = f"Use degree {degree + 1}, or one agent more."
-        raise InputError("degree", "such that n * degree is even", f"n = {n} and degree = {degree}", fix)
-    return degree
-
-
-def check_inclusion(name: str, value: Any) -> float:
-    """Return a probability, or raise unless it is in (0, 1]."""
-    if not 0.0 < number(value) <= 1.0:
-        fix = "A pair that can never be drawn has no estimate."
-        raise InputError(name, "to be a probability in (0, 1]", reprlib.repr(value), fix)
-    return number(value)
 
 
 def check_choice(name: str, value: str, choices: Collection[str]) -> None:

@@ -251,7 +251,7 @@ def compare_runs(
         (2.5, 1.0, 'shown, p = 0.029')
     """
     confidence = check_confidence(confidence)
-    check_number("resamples", resamples, 99, 10**7)
+    check_number("resamples", resamples, low=99, high=10**7)
     if not isinstance(runs, Mapping) or not runs:
         raise InputError("runs", "to be a dict of at least one algorithm", describe(runs))
     tasks = {name: _read_tasks(name, values) for name, values in runs.items()}

@@ -267,7 +267,7 @@ def compare_folders(
         >>> found["reward"].final.scores["ippo"].value, found["reward"].final.differences["dico"].verdict
         (3.0, 'not shown, p = 1')
     """
-    check_number("last", last, 0, 1)
+    check_number("last", last, low=0, high=1)
     if not paths:
         raise InputError("paths", "of at least one algorithm", "none")
     groups: dict[str, list[LoggedRun]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -12,7 +13,7 @@ import torch
 from typing_extensions import Self
 
 from graphsnd.behavior.points import Points
-from graphsnd.errors import InputError, check_finite, check_rank, describe, shape_of, warn_caller
+from graphsnd.errors import InputError, check_finite, check_tensor, describe, shape_of
 
 if TYPE_CHECKING:
     from graphsnd.behavior.distances import Distance
@@ -126,7 +127,7 @@ def read_agents(name: str, given: Any, layout: str, *, trailing: int = 1, finite
     """
     tensor = stack_agents(name, given, trailing=trailing)
     fix = "The agents axis comes before the last one." if trailing == 1 else ""
-    tensor = check_rank(name, tensor, 1 + trailing, layout, fix=fix)
+    tensor = check_tensor(name, tensor, 1 + trailing, layout, fix=fix)
     if not tensor.is_floating_point():
         # Cast to float, indices of discrete actions would be compared as if action 3 were nearer to 2 than to 0.
         discrete = "For discrete actions pass their probabilities: graphsnd.Categorical(probs=...) or (logits=...)."
@@ -157,7 +158,7 @@ def warn_axis(behavior: Behavior) -> None:
     if frame.f_globals.get("__name__", "").partition(".")[0] != "graphsnd":
         read = f"Read {behavior.agents} agents and {behavior.observations} observations from [..., agents, features]."
         fix = "If agents are its first axis, pass tensor.movedim(0, -2); if not, name them by with_names or a dict."
-        warn_caller(f"{read} {fix}", AgentsAxisWarning)
+        warnings.warn(f"{read} {fix}", AgentsAxisWarning, stacklevel=3)
 
 
 def check_names(names: Sequence[str], agents: int) -> None:
@@ -184,7 +185,7 @@ def stack_agents(name: str, given: Any, names: Sequence[str] | None = None, *, t
         return given
     names = names or tuple(given.keys())  # an iteration over a TensorDict is one over its batch
     named = zip(names, in_order(name, given, names), strict=True)
-    parts = [check_rank(f"{name}[{key!r}]", part, trailing, "(..., actions)") for key, part in named]
+    parts = [check_tensor(f"{name}[{key!r}]", part, trailing, "(..., actions)") for key, part in named]
     if len({part.shape for part in parts}) > 1:
         fix = f"Agents with different spaces have no distance. {BY_GROUP}"
         if name == "observations":

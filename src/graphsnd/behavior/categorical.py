@@ -7,7 +7,7 @@ import torch
 from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import Agents, Behavior, broadcast, names_of, read_agents, stack_agents, widen
 from graphsnd.behavior.points import Points
-from graphsnd.errors import InputError, check_rank, shape_of
+from graphsnd.errors import InputError, check_tensor, shape_of
 
 # How far a row of probabilities may be from 1 before it is not one: the rounding of a softmax in that dtype.
 _SUM_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
@@ -75,7 +75,7 @@ def _checked_probs(given: Agents, validate: bool) -> torch.Tensor:
 def _softmax(given: Agents | None, mask: Agents | None, validate: bool) -> torch.Tensor:
     logits = read_agents("logits", given, "(..., agents, actions)")
     if mask is not None:
-        rows = check_rank("mask", stack_agents("mask", mask, names_of(given)), 0, "(..., agents, actions)")
+        rows = check_tensor("mask", stack_agents("mask", mask, names_of(given)), 0, "(..., agents, actions)")
         allowed = broadcast("mask", rows.to(logits.device, torch.bool), logits.shape, f"logits' {shape_of(logits)}")
         logits = logits.masked_fill(~allowed, -torch.inf)
     if validate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from graphsnd.behavior.deterministic import Deterministic
 from graphsnd.behavior.gaussian import Gaussian, MultivariateGaussian
 from graphsnd.behavior.joint import Joint
 from graphsnd.behavior.quantiles import NODES, NODES_PER_SCALE, Quantiles, nodes_and_weights
-from graphsnd.errors import InputError, warn_caller
+from graphsnd.errors import InputError
 
 # Families with a quantile function whose variance may be infinite. Not asked of all: of others it may overflow.
 HEAVY = (D.Pareto, D.GeneralizedPareto)
@@ -179,7 +180,7 @@ def warn_steep(scales: Sequence[torch.Tensor], nodes: int = NODES) -> None:
     if scale * NODES_PER_SCALE > nodes:
         text = f"{nodes} nodes resolve squashed Gaussians of scales up to {nodes / NODES_PER_SCALE:g}, not {scale:.3g}:"
         fix = "Pass nodes=10 times the scale to from_distribution, or squashed=False."
-        warn_caller(f"{text} distances of pairs may be off by more than 2%. {fix}", UserWarning)
+        warnings.warn(f"{text} distances of pairs may be off by more than 2%. {fix}", UserWarning, stacklevel=3)
 
 
 def _read_part(part: Any, options: dict[str, Any]) -> Behavior:

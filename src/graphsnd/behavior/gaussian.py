@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import Agents, Behavior, broadcast, flatten, names_of, read_agents, stack_agents
 from graphsnd.behavior.points import JoinedPoints, Norm, Points
-from graphsnd.errors import InputError, check_finite, check_rank, shape_of
+from graphsnd.errors import InputError, check_finite, check_tensor, shape_of
 
 
 @checked(own="loc scale")
@@ -37,7 +37,7 @@ class Gaussian(Behavior):
         scale = stack_agents("scale", scale, names)
         if isinstance(scale, int | float):
             scale = torch.tensor(scale, dtype=loc.dtype, device=loc.device)
-        scale = check_rank("scale", scale, 0, "(..., agents, actions)")
+        scale = check_tensor("scale", scale, 0, "(..., agents, actions)")
         wide = scale.to(torch.promote_types(scale.dtype, loc.dtype))
         self.scale = broadcast("scale", wide, loc.shape, f"loc's {shape_of(loc)}")
         self.loc = loc.to(self.scale.dtype)

@@ -10,7 +10,7 @@ import torch
 from graphsnd import kernels
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
-from graphsnd.errors import InputError, check_agents, check_inclusion, check_integer, check_positive, describe, number
+from graphsnd.errors import InputError, check_agents, check_integer, check_number, describe, number
 
 
 def hoeffding(d_max: float, m: int, delta: float) -> float:
@@ -114,7 +114,7 @@ def bernoulli(d_max: float, p: float, n: int, delta: float) -> BernoulliBound:
         BernoulliBound(radius=0.0863..., failure=0.05)
     """
     check_arguments(d_max, 1, delta)
-    p, n = check_inclusion("p", p), check_agents(n)
+    p, n = check_number("p", p, above=0, high=1), check_agents(n)
     mu = p * n * (n - 1) / 2
     return BernoulliBound(d_max * math.sqrt(log_of_inverse(2, delta) / mu), min(1.0, delta + math.exp(-mu / 8)))
 
@@ -132,7 +132,7 @@ def edges_for(eps: float, d_max: float, delta: float) -> int:
         738
     """
     check_arguments(d_max, 1, delta)
-    check_positive("eps", eps)
+    check_number("eps", eps, above=0)
     needed = (d_max / eps) * (d_max / eps) * log_of_inverse(2, delta) / 2
     if not needed < 2**53:
         fix = "The number of edges grows with the square of d_max / eps."

@@ -31,7 +31,6 @@ bipartite graph.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,7 +69,7 @@ class Distortion:
             >>> low, round(high, 6)
             (2.0, 2.0)
         """
-        value = check_number("graph_snd", graph_snd, 0, math.inf)
+        value = check_number("graph_snd", graph_snd, low=0)
         return value * max(self.lower, self.lower_metric), value * self.upper
 
     def __repr__(self) -> str:

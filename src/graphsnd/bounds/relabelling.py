@@ -35,7 +35,8 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.bounds.concentration import check_arguments, log_of_inverse
-from graphsnd.errors import InputError, check_degree, check_finite, shape_of
+from graphsnd.errors import InputError, check_finite, shape_of
+from graphsnd.graphs.checks import check_degree
 from graphsnd.sums import add_last
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, warn_caller
+from graphsnd.errors import InputError
 from graphsnd.graphs import Graph
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def spectrum(graph: Graph) -> Spectrum:
     largest = max((part.shape[0] for part in parts), default=0)
     if largest > LONG:
         fix = "A smaller random regular graph of the same degree has nearly the same."
-        warn_caller(f"The spectrum of {largest:,} agents may take minutes. {fix}", UserWarning)
+        warnings.warn(f"The spectrum of {largest:,} agents may take minutes. {fix}", UserWarning, stacklevel=3)
     ends = [_ends(part) for part in parts]
     # An agent without edges is a component whose only eigenvalue is 0.
     values = np.sort(np.concatenate([*ends, np.zeros(int((degrees == 0).sum()))]))

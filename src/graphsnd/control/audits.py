@@ -12,7 +12,7 @@ from graphsnd.arguments import checked
 from graphsnd.behavior import Distance
 from graphsnd.control.measurement import as_design
 from graphsnd.designs import Design, Fixed, SpatialDesign
-from graphsnd.errors import InputError, check_positive
+from graphsnd.errors import InputError, check_number
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric import graph_snd, snd
 from graphsnd.metric.pair_distances import check_graph
@@ -141,6 +141,6 @@ def audit_error(audits: Sequence[float], target: float, *, last: int = LAST, of_
 
 
 def _check(values: Sequence[float], target: float) -> None:
-    check_positive("target", target, "A relative error has none to compare with.")
+    check_number("target", target, above=0, fix="A relative error has none to compare with.")
     if not len(values):
         raise InputError("values", "to be at least one", "none")

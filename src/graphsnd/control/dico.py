@@ -15,7 +15,7 @@ from graphsnd.arguments import checked
 from graphsnd.control.controllers import Generators, Measured, State, Status, is_diversity, read_measurement
 from graphsnd.control.measurement import as_design
 from graphsnd.designs import Complete, Design
-from graphsnd.errors import InputError, check_positive, number
+from graphsnd.errors import InputError, check_number, number
 from graphsnd.graphs import Graph
 
 BOUNDS = (1e-3, 1e3)  # of the scale, unless told otherwise
@@ -38,7 +38,7 @@ class Targeted:
     def __post_init__(self) -> None:
         # No tensor is made of a number: it would be on torch's default device, which may hold no values.
         for value in self.target.flatten().tolist() if isinstance(self.target, Tensor) else [self.target]:
-            check_positive("target", value, "Use Homogeneous() for no diversity, Unconstrained() for any.")
+            check_number("target", value, above=0, fix="Use Homogeneous() for no diversity, Unconstrained() for any.")
         check_bounds(self.bounds, lowest=self.lowest)
         if not 0 < number(self.tau) <= 1:
             raise InputError("tau", "in (0, 1]", self.tau)

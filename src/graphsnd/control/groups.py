@@ -17,7 +17,7 @@ from graphsnd.control.dico import Bootstrap, DiCo
 from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.designs import Design
 from graphsnd.devices import copy_without_waiting
-from graphsnd.errors import InputError, check_positive, shape_of
+from graphsnd.errors import InputError, check_number, shape_of
 from graphsnd.graphs import Graph
 from graphsnd.sums import add_last, mean_last
 
@@ -84,7 +84,7 @@ class PerGroup:
             self._check_between(self.between)
 
     def _check_between(self, between: float) -> None:
-        check_positive("between", between)
+        check_number("between", between, above=0)
         if len(self.groups) < 2:
             raise InputError("between", "only beside two groups or more", between)
         # Two agents of a group are no further apart than both are from an agent of another: W_g <= 2 B_gh.

@@ -12,7 +12,7 @@ from torch import Tensor
 from graphsnd.arguments import checked
 from graphsnd.control.controllers import Generators, Measured, State, Status, read_measurement
 from graphsnd.control.dico import Targeted
-from graphsnd.errors import check_number, check_positive
+from graphsnd.errors import check_number
 
 
 @checked
@@ -58,9 +58,9 @@ class PI(Targeted):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_number("kp", self.kp, 0, math.inf)
+        check_number("kp", self.kp, low=0)
         for name in ("ki", "limit"):
-            check_positive(name, getattr(self, name))
+            check_number(name, getattr(self, name), above=0)
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """Update with the diversity of the scaled policies, see :meth:`~graphsnd.control.Controller.step`."""

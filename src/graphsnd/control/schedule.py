@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -40,7 +39,7 @@ class Ramp:
     def __post_init__(self) -> None:
         check_integer("steps", self.steps, "to be an integer, at least 1", low=1)
         for name in ("start", "end"):
-            check_number(name, getattr(self, name), 0, math.inf)
+            check_number(name, getattr(self, name), low=0)
 
     def __call__(self, steps: Tensor) -> Tensor:
         """Return the target after a number of steps."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from graphsnd import graphs
 from graphsnd.arguments import checked
 from graphsnd.designs.design import Call, Design, Selection, require_generator, require_positions
-from graphsnd.errors import InputError, check_inclusion, check_layout, check_positive
+from graphsnd.errors import InputError, check_layout, check_number
 from graphsnd.graphs import Graph, MovingGraph
 
 
@@ -62,7 +62,7 @@ class Bernoulli(GraphDesign):
     family, example, number = "bernoulli", "bernoulli:0.1", float
 
     def __post_init__(self) -> None:
-        check_inclusion("p", self.p)
+        check_number("p", self.p, above=0, high=1)
 
     def pairs(self, n: int) -> float:  # noqa: D102
         return self.p * math.comb(n, 2)
@@ -222,7 +222,7 @@ class Radius(SpatialDesign):
     family, example, number = "radius", "radius:0.5", float
 
     def __post_init__(self) -> None:
-        check_positive("r", self.r, "It is a distance in the units of positions.")
+        check_number("r", self.r, above=0, fix="It is a distance in the units of positions.")
 
     def join(self, positions: Tensor) -> Graph | MovingGraph:  # noqa: D102
         return graphs.radius(positions, self.r)

@@ -21,7 +21,8 @@ from graphsnd.arguments import checked
 from graphsnd.bounds.relabelling import factor_from_counts
 from graphsnd.designs.design import Call, Design, Selection, require_generator
 from graphsnd.designs.subsets import ordered_subsets
-from graphsnd.errors import InputError, check_edges
+from graphsnd.errors import InputError
+from graphsnd.graphs.checks import check_edges
 
 
 @checked

@@ -18,7 +18,7 @@ from graphsnd.behavior.joint import JointDistance
 from graphsnd.designs import Template
 from graphsnd.designs.relabelled import find_neighbours
 from graphsnd.designs.subsets import integer_seed
-from graphsnd.errors import InputError, check_rank
+from graphsnd.errors import InputError, check_tensor
 from graphsnd.kernels.dispatch import sum_over_blocks
 from graphsnd.kernels.pairfunctions import extremes, slowness
 from graphsnd.kernels.relabelling import can_sum, regular_sums
@@ -141,7 +141,7 @@ class TeamSource(Source):
     ) -> None:
         given = team.read_observations(observations)
         fix = "A single observation: observations[None]. One number per observation: observations[:, None]."
-        observations = check_rank("observations", given, 1 + team.feature_dims, "(..., features)", fix=fix)
+        observations = check_tensor("observations", given, 1 + team.feature_dims, "(..., features)", fix=fix)
         inputs = observations.detach().flatten(0, -1 - team.feature_dims)
         self.batch_shape = observations.shape[: -team.feature_dims]
         self.team, self.inputs, self.backend, self.names = team, inputs, backend, team._names

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.errors import InputError, check_rank, shape_of
+from graphsnd.errors import MOST_AGENTS, MOST_EDGES, InputError, check_integer, check_tensor, shape_of
 from graphsnd.graphs import pairs
 
 EDGE_INDEX_HINT = "For a PyG edge_index use graphs.from_edge_index(edge_index, n)."
@@ -16,7 +16,7 @@ EDGE_INDEX_HINT = "For a PyG edge_index use graphs.from_edge_index(edge_index, n
 def check_indices(name: str, edges: Any, n: int, *, columns: int) -> Tensor:
     """Return pairs of agents as int64 ``[m, 2]``, in range and without self-loops; ``columns`` is the axis of the 2."""
     symbolic = "(edges, 2)" if columns == 1 else "(2, edges)"
-    edges = check_rank(name, edges, 0, symbolic)
+    edges = check_tensor(name, edges, 0, symbolic)
     if edges.dim() != 2 or edges.shape[columns] != 2:
         transposed = edges.dim() == 2 and edges.shape[1 - columns] == 2
         advice = EDGE_INDEX_HINT if columns == 1 else "For rows of pairs use Graph(n, edges)."
@@ -44,7 +44,7 @@ def check_distinct(name: str, edges: Tensor, values: Tensor, fix: str) -> None:
 
 def check_weights(given: Any, edges: Tensor) -> Tensor:
     """Return the weights as a floating tensor ``[m]``, finite and not negative, one for each of the m ``edges``."""
-    given = check_rank("weights", given, 0, "(edges,)")
+    given = check_tensor("weights", given, 0, "(edges,)")
     if given.shape != (len(edges),):
         expected = f"with shape (edges,) = ({len(edges)},)"
         raise InputError("weights", expected, shape_of(given), "Give one weight for each edge.")
@@ -62,3 +62,25 @@ def check_weights(given: Any, edges: Tensor) -> Tensor:
 
 def _first_pair(edges: Tensor, wrong: Tensor) -> str:
     return f"the pair {tuple(edges[wrong.nonzero()[0, 0]].tolist())}"
+
+
+def check_labels(labels: Any) -> None:
+    """Raise for more labels than there can be agents, before they are listed."""
+    if hasattr(labels, "__len__") and getattr(labels, "ndim", None) != 0 and len(labels) > MOST_AGENTS:
+        raise InputError("labels", f"to be at most {MOST_AGENTS}", len(labels))
+
+
+def check_edges(name: str, count: float) -> None:
+    """Raise before memory is taken for more pairs than fit; ``name`` is the argument that asks for them."""
+    if count > MOST_EDGES:
+        fix = "Sample fewer pairs; SND over all of them needs no graph."
+        raise InputError(name, f"that makes at most {MOST_EDGES} edges", f"{count:.3g}", fix)
+
+
+def check_degree(n: int, degree: Any) -> int:
+    """Return the degree, or raise unless some graph on ``n`` agents has it at every agent."""
+    degree = check_integer("degree", degree, f"to be an integer in 1 .. n-1 = {n - 1}", low=1, high=n - 1)
+    if n * degree % 2:
+        fix = f"Use degree {degree + 1}, or one agent more."
+        raise InputError("degree", "such that n * degree is even", f"n = {n} and degree = {degree}", fix)
+    return degree

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import check_names
-from graphsnd.errors import InputError, check_agents, check_inclusion
+from graphsnd.errors import InputError, check_agents, check_number
 from graphsnd.graphs import pairs
 from graphsnd.graphs.checks import EDGE_INDEX_HINT, check_distinct, check_indices, check_weights
 
@@ -78,7 +78,7 @@ class Graph:
         check_distinct("edges", edges, keys, f"List a pair in one direction only. {EDGE_INDEX_HINT}")
         keys, order = keys.sort()
         weights = None if self.weights is None else check_weights(self.weights, keys)[order]
-        inclusion = None if self.inclusion is None else check_inclusion("inclusion", self.inclusion)
+        inclusion = None if self.inclusion is None else check_number("inclusion", self.inclusion, above=0, high=1)
         sampling = self.sampling or _sampling(inclusion)
         if (sampling is Sampling.FIXED) != (inclusion is None):
             drawn = "with an inclusion probability where it is drawn, and without where it is fixed"

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import check_names
-from graphsnd.errors import InputError, check_agents, check_integer, check_rank, shape_of
+from graphsnd.errors import InputError, check_agents, check_integer, check_tensor, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.checks import check_distinct, check_indices, check_weights
 from graphsnd.graphs.graph import Graph, copy_with
@@ -52,7 +52,7 @@ class MovingGraph:
     def __post_init__(self) -> None:
         n = check_agents(self.n)
         edges = check_indices("edges", self.edges, n, columns=1)
-        given = check_rank("starts", self.starts, 1, "(observations + 1,)")
+        given = check_tensor("starts", self.starts, 1, "(observations + 1,)")
         starts = given.to(edges.device, torch.int64)
         ends = (starts.dim() == 1 and len(starts) > 1) and (int(starts[0]), int(starts[-1])) == (0, len(edges))
         if not ends or given.is_floating_point() or bool((starts.diff() < 0).any()):

@@ -10,8 +10,9 @@ from __future__ import annotations
 import torch
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_agents, check_degree, check_edges, check_inclusion, check_integer
+from graphsnd.errors import InputError, check_agents, check_integer, check_number
 from graphsnd.graphs import pairs
+from graphsnd.graphs.checks import check_degree, check_edges
 from graphsnd.graphs.draws import LARGEST, THINNEST, Device, distinct, geometric_skips, integers, marked_pairs, source
 from graphsnd.graphs.graph import Graph, Sampling, copy_with
 from graphsnd.graphs.regular import regular_pairs
@@ -37,7 +38,7 @@ def bernoulli(n: int, p: float, *, seed: int | torch.Generator = 0, device: Devi
         >>> graph.inclusion, abs(graph.m - 4995) < 5 * 4945**0.5
         (0.01, True)
     """
-    n, p = check_agents(n), check_inclusion("p", p)
+    n, p = check_agents(n), check_number("p", p, above=0, high=1)
     count = pairs.pair_count(n)
     check_edges("p", p * count)
     generator, target = source(seed, device)

@@ -21,14 +21,14 @@ from graphsnd.errors import (
     MOST_EDGES,
     InputError,
     as_tensor,
-    check_edges,
     check_finite,
     check_integer,
-    check_positive,
-    check_rank,
+    check_number,
+    check_tensor,
     shape_of,
 )
 from graphsnd.graphs import pairs
+from graphsnd.graphs.checks import check_edges
 from graphsnd.graphs.graph import Graph
 from graphsnd.graphs.moving import MovingGraph
 
@@ -103,7 +103,7 @@ def radius(features: Agents, r: float) -> Graph | MovingGraph:
     """
     names, features = names_of(features), stack_agents("features", features)
     points, factor = _check_features(features)
-    check_positive("r", r, "It is a distance in the units of the features.")
+    check_number("r", r, above=0, fix="It is a distance in the units of the features.")
     reach = float(r) * factor[0] * factor[1]
 
     def one(points: Tensor) -> Tensor:
@@ -150,7 +150,7 @@ def _check_features(features: Any) -> tuple[Tensor, tuple[float, float]]:
 
     The unit is a power of two, so that no bit changes; it is returned as two factors, whose product may overflow.
     """
-    features = check_rank("features", features, 0, "(n, f)")
+    features = check_tensor("features", features, 0, "(n, f)")
     if features.dim() < 2 or features.shape[-2] < 2 or not features.numel():
         raise InputError("features", "with shape (n, f) or (observations, n, f), at least (2, 1)", shape_of(features))
     if features.dtype == torch.bool:

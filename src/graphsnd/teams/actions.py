@@ -7,6 +7,7 @@ rollout is a function of tensors alone and can be captured. All reduce the actio
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_broadcast, check_shape
+from graphsnd.errors import InputError, check_shape, shape_of
 
 
 class ActionDistribution(Protocol):
@@ -160,3 +161,11 @@ class CategoricalActions:
         """Shape ``[...]``."""
         log_probs = torch.log_softmax(self.logits, -1)
         return -(log_probs.exp() * log_probs).sum(-1)
+
+
+def check_broadcast(name: str, tensor: Tensor, shape: Sequence[int]) -> None:
+    """Raise unless a floating tensor and one of ``shape`` broadcast together."""
+    pairs = zip(reversed(tensor.shape), reversed(shape), strict=False)
+    if not tensor.is_floating_point() or any(1 not in pair and pair[0] != pair[1] for pair in pairs):
+        expected = f"to be floating and to broadcast to {tuple(shape)}"
+        raise InputError(name, expected, f"{tensor.dtype} with {shape_of(tensor)}")

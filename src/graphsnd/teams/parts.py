@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graphsnd.errors import InputError, check_integer, check_rank, describe, shape_of
+from graphsnd.errors import InputError, check_integer, check_tensor, describe, shape_of
 from graphsnd.teams.mixing import unwrap
 
 
@@ -35,7 +35,7 @@ class Part:
         """Return an array as ``[..., *shape]``; images may have their channels last, as environments do."""
         sizes = ["size"] * self.dims if self.learned else map(str, self.shape or ())
         symbolic = f"({', '.join(['...', *sizes])})"
-        tensor = check_rank(name, given, self.dims, symbolic)
+        tensor = check_tensor(name, given, self.dims, symbolic)
         last = tuple(tensor.shape[tensor.dim() - self.dims :])
         if self.learned:
             self.shape, self.dtype = last, tensor.dtype

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import Named, stack_agents
-from graphsnd.errors import InputError, as_tensor, check_rank, shape_of
+from graphsnd.errors import InputError, as_tensor, check_tensor, shape_of
 from graphsnd.teams.parts import Parts
 
 
@@ -96,7 +96,7 @@ class Team(Named, ABC):
         if flat and len({len(part) for part in rows}) > 1 and len({part.shape[1:] for part in rows}) == 1:
             return torch.cat(rows)  # of agents that were not there all the time
         pooled = stack_agents("observations", observations, names, trailing=self.feature_dims)
-        return check_rank("observations", pooled, self.feature_dims, "(..., features)")
+        return check_tensor("observations", pooled, self.feature_dims, "(..., features)")
 
     def join_parts(self, observations: Any) -> Any:
         """Return observations of several arrays as rows of numbers, and those of one array as they are.
@@ -137,7 +137,7 @@ class Team(Named, ABC):
         Raises:
             InputError: When shapes do not fit or an agent is outside ``0 .. n - 1``.
         """
-        observations = check_rank("observations", observations, 2, "(observations, features)")
+        observations = check_tensor("observations", observations, 2, "(observations, features)")
         if observations.dim() != 1 + self.feature_dims or not len(observations):
             expected = "with shape (observations, features) and at least one observation"
             fix = "Pool leading dimensions with observations.flatten(0, -2)."

@@ -47,7 +47,7 @@ def compute_gae(
         tensor([1.5000, 1.0000])
     """
     for name, value in (("gamma", gamma), ("gae_lambda", gae_lambda)):
-        check_number(name, value, 0, 1)
+        check_number(name, value, low=0, high=1)
     check_shape("rewards", rewards, ("runs", "steps", "environments", "agents"), dtype="floating")
     check_shape("values", values, (len(rewards), rewards.shape[1] + 1, *rewards.shape[2:]), dtype="floating")
     check_shape("final_values", final_values, rewards.shape, dtype="floating")

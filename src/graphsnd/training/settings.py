@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from typing_extensions import Self
 from graphsnd.arguments import checked
 from graphsnd.control import Bootstrap
 from graphsnd.control.dico import BOUNDS, check_bounds
-from graphsnd.errors import InputError, check_choice, check_inclusion, check_integer, number
+from graphsnd.errors import InputError, check_choice, check_integer, check_number, number
 
 POLICIES = ("gaussian", "tanh-normal")
 CRITICS = ("independent", "central")
@@ -167,7 +168,7 @@ class Settings(PPOSettings):
         for name in ("value_coefficient", "entropy_coefficient"):
             if not number(getattr(self, name)) >= 0:
                 raise InputError(name, "to be at least 0", getattr(self, name))
-        check_inclusion("diversity_probability", self.diversity_probability)
+        check_number("diversity_probability", self.diversity_probability, above=0, high=1)
         check_choice("policy", self.policy, POLICIES)
         check_choice("critic", self.critic, CRITICS)
 
@@ -243,3 +244,9 @@ def largest_product(settings: PPOSettings, agents: int, rows: int | None = None)
     """Return the multiply-adds of the largest product of one run, on ``rows`` of each agent or a minibatch."""
     rows = min(settings.minibatch, settings.samples) if rows is None else rows
     return agents * rows * max(settings.hidden, default=1) ** 2
+
+
+def check_different(name: str, values: Collection[Any]) -> None:
+    """Raise when there are no ``values``, or some are equal."""
+    if not values or len(set(values)) < len(values):
+        raise InputError(name, "to be different, at least one", values)

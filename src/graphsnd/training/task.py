@@ -16,12 +16,12 @@ from typing_extensions import Self
 from graphsnd import designs
 from graphsnd.arguments import checked
 from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstrained
-from graphsnd.errors import InputError, check_choice, check_different, check_integer, describe
+from graphsnd.errors import InputError, check_choice, check_integer, describe
 from graphsnd.training.control import DiversityControl, Group, Run
 from graphsnd.training.controlled import ControlledLearner, make_networks
 from graphsnd.training.log import ControlRow, Row, run_folder
 from graphsnd.training.roles import Method
-from graphsnd.training.settings import BRIEF, ControlSettings, PPOSettings, Settings, largest_product
+from graphsnd.training.settings import BRIEF, ControlSettings, PPOSettings, Settings, check_different, largest_product
 from graphsnd.training.streams import Streams
 from graphsnd.training.trainer import Trainer
 from graphsnd.worlds import World, parse_world

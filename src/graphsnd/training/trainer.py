@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_different, check_integer
+from graphsnd.errors import InputError, check_integer
 from graphsnd.kernels.dispatch import available
 from graphsnd.kernels.threads import limit_threads
 from graphsnd.teams import StackedTeam
@@ -23,7 +23,7 @@ from graphsnd.training.log import Outcome
 from graphsnd.training.roles import Method
 from graphsnd.training.rollout import Minibatch, RolloutBuffer, collect
 from graphsnd.training.sampling import fill_noise
-from graphsnd.training.settings import BRIEF, PPOSettings, Settings, largest_product
+from graphsnd.training.settings import BRIEF, PPOSettings, Settings, check_different, largest_product
 from graphsnd.training.streams import NAMES, Streams
 from graphsnd.worlds import World
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.errors import check_integer, check_positive
+from graphsnd.errors import check_integer, check_number
 from graphsnd.worlds.physics import DT, KEPT_SPEED, norm, offsets
 from graphsnd.worlds.world import Continuous, Step, World, check_counts, check_moves, draw_uniform
 
@@ -86,8 +86,8 @@ class Dispersion(World):
         check_counts(self.agents, self.environments, self.horizon)
         if self.n_food is not None:
             check_integer("n_food", self.n_food, "to be an integer, at least 1, or None", low=1)
-        check_positive("food_radius", self.food_radius)
-        check_positive("pos_range", self.pos_range)
+        check_number("food_radius", self.food_radius, above=0)
+        check_number("pos_range", self.pos_range, above=0)
 
     @property
     def _food(self) -> int:

@@ -122,7 +122,7 @@ class Navigation(World):
             raise InputError("dense", "not to be False off the CPU", self.dense)
         check_integer("n_lidar_rays", self.n_lidar_rays, "to be an integer, at least 1", low=1)
         for name in ("world_spawning_x", "world_spawning_y", "lidar_range", "agent_radius"):
-            check_number(name, getattr(self, name), 1e-6, 1e6)
+            check_number(name, getattr(self, name), low=1e-6, high=1e6)
         self._check_goals()
         check_room(2 * self.agents, self._half, self._apart)
         rays = Lidar.make(self.n_lidar_rays, float(self.lidar_range), float(self.agent_radius), self.device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +14,7 @@ from graphsnd.arguments import checked
 from graphsnd.bounds.forwarding import flow, lp
 from graphsnd.bounds.forwarding.elementary import ROUNDING, Bracket, elementary_bounds
 from graphsnd.bounds.forwarding.network import Network, build_network
-from graphsnd.errors import InputError, check_choice, check_number, warn_caller
+from graphsnd.errors import InputError, check_choice, check_number
 from graphsnd.graphs import Graph
 
 METHODS = ("auto", "lp", "flow", "betweenness")
@@ -89,12 +90,14 @@ def forwarding_index(
 def index_of_network(net: Network, method: str, tolerance: float, seconds: float | None) -> ForwardingIndex:
     """Return the same for a network: loads count relative to capacities."""
     check_choice("method", method, METHODS)
-    check_number("tolerance", tolerance, 0, math.inf)
+    check_number("tolerance", tolerance, low=0)
     if seconds is not None:
-        check_number("seconds", seconds, 0, math.inf)
+        check_number("seconds", seconds, low=0)
     if net.n * net.m > LONG * (5 if method == "betweenness" or seconds is not None else 1):
         fix = 'Less is taken by method="betweenness", or seconds= for flow; least by a smaller graph of the same kind.'
-        warn_caller(f"The index of {net.n:,} agents and {net.m:,} edges may take minutes. {fix}", UserWarning)
+        warnings.warn(
+            f"The index of {net.n:,} agents and {net.m:,} edges may take minutes. {fix}", UserWarning, stacklevel=3
+        )
     loads = flow.empty_loads(net)
     bracket = elementary_bounds(net, loads)
     method = _choose_method(method, net, bracket)
