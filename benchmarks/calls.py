@@ -40,7 +40,7 @@ from benchmarks.speed import CDIST_CALL, EQUATION_1, cdist
 from benchmarks.timing import Clock, Contestant, Options, Tables, make_limit, summarise_times, take_turns
 from graphsnd import designs, graphs
 from graphsnd.behavior import AgentsAxisWarning, Behavior, Distance, Norm, embed
-from graphsnd.designs.relabelled import find_neighbours
+from graphsnd.designs.template import find_neighbours
 from graphsnd.kernels.relabelling import can_sum, regular_sums
 
 WASSERSTEIN = gs.Wasserstein()
@@ -118,7 +118,7 @@ def compare_sampled(n: int, observations: int, options: Options) -> dict[str, An
     }
     for name in DESIGNS:
         timed[name] = partial(gs.measure, behavior, design=name)
-        points, template = embed(behavior), designs.parse(name).template(n)  # type: ignore[attr-defined]
+        points, template = embed(behavior), designs.parse(name).draw(n)
         neighbours = find_neighbours(template, device)
         if neighbours is not None and can_sum(points, "auto"):
             index = torch.arange(observations, device=device)

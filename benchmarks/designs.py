@@ -29,8 +29,9 @@ from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.designs import Agents, Bernoulli, Complete, Design, Matching, Regular, Ring, Uniform
 from graphsnd.errors import EmptyDrawError, InputError
 from graphsnd.estimation import measure as measure_team
-from graphsnd.estimation.sample import draw, variance
-from graphsnd.estimation.source import BehaviorSource
+from graphsnd.estimation.moments import draw, variance
+from graphsnd.estimation.source import as_source
+from graphsnd.graphs import Graph
 from graphsnd.metric import edge_distances, horvitz_thompson
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
 from graphsnd.teams.files import OBSERVATIONS
@@ -67,8 +68,10 @@ class SamplingPlan:
         """Measure what a team would do by this plan."""
         generator = torch.Generator().manual_seed(seed)
         if self.weighting == "horvitz-thompson":
-            graph = self.design.draw(behavior.agents, generator)  # type: ignore[attr-defined]
-            distances, inclusion = edge_distances(behavior, graph).double(), float(graph.inclusion)
+            graph = self.design.draw(behavior.agents, generator)
+            assert isinstance(graph, Graph)
+            assert graph.inclusion is not None
+            distances, inclusion = edge_distances(behavior, graph).double(), graph.inclusion
             error = math.sqrt((1 - inclusion) * float(distances.square().sum())) / (inclusion * graph.pairs)
             return Draw(float(horvitz_thompson(behavior, graph)), error, behavior.observations)
         total, count = behavior.observations, self.max_observations or behavior.observations
@@ -243,8 +246,8 @@ def _match_error(behavior: Behavior, truth: float, rmse: float, seed: int) -> Sa
     A trial of eight agents tells the variance for every other number of them. Many agents at few observations save
     evaluations, few agents at many save distances; the smallest product of the two is taken.
     """
-    source, generator = BehaviorSource(behavior, None), torch.Generator().manual_seed(seed + 10**6)
-    n, total, trial = source.agents, source.observations, Agents(8).template(source.agents)
+    source, generator = as_source(behavior, None, None, "auto"), torch.Generator().manual_seed(seed + 10**6)
+    n, total, trial = source.agents, source.observations, Agents(8).draw(source.agents)
     sample = draw(source, trial, torch.randperm(total, generator=generator), generator)
     moments, pairs = sample.moments.mean(dim=0), sample.pair_variance(trial, n)
     between = max(0.0, sample.total_variance() - pairs)

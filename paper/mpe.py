@@ -32,7 +32,7 @@ from torch import Tensor
 
 from graphsnd import graphs
 from graphsnd.behavior import Categorical
-from graphsnd.designs import Bernoulli, GraphDesign
+from graphsnd.designs import Bernoulli, Regular
 from graphsnd.errors import InputError, plural
 from graphsnd.metric import edge_distances
 from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, styled_figure
@@ -102,7 +102,7 @@ class Data:
     panel: list[PanelRow]
     times: Times
 
-    def select(self, regime: str | None, protocol: str, design: GraphDesign | None = None) -> list[PanelRow]:
+    def select(self, regime: str | None, protocol: str, design: Bernoulli | Regular | None = None) -> list[PanelRow]:
         """Return rows of the panel; None for all."""
         rows = [row for row in self.panel if row.protocol == protocol and regime in (None, row.regime)]
         return [row for row in rows if design is None or row.estimator == str(design)]
@@ -242,7 +242,7 @@ def loop_mean(probs: Tensor, pairs: Pairs) -> float:
     return total / len(pairs) if pairs else 0.0
 
 
-def _draw_for_loop(design: GraphDesign, n: int, place: int) -> Callable[[], Pairs]:
+def _draw_for_loop(design: Bernoulli | Regular, n: int, place: int) -> Callable[[], Pairs]:
     if isinstance(design, Bernoulli):
         return partial(some_pairs, all_pairs(n), design.p, np.random.default_rng((GRAPH_SEED, place)))
     source = random.Random(GRAPH_SEED)

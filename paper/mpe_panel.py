@@ -16,7 +16,7 @@ from scipy.spatial.distance import squareform
 from torch import Tensor
 
 from graphsnd import bounds
-from graphsnd.designs import Bernoulli, GraphDesign, Regular
+from graphsnd.designs import Bernoulli, Regular
 from graphsnd.training.streams import hashed
 from paper.shared.draws import indicators
 
@@ -26,7 +26,7 @@ DRAW_SEED = 55
 
 # The paper calls a random graph of degree 2 an expander; it is a union of rings.
 TENTH, QUARTER, RINGS = Bernoulli(0.1), Bernoulli(0.25), Regular(2)
-DESIGNS: tuple[GraphDesign, ...] = (TENTH, QUARTER, RINGS)
+DESIGNS: tuple[Bernoulli | Regular, ...] = (TENTH, QUARTER, RINGS)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class PanelRow:
     radius: float  # Hoeffding's, with the largest distance and the mean number of edges
 
 
-def draw_pairs(design: GraphDesign, n: int, draws: int, seed: int) -> Tensor:
+def draw_pairs(design: Bernoulli | Regular, n: int, draws: int, seed: int) -> Tensor:
     """Return the pairs of many graphs: float64 ``[draws, pairs]`` of 0 and 1, pairs in lexicographic order.
 
     The same graphs for every team of a seed, so that teams are compared on the same draws.
@@ -80,7 +80,7 @@ def measure_seed(teams: Sequence[TeamRow], seed: int, draws: int) -> list[PanelR
     return rows
 
 
-def measure_design(design: GraphDesign, chosen: Tensor, disconnected: float, team: TeamRow) -> PanelRow:
+def measure_design(design: Bernoulli | Regular, chosen: Tensor, disconnected: float, team: TeamRow) -> PanelRow:
     """Compare the estimates of many graphs with the SND of one team.
 
     Args:

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from graphsnd.control import measure_points
-from graphsnd.designs import Bernoulli, GraphDesign, parse
+from graphsnd.designs import Bernoulli, parse
 from graphsnd.errors import InputError
+from graphsnd.graphs import Graph
 from graphsnd.training import ControlSettings, ControlTask
 from graphsnd.training.control import GRAPHS
 from graphsnd.training.streams import hashed
@@ -107,9 +108,8 @@ def count_edges(agents: int, p: float, *, seeds: Sequence[int], iterations: int,
         for iteration in range(1, iterations + 1):
             generator = hashed(seed, GRAPHS, iteration)
             for _ in range(steps):
-                selection = design.select(1, agents, generator, device=CPU)
                 # A controller measures all pairs when a draw is empty; as a graph it has no edge.
-                counts.append(0 if selection.empty else selection.pairs(agents))
+                counts.append(design.draw(agents, generator).m)
     error = statistics.stdev(counts) / len(counts) ** 0.5
     return Edges(statistics.fmean(counts), error, len(counts))
 
@@ -173,9 +173,14 @@ def _loop(arm: str, agents: int, observations: int, device: torch.device) -> Cal
     design, mean = parse(arm), partial(loop_mean, answers)
     if arm == REFERENCE:
         return loop_call(mean, lambda: every)
-    if not isinstance(design, GraphDesign):
-        raise InputError("arms", "with one graph for all observations", repr(arm))
-    return loop_call(mean, lambda: design.draw(agents, generator, places).edges.tolist() or every)
+
+    def draw() -> list[list[int]]:
+        graph = design.draw(agents, generator, places)
+        if not isinstance(graph, Graph):
+            raise InputError("arms", "with one graph for all observations", repr(arm))
+        return graph.edges.tolist() or every
+
+    return loop_call(mean, draw)
 
 
 def _fused(arm: str, agents: int, observations: int, device: torch.device) -> Callable[[], int]:

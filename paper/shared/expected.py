@@ -23,10 +23,11 @@ from torch import Tensor
 
 from graphsnd import bounds
 from graphsnd.behavior import Behavior
-from graphsnd.designs import Agents, RelabelledDesign
+from graphsnd.designs import Design
+from graphsnd.designs.template import Template
 from graphsnd.errors import InputError
-from graphsnd.estimation.sample import products, variance
-from graphsnd.estimation.source import BehaviorSource
+from graphsnd.estimation.moments import products, variance
+from graphsnd.estimation.source import as_source
 
 CHUNK = 1 << 21  # distances at a time
 
@@ -84,11 +85,11 @@ class Redrawn:
         Raises:
             InputError: For fewer than four agents, among whom no two pairs are disjoint.
         """
-        source = BehaviorSource(behavior, None)
+        source = as_source(behavior, None, None, "auto")
         n, total = source.agents, source.observations
         if n < 4 or total < 2:
             raise InputError("behavior", "of at least 4 agents on 2 observations", repr(behavior))
-        all_pairs = Agents(n).template(n)
+        all_pairs = Template(n)
         means, moments = [], []
         for index in torch.arange(total, device=source.device).split(max(1, CHUNK // all_pairs.m)):
             agents = torch.arange(n, device=source.device).expand(len(index), n)
@@ -98,12 +99,13 @@ class Redrawn:
         each = torch.cat(means)
         return cls(n, total, float(each.mean()), float(each.var(correction=1)), torch.stack(moments).sum(0) / total)
 
-    def own(self, design: RelabelledDesign) -> float:
+    def own(self, design: Design) -> float:
         """Return the variance at one observation that comes from the choice of agents, mean over observations."""
-        template = design.template(self.agents)
-        return variance(self.moments, self.agents, template.m, template.meeting())
+        template = design.draw(self.agents)
+        assert isinstance(template, Template)
+        return variance(self.moments, self.agents, template.m, template.meeting)
 
-    def error(self, design: RelabelledDesign, count: int | None = None) -> float:
+    def error(self, design: Design, count: int | None = None) -> float:
         """Return the standard deviation of a design at ``count`` random observations, all of them when None.
 
         Example:
@@ -116,6 +118,6 @@ class Redrawn:
         error = (self.between + self.own(design)) / count - self.between / self.observations
         return math.sqrt(max(0.0, error))
 
-    def observations_for(self, design: RelabelledDesign, error: float) -> int:
+    def observations_for(self, design: Design, error: float) -> int:
         """Return the observations at which a design has at most this error; perhaps more than there are."""
         return math.ceil((self.between + self.own(design)) / (error**2 + self.between / self.observations))

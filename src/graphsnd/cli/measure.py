@@ -204,13 +204,12 @@ def _draw(
     import torch
 
     from graphsnd import plots
-    from graphsnd.designs import GraphDesign, SpatialDesign
+    from graphsnd.designs import as_design
+    from graphsnd.graphs import Graph, MovingGraph
 
-    graph, places = None, file.positions
-    if isinstance(design, SpatialDesign) and places is not None and places.dim() > 2:
-        graph = design.join(places)
-    elif isinstance(design, GraphDesign):  # the same draw again
-        graph = design.draw(estimate.agents, torch.Generator().manual_seed(about["seed"]), places)
+    # The same draw again.
+    drawn = as_design(design).draw(estimate.agents, torch.Generator().manual_seed(about["seed"]), file.positions)
+    graph = drawn if isinstance(drawn, Graph | MovingGraph) else None
     pairs = plots.pair_distances(file.evaluate(), graph, distance, estimate)
     if png is not None:
         plots.save_png(plots.measurement_figure(pairs), png)

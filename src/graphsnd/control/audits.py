@@ -10,8 +10,8 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Distance
-from graphsnd.control.measurement import as_design
-from graphsnd.designs import Design, Fixed, SpatialDesign
+from graphsnd.designs import Design, as_design
+from graphsnd.designs.families import pool_positions
 from graphsnd.errors import InputError, check_number
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric import graph_snd, snd
@@ -57,16 +57,13 @@ def audit(
         True
     """
     behavior = evaluate(team, observations)
-    if design is not None and not isinstance(design, MovingGraph):
-        design = as_design(design)
-        if isinstance(design, SpatialDesign):
-            design = design._join_each(positions, behavior.batch_shape, behavior.observations, behavior.agents)
-        else:
-            design = design.graph if isinstance(design, Fixed) else None
-    if design is None:
+    held = as_design(design)
+    if held.unbiased:
         return snd(behavior, distance)
-    check_graph(design, behavior.agents, behavior._names, observations=behavior.observations, argument="design")
-    return graph_snd(behavior, design, distance)
+    graph = held.draw(behavior.agents, positions=pool_positions(positions, behavior.batch_shape, behavior._names))
+    assert isinstance(graph, Graph | MovingGraph)  # designs with templates are unbiased
+    check_graph(graph, behavior.agents, behavior._names, observations=behavior.observations, argument="design")
+    return graph_snd(behavior, graph, distance)
 
 
 @checked

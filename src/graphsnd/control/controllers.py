@@ -13,8 +13,8 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.behavior import Norm, Points
-from graphsnd.control.measurement import Measurement, as_design, measure_points
-from graphsnd.designs import Complete, Design
+from graphsnd.control.measurement import Measurement, measure_points
+from graphsnd.designs import Complete, Design, as_design
 from graphsnd.errors import MOST_AGENTS, InputError, check_shape, shape_of
 from graphsnd.graphs import Graph
 

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.control.controllers import Generators, Measured, State, Status, is_diversity, read_measurement
-from graphsnd.control.measurement import as_design
-from graphsnd.designs import Complete, Design
+from graphsnd.designs import Complete, Design, as_design
 from graphsnd.errors import InputError, check_number, number
 from graphsnd.graphs import Graph
 

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from graphsnd import designs, kernels
-from graphsnd.arguments import checked
+from graphsnd import kernels
 from graphsnd.behavior import Norm, Points
 from graphsnd.behavior.behavior import widen
-from graphsnd.designs import Design, Selection
+from graphsnd.designs import Design, as_design
+from graphsnd.designs.template import Template
 from graphsnd.devices import copy_without_waiting
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.graphs import Graph, MovingGraph, complete
+from graphsnd.graphs.checks import check_edges
 from graphsnd.metric.diversity import graph_mean
 from graphsnd.metric.moving import ratio
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.sums import add_last, mean_last
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class Measurement:
     """A measured diversity, ``[]`` or ``[runs]``.
@@ -51,14 +53,79 @@ class Measurement:
         return Measurement(self.value[run], self.pairs[run], self.empty[run])
 
 
-def as_design(design: Design | Graph | str) -> Design:
-    """Return the design that a text such as ``bernoulli:0.1`` names, or that measures on a graph; or it as it is."""
-    if isinstance(design, Graph):
-        return designs.Fixed(design)
-    return designs.parse(design) if isinstance(design, str) else design
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """The pairs that a design chose for O observations of n agents, before anything is evaluated.
+
+    Example:
+        >>> from graphsnd.designs import Matching
+        >>> chosen = select_pairs(Matching(), 3, 10, torch.Generator().manual_seed(0), device=torch.device("cpu"))
+        >>> chosen.edges.shape, chosen.pairs(10)  # [O, m, 2]
+        (torch.Size([3, 5, 2]), 5)
+    """
+
+    edges: Tensor | Graph | MovingGraph | None  # None for all pairs; [O, m, 2] for each observation; or graphs
+    agents: Tensor | None = None  # int64 [O, k], agents to evaluate, among whom edges then count; None for all agents
+    empty: bool = False  # the draw had no pairs, so all are measured instead
+    weights: Tensor | None = None  # [O, m] beside edges of each observation, 0 for what only fills up
+
+    def pairs(self, agents: int) -> int:
+        """Return the number of distances for each observation, rounded where they differ."""
+        if isinstance(self.edges, MovingGraph):
+            return round(self.edges.m / len(self.edges))
+        if isinstance(self.edges, Graph):
+            return self.edges.m
+        return math.comb(agents, 2) if self.edges is None else self.edges.shape[-2]
+
+    def take(self, values: Tensor) -> Tensor:
+        """Return the outputs of the selected agents, from those of all agents ``[O, n, F]``."""
+        if self.agents is None:
+            return values
+        rows = torch.arange(len(values), device=values.device).unsqueeze(1)
+        return values[rows, self.agents.to(values.device)]
 
 
-@checked
+def select_pairs(
+    design: Design,
+    observations: int,
+    agents: int,
+    generator: torch.Generator | None,
+    *,
+    device: torch.device,
+    positions: Tensor | None = None,
+) -> Selection:
+    """Choose the pairs of one call, as a controller does in each optimiser step.
+
+    Args:
+        design: Which pairs.
+        observations: Number of observations.
+        agents: Size of the team.
+        generator: A generator on the CPU; only designs without chance do without.
+        device: Where the outputs will be.
+        positions: Positions of all agents at each observation, ``[observations, agents, d]``.
+
+    Raises:
+        InputError: When a generator or positions are missing.
+    """
+    drawn = design.draw(agents, generator, positions)
+    if isinstance(drawn, MovingGraph):
+        check_graph(drawn, agents, observations=observations, argument="positions")
+    if not isinstance(drawn, Template):
+        # Remark 8. Given that it is not empty a Bernoulli graph's mean is unbiased for SND, so the whole is.
+        empty = isinstance(drawn, Graph) and drawn.estimates_snd and not drawn.m
+        return Selection(None, empty=True) if empty else Selection(drawn)
+    if drawn.m == math.comb(agents, 2):
+        return Selection(None)
+    if generator is None:
+        raise InputError("generator", f"for {design}, which draws its pairs", None, "Pass a seeded torch.Generator.")
+    check_edges("observations", observations * max(drawn.size, drawn.m))
+    if 2 * drawn.size > agents:
+        return Selection(drawn.lay(agents, observations, generator, device)[:, drawn.list_edges(device)])
+    # Plain engines sort requests by agent, which on a GPU would have to be waited for.
+    chosen = drawn.lay(agents, observations, generator, torch.device("cpu"))
+    return Selection(drawn.list_edges(device).expand(observations, -1, -1), agents=chosen)
+
+
 def measure_points(
     design: Design | Graph | MovingGraph | str,
     values: Tensor,
@@ -110,14 +177,13 @@ def measure_points(
         return measure_selected([Selection(part) for part in parts], values, norm)
     design = as_design(design)
     selections = [
-        design.select(observations, agents, each, device=values.device, positions=place)
+        select_pairs(design, observations, agents, each, device=values.device, positions=place)
         for each, place in zip(generators, [None] * runs if positions is None else positions, strict=True)
     ]
     selected = torch.stack([selection.take(part) for selection, part in zip(selections, values, strict=True)])
     return measure_selected(selections, selected, norm)
 
 
-@checked
 def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm = Norm.EUCLIDEAN) -> Measurement:
     """Measure stacked runs, each by its own selection.
 
@@ -145,30 +211,29 @@ def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm
 
 def _measure_values(selections: Sequence[Selection], values: Tensor, norm: Norm) -> Tensor:
     runs, observations, agents = values.shape[:3]
-    points = Points(values.flatten(0, 1), norm)
-    if all(selection.edges is None for selection in selections):
-        return mean_last(kernels.pair_totals(points).view(runs, observations)) / selections[0].pairs(agents)
-    graphs = [selection.edges for selection in selections if isinstance(selection.edges, Tensor)]
-    if graphs and graphs[0].dim() == 3:
-        distances = kernels.observation_edges(points, graphs[0] if runs == 1 else torch.cat(graphs))
+    points, chosen = Points(values.flatten(0, 1), norm), [each.edges for each in selections]
+    if all(edges is None for edges in chosen):
+        return mean_last(kernels.pair_totals(points).view(runs, observations)) / math.comb(agents, 2)
+    laid = [edges for edges in chosen if isinstance(edges, Tensor)]
+    if laid:
+        distances = kernels.observation_edges(points, laid[0] if runs == 1 else torch.cat(laid))
         filled = [each.weights for each in selections if each.weights is not None]
         if filled:
             weights = torch.cat(filled)
             distances = ratio(add_last(distances * weights), add_last(weights))
         return mean_last(distances.view(runs, -1))
     # A launch for each run would leave a GPU idle; on a CPU the padding of the shorter graphs would be computed.
-    if graphs and values.device.type == "cuda":
-        return _measure_together(selections, points)
+    drawn = [edges for edges in chosen if edges is None or (isinstance(edges, Graph) and edges.estimates_snd)]
+    if values.device.type == "cuda" and len(drawn) == runs:
+        return _measure_together([complete(agents).edges if graph is None else graph.edges for graph in drawn], points)
     parts = points.values.unflatten(0, (runs, observations))
-    return torch.stack([_measure_run(each, Points(part, norm)) for each, part in zip(selections, parts, strict=True)])
+    return torch.stack([_measure_run(edges, Points(part, norm)) for edges, part in zip(chosen, parts, strict=True)])
 
 
-def _measure_together(selections: Sequence[Selection], points: Points) -> Tensor:
+def _measure_together(graphs: Sequence[Tensor], points: Points) -> Tensor:
     """Graphs of all runs in one launch: shorter ones are filled up with an agent and itself, whose distance is 0."""
-    runs, device = len(selections), points.values.device
+    runs, device = len(graphs), points.values.device
     observations = len(points.values) // runs
-    drawn = (selection.edges for selection in selections)
-    graphs = [edges if isinstance(edges, Tensor) else complete(points.agents).edges for edges in drawn]
     filled = torch.zeros(runs, max(len(edges) for edges in graphs), 2, dtype=torch.int64, device=graphs[0].device)
     for run, edges in enumerate(graphs):
         filled[run, : len(edges)] = edges
@@ -178,9 +243,7 @@ def _measure_together(selections: Sequence[Selection], points: Points) -> Tensor
     return distances.view(runs, -1).sum(1) / (counts * observations)
 
 
-def _measure_run(selection: Selection, points: Points) -> Tensor:
-    if selection.edges is None:
-        return mean_last(kernels.pair_totals(points)) / selection.pairs(points.agents)
-    if isinstance(selection.edges, Graph | MovingGraph):
-        return graph_mean(points, selection.edges)
-    return mean_last(kernels.edge_totals(points, selection.edges)) / len(selection.edges)
+def _measure_run(edges: Any, points: Points) -> Tensor:
+    if edges is None:
+        return mean_last(kernels.pair_totals(points)) / math.comb(points.agents, 2)
+    return graph_mean(points, edges)

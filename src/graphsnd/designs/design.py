@@ -1,4 +1,4 @@
-"""What every design says about itself, and the design that measures all pairs."""
+"""What every design says about itself; all pairs, and graphs of your own."""
 
 from __future__ import annotations
 
@@ -10,57 +10,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
-from graphsnd.errors import InputError, as_tensor, check_finite, check_integer, shape_of
+from graphsnd.designs.template import Template
+from graphsnd.errors import InputError, check_integer
 from graphsnd.graphs import Graph, MovingGraph
 
-
-@checked
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """The pairs that a design chose for O observations of n agents, before anything is evaluated.
-
-    Example:
-        >>> import torch, graphsnd as gs
-        >>> drawn = gs.designs.Matching().select(3, 10, torch.Generator().manual_seed(0), device=torch.device("cpu"))
-        >>> drawn.edges.shape, drawn.pairs(10)  # [O, m, 2]
-        (torch.Size([3, 5, 2]), 5)
-    """
-
-    edges: Tensor | Graph | MovingGraph | None  # None for all pairs; int64 [m, 2] the same at all observations,
-    # [O, m, 2] for each its own; or graphs, with weights
-    agents: Tensor | None = None  # int64 [O, k], agents to evaluate, among whom edges then count; None for all agents
-    empty: bool = False  # the draw had no pairs, so all are measured instead
-    weights: Tensor | None = None  # [O, m] beside edges of each observation, 0 for what only fills up
-
-    def pairs(self, agents: int) -> int:
-        """Return the number of distances for each observation, rounded where they differ."""
-        if isinstance(self.edges, MovingGraph):
-            return round(self.edges.m / len(self.edges))
-        if isinstance(self.edges, Graph):
-            return self.edges.m
-        return math.comb(agents, 2) if self.edges is None else self.edges.shape[-2]
-
-    def take(self, values: Tensor) -> Tensor:
-        """Return the outputs of the selected agents, from those of all agents ``[O, n, F]``."""
-        if self.agents is None:
-            return values
-        rows = torch.arange(len(values), device=values.device).unsqueeze(1)
-        return values[rows, self.agents.to(values.device)]
+Draw = Graph | MovingGraph | Template  # one graph for the call; or for each observation a graph, or random agents
 
 
-@dataclass(frozen=True, eq=False)
-class Call:
-    """What a design is told when it selects pairs, see :meth:`Design.select`."""
-
-    observations: int
-    agents: int
-    generator: torch.Generator | None
-    device: torch.device
-    positions: Tensor | None
-
-
-@checked
 class Design(ABC):
     """Which pairs of agents are measured: an immutable value.
 
@@ -92,7 +48,26 @@ class Design(ABC):
     def __post_init__(self) -> None:
         for name, value in vars(self).items() if self.number is int else ():
             if value is not None:
-                check_integer(name, value, f"to be an integer, at least {self.least}", low=self.least)
+                whole = check_integer(name, value, f"to be an integer, at least {self.least}", low=self.least)
+                object.__setattr__(self, name, whole)
+
+    @abstractmethod
+    def draw(self, n: int, generator: torch.Generator | None = None, positions: Tensor | None = None) -> Draw:
+        """Choose pairs.
+
+        Args:
+            n: Number of agents.
+            generator: A seeded generator, which is advanced; only random graphs read it.
+            positions: Positions of the agents, ``[n, d]``, or ``[observations, n, d]`` for a graph at each observation;
+                only designs that need positions read them.
+
+        Returns:
+            A graph for all observations of the call; a graph for each observation; or a template whose places other
+            random agents take at each observation.
+
+        Raises:
+            InputError: For a parameter that ``n`` agents do not allow, and when a generator or positions are missing.
+        """
 
     def pairs(self, n: int) -> float:
         """Return the number of distances per observation of ``n`` agents, expected or at most; all by default."""
@@ -102,49 +77,16 @@ class Design(ABC):
         """Return the number of policies that are evaluated for each observation."""
         return n
 
-    def inclusion(self, n: int) -> float:
-        """Return the probability that a given pair is measured at a given observation, the same for every pair."""
-        return self.pairs(n) / math.comb(n, 2)
-
-    def select(
-        self,
-        observations: int,
-        agents: int,
-        generator: torch.Generator | None,
-        *,
-        device: torch.device,
-        positions: Tensor | None = None,
-    ) -> Selection:
-        """Choose the pairs of one call, as a controller does in each optimiser step.
-
-        Args:
-            observations: Their number.
-            agents: Size of the team.
-            generator: On the CPU; only designs without chance do without.
-            device: Where the outputs will be.
-            positions: Where all agents are when the observation is made, ``[observations, agents, d]``; only read by
-                designs that need positions.
-
-        Raises:
-            InputError: When a generator or positions are missing.
-        """
-        return self._select(Call(observations, agents, generator, device, positions))
-
-    @abstractmethod
-    def _select(self, call: Call) -> Selection: ...
-
     def __str__(self) -> str:
         """Return what :func:`~graphsnd.designs.parse` reads."""
-        return ":".join([self.family, *(_write(value) for value in vars(self).values() if value is not None)])
+        text = self.family
+        for value in vars(self).values():
+            if value is not None:
+                short = f"{value:g}"  # six digits are what people write; all of them where six are not the number
+                text += f":{short if not isinstance(value, int) and float(short) == value else value}"
+        return text
 
 
-def _write(value: float) -> str:
-    short = f"{value:g}"
-    # Six digits are what people write; all of them where six are not the number.
-    return short if not isinstance(value, int) and float(short) == value else str(value)
-
-
-@checked
 @dataclass(frozen=True)
 class Complete(Design):
     """All pairs at all observations: SND itself, without sampling error.
@@ -156,23 +98,33 @@ class Complete(Design):
 
     family = example = "complete"
 
-    def _select(self, call: Call) -> Selection:
-        return Selection(None)
+    def draw(self, n: int, generator: torch.Generator | None = None, positions: Tensor | None = None) -> Template:  # noqa: D102
+        return Template(n)
 
 
-def require_generator(generator: torch.Generator | None, design: Design) -> torch.Generator:
-    """Return the generator; raise where a design that draws has none."""
-    if generator is None:
-        raise InputError("generator", f"for {design}, which draws its pairs", None, "Pass a seeded torch.Generator.")
-    return generator
+@dataclass(frozen=True)
+class Fixed(Design):
+    """A graph of your own with its weights, or one for each observation: it defines a measure, which is not SND.
 
+    Example:
+        >>> from graphsnd import graphs
+        >>> Fixed(graphs.circulant(5, 2)).pairs(5), str(Fixed(graphs.circulant(5, 2)))
+        (5, 'circulant')
+    """
 
-def require_positions(positions: Tensor | None, shape: tuple[int, ...], design: Design) -> Tensor:
-    """Return the positions; raise unless they are there with the leading ``shape``."""
-    positions = as_tensor(positions)
-    if positions is None or positions.dim() != len(shape) + 1 or positions.shape[: len(shape)] != shape:
-        got = "none" if positions is None else shape_of(positions)
-        fix = "Or use a design that needs none, such as regular:8."
-        raise InputError("positions", f"with shape ({', '.join(map(str, shape))}, d) for {design}", got, fix)
-    check_finite("positions", positions)
-    return positions
+    graph: Graph | MovingGraph  # on the agents of the team
+
+    family = example = "fixed"
+    unbiased = False
+
+    def pairs(self, n: int) -> int:  # noqa: D102
+        return self.graph.m if isinstance(self.graph, Graph) else round(self.graph.m / len(self.graph))
+
+    def draw(self, n: int, generator: torch.Generator | None = None, positions: Tensor | None = None) -> Draw:  # noqa: D102
+        if self.graph.n != n:
+            raise InputError("design", f"on {n} agents", f"a graph on {self.graph.n}", f"Build it with n = {n}.")
+        return self.graph
+
+    def __str__(self) -> str:
+        """Return how the graph was built: a name, which cannot be parsed."""
+        return self.graph.family

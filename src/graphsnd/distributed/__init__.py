@@ -3,6 +3,5 @@
 from graphsnd.distributed.accumulating import accumulate, merge
 from graphsnd.distributed.diversity import graph_snd, pairwise, snd
 from graphsnd.distributed.loads import Load, load
-from graphsnd.distributed.measuring import measure
 
-__all__ = ["Load", "accumulate", "graph_snd", "load", "measure", "merge", "pairwise", "snd"]
+__all__ = ["Load", "accumulate", "graph_snd", "load", "merge", "pairwise", "snd"]

@@ -1,4 +1,4 @@
-"""Exact sums over observations that ranks hold, or whose agents they hold: the same bits as in one process."""
+"""Sums over observations that ranks hold, or whose agents they hold."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
-from graphsnd.arguments import checked
-from graphsnd.behavior import Behavior
+from graphsnd.behavior import Behavior, default_distance
 from graphsnd.distributed.ranks import Note, Ranks, shorten
-from graphsnd.distributed.shards import find_distance, find_entry, make_shards, wrap
+from graphsnd.distributed.shards import find_distance, find_entry, make_shards
 from graphsnd.errors import InputError, as_tensor, check_clusters
 from graphsnd.estimation import SndAccumulator
-from graphsnd.estimation.accumulator import fingerprint
-
-TENSORS = ("sums", "ids", "sizes", "own")  # of a state
+from graphsnd.estimation.accumulator import TENSORS, fingerprint
 
 
 def accumulate(
@@ -58,20 +55,21 @@ def accumulate(
         return note | {"cluster ids": shorten(as_tensor(clusters))}
 
     known = getattr(accumulator, "distance", None)
-    shards = make_shards(describe, lambda: wrap(behavior, known), known, "agents", group)
+    shards = make_shards(describe, behavior, known, "agents", group)
     if shards.agents != accumulator.agents:
         raise InputError("behavior", f"of {accumulator.agents} agents over all ranks", shards.agents)
     groups = check_clusters(clusters, shards.batch_shape)
-    accumulator.distance = find_distance(shards.notes, getattr(shards.local, "distance", known))
+    accumulator.distance = find_distance(shards.notes, known or (default_distance(behavior) if behavior else None))
     accumulator.family = find_entry(shards.notes, "family")
     for parts, points in shards.blocks():
-        accumulator._take(points, None if groups is None else groups[slice(*parts[shards.ranks.rank])])
+        if points.observations:
+            accumulator._add(points, None if groups is None else groups[slice(*parts[shards.ranks.rank])])
 
 
 def merge(accumulator: SndAccumulator, *, group: Any = None) -> SndAccumulator:
     """Return what the accumulators of all ranks have collected, the same on every rank; none is changed.
 
-    A collective call. Sums are exact, so on CPUs the result has the bits that one accumulator would have.
+    A collective call. The result is that of one accumulator, to rounding, with the same bits on all ranks.
 
     Args:
         accumulator: Of this rank.
@@ -92,7 +90,7 @@ def merge(accumulator: SndAccumulator, *, group: Any = None) -> SndAccumulator:
     def prepare() -> tuple[Note, tuple[dict[str, Any], bytes]]:
         note, state = _describe(accumulator, "merge"), accumulator.state()
         message = save({name: state[name].contiguous() for name in TENSORS})
-        own = {"bytes": len(message)} | {name: state[name] for name in ("observations", "top", "own_top")}
+        own = {"bytes": len(message), "observations": state["observations"]}
         return note | {"own": own}, (state, message)
 
     notes, (state, message) = ranks.agree(prepare)
@@ -105,7 +103,6 @@ def merge(accumulator: SndAccumulator, *, group: Any = None) -> SndAccumulator:
     return reduce(SndAccumulator.merge, made)
 
 
-@checked
 def _describe(accumulator: SndAccumulator, call: str) -> Note:
     note = {"call": call, "team": accumulator.agents, "graph": fingerprint(accumulator.graph)}
     note |= {"family": accumulator.family, "distance": shorten(accumulator.distance)}

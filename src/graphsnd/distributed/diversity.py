@@ -14,7 +14,7 @@ from torch.autograd.function import once_differentiable
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance, Points
 from graphsnd.distributed.ranks import Note
-from graphsnd.distributed.shards import Shards, make_shards, wrap
+from graphsnd.distributed.shards import Shards, make_shards
 from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.graphs import Graph
 from graphsnd.metric.diversity import normalised_weights
@@ -53,7 +53,7 @@ def snd(
         >>> gs.distributed.snd(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         tensor(4.)
     """
-    shards = make_shards(lambda: {"call": "snd"}, lambda: wrap(behavior, distance, shard), distance, shard, group)
+    shards = make_shards(lambda: {"call": "snd"}, behavior, distance, shard, group)
     return _mean(shards, lambda points: total(kernels.pair_totals(points)), math.comb(shards.agents, 2))
 
 
@@ -87,7 +87,7 @@ def graph_snd(
         check_graph(graph, getattr(graph, "n", 0))  # that it is one
         return {"call": "graph_snd", "graph": fingerprint(graph)}
 
-    shards = make_shards(describe, lambda: wrap(behavior, distance, shard), distance, shard, group)
+    shards = make_shards(describe, behavior, distance, shard, group)
     check_graph(graph, shards.agents)
     edges = graph.edges.to(shards.like.values.device)
     weights, whole = normalised_weights(graph, edges.device)
@@ -121,7 +121,7 @@ def pairwise(
         >>> gs.distributed.pairwise(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))[0]
         tensor([0., 3., 6.])
     """
-    shards = make_shards(lambda: {"call": "pairwise"}, lambda: wrap(behavior, distance, shard), distance, shard, group)
+    shards = make_shards(lambda: {"call": "pairwise"}, behavior, distance, shard, group)
 
     def measure(points: Points) -> Tensor:
         weight = torch.full((points.observations,), 1 / shards.observations, dtype=torch.float64)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphsnd.arguments import checked
 from graphsnd.distributed.ranks import NOTE
 from graphsnd.distributed.shards import BLOCK, SHARDS
 from graphsnd.errors import InputError, check_choice, check_integer
@@ -27,7 +26,6 @@ class Load:
     held: int  # bytes: its own shard; three blocks (measured, sent, received); and gradients at all of it
 
 
-@checked(own="agents")
 def load(
     agents: Sequence[int], observations: int, features: int, *, shard: str = "agents", edges: int | None = None,
     gradient: bool = False, itemsize: int = 4,

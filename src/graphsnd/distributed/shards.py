@@ -15,17 +15,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import DISTANCES, Behavior, Distance, Norm, Points
-from graphsnd.behavior.distances import check_unpooled
+from graphsnd.behavior import DISTANCES, Behavior, Distance, Norm, Points, default_distance, embed
 from graphsnd.behavior.points import Block
 from graphsnd.distributed.ranks import Note, Ranks, shorten
-from graphsnd.errors import InputError, check_choice, describe
-from graphsnd.estimation.source import BehaviorSource, Source
+from graphsnd.errors import InputError, check_choice
 
 BLOCK = 1 << 24  # numbers of all agents that a rank is sent at a time
 SHARDS = ("agents", "observations")
-NOTHING = {"agents": 0, "observations": 0, "batch_shape": (), "policies": False}
-NOTHING |= {"proportional": True, "gradient": False}
+NOTHING = {"agents": 0, "observations": 0, "batch_shape": (), "gradient": False}
 Part = tuple[int, int]  # observations, from and to
 
 
@@ -34,7 +31,7 @@ class Shards:
     """What a rank holds of a team, and what all ranks know of it; agents are numbered in the order of the ranks."""
 
     ranks: Ranks
-    local: Source | None  # of this rank, None where it has nothing
+    local: Points | None  # of this rank, None where it has nothing
     like: Points  # [0, 0, features]: norm, dtypes and device of the points
     shard: str  # "agents" or "observations"
     notes: list[Note]  # of all ranks
@@ -50,8 +47,8 @@ class Shards:
 
     def given(self) -> Tensor:
         """Return the points of this rank, to differentiate at: on all ranks, so that all may call backward."""
-        if isinstance(self.local, BehaviorSource):
-            values = self.local.given.values
+        if self.local is not None:
+            values = self.local.values
             return values if values.requires_grad else values.detach().requires_grad_()
         shape = (self.observations, 0) if self.shard == "agents" else (0, self.agents)
         return self.like.values.new_empty(*shape, self.like.features).requires_grad_()
@@ -71,15 +68,18 @@ class Shards:
         """Return all agents on this rank's observations, perhaps none, round by round; all ranks do this together."""
         for parts in self.rounds():
             if self.shard == "agents":
-                yield parts, self.exchange_agents(self.ask("block", parts, [b - a for a, b in parts]))
+                yield parts, self._exchange_agents(parts)
             else:
                 none = replace(self.like, values=self.like.values.new_empty(0, self.agents, self.like.features))
-                yield parts, none if self.local is None else self.local.block(*parts[self.ranks.rank])
+                yield parts, none if self.local is None else self.local.detach()
 
-    def exchange_agents(self, own: Sequence[Tensor]) -> Points:
-        """Send each rank this one's agents on its part ``[part, own, features]``; return all agents on this rank's."""
-        shapes = [(len(own[self.ranks.rank]), each["agents"], self.like.features) for each in self.own]
-        return replace(self.like, values=torch.cat(self.ranks.exchange(own, shapes), dim=1))
+    def _exchange_agents(self, parts: Sequence[Part]) -> Points:
+        """Send each rank this one's agents on its part of the observations; return all agents on this rank's."""
+        none = self.like.values.new_empty(self.observations, 0, self.like.features)
+        values = none if self.local is None else self.local.values.detach()
+        start, stop = parts[self.ranks.rank]
+        shapes = [(stop - start, each["agents"], self.like.features) for each in self.own]
+        return replace(self.like, values=torch.cat(self.ranks.exchange([values[a:b] for a, b in parts], shapes), dim=1))
 
     def return_gradients(self, slopes: Tensor, parts: Sequence[Part]) -> list[Tensor]:
         """Send gradients at all agents on this rank's part to their owners; return this rank's, part by part."""
@@ -87,47 +87,16 @@ class Shards:
         shapes = [(b - a, mine, self.like.features) for a, b in parts]
         return self.ranks.exchange(slopes.split([each["agents"] for each in self.own], dim=1), shapes)
 
-    def ask(self, method: str, calls: Sequence[Any], sizes: Sequence[int], each: int | None = None) -> list[Tensor]:
-        """Return what calls of the local source answer, ``[size, own agents or each, features]``.
-
-        Where a policy of any rank fails, all raise. Points that are known cannot fail.
-        """
-        mine = self.own[self.ranks.rank]["agents"] if each is None else each
-
-        def answer() -> tuple[Note, list[Tensor]]:
-            answers = []
-            for call, size in zip(calls, sizes, strict=True):
-                values = self.like.values.new_empty(size, mine, self.like.features)
-                if self.local is not None and size:
-                    known = getattr(self.local, method)(*call).values
-                    if (known.shape, known.dtype) != (values.shape, values.dtype):
-                        raise InputError("team", f"to answer with {describe(values)}, as before", describe(known))
-                    values = known
-                answers.append(values)
-            return {}, answers
-
-        return self.ranks.agree(answer)[1] if any(each["policies"] for each in self.own) else answer()[1]
-
-
-def wrap(behavior: Behavior | None, distance: Distance | None, shard: str = "agents") -> Source | None:
-    """Return a shard as a source, which may be one agent; None for none."""
-    if behavior is None:
-        return None
-    source = BehaviorSource(behavior, distance, fewest=1)
-    if shard == "observations":
-        check_unpooled(source.distance, "are in shards")
-    return source
-
 
 def make_shards(
-    describe: Callable[[], Note], make: Callable[[], Source | None], distance: Distance | None, shard: str, group: Any
+    describe: Callable[[], Note], behavior: Behavior | None, distance: Distance | None, shard: str, group: Any
 ) -> Shards:
     """Check the arguments on all ranks, and return what they are about to measure.
 
     Args:
         describe: Checks this rank's arguments; returns what must be alike on all ranks.
-        make: Makes the source of what this rank holds.
-        distance: That was asked for.
+        behavior: This rank's shard, which may be one agent; None for none.
+        distance: Distance object; the family's default when None.
         shard: ``agents`` or ``observations``.
         group: A process group, or None for all processes.
 
@@ -136,28 +105,27 @@ def make_shards(
     """
     ranks = Ranks.of(group)
 
-    def prepare() -> tuple[Note, Source | None]:
+    def prepare() -> tuple[Note, Points | None]:
         note: Note = {"call": "", "shard": shard, "family": None} | describe()
         check_choice("shard", shard, SHARDS)
-        local = make()
-        if local is None:
+        if behavior is None:
             return note | {"distance": shorten(distance), "own": NOTHING}, None
-        zero = torch.zeros(1, 1, dtype=torch.int64, device=local.device)
-        points = local.select(zero[0], zero)
-        asked = torch.is_grad_enabled() and any(part.requires_grad for part in getattr(local, "given", points).parts)
-        own = {name: getattr(local, name) for name in ("agents", "observations", "batch_shape", "proportional")}
+        points = embed(behavior, distance, fewest=1)
+        asked = torch.is_grad_enabled() and any(part.requires_grad for part in points.parts)
+        own = {"agents": points.agents, "observations": points.observations, "batch_shape": behavior.batch_shape}
         blocks = [(block.norm.value, *astuple(block)[1:]) for block in points.blocks]
         kind = [points.norm.value, str(points.values.dtype)[6:], str(points.dtype)[6:], blocks, points.samples]
         shared = SHARDS[shard == "agents"]
-        note |= {"family": local.family, "distance": shorten(local.distance), shared: own[shared]}
-        note |= {"features": local.features, "behavior": kind, "device": local.device.type}
-        return note | {"own": own | {"policies": local.policies, "gradient": asked}}, local
+        chosen = distance or default_distance(behavior)
+        note |= {"family": type(behavior).__name__, "distance": shorten(chosen), shared: own[shared]}
+        note |= {"features": points.features, "behavior": kind, "device": points.values.device.type}
+        return note | {"own": own | {"gradient": asked}}, points
 
     notes, local = ranks.agree(prepare)
     if find_entry(notes, "behavior") is None:
         raise InputError("behavior", "on at least one rank", "None on all")
     norm, dtype, result, blocks, samples = find_entry(notes, "behavior")
-    device = ranks.wire if local is None else local.device
+    device = ranks.wire if local is None else local.values.device
     values = torch.empty(0, 0, find_entry(notes, "features"), dtype=getattr(torch, dtype), device=device)
     made = tuple(Block(Norm(name), *rest) for name, *rest in blocks)
     like = Points(values, Norm(norm), getattr(torch, result, None), made, samples)

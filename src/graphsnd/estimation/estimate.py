@@ -60,7 +60,6 @@ class Estimate:
     met: bool | None = None  # whether the tolerance was met; None without one
     looks: int = 1  # how often the data were inspected to decide whether to go on
     seconds: float = 0.0  # that it took
-    noise_floor: float | None = None  # of samples: about what agents that act alike measure
     empty_share: float = 0.0  # of the observations whose own graph has no weight, which count as 0
     guaranteed: bool = True  # whether the interval holds for every team, or only for large samples
     names: tuple[str, ...] = ()  # of the agents in order, where they have any
@@ -103,14 +102,13 @@ class Estimate:
         return {**values, "exact": self.exact}
 
     def __str__(self) -> str:
-        noise = "" if self.noise_floor is None else f"; about {self.noise_floor:.3g} for agents that act alike"
         if self.exact:
             shared = plural("shared observation", self.observations)
             used = f"{self.pairs_used:,} {plural('pair', self.pairs_used)}, {self.observations:,} {shared}"
-            return f"{self.target} {self.value:.6g} (exact over {used}{noise})"
+            return f"{self.target} {self.value:.6g} (exact over {used})"
         value, low, high = round_outwards(self.value, *self.interval, self.standard_error)
         text = f"{self.target} {value}, standard error {self.standard_error:.2g}, in [{low}, {high}]"
-        used = f"{self.design}, {self.distances:,} {plural('distance', self.distances)} on shared observations{noise}"
+        used = f"{self.design}, {self.distances:,} {plural('distance', self.distances)} on shared observations"
         text += f" with {100 * self.confidence:.4g}% confidence{' for every team' * self.guaranteed} ({used})"
         return f"{text}; the tolerance was not met" if self.met is False else text
 

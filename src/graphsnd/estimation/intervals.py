@@ -24,15 +24,16 @@ import torch
 from torch import Tensor
 
 from graphsnd import bounds
-from graphsnd.designs import Template
+from graphsnd.designs.template import Template
 from graphsnd.errors import InputError, describe, number
-from graphsnd.estimation.estimate import Interval
-from graphsnd.estimation.sample import Sample
+from graphsnd.estimation.estimate import Estimate, Interval
+from graphsnd.estimation.moments import Draws
 from graphsnd.graphs import Graph, Sampling
 from graphsnd.sums import mean, sample_variance, total
 
 BLOCKS = 32  # contiguous blocks of observations that stand for clusters where none are given
 FEWEST = 16  # observations below which their error is not estimated
+LARGE = 10**9  # degrees of freedom at which Student's distribution is the normal one
 
 # Standard error of having these observations and not others, and its interval; None where there are too few.
 PopulationError = tuple[float | None, Interval | None]
@@ -80,7 +81,7 @@ def _relabelled_error(
     degrees = graph.degrees()
     factor = bounds.relabelling_factor(graph.n, degrees)
     # Edges of one draw spread less than all pairs do, by what their mean varies.
-    ceiling = Sample.pair_variance_ceiling(Template(graph.n, graph.edges), graph.n)
+    ceiling = Draws.pair_variance_ceiling(Template(graph.n, graph.edges), graph.n)
     error, degree = std * math.sqrt(factor if ceiling is None else ceiling), int(degrees[0])
     if int(degrees.min()) != int(degrees.max()):
         return error, d_max / 2 * math.sqrt(factor / delta), "second moments of relabelled graphs"
@@ -133,20 +134,20 @@ def pair_radius(draws: int, spread: float, ceiling: float, most: int, d_max: flo
 
 
 def guaranteed_radius(
-    sample: Sample, template: Template, n: int, observations: int, d_max: float, delta: float
+    draws: Draws, template: Template, n: int, observations: int, d_max: float, delta: float
 ) -> tuple[float, str]:
     """The radius that holds for every team, from whichever of the two arguments applies."""
-    biased = sample.total_variance() * (sample.draws - 1) / sample.draws if sample.draws > 1 else d_max * d_max / 4
-    ceiling = Sample.pair_variance_ceiling(template, n)
+    biased = draws.total_variance() * (draws.count - 1) / draws.count if draws.count > 1 else d_max * d_max / 4
+    ceiling = Draws.pair_variance_ceiling(template, n)
     # A pass that was not finished leaves something of the choice of observations; nor does a single pair tell.
-    if sample.draws % observations or ceiling is None:
-        return observation_radius(sample.draws, biased, d_max, delta)
-    spread = float(mean(sample.spreads)) if ceiling else 0.0
-    return pair_radius(sample.draws, spread, ceiling, template.m, d_max, delta)
+    if draws.count % observations or ceiling is None:
+        return observation_radius(draws.count, biased, d_max, delta)
+    spread = float(mean(draws.spreads)) if ceiling else 0.0
+    return pair_radius(draws.count, spread, ceiling, template.m, d_max, delta)
 
 
 def errors(
-    sample: Sample, template: Template, n: int, observations: int, d_max: float | None = None
+    draws: Draws, template: Template, n: int, observations: int, d_max: float | None = None
 ) -> tuple[float, float]:
     """Return the standard error on the given observations, and the part of it that comes from choosing pairs.
 
@@ -154,18 +155,18 @@ def errors(
     variance between observations, which is what the variance of a draw exceeds that of its pairs by.
 
     Args:
-        sample: The draws.
+        draws: What was measured.
         template: What was measured at each.
         n: Number of agents.
         observations: That were given.
         d_max: Upper bound on every distance where one is known: no variance exceeds a quarter of its square.
     """
     most = math.inf if d_max is None else d_max * d_max / 4
-    pairs = min(most, sample.pair_variance(template, n))
-    between = max(0.0, min(most, sample.total_variance()) - pairs) if sample.draws > 1 else 0.0
-    rest = sample.draws % observations
-    both = pairs / sample.draws + between * rest * (1 - rest / observations) / sample.draws**2
-    return math.sqrt(both), math.sqrt(pairs / sample.draws)
+    pairs = min(most, draws.pair_variance(template, n))
+    between = max(0.0, min(most, draws.total_variance()) - pairs) if draws.count > 1 else 0.0
+    rest = draws.count % observations
+    both = pairs / draws.count + between * rest * (1 - rest / observations) / draws.count**2
+    return math.sqrt(both), math.sqrt(pairs / draws.count)
 
 
 def quantile(delta: float, freedom: int) -> float:
@@ -244,3 +245,41 @@ def check_bound(means: Tensor, d_max: float | None) -> None:
     if d_max is not None and float(means.max()) > d_max * (1 + 1e-6):
         fix = f"A distance of {float(means.max()):.4g} was measured."
         raise InputError("d_max", "to bound every distance", d_max, fix)
+
+
+def make_estimate(
+    value: float,
+    target: str,
+    error: PairError,
+    around: PopulationError,
+    *,
+    confidence: float,
+    pairs: int,
+    design: str,
+    agents: int,
+    observations: int,
+    distance: str,
+    names: tuple[str, ...],
+) -> Estimate:
+    """Return the estimate of a measurement at all observations."""
+    reach = quantile(1 - confidence, LARGE) * error.standard_error
+    return Estimate(
+        value=value,
+        target=target,
+        **vars(error),
+        asymptotic_interval=(max(0.0, value - reach), value + reach),
+        confidence=confidence,
+        observation_error=around[0],
+        agents=agents,
+        observations=observations,
+        pairs_total=agents * (agents - 1) // 2,
+        pairs_used=pairs,
+        policy_evaluations=agents * observations,
+        distance=distance,
+        design=design,
+        pair_error=error.standard_error,
+        population_interval=around[1],
+        observations_total=observations,
+        distances=pairs * observations,
+        names=names,
+    )

@@ -11,34 +11,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd import designs
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.behavior.behavior import stack_agents
-from graphsnd.behavior.distances import check_unpooled
-from graphsnd.designs import (
-    Agents,
-    Complete,
-    Design,
-    GraphDesign,
-    RelabelledDesign,
-    SpatialDesign,
-)
-from graphsnd.designs.subsets import integer_seed
+from graphsnd.designs import Agents, Complete, Design, Draw, as_design
+from graphsnd.designs.families import pool_positions
+from graphsnd.designs.template import Template, integer_seed
 from graphsnd.errors import InputError, check_clusters
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import check_confidence
-from graphsnd.estimation.on_graph import measure_all_pairs, measure_moving, measure_on_graph
-from graphsnd.estimation.sampling import CHEAP, REDRAWN, Task, Tolerance, complete_price, sample_once, sample_until
+from graphsnd.estimation.on_graph import measure_all_pairs, measure_on_graph
+from graphsnd.estimation.redrawn import CHEAP, REDRAWN, Redrawn, Tolerance, complete_price
 from graphsnd.estimation.source import Source, as_source
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.teams import Policy, Team
 
-DesignOrGraph = Design | Graph | MovingGraph  # what to measure
 
-
-@checked(own="team observations design distance clusters confidence")
 def measure(
     team: Behavior | Team | Policy | Mapping[str, Any] | Sequence[Policy],
     observations: Tensor | Mapping[str, Any] | None = None,
@@ -81,8 +68,8 @@ def measure(
         rel_tol: The same relative to SND.
         confidence: Coverage of the interval.
         distance: Distance object; the family's default when None.
-        positions: Where the agents are, ``[agents, d]`` or a dict of one ``[d]`` per agent, for ``knn`` and ``radius``;
-            with ``[..., agents, d]``, pooled as the observations are, each observation has its own graph.
+        positions: Positions of the agents, ``[agents, d]`` or a dict of one ``[d]`` per agent, for ``knn`` and
+            ``radius``; with ``[..., agents, d]``, pooled as the observations are, each observation has its own graph.
         clusters: Episode or environment of each observation, integers of the observations' leading shape or flat, for
             the error over observations; contiguous blocks when None.
         d_max: An upper bound on every distance, where you know one.
@@ -107,58 +94,43 @@ def measure(
     """
     began = perf_counter()
     _check_arguments(observations, d_max)
-    confidence = check_confidence(confidence)
+    confidence, generator = check_confidence(confidence), torch.Generator().manual_seed(integer_seed(seed))
     tolerance = Tolerance(tol, rel_tol) if tol is not None or rel_tol is not None else None
-    asked, number = _read_design(design), integer_seed(seed)
     source = as_source(team, observations, distance, backend)
-    if clusters is not None:
-        check_unpooled(source.distance, "clusters tell apart")
     groups = check_clusters(clusters, source.batch_shape)
-    chosen, why = _choose(source, asked, tolerance)
+    chosen, why = _choose(source, design, tolerance)
     with torch.no_grad():
-        if isinstance(chosen, RelabelledDesign):
+        draw = chosen.draw(source.agents, generator, pool_positions(positions, source.batch_shape, source.names))
+        if not isinstance(draw, Template):
+            check_graph(draw, source.agents, source.names, observations=source.observations, argument="design")
+        if _is_all_pairs(draw, source.agents):
+            estimate = measure_all_pairs(source, str(chosen), confidence, groups)
+        elif isinstance(draw, Template):
             bound = min((known for known in (d_max, source.bound()) if known is not None), default=None)
-            task = Task(source, chosen, confidence, bound, groups, number, 1.0 if asked else REDRAWN)
-            estimate = sample_once(task) if tolerance is None else sample_until(task, tolerance)
-            if estimate is not None:
-                seconds = perf_counter() - began
-                return replace(estimate, why=why, noise_floor=source.noise_floor, seconds=seconds)
-            chosen, why = Complete(), f"{why}; but the tolerance takes as much work as all pairs"
-        if isinstance(chosen, Complete):
-            estimate = measure_all_pairs(source, confidence, groups)
-        elif isinstance(graph := _build_graph(source, chosen, positions, number), MovingGraph):
-            estimate = measure_moving(source, graph, _name(chosen), confidence, groups)
+            redrawn = Redrawn(source, draw, str(chosen), confidence, groups, bound, generator)
+            if tolerance is None:
+                estimate = redrawn.measure_once()
+            elif (sampled := redrawn.measure_until(tolerance, 1.0 if design else REDRAWN)) is not None:
+                estimate = sampled
+            else:
+                why = f"{why}; but the tolerance takes as much work as all pairs"
+                estimate = measure_all_pairs(source, "complete", confidence, groups)
         else:
-            estimate = measure_on_graph(source, graph, _name(chosen), confidence, groups)
+            estimate = measure_on_graph(source, draw, str(chosen), confidence, groups)
     met = None if tolerance is None else tolerance.met(estimate) or estimate.exact
-    return replace(estimate, why=why, met=met, noise_floor=source.noise_floor, seconds=perf_counter() - began)
+    return replace(estimate, why=why, met=met, seconds=perf_counter() - began)
 
 
 def _check_arguments(observations: Any, d_max: float | None) -> None:
     if isinstance(observations, Graph | MovingGraph | Design | str):
-        text = type(observations) in (str, *designs.FORMS.values())
-        fix = f"Write design={str(observations)!r}." if text else "Give it as design=."
-        raise InputError("observations", "to be a tensor", f"{observations}, which says which pairs", fix)
+        raise InputError("observations", "to be a tensor", f"{observations}, which says which pairs", "Write design=.")
     if d_max is not None and not 0 <= d_max < math.inf:
         raise InputError("d_max", "to be finite and not negative", d_max)
 
 
-def _read_design(design: Any) -> DesignOrGraph | None:
-    if isinstance(design, str):
-        return designs.parse(design)
-    if design is not None and not isinstance(design, DesignOrGraph):
-        fix = "For example 'agents:8', gs.designs.Bernoulli(0.1) or gs.graphs.cliques(roles)."
-        raise InputError("design", "to be a design, its name, or a graph", repr(design), fix)
-    return design
-
-
-def _choose(source: Source, asked: DesignOrGraph | None, tolerance: Tolerance | None) -> tuple[DesignOrGraph, str]:
-    if isinstance(asked, Graph | MovingGraph):
-        check_graph(asked, source.agents, source.names, observations=source.observations, argument="design")
-    if isinstance(asked, Graph) and asked.is_complete and asked.weights is None:
-        asked = Complete()
+def _choose(source: Source, asked: Any, tolerance: Tolerance | None) -> tuple[Design, str]:
     if asked is not None:
-        return asked, "as asked"
+        return as_design(asked), "as asked"
     if tolerance is None:
         return Complete(), "all pairs, as no tolerance was given"
     if complete_price(source) <= CHEAP:
@@ -166,16 +138,7 @@ def _choose(source: Source, asked: DesignOrGraph | None, tolerance: Tolerance | 
     return Agents(min(8, source.agents)), "all pairs take long, so a few random agents are measured at each observation"
 
 
-def _build_graph(source: Source, design: DesignOrGraph, positions: Any, seed: int) -> Graph | MovingGraph:
-    """Return the graph of a design, or that was given in place of one."""
-    if not isinstance(design, GraphDesign):
-        assert isinstance(design, Graph | MovingGraph)  # all other designs are measured without one
-        return design
-    places = stack_agents("positions", positions, source.names)
-    if isinstance(design, SpatialDesign) and places is not None and places.dim() > 2:
-        return design._join_each(places, source.batch_shape, source.observations, source.agents)
-    return design.draw(source.agents, torch.Generator().manual_seed(seed), places)
-
-
-def _name(design: DesignOrGraph) -> str:
-    return str(design) if isinstance(design, Design) else design.family
+def _is_all_pairs(draw: Draw, agents: int) -> bool:
+    if isinstance(draw, Template):
+        return draw.m == math.comb(agents, 2)
+    return isinstance(draw, Graph) and draw.is_complete and draw.weights is None

@@ -1,4 +1,4 @@
-"""All pairs, or the edges of one graph, at every observation."""
+"""All pairs, or the edges of one graph or of a graph for each observation, at every observation."""
 
 from __future__ import annotations
 
@@ -9,60 +9,65 @@ import torch
 from torch import Tensor
 
 from graphsnd import kernels
-from graphsnd.behavior import Points
 from graphsnd.bounds.concentration import points_diameter
 from graphsnd.errors import EmptyDrawError
 from graphsnd.estimation.estimate import Estimate
-from graphsnd.estimation.intervals import PairError, PopulationError, population_error, quantile, random_graph_error
+from graphsnd.estimation.intervals import PairError, make_estimate, population_error, random_graph_error
 from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric.diversity import normalised_weights, weighted_mean
 from graphsnd.metric.moving import EdgeSums, edge_sums, ratio
-from graphsnd.metric.pair_distances import edge_means
 from graphsnd.sums import mean
-
-LARGE = 10**9  # degrees of freedom at which Student's distribution is the normal one
 
 
 def observation_values(source: Source) -> Tensor:
     """Return the SND at each observation, float64 ``[observations]`` on the CPU."""
-    totals = [kernels.pair_totals(source.block(a, b), backend=source.backend).cpu() for a, b in source.blocks()]
-    return source.join(totals) / math.comb(source.agents, 2)
+    totals = [kernels.pair_totals(points, backend=source.backend).cpu() for points, _ in source.blocks()]
+    return torch.cat(totals) / math.comb(source.agents, 2)
 
 
-def measure_all_pairs(source: Source, confidence: float, clusters: Tensor | None) -> Estimate:
+def measure_all_pairs(source: Source, name: str, confidence: float, clusters: Tensor | None) -> Estimate:
     """Measure SND itself."""
     values = observation_values(source)
     value = float(mean(values))
     error = PairError(0.0, (value, value), "exact: all pairs")
     around = population_error(values, None, clusters, len(values), confidence)
-    return make_estimate(source, value, "SND", error, around, confidence, math.comb(source.agents, 2), "complete")
+    pairs = math.comb(source.agents, 2)
+    return make_estimate(value, "SND", error, around, confidence=confidence, pairs=pairs, design=name, **source.about)
 
 
-def measure_on_graph(source: Source, graph: Graph, name: str, confidence: float, clusters: Tensor | None) -> Estimate:
+def measure_on_graph(
+    source: Source, graph: Graph | MovingGraph, name: str, confidence: float, clusters: Tensor | None
+) -> Estimate:
     """Measure Graph-SND, with its error where the graph was drawn at random."""
+    if isinstance(graph, MovingGraph):
+        return _measure_moving(source, graph, name, confidence, clusters)
     check_not_empty("design", graph)
-    is_drawn = graph.inclusion is not None and graph.weights is None
-    distances, values, diameter = _edge_distances(source, graph, bound=is_drawn)
+    distances, values, diameter = _measure_edges(source, graph)
     value = float(weighted_mean(distances, graph))
     error, target = PairError(0.0, (value, value), "exact: every edge"), "Graph-SND"
-    if is_drawn:
+    if graph.estimates_snd:
         error, target = random_graph_error(graph, distances, value, diameter, 1 - confidence), "SND"
     around = population_error(values, None, clusters, source.observations, confidence, error.standard_error)
-    return make_estimate(source, value, target, error, around, confidence, graph.m, name)
+    return make_estimate(
+        value, target, error, around, confidence=confidence, pairs=graph.m, design=name, **source.about
+    )
 
 
-def measure_moving(
+def _measure_moving(
     source: Source, graph: MovingGraph, name: str, confidence: float, clusters: Tensor | None
 ) -> Estimate:
     """Measure Graph-SND where each observation has its own graph."""
-    parts = [edge_sums(source.block(a, b), graph.slice(a, b), backend=source.backend) for a, b in source.blocks()]
-    whole = EdgeSums(*(source.join([getattr(p, key).cpu() for p in parts]) for key in ("sums", "weights", "units")))
-    value, values, empty = float(whole.mean(pooled=False)), whole.each(), whole.empty_share()
+    parts, start = [], 0
+    for points, _ in source.blocks():
+        parts.append(edge_sums(points, graph.slice(start, start + points.observations), backend=source.backend))
+        start += points.observations
+    whole = EdgeSums(*(torch.cat([getattr(part, key).cpu() for part in parts]) for key in ("sums", "weights", "units")))
+    value, empty = float(whole.mean(pooled=False)), whole.empty_share()
     method = "exact: every edge" + f"; {100 * empty:.3g}% of observations without one count 0" * (empty > 0)
-    around = population_error(values, None, clusters, source.observations, confidence)
-    error = PairError(0.0, (value, value), method)
-    estimate = make_estimate(source, value, "Graph-SND", error, around, confidence, round(graph.m / len(graph)), name)
+    around = population_error(whole.each(), None, clusters, source.observations, confidence)
+    error, about = PairError(0.0, (value, value), method), {"confidence": confidence, "design": name, **source.about}
+    estimate = make_estimate(value, "Graph-SND", error, around, pairs=round(graph.m / len(graph)), **about)
     return replace(estimate, distances=graph.m, empty_share=empty)
 
 
@@ -73,63 +78,19 @@ def check_not_empty(name: str, graph: Graph) -> None:
         raise EmptyDrawError(name, "to have at least one edge", "an empty draw", fix)
 
 
-def make_estimate(
-    source: Source,
-    value: float,
-    target: str,
-    error: PairError,
-    around: PopulationError,
-    confidence: float,
-    pairs: int,
-    design: str,
-) -> Estimate:
-    """Return the estimate of a measurement at all observations."""
-    n, observations = source.agents, source.observations
-    reach = quantile(1 - confidence, LARGE) * error.standard_error
-    return Estimate(
-        value=value,
-        target=target,
-        **vars(error),
-        asymptotic_interval=(max(0.0, value - reach), value + reach),
-        confidence=confidence,
-        observation_error=around[0],
-        agents=n,
-        observations=observations,
-        pairs_total=n * (n - 1) // 2,
-        pairs_used=pairs,
-        policy_evaluations=n * observations,
-        distance=source.distance.name,
-        design=design,
-        pair_error=error.standard_error,
-        population_interval=around[1],
-        observations_total=observations,
-        distances=pairs * observations,
-        names=source.names or (),
-    )
-
-
-def _edge_distances(source: Source, graph: Graph, *, bound: bool) -> tuple[Tensor, Tensor, float]:
+def _measure_edges(source: Source, graph: Graph) -> tuple[Tensor, Tensor, float]:
     """Return the mean distance along every edge, the Graph-SND of each observation, and a bound on mean distances.
 
-    Policies are evaluated once, for all three. The bound is on distances averaged over observations, which is smaller
-    than at single ones; infinity unless it is asked for.
+    Each edge is visited once. The bound is on distances averaged over observations, which is smaller than at single
+    ones; infinity for graphs that were not drawn at random.
     """
-    total, diameter = torch.zeros(graph.m, dtype=torch.float64, device=source.device), 0.0
-    values = []
-    for start, stop in source.blocks():
-        points, share = source.block(start, stop), (stop - start) / source.observations
+    edges = graph.edges.to(source.device)
+    weights, whole = normalised_weights(graph, source.device)
+    distances, values, diameter = torch.zeros(graph.m, dtype=torch.float64, device=source.device), [], 0.0
+    for points, share in source.blocks():
+        means, totals = kernels.edge_means_and_totals(points, edges, weights, ordered=True, backend=source.backend)
+        distances += share * means
+        values.append(ratio(totals, whole).cpu())
         # The triangle inequality holds for the mean over observations too, so block by block it can only get larger.
-        diameter += share * points_diameter(points) if bound else math.inf
-        total += share * edge_means(points, graph, backend=source.backend)
-        values.append(_each(points, graph, source.backend).cpu())
-    distances, joined = source.add(total), source.join(values)
-    if bound:
-        diameter = float(source.add(torch.tensor(diameter, dtype=torch.float64)))
-    return distances, joined, min(diameter, source.distance.maximum or math.inf)
-
-
-def _each(points: Points, graph: Graph, backend: str) -> Tensor:
-    """Return the Graph-SND of each observation."""
-    weights, total = normalised_weights(graph, points.values.device)
-    sums = kernels.edge_totals(points, graph.edges.to(points.values.device), weights, ordered=True, backend=backend)
-    return ratio(sums, total)
+        diameter += share * points_diameter(points) if graph.estimates_snd else math.inf
+    return distances, torch.cat(values), min(diameter, source.distance.maximum or math.inf)

@@ -121,6 +121,11 @@ class Graph:
         return self.m == self.pairs
 
     @property
+    def estimates_snd(self) -> bool:
+        """Whether the edges are a random sample of the pairs, all with weight 1, so that their mean estimates SND."""
+        return self.inclusion is not None and self.weights is None
+
+    @property
     def device(self) -> torch.device:
         """Where the edges live."""
         return self.edges.device

@@ -9,7 +9,7 @@ import torch
 
 from graphsnd import graphs
 from graphsnd.arguments import checked
-from graphsnd.designs import Bernoulli, GraphDesign, Nearest, Radius, Regular, Uniform
+from graphsnd.designs import Bernoulli, Design, Nearest, Radius, Regular, Uniform
 from graphsnd.estimation import Estimate, measure
 from graphsnd.graphs import Graph
 from graphsnd.metric import pairwise
@@ -79,9 +79,11 @@ def run_study(team: ExampleTeam, *, seed: int = 0, step: Callable[[str], None] =
         again = [_mean(matrix, build(seed + 1 + draw)) for draw in range(redraws)]
         return GraphResult(name, graph, estimate, torch.tensor(again))
 
-    def run_design(design: GraphDesign) -> GraphResult:
+    def run_design(design: Design) -> GraphResult:
         def build(seed: int) -> Graph:
-            return design.draw(n, torch.Generator().manual_seed(seed), team.positions)
+            graph = design.draw(n, torch.Generator().manual_seed(seed), team.positions)
+            assert isinstance(graph, Graph)  # as all designs of the study draw
+            return graph
 
         return run(str(design), build, REDRAWS if design.unbiased else 0)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from graphsnd import designs
 from graphsnd.arguments import checked
-from graphsnd.designs import Design, RelabelledDesign
 from graphsnd.estimation import Estimate
 from graphsnd.plots.formatting import format_agents, format_interval, format_number
 
@@ -35,11 +33,8 @@ def summarise(estimate: Estimate) -> Lines:
         if e.population_interval is not None:
             text += f"; on others like them {100 * e.confidence:.4g}% in {format_interval(e.population_interval)}"
         lines.append(("observation error", text))
-    if e.noise_floor is not None:
-        text = f"about {e.noise_floor:.3g}: what agents that act alike would measure, from split samples"
-        lines.append(("noise floor", text))
     used = f"{e.observations:,}"
-    redrawn = issubclass(designs.FORMS.get(e.design.partition(":")[0], Design), RelabelledDesign)
+    redrawn = e.design.partition(":")[0] in ("agents", "matching", "ring")
     pairs = f"{e.pairs_used:,} at each observation, redrawn," if redrawn else f"{e.pairs_used:,}"
     lines += [
         ("agents", format_agents(e.agents, e.names)),

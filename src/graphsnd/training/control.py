@@ -14,8 +14,8 @@ from torch import Tensor
 
 from graphsnd.arguments import checked
 from graphsnd.control import ControlledTeam, Controller, Measurement, audit, measure_selected
-from graphsnd.control.measurement import as_design
-from graphsnd.designs import Selection, SpatialDesign
+from graphsnd.control.measurement import Selection, select_pairs
+from graphsnd.designs import as_design
 from graphsnd.errors import InputError
 from graphsnd.graphs import MovingGraph
 from graphsnd.training.controlled import ScaledPolicy
@@ -179,11 +179,11 @@ class DiversityControl(Companion):
         """Choose the pairs of one arm in samples int64 ``[g, K]``."""
         design, (runs, count) = as_design(group.controller.design), chosen.shape
         agents, device = self.policy.controlled.batch[1], chosen.device
-        if not isinstance(design, SpatialDesign):
-            return [design.select(count, agents, each, device=device) for each in self.generators[group.rows]]
+        if not design.needs_positions:
+            return [select_pairs(design, count, agents, each, device=device) for each in self.generators[group.rows]]
         if group.rows.start not in self.neighbours:
             # Agents do not move during an update, so neighbours are looked for once and not in each of its steps.
-            graph = design.join(buffer.observations[group.rows, ..., self.places].flatten(0, 2))
+            graph = design.draw(agents, positions=buffer.observations[group.rows, ..., self.places].flatten(0, 2))
             assert isinstance(graph, MovingGraph)
             self.neighbours[group.rows.start] = graph, int(graph.starts.diff().max())
         graph, most = self.neighbours[group.rows.start]

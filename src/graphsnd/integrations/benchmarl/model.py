@@ -14,7 +14,8 @@ from torchrl.data import Categorical, OneHot
 
 from graphsnd import Deterministic, snd
 from graphsnd.control import Controller, Homogeneous, Measurement, PerGroup, State, Status, Unconstrained
-from graphsnd.control.measurement import as_design, measure_selected
+from graphsnd.control.measurement import measure_selected, select_pairs
+from graphsnd.designs import as_design
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl.policy import Deviating
 
@@ -172,9 +173,8 @@ class DiCoModel(Model):  # type: ignore[misc]
         scale = self.scale if self.controller.applied else None
         if isinstance(self.controller, PerGroup):
             return self.network.deviations_at(rows, scale=scale)
-        selection = as_design(self.controller.design).select(
-            len(rows), self.n_agents, generator, device=rows.device, positions=positions
-        )
+        design = as_design(self.controller.design)
+        selection = select_pairs(design, len(rows), self.n_agents, generator, device=rows.device, positions=positions)
         values = self.network.deviations_at(rows, selection.agents, scale)
         return measure_selected([selection], values.unsqueeze(0)).select_run(0)
 

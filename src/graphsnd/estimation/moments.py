@@ -1,4 +1,4 @@
-"""Distances measured so far with pairs redrawn for each observation, and the variances that follow from them."""
+"""Distances measured with pairs that are redrawn for each observation, and the variances that follow from them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphsnd.designs import Template
-from graphsnd.designs.subsets import ordered_subsets
+from graphsnd.designs.template import Template
 from graphsnd.estimation.source import Source
 from graphsnd.sums import add_last, mean, mean_last, sample_variance
 
@@ -18,7 +17,7 @@ LOOKED_AT = 2048  # draws from which the variance of pairs is estimated
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class Draws:
     """Draws of a design: one observation and one random set of agents each."""
 
     means: Tensor  # float64 [draws], mean distance over the edges
@@ -27,7 +26,7 @@ class Sample:
     index: Tensor  # int64 [draws], the observations
 
     @property
-    def draws(self) -> int:
+    def count(self) -> int:
         """Number of draws."""
         return len(self.means)
 
@@ -37,7 +36,7 @@ class Sample:
 
     def total_variance(self) -> float:
         """Of one draw, from the choice of its observation and of its agents."""
-        return float(sample_variance(self.means)) if self.draws > 1 else math.inf
+        return float(sample_variance(self.means)) if self.count > 1 else math.inf
 
     def pair_variance(self, template: Template, n: int) -> float:
         """Of one draw, from the choice of its agents alone, averaged over observations.
@@ -49,7 +48,7 @@ class Sample:
         if template.m == n * (n - 1) // 2:
             return 0.0
         if len(self.moments):
-            each = variances(self.moments, n, template.m, template.meeting())
+            each = variances(self.moments, n, template.m, template.meeting)
             error = each.std(correction=0) / math.sqrt(len(each)) if len(each) > 1 else each[0].abs()
             return max(float(each.mean()), float(error))
         ceiling = self.pair_variance_ceiling(template, n)
@@ -70,21 +69,21 @@ class Sample:
         return c / (1 - c) * (template.m - 1) / template.m
 
 
-def draw(source: Source, template: Template, index: Tensor, generator: torch.Generator) -> Sample:
+def draw(source: Source, template: Template, index: Tensor, generator: torch.Generator) -> Draws:
     """Measure the template at observations ``index``, with other random agents at each."""
     if template.m == math.comb(source.agents, 2):  # pairs leave nothing to chance: a sweep keeps no distance of them
         means = source.pair_means(index)
-        return Sample(means, torch.zeros_like(means), means.new_empty(0, 3), index.cpu())
+        return Draws(means, torch.zeros_like(means), means.new_empty(0, 3), index.cpu())
     sums = source.regular_sums(index, template, generator)
     if sums is not None:
         return from_sums(sums, template, index)
-    rows = max(1, CHUNK // max(template.m, template.size * source.features))
+    rows = max(1, CHUNK // max(template.m, template.size * source.like.features))
     parts = [measure_draws(source, template, part, generator, first=i == 0) for i, part in enumerate(index.split(rows))]
     return join(parts)
 
 
-def from_sums(sums: Tensor, template: Template, index: Tensor) -> Sample:
-    """A sample from sums over edges and places, see :meth:`Source.regular_sums`."""
+def from_sums(sums: Tensor, template: Template, index: Tensor) -> Draws:
+    """Return draws from sums over edges and places, see :meth:`Source.regular_sums`."""
     whole, squares, touching = sums.cpu().unbind(1)
     m, degree = template.m, 2 * template.m / template.size
     spreads = (squares - whole * whole / m).clamp_min(0) / (m - 1) if m > 1 else torch.full_like(whole, math.nan)
@@ -93,24 +92,24 @@ def from_sums(sums: Tensor, template: Template, index: Tensor) -> Sample:
     squares = squares - 2 * shift * whole + m * shift**2
     touching = touching - 4 * degree * shift * whole + template.size * (degree * shift) ** 2
     moments = _moments(whole - m * shift, squares, touching, template)
-    return Sample(whole / m, spreads, moments[:LOOKED_AT], index.cpu())
+    return Draws(whole / m, spreads, moments[:LOOKED_AT], index.cpu())
 
 
 def measure_draws(
     source: Source, template: Template, index: Tensor, generator: torch.Generator, *, first: bool = True
-) -> Sample:
+) -> Draws:
     """Measure all distances of some draws at once; their moments too where they are the ``first`` ones."""
-    agents = ordered_subsets(source.agents, template.size, len(index), generator, source.device)
+    agents = template.lay(source.agents, len(index), generator, source.device)
     distances = source.distances(index.to(source.device), agents, template).double()
     moments = products(distances[:LOOKED_AT], template) if first else distances.new_empty(0, 3)
-    return Sample(mean_last(distances).cpu(), sample_variance(distances).cpu(), moments.cpu(), index.cpu())
+    return Draws(mean_last(distances).cpu(), sample_variance(distances).cpu(), moments.cpu(), index.cpu())
 
 
-def join(parts: list[Sample]) -> Sample:
+def join(parts: list[Draws]) -> Draws:
     """Several samples as one."""
     fields = zip(*(vars(part).values() for part in parts), strict=True)
     means, spreads, moments, index = map(torch.cat, fields)
-    return Sample(means, spreads, moments[:LOOKED_AT], index)
+    return Draws(means, spreads, moments[:LOOKED_AT], index)
 
 
 def products(distances: Tensor, template: Template) -> Tensor:
@@ -128,7 +127,7 @@ def products(distances: Tensor, template: Template) -> Tensor:
         float64 ``[t, 3]``, or ``[0, 3]``.
     """
     x = distances.double() - mean(distances.double())
-    ends = template.edges.to(x.device)
+    ends = template.list_edges(x.device)
     at = x.new_zeros(x.shape[0], template.size)
     at.index_add_(1, ends[:, 0], x).index_add_(1, ends[:, 1], x)
     return _moments(add_last(x), add_last(x * x), (at * at).sum(dim=1), template)
@@ -136,7 +135,7 @@ def products(distances: Tensor, template: Template) -> Tensor:
 
 def _moments(sums: Tensor, squares: Tensor, touching: Tensor, template: Template) -> Tensor:
     """Return the means of :func:`products` from sums over edges, and over places of the squared sum there."""
-    adjacent = template.meeting()
+    adjacent = template.meeting
     disjoint = math.comb(template.m, 2) - adjacent
     if adjacent == 0 or disjoint == 0:
         return sums.new_empty(0, 3)
