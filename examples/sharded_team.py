@@ -18,7 +18,9 @@ for agent in range(rank, 40, ranks):
     policies.append(nn.Sequential(nn.Linear(18, 64), nn.Tanh(), nn.Linear(64, 2), nn.Tanh()))
 observations = torch.randn(2048, 18, generator=torch.Generator().manual_seed(0))
 say = print if rank == 0 else lambda _: None
-say(gs.distributed.measure(policies, observations, design="agents:8", d_max=8**0.5))
+with torch.no_grad():
+    behavior = gs.evaluate(policies, observations)
+say(f"SND {gs.distributed.snd(behavior).item():.5f}")
 
 # Gradients arrive at the rank that owns the agent.
 optimizer = torch.optim.Adam(nn.ModuleList(policies).parameters(), lr=1e-3)

@@ -56,5 +56,3 @@ def test_the_audit_of_what_was_held() -> None:
         audit(team, seen, design="knn:2", positions=places.transpose(0, 1))
     with pytest.raises(InputError, match="positions"):
         audit(team, seen, design="radius:0.5", positions=places[:2])
-    with pytest.raises(InputError, match="positions"):
-        audit(team, seen, design="radius:0.5", positions=places[0, 0])

@@ -11,7 +11,8 @@ import graphsnd as gs
 from graphsnd import InputError
 from graphsnd.behavior import Norm, Points
 from graphsnd.control import measure_points, measurement
-from graphsnd.designs import Agents, Bernoulli, Complete, Nearest, Radius, Selection, Uniform, parse
+from graphsnd.control.measurement import Selection, select_pairs
+from graphsnd.designs import Agents, Bernoulli, Complete, Nearest, Radius, Uniform, parse
 from tests.control import plain
 
 
@@ -54,7 +55,7 @@ def test_an_empty_draw_measures_everything(values: torch.Tensor) -> None:
 
 
 def test_subsets_ask_only_the_agents_they_need(values: torch.Tensor) -> None:
-    selection = Agents(2).select(30, 6, torch.Generator().manual_seed(0), device=torch.device("cpu"))
+    selection = select_pairs(Agents(2), 30, 6, torch.Generator().manual_seed(0), device=torch.device("cpu"))
     assert selection.agents is not None
     assert selection.agents.shape == (30, 2)
     hidden = torch.full_like(values, torch.nan)
@@ -124,7 +125,7 @@ def test_local_measures_of_stacked_runs_are_those_of_each(values: torch.Tensor) 
         for run in range(2):
             alone = measure_points(design, stacked[run], positions=places[run])
             assert float(together.value[run]) == float(alone.value)
-            assert int(together.pairs[run]) == int(alone.pairs) == round(design.join(places[run]).m / 30)
+            assert int(together.pairs[run]) == int(alone.pairs) == round(design.draw(6, positions=places[run]).m / 30)
 
 
 def test_weighted_and_moving_graphs_are_their_graph_snd(values: torch.Tensor) -> None:
@@ -137,7 +138,7 @@ def test_weighted_and_moving_graphs_are_their_graph_snd(values: torch.Tensor) ->
         dico = gs.control.DiCo(target, design=design)
         scale, _, _ = dico.step(values, dico.initial())
         assert float(gs.graph_snd(gs.Deterministic(values * float(scale)), graph)) == pytest.approx(target, rel=1e-5)
-        assert str(dico.design) == "custom graph"
+        assert str(dico.design) == "custom"
     twice = torch.stack([values, values.flip(1)])
     both = gs.graphs.knn(torch.cat([values, values.flip(1)]), 2)
     stacked = measure_points(both, twice).value
@@ -155,13 +156,12 @@ def test_weighted_and_moving_graphs_are_their_graph_snd(values: torch.Tensor) ->
 def test_graphs_of_all_runs_together_and_one_by_one() -> None:
     generator = torch.Generator().manual_seed(0)
     values = torch.randn(3, 20, 6, 2, generator=generator, requires_grad=True)
-    selections = [Selection(gs.graphs.bernoulli(6, p, seed=1).edges) for p in (0.2, 0.5)] + [
-        Selection(None, empty=True)
-    ]
+    selections = [Selection(gs.graphs.bernoulli(6, p, seed=1)) for p in (0.2, 0.5)] + [Selection(None, empty=True)]
     assert len({each.pairs(6) for each in selections}) == 3
-    together = measurement._measure_together(selections, Points(values.flatten(0, 1), Norm.EUCLIDEAN))
-    parts = [Points(part, Norm.EUCLIDEAN) for part in values]
-    alone = torch.stack([measurement._measure_run(each, part) for each, part in zip(selections, parts, strict=True)])
+    edges = [gs.graphs.complete(6).edges if each.edges is None else each.edges.edges for each in selections]
+    together = measurement._measure_together(edges, Points(values.flatten(0, 1), Norm.EUCLIDEAN))
+    parts = zip(selections, values, strict=True)
+    alone = torch.stack([measurement._measure_run(each.edges, Points(part, Norm.EUCLIDEAN)) for each, part in parts])
     torch.testing.assert_close(together, alone, rtol=1e-6, atol=0)
     slopes = [torch.autograd.grad(each.sum(), values)[0] for each in (together, alone)]
     torch.testing.assert_close(*slopes, rtol=1e-4, atol=1e-7)

@@ -65,30 +65,3 @@ def measurements(
     matrix = library.pairwise(behavior, distance, **where)
     results["pairwise"] = (matrix * torch.arange(AGENTS**2).reshape(AGENTS, AGENTS).to(matrix)).sum() / 100
     return results
-
-
-def policies(seed: int = 0) -> list[torch.nn.Module]:
-    """Nine small networks, and the policies of a rank are a part of them."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        return [
-            torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)) for _ in range(AGENTS)
-        ]
-
-
-SEEN = numbers(64, 3, seed=5, dtype=torch.float32)
-PLACES = numbers(AGENTS, 2, seed=6)
-MEASURED: dict[str, dict[str, Any]] = {
-    "complete": {},
-    "clusters": {"design": "complete", "clusters": torch.arange(64) // 4},
-    "uniform": {"design": "uniform:12", "seed": 2},
-    "bernoulli": {"design": "bernoulli:0.5"},
-    "regular": {"design": "regular:4", "clusters": torch.arange(64) // 4},
-    "knn": {"design": "knn:2", "positions": PLACES},
-    "moving": {"design": "knn:2", "positions": numbers(64, AGENTS, 2, seed=8)},
-    "graph": {"design": GRAPHS["weighted"]},
-    "agents": {"design": "agents:3", "seed": 7},
-    "matching": {"design": "matching"},
-    "bounded": {"design": "agents:4", "d_max": 20.0, "seed": 4},
-    "tolerance": {"design": "agents:5", "rel_tol": 0.2},
-}

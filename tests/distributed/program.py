@@ -55,25 +55,6 @@ def accumulate(results: Results, size: int, group: Any) -> None:
             results[size, "accumulator", shard, name] = merged.state(), merged.compute().to_dict()
 
 
-def measure(results: Results, size: int, group: Any) -> None:
-    rank, agents = dist.get_rank(group), cases.SHARDS[size]
-    first = sum(agents[:rank])
-    own = cases.policies()[first : first + agents[rank]]
-    asked: list[int] = []
-    for at, policy in enumerate(own):
-        policy.register_forward_hook(lambda *call, at=at: asked.append(first + at))
-    for name, options in cases.MEASURED.items():
-        if "seed" in options:
-            options = options | {"seed": torch.Generator().manual_seed(options["seed"])}
-        results[size, "measure", name] = gs.distributed.measure(own, cases.SEEN, group=group, **options).to_dict()
-        with torch.no_grad():
-            behavior = gs.evaluate(own, cases.SEEN) if own else None
-        results[size, "behavior", name] = gs.distributed.measure(
-            behavior, group=group, **cases.MEASURED[name]
-        ).to_dict()
-    results[size, "asked"] = set(asked)
-
-
 def count(results: Results, size: int, group: Any) -> None:
     """Count bytes handed to the group for other ranks, and distances, of calls in one round and in several."""
     sent, pairs, rank = [0], [0], dist.get_rank(group)
@@ -120,19 +101,12 @@ def count(results: Results, size: int, group: Any) -> None:
     gs.kernels.pair_totals, gs.kernels.edge_totals = totals, edges
 
 
-class Broken(torch.nn.Module):
-    def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        raise ZeroDivisionError("a policy of rank 1")
-
-
 def mistakes(rank: int) -> dict[str, Callable[[], Any]]:
     """Return calls in which rank 1 does something else than the others."""
     odd, d = rank == 1, gs.distributed
     team = gs.Deterministic(cases.numbers(12, 3, 2, seed=rank))
     rows, flipped = team if odd else gs.Deterministic(team.actions.view(4, 3, 3, 2)), torch.zeros(3, 4).long()
     other = gs.graphs.uniform(12, 20, seed=rank if odd else 0)
-    nets = cases.policies()[:3]
-    seen = cases.SEEN + odd
     return {
         "observations": lambda: d.snd(gs.Deterministic(cases.numbers(12 + odd, 3, 2))),
         "agents": lambda: d.snd(gs.Deterministic(cases.numbers(12, 3 + odd, 2)), shard="observations"),
@@ -145,7 +119,6 @@ def mistakes(rank: int) -> dict[str, Callable[[], Any]]:
         ),
         "shard": lambda: d.snd(team, shard="observations" if odd else "agents"),
         "no shard": lambda: d.snd(team, shard="rows" if odd else "agents"),
-        "backend": lambda: d.measure(team, backend="reference" if odd else "auto"),
         "kind": lambda: d.snd("a team" if odd else team),
         "call": lambda: d.pairwise(team) if odd else d.snd(team),
         "nobody": lambda: d.snd(None),
@@ -158,14 +131,7 @@ def mistakes(rank: int) -> dict[str, Callable[[], Any]]:
         "clusters": lambda: d.accumulate(
             gs.SndAccumulator(12), team, torch.zeros(12, dtype=torch.int64) if odd else None
         ),
-        "layout": lambda: d.measure(rows, clusters=flipped),
         "layout of a batch": lambda: d.accumulate(gs.SndAccumulator(12, clusters=True), rows, flipped),
-        "policies see": lambda: d.measure(nets, seen),
-        "seed": lambda: d.measure(nets, cases.SEEN, design="agents:3", seed=rank),
-        "design": lambda: d.measure(nets, cases.SEEN, **({"design": "agents:3"} if odd else {})),
-        "own graph": lambda: d.measure(team, design=gs.designs.Fixed(other)),
-        "option": lambda: d.measure(nets, cases.SEEN, **({"tolerance": 1.0} if odd else {})),
-        "policy": lambda: d.measure([*nets, Broken()] if odd else nets, cases.SEEN),
     }
 
 
@@ -207,7 +173,7 @@ def main() -> None:
     results: Results = {}
     for size, group in groups.items():
         if rank < size:
-            for part in (differentiate, accumulate, measure, count):
+            for part in (differentiate, accumulate, count):
                 part(results, size, group)
     refuse(results, rank)
     torch.save(results, folder / f"{rank}.pt")

@@ -67,7 +67,7 @@ def test_values_and_gradients_are_those_of_one_process(ranks, size: int, case: s
 
 @pytest.mark.parametrize("shard", ["agents", "observations"])
 @pytest.mark.parametrize("graph", ["all", "weighted", "drawn"])
-def test_accumulators_merge_to_the_bits_of_one(ranks, graph: str, shard: str) -> None:
+def test_accumulators_merge_to_what_one_collects(ranks, graph: str, shard: str) -> None:
     one = gs.SndAccumulator(cases.AGENTS, graph=cases.GRAPHS.get(graph), clusters=True)
     for seed in range(3):
         x = cases.numbers(cases.OBSERVATIONS, cases.AGENTS, 6, seed=seed)
@@ -75,51 +75,14 @@ def test_accumulators_merge_to_the_bits_of_one(ranks, graph: str, shard: str) ->
     for size in SIZES:
         for rank in range(size):
             state, estimate = ranks[rank][size, "accumulator", shard, graph]
-            assert estimate == one.compute().to_dict()
+            for name, value in one.compute().to_dict().items():
+                exact = not isinstance(value, float | tuple) or name == "names"
+                assert estimate[name] == (value if exact else pytest.approx(value, rel=1e-12)), name
             for name, part in one.state().items():
-                same = torch.equal(part, state[name]) if isinstance(part, torch.Tensor) else part == state[name]
-                assert same, name
-
-
-@pytest.mark.parametrize("kind", ["measure", "behavior"])
-@pytest.mark.parametrize("name", cases.MEASURED)
-def test_measure_gives_the_estimate_of_one_process(ranks, name: str, kind: str) -> None:
-    options = dict(cases.MEASURED[name])
-    if "seed" in options and kind == "measure":
-        options["seed"] = torch.Generator().manual_seed(options["seed"])
-    with torch.no_grad():
-        whole = (cases.policies(), cases.SEEN) if kind == "measure" else (gs.evaluate(cases.policies(), cases.SEEN),)
-    alone = gs.measure(*whole, **options).to_dict()
-    for size in SIZES:
-        for rank in range(size):
-            found = dict(ranks[rank][size, kind, name])
-            assert {**found, "seconds": 0} == {**ranks[0][size, kind, name], "seconds": 0}
-            for key in ("value", "standard_error", "observation_error", "pair_error"):
-                assert found[key] == pytest.approx(alone[key], rel=1e-5), key
-            for key in (
-                "design",
-                "target",
-                "agents",
-                "observations",
-                "policy_evaluations",
-                "distances",
-                "met",
-                "method",
-            ):
-                assert found[key] == alone[key], key
-            # A random graph's bound on the distances is made block by block, and may come out wider.
-            low, high = found["interval"]
-            assert low <= alone["interval"][0] * (1 + 1e-5)
-            assert high >= alone["interval"][1] * (1 - 1e-5)
-            if name not in ("uniform", "bernoulli", "regular"):
-                assert (low, high) == pytest.approx(alone["interval"], rel=1e-5)
-
-
-def test_ranks_evaluate_only_their_own_policies(ranks) -> None:
-    for size in SIZES:
-        ends = torch.tensor(cases.SHARDS[size]).cumsum(0).tolist()
-        for rank, end in enumerate(ends):
-            assert ranks[rank][size, "asked"] == set(range(end - cases.SHARDS[size][rank], end))
+                if isinstance(part, torch.Tensor):
+                    torch.testing.assert_close(state[name], part, rtol=1e-12, atol=0)
+                else:
+                    assert state[name] == part, name
 
 
 @pytest.mark.parametrize("shard", ["agents", "observations"])
@@ -153,7 +116,6 @@ EXPECTED = {
     "distance": ("TotalVariation", "Hellinger"),
     "shard": ("agents on rank 0 and observations on rank 1", "`shard`"),
     "no shard": ("`shard` to be one of agents, observations", "rows"),
-    "backend": ("auto' on rank 0 and 'reference' on rank 1", "`backend`"),
     "kind": ("`behavior`", "got str"),
     "call": ("snd on rank 0 and pairwise on rank 1", "`call`"),
     "nobody": ("on at least one rank", "None on all"),
@@ -164,14 +126,7 @@ EXPECTED = {
     "merge": ("3 on rank 0 and 4 on rank 1", "`team`"),
     "accumulate": ("of 13 agents over all ranks", "got 12"),
     "clusters": ("`clusters` to be None", "tensor"),
-    "layout": ("`clusters` laid out as the observations, (4, 3)", "got (3, 4)"),
     "layout of a batch": ("`clusters` laid out as the observations", "got (3, 4)"),
-    "policies see": ("`observations (values)` alike on all ranks", "on rank 1"),
-    "seed": ("0 on rank 0 and 1 on rank 1", "`seed`"),
-    "design": ("`options` alike on all ranks", "design"),
-    "own graph": ("`design` alike on all ranks", "on rank 1"),
-    "option": ("tolerance", "unexpected keyword"),
-    "policy": ("a policy of rank 1", "rror"),
 }
 
 
@@ -182,8 +137,7 @@ def test_mistakes_of_one_rank_are_errors_on_all(ranks, name: str) -> None:
         assert isinstance(message, str), message
         for words in EXPECTED[name]:
             assert words in message
-        own = {"option": "TypeError", "policy": "ZeroDivisionError"}  # that rank's own error
-        assert message.startswith(own.get(name, "InputError") if rank == 1 else "InputError"), message
+        assert message.startswith("InputError"), message
 
 
 def test_ranks_stay_in_step_after_errors(ranks) -> None:
@@ -200,9 +154,8 @@ def test_the_example_says_the_same_on_two_ranks(capsys: pytest.CaptureFixture[st
     with torch.random.fork_rng():
         runpy.run_path(str(example))
     alone = capsys.readouterr().out
-    assert found.count("SND") == alone.count("SND") == 4
-    # Other agents come first, so others are drawn; all pairs are the same.
-    assert found.splitlines()[1:] == alone.splitlines()[1:]
+    assert found.count("SND") == 4
+    assert found == alone
 
 
 @pytest.mark.parametrize("what", ["SIGKILL", "SIGSTOP"])

@@ -1,9 +1,8 @@
-"""Streams: the same bits for every split and every order, and the numbers that one pass gives."""
+"""Accumulators: the numbers that one pass gives, for every split and every order."""
 
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import torch
 
 import graphsnd as gs
 from graphsnd.estimation.accumulator import SndAccumulator
-from graphsnd.estimation.exactsum import ExactSum
 from tests.cases import Case, each
 
 AGENTS, OBSERVATIONS = 8, 41
@@ -39,35 +37,20 @@ def collect(case: Case, graph: gs.Graph | None, splits: list[torch.Tensor], clus
 
 
 @each
-def test_every_split_and_order_gives_the_same_bits(case: Case, generator: torch.Generator) -> None:
+def test_every_split_and_order_gives_the_same_numbers(case: Case, generator: torch.Generator) -> None:
     clusters = torch.randint(5, (OBSERVATIONS,), generator=generator)
     for graph in (None, GRAPHS["uniform"], GRAPHS["weighted"]):
         whole = collect(case, graph, [torch.arange(OBSERVATIONS)], clusters)
         for size in (1, 6, 30):
             order = torch.randperm(OBSERVATIONS, generator=generator)
             other = collect(case, graph, list(order.split(size)), clusters)
-            assert other.compute() == whole.compute()
-            assert torch.equal(other.state()["sums"], whole.state()["sums"])
-
-
-@pytest.mark.parametrize("agents", [40, 130])
-def test_the_compiled_kernel_gives_the_same_bits(agents: int, generator: torch.Generator) -> None:
-    # Large enough that the plain kernels choose by the size of the batch.
-    x = torch.randn(90, agents, 3, generator=generator)
-    graph = gs.graphs.uniform(agents, 60, seed=generator)
-    for drawn in (None, graph):
-        found = set()
-        for size in (1, 7, 16, 33, 90):
-            accumulator = SndAccumulator(agents, graph=drawn)
-            for part in x[torch.randperm(90, generator=generator)].split(size):
-                accumulator.update(gs.Deterministic(part))
-            found.add(accumulator.compute())
-        assert len(found) == 1
-
-
-def test_plain_float_sums_would_not(generator: torch.Generator) -> None:
-    values = torch.rand(1000, generator=generator, dtype=torch.float64).exp()
-    assert len({float(sum(values[torch.randperm(1000, generator=generator)])) for _ in range(20)}) > 1
+            torch.testing.assert_close(other.state()["sums"], whole.state()["sums"], rtol=2e-6, atol=1e-12)
+            one, two = other.compute(), whole.compute()
+            assert (one.value, one.interval) == (
+                pytest.approx(two.value, rel=2e-6),
+                pytest.approx(two.interval, rel=2e-6),
+            )
+            assert one.observation_error == pytest.approx(two.observation_error, rel=1e-4)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -115,7 +98,8 @@ def test_state_goes_round(name: str) -> None:
     accumulator.update(gs.Deterministic(torch.rand(5, AGENTS, 2)), torch.arange(5) % 2)
     plain = {k: v.tolist() if isinstance(v, torch.Tensor) else v for k, v in accumulator.state().items()}
     text = json.loads(json.dumps(plain))
-    state = {k: torch.tensor(v, dtype=torch.int64) if isinstance(v, list) else v for k, v in text.items()}
+    kinds = {"sums": torch.float64, "own": torch.float64}
+    state = {k: torch.tensor(v, dtype=kinds.get(k, torch.int64)) if isinstance(v, list) else v for k, v in text.items()}
     back = SndAccumulator.from_state(state, graph=GRAPHS[name], distance=gs.Wasserstein())
     assert back.compute() == accumulator.compute()
     back.update(gs.Deterministic(torch.rand(5, AGENTS, 2)), torch.arange(5))
@@ -141,7 +125,7 @@ def test_a_state_knows_what_it_was_collected_for() -> None:
     with pytest.raises(gs.InputError, match="`graph` that the state was collected for"):
         SndAccumulator.from_state(_collected(light).state(), graph=heavy)
     drawn, fixed = gs.Graph(4, edges, inclusion=0.5), gs.Graph(4, edges)
-    with pytest.raises(gs.InputError, match=r"as the graph asks for|collected for"):
+    with pytest.raises(gs.InputError, match="collected for"):
         SndAccumulator.from_state(_collected(drawn).state(), graph=fixed)
     for one, two in ((light, heavy), (drawn, fixed), (fixed, light)):
         with pytest.raises(gs.InputError, match="on the same graph"):
@@ -156,10 +140,9 @@ def test_a_state_knows_what_it_was_collected_for() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [
     ("observations", -5), ("observations", 1.5), ("observations", True), ("observations", 0), ("agents", 1),
-    ("agents", "4"), ("top", 1000), ("top", "a"), ("own_top", None), ("sums", torch.zeros(4, 2).long()),
-    ("sums", torch.zeros(4, 1)), ("sums", -torch.ones(4, 1).long()), ("sums", [0]), ("ids", torch.zeros(2).long()),
-    ("sizes", torch.ones(1).long()), ("own", torch.zeros(1)), ("distance", "Hellinger()"), ("graph", "another"),
-    ("sums", None),
+    ("agents", "4"), ("sums", torch.zeros(2)), ("sums", torch.zeros(1, 1)), ("sums", [0]), ("sums", None),
+    ("ids", torch.zeros(2).long()), ("sizes", torch.ones(1).long()), ("own", torch.zeros(1)),
+    ("distance", "Hellinger()"), ("graph", "another"),
 ])  # fmt: skip
 def test_a_state_that_no_accumulator_has_is_refused(name: str, value: Any) -> None:
     state = _collected().state()
@@ -178,9 +161,9 @@ def test_clusters_of_a_state_are_counted() -> None:
         SndAccumulator.from_state({**state, "sizes": torch.tensor([1, 7])})
 
 
-@pytest.mark.parametrize("distance", [gs.Sliced(debias=True), gs.Energy(debias=True)], ids=lambda each: each.name)
-def test_intervals_of_corrected_distances_hold(distance: gs.Distance) -> None:
+def test_intervals_of_corrected_distances_hold() -> None:
     # They are no metrics: two agents may both be at distance 0 from the mean agent, and apart from each other.
+    distance = gs.Sliced(debias=True)
     for seed in range(60):
         samples = torch.randn(1, 5, 4, 1, generator=torch.Generator().manual_seed(seed))
         team, graph = gs.Samples(samples), gs.graphs.uniform(5, 2, seed=seed)
@@ -191,11 +174,6 @@ def test_intervals_of_corrected_distances_hold(distance: gs.Distance) -> None:
         assert low - 1e-6 <= mean <= high + 1e-6
 
 
-def test_overflowing_distances_are_refused() -> None:
-    with pytest.raises(gs.InputError, match="finite"):
-        ExactSum.zeros(1).plus(torch.tensor([[math.inf]]))
-
-
 def test_a_batch_that_was_refused_leaves_nothing_behind() -> None:
     accumulator = SndAccumulator(3)
     with pytest.raises(gs.InputError, match="3 agents"):
@@ -204,24 +182,11 @@ def test_a_batch_that_was_refused_leaves_nothing_behind() -> None:
     assert (accumulator.compute().value, accumulator.compute().distance) == (1.0, "total-variation")
 
 
-def test_a_batch_that_fails_in_a_later_part_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphsnd.estimation.accumulator.CHUNK", 4)  # two observations at a time
-    path = gs.Graph(3, torch.tensor([[0, 1], [1, 2]]))
-    accumulator = SndAccumulator(3, graph=path)
-    accumulator.update(gs.Deterministic(torch.tensor([[[0.0], [1.0], [3.0]]])))
-    actions = torch.full((6, 3, 1), 100.0) * torch.arange(3).view(3, 1)
-    actions[-1, 0] = math.nan
-    with pytest.raises(gs.InputError, match="finite"):
-        accumulator.update(gs.Deterministic(actions, validate=False))
-    assert (accumulator.compute().value, accumulator.observations) == (1.5, 1)
-
-
 def _merge(one: SndAccumulator, two: SndAccumulator) -> SndAccumulator:
     return SndAccumulator.merge(one, two)
 
 
 TEAM = gs.Deterministic(torch.rand(2, 4, 2))
-DRAWN = gs.Samples(torch.rand(1, 4, 8, 2))  # of one observation, which a pooled distance counts as one too
 WIDE = gs.Deterministic(torch.rand(2, 3, 4, 2))
 
 
@@ -234,13 +199,11 @@ WIDE = gs.Deterministic(torch.rand(2, 3, 4, 2))
     (lambda: SndAccumulator(4, clusters=True).update(TEAM), "`clusters`.*given"),
     (lambda: SndAccumulator(4, clusters=True).update(TEAM, torch.zeros(3).long()), "`clusters`.*2 integers"),
     (lambda: SndAccumulator(4, clusters=True).update(WIDE, torch.zeros(3, 2).long()), r"laid out .*\(2, 3\), got"),
-    (lambda: SndAccumulator(4, distance=gs.Energy(pooled=True)).update(DRAWN), "`distance` .*which come in batches"),
-    (lambda: gs.distributed.accumulate(SndAccumulator(4, distance=gs.Sliced(pooled=True)), DRAWN), "sliced-pooled"),
     (lambda: SndAccumulator(4).compute(), "at least one observation"),
     (lambda: _merge(SndAccumulator(4), SndAccumulator(5)), "`two`.*made like"),
     (lambda: _merge(*(SndAccumulator(4, graph=gs.graphs.uniform(4, 2, seed=s)) for s in (0, 1))), "same graph"),
     (lambda: _merge(*(SndAccumulator(4, distance=d) for d in (gs.Hellinger(), gs.Wasserstein()))), "hellinger"),
-    (lambda: SndAccumulator.from_state(SndAccumulator(4).state(), graph=gs.graphs.uniform(4, 2)), "`state`.*6 sums"),
+    (lambda: SndAccumulator.from_state(SndAccumulator(4).state(), graph=gs.graphs.uniform(4, 2)), "collected for"),
 ])  # fmt: skip
 def test_bad_input_is_named(call, message: str) -> None:
     with pytest.raises(gs.InputError, match=message):

@@ -172,10 +172,10 @@ def test_one_graph_for_all_observations_covers_the_population_with_both_errors(
 
 def test_an_unfinished_pass_keeps_its_error() -> None:
     from graphsnd.estimation.intervals import errors, guaranteed_radius
-    from graphsnd.estimation.sample import draw
-    from graphsnd.estimation.source import BehaviorSource
+    from graphsnd.estimation.moments import draw
+    from graphsnd.estimation.source import as_source
 
-    source, template = BehaviorSource(on_and_off(), None), gs.designs.Matching().template(16)
+    source, template = as_source(on_and_off(), None, None, "auto"), gs.designs.Matching().draw(16)
     truth, generator, misses = float(gs.snd(on_and_off())), torch.Generator().manual_seed(0), 0
     found = []
     for _ in range(60):

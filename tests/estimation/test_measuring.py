@@ -187,7 +187,7 @@ def test_positions_at_each_observation_make_a_graph_for_each() -> None:
     team = behavior()
     positions = torch.rand(team.observations, 12, 2, generator=torch.Generator().manual_seed(0))
     for text in ("knn:3", "radius:0.04"):
-        graph = gs.designs.parse(text).join(positions)
+        graph = gs.designs.parse(text).draw(12, positions=positions)
         e = gs.measure(team, design=text, positions=positions)
         assert (e.target, e.design, e.exact, e.distances) == ("Graph-SND", text, True, graph.m)
         assert e.pairs_used == round(graph.m / team.observations)
@@ -212,7 +212,7 @@ def test_moving_graphs_of_policies_are_measured_block_by_block(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"design": "knn:2", "positions": torch.rand(7, 12, 2)}, r"`positions` with shape \(\d+, 12, d\)"),
+        ({"design": "knn:2", "positions": torch.rand(7, 12, 2)}, r"`positions` at \d+ observations, got at 7"),
         ({"design": gs.graphs.knn(torch.rand(7, 12, 2), 2)}, "for .* observations, got one for 7"),
         ({"design": gs.graphs.knn(torch.rand(7, 5, 2), 2)}, "observations|agents"),
     ],
@@ -292,10 +292,3 @@ def test_the_layout_of_a_dict_of_observations_ends_with_its_agents() -> None:
     gs.measure(policies, seen, clusters=torch.arange(6).unsqueeze(1).expand(6, 2))
     with pytest.raises(gs.InputError, match=r"`clusters` .*\(6, 2\), got \(2, 6\)"):
         gs.measure(policies, seen, clusters=torch.arange(6).expand(2, 6))
-
-
-def test_a_pooled_distance_leaves_nothing_to_label() -> None:
-    team, pooled = gs.Samples(torch.randn(40, 3, 8, 2)), gs.Energy(pooled=True)
-    words = "`distance` not to pool observations, which clusters tell apart, got energy-pooled"
-    with pytest.raises(gs.InputError, match=words):
-        gs.measure(team, distance=pooled, clusters=torch.arange(40))

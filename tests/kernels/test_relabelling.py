@@ -10,7 +10,7 @@ from scipy import stats
 import graphsnd as gs
 from graphsnd import kernels
 from graphsnd.behavior import Norm, Points, embed
-from graphsnd.designs.relabelled import find_neighbours
+from graphsnd.designs.template import find_neighbours
 from graphsnd.kernels import relabelling
 
 CPU = torch.device("cpu")
@@ -78,7 +78,7 @@ def test_a_gpu_draws_the_same_agents(n: int, size: int) -> None:
 @pytest.mark.parametrize("scale", [1.0, 1e-25, 1e25])
 @pytest.mark.parametrize("design", ["ring:4", "agents:5", "agents:2", "matching"])
 def test_sums_on_a_gpu(design: str, scale: float) -> None:
-    template, seed = gs.designs.parse(design).template(40), 77
+    template, seed = gs.designs.parse(design).draw(40), 77
     generator = torch.Generator().manual_seed(0)
     team = gs.Gaussian(*(scale * torch.rand(60, 40, 2, generator=generator).cuda() for _ in range(2)))
     index = torch.randperm(60, generator=generator)[:9]
@@ -94,7 +94,7 @@ def test_sums_on_a_gpu(design: str, scale: float) -> None:
 @pytest.mark.gpu
 def test_identical_agents_on_a_gpu_give_exactly_zero() -> None:
     points = Points(torch.full((5, 30, 3), 0.3).cuda(), Norm.EUCLIDEAN)
-    neighbours = find_neighbours(gs.designs.parse("ring:4").template(30), torch.device("cuda", 0))
+    neighbours = find_neighbours(gs.designs.parse("ring:4").draw(30), torch.device("cuda", 0))
     assert neighbours is not None
     assert not relabelling.regular_sums(points, torch.arange(5).cuda(), neighbours, 0).any()
 

@@ -10,7 +10,7 @@ import torch
 from scipy.spatial.distance import squareform
 
 import graphsnd as gs
-from graphsnd.designs import Bernoulli, GraphDesign
+from graphsnd.designs import Bernoulli, Regular
 from paper.mpe_panel import (
     DESIGNS,
     RINGS,
@@ -49,7 +49,7 @@ def test_a_design_against_a_plain_loop() -> None:
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=str)
-def test_errors_are_the_exact_ones(design: GraphDesign) -> None:
+def test_errors_are_the_exact_ones(design: Bernoulli | Regular) -> None:
     some = team(1)
     chosen = draw_pairs(design, 10, 1200, 0)
     row = measure_design(design, chosen, 0.0, some)

@@ -273,9 +273,12 @@ def pool_positions(positions: Any, batch_shape: Sequence[int], names: Sequence[s
     if positions is None:
         return None
     places = check_tensor("positions", stack_agents("positions", positions, names), 2, "(..., agents, d)")
-    if places.dim() > 3:
-        check_layout("positions", places.shape[:-2], batch_shape)
-        places = places.flatten(0, -3)
+    if places.dim() == 2:
+        return places
+    check_layout("positions", places.shape[:-2], batch_shape)
+    places = places.flatten(0, -3)
+    if len(places) != math.prod(batch_shape):
+        raise InputError("positions", f"at {math.prod(batch_shape)} observations", f"at {len(places)}")
     return places
 
 

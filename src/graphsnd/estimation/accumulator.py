@@ -242,6 +242,8 @@ def _check_sums(made: SndAccumulator, state: dict[str, Any]) -> None:
     clusters = shapes["ids"]
     if shapes != {"sums": tuple(made._sums.shape), "ids": clusters, "sizes": clusters, "own": clusters}:
         raise InputError("state", f"with {len(made._sums)} sums, and one number for each cluster", shapes)
+    if not made.observations and bool(state["sums"].any()):
+        raise InputError("state", "without sums where there are no observations", "some")
     if int(state["sizes"].sum()) != (made.observations if made.clusters else 0):
         raise InputError("state", f"with clusters of {made.observations} observations", int(state["sizes"].sum()))
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.estimation import measuring, sampling
-from graphsnd.estimation.sampling import Tolerance
+from graphsnd.estimation import measuring
+from graphsnd.estimation.redrawn import Redrawn, Tolerance
 from graphsnd.teams import StackedTeam
 from tests.estimation.teams import REPETITIONS, at_least, behavior, evaluate_one, inside, policies
 
@@ -138,13 +138,13 @@ def test_draws_that_are_all_alike_prove_nothing() -> None:
 def test_the_failure_probabilities_of_all_looks_sum_to_the_one_that_was_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    spent, report = [], sampling.report
+    spent, report = [], Redrawn._report
 
-    def note(task: sampling.Task, sample: Any, delta: float) -> gs.Estimate:
+    def note(self: Redrawn, draws: Any, delta: float) -> gs.Estimate:
         spent.append(delta)
-        return report(task, sample, delta)
+        return report(self, draws, delta)
 
-    monkeypatch.setattr(sampling, "report", note)
+    monkeypatch.setattr(Redrawn, "_report", note)
     estimate = gs.measure(behavior(observations=64), design="agents:4", rel_tol=0.03, confidence=0.9)
     assert len(spent) > 2
     assert spent == pytest.approx([0.1 / (k * (k + 1)) for k in range(1, len(spent) + 1)])

@@ -9,13 +9,13 @@ import torch
 
 import graphsnd as gs
 from graphsnd.bounds import relabelling_variance
-from graphsnd.designs import Agents, Matching, RelabelledDesign, Ring, Template
-from graphsnd.designs.relabelled import find_neighbours
-from graphsnd.estimation.sample import draw, from_sums, products, variance
-from graphsnd.estimation.source import BehaviorSource, Source, TeamSource
+from graphsnd.designs import Agents, Matching, Ring
+from graphsnd.designs.template import Template, find_neighbours
+from graphsnd.estimation.moments import draw, from_sums, products, variance
+from graphsnd.estimation.source import Source, as_source
 from graphsnd.sums import sample_variance
 
-DESIGNS: dict[str, RelabelledDesign] = {
+DESIGNS: dict[str, Agents | Matching | Ring] = {
     "matching": Matching(),
     "two pairs": Matching(2),
     "ring": Ring(2),
@@ -36,7 +36,7 @@ def every_draw(distances: torch.Tensor, template: Template) -> torch.Tensor:
     """Distances along the template for all ordered subsets of the agents, ``[subsets, m]``."""
     n = len(distances)
     agents = torch.tensor(list(itertools.permutations(range(n), template.size)))
-    i, j = agents[:, template.edges].unbind(-1)
+    i, j = agents[:, template.list_edges()].unbind(-1)
     return distances[i, j]
 
 
@@ -44,39 +44,38 @@ def every_draw(distances: torch.Tensor, template: Template) -> torch.Tensor:
 @pytest.mark.parametrize("name", DESIGNS)
 def test_the_mean_over_all_draws_is_snd(name: str, n: int) -> None:
     d, design = matrix(n), DESIGNS[name]
-    template = design.template(n)
+    template = design.draw(n)
     truth = float(d.sum()) / (n * (n - 1))
     assert float(every_draw(d, template).mean()) == pytest.approx(truth, rel=1e-12)
-    assert design.inclusion(n) == pytest.approx(template.m / math.comb(n, 2))
 
 
 @pytest.mark.parametrize("n", [5, 6, 7])
 @pytest.mark.parametrize("name", DESIGNS)
 def test_a_pair_is_measured_with_the_inclusion_probability(name: str, n: int) -> None:
-    template = DESIGNS[name].template(n)
+    template = DESIGNS[name].draw(n)
     for pair in [(0, 1), (1, n - 1)]:
         one = torch.zeros(n, n)
         one[pair] = one[pair[::-1]] = 1
         measured = every_draw(one, template).sum(dim=1)
         assert float(measured.max()) <= 1
-        assert float(measured.mean()) == pytest.approx(DESIGNS[name].inclusion(n), rel=1e-6)
+        assert float(measured.mean()) == pytest.approx(template.m / math.comb(n, 2), rel=1e-6)
 
 
 @pytest.mark.parametrize("n", [5, 6, 7])
 @pytest.mark.parametrize("name", DESIGNS)
 def test_variance_from_products_is_the_variance_over_all_draws(name: str, n: int) -> None:
-    d, template = matrix(n), DESIGNS[name].template(n)
+    d, template = matrix(n), DESIGNS[name].draw(n)
     draws = every_draw(d, template)
     truth = float(draws.mean(dim=1).var(correction=0))
-    degrees = torch.cat([template.degrees(), torch.zeros(n - template.size, dtype=torch.int64)])
+    degrees = torch.bincount(template.list_edges().flatten(), minlength=n)
     assert truth == pytest.approx(float(relabelling_variance(d, degrees)), rel=1e-9, abs=1e-12)
     assert truth <= template.factor(n) * float(d[torch.ones(n, n).triu(1).bool()].var(correction=0)) + 1e-12
     # Products measured on another template predict it as well.
-    others = products(every_draw(d, Agents(4).template(n)), Agents(4).template(n))
-    assert variance(others.mean(dim=0), n, template.m, template.meeting()) == pytest.approx(truth, rel=1e-9, abs=1e-12)
+    others = products(every_draw(d, Agents(4).draw(n)), Agents(4).draw(n))
+    assert variance(others.mean(dim=0), n, template.m, template.meeting) == pytest.approx(truth, rel=1e-9, abs=1e-12)
     own = products(draws, template)
     if len(own):
-        assert variance(own.mean(dim=0), n, template.m, template.meeting()) == pytest.approx(truth, rel=1e-9, abs=1e-12)
+        assert variance(own.mean(dim=0), n, template.m, template.meeting) == pytest.approx(truth, rel=1e-9, abs=1e-12)
 
 
 def test_the_variance_for_so_many_agents_that_pairs_of_pairs_are_more_than_an_integer_holds() -> None:
@@ -100,7 +99,7 @@ def test_a_hundred_thousand_agents_are_measured() -> None:
 
 def test_templates_without_neighbouring_or_disjoint_edges_give_no_products() -> None:
     for name in ("matching", "two pairs", "pair", "clique of 3"):
-        template = DESIGNS[name].template(8)
+        template = DESIGNS[name].draw(8)
         assert products(torch.rand(3, template.m), template).shape == (0, 3)
 
 
@@ -112,13 +111,13 @@ def test_spread_of_a_single_pair_is_unknown() -> None:
 @pytest.mark.parametrize("name", DESIGNS)
 def test_sums_say_as_much_as_distances(name: str) -> None:
     """A GPU sums over edges and places; means, spreads and moments are those of the distances."""
-    template = DESIGNS[name].template(9)
+    template = DESIGNS[name].draw(9)
     neighbours = find_neighbours(template, torch.device("cpu"))
     assert neighbours is not None
     distances = torch.rand(500, template.m, dtype=torch.float64)
     at = torch.zeros(500, template.size, dtype=torch.float64)
     for end in (0, 1):
-        at.index_add_(1, template.edges[:, end], distances)
+        at.index_add_(1, template.list_edges()[:, end], distances)
     sums = torch.stack([distances.sum(1), distances.square().sum(1), at.square().sum(1)], dim=1)
     sample = from_sums(sums, template, torch.arange(500))
     torch.testing.assert_close(sample.means, distances.mean(dim=1))
@@ -128,11 +127,11 @@ def test_sums_say_as_much_as_distances(name: str) -> None:
 
 
 def test_neighbours_are_those_of_the_edges() -> None:
-    template = Ring(4).template(9)
+    template = Ring(4).draw(9)
     neighbours = find_neighbours(template, torch.device("cpu"))
     assert neighbours is not None
     pairs = {frozenset((place, int(other))) for row in neighbours for place, other in enumerate(row)}
-    assert pairs == {frozenset(edge) for edge in template.edges.tolist()}
+    assert pairs == {frozenset(edge) for edge in template.list_edges().tolist()}
     assert find_neighbours(Template(3, torch.tensor([[0, 1], [1, 2]])), torch.device("cpu")) is None
 
 
@@ -145,13 +144,13 @@ def test_all_pairs_at_drawn_observations_keep_no_distances(monkeypatch: pytest.M
     index = torch.tensor([3, 49, 3, 0])
     policies = [lambda seen, weight=weight: seen @ weight for weight in weights]
     behavior = gs.Deterministic(actions)
-    sources: list[Source] = [BehaviorSource(behavior, None), TeamSource(gs.teams.as_team(policies), observations, None)]
+    sources = [as_source(behavior, None, None, "auto"), as_source(policies, observations, None, "auto")]
     monkeypatch.setattr(Source, "distances", None)
     for source in sources:
-        sample = draw(source, Agents(6).template(6), index, generator)
+        sample = draw(source, Agents(6).draw(6), index, generator)
         expected = [float(torch.pdist(actions[at]).mean()) for at in index]
         assert sample.means.tolist() == pytest.approx(expected, rel=1e-12)
-        assert sample.pair_variance(Agents(6).template(6), 6) == 0
+        assert sample.pair_variance(Agents(6).draw(6), 6) == 0
 
 
 def test_a_specialist_whose_effect_cancels_leaves_an_error() -> None:

@@ -6,7 +6,8 @@ import pytest
 import torch
 from scipy import stats
 
-from graphsnd.designs.subsets import integer_seed, ordered_subsets
+import graphsnd as gs
+from graphsnd.designs.template import integer_seed, ordered_subsets
 from graphsnd.kernels.relabelling import reference
 
 CPU = torch.device("cpu")
@@ -56,3 +57,25 @@ def test_follows_the_generator() -> None:
     assert not torch.equal(compiled(50, 7, 20, generator), compiled(50, 7, 20, generator))
     assert integer_seed(7) == 7
     assert integer_seed(generator) != integer_seed(generator)
+
+
+def test_odd_teams_leave_one_agent_out_of_a_matching() -> None:
+    template = gs.designs.Matching().draw(7)
+    assert (template.size, template.m) == (6, 3)
+
+
+def test_a_ring_is_regular_and_simple() -> None:
+    for n in (5, 6, 9, 30):
+        for degree in (2, 4):
+            template = gs.designs.Ring(degree).draw(n)
+            edges = template.list_edges()
+            assert set(torch.bincount(edges.flatten()).tolist()) == {min(degree, n - 1)}
+            assert len({frozenset(edge) for edge in edges.tolist()}) == template.m
+
+
+@pytest.mark.parametrize("text", ["ring:4", "matching", "agents:5", "agents:99", "ring:98"])
+def test_edges_that_meet_are_counted(text: str) -> None:
+    template = gs.designs.parse(text).draw(30)
+    edges = map(set, template.list_edges().tolist())
+    assert template.meeting == sum(bool(one & two) for one, two in itertools.combinations(edges, 2))
+    assert gs.designs.parse(text).draw(30) is template  # kept, with what was counted
