@@ -149,7 +149,7 @@ def test_weighted_and_moving_graphs_are_their_graph_snd(values: torch.Tensor) ->
         measure_points("knn:2", torch.rand(20, 6, 3), positions=torch.rand(6, 2))
     with pytest.raises(InputError, match="`positions` to be finite"):
         measure_points("knn:2", torch.rand(20, 6, 3), positions=torch.full((20, 6, 2), torch.nan))
-    with pytest.raises(InputError, match="`design` on 6 agents, got one on 5"):
+    with pytest.raises(InputError, match="`design` on 6 agents, got a graph on 5"):
         measure_points(gs.graphs.complete(5), values)
 
 

@@ -18,7 +18,7 @@ from graphsnd.behavior.distances import check_unpooled
 from graphsnd.errors import InputError, check_clusters, check_finite, check_layout, check_number, describe, plural
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.intervals import check_confidence, cluster_error, cluster_sums
-from graphsnd.estimation.on_graph import observation_values
+from graphsnd.estimation.measuring import observation_values
 from graphsnd.estimation.source import as_source
 from graphsnd.teams import Policy, Team
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from graphsnd.arguments import checked
 from graphsnd.behavior import Distance
 from graphsnd.designs import Design, as_design
-from graphsnd.designs.families import pool_positions
+from graphsnd.designs.positions import pool_positions
 from graphsnd.errors import InputError, check_number
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric import graph_snd, snd

@@ -7,11 +7,14 @@ draw one graph for the call; :class:`Matching`, :class:`Ring` and :class:`Agents
 (:class:`Fixed`).
 """
 
-from graphsnd.designs.design import Complete, Design, Draw, Fixed
-from graphsnd.designs.families import (
+from graphsnd.designs.design import (
     FORMS,
     Agents,
     Bernoulli,
+    Complete,
+    Design,
+    Draw,
+    Fixed,
     Matching,
     Nearest,
     Radius,

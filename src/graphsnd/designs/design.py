@@ -1,20 +1,24 @@
-"""What every design says about itself; all pairs, and graphs of your own."""
+"""Designs as values, and the parser of their texts."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from graphsnd import graphs
 from graphsnd.designs.template import Template
-from graphsnd.errors import InputError, check_integer
+from graphsnd.errors import InputError, check_finite, check_integer, check_number, check_type, plain_tensor, shape_of
 from graphsnd.graphs import Graph, MovingGraph
+from graphsnd.graphs.checks import check_edges
 
 Draw = Graph | MovingGraph | Template  # one graph for the call; or for each observation a graph, or random agents
+Generator = torch.Generator | None
 
 
 class Design(ABC):
@@ -52,7 +56,7 @@ class Design(ABC):
                 object.__setattr__(self, name, whole)
 
     @abstractmethod
-    def draw(self, n: int, generator: torch.Generator | None = None, positions: Tensor | None = None) -> Draw:
+    def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Draw:
         """Choose pairs.
 
         Args:
@@ -98,7 +102,7 @@ class Complete(Design):
 
     family = example = "complete"
 
-    def draw(self, n: int, generator: torch.Generator | None = None, positions: Tensor | None = None) -> Template:  # noqa: D102
+    def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Template:  # noqa: D102
         return Template(n)
 
 
@@ -120,7 +124,7 @@ class Fixed(Design):
     def pairs(self, n: int) -> int:  # noqa: D102
         return self.graph.m if isinstance(self.graph, Graph) else round(self.graph.m / len(self.graph))
 
-    def draw(self, n: int, generator: torch.Generator | None = None, positions: Tensor | None = None) -> Draw:  # noqa: D102
+    def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Draw:  # noqa: D102
         if self.graph.n != n:
             raise InputError("design", f"on {n} agents", f"a graph on {self.graph.n}", f"Build it with n = {n}.")
         return self.graph
@@ -128,3 +132,288 @@ class Fixed(Design):
     def __str__(self) -> str:
         """Return how the graph was built: a name, which cannot be parsed."""
         return self.graph.family
+
+
+@dataclass(frozen=True)
+class Bernoulli(Design):
+    """Each pair with probability ``p``, the paper's own choice.
+
+    Example:
+        >>> str(Bernoulli(0.1)), Bernoulli(0.1).pairs(100)
+        ('bernoulli:0.1', 495.0)
+    """
+
+    p: float  # probability of each pair, in (0, 1]
+
+    family, example, number = "bernoulli", "bernoulli:0.1", float
+
+    def __post_init__(self) -> None:
+        check_number("p", self.p, above=0, high=1)
+
+    def pairs(self, n: int) -> float:  # noqa: D102
+        return self.p * math.comb(n, 2)
+
+    def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Graph:  # noqa: D102
+        return graphs.bernoulli(n, self.p, seed=_require(generator, self))
+
+
+@dataclass(frozen=True)
+class Uniform(Design):
+    """``m`` different pairs, every set of ``m`` equally likely.
+
+    Example:
+        >>> Uniform(30).draw(100, torch.Generator().manual_seed(0)).m
+        30
+    """
+
+    m: int  # pairs
+
+    family, example, number = "uniform", "uniform:500", int
+
+    def pairs(self, n: int) -> int:  # noqa: D102
+        return self.m
+
+    def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Graph:  # noqa: D102
+        return graphs.uniform(n, self.m, seed=_require(generator, self))
+
+
+@dataclass(frozen=True)
+class Regular(Design):
+    """A random graph in which each agent has ``degree`` neighbours, so that effects of single agents cancel.
+
+    Example:
+        >>> Regular(9).pairs(100)
+        450.0
+    """
+
+    degree: int  # neighbours of each agent
+
+    family, example, number = "regular", "regular:8", int
+
+    def pairs(self, n: int) -> float:  # noqa: D102
+        return n * self.degree / 2
+
+    def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Graph:  # noqa: D102
+        return graphs.random_regular(n, self.degree, seed=_require(generator, self))
+
+
+@dataclass(frozen=True)
+class Nearest(Design):
+    """Each agent and its ``k`` nearest neighbours: a local measure, not SND.
+
+    A mutual pair counts once. Of equally near neighbours those with the lower index are taken.
+
+    Example:
+        >>> Nearest(1).draw(3, positions=torch.tensor([[0.0], [1.0], [3.0]])).edges.tolist()
+        [[0, 1], [1, 2]]
+    """
+
+    k: int  # neighbours of each agent
+
+    family, example, number = "knn", "knn:5", int
+    unbiased, needs_positions = False, True
+
+    def pairs(self, n: int) -> int:  # noqa: D102
+        return min(n * self.k, math.comb(n, 2))
+
+    def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Graph | MovingGraph:  # noqa: D102
+        return graphs.knn(_positions(positions, n, self), self.k)
+
+
+@dataclass(frozen=True)
+class Radius(Design):
+    """All pairs at most ``r`` apart: a local measure, not SND.
+
+    Example:
+        >>> Radius(1.0).draw(3, positions=torch.tensor([[0.0], [1.0], [2.5]])).edges.tolist()
+        [[0, 1]]
+    """
+
+    r: float  # in the units of positions
+
+    family, example, number = "radius", "radius:0.5", float
+    unbiased, needs_positions = False, True
+
+    def __post_init__(self) -> None:
+        check_number("r", self.r, above=0, fix="It is a distance in the units of positions.")
+
+    def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Graph | MovingGraph:  # noqa: D102
+        return graphs.radius(_positions(positions, n, self), self.r)
+
+
+class _Redrawn(Design):
+    """A template, the same object for each draw, so that what was computed from it is kept."""
+
+    def pairs(self, n: int) -> int:
+        return self.draw(n).m
+
+    def evaluations(self, n: int) -> int:
+        return self.draw(n).size
+
+    def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Template:
+        return _template(self, n)
+
+    def build(self, n: int) -> Template:
+        raise NotImplementedError
+
+
+@lru_cache(maxsize=64)
+def _template(design: _Redrawn, n: int) -> Template:
+    check_edges("n", 2 * n)
+    return design.build(n)
+
+
+@dataclass(frozen=True)
+class Matching(_Redrawn):
+    """Random pairs of agents, no agent twice, redrawn for each observation.
+
+    With all agents in pairs every agent counts once, so whatever is an effect of single agents cancels.
+
+    Args:
+        count: Pairs per observation; as many as there are when None, or when the team is smaller.
+
+    Example:
+        >>> Matching().pairs(100), Matching(20).evaluations(100)
+        (50, 40)
+    """
+
+    count: int | None = None
+
+    family = example = "matching"
+    number = int
+
+    def build(self, n: int) -> Template:  # noqa: D102
+        count = n // 2 if self.count is None else min(self.count, n // 2)
+        return Template(2 * count, torch.arange(2 * count).view(count, 2))
+
+
+@dataclass(frozen=True)
+class Ring(_Redrawn):
+    """A ring on a random order of the agents, each joined to the ``degree`` nearest on it, redrawn per observation.
+
+    Every agent has the same degree, so effects of single agents cancel, and the edges of an agent show without bias how
+    large the variance is.
+
+    Args:
+        degree: Partners of each agent, even; all others when the team is smaller.
+
+    Example:
+        >>> Ring(8).pairs(100), Ring(8).pairs(5)
+        (400, 10)
+    """
+
+    degree: int
+
+    family, example, number = "ring", "ring:8", int
+    least = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.degree % 2:
+            raise InputError("degree", "to be even and at least 2", self.degree)
+
+    def build(self, n: int) -> Template:  # noqa: D102
+        if self.degree >= n - 1:
+            return Template(n)
+        around = torch.arange(n)
+        rings = [torch.stack([around, (around + shift) % n], dim=1) for shift in range(1, self.degree // 2 + 1)]
+        return Template(n, torch.cat(rings))
+
+
+@dataclass(frozen=True)
+class Agents(_Redrawn):
+    """All pairs among ``count`` random agents, redrawn for each observation: only they need to be evaluated.
+
+    This is the design whose cost does not grow with the team.
+
+    Args:
+        count: Agents for each observation, at least 2; all when the team is smaller.
+
+    Example:
+        >>> Agents(8).pairs(10_000), Agents(8).evaluations(10_000)
+        (28, 8)
+    """
+
+    count: int
+
+    family, example, number = "agents", "agents:4", int
+    least = 2
+
+    def build(self, n: int) -> Template:  # noqa: D102
+        return Template(min(self.count, n))
+
+
+# By the word before the colon; cli/measure.py says what each measures.
+FORMS: dict[str, type[Design]] = {
+    form.family: form for form in (Complete, Bernoulli, Uniform, Regular, Nearest, Radius, Matching, Ring, Agents)
+}
+
+
+def as_design(design: Design | Graph | MovingGraph | str | None) -> Design:
+    """Return a design as it is, the one that a text or a graph stands for, or all pairs for None.
+
+    Example:
+        >>> as_design("ring:4"), as_design(graphs.circulant(9, 2)).unbiased, as_design(None)
+        (Ring(degree=4), False, Complete())
+    """
+    if isinstance(design, str):
+        return parse(design)
+    if isinstance(design, Graph | MovingGraph):
+        return Fixed(design)
+    fix = "For example 'agents:8', gs.designs.Bernoulli(0.1) or gs.graphs.cliques(roles)."
+    check_type("design", design, (Design, type(None)), "to be a design, its name, or a graph", fix)
+    return design or Complete()
+
+
+def parse(text: str, argument: str = "design") -> Design:
+    """Return the design that is written ``family`` or ``family:number``; the inverse of ``str(design)``.
+
+    A design of your own graph has no such text: give the object.
+
+    Args:
+        text: For example ``bernoulli:0.1``.
+        argument: What errors call it, an argument or an option of the command line.
+
+    Raises:
+        InputError: With all forms, for anything else.
+
+    Example:
+        >>> parse("bernoulli:0.1"), str(parse("matching"))
+        (Bernoulli(p=0.1), 'matching')
+    """
+    family, colon, rest = text.strip().lower().partition(":")
+    form = FORMS.get(family)
+    if form is None:
+        expected = f"to be one of {', '.join(form.example for form in FORMS.values())}"
+        raise InputError(argument, expected, repr(text))
+    if not colon and form.example == family:
+        return form()
+    if form.number is None:
+        raise InputError(argument, f"to be {family} without a number", repr(text), f"Write {form.example}.")
+    try:
+        value = form.number(rest)
+    except ValueError:
+        kind = "an integer" if form.number is int else "a number"
+        expected = f"to be {family} with {kind} after the colon"
+        raise InputError(argument, expected, f"{rest!r} in {text!r}", f"Write {form.example}.") from None
+    try:
+        return form(value)  # type: ignore[call-arg]
+    except InputError as error:
+        raise InputError(argument, f"as in {form.example}", repr(text), str(error)) from None
+
+
+def _require(generator: Generator, design: Design) -> torch.Generator:
+    if generator is None:
+        raise InputError("generator", f"for {design}, which draws its pairs", None, "Pass a seeded torch.Generator.")
+    return generator
+
+
+def _positions(given: Tensor | None, n: int, design: Design) -> Tensor:
+    """Return positions ``[n, d]`` or ``[observations, n, d]``; raise for others."""
+    positions = plain_tensor(given)
+    if positions is None or positions.dim() not in (2, 3) or positions.shape[-2] != n:
+        got = "none" if positions is None else shape_of(positions)
+        fix = "Or use a design that needs none, such as regular:8."
+        raise InputError("positions", f"with shape (..., {n}, d) for {design}", got, fix)
+    check_finite("positions", positions)
+    return positions

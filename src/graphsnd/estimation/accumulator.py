@@ -16,8 +16,14 @@ from graphsnd.behavior import DISTANCES, Behavior, Distance, Points, default_dis
 from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, check_clusters, check_integer, check_type
 from graphsnd.estimation.estimate import Estimate
-from graphsnd.estimation.intervals import PairError, check_confidence, cluster_error, make_estimate, random_graph_error
-from graphsnd.estimation.on_graph import check_not_empty
+from graphsnd.estimation.intervals import (
+    PairError,
+    check_confidence,
+    check_not_empty,
+    cluster_error,
+    make_estimate,
+    random_graph_error,
+)
 from graphsnd.graphs import Graph
 from graphsnd.kernels.dispatch import sum_over_blocks
 from graphsnd.metric.diversity import normalised_weights, weighted_mean

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from graphsnd import bounds
 from graphsnd.designs.template import Template
-from graphsnd.errors import InputError, describe, number
+from graphsnd.errors import EmptyDrawError, InputError, describe, number
 from graphsnd.estimation.estimate import Estimate, Interval
 from graphsnd.estimation.moments import Draws
 from graphsnd.graphs import Graph, Sampling
@@ -49,13 +49,19 @@ class PairError:
     guaranteed: bool = True
 
 
+def check_not_empty(name: str, graph: Graph) -> None:
+    """Raise for a random graph without edges, which has no mean; ``name`` is the argument that gave it."""
+    if graph.m == 0 and graph.inclusion is not None:
+        fix = "Draw again with another seed or more edges."
+        raise EmptyDrawError(name, "to have at least one edge", "an empty draw", fix)
+
+
 def random_graph_error(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> PairError:
     """Return the error of the mean over the edges of a random graph."""
     if graph.m == graph.pairs:
         return PairError(0.0, (value, value), "exact: all pairs")
     # A single distance shows no spread; no distances between 0 and d_max spread more than half of it.
-    unit = _unit(distances)  # squares of 1e200 would overflow
-    std = unit * math.sqrt(float(sample_variance(distances / unit))) if graph.m > 1 else d_max / 2
+    std = math.sqrt(float(sample_variance(distances))) if graph.m > 1 else d_max / 2
     if graph.sampling is Sampling.RELABELLED:
         error, radius, method = _relabelled_error(graph, distances, std, d_max, delta)
     else:
@@ -89,11 +95,6 @@ def _relabelled_error(
     error = bounds.regular_standard_error(distances, graph) if degree >= 3 else error
     radius = bounds.random_regular_bound(d_max, graph.n, degree, delta)
     return error, radius, "second moments of random regular graphs"
-
-
-def _unit(distances: Tensor) -> float:
-    """Return a power of two near the largest distance."""
-    return math.ldexp(1.0, math.frexp(float(distances.max()) if len(distances) else 0.0)[1] - 1)
 
 
 def observation_radius(draws: int, variance: float, d_max: float, delta: float) -> tuple[float, str]:
