@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import pytest
 import torch
+from scipy import stats
 
 from benchmarks import coverage
 from benchmarks.timing import Options
@@ -8,9 +10,14 @@ from benchmarks.timing import Options
 
 def test_coverage_counts_hits() -> None:
     result = coverage.measure(Options(torch.device("cpu"), quick=True))
+    assert {row["design"] for row in result["coverage"]} >= {*coverage.DRAWN, *coverage.REDRAWN}
     for row in result["coverage"]:
-        assert 0 <= row["covered"] <= 1
-        assert row["repetitions"] == 10
-        assert row["relative_half_width"] > 0
+        assert 0 <= row["covered"] <= row["at_most"] <= 1
     [(rows, columns)] = coverage.tables(result).values()
     assert all(column in row for row in rows for column in columns)
+
+
+def test_the_bound_on_the_coverage_is_the_binomial_one() -> None:
+    row = coverage._count([(0.0, 1.0)] * 90 + [(1.0, 2.0)] * 10, 0.5)
+    assert row["covered"] == 0.9
+    assert stats.binom.cdf(90, 100, row["at_most"]) == pytest.approx(0.01)
