@@ -1,6 +1,6 @@
 """SND of rollouts that Ray workers make: each keeps its observations and sends sums of a few hundred bytes.
 
-On CPUs the result has the same bits for every number of workers and every order in which they come home. Needs ray.
+The result does not depend on the number of workers or the order in which they come home, except for rounding. Needs ray.
 """
 
 from typing import Any
@@ -47,7 +47,7 @@ def main() -> None:
     for seed in range(EPISODES):
         measure_episode(seed, alone)
     print(merged.compute())
-    print("the same bits as in one process:", merged.compute().value == alone.compute().value)
+    print("relative difference from one process:", abs(merged.compute().value / alone.compute().value - 1))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """SND and Graph-SND as torchmetrics: states are sums, so they add up over batches and over ranks.
 
-The functions do the work; see :func:`graphsnd.snd` and :func:`graphsnd.graph_snd`. For the same bits with every split
-of the data, or for an interval, use :class:`graphsnd.estimation.accumulator.SndAccumulator`.
+The functions do the work; see :func:`graphsnd.snd` and :func:`graphsnd.graph_snd`. For an interval use :class:`graphsnd.estimation.accumulator.SndAccumulator`.
 """
 
 from __future__ import annotations
