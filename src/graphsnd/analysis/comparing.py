@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 from scipy import stats
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.distances import check_unpooled
 from graphsnd.errors import InputError, check_clusters, check_finite, check_layout, check_number, describe, plural
@@ -61,7 +60,6 @@ class TeamsComparison:
         return f"{what}, {sure}, p = {self.p_value:.2g} ({where})"
 
 
-@checked(own="first second observations clusters distance confidence")
 def compare(
     first: Behavior | Team | Policy | Sequence[Policy],
     second: Behavior | Team | Policy | Sequence[Policy],
@@ -217,7 +215,6 @@ def _within(interval: Interval | None, sign: str = "") -> str:
     return "" if interval is None else f" in [{interval[0]:{sign}.4g}, {interval[1]:{sign}.4g}]"
 
 
-@checked(own="runs confidence")
 def compare_runs(
     runs: Mapping[str, Sequence[Any]],
     *,

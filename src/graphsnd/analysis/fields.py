@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import InputError, check_clusters, check_finite, check_integer, check_layout, shape_of
 from graphsnd.estimation.intervals import check_confidence, population_error
@@ -41,7 +40,6 @@ class Field:
         return (low > self.snd).long() - (high < self.snd).long()
 
 
-@checked(own="clusters confidence")
 def bin_field(
     source: Behavior | Tensor,
     features: Tensor,

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
 from scipy.spatial.distance import pdist, squareform
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import check_finite, check_integer
 from graphsnd.metric import pairwise
@@ -78,7 +77,6 @@ def cut_tree(links: Matrix, groups: int) -> Labels:
     return np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")[branches]
 
 
-@checked
 def roles(
     behavior: Behavior,
     distance: Distance | None = None,

@@ -5,14 +5,12 @@ from __future__ import annotations
 import torch
 
 from graphsnd import kernels
-from graphsnd.arguments import checked
 from graphsnd.behavior import Distance, Energy, Samples
 from graphsnd.errors import InputError, check_integer
 
 CHUNK = 1 << 22  # numbers that are permuted at a time
 
 
-@checked
 @torch.no_grad()
 def act_alike(
     behavior: Samples,

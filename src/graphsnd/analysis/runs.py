@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from graphsnd.analysis.comparing import Array, RunsComparison, compare_runs
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_number
 from graphsnd.storage import parse_json
 
@@ -48,7 +47,6 @@ class LoggedRun:
     curves: dict[str, dict[float, float]] = field(default_factory=dict)  # value by step, by metric
 
 
-@checked
 def read_runs(path: Path) -> list[LoggedRun]:
     r"""Read the runs in a folder or file, whichever program wrote it.
 
@@ -228,7 +226,6 @@ class MetricComparison:
     stopped: list[str]  # "ippo seed 5 ends at step 4 of 99", whose value counts as it is
 
 
-@checked
 def compare_folders(
     paths: Mapping[str, Path],
     *,

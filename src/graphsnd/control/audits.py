@@ -8,7 +8,6 @@ from statistics import fmean
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Distance
 from graphsnd.control.measurement import as_design
 from graphsnd.designs import Design, Fixed, SpatialDesign
@@ -21,7 +20,6 @@ from graphsnd.teams import Policy, Team, evaluate
 LAST = 50  # iterations at the end that the paper's summaries use (10 in its study of ten agents)
 
 
-@checked
 @torch.no_grad()
 def audit(
     team: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
@@ -69,7 +67,6 @@ def audit(
     return graph_snd(behavior, design, distance)
 
 
-@checked
 def mean_error(values: Sequence[float], target: float) -> float:
     r"""Return the mean of the relative errors, :math:`\tfrac1T \sum_t |x_t - x^\ast| / x^\ast`.
 
@@ -85,7 +82,6 @@ def mean_error(values: Sequence[float], target: float) -> float:
     return fmean(abs(value - target) for value in values) / target
 
 
-@checked
 def error_of_mean(values: Sequence[float], target: float) -> float:
     r"""Return the relative error of the mean, :math:`|\tfrac1T \sum_t x_t - x^\ast| / x^\ast`; signed errors cancel.
 
@@ -101,7 +97,6 @@ def error_of_mean(values: Sequence[float], target: float) -> float:
     return abs(fmean(values) - target) / target
 
 
-@checked
 def tracking_error(applied: Sequence[float], target: float, *, last: int = LAST) -> float:
     """Return the paper's tracking error: :func:`mean_error` of the applied signal over the last iterations.
 
@@ -122,7 +117,6 @@ def tracking_error(applied: Sequence[float], target: float, *, last: int = LAST)
     return mean_error(applied[-last:], target)
 
 
-@checked
 def audit_error(audits: Sequence[float], target: float, *, last: int = LAST, of_mean: bool = True) -> float:
     """Return the relative error of the audit over the last iterations.
 

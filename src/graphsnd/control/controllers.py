@@ -11,7 +11,6 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Norm, Points
 from graphsnd.control.measurement import Measurement, as_design, measure_points
 from graphsnd.designs import Complete, Design
@@ -42,7 +41,6 @@ class State:
     steps: Tensor  # int64, measurements so far
 
     @classmethod
-    @checked
     def start(cls, shape: Sequence[int] = (), device: torch.device | str | None = None) -> State:
         """Return the state before the first measurement.
 
@@ -60,7 +58,6 @@ class State:
         return dict(vars(self))
 
     @classmethod
-    @checked
     def of(cls, tensors: Mapping[str, Tensor]) -> State:
         """Return the state from what :meth:`tensors` returned.
 
@@ -219,7 +216,6 @@ def is_diversity(value: Tensor) -> Tensor:
     return torch.isfinite(value) & (value >= 0)
 
 
-@checked
 @dataclass(frozen=True)
 class Constant:
     """A scale that no measurement changes; they are reported all the same."""
@@ -251,7 +247,6 @@ class Constant:
         return torch.full_like(state.estimate, self.value)
 
 
-@checked
 @dataclass(frozen=True)
 class Unconstrained(Constant):
     """Scale 1: agents become as different as learning makes them.
@@ -264,7 +259,6 @@ class Unconstrained(Constant):
     value: ClassVar[float] = 1.0
 
 
-@checked
 @dataclass(frozen=True)
 class Homogeneous(Constant):
     """Scale 0: all agents behave alike.

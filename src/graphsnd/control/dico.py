@@ -11,7 +11,6 @@ from typing import ClassVar, TypeVar
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.control.controllers import Generators, Measured, State, Status, is_diversity, read_measurement
 from graphsnd.control.measurement import as_design
 from graphsnd.designs import Complete, Design
@@ -22,7 +21,6 @@ BOUNDS = (1e-3, 1e3)  # of the scale, unless told otherwise
 T = TypeVar("T", bound="Targeted")
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class Targeted:
     """Base of controllers with a target: the fields, their checks, and the smoothed measurement."""
@@ -79,7 +77,6 @@ class Bootstrap(Enum):
     TARGET = "target"  # the target, as if it were met: the first scale is 1
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class DiCo(Targeted):
     r"""Hold the diversity of ``shared + scale * deviation`` at a target.

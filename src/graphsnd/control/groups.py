@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Norm, Points
 from graphsnd.control.controllers import Generators, Measured, State, Status, is_diversity, wrap_tensor
 from graphsnd.control.dico import Bootstrap, DiCo
@@ -25,7 +24,6 @@ STEPS = 48  # of the search for the scale between groups; most searches end afte
 CLOSE = 1e-10  # relative error at which it ends
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class PerGroup:
     r"""DiCo within each group of a partition, and on request between groups: every level has its target and scale.

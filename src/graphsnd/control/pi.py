@@ -9,13 +9,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.control.controllers import Generators, Measured, State, Status, read_measurement
 from graphsnd.control.dico import Targeted
 from graphsnd.errors import check_number
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class PI(Targeted):
     r"""Proportional-integral control of the *applied* diversity, that of the scaled policies.

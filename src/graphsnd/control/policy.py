@@ -10,14 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_index, check_shape, shape_of
 from graphsnd.teams import ActionDistribution, CategoricalActions, NormalActions, StackedMLP, TanhNormalActions
 from graphsnd.teams.controlled import ControlledTeam, centre_logits, check_fit, combine
 from graphsnd.teams.network import check_inputs
 
 
-@checked
 class ControlledPolicy(nn.Module):
     r"""R runs of n agents; each run has one shared network h and a deviation :math:`b_i` for every agent.
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.control.controllers import Generators, Measured, State, Status
 from graphsnd.control.dico import DiCo
 from graphsnd.control.pi import PI
@@ -17,7 +16,6 @@ from graphsnd.errors import check_integer, check_number
 from graphsnd.graphs import Graph
 
 
-@checked
 @dataclass(frozen=True)
 class Ramp:
     """A target that moves from one value to another in equal steps, and stays there.
@@ -46,7 +44,6 @@ class Ramp:
         return self.start + (self.end - self.start) * (steps.double() / self.steps).clamp(max=1.0)
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class Scheduled:
     """A controller whose target follows a schedule. All of it is tensors; nothing waits for the device.

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import ComposeTransform, Distribution, Independent, TransformedDistribution
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Categorical, Deterministic, Gaussian
 from graphsnd.errors import InputError, as_tensor, check_integer, describe, shape_of
 from graphsnd.integrations.spaces import map_parts
@@ -25,7 +24,6 @@ from graphsnd.teams.mixing import ask
 EVERY = object()  # stands for agents that have no policy of their own
 
 
-@checked
 @dataclass(frozen=True, eq=False, repr=False)
 class Collected:
     """What the agents of an environment observed.
@@ -83,7 +81,6 @@ class Collected:
         return Collected({a: self.by_agent[a] for a in agents}, {a: self.episodes[a] for a in agents})
 
 
-@checked(own="env policies")
 def collect(
     env: Any,
     policies: Mapping[str, Policy | None] | Sequence[Policy | None] | Policy | None,

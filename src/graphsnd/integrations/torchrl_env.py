@@ -8,16 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_device, require
-from graphsnd.worlds import Discrete, World
+from graphsnd.worlds import World
+from graphsnd.worlds.world import Discrete
 
 TensorDict = require("tensordict", "torchrl").TensorDict
 specs = require("torchrl.data", "torchrl")
 EnvBase = require("torchrl.envs", "torchrl").EnvBase
 
 
-@checked
 class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
     """A world as a TorchRL environment: one batch, on the world's device, with all agents in the group ``agents``.
 

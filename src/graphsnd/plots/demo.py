@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphsnd.analysis import roles
-from graphsnd.arguments import checked
 from graphsnd.behavior import Gaussian
 from graphsnd.plots.explorer import agents_table, describe_omission, explorer_html, explorer_script, is_live
 from graphsnd.plots.measurement import PairDistances
@@ -43,7 +42,6 @@ FIGURES: dict[str, Callable[[Study], Figure]] = {
 }
 
 
-@checked
 def write_demo(
     study: Study, folder: Path, command: str, *, step: Callable[[str], None] = lambda name: None
 ) -> list[Path]:

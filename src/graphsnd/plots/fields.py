@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphsnd.analysis import Field, bin_field
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.distances import default_distance
 from graphsnd.errors import InputError
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 SMALLEST = 0.3  # side of the square of a single observation, in units of its bin
 
 
-@checked
 def field(
     source: Behavior | Field | Array,
     features: Array | None = None,

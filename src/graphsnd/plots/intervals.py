@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError
 from graphsnd.estimation import Estimate
 from graphsnd.plots.matrix import describe_unit
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@checked
 def estimate(
     estimate: Estimate | Mapping[str, Estimate] | Sequence[Estimate],
     *,

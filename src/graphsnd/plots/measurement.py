@@ -10,7 +10,6 @@ import torch
 
 from graphsnd import graphs
 from graphsnd.analysis import Roles, roles
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance, embed
 from graphsnd.errors import check_finite, plural
 from graphsnd.estimation import Estimate
@@ -73,7 +72,6 @@ class PairDistances:
         return total / np.maximum(degree, 1), degree
 
 
-@checked
 def pair_distances(
     behavior: Behavior, graph: Graph | MovingGraph | None, distance: Distance | None, estimate: Estimate
 ) -> PairDistances:
@@ -122,7 +120,6 @@ def pair_distances(
     return PairDistances(estimate, graph.edges.cpu().numpy(), values.double().numpy(), tree, drawn, names, groups)
 
 
-@checked
 def measurement_figure(pairs: PairDistances) -> Figure:
     """Return matrix, histogram and bars side by side.
 
@@ -206,7 +203,6 @@ SURE = (
 PANELS = (draw_pairs, draw_histogram, draw_agents)
 
 
-@checked
 def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command: str, seed: int) -> str:
     """Return the page of a measurement as a string.
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 
 from graphsnd import graphs
-from graphsnd.arguments import checked
 from graphsnd.designs import Bernoulli, GraphDesign, Nearest, Radius, Regular, Uniform
 from graphsnd.estimation import Estimate, measure
 from graphsnd.graphs import Graph
@@ -52,7 +51,6 @@ class Study:
     seed: int  # of the sampled graphs
 
 
-@checked
 def run_study(team: ExampleTeam, *, seed: int = 0, step: Callable[[str], None] = lambda name: None) -> Study:
     """Measure a team exactly, by every sampling design at a tenth of the pairs, and on local graphs.
 

@@ -11,7 +11,6 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_choice, describe, printable
 from graphsnd.storage import write_whole
 
@@ -165,7 +164,6 @@ def label(name: str) -> str:
     return printable(name).replace("$", r"\$")
 
 
-@checked
 def save_png(figure: Figure, path: Path, *, dpi: int = DPI) -> Path:
     """Write a PNG, all of it or nothing, and return its path.
 
@@ -193,7 +191,6 @@ def png_bytes(figure: Figure, *, dpi: int = DPI) -> bytes:
     return buffer.getvalue()
 
 
-@checked
 def svg_uri(figure: Figure) -> str:
     """Return a figure of the light style as a ``data:`` address, for a page that needs no other file.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from graphsnd import designs
-from graphsnd.arguments import checked
 from graphsnd.designs import Design, RelabelledDesign
 from graphsnd.estimation import Estimate
 from graphsnd.plots.formatting import format_agents, format_interval, format_number
@@ -11,7 +10,6 @@ from graphsnd.plots.formatting import format_agents, format_interval, format_num
 Lines = list[tuple[str, str]]  # names and sentences
 
 
-@checked
 def summarise(estimate: Estimate) -> Lines:
     """Return everything an :class:`~graphsnd.Estimate` says, as names and sentences.
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Gaussian
 from graphsnd.errors import check_integer
 from graphsnd.teams import evaluate
@@ -32,7 +31,6 @@ class ExampleTeam:
     role_names: tuple[str, ...] = ROLES  # of the roles
 
 
-@checked
 def example_team(agents: int = 100, observations: int = 2000, seed: int = 0) -> ExampleTeam:
     """Return Gaussian policies of agents with four hidden roles, on the observations of one rollout.
 

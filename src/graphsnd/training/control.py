@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.control import ControlledTeam, Controller, Measurement, audit, measure_selected
 from graphsnd.control.measurement import as_design
 from graphsnd.designs import Selection, SpatialDesign
@@ -26,14 +25,14 @@ from graphsnd.training.rollout import Minibatch, RolloutBuffer
 from graphsnd.training.sampling import to_world
 from graphsnd.training.settings import ControlSettings
 from graphsnd.training.streams import hashed
-from graphsnd.worlds import Discrete, World
+from graphsnd.worlds import World
+from graphsnd.worlds.world import Discrete
 
 GRAPHS = 200  # separates the seeds of designs' draws from those of the streams
 MOST_FILLED = 1 << 24  # places for edges that may stay unused in a measurement, of about 50 bytes each
 SUMS = ("scale", "saturated", "zero", "empty", "invalid")
 
 
-@checked
 @dataclass(frozen=True)
 class Run:
     """One team that is trained.

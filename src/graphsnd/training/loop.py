@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_choice, check_integer
 from graphsnd.kernels.threads import limit_threads
 from graphsnd.locks import LOCK, hold_lock, remove_parts
@@ -57,7 +56,6 @@ class Trained:
     stopped: int = 0  # the signal that interrupted it
 
 
-@checked
 def train(
     task: Task | ControlTask,
     folder: Path,

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from typing_extensions import Self
 
-from graphsnd.arguments import checked
 from graphsnd.control import Bootstrap
 from graphsnd.control.dico import BOUNDS, check_bounds
 from graphsnd.errors import InputError, check_choice, check_integer, check_number, number
@@ -20,7 +19,6 @@ BOOTSTRAPS = tuple(each.value for each in Bootstrap)
 BRIEF = 2**25  # multiply-adds of a product that take a core about 1 ms, less than a time slice of the scheduler
 
 
-@checked
 @dataclass(frozen=True)
 class PPOSettings:
     """What every training is told.
@@ -113,7 +111,6 @@ class PPOSettings:
         return dataclasses.replace(self, **changes)
 
 
-@checked
 @dataclass(frozen=True)
 class Settings(PPOSettings):
     """Independent PPO, or MAPPO with a central critic; the defaults are the paper's table for 100 agents.
@@ -178,7 +175,6 @@ class Settings(PPOSettings):
         return self.iterations * self.optimiser_steps if self.anneal else 0
 
 
-@checked
 @dataclass(frozen=True)
 class ControlSettings(PPOSettings):
     """DiCo's own PPO settings; the defaults are the paper's study with 10 agents (with 50 it has 120 environments).

@@ -14,7 +14,6 @@ import torch
 from typing_extensions import Self
 
 from graphsnd import designs
-from graphsnd.arguments import checked
 from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstrained
 from graphsnd.errors import InputError, check_choice, check_integer, describe
 from graphsnd.training.control import DiversityControl, Group, Run
@@ -36,7 +35,6 @@ DISPERSION = {"food_radius": 0.08, "share_reward": True, "horizon": 100}
 NO_PRESET = "none"  # the world by itself with the default settings, where a preset has the world's name
 
 
-@checked
 class AnyTask:
     """What :class:`Task` and :class:`ControlTask` have in common."""
 
@@ -122,7 +120,6 @@ class AnyTask:
         return dataclasses.replace(self, **changed)  # type: ignore[type-var]
 
 
-@checked
 @dataclass(frozen=True)
 class Task(AnyTask):
     """A training of independent policies.
@@ -152,7 +149,6 @@ class Task(AnyTask):
     row: ClassVar[type[Row] | type[ControlRow]] = Row
 
 
-@checked
 @dataclass(frozen=True)
 class ControlTask(AnyTask):
     """A training with control: every target with every design and every seed, all stacked.
@@ -245,7 +241,6 @@ class ControlTask(AnyTask):
         return Method(policy, critic, ControlledLearner(policy, critic, self.settings), control)
 
 
-@checked(own="device")  # of the workers, which this machine may lack
 def cut_grid(task: Task | ControlTask, device: str = "cpu", *, stack: int = 0) -> list[Task] | list[ControlTask]:
     """Cut a grid of runs into stacks, each a task of its own, by a rule of the grid and the kind of device alone.
 
