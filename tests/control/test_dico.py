@@ -11,7 +11,8 @@ from torch import Tensor
 
 from graphsnd import InputError, graphs
 from graphsnd.behavior import Norm, Points
-from graphsnd.control import PI, Bootstrap, DiCo, Measurement, State, Unconstrained, measure_points
+from graphsnd.control import PI, Bootstrap, DiCo, State, Unconstrained
+from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.designs import Bernoulli, Complete, Design
 from tests.control import plain
 
@@ -154,7 +155,8 @@ def test_measurements_come_in_several_forms() -> None:
 @pytest.mark.parametrize("options", [
     {"target": 0.0}, {"target": -1.0}, {"target": math.nan}, {"target": torch.tensor([0.1, 0.0])},
     {"target": 0.1, "tau": 0.0}, {"target": 0.1, "tau": 1.5}, {"target": 0.1, "bounds": (2.0, 3.0)},
-    {"target": 0.1, "bounds": (0.1, math.inf)},
+    {"target": 0.1, "bounds": (0.1, math.inf)}, {"target": "0.1"}, {"target": None}, {"target": 0.1, "tau": "0.01"},
+    {"target": 0.1, "bounds": 1.0}, {"target": 0.1, "bootstrap": "target"},
 ])  # fmt: skip
 def test_values_out_of_range_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError):

@@ -9,8 +9,9 @@ import torch
 
 import graphsnd as gs
 from graphsnd import InputError
-from graphsnd.control import Bootstrap, ControlledPolicy, DiCo, PerGroup, measure_points
+from graphsnd.control import Bootstrap, ControlledPolicy, DiCo, PerGroup
 from graphsnd.control.groups import solve_scale
+from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Complete
 from graphsnd.teams.controlled import scale_deviation
 from tests.control import plain

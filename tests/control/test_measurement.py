@@ -10,7 +10,8 @@ import torch
 import graphsnd as gs
 from graphsnd import InputError
 from graphsnd.behavior import Norm, Points
-from graphsnd.control import measure_points, measurement
+from graphsnd.control import measurement
+from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Agents, Bernoulli, Complete, Nearest, Radius, Selection, Uniform, parse
 from tests.control import plain
 

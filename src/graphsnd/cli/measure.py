@@ -205,23 +205,25 @@ def _draw(
 
     from graphsnd import plots
     from graphsnd.designs import GraphDesign, SpatialDesign
+    from graphsnd.plots.measurement import measurement_figure, measurement_page, pair_distances
+    from graphsnd.plots.summary import summarise
 
     graph, places = None, file.positions
     if isinstance(design, SpatialDesign) and places is not None and places.dim() > 2:
         graph = design.join(places)
     elif isinstance(design, GraphDesign):  # the same draw again
         graph = design.draw(estimate.agents, torch.Generator().manual_seed(about["seed"]), places)
-    pairs = plots.pair_distances(file.evaluate(), graph, distance, estimate)
+    pairs = pair_distances(file.evaluate(), graph, distance, estimate)
     if png is not None:
-        plots.save_png(plots.measurement_figure(pairs), png)
+        plots.save_png(measurement_figure(pairs), png)
     if html is not None:
-        write_whole(html, plots.measurement_page(pairs, plots.summarise(estimate), **about))
+        write_whole(html, measurement_page(pairs, summarise(estimate), **about))
 
 
 def _show(title: str, estimate: Estimate, written: list[Path]) -> None:
     from rich.console import Console
 
-    from graphsnd.plots import summarise
+    from graphsnd.plots.summary import summarise
     from graphsnd.plots.tables import lines_table
 
     console = Console()

@@ -21,7 +21,8 @@ from graphsnd.errors import InputError, check_choice, plural, printable
 from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
-    from graphsnd.training import ControlTask, Stack, Task
+    from graphsnd.training import ControlTask, Task
+    from graphsnd.training.grid import Stack
 
 WRITTEN = {"curves.png": "PNG", "control.png": "PNG", "about.json": "JSON"}  # training itself checks its log
 PATIENCE = 10.0  # seconds between two lines where there is no terminal
@@ -313,7 +314,7 @@ def write_origin(
     task: Task | ControlTask, out: Path, *, device: str, seconds: float, threads: int, more: str = ""
 ) -> None:
     """Write machine, versions, commit, command and all settings to ``about.json``."""
-    from graphsnd.plots import collect_provenance
+    from graphsnd.plots.provenance import collect_provenance
 
     about = {"seeds": list(task.seeds), "device": device, "threads": threads, "took_s": round(seconds, 2)}
     text = json.dumps(collect_provenance(command(task) + more) | about | {"task": task.to_dict()}, indent=1)

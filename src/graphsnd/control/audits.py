@@ -11,7 +11,7 @@ from torch import Tensor
 from graphsnd.behavior import Distance
 from graphsnd.control.measurement import as_design
 from graphsnd.designs import Design, Fixed, SpatialDesign
-from graphsnd.errors import InputError, check_number
+from graphsnd.errors import InputError, check_integer, check_number, check_tensor
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric import graph_snd, snd
 from graphsnd.metric.pair_distances import check_graph
@@ -55,6 +55,7 @@ def audit(
         True
     """
     behavior = evaluate(team, observations)
+    positions = None if positions is None else check_tensor("positions", positions, 2, "(..., agents, d)")
     if design is not None and not isinstance(design, MovingGraph):
         design = as_design(design)
         if isinstance(design, SpatialDesign):
@@ -78,7 +79,7 @@ def mean_error(values: Sequence[float], target: float) -> float:
         >>> mean_error([0.5, 1.5], 1.0)
         0.5
     """
-    _check(values, target)
+    values, target = _check(values, target)
     return fmean(abs(value - target) for value in values) / target
 
 
@@ -93,7 +94,7 @@ def error_of_mean(values: Sequence[float], target: float) -> float:
         >>> error_of_mean([0.5, 1.5], 1.0)
         0.0
     """
-    _check(values, target)
+    values, target = _check(values, target)
     return abs(fmean(values) - target) / target
 
 
@@ -114,7 +115,7 @@ def tracking_error(applied: Sequence[float], target: float, *, last: int = LAST)
         >>> tracking_error([0.5, 1.5, 1.0], 1.0, last=2)
         0.25
     """
-    return mean_error(applied[-last:], target)
+    return mean_error(_last(applied, last), target)
 
 
 def audit_error(audits: Sequence[float], target: float, *, last: int = LAST, of_mean: bool = True) -> float:
@@ -131,10 +132,16 @@ def audit_error(audits: Sequence[float], target: float, *, last: int = LAST, of_
         >>> audit_error([0.5, 1.5], 1.0), audit_error([0.5, 1.5], 1.0, of_mean=False)
         (0.0, 0.5)
     """
-    return (error_of_mean if of_mean else mean_error)(audits[-last:], target)
+    return (error_of_mean if of_mean else mean_error)(_last(audits, last), target)
 
 
-def _check(values: Sequence[float], target: float) -> None:
-    check_number("target", target, above=0, fix="A relative error has none to compare with.")
+def _last(values: Sequence[float], count: int) -> Sequence[float]:
+    return values[-check_integer("last", count, "to be an integer, at least 1", low=1) :]
+
+
+def _check(values: Sequence[float], target: float) -> tuple[list[float], float]:
+    """Return both as plain numbers; a NaN or a target of 0 would make the error meaningless."""
     if not len(values):
         raise InputError("values", "to be at least one", "none")
+    target = check_number("target", target, above=0, fix="A relative error has none to compare with.")
+    return [check_number("values", value) for value in values], target

@@ -14,7 +14,7 @@ from torch import Tensor
 from graphsnd.behavior import Norm, Points
 from graphsnd.control.measurement import Measurement, as_design, measure_points
 from graphsnd.designs import Complete, Design
-from graphsnd.errors import MOST_AGENTS, InputError, check_shape, shape_of
+from graphsnd.errors import MOST_AGENTS, InputError, check_shape, check_tensor, shape_of
 from graphsnd.graphs import Graph
 
 Measured = Tensor | Points | Measurement
@@ -65,6 +65,7 @@ class State:
             InputError: For other names, and tensors that are not all of the estimate's shape.
         """
         names = [part.name for part in dataclasses.fields(cls)]
+        tensors = {name: check_tensor(name, part, 0, "of the estimate") for name, part in tensors.items()}
         if sorted(tensors) != sorted(names):
             raise InputError("tensors", f"to be {', '.join(names)}", ", ".join(map(str, tensors)))
         for name in names:
@@ -169,7 +170,7 @@ class Controller(Protocol):
         """Update the state with one measurement.
 
         Args:
-            measured: A diversity ``[]`` or ``[runs]``, a :class:`~graphsnd.control.Measurement`, or points
+            measured: A diversity ``[]`` or ``[runs]``, a :class:`~graphsnd.control.measurement.Measurement`, or points
                 ``[observations, agents, features]`` (``[runs, ...]`` of the same) to measure.
             state: From :meth:`initial` or the step before.
             generator: For the design's draws, where points are given.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
@@ -14,7 +15,7 @@ from torch import Tensor
 from graphsnd.control.controllers import Generators, Measured, State, Status, is_diversity, read_measurement
 from graphsnd.control.measurement import as_design
 from graphsnd.designs import Complete, Design
-from graphsnd.errors import InputError, check_number, number
+from graphsnd.errors import InputError, check_number, check_tensor, check_type, number
 from graphsnd.graphs import Graph
 
 BOUNDS = (1e-3, 1e3)  # of the scale, unless told otherwise
@@ -35,12 +36,18 @@ class Targeted:
 
     def __post_init__(self) -> None:
         # No tensor is made of a number: it would be on torch's default device, which may hold no values.
-        for value in self.target.flatten().tolist() if isinstance(self.target, Tensor) else [self.target]:
-            check_number("target", value, above=0, fix="Use Homogeneous() for no diversity, Unconstrained() for any.")
-        check_bounds(self.bounds, lowest=self.lowest)
-        if not 0 < number(self.tau) <= 1:
-            raise InputError("tau", "in (0, 1]", self.tau)
-        object.__setattr__(self, "design", as_design(self.design))
+        target = check_tensor("target", self.target, 1, "(runs,)") if getattr(self.target, "ndim", 0) else self.target
+        fix = "Use Homogeneous() for no diversity, Unconstrained() for any."
+        if isinstance(target, Tensor) and target.dim():
+            for value in target.flatten().tolist():
+                check_number("target", value, above=0, fix=fix)
+        else:
+            target = check_number("target", target, above=0, fix=fix)
+        tau = check_number("tau", self.tau, above=0, high=1)
+        bounds = check_bounds(self.bounds, lowest=self.lowest)
+        store = {"target": target, "tau": tau, "bounds": bounds, "design": as_design(self.design)}
+        for name, value in store.items():
+            object.__setattr__(self, name, value)
 
     def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
         """Return the state before the first measurement; of the target's shape and device unless told."""
@@ -115,6 +122,10 @@ class DiCo(Targeted):
 
     applied: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_type("bootstrap", self.bootstrap, Bootstrap, "to be Bootstrap.MEASURED or Bootstrap.TARGET")
+
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """Update with the diversity of the unscaled deviations, see :meth:`~graphsnd.control.Controller.step`."""
         measurement = read_measurement(self, measured, state, generator)
@@ -141,8 +152,9 @@ class DiCo(Targeted):
         return torch.where(begun, wanted.clamp(low, high), 1.0), clipped
 
 
-def check_bounds(bounds: tuple[float, float], *, lowest: float) -> None:
-    """Raise unless ``bounds`` is an interval of scales that holds 1, the scale before any measurement."""
-    low, high = bounds
-    if not lowest <= number(low) <= 1 <= number(high) < float("inf"):
+def check_bounds(bounds: Sequence[float], *, lowest: float) -> tuple[float, float]:
+    """Return an interval of scales, or raise unless it holds 1, the scale before any measurement."""
+    low, high = map(number, bounds) if isinstance(bounds, list | tuple) and len(bounds) == 2 else (math.nan, math.nan)
+    if not lowest <= low <= 1 <= high < math.inf:
         raise InputError("bounds", "to be (low, high), finite, with 1 between them", bounds)
+    return low, high

@@ -10,9 +10,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graphsnd.errors import InputError, check_index, check_shape, shape_of
+from graphsnd.errors import (
+    MOST_AGENTS,
+    InputError,
+    check_choice,
+    check_index,
+    check_integer,
+    check_shape,
+    check_tensor,
+    shape_of,
+)
 from graphsnd.teams import ActionDistribution, CategoricalActions, NormalActions, StackedMLP, TanhNormalActions
-from graphsnd.teams.controlled import ControlledTeam, centre_logits, check_fit, combine
+from graphsnd.teams.controlled import KINDS, ControlledTeam, centre_logits, check_fit, combine
 from graphsnd.teams.network import check_inputs
 
 
@@ -72,8 +81,8 @@ class ControlledPolicy(nn.Module):
             kind: See the class.
             device: Of the parameters.
         """
-        if agents < 2:
-            raise InputError("agents", "to be at least 2", agents)
+        check_choice("kind", kind, KINDS)
+        agents = check_integer("agents", agents, "to be an integer, at least 2", low=2, high=MOST_AGENTS)
         outputs = actions * (1 if kind == "categorical" else 2)
         shared = draw_runs((1,), (features, *hidden, outputs), generators, activation, device)
         deviations = draw_runs((agents,), (features, *hidden, actions), generators, activation, device)
@@ -94,6 +103,7 @@ class ControlledPolicy(nn.Module):
         Returns:
             ``[runs, observations, agents, actions]``.
         """
+        observations = check_tensor("observations", observations, 3, "(runs, observations, features)")
         seen = check_inputs(self.deviations, "observations", observations, (self._count(runs), "observations"))
         outputs = self.deviations.engine.run_all(seen, *self.deviations.flat(runs), self.deviations.activation)
         return self._centre(outputs.unflatten(0, (-1, self.batch[1])).transpose(1, 2))
@@ -110,6 +120,8 @@ class ControlledPolicy(nn.Module):
             ``[runs, observations, k, actions]``.
         """
         lead = self._count(runs), "observations"
+        observations = check_tensor("observations", observations, 3, "(runs, observations, features)")
+        agents = check_tensor("agents", agents, 3, "(runs, observations, k)")
         observations = check_inputs(self.deviations, "observations", observations, lead)
         check_shape("agents", agents, (*observations.shape[:2], "k"))
         check_index("agents", agents, self.batch[1])
@@ -137,7 +149,8 @@ class ControlledPolicy(nn.Module):
         Returns:
             Batch ``[runs, agents, rows]``.
         """
-        parts = self.parameters_of(seen, scale)
+        seen = check_tensor("seen", seen, 4, "(runs, agents, rows, features)")
+        parts = self.parameters_of(seen, check_tensor("scale", scale, 0, "() or (runs,) or (runs, agents)"))
         if self.kind == "categorical":
             return CategoricalActions(parts[0])
         return TanhNormalActions(*parts) if self.kind == "tanh-normal" else NormalActions(*parts)
@@ -145,6 +158,7 @@ class ControlledPolicy(nn.Module):
     def parameters_of(self, seen: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
         """Return mean before squashing and standard deviation, or logits: each ``[runs, agents, rows, actions]``."""
         if scale.dim() == 3:  # what others would do here counts too
+            check_shape("scale", scale, (*self.batch, self.batch[1]))
             common = self._common(check_inputs(self.deviations, "seen", seen, (*self.batch, "rows")))
             every = self.deviation(seen.flatten(1, 2)).unflatten(1, seen.shape[1:3])
             return combine(self.kind, common, torch.einsum("raodc,rad->raoc", every, scale.to(every.dtype)))

@@ -118,7 +118,8 @@ def collect(
         >>> seen.pooled.shape, seen.by_agent["b"].shape
         (torch.Size([100, 4]), torch.Size([50, 4]))
     """
-    check_integer("steps", steps, "to be an integer, at least 1", low=1)
+    steps = check_integer("steps", steps, "to be an integer, at least 1", low=1)
+    seed = check_integer("seed", seed, "to be an integer in 0 .. 2**63 - 1", low=0)
     env = env() if callable(env) and (isinstance(env, type) or not hasattr(env, "reset")) else env
     if hasattr(env, "num_envs") or not all(hasattr(env, name) for name in ("reset", "step", "action_space")):
         fix = "For example: mpe2.simple_spread_v3.parallel_env(), or lambda: gymnasium.make('CartPole-v1')."

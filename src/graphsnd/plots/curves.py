@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphsnd.errors import InputError, describe
+from graphsnd.errors import InputError, check_number, describe
 from graphsnd.plots.arrays import Array, to_array
 from graphsnd.plots.style import FAINT, GROUP_COLOURS, INK, MUTED, drawing, group_look, label, shade, style_rows
 
@@ -70,6 +70,7 @@ def over_time(
         raise InputError("summary", "to be a function of [runs, steps]", describe(summary))
     with drawing(ax, 5.8, 3.7) as axes:
         if target is not None:
+            target = check_number("target", target)
             axes.axhline(target, color=shade(INK), linewidth=1.0, linestyle=(0, (1, 2)), label=f"target {target:g}")
         for place, (name, values) in enumerate(curves.items()):
             runs = np.atleast_2d(to_array(values, f"curves[{name!r}]"))

@@ -58,11 +58,13 @@ def write_demo(
 
     Example:
         >>> import tempfile, graphsnd as gs
-        >>> study = gs.plots.run_study(gs.plots.example_team(12, 64))
+        >>> from graphsnd.plots.study import run_study
+        >>> study = run_study(gs.plots.example_team(12, 64))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     [path.name for path in write_demo(study, Path(folder), "graphsnd demo")][:2]
         ['index.html', 'team.npz']
     """
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     step("index.html")
     page = folder / "index.html"

@@ -46,7 +46,7 @@ class PairDistances:
     Example:
         >>> import torch, graphsnd as gs
         >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
-        >>> pairs = gs.plots.pair_distances(team, None, None, gs.measure(team))
+        >>> pairs = pair_distances(team, None, None, gs.measure(team))
         >>> pairs.edges.tolist(), pairs.distances.tolist(), pairs.drawn
         ([[0, 1], [0, 2], [1, 2]], [3.0, 6.0, 3.0], 'all pairs')
     """
@@ -129,7 +129,7 @@ def measurement_figure(pairs: PairDistances) -> Figure:
     Example:
         >>> import torch, graphsnd as gs
         >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
-        >>> figure = measurement_figure(gs.plots.pair_distances(team, None, None, gs.measure(team)))
+        >>> figure = measurement_figure(pair_distances(team, None, None, gs.measure(team)))
         >>> figure.get_size_inches().tolist()
         [13.0, 4.3]
     """
@@ -217,7 +217,8 @@ def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command
         >>> import torch, graphsnd as gs
         >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
         >>> estimate = gs.measure(team)
-        >>> pairs, lines = gs.plots.pair_distances(team, None, None, estimate), gs.plots.summarise(estimate)
+        >>> from graphsnd.plots.summary import summarise
+        >>> pairs, lines = pair_distances(team, None, None, estimate), summarise(estimate)
         >>> page = measurement_page(pairs, lines, source="team.npz", command="graphsnd measure team.npz", seed=0)
         >>> page[:15]
         '<!doctype html>'

@@ -179,6 +179,7 @@ def save_png(figure: Figure, path: Path, *, dpi: int = DPI) -> Path:
         ...     save_png(figure, Path(folder) / "tree.png").name
         'tree.png'
     """
+    path = Path(path)
     write_whole(path, png_bytes(figure, dpi=dpi))
     return path
 

@@ -18,7 +18,7 @@ def summarise(estimate: Estimate) -> Lines:
 
     Example:
         >>> import torch, graphsnd as gs
-        >>> gs.plots.summarise(gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))[0]
+        >>> summarise(gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))[0]
         ('SND', '4')
     """
     e = estimate

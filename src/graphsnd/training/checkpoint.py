@@ -67,6 +67,7 @@ def save_checkpoint(
         ...     load_checkpoint(Path(folder)).iteration
         1
     """
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / DESCRIPTION, json.dumps(task.to_dict(), indent=2) + "\n")
     about = {"task": task.to_dict(), "iteration": trainer.iteration, "seconds": seconds, "threads": threads}
@@ -99,6 +100,7 @@ def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
         >>> saved.iteration, saved.task == task
         (2, True)
     """
+    folder = Path(folder)
     there = find_checkpoints(folder)
     if not there:
         raise InputError("folder", f"to hold {CHECKPOINT}", repr(str(folder)), "Start without --resume.")
@@ -189,6 +191,7 @@ def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> 
         ...     Team.load(Path(folder) / "seed-1")
         StackedTeam(agents=2, observation_features=18)
     """
+    folder = Path(folder)
     world, control, buffer = trainer.world.name, trainer.companion, trainer.buffer
     for run, seed in enumerate(trainer.seeds):
         if isinstance(control, DiversityControl):

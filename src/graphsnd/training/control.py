@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.control import ControlledTeam, Controller, Measurement, audit, measure_selected
-from graphsnd.control.measurement import as_design
+from graphsnd.control import ControlledTeam, Controller, audit
+from graphsnd.control.measurement import Measurement, as_design, measure_selected
 from graphsnd.designs import Selection, SpatialDesign
 from graphsnd.errors import InputError
 from graphsnd.graphs import MovingGraph

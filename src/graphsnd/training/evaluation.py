@@ -53,6 +53,7 @@ def evaluate_team(
         0.0
     """
     check_integer("steps", steps, "to be an integer, at least 1", low=1)
+    seed = check_integer("seed", seed, "to be an integer, at least 0", low=0)
     generator = torch.Generator(world.device).manual_seed(seed)
     state = world.spawn(seed)
     seen = world.observe(state)

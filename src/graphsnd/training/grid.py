@@ -134,6 +134,7 @@ def train_grid(
         ...     done.finished, [(row.iteration, row.seed) for row in read_rows(Path(folder), grid.row)]
         (True, [(1, 0), (1, 1), (2, 0), (2, 1)])
     """
+    folder = Path(folder)
     if device is not None:
         check_choice("device", device, MOST)
     start, saved = perf_counter(), read_grid(folder) if resume else None

@@ -212,6 +212,7 @@ def read_rows(folder: Path, kind: type[T]) -> list[T]:
         ...     [(row.iteration, row.seed) for row in read_rows(Path(folder), Row)]
         [(1, 0), (2, 0)]
     """
+    folder = Path(folder)
     rows = list(_read_lines(folder, kind))
     while rows and rows[-1] is None:
         rows.pop()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
-from graphsnd.errors import InputError, check_choice, require
+from graphsnd.errors import InputError, check_choice, check_integer, check_type, require
 from graphsnd.storage import naming, write_whole
 
 
@@ -204,6 +204,8 @@ def open_logger(kind: str, folder: Path, name: str, *, after: int = 0) -> Logger
         ...     logger.close()
     """
     check_choice("loggers", kind, LOGGERS)
+    check_type("name", name, str, "to be the name of a run")
     if name in ("", ".", "..") or set(name) & {"/", "\\", "\0"}:
         raise InputError("name", "to be the name of a file or folder, not a path", repr(name))
-    return LOGGERS[kind](folder / kind, name, after=after)
+    after = check_integer("after", after, "to be an integer, at least 0", low=0)
+    return LOGGERS[kind](Path(folder) / kind, name, after=after)

@@ -110,6 +110,7 @@ def train(
         ...     train(ControlTask(3, (0.1,), settings=settings), Path(folder)).finished
         True
     """
+    folder = Path(folder)
     check_integer("checkpoint_every", checkpoint_every, "to be an integer, at least 1", low=1)
     for kind in loggers:
         check_choice("loggers", kind, LOGGERS)

@@ -150,7 +150,7 @@ class Trainer:
             progress: Called with the number of gradient steps done.
 
         Returns:
-            A row for each run: :class:`~graphsnd.training.Row`, or :class:`~graphsnd.training.ControlRow` where
+            A row for each run: :class:`~graphsnd.training.log.Row`, or :class:`~graphsnd.training.log.ControlRow` where
             diversity is controlled.
         """
         watch, device = Stopwatch(self.world.device), self.world.device

@@ -7,7 +7,8 @@ import torch
 from tensordict import TensorDict
 
 from graphsnd import Deterministic, snd
-from graphsnd.control import PI, DiCo, PerGroup, measure_points
+from graphsnd.control import PI, DiCo, PerGroup
+from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Bernoulli, Complete
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl import DiCoModel

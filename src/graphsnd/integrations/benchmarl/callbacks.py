@@ -14,7 +14,7 @@ from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
 
 from graphsnd.behavior import Behavior, Distance, embed
-from graphsnd.control import measure_points
+from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Design, parse
 from graphsnd.errors import EmptyDrawError, InputError, check_integer
 from graphsnd.estimation import Estimate, measure

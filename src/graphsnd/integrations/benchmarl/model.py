@@ -13,8 +13,8 @@ from torch import Tensor
 from torchrl.data import Categorical, OneHot
 
 from graphsnd import Deterministic, snd
-from graphsnd.control import Controller, Homogeneous, Measurement, PerGroup, State, Status, Unconstrained
-from graphsnd.control.measurement import as_design, measure_selected
+from graphsnd.control import Controller, Homogeneous, PerGroup, State, Status, Unconstrained
+from graphsnd.control.measurement import Measurement, as_design, measure_selected
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl.policy import Deviating
 
