@@ -14,7 +14,16 @@ from scipy import stats
 
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.distances import check_unpooled
-from graphsnd.errors import InputError, check_clusters, check_finite, check_layout, check_number, describe, plural
+from graphsnd.errors import (
+    InputError,
+    check_clusters,
+    check_finite,
+    check_integer,
+    check_layout,
+    check_number,
+    describe,
+    plural,
+)
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.intervals import check_confidence, cluster_error, cluster_sums
 from graphsnd.estimation.on_graph import observation_values
@@ -105,6 +114,7 @@ def compare(
         (True, True)
     """
     confidence = check_confidence(confidence)
+    seed = check_integer("seed", seed, "to be an integer, at least 0", low=0)
     sources = [as_source(team, observations, distance, backend) for team in (first, second)]
     count = sources[0].observations
     if sources[1].observations != count:
