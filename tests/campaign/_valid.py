@@ -321,23 +321,10 @@ GOOD: dict[str, Make] = {
     "tracking_error.last": lambda: 2,
     "control.error_of_mean.values": lambda: [0.4, 0.6],
     "control.mean_error.values": lambda: [0.4, 0.6],
-    "Ramp.start": lambda: 0.1,
-    "Ramp.end": lambda: 0.5,
-    "Ramp.steps": lambda: 3,
-    "Ramp.__call__.steps": lambda: torch.tensor(2),
-    "Scheduled.controller": lambda: control.DiCo(0.5),
-    "Scheduled.schedule": lambda: control.Ramp(0.1, 0.5, 3),
     "DiCo.design": lambda: "complete",
-    "PI.design": lambda: "complete",
     "DiCo.bootstrap": lambda: control.Bootstrap.MEASURED,
-    "PerGroup.groups": lambda: [[0, 1], [2, 3]],
-    "PerGroup.dico": lambda: control.DiCo(torch.tensor([0.5, 0.6])),
-    "PerGroup.step.measured": lambda: torch.tensor([0.3, 0.4]),
-    "PerGroup.step.state": lambda: control.State.start((2,)),
-    "PerGroup.scale.state": lambda: control.State.start((2,)),
     "State.estimate": lambda: torch.tensor(0.0, dtype=torch.float64),
     "State.begun": lambda: torch.tensor(False),
-    "State.integral": lambda: torch.tensor(0.0, dtype=torch.float64),
     "State.steps": lambda: torch.tensor(0),
     "State.of.tensors": lambda: control.State.start().tensors(),
     "Measurement.given.value": lambda: torch.tensor([0.3]),
@@ -607,8 +594,6 @@ def good(owner: str, method: str, name: str, instance: Any = None) -> Make | Non
     """Return the maker of a good value for a parameter, None where there is none."""
     if name == "state" and isinstance(instance, worlds.World):
         return lambda: instance.spawn(0)
-    if name == "state" and isinstance(instance, control.PerGroup):
-        return lambda: control.State.start((2,))
     label = f"{owner}.{method}" if method else owner
     tails = [f"{label}.{name}", f"{label.split('.')[-1]}.{name}", f"{owner}.{name}", name]
     return next((GOOD[tail] for tail in tails if tail in GOOD), None)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 import re
 from itertools import combinations
-from typing import Any
 
 import pytest
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from graphsnd import InputError, graphs
 from graphsnd.behavior import Norm, Points
-from graphsnd.control import PI, Bootstrap, DiCo, State, Unconstrained
+from graphsnd.control import Bootstrap, DiCo, State, Unconstrained
 from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.designs import Bernoulli, Complete, Design
 from tests.control import plain
@@ -163,21 +162,20 @@ def test_values_out_of_range_are_refused(options: dict[str, object]) -> None:
         DiCo(**options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("controller", [DiCo(TARGET), PI(TARGET), Unconstrained()])
-def test_observations_are_not_taken_for_runs(controller: DiCo | PI | Unconstrained) -> None:
+@pytest.mark.parametrize("controller", [DiCo(TARGET), Unconstrained()])
+def test_observations_are_not_taken_for_runs(controller: DiCo | Unconstrained) -> None:
     points = torch.randn(3, 5, 4, 2, generator=torch.Generator().manual_seed(0))
     with pytest.raises(InputError, match="initial"):
         controller.step(points, controller.initial())
     assert controller.step(points, controller.initial((3,)))[0].shape == (3,)
 
 
-@pytest.mark.parametrize("make", [DiCo, PI])
-def test_a_measurement_is_of_all_runs_or_of_each(make: Any) -> None:
-    controller = make(torch.tensor([0.1, 0.2, 0.3]))
+def test_a_measurement_is_of_all_runs_or_of_each() -> None:
+    controller = DiCo(torch.tensor([0.1, 0.2, 0.3]))
     one, each = torch.tensor(0.5), torch.full((3,), 0.5)
     results = [controller.step(measured, controller.initial()) for measured in (one, each)]
     for part, other in zip(vars(results[0][2]).values(), vars(results[1][2]).values(), strict=True):
-        assert part == other if isinstance(part, tuple) else torch.equal(part, other)
+        assert torch.equal(part, other)
     assert results[0][2].describe() == results[1][2].describe()
     with pytest.raises(InputError, match=r"`measured` for a state of shape \(3,\), got values \(2,\)"):
         controller.step(each[:2], controller.initial())

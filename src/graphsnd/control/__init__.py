@@ -9,23 +9,16 @@ and is never fed back.
 from graphsnd.control.audits import audit, audit_error, tracking_error
 from graphsnd.control.controllers import Controller, Homogeneous, State, Status, Unconstrained
 from graphsnd.control.dico import Bootstrap, DiCo
-from graphsnd.control.groups import PerGroup
-from graphsnd.control.pi import PI
 from graphsnd.control.policy import ControlledPolicy
-from graphsnd.control.schedule import Ramp, Scheduled
 from graphsnd.teams.controlled import ControlledTeam
 
 __all__ = [
-    "PI",
     "Bootstrap",
     "ControlledPolicy",
     "ControlledTeam",
     "Controller",
     "DiCo",
     "Homogeneous",
-    "PerGroup",
-    "Ramp",
-    "Scheduled",
     "State",
     "Status",
     "Unconstrained",

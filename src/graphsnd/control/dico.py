@@ -1,4 +1,4 @@
-"""DiCo: the target divided by the measured diversity; and the base of all controllers with a target."""
+"""DiCo: the scale is the target divided by the measured diversity."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
-from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor
+from typing_extensions import Self
 
 from graphsnd.control.controllers import Generators, Measured, State, Status, is_diversity, read_measurement
 from graphsnd.control.measurement import as_design
@@ -19,56 +19,6 @@ from graphsnd.errors import InputError, check_number, check_tensor, check_type, 
 from graphsnd.graphs import Graph
 
 BOUNDS = (1e-3, 1e3)  # of the scale, unless told otherwise
-T = TypeVar("T", bound="Targeted")
-
-
-@dataclass(frozen=True, eq=False)
-class Targeted:
-    """Base of controllers with a target: the fields, their checks, and the smoothed measurement."""
-
-    target: float | Tensor
-    _: KW_ONLY
-    tau: float = 0.01
-    bounds: tuple[float, float] = BOUNDS
-    design: Design | Graph | str = Complete()  # noqa: RUF009
-
-    lowest: ClassVar[float] = 0.0  # that the lower bound may be
-
-    def __post_init__(self) -> None:
-        # No tensor is made of a number: it would be on torch's default device, which may hold no values.
-        target = check_tensor("target", self.target, 1, "(runs,)") if getattr(self.target, "ndim", 0) else self.target
-        fix = "Use Homogeneous() for no diversity, Unconstrained() for any."
-        if isinstance(target, Tensor) and target.dim():
-            for value in target.flatten().tolist():
-                check_number("target", value, above=0, fix=fix)
-        else:
-            target = check_number("target", target, above=0, fix=fix)
-        tau = check_number("tau", self.tau, above=0, high=1)
-        bounds = check_bounds(self.bounds, lowest=self.lowest)
-        store = {"target": target, "tau": tau, "bounds": bounds, "design": as_design(self.design)}
-        for name, value in store.items():
-            object.__setattr__(self, name, value)
-
-    def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
-        """Return the state before the first measurement; of the target's shape and device unless told."""
-        if isinstance(self.target, Tensor):
-            return State.start(self.target.shape if shape is None else shape, device or self.target.device)
-        return State.start(shape or (), device)
-
-    def retarget(self: T, target: float | Tensor) -> T:
-        """Return the same controller with another target, which is not checked: that would wait for the device."""
-        other = copy.copy(self)
-        object.__setattr__(other, "target", target)
-        return other
-
-    def _smooth(self, value: Tensor, state: State, first: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return which values are valid, the values with the estimate in place of others, and the next estimate."""
-        valid = is_diversity(value)
-        # A measurement that is not finite must not stay in the estimate for ever.
-        raw = torch.where(valid, value, state.estimate)
-        moved = (1 - self.tau) * state.estimate + self.tau * raw
-        moved = torch.where(state.begun, moved, raw if first is None else first)
-        return valid, raw, torch.where(valid, moved, state.estimate)
 
 
 class Bootstrap(Enum):
@@ -85,7 +35,7 @@ class Bootstrap(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class DiCo(Targeted):
+class DiCo:
     r"""Hold the diversity of ``shared + scale * deviation`` at a target.
 
     .. math:: \hat d_t = (1 - \tau) \hat d_{t-1} + \tau d_t, \qquad
@@ -116,25 +66,46 @@ class DiCo(Targeted):
         (0.5, 0.202)
     """
 
+    target: float | Tensor
     _: KW_ONLY
+    tau: float = 0.01
+    bounds: tuple[float, float] = BOUNDS
+    design: Design | Graph | str = Complete()  # noqa: RUF009
     bootstrap: Bootstrap = Bootstrap.MEASURED
     through: bool = False
 
-    applied: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
-        super().__post_init__()
         check_type("bootstrap", self.bootstrap, Bootstrap, "to be Bootstrap.MEASURED or Bootstrap.TARGET")
+        tau = check_number("tau", self.tau, above=0, high=1)
+        checked = {"target": _check_target(self.target), "tau": tau, "bounds": check_bounds(self.bounds)}
+        for name, value in (checked | {"design": as_design(self.design)}).items():
+            object.__setattr__(self, name, value)
+
+    def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
+        """Return the state before the first measurement; of the target's shape and device unless told."""
+        if isinstance(self.target, Tensor):
+            return State.start(self.target.shape if shape is None else shape, device or self.target.device)
+        return State.start(shape or (), device)
+
+    def retarget(self, target: float | Tensor) -> Self:
+        """Return the same controller with another target, which is not checked: that would wait for the device."""
+        other = copy.copy(self)
+        object.__setattr__(other, "target", target)
+        return other
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """Update with the diversity of the unscaled deviations, see :meth:`~graphsnd.control.Controller.step`."""
         measurement = read_measurement(self, measured, state, generator)
         target = torch.zeros_like(measurement.value.detach()) + self.target
-        first = target if self.bootstrap is Bootstrap.TARGET else None
-        valid, raw, estimate = self._smooth(measurement.value, state, first)
+        valid = is_diversity(measurement.value)
+        # A measurement that is not finite must not stay in the estimate for ever.
+        raw = torch.where(valid, measurement.value, state.estimate)
+        moved = (1 - self.tau) * state.estimate + self.tau * raw
+        moved = torch.where(state.begun, moved, target if self.bootstrap is Bootstrap.TARGET else raw)
+        estimate = torch.where(valid, moved, state.estimate)
         begun = state.begun | valid
         scale, saturated = self._scale(estimate, begun)
-        after = State(estimate.detach(), begun, state.integral, state.steps + 1)
+        after = State(estimate.detach(), begun, state.steps + 1)
         flags = (saturated, valid & (raw.detach() == 0), measurement.empty, ~valid)
         return scale, after, Status(target, measurement.value.detach(), after.estimate, scale.detach(), *flags)
 
@@ -152,9 +123,20 @@ class DiCo(Targeted):
         return torch.where(begun, wanted.clamp(low, high), 1.0), clipped
 
 
-def check_bounds(bounds: Sequence[float], *, lowest: float) -> tuple[float, float]:
+def _check_target(target: float | Tensor) -> float | Tensor:
+    """Return a target as a float, or as a tensor with one for each run; raise unless all are above 0."""
+    fix = "Use Homogeneous() for no diversity, Unconstrained() for any."
+    if not getattr(target, "ndim", 0):  # no tensor is made of it: the default device may hold no values
+        return check_number("target", target, above=0, fix=fix)
+    targets = check_tensor("target", target, 1, "(runs,)")
+    for value in targets.flatten().tolist():
+        check_number("target", value, above=0, fix=fix)
+    return targets
+
+
+def check_bounds(bounds: Sequence[float]) -> tuple[float, float]:
     """Return an interval of scales, or raise unless it holds 1, the scale before any measurement."""
     low, high = map(number, bounds) if isinstance(bounds, list | tuple) and len(bounds) == 2 else (math.nan, math.nan)
-    if not lowest <= low <= 1 <= high < math.inf:
+    if not 0 <= low <= 1 <= high < math.inf:
         raise InputError("bounds", "to be (low, high), finite, with 1 between them", bounds)
     return low, high

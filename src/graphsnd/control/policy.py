@@ -143,8 +143,7 @@ class ControlledPolicy(nn.Module):
 
         Args:
             seen: ``[runs, agents, rows, features]``.
-            scale: ``[]``, ``[runs]``, ``[runs, agents]``, or ``[runs, agents, agents]``, for which all agents are
-                evaluated on the observations of each.
+            scale: ``[]``, ``[runs]`` or ``[runs, agents]``.
 
         Returns:
             Batch ``[runs, agents, rows]``.
@@ -157,21 +156,14 @@ class ControlledPolicy(nn.Module):
 
     def parameters_of(self, seen: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
         """Return mean before squashing and standard deviation, or logits: each ``[runs, agents, rows, actions]``."""
-        if scale.dim() == 3:  # what others would do here counts too
-            check_shape("scale", scale, (*self.batch, self.batch[1]))
-            common = self._common(check_inputs(self.deviations, "seen", seen, (*self.batch, "rows")))
-            every = self.deviation(seen.flatten(1, 2)).unflatten(1, seen.shape[1:3])
-            return combine(self.kind, common, torch.einsum("raodc,rad->raoc", every, scale.to(every.dtype)))
         common, deviation = self.outputs_of(seen)
         return combine(self.kind, common, broadcast_scale(scale, deviation) * deviation)
 
     def outputs_of(self, seen: Tensor) -> tuple[Tensor, Tensor]:
         """Return outputs of the shared network and unscaled deviations: ``[runs, agents, rows, ...]`` each."""
         seen = check_inputs(self.deviations, "seen", seen, (*self.batch, "rows"))
-        return self._common(seen), self.deviations(seen)
-
-    def _common(self, seen: Tensor) -> Tensor:
-        return self.shared(seen.flatten(1, 2).unsqueeze(1)).squeeze(1).unflatten(1, seen.shape[1:3])
+        common = self.shared(seen.flatten(1, 2).unsqueeze(1)).squeeze(1).unflatten(1, seen.shape[1:3])
+        return common, self.deviations(seen)
 
     def means_of(self, seen: Tensor, agents: Tensor, wanted: Tensor, scale: Tensor) -> Tensor:
         """Return the mean of one agent in every frame; evaluated only where it is wanted.
@@ -208,7 +200,7 @@ class ControlledPolicy(nn.Module):
 
         Args:
             run: Which.
-            scale: ``[]``, ``[agents]`` or ``[agents, agents]``.
+            scale: ``[]`` or ``[agents]``.
             squashed: Whether agents are compared by what the environment receives (actions after the tanh,
                 probabilities) rather than by what DiCo controls (Gaussians before the tanh, centred logits).
             about: Anything that JSON can say about the team; kept in its file.

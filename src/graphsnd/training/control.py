@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -164,10 +163,7 @@ class DiversityControl(Companion):
             with watch(f"distances:{group.arm}"):
                 selections = self._select(group, buffer, chosen[group.rows])
             measured = self._measure(group, rows[group.rows], selections, watch)
-            state = self.states[place]
-            if group.controller.applied:
-                measured = dataclasses.replace(measured, value=measured.value * group.controller.scale(state))
-            scale, self.states[place], status = group.controller.step(measured, state)
+            scale, self.states[place], status = group.controller.step(measured, self.states[place])
             self.sums[1:, group.rows] += torch.stack([status.saturated, status.zero, status.empty, status.invalid])
             scales.append(scale)
         scale = torch.cat(scales)

@@ -242,7 +242,7 @@ class ControlSettings(PPOSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("bootstrap", self.bootstrap, BOOTSTRAPS)
-        store(self, bounds=check_bounds(self.bounds, lowest=0.0))
+        store(self, bounds=check_bounds(self.bounds))
 
 
 def largest_product(settings: PPOSettings, agents: int, rows: int | None = None) -> int:
