@@ -227,11 +227,11 @@ class DiCoModel(Model):  # type: ignore[misc]
 
 
 def pack(state: State) -> Tensor:
-    """Return a state as one float64 tensor ``[fields, ...]``.
+    """Return a state as one float64 tensor ``[fields, *shape]``.
 
     Example:
         >>> pack(State.start()).shape, unpack(pack(State.start())).begun
-        (torch.Size([4]), tensor(False))
+        (torch.Size([3]), tensor(False))
     """
     return torch.stack([part.double() for part in state.tensors().values()])
 
