@@ -44,7 +44,7 @@ TRAIN += ["--set", "steps=2", "--set", "hidden=[2]", "--set", "minibatch=2", "--
 # What a command needs to begin; one that is not named here is tried without.
 NEEDS = {
     "measure": ["team.npz"],
-    "compare": ["logs", "logs/metrics.csv"],
+    "compare": ["team.npz", "link.npz"],
     "advise": ["--agents", "9", "--observations", "30"],
     "train": ["navigation", *TRAIN],
     "control": ["dispersion", *TRAIN],
