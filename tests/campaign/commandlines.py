@@ -151,7 +151,7 @@ def draw_words(rng: np.random.Generator) -> list[str]:
 def _value(rng: np.random.Generator, name: str) -> str:
     pools = [NUMBERS, TEXTS, NAMES]
     if (
-        any(part in name for part in ("html", "png", "render", "file", "out", "json", "config", "policy", "paths"))
+        any(part in name for part in ("html", "png", "file", "out", "json", "config", "policy", "paths"))
         and rng.random() < 0.8
     ):
         pools = [NAMES]

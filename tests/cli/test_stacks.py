@@ -44,7 +44,6 @@ def test_stacks_in_one_process(tmp_path: Path) -> None:
         (("train", "--resume", "--stack", "1"), "`--stack` without --resume"),
         (("train", "--resume", "--iterations", "2"), "to be at least 3, as before"),
         (("train", *SMALL), "Resume it"),
-        (("train", "--resume", "--render", str(tmp_path / "film.gif")), "`--render` without --ray"),
         (("control", "--resume"), "Use graphsnd train --resume"),
     ):
         refused = run(*words, "--out", out)

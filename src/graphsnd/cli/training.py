@@ -117,7 +117,6 @@ def run_task(
     force: bool,
     ray: str | None = None,
     stack: int | None = None,
-    render: Path | None = None,
     **options: Any,
 ) -> None:
     """Train a task with progress on stderr, and show the results.
@@ -129,7 +128,6 @@ def run_task(
         force: Whether files of another kind may be replaced in the folder.
         ray: Address of a cluster on which stacks of the runs are trained.
         stack: Runs of a stack.
-        render: Where to write a film of the first team, once it is trained.
         options: Others of :func:`graphsnd.training.train`.
 
     Raises:
@@ -156,12 +154,6 @@ def run_task(
     threads = result.threads
     if rows:
         written = [*(out / run for run in task.run_names()), _show_rows(task, out, rows)]
-        if render is not None and result.finished:
-            from graphsnd.plots.film import write_film
-
-            trainer = result.trainer
-            film = write_film(trainer.team(trainer.seeds[0]), trainer.world, render, steps=trainer.settings.steps)
-            written.append(film)
         where = device if device == "cuda" else f"{device} with {threads} {plural('thread', threads)}"
         console = Console(highlight=False)
         console.print(f"took {result.seconds:,.0f} s on {where}", style="dim")
