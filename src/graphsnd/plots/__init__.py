@@ -6,7 +6,6 @@ figure is drawn.
 """
 
 from graphsnd.plots.curves import compare, over_time
-from graphsnd.plots.fields import field
 from graphsnd.plots.intervals import estimate
 from graphsnd.plots.matrix import contributions, heatmap, map, tree
 from graphsnd.plots.network import graph
@@ -18,7 +17,6 @@ __all__ = [
     "contributions",
     "estimate",
     "example_team",
-    "field",
     "graph",
     "heatmap",
     "map",
