@@ -2,6 +2,5 @@
 
 from graphsnd.analysis.comparing import TeamsComparison, compare
 from graphsnd.analysis.grouping import Roles, roles
-from graphsnd.analysis.permuting import act_alike
 
-__all__ = ["Roles", "TeamsComparison", "act_alike", "compare", "roles"]
+__all__ = ["Roles", "TeamsComparison", "compare", "roles"]
