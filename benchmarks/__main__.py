@@ -20,8 +20,9 @@ from benchmarks.provenance import verify_commit
 from benchmarks.timing import Options, Tables
 from graphsnd.cli.options import check_output, parse_device
 from graphsnd.errors import InputError
-from graphsnd.plots import collect_provenance, save_png
+from graphsnd.plots import save_png
 from graphsnd.plots.formatting import format_duration
+from graphsnd.plots.provenance import collect_provenance
 from graphsnd.plots.tables import table
 from graphsnd.storage import parse_json, write_whole
 

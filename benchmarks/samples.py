@@ -2,8 +2,6 @@
 
 Two Gaussian agents, whose distances have closed forms. bias: mean over repetitions minus the closed form, error: its
 standard error; pooled: of squares averaged over 64 observations before the root; square: of the corrected square.
-
-rejected: share of pairs that act_alike calls different at 5%, with its standard error.
 """
 
 from __future__ import annotations
@@ -17,13 +15,11 @@ from scipy.special import hyp1f1
 
 from benchmarks.timing import Options, Tables
 from graphsnd import kernels
-from graphsnd.analysis import act_alike
 from graphsnd.behavior import Distance, Energy, Norm, Samples, Sliced
 from graphsnd.kernels.pairfunctions import energy
 
 COUNTS = tuple(2**k for k in range(11))
 POOLED = 64  # observations
-LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -70,14 +66,13 @@ PAIRS = (
 
 
 def measure(options: Options) -> dict[str, Any]:
-    """Measure the bias for every number of samples, and the size and power of the test."""
+    """Measure the bias for every number of samples."""
     bias, counts = [], COUNTS[:6:5] if options.quick else COUNTS
     for pair in PAIRS:
         options.step(f"bias, {pair.name}")
         generator = torch.Generator().manual_seed(options.seed)
         bias += [_measure_bias(pair, count, generator, quick=options.quick) for count in counts]
-    options.step("act_alike")
-    return {"bias": bias, "test": _measure_test(20 if options.quick else 2000, options.seed)}
+    return {"bias": bias}
 
 
 def _measure_bias(pair: Pair, count: int, generator: torch.Generator, *, quick: bool) -> dict[str, Any]:
@@ -125,30 +120,10 @@ def _off(values: torch.Tensor, truth: float) -> dict[str, float]:
     return {"bias": float(values.mean()) - truth, "error": float(values.std()) / math.sqrt(len(values))}
 
 
-def _measure_test(repetitions: int, seed: int) -> list[dict[str, Any]]:
-    rows = []
-    alike, shifted = PAIRS[0], PAIRS[1]
-    plane = Pair("alike, 2 features", 0.0, 1.0, 2)
-    settings = [(alike, 1, 16, None), (alike, 16, 4, None), (alike, 1, 16, Sliced(debias=True)), (plane, 4, 8, None)]
-    settings += [(shifted, 1, 16, None), (shifted, 16, 4, None), (shifted, 1, 128, None)]
-    for pair, observations, count, distance in settings:
-        generator = torch.Generator().manual_seed(seed)
-        teams = (pair.draw(observations, count, generator) for _ in range(repetitions))
-        p = [act_alike(team, 0, 1, distance=distance, seed=seed + k) for k, team in enumerate(teams)]
-        share = sum(value <= LEVEL for value in p) / repetitions
-        rows.append({
-            "pair": pair.name, "distance": (distance or Energy(pooled=True)).name, "observations": observations,
-            "samples": count, "repetitions": repetitions, "rejected": share,
-            "rejected_error": math.sqrt(share * (1 - share) / repetitions),
-        })  # fmt: skip
-    return rows
-
-
 def tables(result: dict[str, Any]) -> Tables:
-    """Return the bias of both distances, and how often the test rejects."""
+    """Return the bias of both distances."""
     shown: Tables = {}
     for kind, title in (("sliced", "2-Wasserstein (sliced)"), ("energy", "Energy distance")):
         values = (f"{kind}{part}.bias" for part in ("", "_debiased", "_pooled", "_square"))
         shown[f"{title}: bias"] = (result["bias"], ("pair", "samples", *values))
-    columns = ("pair", "distance", "observations", "samples", "rejected", "rejected_error")
-    return shown | {f"act_alike at {LEVEL:.0%}": (result["test"], columns)}
+    return shown

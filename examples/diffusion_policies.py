@@ -55,5 +55,3 @@ moments = gs.Gaussian(samples.samples.mean(dim=-2), samples.samples.std(dim=-2))
 for name, matrix in (("moments", gs.pairwise(moments)), ("samples", gs.pairwise(samples, gs.Energy(debias=True)))):
     print(f"by {name}: copy {matrix[0, 1]:.3f}, straight on {matrix[0, 2]:.3f}")
 print(gs.measure(samples, distance=gs.Sliced(debias=True)))
-for other in ("its copy", "straight on"):
-    print(f"does it act like {other}? p = {gs.act_alike(samples, 'around', other)}")

@@ -1,6 +1,6 @@
 """SND of rollouts that Ray workers make: each keeps its observations and sends sums of a few hundred bytes.
 
-The result does not depend on the number of workers or the order in which they come home, except for rounding. Needs ray.
+The result depends on the number of workers, and on the order in which they come home, by rounding only. Needs ray.
 """
 
 from typing import Any

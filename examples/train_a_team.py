@@ -4,7 +4,8 @@ import tempfile
 from pathlib import Path
 
 from graphsnd.teams import Team
-from graphsnd.training import Settings, Trainer, evaluate_team, save_teams
+from graphsnd.training import Settings, Trainer, evaluate_team
+from graphsnd.training.checkpoint import save_teams
 from graphsnd.worlds import Navigation
 
 world = Navigation(4, 16, collisions=False, shared_rew=False, horizon=100)

@@ -14,8 +14,7 @@ from typing import Any
 from benchmarks.provenance import verify_commit
 from graphsnd.errors import InputError
 from graphsnd.locks import hold_lock, remove_parts
-from graphsnd.plots import collect_provenance
-from graphsnd.plots.provenance import find_commit
+from graphsnd.plots.provenance import collect_provenance, find_commit
 from graphsnd.plots.style import png_bytes
 from graphsnd.storage import read_json, write_whole
 from paper.cells import Cells, date_provenance

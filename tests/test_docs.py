@@ -130,7 +130,7 @@ FILE = re.compile(r"\.(npz|pt|json|yaml)$|^runs/")
 NEEDS = {"benchmarl": "benchmarl", "jax": "optax", "rllib": "ray.rllib", "stable_baselines3": "stable_baselines3"}
 NEEDS |= {"ray": "ray", "training": "torch", "control": "torch"}
 OTHERS = {"torchrl": "torchrl", "pettingzoo": "mpe2", "torchmetrics": "torchmetrics"}  # short, and part of `make test`
-OUTPUTS = {"--html", "--png", "--csv", "--out", "--render"}
+OUTPUTS = {"--html", "--png", "--csv", "--out"}
 LONG = {"bench", "demo", "--install-completion"}  # words after graphsnd that are parsed, not run
 SMALLER = {"training": ("range(100)", "range(1)")}  # what a page runs for long
 PRINTED = {"roles": ("3 roles", "1 role: these 100 agents", "SND 0.72 near a goal, 0.82 far from it")}  # as it says
@@ -226,15 +226,6 @@ def names_of_benchmarl(patch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {}
 
 
-def names_of_compare(_: pytest.MonkeyPatch) -> dict[str, Any]:
-    for name, level in (("ippo", 0.4), ("dico", 0.3)):
-        Path("runs", name).mkdir(parents=True)
-        columns = ",".join(f"seed{seed} - reward" for seed in range(5))
-        rows = (f"{step}," + ",".join(str(level + 0.01 * seed) for seed in range(5)) for step in range(10))
-        Path("runs", name, "chart.csv").write_text("\n".join([f"Step,{columns}", *rows]) + "\n", encoding="utf-8")
-    return {}
-
-
 def names_of_torchrl(_: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"trainer": SimpleNamespace(register_op=lambda *a: None, register_module=lambda *a: None)}
 
@@ -244,7 +235,6 @@ GIVEN: dict[str, Callable[[pytest.MonkeyPatch], dict[str, Any]]] = {
     "benchmarl": names_of_benchmarl,
     "distances": names_of_distances,
     "checkpoints": names_of_checkpoints,
-    "compare": names_of_compare,
     "torchrl": names_of_torchrl,
 }
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import graphsnd as gs
 from graphsnd.cli.app import app
 from graphsnd.cli.files import read_team
-from graphsnd.plots import summarise
+from graphsnd.plots.summary import summarise
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
 
 NAMES = ("scout", "guard", "medic", "cook")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import graphsnd as gs
-from graphsnd.control import PI, DiCo
+from graphsnd.control import DiCo
 
 GRAPH = gs.graphs.bernoulli(5, 0.6, seed=0)
 HALF = [torch.float32, torch.bfloat16, torch.float16]
@@ -36,7 +36,7 @@ def by_hand(points: Tensor, edges: list[tuple[int, int]]) -> float:
     return sum(distances) / len(distances)
 
 
-def controlled(controller: DiCo | PI) -> Callable[[Tensor], Tensor]:
+def controlled(controller: DiCo) -> Callable[[Tensor], Tensor]:
     def loss(points: Tensor) -> Tensor:
         scale, state, _ = controller.step(points, controller.initial(), generator=torch.Generator().manual_seed(0))
         return (scale * points.float()).square().mean() + state.estimate
@@ -52,7 +52,6 @@ LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
     "dico": controlled(DiCo(0.5, through=True)),
     "dico on a design": controlled(DiCo(0.5, through=True, design="bernoulli:0.5")),
     "dico without gradients": controlled(DiCo(0.5, design="agents:3")),
-    "pi": controlled(PI(0.5)),
 }
 
 

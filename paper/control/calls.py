@@ -15,7 +15,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from graphsnd.control import measure_points
+from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Bernoulli, parse
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.control import DiCo, State, Status, error_of_mean, mean_error
+from graphsnd.control import DiCo, State, Status
+from graphsnd.control.audits import error_of_mean, mean_error
 from graphsnd.control.controllers import Generators, Measured, read_measurement
 from graphsnd.training import ControlSettings, ControlTask
 from graphsnd.training.control import Group

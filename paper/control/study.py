@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import binomtest, t
 
-from graphsnd.control import error_of_mean, mean_error
+from graphsnd.control.audits import error_of_mean, mean_error
 from graphsnd.errors import InputError
 from graphsnd.training import ControlTask
 from paper.control.logs import PARTS, History, group_by, list_missing

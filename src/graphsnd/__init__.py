@@ -31,14 +31,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graphsnd import bounds, control, designs, distributed, graphs, plots
-    from graphsnd.analysis import Field, Roles, act_alike, bin_field, compare, compare_runs, roles
+    from graphsnd import analysis as analysis
+    from graphsnd import bounds as bounds
+    from graphsnd import control as control
+    from graphsnd import designs as designs
+    from graphsnd import distributed as distributed
+    from graphsnd import graphs as graphs
+    from graphsnd import plots as plots
+    from graphsnd import teams as teams
+    from graphsnd.analysis import compare, roles
     from graphsnd.behavior import (
         Behavior,
         Categorical,
         Deterministic,
         Distance,
-        Energy,
         Gaussian,
         Hellinger,
         JensenShannon,
@@ -52,31 +58,27 @@ if TYPE_CHECKING:
         from_distribution,
     )
     from graphsnd.errors import InputError
-    from graphsnd.estimation import Advice, Estimate, SndAccumulator, advise, measure
+    from graphsnd.estimation import Estimate, SndAccumulator, advise, measure
     from graphsnd.graphs import Graph
     from graphsnd.metric import (
         by_observation,
         contributions,
         decompose,
-        edge_distances,
         graph_snd,
         horvitz_thompson,
         pairwise,
         snd,
     )
-    from graphsnd.teams import Team, draw_samples, evaluate, load_behavior, save_behavior
+    from graphsnd.teams import Team, evaluate, load_behavior, save_behavior
 
 __version__ = "0.2.0"
 
 __all__ = [
-    "Advice",
     "Behavior",
     "Categorical",
     "Deterministic",
     "Distance",
-    "Energy",
     "Estimate",
-    "Field",
     "Gaussian",
     "Graph",
     "Hellinger",
@@ -85,36 +87,24 @@ __all__ = [
     "Joint",
     "MultivariateGaussian",
     "Quantiles",
-    "Roles",
     "Samples",
     "Sliced",
     "SndAccumulator",
     "Team",
     "TotalVariation",
     "Wasserstein",
-    "act_alike",
     "advise",
-    "bin_field",
-    "bounds",
     "by_observation",
     "compare",
-    "compare_runs",
     "contributions",
-    "control",
     "decompose",
-    "designs",
-    "distributed",
-    "draw_samples",
-    "edge_distances",
     "evaluate",
     "from_distribution",
     "graph_snd",
-    "graphs",
     "horvitz_thompson",
     "load_behavior",
     "measure",
     "pairwise",
-    "plots",
     "roles",
     "save_behavior",
     "snd",

@@ -171,6 +171,10 @@ def test_it_prints_names_and_refuses_bad_input() -> None:
     assert "3 like eve: dan, eve, fay" in str(gs.roles(team.with_names(["ann", "bob", "cat", "dan", "eve", "fay"])))
     with pytest.raises(InputError, match="smallest"):
         gs.roles(team, smallest=1)
+    with pytest.raises(InputError, match="seed"):
+        gs.roles(team, seed=-1)
+    with pytest.raises(InputError, match=r"evaluate\(policies, observations\)"):
+        gs.roles([torch.nn.Linear(2, 2)] * 3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="finite"):
         gs.roles(gs.Deterministic(torch.full((1, 3, 1), torch.nan)))
 

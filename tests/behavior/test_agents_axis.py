@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import graphsnd as gs
 from graphsnd.behavior import AgentsAxisWarning
 from graphsnd.cli.app import app
+from graphsnd.plots.measurement import pair_distances
 
 FLIPPED = torch.randn(3, 40, 2, generator=torch.Generator().manual_seed(0))  # 3 agents on 40 observations
 USES = (
@@ -93,7 +94,7 @@ def test_silent_in_accumulators_metrics_and_controllers() -> None:
         warnings.simplefilter("error", AgentsAxisWarning)
         gs.SndAccumulator(40).update(behavior)
         torchmetrics.SystemNeuralDiversity().update(behavior)
-        gs.plots.pair_distances(behavior, None, None, gs.measure(behavior.with_names(list(map(str, range(40))))))
+        pair_distances(behavior, None, None, gs.measure(behavior.with_names(list(map(str, range(40))))))
 
 
 def test_the_command_line_says_it_in_one_line(tmp_path: Any) -> None:

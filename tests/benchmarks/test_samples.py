@@ -10,15 +10,14 @@ from benchmarks.figures import samples_figure
 from benchmarks.timing import Options
 
 
-def test_bias_and_test() -> None:
+def test_bias() -> None:
     result = samples.measure(Options(torch.device("cpu"), quick=True))
     for row in result["bias"]:
         assert row["sliced"]["bias"] > 0  # finite samples are too far apart
         if row["samples"] > 1:
             assert abs(row["sliced_debiased"]["bias"]) < row["sliced"]["bias"]
             assert abs(row["energy_square"]["bias"]) < 5 * row["energy_square"]["error"] + 0.01
-    assert all(0 <= row["rejected"] <= 1 for row in result["test"])
-    assert [len(rows) for rows, _ in samples.tables(result).values()] == [8, 8, 7]
+    assert [len(rows) for rows, _ in samples.tables(result).values()] == [8, 8]
     left, *_ = samples_figure([result]).axes
     assert left.get_title(loc="left") == "alike: distance 0"
 

@@ -44,7 +44,7 @@ TRAIN += ["--set", "steps=2", "--set", "hidden=[2]", "--set", "minibatch=2", "--
 # What a command needs to begin; one that is not named here is tried without.
 NEEDS = {
     "measure": ["team.npz"],
-    "compare": ["logs", "logs/metrics.csv"],
+    "compare": ["team.npz", "link.npz"],
     "advise": ["--agents", "9", "--observations", "30"],
     "train": ["navigation", *TRAIN],
     "control": ["dispersion", *TRAIN],
@@ -151,7 +151,7 @@ def draw_words(rng: np.random.Generator) -> list[str]:
 def _value(rng: np.random.Generator, name: str) -> str:
     pools = [NUMBERS, TEXTS, NAMES]
     if (
-        any(part in name for part in ("html", "png", "render", "file", "out", "json", "config", "policy", "paths"))
+        any(part in name for part in ("html", "png", "file", "out", "json", "config", "policy", "paths"))
         and rng.random() < 0.8
     ):
         pools = [NAMES]

@@ -40,4 +40,4 @@ def test_nothing_may_contradict_the_checkpoint() -> None:
 
 def test_a_repeated_command_leaves_out_nothing_but_what_is_usual() -> None:
     options = {"reward": "normalised", "seed": 0, "force": True}
-    assert repeat_command("compare", ["a"], options) == "graphsnd compare a --reward normalised --seed 0"
+    assert repeat_command("measure", ["a"], options) == "graphsnd measure a --reward normalised --seed 0"

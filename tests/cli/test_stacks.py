@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 import graphsnd.training
 from graphsnd.cli.app import app
 from graphsnd.plots.training import describe_grid, grid_table
-from graphsnd.training import Row, Settings, Stack, Task, TrainedGrid, read_rows
+from graphsnd.training import Settings, Task, read_rows
+from graphsnd.training.grid import Stack, TrainedGrid
+from graphsnd.training.log import Row
 from paper.cli import app as paper
 
 SMALL = (
@@ -42,7 +44,6 @@ def test_stacks_in_one_process(tmp_path: Path) -> None:
         (("train", "--resume", "--stack", "1"), "`--stack` without --resume"),
         (("train", "--resume", "--iterations", "2"), "to be at least 3, as before"),
         (("train", *SMALL), "Resume it"),
-        (("train", "--resume", "--render", str(tmp_path / "film.gif")), "`--render` without --ray"),
         (("control", "--resume"), "Use graphsnd train --resume"),
     ):
         refused = run(*words, "--out", out)

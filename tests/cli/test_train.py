@@ -29,12 +29,11 @@ def run(run: Callable[..., Any]) -> Callable[..., Any]:
     return partial(run, "train")
 
 
-def test_a_small_training_tells_and_writes(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphsnd.plots.film.FPS", 1)
+def test_a_small_training_tells_and_writes(run: Any, tmp_path: Path) -> None:
     out = tmp_path / "nav"
     result = run(
         "navigation", "--agents", 4, "--iterations", 4, "--seeds", "0,3", "--diversity-every", 2, "--out", out,
-        "--render", out / "film.gif", *SMALL, "--device", "cpu",
+        *SMALL, "--device", "cpu",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "Graph-SND" in result.stdout
@@ -49,7 +48,6 @@ def test_a_small_training_tells_and_writes(run: Any, tmp_path: Path, monkeypatch
     assert settings["options"]["agent_radius"] == 0.03
     assert (settings["settings"]["hidden"], settings["settings"]["environments"]) == ([8], 3)
     assert (out / "curves.png").stat().st_size > 10_000
-    assert (out / "film.gif").read_bytes().startswith(b"GIF8")
 
 
 def test_resume_goes_on_and_keeps_the_settings(run: Any, tmp_path: Path) -> None:
@@ -103,20 +101,10 @@ def test_a_central_critic_is_chosen_saved_and_resumed(run: Any, tmp_path: Path) 
     (("navigation", "--set", "critic=shared"), "`--set critic` to be one of"),
     (("navigation", "--set", "world.colour=red"), "`option of navigation`"),
     (("navigation", "--device", "abacus"), "`--device` to be one of auto, cpu, cuda"),
-    (("navigation", "--render", "film.avi"), "`--render` to end in .gif or .mp4"),
     (("--resume",), "`folder` to hold checkpoint.safetensors"),
 ])  # fmt: skip
 def test_bad_input_is_one_line(arguments: tuple[str, ...], words: str, assert_one_line: Any) -> None:
     assert_one_line(words, *arguments)
-
-
-def test_mp4_without_ffmpeg_is_refused_before_training(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shutil.which", lambda name: None)
-    result = run("navigation", "--render", tmp_path / "film.mp4", "--out", tmp_path / "none")
-    assert result.exit_code == 2
-    assert "ffmpeg" in result.stderr
 
 
 LONG = ("--agents", "3", "--iterations", "100000", "--device", "cpu", *SMALL)
@@ -227,10 +215,3 @@ def test_files_of_another_kind_are_replaced_only_by_force(name: str, run: Any, t
     assert "add --force" in result.stderr
     assert run(*words, "--force").exit_code == 0
     assert (tmp_path / name).read_bytes()[:4] != b"a,b\n"
-
-
-def test_a_film_replaces_only_films(run: Any, tmp_path: Path) -> None:
-    film = tmp_path / "notes.gif"
-    film.write_text("not a film")
-    assert run("navigation", "--render", film, "--out", tmp_path / "new").exit_code == 2
-    assert film.read_text() == "not a film"

@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 import re
 from itertools import combinations
-from typing import Any
 
 import pytest
 import torch
@@ -11,7 +10,8 @@ from torch import Tensor
 
 from graphsnd import InputError, graphs
 from graphsnd.behavior import Norm, Points
-from graphsnd.control import PI, Bootstrap, DiCo, Measurement, State, Unconstrained, measure_points
+from graphsnd.control import Bootstrap, DiCo, State, Unconstrained
+from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.designs import Bernoulli, Complete, Design
 from tests.control import plain
 
@@ -154,28 +154,28 @@ def test_measurements_come_in_several_forms() -> None:
 @pytest.mark.parametrize("options", [
     {"target": 0.0}, {"target": -1.0}, {"target": math.nan}, {"target": torch.tensor([0.1, 0.0])},
     {"target": 0.1, "tau": 0.0}, {"target": 0.1, "tau": 1.5}, {"target": 0.1, "bounds": (2.0, 3.0)},
-    {"target": 0.1, "bounds": (0.1, math.inf)},
+    {"target": 0.1, "bounds": (0.1, math.inf)}, {"target": "0.1"}, {"target": None}, {"target": 0.1, "tau": "0.01"},
+    {"target": 0.1, "bounds": 1.0}, {"target": 0.1, "bootstrap": "target"},
 ])  # fmt: skip
 def test_values_out_of_range_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError):
         DiCo(**options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("controller", [DiCo(TARGET), PI(TARGET), Unconstrained()])
-def test_observations_are_not_taken_for_runs(controller: DiCo | PI | Unconstrained) -> None:
+@pytest.mark.parametrize("controller", [DiCo(TARGET), Unconstrained()])
+def test_observations_are_not_taken_for_runs(controller: DiCo | Unconstrained) -> None:
     points = torch.randn(3, 5, 4, 2, generator=torch.Generator().manual_seed(0))
     with pytest.raises(InputError, match="initial"):
         controller.step(points, controller.initial())
     assert controller.step(points, controller.initial((3,)))[0].shape == (3,)
 
 
-@pytest.mark.parametrize("make", [DiCo, PI])
-def test_a_measurement_is_of_all_runs_or_of_each(make: Any) -> None:
-    controller = make(torch.tensor([0.1, 0.2, 0.3]))
+def test_a_measurement_is_of_all_runs_or_of_each() -> None:
+    controller = DiCo(torch.tensor([0.1, 0.2, 0.3]))
     one, each = torch.tensor(0.5), torch.full((3,), 0.5)
     results = [controller.step(measured, controller.initial()) for measured in (one, each)]
     for part, other in zip(vars(results[0][2]).values(), vars(results[1][2]).values(), strict=True):
-        assert part == other if isinstance(part, tuple) else torch.equal(part, other)
+        assert torch.equal(part, other)
     assert results[0][2].describe() == results[1][2].describe()
     with pytest.raises(InputError, match=r"`measured` for a state of shape \(3,\), got values \(2,\)"):
         controller.step(each[:2], controller.initial())

@@ -10,8 +10,8 @@ import torch
 import graphsnd as gs
 from graphsnd import InputError
 from graphsnd.behavior import Norm, Points
-from graphsnd.control import measure_points, measurement
-from graphsnd.control.measurement import Selection, select_pairs
+from graphsnd.control import measurement
+from graphsnd.control.measurement import Selection, measure_points, select_pairs
 from graphsnd.designs import Agents, Bernoulli, Complete, Nearest, Radius, Uniform, parse
 from tests.control import plain
 

@@ -8,11 +8,8 @@ from torch import Tensor, nn
 
 import graphsnd as gs
 from graphsnd import InputError
-from graphsnd.control import (
-    ControlledPolicy,
-    audit,
-    measure_points,
-)
+from graphsnd.control import ControlledPolicy, audit
+from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Complete
 
 AGENTS, FEATURES, ACTIONS = 5, 7, 2

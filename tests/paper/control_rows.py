@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from graphsnd.training import ControlRow, ControlTask, Run
-from graphsnd.training.log import CsvLog
+from graphsnd.training import ControlTask
+from graphsnd.training.control import Run
+from graphsnd.training.log import ControlRow, CsvLog
 
 
 def row(iteration: int, run: Run, **changes: Any) -> ControlRow:

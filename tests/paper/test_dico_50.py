@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from graphsnd.training import ControlRow, ControlTask, Run, read_rows, train
+from graphsnd.training import ControlTask, read_rows, train
+from graphsnd.training.control import Run
+from graphsnd.training.log import ControlRow
 from paper.cells import Cells
 from paper.control.calls import Edges, MetricTimes, StepShare
 from paper.control.faulty_controllers import BLIND, DOUBLED, SOUND, FaultyRun, FaultyStudy

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from graphsnd.errors import InputError
-from graphsnd.training import ControlRow, ControlSettings, ControlTask, Row, Settings, Task, read_rows
+from graphsnd.training import ControlSettings, ControlTask, Settings, Task, read_rows
+from graphsnd.training.log import ControlRow, Row
 from paper import stacks
 from paper.cells import Cells
 from paper.control.actions import ActionDiversity, read_actions

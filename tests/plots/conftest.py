@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphsnd.plots import Study, example_team, run_study
+from graphsnd.plots import example_team
+from graphsnd.plots.study import Study, run_study
 
 
 @pytest.fixture(scope="session")

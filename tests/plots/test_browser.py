@@ -10,7 +10,9 @@ import pytest
 
 import graphsnd as gs
 from graphsnd import plots
+from graphsnd.plots.measurement import measurement_page, pair_distances
 from graphsnd.plots.style import DARK, INK
+from graphsnd.plots.summary import summarise
 
 pytestmark = pytest.mark.browser
 
@@ -24,10 +26,10 @@ MATRIX = gs.pairwise(BEHAVIOR).numpy()
 def make_page(folder: Path, graph: gs.Graph | None = None) -> str:
     """Write the page and return its address."""
     estimate = gs.measure(BEHAVIOR, design=graph)
-    pairs = plots.pair_distances(BEHAVIOR, graph, None, estimate)
-    lines = plots.summarise(estimate)
+    pairs = pair_distances(BEHAVIOR, graph, None, estimate)
+    lines = summarise(estimate)
     path = folder / "page.html"
-    path.write_text(plots.measurement_page(pairs, lines, source="a <b>", command="graphsnd", seed=0), encoding="utf-8")
+    path.write_text(measurement_page(pairs, lines, source="a <b>", command="graphsnd", seed=0), encoding="utf-8")
     return path.as_uri()
 
 

@@ -5,10 +5,9 @@ from functools import partial
 from typing import Any
 
 import graphsnd as gs
-from graphsnd import plots
-from graphsnd.plots import Study
 from graphsnd.plots.demo import FIGURES
-from graphsnd.plots.measurement import PANELS
+from graphsnd.plots.measurement import PANELS, measurement_figure, pair_distances
+from graphsnd.plots.study import Study
 from graphsnd.plots.study_figures import draw_panel
 from graphsnd.plots.style import phone_figure
 
@@ -16,14 +15,14 @@ from graphsnd.plots.style import phone_figure
 def _all(study: Study) -> dict[str, Callable[[], Any]]:
     team, n = study.team.behavior, study.team.behavior.agents
     every, sparse = (
-        plots.pair_distances(team, graph, None, gs.measure(team, design=graph))
+        pair_distances(team, graph, None, gs.measure(team, design=graph))
         for graph in (gs.graphs.complete(n), gs.graphs.uniform(n, 40))
     )
     return {
         **{name: partial(draw, study) for name, draw in FIGURES.items()},
         "graph alone": lambda: phone_figure(3.9, draw_panel, study.local[0], study),
-        "measurement": lambda: plots.measurement_figure(every),
-        "measurement, sparse": lambda: plots.measurement_figure(sparse),
+        "measurement": lambda: measurement_figure(every),
+        "measurement, sparse": lambda: measurement_figure(sparse),
         "measurement, alone": lambda: phone_figure(3.6, PANELS[0], sparse),
     }
 

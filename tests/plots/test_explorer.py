@@ -10,8 +10,9 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd import plots
-from graphsnd.plots import PairDistances, explorer
+from graphsnd.plots import explorer
+from graphsnd.plots.measurement import PairDistances, measurement_page, pair_distances
+from graphsnd.plots.summary import summarise
 from tests.plots.test_page import Outline
 
 pytest.importorskip("plotly")
@@ -20,8 +21,8 @@ NASTY = "</script><b>&"
 
 def page(behavior: gs.Behavior, graph: gs.Graph | None = None) -> str:
     estimate = gs.measure(behavior, design=graph)
-    pairs = plots.pair_distances(behavior, graph, None, estimate)
-    return plots.measurement_page(pairs, plots.summarise(estimate), source="a", command="b", seed=0)
+    pairs = pair_distances(behavior, graph, None, estimate)
+    return measurement_page(pairs, summarise(estimate), source="a", command="b", seed=0)
 
 
 def random_team(agents: int) -> gs.Behavior:
@@ -94,10 +95,10 @@ def test_rows_of_the_table_are_what_a_loop_gives() -> None:
 def test_of_many_agents_the_table_lists_both_ends_and_the_page_says_so() -> None:
     team = gs.Deterministic(torch.arange(1000.0).square()[None, :, None])
     graph = gs.Graph(1000, torch.stack([torch.arange(900), torch.arange(1, 901)], 1))
-    pairs = gs.plots.pair_distances(team, graph, None, gs.measure(team, design=graph))
+    pairs = pair_distances(team, graph, None, gs.measure(team, design=graph))
     table, order = explorer.agents_table(pairs)
     assert order == [*range(900, 800, -1), *range(99, -1, -1)]  # 901 and more have no pair
     assert len(table.rows) == 200
-    page = plots.measurement_page(pairs, [], source="team.npz", command="", seed=0)
+    page = measurement_page(pairs, [], source="team.npz", command="", seed=0)
     assert "The table lists 200 of 1,000 agents" in page
     assert not explorer.describe_omission(500, 500)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.plots import Study
+from graphsnd.plots.study import Study
 from graphsnd.plots.study_figures import estimates_figure
 
 

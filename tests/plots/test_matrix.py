@@ -12,8 +12,8 @@ import torch
 
 import graphsnd as gs
 from graphsnd.errors import InputError
-from graphsnd.plots import Study
 from graphsnd.plots.matrix import draw_bars, draw_image
+from graphsnd.plots.study import Study
 from graphsnd.plots.study_figures import heatmap_figure
 from graphsnd.plots.style import BLUE, group_look, new_figure
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.plots import Study
+from graphsnd.plots.study import Study
 from graphsnd.plots.study_figures import draw_panel, graphs_figure
 from graphsnd.plots.style import phone_figure
 

@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 import pytest
 
 import graphsnd as gs
-from graphsnd.plots import Study
 from graphsnd.plots.demo import demo_page
 from graphsnd.plots.page import HtmlTable, Section, render_page
+from graphsnd.plots.study import Study
 
 
 class Outline(HTMLParser):

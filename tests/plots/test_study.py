@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.plots import Study
+from graphsnd.plots.study import Study
 
 
 def test_the_truth_is_snd(small: Study) -> None:

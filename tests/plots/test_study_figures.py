@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphsnd.plots import Study, save_png
+from graphsnd.plots import save_png
+from graphsnd.plots.study import Study
 from graphsnd.plots.study_figures import overview_figure
 
 

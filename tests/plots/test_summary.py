@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 
 import graphsnd as gs
-from graphsnd.plots import summarise
+from graphsnd.plots.summary import summarise
 
 TEAM = gs.Deterministic(torch.randn(40, 10, 2, generator=torch.Generator().manual_seed(0)))
 

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from graphsnd.plots import Study
+from graphsnd.plots.study import Study
 from graphsnd.plots.tables import ESTIMATE_COLUMNS, estimate_rows, estimates_table, lines_table, table
 
 

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from graphsnd.training import Settings
-from graphsnd.worlds import Continuous, Step, World
+from graphsnd.worlds import World
+from graphsnd.worlds.world import Continuous, Step
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from graphsnd.training import ControlRow, read_rows
+from graphsnd.training import read_rows
 from graphsnd.training.checkpoint import STACKS
+from graphsnd.training.log import ControlRow
 
 ROOT = Path(__file__).parents[2]
 # Nodes that are gone are noticed within a second or two, in place of a quarter of a minute.

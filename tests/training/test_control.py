@@ -12,23 +12,16 @@ from safetensors.torch import load_file
 import graphsnd as gs
 import graphsnd.training.control as control_module
 from graphsnd import InputError
-from graphsnd.control import ControlledTeam, State, audit, audit_error, measure_points
+from graphsnd.control import ControlledTeam, State, audit, audit_error
+from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Complete
 from graphsnd.teams import Team
 from graphsnd.teams.engine import PLAIN
-from graphsnd.training import (
-    ControlRow,
-    ControlSettings,
-    ControlTask,
-    Trainer,
-    load_checkpoint,
-    read_rows,
-    save_checkpoint,
-    train,
-)
+from graphsnd.training import ControlSettings, ControlTask, Trainer, load_checkpoint, read_rows, train
+from graphsnd.training.checkpoint import save_checkpoint
 from graphsnd.training.control import DiversityControl, choose_observations, fill_up, find_positions
 from graphsnd.training.cuda import Stopwatch
-from graphsnd.training.log import run_folder
+from graphsnd.training.log import ControlRow, run_folder
 from graphsnd.training.rollout import Minibatch
 from graphsnd.training.task import DISPERSION
 from graphsnd.worlds import SimpleSpread

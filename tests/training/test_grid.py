@@ -15,10 +15,8 @@ from graphsnd.errors import InputError, MissingExtraError
 from graphsnd.training import (
     ControlSettings,
     ControlTask,
-    Row,
     Settings,
     Task,
-    cut_grid,
     load_checkpoint,
     read_rows,
     train,
@@ -26,7 +24,9 @@ from graphsnd.training import (
 )
 from graphsnd.training.checkpoint import read_grid
 from graphsnd.training.grid import find_folder, run_stacks
+from graphsnd.training.log import Row
 from graphsnd.training.settings import BRIEF
+from graphsnd.training.task import cut_grid
 from tests.campaign._runs import differences
 
 SMALL: dict[str, Any] = {"steps": 4, "environments": 2, "epochs": 1, "minibatch": 4, "hidden": (4,), "iterations": 4}

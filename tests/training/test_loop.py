@@ -13,8 +13,8 @@ import torch
 
 from graphsnd import InputError
 from graphsnd.locks import LOCK, hold_lock
-from graphsnd.training import Row, Settings, Task, Trainer, load_checkpoint, read_rows, train
-from graphsnd.training.log import METRICS
+from graphsnd.training import Settings, Task, Trainer, load_checkpoint, read_rows, train
+from graphsnd.training.log import METRICS, Row
 from graphsnd.training.loop import choose_threads, interruptible
 from graphsnd.worlds import Navigation
 

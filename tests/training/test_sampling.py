@@ -4,7 +4,7 @@ import torch
 
 from graphsnd.teams import CategoricalActions, NormalActions, TanhNormalActions
 from graphsnd.training.sampling import fill_noise, noise_shape, to_world
-from graphsnd.worlds import Continuous, Discrete
+from graphsnd.worlds.world import Continuous, Discrete
 
 
 def test_categorical_frequencies(generator: torch.Generator) -> None:

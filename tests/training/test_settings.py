@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from graphsnd import InputError
-from graphsnd.training import ControlSettings, Settings
+from graphsnd.training import ControlSettings, ControlTask, Settings
 
 
 def test_defaults_are_the_papers_table() -> None:
@@ -20,11 +23,21 @@ def test_defaults_are_the_papers_table() -> None:
     ("steps", 0), ("minibatch", 2.5), ("learning_rate", 0.0), ("gamma", 1.5), ("hidden", (8, 0)), ("policy", "beta"),
     ("critic", "shared"),
     ("entropy_coefficient", -1.0), ("diversity_every", -1), ("clip", float("nan")),
-    ("diversity_probability", 0.0),
+    ("diversity_probability", 0.0), ("steps", "128"), ("gamma", "0.9"), ("hidden", "64"), ("hidden", 64),
+    ("joint", "false"), ("activation", 5), ("log_std", None), ("actor_gain", float("inf")),
 ])  # fmt: skip
 def test_bad_values_are_named(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"`{name}`"):
         Settings(**{name: value})
+
+
+def test_numbers_of_numpy_are_written_to_json() -> None:
+    settings = ControlSettings(steps=np.int64(3), gamma=np.float32(0.5), hidden=[np.int32(8)], bounds=[0.5, np.int8(2)])  # type: ignore[arg-type]
+    task = ControlTask(np.int64(4), [np.float64(0.25), 1], seeds=[np.uint8(7)], settings=settings)  # type: ignore[arg-type]
+    saved = json.loads(json.dumps(task.to_dict()))
+    assert (saved["agents"], saved["targets"], saved["seeds"]) == (4, [0.25, 1.0], [7])
+    assert (settings.hidden, settings.bounds, saved["settings"]["gamma"]) == ((8,), (0.5, 2.0), 0.5)
+    assert ControlTask.from_dict(saved, Path("x")) == task
 
 
 def test_one_sample_has_no_standard_deviation() -> None:
@@ -49,7 +62,8 @@ def test_a_setting_of_the_other_training_is_named() -> None:
 
 @pytest.mark.parametrize("changes", [
     {"epochs": 0}, {"gamma": 2.0}, {"tau": 0.0}, {"bootstrap": "guess"}, {"bounds": (2.0, 3.0)}, {"nothing": 1},
-    {"learning_rate": -1.0}, {"hidden": (0,)},
+    {"learning_rate": -1.0}, {"hidden": (0,)}, {"bounds": 1.0}, {"bounds": ("a", 2.0)}, {"bounds": (0.5, 1.0, 2.0)},
+    {"through": 1}, {"epsilon": "1e-5"},
 ])  # fmt: skip
 def test_control_settings_out_of_range(changes: dict[str, object]) -> None:
     with pytest.raises(InputError):

@@ -30,7 +30,9 @@ def test_a_task_of_the_other_kind_is_refused() -> None:
 
 @pytest.mark.parametrize("changes", [
     {"targets": ()}, {"targets": (0.0,)}, {"targets": ("free",)}, {"targets": (0.1, 0.1)}, {"designs": ("x",)},
-    {"seeds": (0, 0)}, {"seeds": (-1,)}, {"agents": 1},
+    {"seeds": (0, 0)}, {"seeds": (-1,)}, {"agents": 1}, {"agents": "4"}, {"targets": ("0.1",)}, {"targets": 0.1},
+    {"designs": "complete"}, {"designs": (5,)}, {"seeds": 3}, {"settings": Settings()}, {"options": "horizon=3"},
+    {"world": None}, {"targets": (True,)},
 ])  # fmt: skip
 def test_tasks_that_make_no_sense(changes: dict[str, object]) -> None:
     with pytest.raises(InputError):

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from graphsnd.errors import InputError
-from graphsnd.worlds import Dispersion, DispersionState
+from graphsnd.worlds import Dispersion
+from graphsnd.worlds.dispersion import DispersionState
 from tests.worlds.vmas_twin import DispersionTwin
 
 # Agents, environments, steps, pull of the food, options.
@@ -84,7 +85,7 @@ def test_options_are_checked(options: dict[str, Any]) -> None:
 
 @pytest.mark.gpu
 def test_a_step_and_a_reset_in_a_cuda_graph() -> None:
-    from graphsnd.worlds import merge
+    from graphsnd.worlds.world import merge
 
     world = Dispersion(10, 8, device="cuda")
     start, fresh = world.spawn(0), world.spawn(1)

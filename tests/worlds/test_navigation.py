@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from graphsnd.errors import InputError
-from graphsnd.worlds import Navigation, NavigationState, physics
+from graphsnd.worlds import Navigation, physics
 from graphsnd.worlds import lidar as lidar_module
 from graphsnd.worlds.lidar import Lidar
+from graphsnd.worlds.navigation import NavigationState
 from tests.worlds.vmas_twin import NavigationTwin
 
 # Everything but the sums (contact forces, the team's reward) is computed in the same order. Positions of order 1
@@ -208,6 +209,11 @@ def test_odd_layouts_of_the_input(generator: torch.Generator) -> None:
     ({"agents_with_same_goal": 9, "collisions": False}, "agents_with_same_goal"),
     ({"split_goals": True, "collisions": False}, "agents_with_same_goal"),
     ({"agents": 100}, "world_spawning_x"),
+    ({"agents": "4"}, "agents"),
+    ({"environments": 2**40}, "environments"),
+    ({"collisions": "false"}, "collisions"),
+    ({"final_reward": float("nan")}, "final_reward"),
+    ({"device": "gpu"}, "device"),
 ])  # fmt: skip
 def test_options_are_checked(options: dict[str, Any], name: str) -> None:
     with pytest.raises(InputError, match=name):

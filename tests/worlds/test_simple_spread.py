@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from graphsnd.errors import InputError
-from graphsnd.worlds import Discrete, SimpleSpread, SpreadState
+from graphsnd.worlds import SimpleSpread
+from graphsnd.worlds.simple_spread import SpreadState
+from graphsnd.worlds.world import Discrete
 
 # mpe2 computes in float64 and shows float32. One step from the same float32 state differs by the rounding of float32,
 # which in contact is that of forces of order 10 times dt.

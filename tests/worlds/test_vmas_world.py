@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from graphsnd.errors import InputError
-from graphsnd.worlds import Continuous, Discrete, VmasWorld, merge
+from graphsnd.worlds import VmasWorld
+from graphsnd.worlds.world import Continuous, Discrete, merge
 from tests.worlds.rollouts import rollout
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 
 from graphsnd.errors import InputError
-from graphsnd.worlds import Continuous, Dispersion, Navigation, SimpleSpread, World, merge
+from graphsnd.worlds import Dispersion, Navigation, SimpleSpread, World
+from graphsnd.worlds.world import Continuous, merge
 
 WORLDS = [Navigation(3, 4), Dispersion(3, 4, n_food=5), SimpleSpread(3, 4)]
 
@@ -83,6 +85,13 @@ class TestEveryWorld:
         assert not step.terminated.any()
         unlimited = dataclasses.replace(world, horizon=None)  # type: ignore[type-var]
         assert not unlimited.step(state, actions(world, 4))[1].truncated.any()
+
+    def test_numbers_of_numpy_become_plain_and_wrong_ones_are_refused(self, world: World) -> None:
+        same = dataclasses.replace(world, agents=np.int64(4), horizon=np.int32(5))  # type: ignore[type-var]
+        assert (type(same.agents), type(same.horizon)) == (int, int)
+        for environments in (0, -1, 2**40, "2"):
+            with pytest.raises(InputError, match="environments"):
+                world.spawn(0, environments)  # type: ignore[arg-type]
 
     def test_it_cannot_be_changed(self, world: World) -> None:
         with pytest.raises(dataclasses.FrozenInstanceError):

@@ -8,7 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.worlds import Dispersion, DispersionState, Navigation, NavigationState, Step
+from graphsnd.worlds import Dispersion, Navigation
+from graphsnd.worlds.dispersion import DispersionState
+from graphsnd.worlds.navigation import NavigationState
+from graphsnd.worlds.world import Step
 
 
 def _vmas(scenario: str, world: Navigation | Dispersion, options: dict[str, Any]) -> Any:

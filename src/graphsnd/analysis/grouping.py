@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, leaves_list, linkage
 from scipy.spatial.distance import pdist, squareform
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.errors import check_finite, check_integer
+from graphsnd.errors import check_finite, check_integer, check_type
 from graphsnd.metric import pairwise
 
 Matrix = NDArray[np.float64]
@@ -49,7 +48,7 @@ class Roles:
 
     def cut(self, count: int) -> torch.Tensor:
         """Return labels ``[n]`` of at most ``count`` groups, fewer at ties; group 0 is the largest."""
-        check_integer("count", count, f"in 1 .. {len(self.names)}", low=1, high=len(self.names))
+        count = check_integer("count", count, f"in 1 .. {len(self.names)}", low=1, high=len(self.names))
         return torch.from_numpy(cut_tree(self.linkage, count))
 
     def groups(self) -> list[tuple[str, ...]]:
@@ -78,7 +77,6 @@ def cut_tree(links: Matrix, groups: int) -> Labels:
     return np.argsort(np.argsort(-sizes, kind="stable"), kind="stable")[branches]
 
 
-@checked
 def roles(
     behavior: Behavior,
     distance: Distance | None = None,
@@ -120,12 +118,14 @@ def roles(
           3 like bob: ann, bob, cat
           3 like eve: dan, eve, fay
     """
+    check_type("behavior", behavior, Behavior, "to be a Behavior", "Write graphsnd.evaluate(policies, observations).")
+    seed = check_integer("seed", seed, "to be an integer, at least 0", low=0)
     with torch.no_grad():
         measured = pairwise(behavior, distance, backend=backend)
     check_finite("behavior", measured)
     matrix, n = measured.double().cpu().numpy(), len(measured)
     smallest = (3 if n >= LARGE else 2) if smallest is None else smallest
-    check_integer("smallest", smallest, "to be an integer, at least 2", low=2)
+    smallest = check_integer("smallest", smallest, "to be an integer, at least 2", low=2)
     generator, waiting, done = np.random.default_rng(seed), [np.arange(n)], []
     while waiting:
         agents = waiting.pop()

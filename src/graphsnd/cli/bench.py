@@ -27,7 +27,7 @@ def bench(
     """
     import torch
 
-    from graphsnd.plots import collect_provenance
+    from graphsnd.plots.provenance import collect_provenance
 
     where = torch.device(shared.parse_device(device))
     teams = [time_team(agents, where) for agents in AGENTS]

@@ -12,7 +12,7 @@ from graphsnd.cli.options import Force, check_folder, show_path
 from graphsnd.cli.progress import steps
 
 if TYPE_CHECKING:
-    from graphsnd.plots import Study
+    from graphsnd.plots.study import Study
 
 STEPS = 17  # the stages of run_study() and the files of write_demo(), for the bar
 
@@ -34,14 +34,15 @@ def demo(
     with steps(STEPS) as step:
         step("loading")
         from graphsnd import plots
-        from graphsnd.plots.demo import FIGURES, TEAM
+        from graphsnd.plots.demo import FIGURES, TEAM, write_demo
+        from graphsnd.plots.study import run_study
 
         check_folder(out, {"index.html": "page", TEAM: "NPZ"} | dict.fromkeys(FIGURES, "PNG"), force=force)
         step("team")
         team = plots.example_team(agents, observations, seed)
-        study = plots.run_study(team, seed=seed, step=step)
+        study = run_study(team, seed=seed, step=step)
         command = f"graphsnd demo --seed {seed} --agents {agents} --observations {observations}"
-        written = plots.write_demo(study, out, command, step=step)
+        written = write_demo(study, out, command, step=step)
     _show(study, written)
 
 

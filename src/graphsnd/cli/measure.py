@@ -206,21 +206,23 @@ def _draw(
     from graphsnd import plots
     from graphsnd.designs import as_design
     from graphsnd.graphs import Graph, MovingGraph
+    from graphsnd.plots.measurement import measurement_figure, measurement_page, pair_distances
+    from graphsnd.plots.summary import summarise
 
     # The same draw again.
     drawn = as_design(design).draw(estimate.agents, torch.Generator().manual_seed(about["seed"]), file.positions)
     graph = drawn if isinstance(drawn, Graph | MovingGraph) else None
-    pairs = plots.pair_distances(file.evaluate(), graph, distance, estimate)
+    pairs = pair_distances(file.evaluate(), graph, distance, estimate)
     if png is not None:
-        plots.save_png(plots.measurement_figure(pairs), png)
+        plots.save_png(measurement_figure(pairs), png)
     if html is not None:
-        write_whole(html, plots.measurement_page(pairs, plots.summarise(estimate), **about))
+        write_whole(html, measurement_page(pairs, summarise(estimate), **about))
 
 
 def _show(title: str, estimate: Estimate, written: list[Path]) -> None:
     from rich.console import Console
 
-    from graphsnd.plots import summarise
+    from graphsnd.plots.summary import summarise
     from graphsnd.plots.tables import lines_table
 
     console = Console()

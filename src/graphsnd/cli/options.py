@@ -148,8 +148,8 @@ def repeat_command(command: str, files: Iterable[str], options: dict[str, Any]) 
         options: By the names of the arguments, None or False where they were not given.
 
     Example:
-        >>> repeat_command("compare", ["ippo", "dico"], {"seed": 0, "no_pair": True, "html": None})
-        'graphsnd compare ippo dico --no-pair --seed 0'
+        >>> repeat_command("measure", ["team.npz"], {"seed": 0, "json": True, "html": None})
+        'graphsnd measure team.npz --json --seed 0'
     """
     words = ["graphsnd", command, *files]
     for name, value in sorted(options.items()):

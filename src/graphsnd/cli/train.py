@@ -11,7 +11,7 @@ import typer
 
 from graphsnd.cli import options as shared
 from graphsnd.cli.hydra_engine import run_hydra
-from graphsnd.cli.training import parse_place, read_task, resume_task, run_engine, run_task, uses_stacks
+from graphsnd.cli.training import parse_place, read_task, resume_task, run_engine, run_task
 from graphsnd.errors import InputError, check_choice
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ def train(
     logger: shared.Loggers = None,
     stack: shared.StackSize = None,
     ray: shared.RayAddress = None,
-    render: Annotated[Path | None, typer.Option(metavar="PATH", help="Film the trained team: .gif or .mp4.")] = None,
 ) -> None:
     """Train a team with independent PPO (or MAPPO: --set critic=central) and log its diversity.
 
@@ -69,12 +68,6 @@ def train(
     """
     if run_engine("train", engine, [world, *context.args], {"hydra": partial(run_hydra, "train")}):
         return
-    if render is not None:
-        from graphsnd.plots.film import FILMS, check_film
-
-        check_film(render)
-        if render.parent.is_dir():  # a folder that is not there will be made
-            shared.check_output("--render", render, FILMS[render.suffix], force=force)
     loggers = shared.parse_loggers(logger)
     on = parse_place(device, out, ray, stack)
     from graphsnd.training import Task
@@ -98,10 +91,8 @@ def train(
     if show:
         shared.show_config(task)
         return
-    if render is not None and uses_stacks(out, ray, stack):
-        raise InputError("--render", "without --ray and --stack", repr(str(render)))
     run_task(
-        task, out, device=on, force=force, ray=ray, stack=stack, render=render, keep_teams=keep_teams,
+        task, out, device=on, force=force, ray=ray, stack=stack, keep_teams=keep_teams,
         resume=resume, break_lock=break_lock, checkpoint_every=checkpoint_every, loggers=loggers,
     )  # fmt: skip
 

@@ -21,7 +21,8 @@ from graphsnd.errors import InputError, check_choice, plural, printable
 from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
-    from graphsnd.training import ControlTask, Stack, Task
+    from graphsnd.training import ControlTask, Task
+    from graphsnd.training.grid import Stack
 
 WRITTEN = {"curves.png": "PNG", "control.png": "PNG", "about.json": "JSON"}  # training itself checks its log
 PATIENCE = 10.0  # seconds between two lines where there is no terminal
@@ -116,7 +117,6 @@ def run_task(
     force: bool,
     ray: str | None = None,
     stack: int | None = None,
-    render: Path | None = None,
     **options: Any,
 ) -> None:
     """Train a task with progress on stderr, and show the results.
@@ -128,7 +128,6 @@ def run_task(
         force: Whether files of another kind may be replaced in the folder.
         ray: Address of a cluster on which stacks of the runs are trained.
         stack: Runs of a stack.
-        render: Where to write a film of the first team, once it is trained.
         options: Others of :func:`graphsnd.training.train`.
 
     Raises:
@@ -155,12 +154,6 @@ def run_task(
     threads = result.threads
     if rows:
         written = [*(out / run for run in task.run_names()), _show_rows(task, out, rows)]
-        if render is not None and result.finished:
-            from graphsnd.plots.film import write_film
-
-            trainer = result.trainer
-            film = write_film(trainer.team(trainer.seeds[0]), trainer.world, render, steps=trainer.settings.steps)
-            written.append(film)
         where = device if device == "cuda" else f"{device} with {threads} {plural('thread', threads)}"
         console = Console(highlight=False)
         console.print(f"took {result.seconds:,.0f} s on {where}", style="dim")
@@ -313,7 +306,7 @@ def write_origin(
     task: Task | ControlTask, out: Path, *, device: str, seconds: float, threads: int, more: str = ""
 ) -> None:
     """Write machine, versions, commit, command and all settings to ``about.json``."""
-    from graphsnd.plots import collect_provenance
+    from graphsnd.plots.provenance import collect_provenance
 
     about = {"seeds": list(task.seeds), "device": device, "threads": threads, "took_s": round(seconds, 2)}
     text = json.dumps(collect_provenance(command(task) + more) | about | {"task": task.to_dict()}, indent=1)

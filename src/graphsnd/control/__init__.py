@@ -1,4 +1,4 @@
-"""10 STEER IT: hold the diversity of a team at a level while it learns, whatever trains it (DiCo).
+"""Control: hold the diversity of a team at a level while it learns, whatever trains it (DiCo).
 
 A policy is a shared network plus one number times the deviation of each agent (:class:`ControlledPolicy`). A
 :class:`Controller` chooses that number from the diversity of the pairs that a :mod:`design <graphsnd.designs>`
@@ -6,36 +6,23 @@ selects: ``scale, state, status = controller.step(measured, state)``. :func:`aud
 and is never fed back.
 """
 
-from graphsnd.control.audits import audit, audit_error, error_of_mean, mean_error, tracking_error
+from graphsnd.control.audits import audit, audit_error, tracking_error
 from graphsnd.control.controllers import Controller, Homogeneous, State, Status, Unconstrained
 from graphsnd.control.dico import Bootstrap, DiCo
-from graphsnd.control.groups import PerGroup
-from graphsnd.control.measurement import Measurement, measure_points, measure_selected
-from graphsnd.control.pi import PI
 from graphsnd.control.policy import ControlledPolicy
-from graphsnd.control.schedule import Ramp, Scheduled
 from graphsnd.teams.controlled import ControlledTeam
 
 __all__ = [
-    "PI",
     "Bootstrap",
     "ControlledPolicy",
     "ControlledTeam",
     "Controller",
     "DiCo",
     "Homogeneous",
-    "Measurement",
-    "PerGroup",
-    "Ramp",
-    "Scheduled",
     "State",
     "Status",
     "Unconstrained",
     "audit",
     "audit_error",
-    "error_of_mean",
-    "mean_error",
-    "measure_points",
-    "measure_selected",
     "tracking_error",
 ]

@@ -8,11 +8,10 @@ from statistics import fmean
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Distance
 from graphsnd.designs import Design, as_design
 from graphsnd.designs.positions import pool_positions
-from graphsnd.errors import InputError, check_number
+from graphsnd.errors import InputError, check_integer, check_number
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric import graph_snd, snd
 from graphsnd.metric.pair_distances import check_graph
@@ -21,7 +20,6 @@ from graphsnd.teams import Policy, Team, evaluate
 LAST = 50  # iterations at the end that the paper's summaries use (10 in its study of ten agents)
 
 
-@checked
 @torch.no_grad()
 def audit(
     team: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
@@ -66,7 +64,6 @@ def audit(
     return graph_snd(behavior, graph, distance)
 
 
-@checked
 def mean_error(values: Sequence[float], target: float) -> float:
     r"""Return the mean of the relative errors, :math:`\tfrac1T \sum_t |x_t - x^\ast| / x^\ast`.
 
@@ -78,11 +75,10 @@ def mean_error(values: Sequence[float], target: float) -> float:
         >>> mean_error([0.5, 1.5], 1.0)
         0.5
     """
-    _check(values, target)
+    values, target = _check(values, target)
     return fmean(abs(value - target) for value in values) / target
 
 
-@checked
 def error_of_mean(values: Sequence[float], target: float) -> float:
     r"""Return the relative error of the mean, :math:`|\tfrac1T \sum_t x_t - x^\ast| / x^\ast`; signed errors cancel.
 
@@ -94,11 +90,10 @@ def error_of_mean(values: Sequence[float], target: float) -> float:
         >>> error_of_mean([0.5, 1.5], 1.0)
         0.0
     """
-    _check(values, target)
+    values, target = _check(values, target)
     return abs(fmean(values) - target) / target
 
 
-@checked
 def tracking_error(applied: Sequence[float], target: float, *, last: int = LAST) -> float:
     """Return the paper's tracking error: :func:`mean_error` of the applied signal over the last iterations.
 
@@ -116,10 +111,9 @@ def tracking_error(applied: Sequence[float], target: float, *, last: int = LAST)
         >>> tracking_error([0.5, 1.5, 1.0], 1.0, last=2)
         0.25
     """
-    return mean_error(applied[-last:], target)
+    return mean_error(_last(applied, last), target)
 
 
-@checked
 def audit_error(audits: Sequence[float], target: float, *, last: int = LAST, of_mean: bool = True) -> float:
     """Return the relative error of the audit over the last iterations.
 
@@ -134,10 +128,16 @@ def audit_error(audits: Sequence[float], target: float, *, last: int = LAST, of_
         >>> audit_error([0.5, 1.5], 1.0), audit_error([0.5, 1.5], 1.0, of_mean=False)
         (0.0, 0.5)
     """
-    return (error_of_mean if of_mean else mean_error)(audits[-last:], target)
+    return (error_of_mean if of_mean else mean_error)(_last(audits, last), target)
 
 
-def _check(values: Sequence[float], target: float) -> None:
-    check_number("target", target, above=0, fix="A relative error has none to compare with.")
+def _last(values: Sequence[float], count: int) -> Sequence[float]:
+    return values[-check_integer("last", count, "to be an integer, at least 1", low=1) :]
+
+
+def _check(values: Sequence[float], target: float) -> tuple[list[float], float]:
+    """Return both as plain numbers; a NaN or a target of 0 would make the error meaningless."""
     if not len(values):
         raise InputError("values", "to be at least one", "none")
+    target = check_number("target", target, above=0, fix="A relative error has none to compare with.")
+    return [check_number("values", value) for value in values], target

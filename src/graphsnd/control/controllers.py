@@ -11,11 +11,10 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Norm, Points
 from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.designs import Complete, Design, as_design
-from graphsnd.errors import MOST_AGENTS, InputError, check_shape, shape_of
+from graphsnd.errors import MOST_AGENTS, InputError, check_shape, check_tensor, shape_of
 from graphsnd.graphs import Graph
 
 Measured = Tensor | Points | Measurement
@@ -38,11 +37,9 @@ class State:
 
     estimate: Tensor  # float64, smoothed diversity; read only where begun
     begun: Tensor  # bool, whether anything was measured
-    integral: Tensor  # float64, of controllers that sum their error
     steps: Tensor  # int64, measurements so far
 
     @classmethod
-    @checked
     def start(cls, shape: Sequence[int] = (), device: torch.device | str | None = None) -> State:
         """Return the state before the first measurement.
 
@@ -53,14 +50,13 @@ class State:
         if any(size < 0 for size in shape) or math.prod(shape) > MOST_AGENTS:
             raise InputError("shape", f"of at most {MOST_AGENTS} numbers", tuple(shape))
         zero = torch.zeros(tuple(shape), dtype=torch.float64, device=device)
-        return cls(zero, zero.bool(), zero.clone(), zero.long())
+        return cls(zero, zero.bool(), zero.long())
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors by name, for a checkpoint."""
         return dict(vars(self))
 
     @classmethod
-    @checked
     def of(cls, tensors: Mapping[str, Tensor]) -> State:
         """Return the state from what :meth:`tensors` returned.
 
@@ -68,6 +64,7 @@ class State:
             InputError: For other names, and tensors that are not all of the estimate's shape.
         """
         names = [part.name for part in dataclasses.fields(cls)]
+        tensors = {name: check_tensor(name, part, 0, "of the estimate") for name, part in tensors.items()}
         if sorted(tensors) != sorted(names):
             raise InputError("tensors", f"to be {', '.join(names)}", ", ".join(map(str, tensors)))
         for name in names:
@@ -78,8 +75,6 @@ class State:
 @dataclass(frozen=True, eq=False)
 class Status:
     """The report on one step, as tensors of the state's shape; nothing is read from the device before it is printed.
-
-    A scale for every agent (:class:`~graphsnd.control.PerGroup`) has an axis more than the rest.
 
     Example:
         >>> from graphsnd.control import DiCo
@@ -97,7 +92,6 @@ class Status:
     zero: Tensor  # bool: no diversity was measured at all
     empty: Tensor  # bool: the draw had no pairs, all were measured instead
     invalid: Tensor  # bool: the measurement was not finite or negative and was left out
-    levels: tuple[str, ...] = ()  # names of the last axis, where it is one of levels: of groups, and between them
 
     def describe(self) -> str:
         """Return one line of text for each run; waits for the device.
@@ -108,29 +102,14 @@ class Status:
             >>> print(dico.step(torch.tensor(0.2), dico.initial())[2].describe())
             scale 0.5: measured 0.2, estimate 0.2, target 0.1
         """
-        count, levels = self.measured.numel(), self.levels or ("",)
-        scales = self.scale.detach().reshape(count, -1).tolist()
-        parts = [part.detach().reshape(-1).tolist() for part in (self.measured, self.estimate)]
+        parts = [part.detach().reshape(-1).tolist() for part in (self.scale, self.measured, self.estimate)]
         targets = None if self.target is None else self.target.reshape(-1).tolist()
         lines = []
-        for run, (measured, estimate) in enumerate(zip(*parts, strict=True)):
-            scale = ", ".join(f"{one:.4g}" for one in scales[run])
+        for run, (scale, measured, estimate) in enumerate(zip(*parts, strict=True)):
             wanted = "no target" if targets is None else f"target {targets[run]:.4g}"
             notes = "".join(f"; {note}" for note in self._notes(run))
-            name = f"{levels[run % len(levels)]}: " if self.levels else ""
-            lines.append(f"{name}scale {scale}: measured {measured:.4g}, estimate {estimate:.4g}, {wanted}{notes}")
+            lines.append(f"scale {scale:.4g}: measured {measured:.4g}, estimate {estimate:.4g}, {wanted}{notes}")
         return "\n".join(lines)
-
-    def check_reached(self) -> None:
-        """Raise where a target is out of reach; the message says which level gave way. Waits for the device.
-
-        Raises:
-            InputError: Where any part of the status is saturated.
-        """
-        if bool(self.saturated.any()):
-            lines = [line for line in self.describe().splitlines() if "saturated" in line]
-            fix = "Widen the bounds of the scale, or choose levels that the team can have together."
-            raise InputError("target", "that is within reach", "; ".join(lines), fix)
 
     def _notes(self, run: int) -> list[str]:
         flags = {
@@ -158,10 +137,6 @@ class Controller(Protocol):
         """The pairs to measure, where ``step`` is given points."""
 
     @property
-    def applied(self) -> bool:
-        """Whether it wants the diversity of scaled policies rather than of bare deviations."""
-
-    @property
     def through(self) -> bool:
         """Whether gradients flow through measurements into the scale."""
 
@@ -172,7 +147,7 @@ class Controller(Protocol):
         """Update the state with one measurement.
 
         Args:
-            measured: A diversity ``[]`` or ``[runs]``, a :class:`~graphsnd.control.Measurement`, or points
+            measured: A diversity ``[]`` or ``[runs]``, a :class:`~graphsnd.control.measurement.Measurement`, or points
                 ``[observations, agents, features]`` (``[runs, ...]`` of the same) to measure.
             state: From :meth:`initial` or the step before.
             generator: For the design's draws, where points are given.
@@ -195,23 +170,17 @@ def read_measurement(controller: Controller, measured: Measured, state: State, g
     if isinstance(measured, Tensor) and measured.dim() == 2:
         expected = "to be [], [runs], or points [observations, agents, features]"
         raise InputError("measured", expected, shape_of(measured))
-    measurement = wrap_tensor(measured)
-    if isinstance(measurement, Points):
-        measurement = measure_points(controller.design, measurement.values, generator, norm=measurement.norm)
+    if isinstance(measured, Tensor):
+        measured = Points(measured, Norm.EUCLIDEAN) if measured.dim() > 2 else Measurement.given(measured)
+    if isinstance(measured, Points):
+        measured = measure_points(controller.design, measured.values, generator, norm=measured.norm)
     wanted = tuple(state.estimate.shape)
-    for name, part in zip(("values", "pairs", "empty"), vars(measurement).values(), strict=True):
+    for name, part in zip(("values", "pairs", "empty"), vars(measured).values(), strict=True):
         if (shape := tuple(part.shape)) not in ((), wanted):  # one number may be that of all runs
             fix = f"Flatten observations into one axis, or begin with initial({shape}) for stacked runs."
             raise InputError("measured", f"for a state of shape {wanted}", f"{name} {shape}", fix)
-    value, *rest = (part.expand(wanted) for part in vars(measurement).values())
+    value, *rest = (part.expand(wanted) for part in vars(measured).values())
     return Measurement(value if controller.through else value.detach(), *rest)
-
-
-def wrap_tensor(measured: Measured) -> Points | Measurement:
-    """Return a tensor of outputs as points, and one of diversities as a measurement."""
-    if not isinstance(measured, Tensor):
-        return measured
-    return Points(measured, Norm.EUCLIDEAN) if measured.dim() > 2 else Measurement.given(measured)
 
 
 def is_diversity(value: Tensor) -> Tensor:
@@ -219,14 +188,12 @@ def is_diversity(value: Tensor) -> Tensor:
     return torch.isfinite(value) & (value >= 0)
 
 
-@checked
 @dataclass(frozen=True)
 class Constant:
     """A scale that no measurement changes; they are reported all the same."""
 
     design: Design | Graph | str = Complete()  # noqa: RUF009
 
-    applied: ClassVar[bool] = False
     through: ClassVar[bool] = False
     value: ClassVar[float]
 
@@ -242,7 +209,7 @@ class Constant:
         measurement = read_measurement(self, measured, state, generator)
         raw, valid = measurement.value, is_diversity(measurement.value)
         estimate = torch.where(valid, raw, state.estimate)
-        after = State(estimate, state.begun | valid, state.integral, state.steps + 1)
+        after = State(estimate, state.begun | valid, state.steps + 1)
         scale, no = torch.full_like(raw, self.value), torch.zeros_like(valid)
         return scale, after, Status(None, raw, estimate, scale, no, raw == 0, measurement.empty, ~valid)
 
@@ -251,7 +218,6 @@ class Constant:
         return torch.full_like(state.estimate, self.value)
 
 
-@checked
 @dataclass(frozen=True)
 class Unconstrained(Constant):
     """Scale 1: agents become as different as learning makes them.
@@ -264,7 +230,6 @@ class Unconstrained(Constant):
     value: ClassVar[float] = 1.0
 
 
-@checked
 @dataclass(frozen=True)
 class Homogeneous(Constant):
     """Scale 0: all agents behave alike.

@@ -1,68 +1,23 @@
-"""DiCo: the target divided by the measured diversity; and the base of all controllers with a target."""
+"""DiCo: the scale is the target divided by the measured diversity."""
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
-from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor
+from typing_extensions import Self
 
-from graphsnd.arguments import checked
 from graphsnd.control.controllers import Generators, Measured, State, Status, is_diversity, read_measurement
 from graphsnd.designs import Complete, Design, as_design
-from graphsnd.errors import InputError, check_number, number
+from graphsnd.errors import InputError, check_number, check_tensor, check_type, number
 from graphsnd.graphs import Graph
 
 BOUNDS = (1e-3, 1e3)  # of the scale, unless told otherwise
-T = TypeVar("T", bound="Targeted")
-
-
-@checked
-@dataclass(frozen=True, eq=False)
-class Targeted:
-    """Base of controllers with a target: the fields, their checks, and the smoothed measurement."""
-
-    target: float | Tensor
-    _: KW_ONLY
-    tau: float = 0.01
-    bounds: tuple[float, float] = BOUNDS
-    design: Design | Graph | str = Complete()  # noqa: RUF009
-
-    lowest: ClassVar[float] = 0.0  # that the lower bound may be
-
-    def __post_init__(self) -> None:
-        # No tensor is made of a number: it would be on torch's default device, which may hold no values.
-        for value in self.target.flatten().tolist() if isinstance(self.target, Tensor) else [self.target]:
-            check_number("target", value, above=0, fix="Use Homogeneous() for no diversity, Unconstrained() for any.")
-        check_bounds(self.bounds, lowest=self.lowest)
-        if not 0 < number(self.tau) <= 1:
-            raise InputError("tau", "in (0, 1]", self.tau)
-        object.__setattr__(self, "design", as_design(self.design))
-
-    def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
-        """Return the state before the first measurement; of the target's shape and device unless told."""
-        if isinstance(self.target, Tensor):
-            return State.start(self.target.shape if shape is None else shape, device or self.target.device)
-        return State.start(shape or (), device)
-
-    def retarget(self: T, target: float | Tensor) -> T:
-        """Return the same controller with another target, which is not checked: that would wait for the device."""
-        other = copy.copy(self)
-        object.__setattr__(other, "target", target)
-        return other
-
-    def _smooth(self, value: Tensor, state: State, first: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return which values are valid, the values with the estimate in place of others, and the next estimate."""
-        valid = is_diversity(value)
-        # A measurement that is not finite must not stay in the estimate for ever.
-        raw = torch.where(valid, value, state.estimate)
-        moved = (1 - self.tau) * state.estimate + self.tau * raw
-        moved = torch.where(state.begun, moved, raw if first is None else first)
-        return valid, raw, torch.where(valid, moved, state.estimate)
 
 
 class Bootstrap(Enum):
@@ -78,9 +33,8 @@ class Bootstrap(Enum):
     TARGET = "target"  # the target, as if it were met: the first scale is 1
 
 
-@checked
 @dataclass(frozen=True, eq=False)
-class DiCo(Targeted):
+class DiCo:
     r"""Hold the diversity of ``shared + scale * deviation`` at a target.
 
     .. math:: \hat d_t = (1 - \tau) \hat d_{t-1} + \tau d_t, \qquad
@@ -111,21 +65,46 @@ class DiCo(Targeted):
         (0.5, 0.202)
     """
 
+    target: float | Tensor
     _: KW_ONLY
+    tau: float = 0.01
+    bounds: tuple[float, float] = BOUNDS
+    design: Design | Graph | str = Complete()  # noqa: RUF009
     bootstrap: Bootstrap = Bootstrap.MEASURED
     through: bool = False
 
-    applied: ClassVar[bool] = False
+    def __post_init__(self) -> None:
+        check_type("bootstrap", self.bootstrap, Bootstrap, "to be Bootstrap.MEASURED or Bootstrap.TARGET")
+        tau = check_number("tau", self.tau, above=0, high=1)
+        checked = {"target": _check_target(self.target), "tau": tau, "bounds": check_bounds(self.bounds)}
+        for name, value in (checked | {"design": as_design(self.design)}).items():
+            object.__setattr__(self, name, value)
+
+    def initial(self, shape: Sequence[int] | None = None, device: torch.device | str | None = None) -> State:
+        """Return the state before the first measurement; of the target's shape and device unless told."""
+        if isinstance(self.target, Tensor):
+            return State.start(self.target.shape if shape is None else shape, device or self.target.device)
+        return State.start(shape or (), device)
+
+    def retarget(self, target: float | Tensor) -> Self:
+        """Return the same controller with another target, which is not checked: that would wait for the device."""
+        other = copy.copy(self)
+        object.__setattr__(other, "target", target)
+        return other
 
     def step(self, measured: Measured, state: State, *, generator: Generators = None) -> tuple[Tensor, State, Status]:
         """Update with the diversity of the unscaled deviations, see :meth:`~graphsnd.control.Controller.step`."""
         measurement = read_measurement(self, measured, state, generator)
         target = torch.zeros_like(measurement.value.detach()) + self.target
-        first = target if self.bootstrap is Bootstrap.TARGET else None
-        valid, raw, estimate = self._smooth(measurement.value, state, first)
+        valid = is_diversity(measurement.value)
+        # A measurement that is not finite must not stay in the estimate for ever.
+        raw = torch.where(valid, measurement.value, state.estimate)
+        moved = (1 - self.tau) * state.estimate + self.tau * raw
+        moved = torch.where(state.begun, moved, target if self.bootstrap is Bootstrap.TARGET else raw)
+        estimate = torch.where(valid, moved, state.estimate)
         begun = state.begun | valid
         scale, saturated = self._scale(estimate, begun)
-        after = State(estimate.detach(), begun, state.integral, state.steps + 1)
+        after = State(estimate.detach(), begun, state.steps + 1)
         flags = (saturated, valid & (raw.detach() == 0), measurement.empty, ~valid)
         return scale, after, Status(target, measurement.value.detach(), after.estimate, scale.detach(), *flags)
 
@@ -143,8 +122,20 @@ class DiCo(Targeted):
         return torch.where(begun, wanted.clamp(low, high), 1.0), clipped
 
 
-def check_bounds(bounds: tuple[float, float], *, lowest: float) -> None:
-    """Raise unless ``bounds`` is an interval of scales that holds 1, the scale before any measurement."""
-    low, high = bounds
-    if not lowest <= number(low) <= 1 <= number(high) < float("inf"):
+def _check_target(target: float | Tensor) -> float | Tensor:
+    """Return a target as a float, or as a tensor with one for each run; raise unless all are above 0."""
+    fix = "Use Homogeneous() for no diversity, Unconstrained() for any."
+    if not getattr(target, "ndim", 0):  # no tensor is made of it: the default device may hold no values
+        return check_number("target", target, above=0, fix=fix)
+    targets = check_tensor("target", target, 1, "(runs,)")
+    for value in targets.flatten().tolist():
+        check_number("target", value, above=0, fix=fix)
+    return targets
+
+
+def check_bounds(bounds: Sequence[float]) -> tuple[float, float]:
+    """Return an interval of scales, or raise unless it holds 1, the scale before any measurement."""
+    low, high = map(number, bounds) if isinstance(bounds, list | tuple) and len(bounds) == 2 else (math.nan, math.nan)
+    if not 0 <= low <= 1 <= high < math.inf:
         raise InputError("bounds", "to be (low, high), finite, with 1 between them", bounds)
+    return low, high

@@ -10,14 +10,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_index, check_shape, shape_of
+from graphsnd.errors import (
+    MOST_AGENTS,
+    InputError,
+    check_choice,
+    check_index,
+    check_integer,
+    check_shape,
+    check_tensor,
+    shape_of,
+)
 from graphsnd.teams import ActionDistribution, CategoricalActions, NormalActions, StackedMLP, TanhNormalActions
-from graphsnd.teams.controlled import ControlledTeam, centre_logits, check_fit, combine
+from graphsnd.teams.controlled import KINDS, ControlledTeam, centre_logits, check_fit, combine
 from graphsnd.teams.network import check_inputs
 
 
-@checked
 class ControlledPolicy(nn.Module):
     r"""R runs of n agents; each run has one shared network h and a deviation :math:`b_i` for every agent.
 
@@ -74,8 +81,8 @@ class ControlledPolicy(nn.Module):
             kind: See the class.
             device: Of the parameters.
         """
-        if agents < 2:
-            raise InputError("agents", "to be at least 2", agents)
+        check_choice("kind", kind, KINDS)
+        agents = check_integer("agents", agents, "to be an integer, at least 2", low=2, high=MOST_AGENTS)
         outputs = actions * (1 if kind == "categorical" else 2)
         shared = draw_runs((1,), (features, *hidden, outputs), generators, activation, device)
         deviations = draw_runs((agents,), (features, *hidden, actions), generators, activation, device)
@@ -96,6 +103,7 @@ class ControlledPolicy(nn.Module):
         Returns:
             ``[runs, observations, agents, actions]``.
         """
+        observations = check_tensor("observations", observations, 3, "(runs, observations, features)")
         seen = check_inputs(self.deviations, "observations", observations, (self._count(runs), "observations"))
         outputs = self.deviations.engine.run_all(seen, *self.deviations.flat(runs), self.deviations.activation)
         return self._centre(outputs.unflatten(0, (-1, self.batch[1])).transpose(1, 2))
@@ -112,6 +120,8 @@ class ControlledPolicy(nn.Module):
             ``[runs, observations, k, actions]``.
         """
         lead = self._count(runs), "observations"
+        observations = check_tensor("observations", observations, 3, "(runs, observations, features)")
+        agents = check_tensor("agents", agents, 3, "(runs, observations, k)")
         observations = check_inputs(self.deviations, "observations", observations, lead)
         check_shape("agents", agents, (*observations.shape[:2], "k"))
         check_index("agents", agents, self.batch[1])
@@ -133,33 +143,27 @@ class ControlledPolicy(nn.Module):
 
         Args:
             seen: ``[runs, agents, rows, features]``.
-            scale: ``[]``, ``[runs]``, ``[runs, agents]``, or ``[runs, agents, agents]``, for which all agents are
-                evaluated on the observations of each.
+            scale: ``[]``, ``[runs]`` or ``[runs, agents]``.
 
         Returns:
             Batch ``[runs, agents, rows]``.
         """
-        parts = self.parameters_of(seen, scale)
+        seen = check_tensor("seen", seen, 4, "(runs, agents, rows, features)")
+        parts = self.parameters_of(seen, check_tensor("scale", scale, 0, "() or (runs,) or (runs, agents)"))
         if self.kind == "categorical":
             return CategoricalActions(parts[0])
         return TanhNormalActions(*parts) if self.kind == "tanh-normal" else NormalActions(*parts)
 
     def parameters_of(self, seen: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
         """Return mean before squashing and standard deviation, or logits: each ``[runs, agents, rows, actions]``."""
-        if scale.dim() == 3:  # what others would do here counts too
-            common = self._common(check_inputs(self.deviations, "seen", seen, (*self.batch, "rows")))
-            every = self.deviation(seen.flatten(1, 2)).unflatten(1, seen.shape[1:3])
-            return combine(self.kind, common, torch.einsum("raodc,rad->raoc", every, scale.to(every.dtype)))
         common, deviation = self.outputs_of(seen)
         return combine(self.kind, common, broadcast_scale(scale, deviation) * deviation)
 
     def outputs_of(self, seen: Tensor) -> tuple[Tensor, Tensor]:
         """Return outputs of the shared network and unscaled deviations: ``[runs, agents, rows, ...]`` each."""
         seen = check_inputs(self.deviations, "seen", seen, (*self.batch, "rows"))
-        return self._common(seen), self.deviations(seen)
-
-    def _common(self, seen: Tensor) -> Tensor:
-        return self.shared(seen.flatten(1, 2).unsqueeze(1)).squeeze(1).unflatten(1, seen.shape[1:3])
+        common = self.shared(seen.flatten(1, 2).unsqueeze(1)).squeeze(1).unflatten(1, seen.shape[1:3])
+        return common, self.deviations(seen)
 
     def means_of(self, seen: Tensor, agents: Tensor, wanted: Tensor, scale: Tensor) -> Tensor:
         """Return the mean of one agent in every frame; evaluated only where it is wanted.
@@ -196,7 +200,7 @@ class ControlledPolicy(nn.Module):
 
         Args:
             run: Which.
-            scale: ``[]``, ``[agents]`` or ``[agents, agents]``.
+            scale: ``[]`` or ``[agents]``.
             squashed: Whether agents are compared by what the environment receives (actions after the tanh,
                 probabilities) rather than by what DiCo controls (Gaussians before the tanh, centred logits).
             about: Anything that JSON can say about the team; kept in its file.

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import ComposeTransform, Distribution, Independent, TransformedDistribution
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Categorical, Deterministic, Gaussian
 from graphsnd.errors import InputError, as_tensor, check_integer, describe, shape_of
 from graphsnd.integrations.spaces import map_parts
@@ -25,7 +24,6 @@ from graphsnd.teams.mixing import ask
 EVERY = object()  # stands for agents that have no policy of their own
 
 
-@checked
 @dataclass(frozen=True, eq=False, repr=False)
 class Collected:
     """What the agents of an environment observed.
@@ -83,7 +81,6 @@ class Collected:
         return Collected({a: self.by_agent[a] for a in agents}, {a: self.episodes[a] for a in agents})
 
 
-@checked(own="env policies")
 def collect(
     env: Any,
     policies: Mapping[str, Policy | None] | Sequence[Policy | None] | Policy | None,
@@ -121,7 +118,8 @@ def collect(
         >>> seen.pooled.shape, seen.by_agent["b"].shape
         (torch.Size([100, 4]), torch.Size([50, 4]))
     """
-    check_integer("steps", steps, "to be an integer, at least 1", low=1)
+    steps = check_integer("steps", steps, "to be an integer, at least 1", low=1)
+    seed = check_integer("seed", seed, "to be an integer in 0 .. 2**63 - 1", low=0)
     env = env() if callable(env) and (isinstance(env, type) or not hasattr(env, "reset")) else env
     if hasattr(env, "num_envs") or not all(hasattr(env, name) for name in ("reset", "step", "action_space")):
         fix = "For example: mpe2.simple_spread_v3.parallel_env(), or lambda: gymnasium.make('CartPole-v1')."

@@ -1,6 +1,7 @@
 """SND and Graph-SND as torchmetrics: states are sums, so they add up over batches and over ranks.
 
-The functions do the work; see :func:`graphsnd.snd` and :func:`graphsnd.graph_snd`. For an interval use :class:`graphsnd.estimation.accumulator.SndAccumulator`.
+The functions do the work; see :func:`graphsnd.snd` and :func:`graphsnd.graph_snd`.
+For an interval use :class:`graphsnd.estimation.accumulator.SndAccumulator`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from zlib import crc32
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance, default_distance
 from graphsnd.behavior.distances import check_unpooled
 from graphsnd.errors import InputError, require
@@ -25,7 +25,6 @@ COMMON = ("number of agents", "family and distance", "names of agents")  # what 
 NONE = -(2**32)  # below all numbers that stand for these, and below their negatives
 
 
-@checked
 class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
     """:func:`graphsnd.snd` over batches.
 
@@ -118,7 +117,6 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         self.add_state("fingerprint", torch.tensor(list(sha.digest())), dist_reduce_fx="max")
 
 
-@checked(own="graph")
 class GraphSnd(SystemNeuralDiversity):
     """:func:`graphsnd.graph_snd` on one graph, over batches.
 

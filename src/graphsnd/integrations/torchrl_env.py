@@ -8,16 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_device, require
-from graphsnd.worlds import Discrete, World
+from graphsnd.errors import InputError, check_device, check_type, require
+from graphsnd.worlds import World
+from graphsnd.worlds.world import Discrete
 
 TensorDict = require("tensordict", "torchrl").TensorDict
 specs = require("torchrl.data", "torchrl")
 EnvBase = require("torchrl.envs", "torchrl").EnvBase
 
 
-@checked
 class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
     """A world as a TorchRL environment: one batch, on the world's device, with all agents in the group ``agents``.
 
@@ -48,7 +47,8 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
     def __init__(
         self, world: World, *, seed: int = 0, device: torch.device | str | None = None, discrete: bool = False
     ) -> None:
-        world = _move(world, world.device if device is None else torch.device(device))
+        check_type("world", world, World, "to be a World", "parse_world('navigation', 4) makes one.")
+        world = _move(world, world.device if device is None else check_device(device))
         super().__init__(device=world.device, batch_size=[world.environments])
         self.world: Any = world
         self.state: Any = None

@@ -42,7 +42,7 @@ def by_observation(behavior: Behavior, distance: Distance | None = None, *, back
 
     .. math:: \mathrm{SND}_o = \binom{n}{2}^{-1} \sum_{i<j} W_2(\pi_i(o), \pi_j(o))
 
-    Their mean is SND. :func:`graphsnd.bin_field` pools them over two features of the observations, with intervals.
+    Their mean is SND.
 
     Args:
         behavior: What ``n`` agents would do on shared observations.

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphsnd.arguments import checked
-from graphsnd.errors import InputError, describe
+from graphsnd.errors import InputError, check_number, describe
 from graphsnd.plots.arrays import Array, to_array
 from graphsnd.plots.style import FAINT, GROUP_COLOURS, INK, MUTED, drawing, group_look, label, shade, style_rows
 
@@ -28,7 +27,6 @@ def mean_and_range(runs: NDArray[np.float64]) -> Band:
     return np.nanmean(runs, axis=0), np.nanmin(runs, axis=0), np.nanmax(runs, axis=0)
 
 
-@checked
 def over_time(
     steps: Array,
     curves: Mapping[str, Array],
@@ -72,6 +70,7 @@ def over_time(
         raise InputError("summary", "to be a function of [runs, steps]", describe(summary))
     with drawing(ax, 5.8, 3.7) as axes:
         if target is not None:
+            target = check_number("target", target)
             axes.axhline(target, color=shade(INK), linewidth=1.0, linestyle=(0, (1, 2)), label=f"target {target:g}")
         for place, (name, values) in enumerate(curves.items()):
             runs = np.atleast_2d(to_array(values, f"curves[{name!r}]"))
@@ -114,7 +113,6 @@ def draw_curve(ax: Axes, steps: Array, band: Band, place: int, **look: Any) -> N
     ax.plot(steps, centre, color=colour, **{"linewidth": 1.7, "linestyle": dashes, **marks, **look})
 
 
-@checked
 def compare(
     values: Mapping[str, Array],
     *,

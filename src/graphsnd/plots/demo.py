@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from graphsnd.analysis import roles
-from graphsnd.arguments import checked
 from graphsnd.behavior import Gaussian
 from graphsnd.plots.explorer import agents_table, describe_omission, explorer_html, explorer_script, is_live
 from graphsnd.plots.measurement import PairDistances
@@ -43,7 +42,6 @@ FIGURES: dict[str, Callable[[Study], Figure]] = {
 }
 
 
-@checked
 def write_demo(
     study: Study, folder: Path, command: str, *, step: Callable[[str], None] = lambda name: None
 ) -> list[Path]:
@@ -60,11 +58,13 @@ def write_demo(
 
     Example:
         >>> import tempfile, graphsnd as gs
-        >>> study = gs.plots.run_study(gs.plots.example_team(12, 64))
+        >>> from graphsnd.plots.study import run_study
+        >>> study = run_study(gs.plots.example_team(12, 64))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     [path.name for path in write_demo(study, Path(folder), "graphsnd demo")][:2]
         ['index.html', 'team.npz']
     """
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     step("index.html")
     page = folder / "index.html"

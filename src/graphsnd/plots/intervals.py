@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphsnd.arguments import checked
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_number
 from graphsnd.estimation import Estimate
 from graphsnd.plots.matrix import describe_unit
 from graphsnd.plots.style import ESTIMATE, GREEN, INK, TRUTH, drawing, label, shade, style_rows
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-@checked
 def estimate(
     estimate: Estimate | Mapping[str, Estimate] | Sequence[Estimate],
     *,
@@ -53,6 +51,7 @@ def estimate(
     first = rows[0]
     with drawing(ax, 5.8, 2.3 + 0.5 * len(rows)) as axes:
         if truth is not None:
+            truth = check_number("truth", truth)
             axes.axvline(truth, color=shade(TRUTH), linewidth=1.6, zorder=1)
         for y, each in enumerate(rows):
             draw_estimate(axes, y, each)

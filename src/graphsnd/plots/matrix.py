@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import DISTANCES, Behavior, Distance
 from graphsnd.behavior.behavior import check_names
 from graphsnd.behavior.distances import default_distance
@@ -101,7 +100,6 @@ def describe_unit(name: str) -> str:
     return "action units" if maximum is None else f"{name.replace('-', ' ')}, at most {maximum:.3g}"
 
 
-@checked
 def heatmap(
     source: Behavior | Array,
     *,
@@ -180,7 +178,6 @@ def draw_groups(ax: Axes, groups: Array, order: NDArray[np.int64], *, vertical: 
     strip.set_axis_off()
 
 
-@checked
 def tree(
     source: Behavior | Array,
     *,
@@ -236,7 +233,6 @@ def tree(
         return axes
 
 
-@checked
 def map(
     source: Behavior | Array,
     *,
@@ -311,7 +307,6 @@ def _shared(one: tuple[float, ...], other: tuple[float, ...]) -> float:
     return max(0.0, wide) * max(0.0, high)
 
 
-@checked
 def contributions(
     source: Behavior | Array,
     *,

@@ -10,7 +10,6 @@ import torch
 
 from graphsnd import graphs
 from graphsnd.analysis import Roles, roles
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance, embed
 from graphsnd.errors import check_finite, plural
 from graphsnd.estimation import Estimate
@@ -47,7 +46,7 @@ class PairDistances:
     Example:
         >>> import torch, graphsnd as gs
         >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
-        >>> pairs = gs.plots.pair_distances(team, None, None, gs.measure(team))
+        >>> pairs = pair_distances(team, None, None, gs.measure(team))
         >>> pairs.edges.tolist(), pairs.distances.tolist(), pairs.drawn
         ([[0, 1], [0, 2], [1, 2]], [3.0, 6.0, 3.0], 'all pairs')
     """
@@ -73,7 +72,6 @@ class PairDistances:
         return total / np.maximum(degree, 1), degree
 
 
-@checked
 def pair_distances(
     behavior: Behavior, graph: Graph | MovingGraph | None, distance: Distance | None, estimate: Estimate
 ) -> PairDistances:
@@ -122,7 +120,6 @@ def pair_distances(
     return PairDistances(estimate, graph.edges.cpu().numpy(), values.double().numpy(), tree, drawn, names, groups)
 
 
-@checked
 def measurement_figure(pairs: PairDistances) -> Figure:
     """Return matrix, histogram and bars side by side.
 
@@ -132,7 +129,7 @@ def measurement_figure(pairs: PairDistances) -> Figure:
     Example:
         >>> import torch, graphsnd as gs
         >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
-        >>> figure = measurement_figure(gs.plots.pair_distances(team, None, None, gs.measure(team)))
+        >>> figure = measurement_figure(pair_distances(team, None, None, gs.measure(team)))
         >>> figure.get_size_inches().tolist()
         [13.0, 4.3]
     """
@@ -206,7 +203,6 @@ SURE = (
 PANELS = (draw_pairs, draw_histogram, draw_agents)
 
 
-@checked
 def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command: str, seed: int) -> str:
     """Return the page of a measurement as a string.
 
@@ -221,7 +217,8 @@ def measurement_page(pairs: PairDistances, lines: Lines, *, source: str, command
         >>> import torch, graphsnd as gs
         >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))
         >>> estimate = gs.measure(team)
-        >>> pairs, lines = gs.plots.pair_distances(team, None, None, estimate), gs.plots.summarise(estimate)
+        >>> from graphsnd.plots.summary import summarise
+        >>> pairs, lines = pair_distances(team, None, None, estimate), summarise(estimate)
         >>> page = measurement_page(pairs, lines, source="team.npz", command="graphsnd measure team.npz", seed=0)
         >>> page[:15]
         '<!doctype html>'

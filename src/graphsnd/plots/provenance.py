@@ -11,7 +11,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from graphsnd.arguments import checked
 from graphsnd.storage import read_json
 
 PACKAGES = ("torch", "numpy", "scipy", "networkx", "numba", "triton", "vmas", "mpe2")
@@ -20,7 +19,6 @@ SUFFIXES = (".py", ".json", ".yaml", ".css", ".html", ".js", ".mplstyle", ".type
 MANIFEST = "commit.json"  # at the root of a copy without history: its commit, and the hash of its sources
 
 
-@checked
 def collect_provenance(command: str, seed: int | None = None) -> dict[str, Any]:
     """Return everything a stored result should say about where it was made, ready for JSON.
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 
 from graphsnd import graphs
-from graphsnd.arguments import checked
 from graphsnd.designs import Bernoulli, Design, Nearest, Radius, Regular, Uniform
 from graphsnd.estimation import Estimate, measure
 from graphsnd.graphs import Graph
@@ -36,7 +35,7 @@ class Study:
 
     Example:
         >>> import torch, graphsnd as gs
-        >>> study = gs.plots.run_study(gs.plots.example_team(12, 64))
+        >>> study = run_study(gs.plots.example_team(12, 64))
         >>> study.matrix.shape, study.contributions.shape, [result.spec for result in study.local]
         (torch.Size([12, 12]), torch.Size([12]), ['knn:5', 'radius:1.5', 'cliques by role'])
     """
@@ -52,7 +51,6 @@ class Study:
     seed: int  # of the sampled graphs
 
 
-@checked
 def run_study(team: ExampleTeam, *, seed: int = 0, step: Callable[[str], None] = lambda name: None) -> Study:
     """Measure a team exactly, by every sampling design at a tenth of the pairs, and on local graphs.
 
@@ -63,7 +61,7 @@ def run_study(team: ExampleTeam, *, seed: int = 0, step: Callable[[str], None] =
 
     Example:
         >>> import graphsnd as gs
-        >>> study = gs.plots.run_study(gs.plots.example_team(12, 64))
+        >>> study = run_study(gs.plots.example_team(12, 64))
         >>> study.exact.estimate.exact, [result.spec for result in study.sampled]
         (True, ['bernoulli:0.18', 'uniform:7', 'regular:2'])
     """

@@ -11,7 +11,6 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_choice, describe, printable
 from graphsnd.storage import write_whole
 
@@ -165,7 +164,6 @@ def label(name: str) -> str:
     return printable(name).replace("$", r"\$")
 
 
-@checked
 def save_png(figure: Figure, path: Path, *, dpi: int = DPI) -> Path:
     """Write a PNG, all of it or nothing, and return its path.
 
@@ -181,6 +179,7 @@ def save_png(figure: Figure, path: Path, *, dpi: int = DPI) -> Path:
         ...     save_png(figure, Path(folder) / "tree.png").name
         'tree.png'
     """
+    path = Path(path)
     write_whole(path, png_bytes(figure, dpi=dpi))
     return path
 
@@ -193,7 +192,6 @@ def png_bytes(figure: Figure, *, dpi: int = DPI) -> bytes:
     return buffer.getvalue()
 
 
-@checked
 def svg_uri(figure: Figure) -> str:
     """Return a figure of the light style as a ``data:`` address, for a page that needs no other file.
 

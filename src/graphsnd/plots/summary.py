@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from graphsnd.arguments import checked
 from graphsnd.estimation import Estimate
 from graphsnd.plots.formatting import format_agents, format_interval, format_number
 
 Lines = list[tuple[str, str]]  # names and sentences
 
 
-@checked
 def summarise(estimate: Estimate) -> Lines:
     """Return everything an :class:`~graphsnd.Estimate` says, as names and sentences.
 
@@ -18,7 +16,7 @@ def summarise(estimate: Estimate) -> Lines:
 
     Example:
         >>> import torch, graphsnd as gs
-        >>> gs.plots.summarise(gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))[0]
+        >>> summarise(gs.measure(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))[0]
         ('SND', '4')
     """
     e = estimate

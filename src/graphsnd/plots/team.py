@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Gaussian
-from graphsnd.errors import check_integer
+from graphsnd.errors import MOST_AGENTS, check_integer
 from graphsnd.teams import evaluate
 
 ROLES = ("scout", "guard", "carrier", "medic")
@@ -32,7 +31,6 @@ class ExampleTeam:
     role_names: tuple[str, ...] = ROLES  # of the roles
 
 
-@checked
 def example_team(agents: int = 100, observations: int = 2000, seed: int = 0) -> ExampleTeam:
     """Return Gaussian policies of agents with four hidden roles, on the observations of one rollout.
 
@@ -52,7 +50,10 @@ def example_team(agents: int = 100, observations: int = 2000, seed: int = 0) -> 
         >>> example_team(12, 64).behavior
         Gaussian(agents=12, observations=64)
     """
-    check_integer("agents", agents, "to be at least 8", low=8, fix="Four roles need a few agents each.")
+    fix = "Four roles need a few agents each."
+    agents = check_integer("agents", agents, "to be an integer, at least 8", low=8, high=MOST_AGENTS, fix=fix)
+    observations = check_integer("observations", observations, "to be an integer, at least 1", low=1)
+    seed = check_integer("seed", seed, "to be an integer, at least 0", low=0)
     generator = torch.Generator().manual_seed(seed)
     roles = _roles(agents)[torch.randperm(agents, generator=generator)]
     policies = _Policies(roles, generator)

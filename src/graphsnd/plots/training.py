@@ -15,7 +15,8 @@ from graphsnd.plots.curves import draw_curve
 from graphsnd.plots.formatting import format_duration
 from graphsnd.plots.style import INK, group_look, styled_figure
 from graphsnd.plots.tables import table
-from graphsnd.training import ControlRow, Row, Stack
+from graphsnd.training.grid import Stack
+from graphsnd.training.log import ControlRow, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

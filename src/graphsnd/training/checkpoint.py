@@ -14,7 +14,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_integer, number
 from graphsnd.storage import parse_json, read_json, write_whole
 from graphsnd.teams import Team
@@ -42,7 +41,6 @@ class Checkpoint:
     passed_over: str = ""  # what is wrong with the newer one, where this is the previous
 
 
-@checked
 def save_checkpoint(
     folder: Path, task: Task | ControlTask, trainer: Trainer, *, seconds: float = 0.0, threads: int = 0
 ) -> None:
@@ -69,6 +67,7 @@ def save_checkpoint(
         ...     load_checkpoint(Path(folder)).iteration
         1
     """
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / DESCRIPTION, json.dumps(task.to_dict(), indent=2) + "\n")
     about = {"task": task.to_dict(), "iteration": trainer.iteration, "seconds": seconds, "threads": threads}
@@ -78,7 +77,6 @@ def save_checkpoint(
     write_whole(folder / CHECKPOINT, serialise(tensors, metadata=metadata), keep=folder / PREVIOUS)
 
 
-@checked
 def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
     """Read a folder's checkpoint, of either kind of training; nothing is unpickled.
 
@@ -102,6 +100,7 @@ def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
         >>> saved.iteration, saved.task == task
         (2, True)
     """
+    folder = Path(folder)
     there = find_checkpoints(folder)
     if not there:
         raise InputError("folder", f"to hold {CHECKPOINT}", repr(str(folder)), "Start without --resume.")
@@ -169,7 +168,6 @@ def read_grid(folder: Path) -> tuple[Task | ControlTask, str, list[Task | Contro
     return task, saved["device"], [type(task).from_dict(part, path) for part in saved[STACKS]]
 
 
-@checked
 def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> None:
     """Write each run's team into a folder of its own, for :meth:`Team.load <graphsnd.teams.Team.load>`.
 
@@ -193,6 +191,7 @@ def save_teams(folder: Path, trainer: Trainer, *, observations: bool = True) -> 
         ...     Team.load(Path(folder) / "seed-1")
         StackedTeam(agents=2, observation_features=18)
     """
+    folder = Path(folder)
     world, control, buffer = trainer.world.name, trainer.companion, trainer.buffer
     for run, seed in enumerate(trainer.seeds):
         if isinstance(control, DiversityControl):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,9 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
-from graphsnd.control import ControlledTeam, Controller, Measurement, audit, measure_selected
-from graphsnd.control.measurement import Selection, select_pairs
+from graphsnd.control import ControlledTeam, Controller, audit
+from graphsnd.control.measurement import Measurement, Selection, measure_selected, select_pairs
 from graphsnd.designs import as_design
 from graphsnd.errors import InputError
 from graphsnd.graphs import MovingGraph
@@ -26,14 +24,14 @@ from graphsnd.training.rollout import Minibatch, RolloutBuffer
 from graphsnd.training.sampling import to_world
 from graphsnd.training.settings import ControlSettings
 from graphsnd.training.streams import hashed
-from graphsnd.worlds import Discrete, World
+from graphsnd.worlds import World
+from graphsnd.worlds.world import Discrete
 
 GRAPHS = 200  # separates the seeds of designs' draws from those of the streams
 MOST_FILLED = 1 << 24  # places for edges that may stay unused in a measurement, of about 50 bytes each
 SUMS = ("scale", "saturated", "zero", "empty", "invalid")
 
 
-@checked
 @dataclass(frozen=True)
 class Run:
     """One team that is trained.
@@ -165,10 +163,7 @@ class DiversityControl(Companion):
             with watch(f"distances:{group.arm}"):
                 selections = self._select(group, buffer, chosen[group.rows])
             measured = self._measure(group, rows[group.rows], selections, watch)
-            state = self.states[place]
-            if group.controller.applied:
-                measured = dataclasses.replace(measured, value=measured.value * group.controller.scale(state))
-            scale, self.states[place], status = group.controller.step(measured, state)
+            scale, self.states[place], status = group.controller.step(measured, self.states[place])
             self.sums[1:, group.rows] += torch.stack([status.saturated, status.zero, status.empty, status.invalid])
             scales.append(scale)
         scale = torch.cat(scales)

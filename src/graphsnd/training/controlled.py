@@ -17,7 +17,8 @@ from graphsnd.training.roles import Critic, Learner, Policy
 from graphsnd.training.rollout import Minibatch
 from graphsnd.training.settings import ControlSettings
 from graphsnd.training.streams import Streams
-from graphsnd.worlds import Discrete, World
+from graphsnd.worlds import World
+from graphsnd.worlds.world import Discrete
 
 
 class ScaledPolicy(Policy):

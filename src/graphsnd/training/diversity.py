@@ -101,7 +101,7 @@ def measure_diversity(
 
     Returns:
         SND over all pairs and over the graph, and the seconds that they took, by the names of columns in
-        :class:`~graphsnd.training.Row`.
+        :class:`~graphsnd.training.log.Row`.
 
     Example:
         >>> from graphsnd.teams import GaussianHead, StackedMLP

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from graphsnd.errors import InputError
 from graphsnd.training.streams import Streams
-from graphsnd.worlds import World, merge
-from graphsnd.worlds.world import map_state, state_tensors
+from graphsnd.worlds import World
+from graphsnd.worlds.world import map_state, merge, state_tensors
 
 LENGTH = 16  # steps of an episode below which a bank may run dry within one rollout; its states are then used again
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 
-from graphsnd.arguments import checked
 from graphsnd.errors import check_integer
 from graphsnd.teams import StackedTeam
 from graphsnd.training.sampling import fill_noise, noise_shape, to_world
@@ -30,7 +29,6 @@ class Evaluation:
     solved_at_end: float | None  # share of agents that had done their part when their test episode or the time ended
 
 
-@checked
 @torch.no_grad()
 def evaluate_team(
     team: StackedTeam, world: World, *, steps: int = 128, seed: int = 0, deterministic: bool = True
@@ -55,6 +53,7 @@ def evaluate_team(
         0.0
     """
     check_integer("steps", steps, "to be an integer, at least 1", low=1)
+    seed = check_integer("seed", seed, "to be an integer, at least 0", low=0)
     generator = torch.Generator(world.device).manual_seed(seed)
     state = world.spawn(seed)
     seen = world.observe(state)

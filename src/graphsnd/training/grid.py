@@ -17,7 +17,6 @@ from typing import Any
 
 import torch
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_choice, check_integer, require
 from graphsnd.locks import LOCK, hold_lock, remove_parts
 from graphsnd.storage import write_whole
@@ -82,7 +81,6 @@ class TrainedGrid:
         return all(stack.state == "finished" for stack in self.stacks)
 
 
-@checked(own="device")
 def train_grid(
     task: Task | ControlTask,
     folder: Path,
@@ -136,6 +134,7 @@ def train_grid(
         ...     done.finished, [(row.iteration, row.seed) for row in read_rows(Path(folder), grid.row)]
         (True, [(1, 0), (1, 1), (2, 0), (2, 1)])
     """
+    folder = Path(folder)
     if device is not None:
         check_choice("device", device, MOST)
     start, saved = perf_counter(), read_grid(folder) if resume else None

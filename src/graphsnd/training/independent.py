@@ -31,7 +31,8 @@ from graphsnd.training.roles import Critic, Learner, Policy
 from graphsnd.training.rollout import Minibatch
 from graphsnd.training.settings import Settings
 from graphsnd.training.streams import Streams
-from graphsnd.worlds import Discrete, World
+from graphsnd.worlds import World
+from graphsnd.worlds.world import Discrete
 
 ALIGNED = 4  # floats; a GPU multiplies matrices faster that begin at multiples of 16 bytes
 MakeHead = Callable[[Sequence[int]], Head]  # of the networks' batch

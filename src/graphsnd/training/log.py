@@ -13,7 +13,6 @@ from itertools import chain, product, takewhile, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, MissingExtraError, describe
 from graphsnd.storage import append, naming, write_whole
 from graphsnd.training.loggers import Logger, open_logger
@@ -194,7 +193,6 @@ def run_folder(row: Any) -> str:
     return "-".join(filter(None, [arm.replace(":", "-"), held, f"seed-{row.seed}"]))
 
 
-@checked
 def read_rows(folder: Path, kind: type[T]) -> list[T]:
     """Return the rows of a folder's ``metrics.csv``; a last line that was cut is left out.
 
@@ -214,6 +212,7 @@ def read_rows(folder: Path, kind: type[T]) -> list[T]:
         ...     [(row.iteration, row.seed) for row in read_rows(Path(folder), Row)]
         [(1, 0), (2, 0)]
     """
+    folder = Path(folder)
     rows = list(_read_lines(folder, kind))
     while rows and rows[-1] is None:
         rows.pop()

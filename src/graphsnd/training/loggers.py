@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
-from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_choice, require
+from graphsnd.errors import InputError, check_choice, check_integer, check_type, require
 from graphsnd.storage import naming, write_whole
 
 
@@ -38,7 +37,6 @@ class Logger(Protocol):
         """Write what is not written yet."""
 
 
-@checked
 class TensorBoardLogger:
     """Event files in ``folder/name``; needs the extra ``tensorboard``.
 
@@ -64,7 +62,6 @@ class TensorBoardLogger:
         self.writer.close()
 
 
-@checked
 class WandbLogger:
     """A run of Weights & Biases in the group of the training folder's name; needs the extra ``wandb``.
 
@@ -91,7 +88,6 @@ class WandbLogger:
         self.run.finish()
 
 
-@checked
 class MLflowLogger:
     """A run of MLflow in the experiment of the training folder's name; needs the extra ``mlflow``.
 
@@ -133,7 +129,6 @@ def _find_id(path: Path, after: int, make: Callable[[], str]) -> str:
     return path.read_text(encoding="utf-8")
 
 
-@checked
 class CsvLogger:
     """``folder/name.csv``, a line for each step and a column for each name; later names are columns at the end.
 
@@ -188,7 +183,6 @@ LOGGERS: dict[str, type[TensorBoardLogger | WandbLogger | MLflowLogger | CsvLogg
 }
 
 
-@checked
 def open_logger(kind: str, folder: Path, name: str, *, after: int = 0) -> Logger:
     """Return a logger of one run.
 
@@ -210,6 +204,8 @@ def open_logger(kind: str, folder: Path, name: str, *, after: int = 0) -> Logger
         ...     logger.close()
     """
     check_choice("loggers", kind, LOGGERS)
+    check_type("name", name, str, "to be the name of a run")
     if name in ("", ".", "..") or set(name) & {"/", "\\", "\0"}:
         raise InputError("name", "to be the name of a file or folder, not a path", repr(name))
-    return LOGGERS[kind](folder / kind, name, after=after)
+    after = check_integer("after", after, "to be an integer, at least 0", low=0)
+    return LOGGERS[kind](Path(folder) / kind, name, after=after)

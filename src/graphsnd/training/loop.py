@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_choice, check_integer
 from graphsnd.kernels.threads import limit_threads
 from graphsnd.locks import LOCK, hold_lock, remove_parts
@@ -57,7 +56,6 @@ class Trained:
     stopped: int = 0  # the signal that interrupted it
 
 
-@checked
 def train(
     task: Task | ControlTask,
     folder: Path,
@@ -112,6 +110,7 @@ def train(
         ...     train(ControlTask(3, (0.1,), settings=settings), Path(folder)).finished
         True
     """
+    folder = Path(folder)
     check_integer("checkpoint_every", checkpoint_every, "to be an integer, at least 1", low=1)
     for kind in loggers:
         check_choice("loggers", kind, LOGGERS)

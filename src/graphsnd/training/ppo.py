@@ -5,11 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.errors import check_number, check_shape
 
 
-@checked
 def compute_gae(
     rewards: Tensor,
     values: Tensor,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graphsnd.worlds import Continuous, Discrete
+from graphsnd.worlds.world import Continuous, Discrete
 
 
 def noise_shape(space: Continuous | Discrete) -> tuple[int, ...]:

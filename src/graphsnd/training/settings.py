@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from typing_extensions import Self
 
-from graphsnd.arguments import checked
 from graphsnd.control import Bootstrap
 from graphsnd.control.dico import BOUNDS, check_bounds
-from graphsnd.errors import InputError, check_choice, check_integer, check_number, number
+from graphsnd.errors import InputError, check_choice, check_integer, check_number, check_type
+from graphsnd.worlds.world import check_flags, store
 
 POLICIES = ("gaussian", "tanh-normal")
 CRITICS = ("independent", "central")
@@ -20,7 +20,6 @@ BOOTSTRAPS = tuple(each.value for each in Bootstrap)
 BRIEF = 2**25  # multiply-adds of a product that take a core about 1 ms, less than a time slice of the scheduler
 
 
-@checked
 @dataclass(frozen=True)
 class PPOSettings:
     """What every training is told.
@@ -68,21 +67,27 @@ class PPOSettings:
     tf32: bool = True
     threads: int = 0
 
-    counts: ClassVar[tuple[str, ...]] = ("steps", "environments", "epochs", "minibatch", "iterations")
-    positive: ClassVar[tuple[str, ...]] = ("learning_rate", "clip", "max_gradient_norm")
+    # The least value of integers, the ranges of numbers, and what is True or False; they come from files too.
+    counts: ClassVar[dict[str, int]] = {
+        "steps": 1, "environments": 1, "epochs": 1, "minibatch": 1, "iterations": 1, "threads": 0,
+    }  # fmt: skip
+    ranges: ClassVar[dict[str, dict[str, Any]]] = {
+        "learning_rate": {"above": 0}, "clip": {"above": 0}, "max_gradient_norm": {"above": 0},
+        "gamma": {"low": 0, "high": 1}, "gae_lambda": {"low": 0, "high": 1},
+    }  # fmt: skip
+    flags: ClassVar[tuple[str, ...]] = ("normalise_advantages", "bootstrap_time_limits", "restart", "tf32")
 
     def __post_init__(self) -> None:
-        for name in self.counts:
-            check_integer(name, getattr(self, name), "to be an integer, at least 1", low=1)
-        check_integer("threads", self.threads, "to be an integer, at least 0", low=0)
-        for width in self.hidden:
-            check_integer("hidden", width, "to hold integers, at least 1", low=1)
-        for name in self.positive:
-            if not number(getattr(self, name)) > 0:
-                raise InputError(name, "to be above 0", getattr(self, name))
-        for name in ("gamma", "gae_lambda"):
-            if not 0 <= number(getattr(self, name)) <= 1:
-                raise InputError(name, "in [0, 1]", getattr(self, name))
+        for name, low in self.counts.items():
+            value = check_integer(name, getattr(self, name), f"to be an integer, at least {low}", low=low)
+            store(self, **{name: value})
+        for name, limits in self.ranges.items():
+            store(self, **{name: check_number(name, getattr(self, name), **limits)})
+        check_flags(self, *self.flags)
+        check_type("hidden", self.hidden, (list, tuple), "to be a list of widths")
+        expected = "to hold integers, at least 1"
+        store(self, hidden=tuple(check_integer("hidden", width, expected, low=1) for width in self.hidden))
+        check_type("activation", self.activation, str, "to be tanh or relu")
         if self.normalise_advantages and self.samples < 2:
             fix = "The standard deviation of one advantage is not a number; use normalise_advantages=False."
             raise InputError("steps x environments", "to be at least 2", self.samples, fix)
@@ -113,7 +118,6 @@ class PPOSettings:
         return dataclasses.replace(self, **changes)
 
 
-@checked
 @dataclass(frozen=True)
 class Settings(PPOSettings):
     """Independent PPO, or MAPPO with a central critic; the defaults are the paper's table for 100 agents.
@@ -160,15 +164,16 @@ class Settings(PPOSettings):
     diversity_observations: int = 4096
     diversity_probability: float = 0.1
 
-    counts: ClassVar[tuple[str, ...]] = (*PPOSettings.counts, "diversity_observations")
+    counts: ClassVar[dict[str, int]] = PPOSettings.counts | {"diversity_observations": 1, "diversity_every": 0}
+    ranges: ClassVar[dict[str, dict[str, Any]]] = PPOSettings.ranges | {
+        "value_coefficient": {"low": 0}, "entropy_coefficient": {"low": 0},
+        "diversity_probability": {"above": 0, "high": 1}, "actor_gain": {}, "critic_gain": {}, "log_std": {},
+    }  # fmt: skip
+    flags: ClassVar[tuple[str, ...]] = (*PPOSettings.flags, "anneal", "joint")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_integer("diversity_every", self.diversity_every, "to be an integer, at least 0", low=0)
-        for name in ("value_coefficient", "entropy_coefficient"):
-            if not number(getattr(self, name)) >= 0:
-                raise InputError(name, "to be at least 0", getattr(self, name))
-        check_number("diversity_probability", self.diversity_probability, above=0, high=1)
+        check_type("init", self.init, str, "to be orthogonal or linear")
         check_choice("policy", self.policy, POLICIES)
         check_choice("critic", self.critic, CRITICS)
 
@@ -178,7 +183,6 @@ class Settings(PPOSettings):
         return self.iterations * self.optimiser_steps if self.anneal else 0
 
 
-@checked
 @dataclass(frozen=True)
 class ControlSettings(PPOSettings):
     """DiCo's own PPO settings; the defaults are the paper's study with 10 agents (with 50 it has 120 environments).
@@ -229,15 +233,16 @@ class ControlSettings(PPOSettings):
     audit_observations: int = 4096
     bfloat16: bool = True
 
-    counts: ClassVar[tuple[str, ...]] = (*PPOSettings.counts, "observations", "audit_observations")
-    positive: ClassVar[tuple[str, ...]] = (*PPOSettings.positive, "action_learning_rate", "epsilon")
+    counts: ClassVar[dict[str, int]] = PPOSettings.counts | {"observations": 1, "audit_observations": 1}
+    ranges: ClassVar[dict[str, dict[str, Any]]] = PPOSettings.ranges | {
+        "action_learning_rate": {"above": 0}, "epsilon": {"above": 0}, "tau": {"above": 0, "high": 1},
+    }  # fmt: skip
+    flags: ClassVar[tuple[str, ...]] = (*PPOSettings.flags, "through", "bfloat16")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < number(self.tau) <= 1:
-            raise InputError("tau", "in (0, 1]", self.tau)
         check_choice("bootstrap", self.bootstrap, BOOTSTRAPS)
-        check_bounds(self.bounds, lowest=0.0)
+        store(self, bounds=check_bounds(self.bounds))
 
 
 def largest_product(settings: PPOSettings, agents: int, rows: int | None = None) -> int:

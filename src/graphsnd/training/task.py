@@ -14,9 +14,8 @@ import torch
 from typing_extensions import Self
 
 from graphsnd import designs
-from graphsnd.arguments import checked
 from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstrained
-from graphsnd.errors import InputError, check_choice, check_integer, describe
+from graphsnd.errors import MOST_AGENTS, InputError, check_choice, check_integer, check_type, describe, number
 from graphsnd.training.control import DiversityControl, Group, Run
 from graphsnd.training.controlled import ControlledLearner, make_networks
 from graphsnd.training.log import ControlRow, Row, run_folder
@@ -26,6 +25,7 @@ from graphsnd.training.streams import Streams
 from graphsnd.training.trainer import Trainer
 from graphsnd.worlds import World, parse_world
 from graphsnd.worlds.simulator import SimulatorWorld
+from graphsnd.worlds.world import store
 
 VERSION = 1
 MOST = {"cpu": 4, "cuda": 12}  # runs of a stack; more gain little where a core or a GPU is busy with these
@@ -36,7 +36,6 @@ DISPERSION = {"food_radius": 0.08, "share_reward": True, "horizon": 100}
 NO_PRESET = "none"  # the world by itself with the default settings, where a preset has the world's name
 
 
-@checked
 class AnyTask:
     """What :class:`Task` and :class:`ControlTask` have in common."""
 
@@ -50,6 +49,18 @@ class AnyTask:
     command: ClassVar[str]  # that trains it
     row: ClassVar[type[Row] | type[ControlRow]]  # of its log
     settings_before: ClassVar[dict[str, Any]] = {}  # in files that do not say
+    settings_kind: ClassVar[type[PPOSettings]]
+
+    def __post_init__(self) -> None:
+        check_type("world", self.world, str, "to be the name of a world")
+        check_type("options", self.options, dict, "to be the world's options by name")
+        check_type("settings", self.settings, self.settings_kind, f"to be {self.settings_kind.__name__}")
+        check_type("seeds", self.seeds, (list, tuple), "to be a list of integers")
+        expected = "to hold integers, at least 0"
+        store(self, seeds=tuple(check_integer("seeds", seed, expected, low=0) for seed in self.seeds))
+        if self.agents is not None:
+            expected = f"to be an integer in 1 .. {MOST_AGENTS}"
+            store(self, agents=check_integer("agents", self.agents, expected, low=1, high=MOST_AGENTS))
 
     def make_world(self, device: str) -> World:
         """Return the world, on ``device``."""
@@ -122,7 +133,6 @@ class AnyTask:
         return dataclasses.replace(self, **changed)  # type: ignore[type-var]
 
 
-@checked
 @dataclass(frozen=True)
 class Task(AnyTask):
     """A training of independent policies.
@@ -149,10 +159,10 @@ class Task(AnyTask):
 
     format: ClassVar[str] = "graphsnd-training"
     command: ClassVar[str] = "train"
+    settings_kind: ClassVar[type[PPOSettings]] = Settings
     row: ClassVar[type[Row] | type[ControlRow]] = Row
 
 
-@checked
 @dataclass(frozen=True)
 class ControlTask(AnyTask):
     """A training with control: every target with every design and every seed, all stacked.
@@ -184,18 +194,19 @@ class ControlTask(AnyTask):
 
     format: ClassVar[str] = "graphsnd-control"
     command: ClassVar[str] = "control"
+    settings_kind: ClassVar[type[PPOSettings]] = ControlSettings
     row: ClassVar[type[Row] | type[ControlRow]] = ControlRow
     # A training that was saved before there was a choice goes on as it was.
     settings_before: ClassVar[dict[str, Any]] = {"bfloat16": False}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_integer("agents", self.agents, "to be an integer, at least 2", low=2)
-        for seed in self.seeds:
-            check_integer("seeds", seed, "to hold integers, at least 0", low=0)
-        for target in self.targets:
-            if target not in FREE if isinstance(target, str) else not 0 < target < math.inf:
-                raise InputError("targets", f"to be numbers above 0, {' or '.join(FREE)}", repr(target))
+        for name in ("targets", "designs"):
+            check_type(name, getattr(self, name), (list, tuple), "to be a list")
+        store(self, targets=tuple(map(_check_target, self.targets)), designs=tuple(self.designs))
         for text in self.designs:
+            check_type("designs", text, str, "to be texts such as bernoulli:0.1")
             designs.parse(text, "designs")
         for name in ("targets", "designs", "seeds"):
             check_different(name, getattr(self, name))
@@ -245,7 +256,14 @@ class ControlTask(AnyTask):
         return Method(policy, critic, ControlledLearner(policy, critic, self.settings), control)
 
 
-@checked(own="device")  # of the workers, which this machine may lack
+def _check_target(target: Any) -> float | str:
+    """Return a target as a float, or as the word it is."""
+    plain = target if isinstance(target, str) else number(target)
+    if plain not in FREE if isinstance(plain, str) else not 0 < plain < math.inf:
+        raise InputError("targets", f"to be numbers above 0, {' or '.join(FREE)}", repr(target))
+    return plain
+
+
 def cut_grid(task: Task | ControlTask, device: str = "cpu", *, stack: int = 0) -> list[Task] | list[ControlTask]:
     """Cut a grid of runs into stacks, each a task of its own, by a rule of the grid and the kind of device alone.
 

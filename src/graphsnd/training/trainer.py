@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_integer
 from graphsnd.kernels.dispatch import available
 from graphsnd.kernels.threads import limit_threads
@@ -53,7 +52,6 @@ class CapturedStep:
     graph: CudaGraph
 
 
-@checked
 class Trainer:
     """PPO on stacked runs: act, learn, and do what the companion does.
 
@@ -152,7 +150,7 @@ class Trainer:
             progress: Called with the number of gradient steps done.
 
         Returns:
-            A row for each run: :class:`~graphsnd.training.Row`, or :class:`~graphsnd.training.ControlRow` where
+            A row for each run: :class:`~graphsnd.training.log.Row`, or :class:`~graphsnd.training.log.ControlRow` where
             diversity is controlled.
         """
         watch, device = Stopwatch(self.world.device), self.world.device

@@ -6,27 +6,20 @@ CUDA graph; on a CPU it looks only at agents that are close. :class:`VmasWorld` 
 real simulators behind the same :class:`World`, for everything else and for comparison.
 """
 
-from graphsnd.worlds.dispersion import Dispersion, DispersionState
-from graphsnd.worlds.navigation import Navigation, NavigationState
+from graphsnd.worlds.dispersion import Dispersion
+from graphsnd.worlds.navigation import Navigation
 from graphsnd.worlds.parse import parse_world
 from graphsnd.worlds.pettingzoo_world import PettingZooWorld
-from graphsnd.worlds.simple_spread import SimpleSpread, SpreadState
+from graphsnd.worlds.simple_spread import SimpleSpread
 from graphsnd.worlds.vmas_world import VmasWorld
-from graphsnd.worlds.world import Continuous, Discrete, Step, World, merge
+from graphsnd.worlds.world import World
 
 __all__ = [
-    "Continuous",
-    "Discrete",
     "Dispersion",
-    "DispersionState",
     "Navigation",
-    "NavigationState",
     "PettingZooWorld",
     "SimpleSpread",
-    "SpreadState",
-    "Step",
     "VmasWorld",
     "World",
-    "merge",
     "parse_world",
 ]

@@ -7,10 +7,9 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
-from graphsnd.errors import check_integer, check_number
+from graphsnd.errors import check_device, check_integer, check_number
 from graphsnd.worlds.physics import DT, KEPT_SPEED, norm, offsets
-from graphsnd.worlds.world import Continuous, Step, World, check_counts, check_moves, draw_uniform
+from graphsnd.worlds.world import Continuous, Step, World, check_counts, check_flags, check_moves, draw_uniform, store
 
 AGENT_RADIUS = 0.035
 IDLE = -0.01  # reward of a step without food, when time is penalised
@@ -33,7 +32,6 @@ class DispersionState:
     steps: Tensor  # [E] int64
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class Dispersion(World):
     r"""Agents pass through each other; an agent that touches food eats it.
@@ -82,12 +80,12 @@ class Dispersion(World):
     device: torch.device = torch.device("cpu")  # noqa: RUF009
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "device", torch.device(self.device))
-        check_counts(self.agents, self.environments, self.horizon)
+        store(self, device=check_device(self.device), **check_counts(self.agents, self.environments, self.horizon))
         if self.n_food is not None:
-            check_integer("n_food", self.n_food, "to be an integer, at least 1, or None", low=1)
-        check_number("food_radius", self.food_radius, above=0)
-        check_number("pos_range", self.pos_range, above=0)
+            store(self, n_food=check_integer("n_food", self.n_food, "to be an integer, at least 1, or None", low=1))
+        for name in ("food_radius", "pos_range"):
+            store(self, **{name: check_number(name, getattr(self, name), above=0)})
+        check_flags(self, "share_reward", "penalise_by_time")
 
     @property
     def _food(self) -> int:
@@ -100,7 +98,7 @@ class Dispersion(World):
 
     def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> DispersionState:
         """Return a state with all agents at rest in the middle and food uniform on the square."""
-        count = self.environments if environments is None else environments
+        count = self.count_environments(environments)
         food = draw_uniform(generator, (count, self._food, 2), self.device) * self.pos_range
         positions = torch.zeros(count, self.agents, 2, device=self.device)
         eaten = torch.zeros(count, self._food, dtype=torch.bool, device=self.device)
@@ -113,8 +111,7 @@ class Dispersion(World):
 
     def step(self, state: DispersionState, actions: Tensor) -> tuple[DispersionState, Step]:
         """Move, eat and observe. Rewards count food as it was before the step, observations as it is after."""
-        check_moves(actions, tuple(state.positions.shape))
-        forces = actions.to(self.dtype).clamp(-1.0, 1.0)
+        forces = check_moves(actions, tuple(state.positions.shape)).to(self.dtype).clamp(-1.0, 1.0)
         velocities = state.velocities * KEPT_SPEED + forces * DT
         positions = (state.positions + velocities * DT).clamp(-self.pos_range, self.pos_range)
         x, y = offsets(state.food, positions)

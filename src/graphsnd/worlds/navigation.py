@@ -8,16 +8,18 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_integer, check_number
+from graphsnd.errors import InputError, check_device, check_integer, check_number
 from graphsnd.worlds.lidar import Lidar
 from graphsnd.worlds.physics import DT, KEPT_SPEED, Near, add_contact, clamp_to, contact_dense, count_contacts, length
 from graphsnd.worlds.spawning import check_room, scatter_apart
-from graphsnd.worlds.world import Continuous, Step, World, check_counts, check_moves
+from graphsnd.worlds.world import Continuous, Step, World, check_counts, check_flags, check_moves, store
 
 SUBSTEPS = 2
 GOAL_RADIUS = 0.05
 CLEARANCE = 0.05  # between the rims of things at the start
+LENGTHS = ("world_spawning_x", "world_spawning_y", "lidar_range", "agent_radius")
+REWARDS = ("pos_shaping_factor", "final_reward", "agent_collision_penalty")
+FLAGS = ("collisions", "enforce_bounds", "split_goals", "observe_all_goals", "shared_rew", "vmas_compatible")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,6 @@ class NavigationState:
     steps: Tensor  # [E] int64
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class Navigation(World):
     r"""Agents push each other on their way to their goals.
@@ -116,21 +117,25 @@ class Navigation(World):
     _lidar: Lidar = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "device", torch.device(self.device))
-        check_counts(self.agents, self.environments, self.horizon)
+        store(self, device=check_device(self.device), **check_counts(self.agents, self.environments, self.horizon))
+        check_flags(self, *FLAGS)
         if self.dense is False and self.device.type != "cpu":
             raise InputError("dense", "not to be False off the CPU", self.dense)
-        check_integer("n_lidar_rays", self.n_lidar_rays, "to be an integer, at least 1", low=1)
-        for name in ("world_spawning_x", "world_spawning_y", "lidar_range", "agent_radius"):
-            check_number(name, getattr(self, name), low=1e-6, high=1e6)
+        rays = check_integer("n_lidar_rays", self.n_lidar_rays, "to be an integer, at least 1", low=1)
+        store(self, n_lidar_rays=rays)
+        for name in LENGTHS:
+            store(self, **{name: check_number(name, getattr(self, name), low=1e-6, high=1e6)})
+        for name in REWARDS:
+            store(self, **{name: check_number(name, getattr(self, name))})
         self._check_goals()
         check_room(2 * self.agents, self._half, self._apart)
-        rays = Lidar.make(self.n_lidar_rays, float(self.lidar_range), float(self.agent_radius), self.device)
-        object.__setattr__(self, "_lidar", rays)
+        store(self, _lidar=Lidar.make(rays, self.lidar_range, self.agent_radius, self.device))
 
     def _check_goals(self) -> None:
         high = self.agents
-        check_integer("agents_with_same_goal", self.agents_with_same_goal, f"in 1 .. agents = {high}", low=1, high=high)
+        same = self.agents_with_same_goal
+        same = check_integer("agents_with_same_goal", same, f"in 1 .. agents = {high}", low=1, high=high)
+        store(self, agents_with_same_goal=same)
         if self.agents_with_same_goal > 1 and self.collisions:
             fix = "Solid agents cannot all stand on one goal: use collisions=False."
             raise InputError("agents_with_same_goal", "to be 1 with collisions", self.agents_with_same_goal, fix)
@@ -140,7 +145,7 @@ class Navigation(World):
 
     @property
     def _half(self) -> tuple[float, float]:
-        return float(self.world_spawning_x), float(self.world_spawning_y)
+        return self.world_spawning_x, self.world_spawning_y
 
     @property
     def _apart(self) -> float:
@@ -164,7 +169,7 @@ class Navigation(World):
         Raises:
             InputError: When they do not fit in many tries, naming the box that would do.
         """
-        count = self.environments if environments is None else environments
+        count = self.count_environments(environments)
         points = scatter_apart(generator, count, 2 * self.agents, self._half, self._apart).to(self.device)
         positions, drawn = points[:, : self.agents].contiguous(), points[:, self.agents :]
         agent = torch.arange(self.agents, device=self.device)
@@ -183,8 +188,7 @@ class Navigation(World):
 
     def step(self, state: NavigationState, actions: Tensor) -> tuple[NavigationState, Step]:
         """Two sub-steps of the physics, then rewards, then observations."""
-        check_moves(actions, tuple(state.positions.shape))
-        forces = actions.to(self.dtype).clamp(-1.0, 1.0)
+        forces = check_moves(actions, tuple(state.positions.shape)).to(self.dtype).clamp(-1.0, 1.0)
         positions, velocities, near = self._move(state, forces)
         distances = length(positions - state.targets)
         shaping = distances * self.pos_shaping_factor

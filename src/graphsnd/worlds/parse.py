@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_choice
+from graphsnd.errors import InputError, check_choice, check_type
 from graphsnd.worlds.dispersion import Dispersion
 from graphsnd.worlds.navigation import Navigation
 from graphsnd.worlds.pettingzoo_world import PettingZooWorld
@@ -21,7 +20,6 @@ HIDDEN = ("agents", "environments", "dense")  # fields that are not options
 EXAMPLES = (*BATCHED, "vmas:balance", "mpe2:simple_spread_v3", "pettingzoo:<module>")
 
 
-@checked
 def parse_world(text: str, agents: int | None = None, environments: int = 32, **options: Any) -> World:
     """Return the world that ``text`` names.
 
@@ -39,6 +37,7 @@ def parse_world(text: str, agents: int | None = None, environments: int = 32, **
         >>> parse_world("dispersion", 10, 60, share_reward=True).observation_features
         34
     """
+    check_type("world", text, str, f"to be one of {', '.join(EXAMPLES)}")
     name, colon, rest = text.strip().partition(":")
     if not colon and name in BATCHED:
         kind = BATCHED[name]

@@ -12,13 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, describe, require
 from graphsnd.worlds.simulator import SimulatorWorld, draw_seeds
 from graphsnd.worlds.world import Discrete, Step
 
 
-@checked(own="factory")
 class PettingZooWorld(SimulatorWorld):
     """A list of parallel environments that are stepped one after the other; needs the extra ``pettingzoo``.
 

@@ -7,10 +7,9 @@ from dataclasses import KW_ONLY, dataclass, field
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
-from graphsnd.errors import InputError, number
+from graphsnd.errors import InputError, check_device, check_number
 from graphsnd.worlds.physics import DT, KEPT_SPEED, contact_dense, norm, offsets
-from graphsnd.worlds.world import Discrete, Step, World, check_counts, check_moves, draw_uniform
+from graphsnd.worlds.world import Discrete, Step, World, check_counts, check_flags, check_moves, draw_uniform, store
 
 TOUCHING = 0.3  # two radii of 0.15
 CAPTURED = 0.1  # a landmark is covered by an agent closer than this
@@ -34,7 +33,6 @@ class SpreadState:
     steps: Tensor  # [E] int64
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class SimpleSpread(World):
     r"""One landmark per agent, and five moves: stay, left, right, down, up.
@@ -79,13 +77,11 @@ class SimpleSpread(World):
     _others: Tensor = field(init=False, repr=False)  # [N * (N-1)], the other agents, for each agent
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "device", torch.device(self.device))
-        check_counts(self.agents, self.environments, self.horizon)
-        if not 0 <= number(self.local_ratio) <= 1:
-            raise InputError("local_ratio", "in [0, 1]", self.local_ratio)
+        store(self, device=check_device(self.device), **check_counts(self.agents, self.environments, self.horizon))
+        store(self, local_ratio=check_number("local_ratio", self.local_ratio, low=0, high=1))
+        check_flags(self, "terminate_on_success")
         others = torch.arange(self.agents).repeat(self.agents, 1)[~torch.eye(self.agents, dtype=torch.bool)]
-        object.__setattr__(self, "_moves", torch.tensor(MOVES, device=self.device))
-        object.__setattr__(self, "_others", others.to(self.device))
+        store(self, _moves=torch.tensor(MOVES, device=self.device), _others=others.to(self.device))
 
     @property
     def observation_features(self) -> int:
@@ -94,7 +90,7 @@ class SimpleSpread(World):
 
     def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> SpreadState:
         """Return a state with agents at rest and landmarks, uniform on the square of half side 1."""
-        count = self.environments if environments is None else environments
+        count = self.count_environments(environments)
         points = draw_uniform(generator, (count, 2 * self.agents, 2), self.device)
         positions, landmarks = points[:, : self.agents].contiguous(), points[:, self.agents :].contiguous()
         steps = torch.zeros(count, dtype=torch.long, device=self.device)
@@ -119,7 +115,7 @@ class SimpleSpread(World):
 
         On a GPU an action out of range fails on the device: checking it here would wait for the device.
         """
-        check_moves(actions, tuple(state.positions.shape[:2]), integers=True)
+        actions = check_moves(actions, tuple(state.positions.shape[:2]), integers=True)
         try:
             moves = self._moves.index_select(0, actions.reshape(-1).long()).view_as(state.positions)
         except IndexError:

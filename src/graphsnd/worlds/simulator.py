@@ -15,8 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
-from graphsnd.errors import InputError, check_index, check_shape
+from graphsnd.errors import InputError, check_device, check_index, check_shape, check_tensor
 from graphsnd.graphs.draws import integers, source
 from graphsnd.worlds.world import Continuous, Discrete, Step, World, check_counts
 
@@ -46,15 +45,15 @@ class SimulatorState:
         return SimulatorState(self.simulator, observations)
 
 
-@checked
 class SimulatorWorld(World):
     """Base of worlds whose state is a simulator rather than tensors; an adapter starts, steps and resets it."""
 
     spawns_on_host = True
 
     def __init__(self, name: str, agents: int | None, environments: int, horizon: int | None, device: Any) -> None:
-        check_counts(1 if agents is None else agents, environments, horizon)
-        self.name, self.environments, self.horizon, self.device = name, environments, horizon, torch.device(device)
+        counts = check_counts(1 if agents is None else agents, environments, horizon)
+        self.name, self.device = name, check_device(device)
+        self.environments, self.horizon = counts["environments"], counts["horizon"]
 
     def _describe(self, argument: str, agents: int | None, observations: list[Any], actions: list[Any]) -> None:
         """Take the number of agents and their spaces from the simulator's own description.
@@ -82,7 +81,7 @@ class SimulatorWorld(World):
 
     def spawn(self, generator: torch.Generator | int, environments: int | None = None) -> SimulatorState:
         """Return the state of a new simulator, seeded from ``generator``."""
-        return SimulatorState(*self._start(self.environments if environments is None else environments, generator))
+        return SimulatorState(*self._start(self.count_environments(environments), generator))
 
     def observe(self, state: SimulatorState) -> Tensor:
         """Return the observation of every agent, ``[E, N, f]``."""
@@ -95,6 +94,7 @@ class SimulatorWorld(World):
             InputError: For a state that was used before.
         """
         lead = tuple(state.observations.shape[:2])
+        actions = check_tensor("actions", actions, 2, "(environments, agents, ...)")
         if isinstance(self.actions, Discrete):
             check_shape("actions", actions, lead)
             check_index("actions", actions, self.actions.count)
@@ -105,6 +105,7 @@ class SimulatorWorld(World):
 
     def reset_done(self, state: SimulatorState, done: Tensor, generator: torch.Generator | int) -> SimulatorState:
         """Reset the environments that are ``done``; ``state`` is used up unless there is none."""
+        done = check_tensor("done", done, 1, "(environments,)")
         check_shape("done", done, state.observations.shape[:1], dtype="bool")
         simulator, rows = state.open(), done.nonzero()[:, 0].tolist()
         return state.advance(self._reset(simulator, rows, state.observations, generator)) if rows else state

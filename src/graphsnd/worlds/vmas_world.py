@@ -8,13 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, require
 from graphsnd.worlds.simulator import SimulatorWorld, draw_seeds
 from graphsnd.worlds.world import Step
 
 
-@checked
 class VmasWorld(SimulatorWorld):
     """A stock VMAS scenario; needs the extra ``vmas``.
 

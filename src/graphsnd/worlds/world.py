@@ -13,17 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
-from graphsnd.errors import MOST_AGENTS, InputError, check_integer, check_shape, shape_of
+from graphsnd.errors import MOST_AGENTS, InputError, check_integer, check_shape, check_tensor, check_type, shape_of
 from graphsnd.graphs.draws import source
 
 S = TypeVar("S")
 
 
-@checked
 @dataclass(frozen=True)
 class Continuous:
     """Actions are vectors; components outside the range are clamped to it.
@@ -39,7 +38,6 @@ class Continuous:
     high: float = 1.0  # of each component
 
 
-@checked
 @dataclass(frozen=True)
 class Discrete:
     """Actions are the integers 0 .. count-1.
@@ -71,7 +69,6 @@ class Step:
     truncated: Tensor  # [E] bool: the horizon was reached; the return would have gone on
 
 
-@checked
 class World(ABC):
     """A batch of environments that all agents share, with N agents in each.
 
@@ -136,6 +133,7 @@ class World(ABC):
             generator: Where the randomness comes from; an int is a seed.
         """
         environments = next(iter(state_tensors(state).values())).shape[:1]
+        done = check_tensor("done", done, 1, "(environments,)")
         check_shape("done", done, environments, dtype="bool")
         if not self.spawns_on_host and done.device.type != "cpu":
             return merge(state, done, self.spawn(generator, len(done)))
@@ -156,12 +154,21 @@ class World(ABC):
         """Return which agents have reached their goal, bool ``[E, N]``; None where no agent has a goal of its own."""
         return None
 
+    def count_environments(self, environments: int | None) -> int:
+        """Return the number of environments to spawn; that of the world for None.
+
+        Raises:
+            InputError: For no environment, or more than there can be.
+        """
+        if environments is None:
+            return self.environments
+        return check_environments(self.agents, environments)
+
     def truncated(self, steps: Tensor) -> Tensor:
         """Return which of the step counters ``[E]`` have reached the horizon."""
         return torch.zeros_like(steps, dtype=torch.bool) if self.horizon is None else steps >= self.horizon
 
 
-@checked
 def merge(state: S, done: Tensor, fresh: S) -> S:
     """Take ``fresh`` where ``done`` and ``state`` elsewhere, for every tensor of a state.
 
@@ -184,6 +191,7 @@ def merge(state: S, done: Tensor, fresh: S) -> S:
         >>> [bool((mixed.food[e] == new.food[e]).all()) for e in range(3)]
         [False, True, False]
     """
+    done = check_tensor("done", done, 1, "(environments,)")
     if type(fresh) is not type(state):
         raise InputError("fresh", f"to be a {type(state).__name__}", type(fresh).__name__)
 
@@ -214,21 +222,46 @@ def state_tensors(state: object) -> dict[str, Tensor]:
     return fields
 
 
-def check_counts(agents: int, environments: int, horizon: int | None) -> None:
-    """Raise for more agents in all environments than there can be, and for a horizon below 1; None is no limit."""
-    most = MOST_AGENTS // agents
-    check_integer("environments", environments, f"to be an integer in 1 .. {most}", low=1, high=most)
+def check_counts(agents: int, environments: int, horizon: int | None) -> dict[str, Any]:
+    """Return the three as plain integers by name; a horizon of None is no limit.
+
+    Raises:
+        InputError: For no agent, no environment, more agents than there can be, or a horizon below 1.
+    """
+    agents = check_integer("agents", agents, f"to be an integer in 1 .. {MOST_AGENTS}", low=1, high=MOST_AGENTS)
+    environments = check_environments(agents, environments)
     if horizon is not None:
-        check_integer("horizon", horizon, "to be an integer, at least 1, or None for no limit", low=1)
+        horizon = check_integer("horizon", horizon, "to be an integer, at least 1, or None for no limit", low=1)
+    return {"agents": agents, "environments": environments, "horizon": horizon}
 
 
-def check_moves(actions: Tensor, shape: tuple[int, ...], *, integers: bool = False) -> None:
-    """Raise unless ``actions`` has the shape that the state requires. Reads no value of the tensor."""
+def check_environments(agents: int, environments: int) -> int:
+    """Return the number of environments, or raise for none and for more agents in all than there can be."""
+    most = MOST_AGENTS // agents
+    return check_integer("environments", environments, f"to be an integer in 1 .. {most}", low=1, high=most)
+
+
+def check_flags(options: object, *names: str) -> None:
+    """Raise unless options are True or False: the text ``"false"`` of a configuration would count as True."""
+    for name in names:
+        check_type(name, getattr(options, name), (bool, np.bool_), "to be True or False")
+
+
+def store(options: object, **values: Any) -> None:
+    """Set checked values of a frozen dataclass."""
+    for name, value in values.items():
+        object.__setattr__(options, name, value)
+
+
+def check_moves(actions: Tensor, shape: tuple[int, ...], *, integers: bool = False) -> Tensor:
+    """Return ``actions``, or raise unless they have the shape that the state requires. Reads no value of the tensor."""
     symbolic = "(environments, agents)" if integers else "(environments, agents, 2)"
+    actions = check_tensor("actions", actions, 0, symbolic)
     if tuple(actions.shape) != shape:
         raise InputError("actions", f"with shape {symbolic} = {shape}", shape_of(actions))
     if integers and (actions.is_floating_point() or actions.dtype == torch.bool):
         raise InputError("actions", "to have an integer dtype", actions.dtype, "Actions are numbered from 0.")
+    return actions
 
 
 def draw_uniform(generator: torch.Generator | int, shape: tuple[int, ...], device: torch.device) -> Tensor:

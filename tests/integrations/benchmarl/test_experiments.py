@@ -20,8 +20,7 @@ from benchmarl.environments import VmasTask
 from benchmarl.experiment import Experiment
 from tensordict import TensorDict
 
-from graphsnd.control import PI, DiCo, PerGroup
-from graphsnd.integrations.benchmarl import ActionSpaceLoss, DiCoModelConfig, DiversityLog, load_teams
+from graphsnd.integrations.benchmarl import ActionSpaceLoss, DiCoModelConfig, DiversityLog
 
 MODEL = {"target": 0.1, "design": "bernoulli:0.5", "num_cells": (16,)}
 
@@ -106,15 +105,6 @@ def test_targets_are_scaled_as_the_policies_are(algorithm, name: str, experiment
     assert torch.equal(values(targets), values(sources))
 
 
-def test_what_a_closed_loop_applies_is_not_scaled_twice(experiment) -> None:
-    log = DiversityLog()
-    model = DiCoModelConfig(controller=PI(0.1, kp=0.0, ki=0.5), num_cells=(16,))
-    experiment(IppoConfig, model, callbacks=[log], max_n_iters=4).run()
-    assert log.rows[-1]["audit"] == pytest.approx(0.1, rel=0.2)
-    assert log.rows[-1]["applied"] == pytest.approx(0.1, rel=0.2)
-    assert log.rows[-1]["scale"] < 0.5
-
-
 def test_a_group_of_one_agent_has_no_diversity_and_scale_one(experiment) -> None:
     log = DiversityLog()
     run = experiment(IppoConfig, DiCoModelConfig(**MODEL), callbacks=[log], task=VmasTask.SIMPLE_TAG.get_from_yaml())
@@ -143,23 +133,6 @@ def test_a_checkpoint_is_reloaded_and_goes_on(experiment, tmp_path: Path) -> Non
     assert all(torch.equal(before[key]["exp_avg"], after[key]["exp_avg"]) for key in before)
     again.run()
     assert [row["iteration"] for row in log.rows] == [2]
-
-
-def test_a_level_between_groups_is_trained_and_reloaded(experiment, tmp_path: Path) -> None:
-    controller = PerGroup([[0, 1], [2, 3]], DiCo(torch.tensor([0.1, 0.2]), tau=1.0), between=0.4)
-    log = DiversityLog()
-    model = DiCoModelConfig(num_cells=(8,), controller=controller)
-    experiment(IppoConfig, model, callbacks=[log, ActionSpaceLoss()], checkpoint_at_end=True).run()
-    assert all(math.isfinite(value) for row in log.rows for value in row.values() if isinstance(value, float))
-    # The audit is of the scaled policies at the first batch of the second iteration, with levels a step old.
-    assert log.rows[1]["audit"] == pytest.approx((0.1 + 0.2 + 4 * 0.4) / 6, rel=0.1)
-    (path,), (own,) = tmp_path.rglob("checkpoint_80.pt"), log.models().values()
-    again = Experiment.reload_from_file(str(path), experiment_patch={"max_n_iters": 3})
-    (other,) = again.callbacks[0].models().values()
-    assert torch.equal(other.scale, own.scale)
-    (team,), seen = load_teams(path, squashed=False).values(), torch.randn(50, own.network.shared.sizes[0])
-    expected = own.network.actions_at(seen, own.scale)
-    torch.testing.assert_close(team.evaluate(seen).loc, expected)
 
 
 @pytest.mark.slow

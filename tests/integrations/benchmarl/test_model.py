@@ -7,7 +7,8 @@ import torch
 from tensordict import TensorDict
 
 from graphsnd import Deterministic, snd
-from graphsnd.control import PI, DiCo, PerGroup, measure_points
+from graphsnd.control import DiCo
+from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Bernoulli, Complete
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl import DiCoModel
@@ -171,50 +172,6 @@ def test_agents_that_no_pair_needs_are_not_evaluated(generator, monkeypatch) -> 
     # Of single networks to single observations, without those that act: an agent's own and the shared one.
     count = sum(part.shape[0] * part.shape[1] for part in answers) - acting
     assert asked <= count < 0.5 * all_agents  # batches of unequal networks are padded
-
-
-def test_groups_have_scales_of_their_own(generator) -> None:
-    model = build(controller=PerGroup([[0, 2], [1, 3]], DiCo(torch.tensor([0.1, 0.5]), tau=1.0)))
-    data = batch(generator)
-    model(data)
-    rows = data["agents", "observation"].flatten(0, 1)
-    actions = model.network.actions_at(rows, model.scale).detach()
-    for (i, j), target in zip([(0, 2), (1, 3)], [0.1, 0.5], strict=True):
-        assert float((actions[:, i] - actions[:, j]).norm(dim=-1).mean()) == pytest.approx(target, rel=1e-4)
-
-
-@pytest.mark.parametrize("discrete", [False, True])
-def test_levels_within_and_between_groups(discrete, generator) -> None:
-    groups, levels = [[0, 2], [1, 3]], (0.1, 0.5, 0.7)
-    controller = PerGroup(groups, DiCo(torch.tensor(levels[:2]), tau=1.0), between=levels[2])
-    model, data = build(controller=controller, spec={"discrete": discrete}), batch(generator)
-    observations = data["agents", "observation"]
-    logits, scale = model(data)["agents", "logits"].detach(), model.scale
-    assert scale.shape == (4, 4)
-    assert model.estimate.shape == (3,)
-    actions = model.network.actions_at(observations.flatten(0, 1), scale).detach().double()
-    distance = torch.cdist(actions, actions).mean(0)
-    between = distance[[0, 0, 2, 2], [1, 3, 1, 3]].mean()
-    for measured, level in zip((distance[0, 2], distance[1, 3], between), levels, strict=True):
-        assert float(measured) == pytest.approx(level, rel=1e-4)
-    # Each agent acts as these actions say, on its own observation.
-    own = actions.unflatten(0, (6, 4))[:, torch.arange(4), torch.arange(4)]
-    torch.testing.assert_close(logits[..., : own.shape[-1]].double(), own, rtol=1e-5, atol=1e-6)
-
-
-def test_gradients_reach_all_agents_of_a_group(generator) -> None:
-    controller = PerGroup([[0, 2], [1, 3]], DiCo(torch.tensor([0.1, 0.5]), tau=1.0), between=0.7)
-    model = build(controller=controller)
-    model(batch(generator))["agents", "logits"][:, 0, :2].square().sum().backward()
-    slopes = model.network.deviations.weights[0].grad.abs().amax((1, 2))
-    assert (slopes > 0).tolist() == [True, False, True, False]
-
-
-def test_a_closed_loop_sees_scaled_policies(generator) -> None:
-    model, data = build(controller=PI(0.05, kp=0.0, ki=0.5)), batch(generator)
-    for _ in range(40):
-        model(data)
-    assert float(model.audit(data["agents", "observation"])) == pytest.approx(0.05, rel=1e-3)
 
 
 def test_gradients_through_the_measurement(generator) -> None:

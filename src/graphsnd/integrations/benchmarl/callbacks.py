@@ -14,7 +14,7 @@ from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
 
 from graphsnd.behavior import Behavior, Distance, embed
-from graphsnd.control import measure_points
+from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Design, parse
 from graphsnd.errors import EmptyDrawError, InputError, check_integer
 from graphsnd.estimation import Estimate, measure
@@ -186,12 +186,11 @@ class DiversityLog(DiversityCallback):
 
     Added under ``diversity/<group>/``: ``audit`` (SND over all pairs of the scaled policies on the batch just
     collected, before training, in the quantity that is controlled: the test of the control), ``estimate`` (of the
-    unscaled deviations, after training; of PI of the scaled ones), ``scale`` (mean over training forwards), ``applied``
-    (their product, which equals the target for any constant estimate, right or wrong; of PI the estimate),
-    ``forwards``, and the share of them that were
+    unscaled deviations, after training), ``scale`` (mean over training forwards), ``applied`` (their product, which
+    equals the target for any constant estimate, right or wrong), ``forwards``, and the share of them that were
     ``saturated`` (the bounds clipped the scale), ``empty`` (a draw without pairs, so that all were measured) and
-    ``invalid`` (not finite, left out). Means over levels of a controller that has groups; without estimates where
-    nothing is measured. The controller's numbers are logged in every iteration.
+    ``invalid`` (not finite, left out). There is no estimate where nothing is measured. The controller's numbers are
+    logged in every iteration.
 
     Args:
         most: Frames of the batch that the audit uses.
@@ -228,11 +227,10 @@ def _summarise(model: DiCoModel) -> dict[str, float]:
     tally = dict(zip(COUNTED, model.tally.tolist(), strict=True))
     forwards = tally.pop("forwards")
     if not forwards:
-        scale = model.scale  # of a matrix what counts of an agent's own deviation
-        return {"scale": float((scale.diagonal() if scale.dim() == 2 else scale).mean()), "forwards": 0.0}
+        return {"scale": float(model.scale), "forwards": 0.0}
     means = {name: total / forwards for name, total in tally.items()} | {"forwards": forwards}
-    estimate = float(model.estimate.mean())
-    applied = estimate if model.controller.applied else estimate * means["scale"]  # PI's is of scaled policies
+    estimate = float(model.estimate)
+    applied = estimate * means["scale"]
     return means if math.isnan(estimate) else {"estimate": estimate, "applied": applied, **means}
 
 

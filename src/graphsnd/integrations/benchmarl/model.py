@@ -13,8 +13,8 @@ from torch import Tensor
 from torchrl.data import Categorical, OneHot
 
 from graphsnd import Deterministic, snd
-from graphsnd.control import Controller, Homogeneous, Measurement, PerGroup, State, Status, Unconstrained
-from graphsnd.control.measurement import measure_selected, select_pairs
+from graphsnd.control import Controller, Homogeneous, State, Status, Unconstrained
+from graphsnd.control.measurement import Measurement, measure_selected, select_pairs
 from graphsnd.designs import as_design
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl.policy import Deviating
@@ -35,7 +35,7 @@ class DiCoModel(Model):  # type: ignore[misc]
 
     Attributes:
         network: :class:`~graphsnd.integrations.benchmarl.policy.Deviating`.
-        controller_state: The controller's state, float64 ``[fields, ...]``.
+        controller_state: The controller's state, float64 ``[fields]``.
         draws: Seed and number of measurements so far, float64; together they seed the next random pairs.
         tally: Sums of :data:`COUNTED` over training forwards since it was last set to 0.
 
@@ -103,7 +103,7 @@ class DiCoModel(Model):  # type: ignore[misc]
 
     @property
     def scale(self) -> Tensor:
-        """The factor on deviations as it stands: ``[]``, of groups ``[agents]``, with a level between a matrix."""
+        """The factor on deviations as it stands, ``[]``."""
         return self.controller.scale(self.state)
 
     @property
@@ -165,17 +165,11 @@ class DiCoModel(Model):  # type: ignore[misc]
         self._store(state, status)
         return scale
 
-    def _measure(self, rows: Tensor, positions: Tensor | None, generator: torch.Generator) -> Measurement | Tensor:
-        """Return the diversity that the controller wants; only agents that its design selects are evaluated.
-
-        A controller of groups has the deviations of all agents, ``[O, agents, controlled]``, and measures them itself.
-        """
-        scale = self.scale if self.controller.applied else None
-        if isinstance(self.controller, PerGroup):
-            return self.network.deviations_at(rows, scale=scale)
+    def _measure(self, rows: Tensor, positions: Tensor | None, generator: torch.Generator) -> Measurement:
+        """Return the diversity of the deviations; only agents that the controller's design selects are evaluated."""
         design = as_design(self.controller.design)
         selection = select_pairs(design, len(rows), self.n_agents, generator, device=rows.device, positions=positions)
-        values = self.network.deviations_at(rows, selection.agents, scale)
+        values = self.network.deviations_at(rows, selection.agents)
         return measure_selected([selection], values.unsqueeze(0)).select_run(0)
 
     @torch.no_grad()
@@ -233,11 +227,11 @@ class DiCoModel(Model):  # type: ignore[misc]
 
 
 def pack(state: State) -> Tensor:
-    """Return a state as one float64 tensor ``[fields, ...]``.
+    """Return a state as one float64 tensor ``[fields, *shape]``.
 
     Example:
         >>> pack(State.start()).shape, unpack(pack(State.start())).begun
-        (torch.Size([4]), tensor(False))
+        (torch.Size([3]), tensor(False))
     """
     return torch.stack([part.double() for part in state.tensors().values()])
 

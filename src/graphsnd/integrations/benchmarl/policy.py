@@ -70,39 +70,29 @@ class Deviating(nn.Module):
 
         Args:
             observations: Shape ``[..., agents, inputs]``.
-            scale: The factor on deviations, ``[]``, ``[agents]``, or ``[agents, agents]``, for which all agents are
-                evaluated on the observation of each.
+            scale: The factor on deviations, ``[]`` or ``[agents]``.
 
         Returns:
             Shape ``[..., agents, outputs]``.
         """
         rows = observations.reshape(-1, *observations.shape[-2:])
-        if scale.dim() == 2:
-            every = self.deviations_at(rows.flatten(0, 1)).unflatten(0, rows.shape[:2])
-            own = torch.einsum("fadc,ad->fac", every, scale.to(every))
-        else:
-            own = self._centre(self.deviations(rows.transpose(0, 1)).transpose(0, 1))
-            own = scale_deviation(scale.to(own), own)
+        own = self._centre(self.deviations(rows.transpose(0, 1)).transpose(0, 1))
+        own = scale_deviation(scale.to(own), own)
         return self._combine(rows, own).reshape(*observations.shape[:-1], -1)
 
-    def deviations_at(self, observations: Tensor, agents: Tensor | None = None, scale: Tensor | None = None) -> Tensor:
+    def deviations_at(self, observations: Tensor, agents: Tensor | None = None) -> Tensor:
         """Return the agents' deviations on the same observations.
 
         Args:
             observations: Shape ``[observations, inputs]``.
             agents: Agents to evaluate on each, int64 ``[observations, k]``; all agents when None.
-            scale: The factor on deviations, ``[]`` or ``[agents]``; None for unscaled ones.
 
         Returns:
             Shape ``[observations, agents or k, controlled]``.
         """
         networks = self.deviations
         own = run_all(networks, observations) if agents is None else run_chosen(networks, observations, agents)
-        own = self._centre(own)
-        if scale is None:
-            return own
-        factors = scale.to(own).expand(self.agents)
-        return own * (factors if agents is None else factors[agents.to(factors.device)]).unsqueeze(-1)
+        return self._centre(own)
 
     def actions_at(self, observations: Tensor, scale: Tensor) -> Tensor:
         """Return the controlled outputs of every agent on every observation: ``[observations, agents, controlled]``."""
