@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from graphsnd import bounds
+from graphsnd.bounds.relabelling import relabelling_factor
 from graphsnd.designs import Template
 from graphsnd.errors import InputError, describe, number
 from graphsnd.estimation.estimate import Interval
@@ -78,7 +79,7 @@ def _relabelled_error(
     effects of single agents, which cancel in them.
     """
     degrees = graph.degrees()
-    factor = bounds.relabelling_factor(graph.n, degrees)
+    factor = relabelling_factor(graph.n, degrees)
     # Edges of one draw spread less than all pairs do, by what their mean varies.
     ceiling = Sample.pair_variance_ceiling(Template(graph.n, graph.edges), graph.n)
     error, degree = std * math.sqrt(factor if ceiling is None else ceiling), int(degrees[0])
