@@ -29,7 +29,8 @@ from graphsnd.designs import Template
 from graphsnd.errors import InputError, describe, number
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.sample import Sample
-from graphsnd.graphs import Graph, Sampling
+from graphsnd.graphs import Graph
+from graphsnd.graphs.graph import Sampling
 from graphsnd.sums import mean, sample_variance, total
 
 BLOCKS = 32  # contiguous blocks of observations that stand for clusters where none are given
