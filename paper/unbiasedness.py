@@ -26,7 +26,8 @@ from torch import Tensor
 
 from graphsnd import graphs
 from graphsnd.behavior import Categorical, Gaussian, Hellinger, Quantiles, TotalVariation, Wasserstein
-from graphsnd.graphs import Graph, Sampling
+from graphsnd.graphs import Graph
+from graphsnd.graphs.graph import Sampling
 from graphsnd.metric import edge_distances, graph_snd, horvitz_thompson, pairwise, snd
 from graphsnd.plots.style import BLUE, ESTIMATE, GREEN, MUTED, TRUTH, styled_figure
 from graphsnd.training.streams import hashed

@@ -63,7 +63,7 @@ def summarise_graph(
         degree: Mean degree that the graph was built for.
         seed: Of the draw; None for a graph that was not drawn.
         forwarding: Whether to compute the forwarding index.
-        seconds: Time limit of its search, see :func:`~graphsnd.bounds.forwarding.forwarding_index`.
+        seconds: Time limit of its search, see :func:`~graphsnd.bounds.forwarding_index`.
 
     Raises:
         InputError: For a graph with weights or without edges.

@@ -15,14 +15,15 @@ The library's :func:`graphsnd.bounds.forwarding_index` brackets the fractional i
 
 from __future__ import annotations
 
+import heapq
 import math
 import time
 
 import numba
 import numpy as np
 
-from graphsnd.bounds.forwarding.loops import dijkstra
-from graphsnd.bounds.forwarding.network import Floats, Ints, Network, build_network
+from graphsnd.bounds.forwarding import Network, build_network
+from graphsnd.bounds.spectral import Floats, Ints
 from graphsnd.graphs import Graph
 
 CHUNK = 16  # targets that share a tree while the first routing is made
@@ -31,8 +32,7 @@ HOPS = (10.0, 3.0, 1.0, 0.3)  # what a hop costs, in prices at the level
 JITTER = (0.01, 0.01, 0.01, 0.01, 0.1)  # relative changes of the prices, in turn, when nothing else helps
 VISITS = 10**6  # of pairs in the search; at least 30 passes over all of them
 
-# Not cached on disk: numba would not notice a change in dijkstra, which lives in another file.
-jit = numba.njit(nogil=True)
+jit = numba.njit(nogil=True, cache=True)
 
 
 def integral_index(graph: Graph, lower: float, *, seconds: float | None = None) -> float:
@@ -72,7 +72,8 @@ class Paths:
 
     def __init__(self, net: Network) -> None:
         pairs = net.n * (net.n - 1) // 2
-        self.net = net
+        self.net, arcs = net, net.arcs
+        self.arcs = arcs.indptr.astype(np.int64), arcs.indices.astype(np.int64), arcs.data
         self.start: Ints = np.zeros(pairs, np.int64)
         self.hops: Ints = np.full(pairs, -1, np.int64)
         self.load: Floats = np.zeros(net.m)
@@ -90,7 +91,7 @@ class Paths:
         worth = 1 + jitter * self.rng.random(self.net.m)
         while True:
             full, self.used = route(
-                *self.net.arcs, worth, self.load, level, SHARPNESS / level, hop, limit, chunk,
+                *self.arcs, worth, self.load, level, SHARPNESS / level, hop, limit, chunk,
                 self.pool, self.start, self.hops, self.used,
             )  # fmt: skip
             if not full:
@@ -147,7 +148,7 @@ def route(indptr, heads, ids, worth, load, level, sharpness, hop, limit, chunk, 
             for k in range(size):
                 shift(first + batch[k], -1, load, worth, level, sharpness, hop, prices, pool, start, hops)
             stop = batch[0] if size == 1 else -1
-            dist, via, parent, _ = dijkstra(s, stop, indptr, heads, ids, prices)
+            dist, via, parent = dijkstra(s, stop, indptr, heads, ids, prices)
             for k in range(size):
                 pair = first + batch[k]
                 if hops[pair] < 0 or dist[batch[k]] < (1 - 1e-12) * cost(pair, prices, pool, start, hops):
@@ -156,6 +157,34 @@ def route(indptr, heads, ids, worth, load, level, sharpness, hop, limit, chunk, 
             for k in range(size):
                 shift(first + batch[k], 1, load, worth, level, sharpness, hop, prices, pool, start, hops)
     return False, used
+
+
+@jit
+def dijkstra(source, stop, indptr, heads, ids, length):
+    """Return the shortest paths from ``source`` until ``stop`` is settled (-1: all): dist, via and parent.
+
+    ``via`` is the edge and ``parent`` the vertex before each. SciPy's neither stops early nor runs inside of a compiled
+    loop, whose lengths change with every pair.
+    """
+    n = len(indptr) - 1
+    dist, settled = np.full(n, np.inf), np.zeros(n, np.bool_)
+    via, parent = np.full(n, -1), np.full(n, -1)
+    dist[source] = 0.0
+    heap = [(0.0, source)]
+    while heap:
+        key, u = heapq.heappop(heap)
+        if settled[u]:
+            continue
+        settled[u] = True
+        if u == stop:
+            break
+        for a in range(indptr[u], indptr[u + 1]):
+            v = heads[a]
+            reached = key + length[ids[a]]
+            if not settled[v] and reached < dist[v]:
+                dist[v], via[v], parent[v] = reached, ids[a], u
+                heapq.heappush(heap, (reached, v))
+    return dist, via, parent
 
 
 @jit

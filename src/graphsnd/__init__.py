@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from graphsnd import designs as designs
     from graphsnd import distributed as distributed
     from graphsnd import graphs as graphs
+    from graphsnd import metric as metric
     from graphsnd import plots as plots
     from graphsnd import teams as teams
     from graphsnd.analysis import compare, roles
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from graphsnd.estimation import Estimate, SndAccumulator, advise, measure
     from graphsnd.graphs import Graph
     from graphsnd.metric import (
-        by_observation,
         contributions,
         decompose,
         graph_snd,
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
         pairwise,
         snd,
     )
-    from graphsnd.teams import Team, evaluate, load_behavior, save_behavior
+    from graphsnd.teams import Team, draw_samples, evaluate, load_behavior, save_behavior
 
 __version__ = "0.2.0"
 
@@ -94,10 +94,10 @@ __all__ = [
     "TotalVariation",
     "Wasserstein",
     "advise",
-    "by_observation",
     "compare",
     "contributions",
     "decompose",
+    "draw_samples",
     "evaluate",
     "from_distribution",
     "graph_snd",

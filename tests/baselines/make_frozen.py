@@ -78,7 +78,7 @@ def metric_case(leaves: list[Tensor], build: Any, distance: Any, seed: int) -> d
         "horvitz_thompson": plain(gs.horvitz_thompson(team, graph, distance)) if graph.inclusion else None,
         "pairwise": digest(gs.pairwise(team, distance)),
         "contributions": digest(gs.contributions(team, distance)),
-        "by_observation": digest(gs.by_observation(team, distance)),
+        "by_observation": digest(gs.metric.by_observation(team, distance)),
     }
 
 

@@ -11,7 +11,7 @@ import torch
 import graphsnd as gs
 from graphsnd.bounds import effects
 from graphsnd.bounds.effects import agent_effects, regular_standard_error
-from graphsnd.bounds.relabelling import relabelling_variance
+from graphsnd.bounds.relabelling import relabelling_factor, relabelling_variance
 from tests.bounds.test_relabelling import symmetric
 
 from_networkx = gs.graphs.from_networkx
@@ -76,7 +76,7 @@ def test_calibrated_where_the_plain_formula_is_several_times_too_large() -> None
         graph = gs.graphs.random_regular(n, degree, seed=seed)
         i, j = graph.edges.numpy().T
         squares.append(regular_standard_error(torch.from_numpy(matrix[i, j]), graph) ** 2)
-        plain.append(gs.bounds.relabelling_factor(n, [degree] * n) * matrix[i, j].var(ddof=1))
+        plain.append(relabelling_factor(n, [degree] * n) * matrix[i, j].var(ddof=1))
         means.append(matrix[i, j].mean())
     truth = float(relabelling_variance(torch.from_numpy(matrix), [degree] * n))
     assert np.mean(squares) == pytest.approx(truth, rel=0.05)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.graphs import Sampling
+from graphsnd.graphs.graph import Sampling
 from tests.estimation.teams import REPETITIONS, inside, on_and_off
 
 DRAWS = 400

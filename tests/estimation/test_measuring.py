@@ -255,7 +255,7 @@ def test_clusters_may_be_a_list(form: Any, tmp_path: Path) -> None:
     ids = [at // 4 for at in range(40)]
     accumulator = gs.SndAccumulator(3, clusters=True)
     accumulator.update(team, form(ids))
-    sums = gs.by_observation(team).view(10, 4).sum(1)  # of clusters of 4
+    sums = gs.metric.by_observation(team).view(10, 4).sum(1)  # of clusters of 4
     error = float((sums / 4).std() / 10**0.5)
     assert gs.measure(team, clusters=form(ids)).observation_error == pytest.approx(error, rel=1e-6)
     assert accumulator.compute().observation_error == pytest.approx(error, rel=1e-6)

@@ -46,8 +46,8 @@ def test_adjacency_keeps_the_gradient():
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        ([[0, 1], [1, 0]], "`A` to be a dense torch.Tensor .*list"),
-        (torch.eye(3).to_sparse(), "`A` to be a dense .*from_edge_index"),
+        ([[0, 1], [1, 0]], "`A` to be a torch.Tensor or an array .*list"),
+        (torch.eye(3).to_sparse(), "`A` to be a torch.Tensor .*dense .*sparse"),
         (torch.zeros(2, 3), r"`A` with shape \(n, n\)"),
         (torch.zeros(1, 1), r"`A` with shape \(n, n\) or \(observations, n, n\), at least \(2, 2\)"),
         (torch.tensor([[0.0, 1.0], [2.0, 0.0]]), r"`A` to be symmetric, got A\[0, 1\] = 1.0 and A\[1, 0\] = 2.0"),

@@ -4,7 +4,7 @@ import torch
 from scipy import stats
 
 from graphsnd.graphs import complete
-from graphsnd.graphs.draws import _first_sorted, _first_tabled, integers, marked_pairs, resolve
+from graphsnd.graphs.draws import distinct, integers, marked_pairs, resolve
 from tests.graphs.test_random import generator
 
 
@@ -22,14 +22,11 @@ def test_the_device_is_the_one_told_or_the_default():
         assert resolve("cpu").type == "cpu"
 
 
-def test_first_draws_by_table_and_by_sorting_are_the_same():
-    stream = integers(500, 300, generator())
-    seen = list(dict.fromkeys(stream.tolist()))  # the different values in the order they came
-    for size in (0, 1, 100, len(seen)):
-        by_table, by_sorting = _first_tabled(stream.numpy(), size, 300), _first_sorted(stream, size)
-        assert by_table.tolist() == by_sorting.tolist() == sorted(seen[:size])
-    assert _first_tabled(stream.numpy(), len(seen) + 1, 300) is None
-    assert _first_sorted(stream, len(seen) + 1) is None
+def test_distinct_values_are_the_first_ones_of_the_stream():
+    for size, count in ((0, 10), (1, 300), (100, 300), (150, 300)):
+        stream = integers(10_000, count, generator()).tolist()
+        seen = list(dict.fromkeys(stream))  # the different values in the order they came
+        assert distinct(size, count, generator()).tolist() == sorted(seen[:size])
 
 
 def test_marked_pairs_are_independent_and_canonical():

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphsnd.errors import InputError
-from graphsnd.graphs import Graph, Sampling, bernoulli, circulant, cliques, complete, random_regular, uniform
+from graphsnd.graphs import Graph, bernoulli, circulant, cliques, complete, random_regular, uniform
+from graphsnd.graphs.graph import Sampling
 
 
 def pairs_of(graph):

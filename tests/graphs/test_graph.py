@@ -136,7 +136,7 @@ def test_repr_says_what_people_ask():
             "`weights` to be .*real numbers, got .*complex",
         ),
         ((3, edges_of((0, 1)), torch.ones(1, device="meta")), "`weights` to be a torch.Tensor .*meta tensor"),
-        ((3, edges_of((0, 1)), None, 0.0), r"`inclusion` to be a probability in \(0, 1\], got 0.0"),
+        ((3, edges_of((0, 1)), None, 0.0), r"`inclusion` to be a finite number above 0 and at most 1, got 0.0"),
         ((3, edges_of((0, 1)), None, 1.5), "`inclusion` .*1.5"),
         ((3, edges_of((0, 1)), None, float("nan")), "`inclusion` .*nan"),
         ((3, edges_of((0, 1)), None, "often"), "`inclusion` .*'often'"),

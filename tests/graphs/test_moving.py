@@ -34,11 +34,11 @@ def test_each_observation_is_brute_force_ties_included(points: np.ndarray, data:
     assert edges_of(radius(torch.from_numpy(points), r)) == [brute_radius(each, r) for each in points]
 
 
-@pytest.mark.parametrize("limit", ["SMALL_TEAM", "CACHED"])
-def test_large_teams_and_small_blocks_give_the_same(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("block", [1, 50, 3 * 12**2])
+def test_blocks_of_any_size_give_the_same(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     points = torch.randn(7, 12, 2, generator=torch.Generator().manual_seed(0))
     once = [knn(points, 3), radius(points, 0.7)]
-    monkeypatch.setattr(spatial, limit, {"SMALL_TEAM": 4, "CACHED": 3 * 12**2}[limit])
+    monkeypatch.setattr(spatial, "CPU_BLOCK", block)
     for one, other in zip(once, [knn(points, 3), radius(points, 0.7)], strict=True):
         assert torch.equal(one.edges, other.edges)
         assert torch.equal(one.starts, other.starts)

@@ -9,7 +9,7 @@ from scipy import stats
 
 from graphsnd.graphs import random_regular
 from graphsnd.graphs.pairs import pair_count, rank
-from graphsnd.graphs.regular import _compiled, _switch_all, regular_pairs
+from graphsnd.graphs.regular import _compiled, regular_pairs
 from tests.graphs.test_random import generator, pair_frequencies
 
 
@@ -56,12 +56,10 @@ def test_past_the_small_graphs_the_repair_alone_keeps_edges_flat():
 
 
 @pytest.mark.parametrize(("n", "degree"), [(2, 1), (6, 2), (12, 3), (40, 9)])
-def test_compiled_and_plain_graphs_are_the_same(n, degree):
+def test_switches_keep_the_degrees_and_stop_where_the_random_numbers_do(n, degree):
     words = np.random.default_rng(n).integers(2**63 - 1, size=20 * n * degree)
-    stubs = np.arange(n * degree) // degree
-    listed, array = stubs.tolist(), stubs.copy()
-    assert _switch_all(listed, words.tolist(), bytearray(n * n), n, 4 * n * degree)
-    assert _compiled()(array, words, np.zeros(n * n, dtype=np.uint8), n, 4 * n * degree)
-    assert listed == array.tolist()
-    assert (np.bincount(array) == degree).all()
-    assert not _switch_all(stubs.tolist(), words[: n * degree + 5].tolist(), bytearray(n * n), n, 9)
+    ends, switches = np.arange(n * degree) // degree, 4 * n * degree
+    assert _compiled()(ends, words, np.zeros(n * n, dtype=np.uint8), n, switches)
+    assert (np.bincount(ends) == degree).all()
+    short = words[: n * degree + 5]
+    assert not _compiled()(np.arange(n * degree) // degree, short, np.zeros(n * n, dtype=np.uint8), n, switches)

@@ -7,9 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphsnd import errors
 from graphsnd.errors import InputError
-from graphsnd.graphs import knn, radius, spatial
+from graphsnd.graphs import checks, knn, radius, spatial
 
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 
@@ -50,23 +49,10 @@ def test_knn_on_grids_is_brute_force_ties_included(points, data):
 
 
 @settings(max_examples=60, deadline=None)
-@given(grids(), st.data())
-def test_tree_and_dense_find_the_same_neighbours(points, data):
-    # The dense path is the GPU's; it is the same code on the CPU, here with blocks that do not divide the rows.
-    k = data.draw(st.integers(1, len(points) - 1))
-    doubles = torch.from_numpy(points).double()
-    expected = [sorted(near) for near in brute_neighbours(points, k)]
-    assert np.sort(spatial._nearest_tree(doubles, k), axis=1).tolist() == expected
-    assert spatial._nearest_dense(doubles, k, block=3 * len(points)).tolist() == expected
-
-
-@settings(max_examples=60, deadline=None)
 @given(grids(), st.sampled_from([0.5, 1, 2**0.5, 3**0.5, 2.0, np.float32(2.5), np.int64(3), 100.0]))
 def test_radius_on_grids_is_brute_force_ties_included(points, r):
     expected = brute_radius(points, r)
     assert pairs_of(radius(torch.from_numpy(points), r)) == expected
-    dense = spatial._within_dense(torch.from_numpy(points).double(), float(r), block=3 * len(points))
-    assert [tuple(edge) for edge in dense.tolist()] == expected
 
 
 @pytest.mark.parametrize("f", [1, 2, 5])
@@ -84,8 +70,8 @@ def test_many_copies_and_a_crowd_far_away():
         assert pairs_of(knn(torch.from_numpy(points), k)) == brute_knn(points, k)
 
 
-def test_equidistant_agents_widen_the_query_to_everyone(monkeypatch):
-    # One-hot features: every other agent is a tie, so each row must grow to the whole team before it may choose.
+def test_equidistant_agents_in_blocks_that_do_not_divide_the_rows(monkeypatch):
+    # One-hot features: every other agent is a tie.
     monkeypatch.setattr(spatial, "CPU_BLOCK", 64)
     points = np.eye(20, dtype=np.float32)
     assert pairs_of(knn(torch.from_numpy(points), 3)) == brute_knn(points, 3)
@@ -108,6 +94,14 @@ def test_a_radius_equal_to_a_rounded_distance_counts():
     cube = torch.tensor([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
     assert radius(cube, 3**0.5).m == 1
     assert radius(cube, np.nextafter(3**0.5, 0)).m == 0
+
+
+def test_arrays_and_dicts_of_arrays_are_taken():
+    points = np.random.default_rng(0).normal(size=(9, 2))
+    for build in (lambda x: knn(x, np.int64(2)), lambda x: radius(x, np.float32(0.5))):
+        graph = build({f"agent{i}": row for i, row in enumerate(points)})
+        assert pairs_of(graph) == pairs_of(build(points))
+        assert graph.names == tuple(f"agent{i}" for i in range(9))
 
 
 def test_limits_and_metadata():
@@ -181,19 +175,20 @@ def test_graphs_do_not_depend_on_the_units(factor):
     assert torch.equal(radius(features * unit, unit).edges, radius(features, 1.0).edges)
 
 
-def test_units_that_cannot_be_compared_are_refused():
-    features = torch.tensor([[0.0], [1e-200], [3e-200], [1e200]], dtype=torch.float64)
-    with pytest.raises(InputError, match="of comparable size"):
-        knn(features, 1)
-    near = torch.tensor([[0.0], [1e-30], [3e-30], [1e9]], dtype=torch.float64)
-    assert knn(near, 1).edges.tolist() == [[0, 1], [0, 3], [1, 2]]
-
-
 def test_a_swarm_within_one_radius_is_refused_before_its_pairs_are_listed(monkeypatch):
-    for module in (spatial, errors):
+    for module in (spatial, checks):
         monkeypatch.setattr(module, "MOST_EDGES", 1000)
     line = torch.arange(2000.0).unsqueeze(1)
     assert len(radius(line[:1001], 0.5).edges) == 0
     assert radius(line[:1001], 0.9999).m + radius(line[:901], 1.0).m == 900
+    with pytest.raises(InputError, match=r"Expected `k` that makes at most 1000 edges"):
+        knn(line, 2)
     with pytest.raises(InputError, match=r"Expected `r` that makes at most 1000 edges, got 2e\+06"):
         radius(line, 1e4)
+
+
+def test_what_takes_long_is_said(monkeypatch):
+    monkeypatch.setattr(spatial, "LONG", 99)
+    with pytest.warns(UserWarning, match="all of 10 agents, 1 times, may take minutes"):
+        knn(torch.rand(10, 2), 1)
+    knn(torch.rand(9, 2), 1)

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 
 from graphsnd import kernels
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
-from graphsnd.errors import InputError, check_agents, check_integer, check_number, describe, number
+from graphsnd.errors import InputError, check_agents, check_integer, check_number, describe
 
 
 def hoeffding(d_max: float, m: int, delta: float) -> float:
@@ -27,11 +26,10 @@ def hoeffding(d_max: float, m: int, delta: float) -> float:
         >>> round(hoeffding(1.0, 450, 0.05), 4)
         0.064
     """
-    check_arguments(d_max, m, delta)
+    d_max, m, delta = check_arguments(d_max, m, delta)
     return d_max * math.sqrt(log_of_inverse(2, delta) / (2 * m))
 
 
-@checked(own="d_max m delta")
 def serfling(d_max: float, m: int, pairs: int, delta: float) -> float:
     r"""Return Serfling's refinement for sampling without replacement from ``pairs`` pairs (Remark 11).
 
@@ -48,11 +46,9 @@ def serfling(d_max: float, m: int, pairs: int, delta: float) -> float:
         True
     """
     radius = hoeffding(d_max, m, delta)
-    _check_pairs(m, pairs)
-    return radius * math.sqrt(1 - (m - 1) / pairs)
+    return radius * math.sqrt(1 - (m - 1) / _check_pairs(m, pairs))
 
 
-@checked(own="std d_max m delta")
 def empirical_bernstein(std: float, d_max: float, m: int, pairs: int, delta: float) -> float:
     r"""Return the two-sided empirical Bernstein-Serfling radius (Bardenet and Maillard 2015, Theorem 4.3).
 
@@ -73,10 +69,8 @@ def empirical_bernstein(std: float, d_max: float, m: int, pairs: int, delta: flo
         >>> empirical_bernstein(0.01, 1.0, 2000, 4950, 0.05) < serfling(1.0, 2000, 4950, 0.05)
         True
     """
-    check_arguments(d_max, m, delta)
-    _check_pairs(m, pairs)
-    if not 0 <= number(std) < math.inf:
-        raise InputError("std", "to be finite and non-negative", describe(std))
+    d_max, m, delta = check_arguments(d_max, m, delta)
+    pairs, std = _check_pairs(m, pairs), check_number("std", std, low=0)
     rho = 1 - (m - 1) / pairs if m <= pairs / 2 else (1 - m / pairs) * (1 + 1 / m)
     log_term = log_of_inverse(10, delta)
     kappa = 7 / 3 + 3 / math.sqrt(2)
@@ -113,7 +107,7 @@ def bernoulli(d_max: float, p: float, n: int, delta: float) -> BernoulliBound:
         >>> bernoulli(1.0, 0.1, 100, 0.05)
         BernoulliBound(radius=0.0863..., failure=0.05)
     """
-    check_arguments(d_max, 1, delta)
+    d_max, _, delta = check_arguments(d_max, 1, delta)
     p, n = check_number("p", p, above=0, high=1), check_agents(n)
     mu = p * n * (n - 1) / 2
     return BernoulliBound(d_max * math.sqrt(log_of_inverse(2, delta) / mu), min(1.0, delta + math.exp(-mu / 8)))
@@ -131,8 +125,8 @@ def edges_for(eps: float, d_max: float, delta: float) -> int:
         >>> edges_for(0.05, 1.0, 0.05)
         738
     """
-    check_arguments(d_max, 1, delta)
-    check_number("eps", eps, above=0)
+    d_max, _, delta = check_arguments(d_max, 1, delta)
+    eps = check_number("eps", eps, above=0)
     needed = (d_max / eps) * (d_max / eps) * log_of_inverse(2, delta) / 2
     if not needed < 2**53:
         fix = "The number of edges grows with the square of d_max / eps."
@@ -182,18 +176,18 @@ def log_of_inverse(factor: float, delta: float) -> float:
     return math.log(factor) - math.log(delta)
 
 
-def check_arguments(d_max: float, m: int, delta: float) -> None:
-    """Raise unless the arguments all bounds share make sense."""
-    if not 0 <= number(d_max) < math.inf:
-        raise InputError("d_max", "to be finite and non-negative", describe(d_max))
-    check_integer("m", m, "to be an integer, at least 1", low=1, fix="A draw without edges bounds nothing.")
-    if not 0 < number(delta) < 1:
-        raise InputError("delta", "in (0, 1)", describe(delta))
+def check_arguments(d_max: float, m: int, delta: float) -> tuple[float, int, float]:
+    """Return the arguments that all bounds share as plain numbers, or raise unless they make sense."""
+    d_max, delta = check_number("d_max", d_max, low=0), check_number("delta", delta, above=0, high=1)
+    if delta == 1:
+        raise InputError("delta", "to be below 1", describe(delta))
+    m = check_integer("m", m, "to be an integer, at least 1", low=1, fix="A draw without edges bounds nothing.")
+    return d_max, m, delta
 
 
-def _check_pairs(m: int, pairs: int) -> None:
-    if pairs < m:
-        raise InputError("pairs", f"to be at least m = {m}", pairs, "n agents have n(n-1)/2 pairs.")
+def _check_pairs(m: int, pairs: int) -> int:
+    expected = f"to be an integer, at least m = {m}"
+    return check_integer("pairs", pairs, expected, low=m, fix="n agents have n(n-1)/2 pairs.")
 
 
 def _radii(points: Points, center: int) -> torch.Tensor:

@@ -17,9 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.bounds.spectral import DENSE, TOLERANCE, Spectrum, adjacency, lanczos, spectrum
-from graphsnd.errors import InputError, check_finite, shape_of
+from graphsnd.errors import InputError, check_finite, check_tensor, shape_of
 from graphsnd.graphs import Graph
 from graphsnd.sums import total
 
@@ -59,7 +58,6 @@ class SpectralBound:
     spectrum: Spectrum  # of the graph
 
 
-@checked
 def spectral_bound(graph: Graph, distances: Tensor) -> SpectralBound:
     r"""Return the spectral bound of Proposition 17 for a regular graph, and a sharper one from the same proof.
 
@@ -97,17 +95,16 @@ def spectral_bound(graph: Graph, distances: Tensor) -> SpectralBound:
         raise InputError("graph", "to be regular, without weights", repr(graph), fix)
     matrix, n = check_symmetric(distances), graph.n
     if len(matrix) != n:
-        raise InputError("distances", f"with shape (n, n) = ({n}, {n})", tuple(distances.shape))
+        raise InputError("distances", f"with shape (n, n) = ({n}, {n})", shape_of(matrix))
     snd = float(total(matrix)) / (n * (n - 1))
     if snd == 0:
         return SpectralBound(0.0, 0.0, 0.0, 1.0, 1.0, values)
-    rho = _sum_eigenvalues(matrix) / (n * snd)
+    rho = nuclear_norm(matrix) / (n * snd)
     relative = (values.second + values.degree / (n - 1)) / values.degree * rho
     low, high = _centred_bounds(matrix, snd, values)
     return SpectralBound(relative * snd, relative, rho, max(low, 1 - relative), min(high, 1 + relative), values)
 
 
-@checked
 def spectral_ratio(graph: Graph) -> SpectralRatio:
     r"""Return bounds on Graph-SND / SND for every team whose distance is of negative type, from the graph alone.
 
@@ -139,33 +136,13 @@ def spectral_ratio(graph: Graph) -> SpectralRatio:
     return SpectralRatio(max(0.0, (graph.n - 1) / weight * second), (graph.n - 1) / weight * last)
 
 
-@checked
-def nuclear_norm(distances: Tensor) -> float:
-    r"""Return the nuclear norm of a symmetric matrix with a zero diagonal, the sum of its absolute eigenvalues.
-
-    A distance of negative type (Euclidean, total variation, and sums of those) has a single positive eigenvalue, so
-    there the norm is twice that one.
-
-    Args:
-        distances: ``[n, n]``, symmetric, as from :func:`graphsnd.pairwise`.
-
-    Raises:
-        InputError: For a matrix that is not square, symmetric and finite, or whose diagonal is not 0.
-
-    Example:
-        >>> round(nuclear_norm(1 - torch.eye(4)), 9)
-        6.0
-    """
-    return _sum_eigenvalues(check_symmetric(distances))
-
-
 def _centred_bounds(matrix: Tensor, snd: float, values: Spectrum) -> tuple[float, float]:
     """Return the sharper bounds on Graph-SND / SND."""
     n = len(matrix)
     means = matrix.mean(0)
     centred = matrix - means - means[:, None] + means.mean()
     trace = (n - 1) * snd
-    positive = max(0.0, (_sum_eigenvalues(centred) - trace) / 2)
+    positive = max(0.0, (nuclear_norm(centred) - trace) / 2)
     shift = values.degree / (n - 1)
     top, bottom = values.signed_second + shift, values.smallest + shift
     scale = n * values.degree * snd
@@ -189,13 +166,17 @@ def _laplacian_ends(matrix: Any) -> tuple[float, float]:
     return max(0.0, largest - float(lanczos(turned, 2, "LA")[0]) - TOLERANCE * largest), largest
 
 
-def _sum_eigenvalues(matrix: Tensor) -> float:
-    """Return the sum of the absolute eigenvalues of a symmetric float64 matrix."""
+def nuclear_norm(matrix: Tensor) -> float:
+    """Return the sum of the absolute eigenvalues of a symmetric float64 matrix.
+
+    A distance of negative type has a single positive eigenvalue, so there the norm is twice that one.
+    """
     return float(torch.linalg.eigvalsh(matrix).abs().sum())
 
 
 def check_symmetric(distances: Tensor) -> Tensor:
     """Return the matrix in float64, once it is known to be a symmetric matrix of distances."""
+    distances = check_tensor("distances", distances, 2, "(n, n)")
     if distances.dim() != 2 or distances.shape[0] != distances.shape[1] or len(distances) < 2:
         raise InputError("distances", "with shape (n, n), at least (2, 2)", shape_of(distances))
     check_finite("distances", distances)

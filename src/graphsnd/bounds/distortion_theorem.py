@@ -35,11 +35,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphsnd.arguments import checked
-from graphsnd.bounds.forwarding.elementary import ROUNDING, strengths
-from graphsnd.bounds.forwarding.index import ForwardingIndex, index_of_network
-from graphsnd.bounds.forwarding.network import Floats, Network, build_network
-from graphsnd.bounds.spectral import edge_weights
+from graphsnd.bounds.forwarding import ROUNDING, ForwardingIndex, Network, build_network, index_of_network
 from graphsnd.errors import check_number
 from graphsnd.graphs import Graph
 
@@ -77,7 +73,6 @@ class Distortion:
         return f"Distortion({low:.4g} <= SND / Graph-SND <= {high:.4g})"
 
 
-@checked
 def distortion(
     graph: Graph, method: str = "auto", *, tolerance: float = 0.02, seconds: float | None = None
 ) -> Distortion:
@@ -91,7 +86,7 @@ def distortion(
 
     Args:
         graph: A connected graph.
-        method: How to find the index, see :func:`~graphsnd.bounds.forwarding.forwarding_index`.
+        method: How to find the index, see :func:`~graphsnd.bounds.forwarding_index`.
         tolerance: Relative gap of the index at which ``flow`` stops.
         seconds: Time limit for the search, or None.
 
@@ -107,9 +102,7 @@ def distortion(
         >>> distortion(graphs.from_networkx(networkx.star_graph(4)))
         Distortion(0.4 <= SND / Graph-SND <= 1.6)
     """
-    weights = edge_weights(graph)
-    # In units of the largest, weights of 1e-300 and of 1e300 are all the same.
-    net = build_network(graph, weights / (weights.max(initial=0.0) or 1.0))
+    net = build_network(graph, weighted=True)
     index = index_of_network(net, method, tolerance, seconds)
     share = float(net.capacity.sum()) / graph.pairs
     return Distortion(
@@ -125,10 +118,9 @@ def _reverse_index(net: Network) -> float:
     direct = float(net.capacity.max())
     if net.n == 2:
         return direct
-    a, b = net.edges.T
-    strength = strengths(net)
+    strength, (a, b) = net.strengths(), net.edges.T
     around = (strength[a] + strength[b] - 2 * net.capacity) / (net.n - 2)
-    apart = _heaviest_other_pair(net, strength) / (net.n - 2)
+    apart = _heaviest_other_pair(net) / (net.n - 2)
 
     def load(x: float) -> float:
         return max(float((x * net.capacity + (1 - x) * around).max()), (1 - x) * apart)
@@ -141,14 +133,13 @@ def _reverse_index(net: Network) -> float:
     return best * (1 + ROUNDING) if best < direct else direct
 
 
-def _heaviest_other_pair(net: Network, strength: Floats) -> float:
+def _heaviest_other_pair(net: Network) -> float:
     """Return the largest sum of strengths over pairs that are no edge; 0 for the complete graph."""
-    indptr, heads, _ = net.arcs
+    strength = net.strengths()
     ranked = np.argsort(-strength, kind="stable").tolist()
     best = 0.0
     for v in range(net.n):
-        known = {v, *heads[indptr[v] : indptr[v + 1]].tolist()}
+        known = {v, *net.arcs.indices[net.arcs.indptr[v] : net.arcs.indptr[v + 1]].tolist()}
         # Walking down the ranking passes at most the neighbours and the vertex itself.
-        sums = (float(strength[u] + strength[v]) for u in ranked if u not in known)
-        best = max(best, next(sums, 0.0))
+        best = max(best, next((float(strength[u] + strength[v]) for u in ranked if u not in known), 0.0))
     return best

@@ -21,19 +21,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
-from graphsnd.bounds.spectral import adjacency, count_bipartite_components
-from graphsnd.errors import InputError, check_finite, check_shape
+from graphsnd.bounds.spectral import Floats, Ints, adjacency, count_bipartite_components
+from graphsnd.errors import InputError, check_finite, check_shape, check_tensor
 from graphsnd.graphs import Graph
 
 TOLERANCE = 1e-12  # of the fit, relative
 WORK = 2 * 10**8  # edges times steps of the fit: about four seconds
 STEPS = 100  # that the fit may take in any case, after which its residual variance is at most a few thousandths off
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +52,6 @@ class AgentEffects:
     explained: float  # share of the variance of the distances that the effects explain, adjusted for their number
 
 
-@checked
 def agent_effects(distances_on_edges: Tensor, graph: Graph) -> AgentEffects:
     r"""Fit d_ij = level + a_i + a_j to measured distances by least squares.
 
@@ -79,21 +75,19 @@ def agent_effects(distances_on_edges: Tensor, graph: Graph) -> AgentEffects:
         >>> fit.effects.round(decimals=4), round(fit.level, 4)
         (tensor([ 1.,  0.,  0., -1.], dtype=torch.float64), 5.0)
     """
-    from scipy.sparse import csr_matrix
-
+    matrix = adjacency(graph)
     if graph.weights is not None or graph.m == 0:
         raise InputError("graph", "with edges and without weights", repr(graph))
-    check_shape("distances_on_edges", distances_on_edges, (graph.m,))
-    check_finite("distances_on_edges", distances_on_edges)
-    values = distances_on_edges.detach().double().cpu().numpy()
-    columns = graph.edges.cpu().numpy().reshape(-1)
-    design = csr_matrix((np.ones(2 * graph.m), columns, 2 * np.arange(graph.m + 1)), shape=(graph.m, graph.n))
+    distances = check_tensor("distances_on_edges", distances_on_edges, 1, "(edges,)")
+    check_shape("distances_on_edges", distances, (graph.m,))
+    check_finite("distances_on_edges", distances)
+    values = distances.detach().double().cpu().numpy()
     # The mean goes first, so that the iteration resolves the spread of distances, however small beside their size.
     size = float(np.abs(values).max()) or 1.0
     values = values / size  # squares of 1e-200 are 0, of 1e200 infinite
     mean = float(values.mean())
-    fitted, residual = _least_squares(design, values - mean)
-    freedom = graph.m - graph.n + count_bipartite_components(adjacency(graph))
+    fitted, residual = _least_squares(matrix, graph.edges.cpu().numpy(), values - mean)
+    freedom = graph.m - graph.n + count_bipartite_components(matrix)
     variance = float((residual**2).sum()) / freedom if freedom else math.nan
     spread = float(values.var(ddof=1)) if graph.m > 1 else 0.0
     return AgentEffects(
@@ -105,30 +99,24 @@ def agent_effects(distances_on_edges: Tensor, graph: Graph) -> AgentEffects:
     )
 
 
-def _least_squares(design: Any, values: Floats) -> tuple[Floats, Floats]:
-    """Return the solution of least norm and its residual, by conjugate gradients.
+def _least_squares(matrix: Any, edges: Ints, values: Floats) -> tuple[Floats, Floats]:
+    """Return the solution of least norm of a_i + a_j = values on the edges, and its residual.
 
-    SciPy's solvers take dot products from BLAS, whose last bits depend on the number of its threads.
+    The normal equations have the degrees on the diagonal and the adjacency matrix beside it. Conjugate gradients from
+    0 stay out of its kernel.
     """
-    transposed, columns = design.T.tocsr(), design.shape[1]
-    solution, residual = np.zeros(columns), values.copy()
-    slope = direction = transposed @ residual
-    steep, size = float((slope**2).sum()), math.sqrt(2 * np.bincount(design.indices).max())  # size >= design's norm
-    for _ in range(min(20 * columns, max(STEPS, WORK // len(values)))):
-        left = float((residual**2).sum())
-        if steep <= (TOLERANCE * size) ** 2 * left or left <= TOLERANCE**2 * float((values**2).sum()):
-            break
-        moved = design @ direction
-        step = steep / float((moved**2).sum())
-        solution += step * direction
-        residual -= step * moved
-        slope, before = transposed @ residual, steep
-        steep = float((slope**2).sum())
-        direction = slope + steep / before * direction
-    return solution, residual
+    from scipy.sparse import diags
+    from scipy.sparse.linalg import cg
+
+    n, (i, j) = matrix.shape[0], edges.T
+    degrees, sums = (np.bincount(edges.ravel(), each, n) for each in (None, np.repeat(values, 2)))
+    # Below this gradient the solution is as good as rounding lets it be, also where nothing is left to fit.
+    least = TOLERANCE * math.sqrt(2 * degrees.max() * (values**2).sum())
+    steps = min(20 * n, max(STEPS, WORK // len(values)))
+    solution, _ = cg(diags(degrees) + matrix, sums, rtol=TOLERANCE, atol=least, maxiter=steps)
+    return solution, values - solution[i] - solution[j]
 
 
-@checked
 def regular_standard_error(distances_on_edges: Tensor, graph: Graph) -> float:
     r"""Return the standard error of the mean over a random regular graph, from the distances on its edges alone.
 

@@ -33,14 +33,12 @@ from fractions import Fraction
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.bounds.concentration import check_arguments, log_of_inverse
-from graphsnd.errors import InputError, check_finite, shape_of
+from graphsnd.errors import InputError, check_agents, check_finite, check_tensor, shape_of
 from graphsnd.graphs.checks import check_degree
 from graphsnd.sums import add_last
 
 
-@checked
 def relabelling_variance(distances: Tensor, degrees: Sequence[int] | Tensor) -> Tensor:
     """Return the exact variance of the mean over the edges of a randomly relabelled graph (Mantel's permutation test).
 
@@ -59,7 +57,8 @@ def relabelling_variance(distances: Tensor, degrees: Sequence[int] | Tensor) -> 
         >>> relabelling_variance((line[:, None] - line).abs(), [1, 1, 1, 1])
         tensor(0.2222, dtype=torch.float64)
     """
-    n = distances.shape[-1] if distances.dim() > 1 else 0
+    distances = check_tensor("distances", distances, 2, "(..., n, n)")
+    n = distances.shape[-1]
     if n < 2 or distances.shape[-2] != n:
         raise InputError("distances", "with shape (..., n, n), at least 2 agents", shape_of(distances))
     check_finite("distances", distances)
@@ -71,7 +70,6 @@ def relabelling_variance(distances: Tensor, degrees: Sequence[int] | Tensor) -> 
     return (float(rest) * of_rest + float(effects) * of_effects) / edges**2 * size * size
 
 
-@checked
 def relabelling_factor(n: int, degrees: Sequence[int] | Tensor) -> float:
     r"""Return the smallest c with Var(mean over edges) <= c * (mean of x^2 over all pairs) for every team of n agents.
 
@@ -93,6 +91,7 @@ def relabelling_factor(n: int, degrees: Sequence[int] | Tensor) -> float:
         >>> c(6, [1] * 6), c(6, [3, 3, 3, 3, 0, 0]), c(6, [5] * 6)  # matching, clique of 4, all agents
         (0.4444444444444444, 0.25, 0.0)
     """
+    n = check_agents(n)
     return factor_from_counts(n, *_count_edges(n, degrees))
 
 
@@ -101,7 +100,6 @@ def factor_from_counts(n: int, edges: int, meeting: int) -> float:
     return float(math.comb(n, 2) * max(_coefficients(n, edges, meeting)) / edges**2)
 
 
-@checked
 def random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> float:
     r"""Return the radius for a uniform random regular graph of any size and degree, which fails with chance delta.
 
@@ -119,13 +117,13 @@ def random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> flo
         >>> random_regular_bound(1.0, 100, 10, 0.05) < relabelling_bound(1.0, 100, 0.05) / 4
         True
     """
-    check_arguments(d_max, 1, delta)
-    check_degree(n, degree)
+    d_max, _, delta = check_arguments(d_max, 1, delta)
+    n = check_agents(n)
+    degree = check_degree(n, degree)
     variance = factor_from_counts(n, n * degree // 2, n * math.comb(degree, 2))
     return min(d_max / 2 * math.sqrt(variance / delta), relabelling_bound(d_max, n, delta))
 
 
-@checked
 def paper_random_regular_bound(d_max: float, n: int, degree: int, delta: float) -> float:
     r"""Return the radius of the paper's Proposition 19 on random regular graphs, as printed.
 
@@ -148,14 +146,14 @@ def paper_random_regular_bound(d_max: float, n: int, degree: int, delta: float) 
         >>> round(paper_random_regular_bound(1.0, 500, 6, 0.05), 3)
         0.187
     """
-    check_arguments(d_max, 1, delta)
-    check_degree(n, degree)
+    d_max, _, delta = check_arguments(d_max, 1, delta)
+    n = check_agents(n)
+    degree = check_degree(n, degree)
     if degree < 3:
         raise InputError("degree", "to be at least 3, as in the proposition", degree)
     return d_max * math.sqrt(8 / (n * degree) * (log_of_inverse(4, delta) + (degree**2 - 1) / 4))
 
 
-@checked
 def relabelling_bound(d_max: float, n: int, delta: float) -> float:
     r"""Return the radius for a uniformly random relabelling of any fixed regular graph on ``n`` agents.
 
@@ -174,8 +172,8 @@ def relabelling_bound(d_max: float, n: int, delta: float) -> float:
         >>> round(relabelling_bound(1.0, 500, 0.1), 3)
         0.219
     """
-    check_arguments(d_max, 1, delta)
-    return d_max * math.sqrt(8 * log_of_inverse(2, delta) / n)
+    d_max, _, delta = check_arguments(d_max, 1, delta)
+    return d_max * math.sqrt(8 * log_of_inverse(2, delta) / check_agents(n))
 
 
 def split_squares(distances: Tensor) -> tuple[Tensor, Tensor]:

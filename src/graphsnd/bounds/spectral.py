@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from graphsnd.arguments import checked
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_type
 from graphsnd.graphs import Graph
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 # Below this all eigenvalues of a component are computed; above it Lanczos finds the few at the ends.
 DENSE = 1500
 # Relative residual at which Lanczos stops. The error of an eigenvalue is of the order of the residual's square.
@@ -62,7 +61,6 @@ class Spectrum:
         return self.regular and self.degree >= 1 and self.second <= 2 * math.sqrt(self.degree - 1) * (1 + 1e-9)
 
 
-@checked
 def spectrum(graph: Graph) -> Spectrum:
     """Return the eigenvalues at the ends of a graph's spectrum; weights enter where the graph has them.
 
@@ -87,11 +85,12 @@ def spectrum(graph: Graph) -> Spectrum:
     matrix = adjacency(graph)
     degrees = np.asarray(matrix.sum(axis=1)).reshape(-1)
     count, labels = connected_components(matrix, directed=False)
-    parts = [matrix] if count == 1 else [matrix[part][:, part] for part in _split_components(labels) if len(part) > 1]
+    members = np.split(np.argsort(labels, kind="stable"), np.bincount(labels).cumsum()[:-1])
+    parts = [matrix] if count == 1 else [matrix[part][:, part] for part in members if len(part) > 1]
     largest = max((part.shape[0] for part in parts), default=0)
     if largest > LONG:
         fix = "A smaller random regular graph of the same degree has nearly the same."
-        warnings.warn(f"The spectrum of {largest:,} agents may take minutes. {fix}", UserWarning, stacklevel=3)
+        warnings.warn(f"The spectrum of {largest:,} agents may take minutes. {fix}", stacklevel=2)
     ends = [_ends(part) for part in parts]
     # An agent without edges is a component whose only eigenvalue is 0.
     values = np.sort(np.concatenate([*ends, np.zeros(int((degrees == 0).sum()))]))
@@ -109,16 +108,17 @@ def adjacency(graph: Graph) -> Any:
     """Return the symmetric ``scipy.sparse`` CSR matrix of weights, float64, without stored zeros."""
     from scipy.sparse import csr_matrix
 
-    i, j = graph.edges.cpu().numpy().T
     weights = edge_weights(graph)
+    i, j = graph.edges.cpu().numpy().T
     ends = np.concatenate([i, j]), np.concatenate([j, i])
     matrix = csr_matrix((np.concatenate([weights, weights]), ends), shape=(graph.n, graph.n))
     matrix.eliminate_zeros()
     return matrix
 
 
-def edge_weights(graph: Graph) -> NDArray[np.float64]:
+def edge_weights(graph: Graph) -> Floats:
     """Return the weights of the edges, ``[m]``; one each where the graph has none."""
+    check_type("graph", graph, Graph, "to be a graphsnd.Graph", "See graphsnd.graphs.from_networkx.")
     return np.ones(graph.m) if graph.weights is None else graph.weights.detach().double().cpu().numpy()
 
 
@@ -136,7 +136,7 @@ def count_bipartite_components(matrix: Any) -> int:
     return int(double - single)
 
 
-def lanczos(matrix: Any, count: int, which: str) -> NDArray[np.float64]:
+def lanczos(matrix: Any, count: int, which: str) -> Floats:
     """Return ``count`` eigenvalues at one end of a sparse symmetric matrix: "LA" the largest, "SA" the smallest."""
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
@@ -150,13 +150,7 @@ def lanczos(matrix: Any, count: int, which: str) -> NDArray[np.float64]:
     return np.sort(values)
 
 
-def _split_components(labels: NDArray[np.int32]) -> list[NDArray[np.int64]]:
-    """Return the members of every component."""
-    order = np.argsort(labels, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
-
-
-def _ends(matrix: Any) -> NDArray[np.float64]:
+def _ends(matrix: Any) -> Floats:
     """Return the last, second and first eigenvalue of a connected graph.
 
     By Perron and Frobenius its first eigenvalue is simple, so a single Lanczos sequence, which sees one copy of every

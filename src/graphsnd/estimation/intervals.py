@@ -24,11 +24,13 @@ import torch
 from torch import Tensor
 
 from graphsnd import bounds
+from graphsnd.bounds.relabelling import relabelling_factor
 from graphsnd.designs.template import Template
 from graphsnd.errors import EmptyDrawError, InputError, describe, number
 from graphsnd.estimation.estimate import Estimate, Interval
 from graphsnd.estimation.moments import Draws
-from graphsnd.graphs import Graph, Sampling
+from graphsnd.graphs import Graph
+from graphsnd.graphs.graph import Sampling
 from graphsnd.sums import mean, sample_variance, total
 
 BLOCKS = 32  # contiguous blocks of observations that stand for clusters where none are given
@@ -85,7 +87,7 @@ def _relabelled_error(
     effects of single agents, which cancel in them.
     """
     degrees = graph.degrees()
-    factor = bounds.relabelling_factor(graph.n, degrees)
+    factor = relabelling_factor(graph.n, degrees)
     # Edges of one draw spread less than all pairs do, by what their mean varies.
     ceiling = Draws.pair_variance_ceiling(Template(graph.n, graph.edges), graph.n)
     error, degree = std * math.sqrt(factor if ceiling is None else ceiling), int(degrees[0])

@@ -1,4 +1,4 @@
-"""3 WHICH pairs count: the :class:`Graph` over agents and the ways to build one.
+"""Which pairs count: the :class:`Graph` over agents and the ways to build one.
 
 Fixed graphs (:func:`complete`, :func:`cliques`, :func:`circulant`, the ``from_*`` converters) say which pairs the user
 cares about. Random graphs (:func:`bernoulli`, :func:`uniform`, :func:`random_regular`, and any fixed graph after
@@ -6,13 +6,12 @@ cares about. Random graphs (:func:`bernoulli`, :func:`uniform`, :func:`random_re
 estimated from few pairs. Spatial graphs (:func:`knn`, :func:`radius`) join agents that are close in some feature;
 with features at each observation they are a :class:`MovingGraph`, one graph per observation.
 Memory follows the edges, never the square of the agents, except where the input is that square itself
-(:func:`from_adjacency`). So does time, but for the spatial graphs: a GPU visits all pairs in blocks, and the k-d tree
-on the CPU slows down as features are added.
+(:func:`from_adjacency`). So does time, but for the spatial graphs, which compare all pairs in blocks.
 """
 
 from graphsnd.graphs.conversions import from_adjacency, from_edge_index, from_networkx
 from graphsnd.graphs.fixed import circulant, cliques, complete
-from graphsnd.graphs.graph import Graph, Sampling
+from graphsnd.graphs.graph import Graph
 from graphsnd.graphs.moving import MovingGraph
 from graphsnd.graphs.random import bernoulli, random_regular, relabelled, uniform
 from graphsnd.graphs.spatial import knn, radius
@@ -20,7 +19,6 @@ from graphsnd.graphs.spatial import knn, radius
 __all__ = [
     "Graph",
     "MovingGraph",
-    "Sampling",
     "bernoulli",
     "circulant",
     "cliques",

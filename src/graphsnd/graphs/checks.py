@@ -42,6 +42,24 @@ def check_distinct(name: str, edges: Tensor, values: Tensor, fix: str) -> None:
         raise InputError(name, "without duplicates", f"{_first_pair(edges, again)} more than once", fix)
 
 
+def sort_edges(
+    edges: Tensor, weights: Any, n: int, owners: Tensor | int = 0, *, fix: str
+) -> tuple[Tensor, Tensor | None]:
+    """Return the edges in their one form, i < j and sorted, and the checked weights with them, or raise for duplicates.
+
+    Args:
+        edges: int64 ``[m, 2]``, in range.
+        weights: What was given as weights, or None.
+        n: Number of agents.
+        owners: Observation of each edge, ``[m]``, which sorts first.
+        fix: What to do about duplicates.
+    """
+    keys = owners * n**2 + pairs.keys(edges[:, 0], edges[:, 1], n)
+    check_distinct("edges", edges, keys, fix)
+    keys, order = keys.sort()
+    return pairs.from_keys(keys % n**2, n), None if weights is None else check_weights(weights, keys)[order]
+
+
 def check_weights(given: Any, edges: Tensor) -> Tensor:
     """Return the weights as a floating tensor ``[m]``, finite and not negative, one for each of the m ``edges``."""
     given = check_tensor("weights", given, 0, "(edges,)")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior.behavior import check_names
-from graphsnd.errors import InputError, check_agents, check_finite, describe, number, plain_tensor, shape_of
+from graphsnd.errors import InputError, check_agents, check_finite, check_tensor, number, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.checks import check_distinct, check_indices, check_weights
 from graphsnd.graphs.graph import Graph
@@ -38,12 +38,9 @@ def from_adjacency(A: Tensor) -> Graph | MovingGraph:
         >>> graph.edges.tolist(), graph.weights
         ([[0, 1]], tensor([2.]))
     """
-    matrix = plain_tensor(A)
-    if matrix is None:
-        fix = "Use torch.as_tensor(A), or graphs.from_edge_index for a sparse matrix."
-        raise InputError("A", "to be a dense torch.Tensor of real numbers with shape (n, n)", describe(A), fix)
-    A = matrix.flatten(0, -3) if matrix.dim() > 3 else matrix
-    n = A.shape[-1] if A.dim() > 1 else 0
+    A = check_tensor("A", A, 2, "(n, n)")
+    A = A.flatten(0, -3) if A.dim() > 3 else A
+    n = A.shape[-1]
     if n < 2 or A.shape[-2] != n or not A.numel():
         raise InputError("A", "with shape (n, n) or (observations, n, n), at least (2, 2)", shape_of(A))
     check_finite("A", A)

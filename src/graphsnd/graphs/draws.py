@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from graphsnd.errors import check_device, check_integer
+from graphsnd.graphs import pairs
 
 THINNEST, LARGEST = 1 / 64, 1 << 14  # chance of a pair, and agents, for which a GPU marks all pairs
-TABLE = 64  # cells of a table for each draw that cost less than sorting the draws
 Device = torch.device | str | None
 
 
@@ -86,35 +86,7 @@ def distinct(size: int, count: int, generator: torch.Generator) -> Tensor:
     # On average this many draws show `size` different values; the slack makes one round the rule.
     stream = integers(math.ceil(-count * math.log1p(-size / count)) + slack, count, generator)
     while True:
-        on_host = stream.device.type == "cpu" and count < TABLE * len(stream)
-        values = _first_tabled(stream.numpy(), size, count) if on_host else _first_sorted(stream, size)
-        if values is not None:
-            return torch.as_tensor(values)
+        values = stream[~pairs.repeats(stream)]
+        if len(values) >= size:
+            return values[:size].sort().values
         stream = torch.cat([stream, integers(slack, count, generator)])
-
-
-def _first_tabled(stream: Any, size: int, count: int) -> Any:
-    """Return the first ``size`` different values of a stream in order, or None where it has fewer.
-
-    Without a sort, in NumPy: as many draws as values are missing are marked in a table of all values, until none is.
-    """
-    chosen = np.zeros(count, dtype=bool)
-    used = found = 0
-    while found < size:
-        begin, used = used, used + size - found
-        if used > len(stream):
-            return None
-        chosen[stream[begin:used]] = True
-        found = np.count_nonzero(chosen)
-    return chosen.nonzero()[0]
-
-
-def _first_sorted(stream: Tensor, size: int) -> Tensor | None:
-    """Return the same by sorting, whatever the number of values."""
-    values, places = stream.sort(stable=True)
-    new = torch.ones_like(values, dtype=torch.bool)
-    new[1:] = values[1:] != values[:-1]
-    values, places = values[new], places[new]
-    if len(places) < size:
-        return None
-    return values[places <= places.sort().values[size - 1]] if size else values[:0]

@@ -8,9 +8,8 @@ from collections.abc import Hashable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import names_of
-from graphsnd.errors import InputError, check_finite, check_integer, shape_of
+from graphsnd.errors import InputError, check_agents, check_finite, check_integer, shape_of
 from graphsnd.graphs import pairs
 from graphsnd.graphs.checks import check_degree, check_edges, check_labels
 from graphsnd.graphs.draws import Device, integers, resolve, source
@@ -18,7 +17,6 @@ from graphsnd.graphs.graph import Graph
 from graphsnd.graphs.random import relabelled
 
 
-@checked
 def complete(n: int, *, device: Device = None) -> Graph:
     """Return the graph of all n(n-1)/2 pairs: Graph-SND on it is SND itself.
 
@@ -33,6 +31,7 @@ def complete(n: int, *, device: Device = None) -> Graph:
         >>> complete(3).edges.tolist()
         [[0, 1], [0, 2], [1, 2]]
     """
+    n = check_agents(n)
     check_edges("n", n * (n - 1) / 2)
     edges = torch.triu_indices(n, n, 1, device=resolve(device)).T.contiguous()
     return Graph._trusted(n, edges, family="complete")
@@ -69,7 +68,6 @@ def cliques(labels: Tensor | Sequence[Hashable] | Mapping[str, Hashable]) -> Gra
     return Graph._trusted(n, edges, family="cliques", names=names)
 
 
-@checked
 def circulant(
     n: int,
     degree: int | None = None,
@@ -105,11 +103,17 @@ def circulant(
         >>> circulant(8, shifts=[1, 4]).degrees()
         tensor([3, 3, 3, 3, 3, 3, 3, 3])
     """
+    n = check_agents(n)
     if (degree is None) == (shifts is None):
         raise InputError("degree", "or `shifts`, exactly one of them", f"degree={degree}, shifts={shifts}")
-    check_edges("degree", n * (degree or 2) / 2 if shifts is None else n * len(shifts))
     generator, target = source(seed, device, host=True)
-    steps = _check_shifts(n, shifts) if shifts is not None else _draw_shifts(n, degree, generator)
+    if shifts is None:
+        degree = check_degree(n, degree)
+        check_edges("degree", n * degree / 2)
+        steps = _draw_shifts(n, degree, generator)
+    else:
+        steps = _check_shifts(n, shifts)
+        check_edges("shifts", n * len(steps))
     agents = torch.arange(n)[:, None]
     # The shift n/2 leads from both of its ends to the same edge; unique keeps one.
     keys = torch.unique(pairs.keys(agents, (agents + torch.tensor(steps)) % n, n))
@@ -142,8 +146,7 @@ def _check_shifts(n: int, shifts: Sequence[int]) -> list[int]:
     return steps
 
 
-def _draw_shifts(n: int, degree: object, generator: torch.Generator) -> list[int]:
-    degree = check_degree(n, degree)
+def _draw_shifts(n: int, degree: int, generator: torch.Generator) -> list[int]:
     half = [n // 2] if degree % 2 else []
     while True:
         order = integers((n - 1) // 2, 2**63 - 1, generator).argsort(stable=True)

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import check_names
-from graphsnd.errors import InputError, check_agents, check_number
+from graphsnd.errors import InputError, check_agents, check_device, check_number
 from graphsnd.graphs import pairs
-from graphsnd.graphs.checks import EDGE_INDEX_HINT, check_distinct, check_indices, check_weights
+from graphsnd.graphs.checks import EDGE_INDEX_HINT, check_indices, sort_edges
 
 if TYPE_CHECKING:
     import networkx
 
-T = TypeVar("T")
+T = TypeVar("T", bound="Edges")
 
 
 class Sampling(Enum):
@@ -37,9 +36,30 @@ class Sampling(Enum):
     RELABELLED = "relabelled"  # one graph whose agents were numbered at random, as in random regular graphs
 
 
-@checked(own="n edges weights")
+class Edges:
+    """What one graph and the graphs of many observations share: a tensor of edges, and maybe others beside it."""
+
+    edges: Tensor
+
+    @property
+    def m(self) -> int:
+        """The number of edges, those of all observations together."""
+        return self.edges.shape[0]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the edges live."""
+        return self.edges.device
+
+    def to(self: T, device: torch.device | str | int) -> T:
+        """Return the same on another device; itself when it is there already."""
+        device = check_device(device)
+        moved = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return self if moved["edges"] is self.edges else copy_with(self, **moved)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Graph:
+class Graph(Edges):
     """An undirected simple graph over agents 0 .. n-1.
 
     Construction validates, and brings the edges to one form: i < j in every row, rows sorted, weights carried along.
@@ -74,10 +94,8 @@ class Graph:
     def __post_init__(self) -> None:
         n = check_agents(self.n)
         edges = check_indices("edges", self.edges, n, columns=1)
-        keys = pairs.keys(edges[:, 0], edges[:, 1], n)
-        check_distinct("edges", edges, keys, f"List a pair in one direction only. {EDGE_INDEX_HINT}")
-        keys, order = keys.sort()
-        weights = None if self.weights is None else check_weights(self.weights, keys)[order]
+        fix = f"List a pair in one direction only. {EDGE_INDEX_HINT}"
+        edges, weights = sort_edges(edges, self.weights, n, fix=fix)
         inclusion = None if self.inclusion is None else check_number("inclusion", self.inclusion, above=0, high=1)
         sampling = self.sampling or _sampling(inclusion)
         if (sampling is Sampling.FIXED) != (inclusion is None):
@@ -85,7 +103,8 @@ class Graph:
             raise InputError("sampling", drawn, f"{sampling}, inclusion {inclusion}")
         if self.names is not None:
             check_names(self.names, n)
-        vars(self).update(n=n, edges=pairs.from_keys(keys, n), weights=weights, inclusion=inclusion, sampling=sampling)
+            vars(self).update(names=tuple(self.names))
+        vars(self).update(n=n, edges=edges, weights=weights, inclusion=inclusion, sampling=sampling)
 
     @classmethod
     def _trusted(cls, n: int, edges: Tensor, *, inclusion: float | None = None, **rest: Any) -> Graph:
@@ -106,11 +125,6 @@ class Graph:
         return graph_html(self)
 
     @property
-    def m(self) -> int:
-        """The number of edges."""
-        return self.edges.shape[0]
-
-    @property
     def pairs(self) -> int:
         """The number of pairs of agents, n(n-1)/2."""
         return pairs.pair_count(self.n)
@@ -124,11 +138,6 @@ class Graph:
     def estimates_snd(self) -> bool:
         """Whether the edges are a random sample of the pairs, all with weight 1, so that their mean estimates SND."""
         return self.inclusion is not None and self.weights is None
-
-    @property
-    def device(self) -> torch.device:
-        """Where the edges live."""
-        return self.edges.device
 
     def with_names(self, names: Sequence[str]) -> Graph:
         """Return the same graph, its agents named in order, for example ``graph.with_names(behavior.names)``.
@@ -161,23 +170,15 @@ class Graph:
         counts = torch.zeros(self.n, dtype=torch.int64, device=self.device)
         return counts.index_add_(0, ends, torch.ones_like(ends))
 
-    def to(self, device: torch.device | str | int) -> Graph:
-        """Return the same graph on another device; itself when it is there already."""
-        edges, weights = self.edges.to(device), None if self.weights is None else self.weights.to(device)
-        return self if edges is self.edges else copy_with(self, edges=edges, weights=weights)
-
     def to_networkx(self) -> networkx.Graph:
         """Return a ``networkx.Graph`` on the names or 0 .. n-1, with ``weight`` on the edges of a weighted graph."""
         import networkx
 
         graph = networkx.Graph()
         graph.add_nodes_from(self.names or range(self.n))
-        edges = self.edges.tolist() if self.names is None else self.named_edges()
-        if self.weights is None:
-            graph.add_edges_from(edges)
-        else:
-            weights = self.weights.tolist()
-            graph.add_weighted_edges_from((i, j, w) for (i, j), w in zip(edges, weights, strict=True))
+        ends = self.edges.tolist() if self.names is None else self.named_edges()
+        weights = [{}] * self.m if self.weights is None else [{"weight": weight} for weight in self.weights.tolist()]
+        graph.add_edges_from((i, j, weight) for (i, j), weight in zip(ends, weights, strict=True))
         return graph
 
 

@@ -9,17 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, check_agents, check_integer, check_tensor, shape_of
-from graphsnd.graphs import pairs
-from graphsnd.graphs.checks import check_distinct, check_indices, check_weights
-from graphsnd.graphs.graph import Graph, copy_with
+from graphsnd.graphs.checks import check_indices, sort_edges
+from graphsnd.graphs.graph import Edges, Graph, copy_with
 
 
-@checked(own="n edges starts weights")
 @dataclass(frozen=True, eq=False, repr=False)
-class MovingGraph:
+class MovingGraph(Edges):
     """One undirected simple graph per observation, all over the agents 0 .. n-1; memory follows the edges.
 
     ``graphs.knn``, ``graphs.radius`` and ``graphs.from_adjacency`` build it from ``[observations, n, ...]``,
@@ -58,13 +55,12 @@ class MovingGraph:
         if not ends or given.is_floating_point() or bool((starts.diff() < 0).any()):
             expected = f"to be integers with shape (observations + 1,) that never fall, from 0 to {len(edges)} edges"
             raise InputError("starts", expected, shape_of(given) if given.dim() != 1 else given.tolist()[:8])
-        keys = torch.repeat_interleave(starts.diff()) * n**2 + pairs.keys(edges[:, 0], edges[:, 1], n)
-        check_distinct("edges", edges, keys, "List a pair once for each observation.")
-        keys, order = keys.sort()
-        weights = None if self.weights is None else check_weights(self.weights, keys)[order]
+        owners = torch.repeat_interleave(starts.diff())
+        edges, weights = sort_edges(edges, self.weights, n, owners, fix="List a pair once for each observation.")
         if self.names is not None:
             check_names(self.names, n)
-        vars(self).update(n=n, edges=pairs.from_keys(keys % n**2, n), starts=starts, weights=weights)
+            vars(self).update(names=tuple(self.names))
+        vars(self).update(n=n, edges=edges, starts=starts, weights=weights)
 
     @classmethod
     def _trusted(cls, n: int, edges: Tensor, starts: Tensor, **rest: Any) -> MovingGraph:
@@ -111,16 +107,6 @@ class MovingGraph:
         one = self.slice(at, at + 1)
         return Graph._trusted(self.n, one.edges, weights=one.weights, family=self.family, names=self.names)
 
-    @property
-    def m(self) -> int:
-        """The number of edges at all observations together."""
-        return self.edges.shape[0]
-
-    @property
-    def device(self) -> torch.device:
-        """Where the edges live."""
-        return self.edges.device
-
     def owners(self) -> Tensor:
         """Return the observation of every edge, int64 ``[m]``."""
         return torch.repeat_interleave(self.starts.diff(), output_size=self.m)
@@ -133,10 +119,3 @@ class MovingGraph:
         first, last = int(starts[0]), int(starts[-1])
         weights = None if self.weights is None else self.weights[first:last]
         return copy_with(self, edges=self.edges[first:last], starts=starts - first, weights=weights)
-
-    def to(self, device: torch.device | str | int) -> MovingGraph:
-        """Return the same graphs on another device; itself when they are there already."""
-        edges, weights = self.edges.to(device), None if self.weights is None else self.weights.to(device)
-        if edges is self.edges:
-            return self
-        return copy_with(self, edges=edges, starts=self.starts.to(device), weights=weights)

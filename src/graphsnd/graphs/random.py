@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import torch
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_agents, check_integer, check_number
 from graphsnd.graphs import pairs
 from graphsnd.graphs.checks import check_degree, check_edges
@@ -108,7 +107,6 @@ def random_regular(n: int, degree: int, *, seed: int | torch.Generator = 0, devi
     return Graph._trusted(n, edges, inclusion=inclusion, family="random_regular", sampling=Sampling.RELABELLED)
 
 
-@checked
 def relabelled(graph: Graph, *, seed: int | torch.Generator = 0, device: Device = None) -> Graph:
     """Return the same graph with its agents numbered at random, so that its mean estimates SND without bias.
 

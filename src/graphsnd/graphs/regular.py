@@ -1,13 +1,11 @@
 """The pairing behind :func:`graphsnd.graphs.random_regular`: configuration model, then switches until it is simple.
 
-On the host, with NumPy: a graph of some thousand edges is done before torch has started its operations.
+On the host, with NumPy and numba: a graph of some thousand edges is done before torch has started its operations.
 """
 
 from __future__ import annotations
 
-import sys
 from functools import lru_cache
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphsnd.graphs import pairs
 from graphsnd.graphs.draws import integers
 
 Ints = NDArray[np.int64]
@@ -26,7 +25,6 @@ PATIENCE = 64
 # 250 edges. Below that random switches go on for a few rounds of every edge, which removes it.
 SMALL, SWITCHES_PER_EDGE = 256, 8
 SPARE = 64  # random numbers for repairs, beside one for each stub
-_plain = count()  # graphs drawn without numba
 
 
 def regular_pairs(n: int, degree: int, generator: torch.Generator) -> Tensor:
@@ -35,8 +33,7 @@ def regular_pairs(n: int, degree: int, generator: torch.Generator) -> Tensor:
     while True:
         keys = _draw_small(n, degree, generator) if small else _repair(_pairing(n, degree, generator), n, generator)
         if keys is not None:
-            i, j = keys // n, keys % n
-            return torch.from_numpy(i * (2 * n - i - 1) // 2 + (j - i - 1)).to(generator.device)
+            return pairs.rank(pairs.from_keys(torch.from_numpy(keys), n), n).to(generator.device)
 
 
 def _keys(ends: Ints, n: int) -> Ints:
@@ -63,11 +60,12 @@ def _repair(ends: Ints, n: int, generator: torch.Generator) -> Ints | None:
     """Switch loops and repeats away, return sorted keys; None after PATIENCE rounds without progress."""
     idle = 0
     while idle < PATIENCE:
-        present, repeated = _repeats(_keys(ends, n), n * n)
-        bad = repeated | (ends[:, 0] == ends[:, 1])
+        keys = _keys(ends, n)
+        bad = _repeats(keys) | (ends[:, 0] == ends[:, 1])
+        keys.sort()
         if not bad.any():
-            return present
-        idle = 0 if _switch(ends, present, bad, n, generator) else idle + 1
+            return keys
+        idle = 0 if _switch(ends, keys, bad, n, generator) else idle + 1
     return None
 
 
@@ -81,26 +79,17 @@ def _switch(ends: Ints, present: Ints, bad: NDArray[np.bool_], n: int, generator
     proposed = _keys(np.stack([np.concatenate([a, b]), np.concatenate([c, d])], axis=1), n)
     # All proposals of a round are taken at once, so none may make what is there or what another one makes.
     exists = present[np.minimum(np.searchsorted(present, proposed), len(present) - 1)] == proposed
-    clash = (exists | _repeats(proposed, n * n)[1]).reshape(2, -1).any(0)
-    refused = clash | (a == c) | (b == d) | bad[partner] | _repeats(partner, len(ends))[1]
+    clash = (exists | _repeats(proposed)).reshape(2, -1).any(0)
+    refused = clash | (a == c) | (b == d) | bad[partner] | _repeats(partner)
     good = (~refused).nonzero()[0]
     ends[wrong[good], 1] = c[good]
     ends[partner[good], 0], ends[partner[good], 1] = b[good], d[good]
     return len(good)
 
 
-def _repeats(values: Ints, high: int) -> tuple[Ints, NDArray[np.bool_]]:
-    """Return values below ``high`` in order, and a mark for each (in its old place) that equals an earlier one."""
-    bits = len(values).bit_length()
-    if high.bit_length() + bits < 64:  # with its place every value is distinct, so a faster, unstable sort will do
-        ordered = np.sort((values << bits) | np.arange(len(values)))
-        ordered, order = ordered >> bits, ordered & ((1 << bits) - 1)
-    else:
-        order = values.argsort(kind="stable")
-        ordered = values[order]
-    repeated = np.zeros(len(values), dtype=bool)
-    repeated[order[1:]] = ordered[1:] == ordered[:-1]
-    return ordered, repeated
+def _repeats(values: Ints) -> NDArray[np.bool_]:
+    """Mark every value that equals an earlier one."""
+    return pairs.repeats(torch.from_numpy(values)).numpy()
 
 
 def _draw_small(n: int, degree: int, generator: torch.Generator) -> Ints | None:
@@ -110,20 +99,14 @@ def _draw_small(n: int, degree: int, generator: torch.Generator) -> Ints | None:
     """
     size = n * degree
     words = _draw((2 + SWITCHES_PER_EDGE) * size + SPARE, 2**63 - 1, generator)
-    # Loading numba takes as long as plain Python needs for a thousand graphs, so the thousandth loads it.
-    if "numba" in sys.modules or next(_plain) >= 1000:
-        edges: Ints = np.arange(size) // max(degree, 1)
-        done = _compiled()(edges, words, np.zeros(n * n, dtype=np.uint8), n, SWITCHES_PER_EDGE * size // 2)
-    else:
-        listed = (np.arange(size) // max(degree, 1)).tolist()
-        done = _switch_all(listed, words.tolist(), bytearray(n * n), n, SWITCHES_PER_EDGE * size // 2)
-        edges = np.array(listed, dtype=np.int64)
+    edges: Ints = np.arange(size) // max(degree, 1)
+    done = _compiled()(edges, words, np.zeros(n * n, dtype=np.uint8), n, SWITCHES_PER_EDGE * size // 2)
     return np.sort(_keys(edges.reshape(-1, 2), n)) if done else None
 
 
 @lru_cache
 def _compiled() -> Any:
-    from numba import njit
+    from numba import njit  # importing graphsnd must not load it
 
     return njit(cache=True)(_switch_all)
 

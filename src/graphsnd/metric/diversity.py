@@ -54,7 +54,7 @@ def by_observation(behavior: Behavior, distance: Distance | None = None, *, back
 
     Example:
         >>> import torch, graphsnd as gs
-        >>> gs.by_observation(gs.Deterministic(torch.tensor([[[0.0], [0.0]], [[0.0], [3.0]]])))
+        >>> gs.metric.by_observation(gs.Deterministic(torch.tensor([[[0.0], [0.0]], [[0.0], [3.0]]])))
         tensor([0., 3.])
     """
     points = embed(behavior, distance)

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 
 import graphsnd as gs
+from graphsnd.graphs.graph import Sampling
 from paper.expanders.families import degrees, trim
 
 
@@ -16,7 +17,7 @@ def test_the_shortest_edges_stay() -> None:
     assert kept.edges.tolist() == sorted(graph.edges[order].tolist())
     assert torch.equal(trim(graph, graph.m, points).edges, graph.edges)
     assert trim(graph, 0, points).m == 0
-    assert kept.sampling is gs.graphs.Sampling.FIXED
+    assert kept.sampling is Sampling.FIXED
     assert kept.family == "knn, trimmed"
 
 

@@ -9,11 +9,10 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from graphsnd import graphs
-from graphsnd.bounds.forwarding import forwarding_index
-from graphsnd.bounds.forwarding.network import build_network
+from graphsnd.bounds.forwarding import build_network, forwarding_index
 from paper.expanders import integral
 from paper.expanders.integral import integral_index
-from tests.bounds.forwarding.test_lp import path_matrices
+from tests.bounds.test_forwarding import path_matrices
 
 
 def integer_program(G: nx.Graph) -> int:
