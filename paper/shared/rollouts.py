@@ -15,7 +15,7 @@ from graphsnd.errors import InputError
 from graphsnd.kernels.threads import limit_threads
 from graphsnd.teams import NormalActions, StackedTeam
 from graphsnd.training import ControlTask, Task, Trainer, train
-from graphsnd.training.checkpoint import find_checkpoints
+from graphsnd.training.checkpoint import has_checkpoint
 from graphsnd.training.sampling import fill_noise, noise_shape, to_world
 from graphsnd.training.streams import hashed
 from graphsnd.worlds import World
@@ -148,7 +148,7 @@ def train_cell(task: Task | ControlTask, cells: Cells, name: str, *, device: str
             text += f", about {format_duration(left)} left"
         cells.step(text)
 
-    outcome = train(task, folder, device=device, resume=bool(find_checkpoints(folder)), report=report)
+    outcome = train(task, folder, device=device, resume=has_checkpoint(folder), report=report)
     cells.count(name)
     if not outcome.finished:
         raise KeyboardInterrupt(outcome.stopped)

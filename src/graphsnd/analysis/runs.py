@@ -16,7 +16,7 @@ import numpy as np
 from graphsnd.analysis.comparing import Array, RunsComparison, compare_runs
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_number
-from graphsnd.storage import parse_json
+from graphsnd.files import parse_json
 
 METRICS = "metrics.csv"  # of graphsnd train and control
 LAST = 0.1  # of the steps: the final value of a run is its mean over them

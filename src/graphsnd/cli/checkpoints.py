@@ -16,7 +16,7 @@ from rich.console import Console
 
 from graphsnd.cli.options import list_written
 from graphsnd.errors import InputError
-from graphsnd.storage import write_whole
+from graphsnd.files import write_whole
 
 COLUMNS = ("team", "run", "iteration", "SND", "low", "high")
 SHOWN = (*COLUMNS[:-2], "interval")

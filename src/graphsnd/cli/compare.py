@@ -12,7 +12,7 @@ import typer
 from graphsnd.cli import options as shared
 from graphsnd.cli.options import check_pictures, list_written, repeat_command
 from graphsnd.errors import InputError, printable
-from graphsnd.storage import write_whole
+from graphsnd.files import write_whole
 
 TEAMS = (".npz", ".safetensors", ".pt", ".pth")  # files of teams; a saved team is a folder with team.json
 OF_RUNS = ("reward", "diversity", "last", "no_pair", "html", "png")  # options that teams do not have

@@ -16,10 +16,10 @@ from graphsnd.control.controllers import Generators, Measured, State, Status, is
 from graphsnd.control.dico import Bootstrap, DiCo
 from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.designs import Design
-from graphsnd.devices import copy_without_waiting
 from graphsnd.errors import InputError, check_number, shape_of
 from graphsnd.graphs import Graph
 from graphsnd.sums import add_last, mean_last
+from graphsnd.teams.engine import copy_without_waiting
 
 STEPS = 48  # of the search for the scale between groups; most searches end after six
 CLOSE = 1e-10  # relative error at which it ends

@@ -13,13 +13,13 @@ from graphsnd.arguments import checked
 from graphsnd.behavior import Norm, Points
 from graphsnd.behavior.behavior import widen
 from graphsnd.designs import Design, Selection
-from graphsnd.devices import copy_without_waiting
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.graphs import Graph, MovingGraph, complete
 from graphsnd.metric.diversity import graph_mean
 from graphsnd.metric.moving import ratio
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.sums import add_last, mean_last
+from graphsnd.teams.engine import copy_without_waiting
 
 
 @checked

@@ -14,11 +14,11 @@ import torch
 from graphsnd.analysis import Field, bin_field
 from graphsnd.analysis.grouping import cut_tree
 from graphsnd.errors import InputError, plural
+from graphsnd.files import write_whole
 from graphsnd.metric import pairwise
 from graphsnd.plots.clustering import cluster
 from graphsnd.plots.fields import draw_field
 from graphsnd.plots.style import FAINT, MUTED, group_look, new_figure, theme
-from graphsnd.storage import write_whole
 from graphsnd.teams import StackedTeam
 from graphsnd.training.diversity import pool_observations
 from graphsnd.training.sampling import to_world

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_choice, describe, printable
-from graphsnd.storage import write_whole
+from graphsnd.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -143,6 +143,11 @@ class Engine:
         return outputs if len(kept) == len(networks) else out.index_copy(0, kept.to(device), outputs)
 
 
+def copy_without_waiting(part: Tensor, device: torch.device) -> Tensor:
+    """Copy to a GPU from pinned memory, which does not wait for the device."""
+    return part.pin_memory().to(device, non_blocking=True) if device.type == "cuda" and not part.is_cuda else part
+
+
 def take_rows(part: Tensor, index: Tensor) -> Tensor:
     """Return rows int64 ``[runs, taken]`` of ``[runs, agents, rows, ...]``, the same rows of all agents."""
     runs, agents, rows = part.shape[:3]

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, check_clusters, check_integer, shape_of
-from graphsnd.storage import parse_json, read_json, write_whole
+from graphsnd.files import parse_json, read_json, write_whole
 from graphsnd.teams.answers import FAMILIES, FIELDS
 from graphsnd.teams.controlled import ControlledTeam
 from graphsnd.teams.heads import HEADS, Head

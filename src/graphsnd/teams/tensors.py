@@ -26,7 +26,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from graphsnd.errors import InputError
-from graphsnd.storage import parse_json
+from graphsnd.files import parse_json
 
 NAMES = "names"  # the key of the agents' names
 TEXTS = (NAMES,)  # keys that may hold text

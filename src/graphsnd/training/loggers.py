@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_choice, require
-from graphsnd.storage import naming, write_whole
+from graphsnd.files import naming, write_whole
 
 
 class Logger(Protocol):
