@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from graphsnd.errors import InputError
-from graphsnd.teams.files import OBSERVATIONS, TENSORS
+from graphsnd.teams.saved import OBSERVATIONS, TENSORS
 from graphsnd.training import ControlSettings, ControlTask, Settings, Task, load_checkpoint, read_rows
 from graphsnd.training.checkpoint import DESCRIPTION
 

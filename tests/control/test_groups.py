@@ -11,8 +11,8 @@ import graphsnd as gs
 from graphsnd import InputError
 from graphsnd.control import Bootstrap, ControlledPolicy, DiCo, PerGroup, measure_points
 from graphsnd.control.groups import solve_scale
+from graphsnd.control.networks import scale_deviation
 from graphsnd.designs import Complete
-from graphsnd.teams.controlled import scale_deviation
 from tests.control import plain
 
 

@@ -112,7 +112,7 @@ def _read_names(paths: list[str]) -> dict[str, Path]:
 def _compare_teams(files: list[Path], observations: Path | None, confidence: float, seed: int, max_bytes: int) -> Any:
     import graphsnd
     from graphsnd.cli.files import read_team
-    from graphsnd.teams.files import OBSERVATIONS
+    from graphsnd.teams.saved import OBSERVATIONS
 
     first = read_team(files[0], observations, max_bytes=max_bytes)
     beside = observations or (files[0] / OBSERVATIONS if files[0].is_dir() else None)

@@ -11,10 +11,10 @@ from graphsnd.control.controllers import Controller, Homogeneous, State, Status,
 from graphsnd.control.dico import Bootstrap, DiCo
 from graphsnd.control.groups import PerGroup
 from graphsnd.control.measurement import Measurement, measure_points, measure_selected
+from graphsnd.control.networks import ControlledTeam
 from graphsnd.control.pi import PI
 from graphsnd.control.policy import ControlledPolicy
 from graphsnd.control.schedule import Ramp, Scheduled
-from graphsnd.teams.controlled import ControlledTeam
 
 __all__ = [
     "PI",

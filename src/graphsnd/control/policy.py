@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.arguments import checked
+from graphsnd.control.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
+from graphsnd.control.networks import ControlledTeam, centre_logits, check_fit, combine
 from graphsnd.errors import InputError, check_index, check_shape, shape_of
-from graphsnd.teams import ActionDistribution, CategoricalActions, NormalActions, StackedMLP, TanhNormalActions
-from graphsnd.teams.controlled import ControlledTeam, centre_logits, check_fit, combine
-from graphsnd.teams.network import check_inputs
+from graphsnd.teams import StackedMLP
+from graphsnd.teams.stacked import check_inputs
 
 
 @checked

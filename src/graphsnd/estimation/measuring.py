@@ -33,7 +33,8 @@ from graphsnd.estimation.sampling import CHEAP, REDRAWN, Task, Tolerance, comple
 from graphsnd.estimation.source import Source, as_source
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric.pair_distances import check_graph
-from graphsnd.teams import Policy, Team
+from graphsnd.teams import Team
+from graphsnd.teams.policies import Policy
 
 DesignOrGraph = Design | Graph | MovingGraph  # what to measure
 

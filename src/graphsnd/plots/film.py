@@ -13,6 +13,7 @@ import torch
 
 from graphsnd.analysis import Field, bin_field
 from graphsnd.analysis.grouping import cut_tree
+from graphsnd.control.actions import action_distribution
 from graphsnd.errors import InputError, plural
 from graphsnd.files import write_whole
 from graphsnd.metric import pairwise
@@ -101,7 +102,7 @@ def play_episode(team: StackedTeam, world: World, *, steps: int, seed: int = 0) 
     goals = world.goals(state)
     for _ in range(steps):
         visited.append(observations[0])
-        distribution = team.head.distribution(team.network(observations.transpose(0, 1)))
+        distribution = action_distribution(team.head, team.network(observations.transpose(0, 1)))
         state, step = world.step(state, to_world(distribution.mode().transpose(0, 1), world.actions))
         observations = step.observations
         here = world.positions(state)

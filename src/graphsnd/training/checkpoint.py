@@ -15,7 +15,7 @@ from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_integer, number
 from graphsnd.files import parse_json, read_json, write_whole
 from graphsnd.teams import Team
-from graphsnd.teams.files import OBSERVATIONS
+from graphsnd.teams.saved import OBSERVATIONS
 from graphsnd.training.control import DiversityControl
 from graphsnd.training.diversity import pool_observations
 from graphsnd.training.log import check_complete, run_folder
