@@ -41,7 +41,7 @@ class PerGroup:
 
     Without ``between`` the scale is one number for each agent, ``[..., agents]``, the same within a group. With it, the
     scale is a matrix ``[..., agents, agents]`` that maps the deviations of all agents at an observation to scaled ones
-    (:func:`~graphsnd.teams.controlled.scale_deviation`). State and status have the shape ``[..., levels]``: groups in
+    (:func:`~graphsnd.control.networks.scale_deviation`). State and status have the shape ``[..., levels]``: groups in
     order, then between. What ``status.measured`` says of the last level is the diversity between groups at the scales
     of the step, on its points.
 

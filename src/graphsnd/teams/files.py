@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from graphsnd.behavior import Behavior
-from graphsnd.errors import InputError, check_clusters, check_integer
+from graphsnd.errors import InputError, check_clusters, check_integer, describe
 from graphsnd.files import parse_json, write_whole
 from graphsnd.teams.answers import FAMILIES, FIELDS
 
@@ -136,8 +136,7 @@ def read_tensors(path: Path, keys: Collection[str], max_bytes: int = MAX_BYTES) 
         tensors = reader(path, keys, max_bytes)
     for key, tensor in tensors.items():
         if key != NAMES and not _is_plain(tensor):
-            got = f"a {type(tensor).__name__}" + f" of {tensor.dtype}" * isinstance(tensor, Tensor)
-            raise InputError(key, "to be a dense tensor of real numbers", got, "Convert it to float32.")
+            raise InputError(key, "to be a dense tensor of real numbers", describe(tensor), "Convert it to float32.")
     check_size(path, sum(part.nbytes for part in tensors.values() if isinstance(part, Tensor)), max_bytes)
     return tensors
 
@@ -221,6 +220,9 @@ def _read_archive(path: Path, keys: Collection[str], max_bytes: int) -> dict[str
 
 def _open_archive(path: Path) -> Mapping[Any, Any]:
     """Return what ``torch.save`` wrote, mapped into memory."""
+    if not zipfile.is_zipfile(path):
+        fix = "Write it again: torch.save(torch.load(path, weights_only=True), path)."
+        raise InputError("path", "to be an archive as torch.save writes it since version 1.6", repr(path.name), fix)
     with zipfile.ZipFile(path) as archive:
         damaged = archive.testzip()  # torch does not compare checksums
     if damaged is not None:

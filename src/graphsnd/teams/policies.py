@@ -118,7 +118,7 @@ class PoliciesTeam(Team):
         asked, longest = distinct.tolist(), int(counts.max())
         self._check_rows(asked, observations)
         rows = (order // agents.shape[1]).split(counts.tolist())
-        each = partial(self._call_each, asked, [observations[part] for part in rows], torch.cat)
+        each = partial(self._call_each, asked, (observations[part] for part in rows), torch.cat)
         if longest * len(asked) > PADDED * len(order):
             answers = each()
         else:
@@ -144,11 +144,10 @@ class PoliciesTeam(Team):
             _CHECKED.update(policy for policy in map(self.policies.__getitem__, asked) if isinstance(policy, nn.Module))
 
     def _check_each(self, agents: Sequence[int], rows: Tensor, names: Sequence[str]) -> bool:
-        return check_rows(
-            lambda shown: tensors_of(self._call_each(agents, [shown] * len(agents), torch.stack, quiet=True)),
-            rows,
-            names,
-        )
+        def ask_all(shown: Tensor) -> list[Tensor]:
+            return tensors_of(self._call_each(agents, [shown] * len(agents), torch.stack, quiet=True))
+
+        return check_rows(ask_all, rows, names)
 
     def _check_as_one(self, agents: Sequence[int], rows: Tensor, names: Sequence[str]) -> bool:
         stacked = self._stack(agents)  # once: to read the parameters of many modules takes longer than to run them
@@ -176,11 +175,7 @@ class PoliciesTeam(Team):
             return answers
 
     def _call_each(
-        self,
-        agents: Sequence[int],
-        shown: Sequence[Tensor],
-        join: Callable[[list[Tensor]], Tensor],
-        quiet: bool = False,
+        self, agents: Sequence[int], shown: Iterable[Tensor], join: Callable[..., Tensor], *, quiet: bool = False
     ) -> Behavior:
         """Call policies one by one, each on its own rows; tensors of the answers are joined along a first axis."""
         asking, answers = ask_quietly if quiet else ask, []
