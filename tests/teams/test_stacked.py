@@ -12,7 +12,6 @@ from scipy import stats
 
 import graphsnd as gs
 from graphsnd.teams import CategoricalHead, GaussianHead, StackedMLP, StackedTeam, engine
-from graphsnd.teams import stacked as module
 from graphsnd.teams.engine import run_layers
 
 SIZES = (5, 8, 6, 3)
@@ -192,7 +191,7 @@ def test_chunks_do_not_show(generator: torch.Generator, monkeypatch: pytest.Monk
     observations = torch.randn(70, 6, generator=generator)
     agents = torch.randint(40, (70, 3), generator=generator)
     whole, some = made.evaluate(observations), made.partial(observations, agents)
-    monkeypatch.setattr(module, "CACHED_ACTIVATIONS", 1)
+    monkeypatch.setattr(engine, "CACHED_ACTIVATIONS", 1)
     monkeypatch.setattr(engine, "MAX_ACTIVATIONS", 1)
     monkeypatch.setattr(engine, "MAX_GATHERED", {"cpu": 1})
     torch.testing.assert_close(made.evaluate(observations).probs, whole.probs)  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -125,11 +126,11 @@ def read_answer(
     """
     if isinstance(answer, Behavior):
         return answer
-    if isinstance(answer, D.Distribution) or _in_parts(answer):
-        return read_distribution(answer, squashed=squashed, validate=validate, lead=lead)
     answer = as_tensor(answer)
     if isinstance(answer, Tensor):
         return Deterministic(answer, validate=validate)
+    if isinstance(answer, D.Distribution) or _in_parts(answer):
+        return read_distribution(answer, squashed=squashed, validate=validate, lead=lead)
     if isinstance(answer, tuple) and len(answer) == 2:
         refuse_value(answer, single=single)
         return Gaussian(*answer, validate=validate)
@@ -208,19 +209,33 @@ def map_tensors(
         skip: Leading dimensions in which the tensors may differ.
         validate: Check values.
     """
-    family = _family(behaviors)
-    if isinstance(behaviors[0], Joint):
+    first = behaviors[0]
+    if len(behaviors) > 1:
+        _check_alike(behaviors, skip)
+    if isinstance(first, Joint):
         parts = zip(*(b.parts.values() for b in behaviors if isinstance(b, Joint)), strict=True)
-        return behaviors[0]._with_parts([map_tensors(function, part, skip=skip, validate=validate) for part in parts])
-    fields = (function(_parts(behaviors, name, skip=skip), trailing) for name, trailing in FIELDS[family])
-    return family(*fields, validate=validate)
+        return first._with_parts([map_tensors(function, part, skip=skip, validate=validate) for part in parts])
+    made = []
+    for name, trailing in fields_of(first):
+        made.append(function(list(map(attrgetter(name), behaviors)), trailing))
+    family: Callable[..., Behavior] = type(first)
+    return family(*made, validate=validate)
 
 
 def tensors_of(behavior: Behavior) -> list[Tensor]:
     """Return the tensors that make up a behaviour."""
     if isinstance(behavior, Joint):
         return [tensor for part in behavior.parts.values() for tensor in tensors_of(part)]
-    return [getattr(behavior, name) for name, _ in FIELDS[_family([behavior])]]
+    return [getattr(behavior, name) for name, _ in fields_of(behavior)]
+
+
+def fields_of(behavior: Behavior) -> tuple[tuple[str, int], ...]:
+    """Return the names of the tensors that make up a behaviour, and their numbers of dimensions after the agents."""
+    fields = FIELDS.get(type(behavior))
+    if fields is None:
+        known = ", ".join(sorted(getattr(family, "__name__", "") for family in FIELDS))
+        raise InputError("team", f"whose policies answer with one of {known}", type(behavior).__name__)
+    return fields
 
 
 def _in_parts(answer: object) -> bool:
@@ -231,28 +246,20 @@ def _in_parts(answer: object) -> bool:
     return all(isinstance(part, D.Distribution | Behavior) or _in_parts(part) for part in parts)
 
 
-def _family(behaviors: Sequence[Behavior]) -> Callable[..., Behavior]:
-    family: Callable[..., Behavior] = type(behaviors[0])
-    if any(type(b) is not family for b in behaviors):
-        names = sorted({type(b).__name__ for b in behaviors})
+def _check_alike(behaviors: Sequence[Behavior], skip: int) -> None:
+    """Raise unless behaviours are of one family, and their tensors of one shape after the first ``skip`` dimensions."""
+    families = {type(each).__name__ for each in behaviors}
+    if len(families) > 1:
         fix = f"Use one distribution for all. {BY_GROUP}"
-        raise InputError("team", "whose policies answer in one family", " and ".join(names), fix)
+        raise InputError("team", "whose policies answer in one family", " and ".join(sorted(families)), fix)
     if isinstance(behaviors[0], Joint):
-        made = {(tuple(b.parts), b.distance) for b in behaviors if isinstance(b, Joint)}
+        made = {(tuple(each.parts), each.distance) for each in behaviors if isinstance(each, Joint)}
         if len(made) > 1:
             fix = "Use the same names, weights and distances for all."
             raise InputError("team", "whose policies answer with the same parts", " and ".join(map(str, made)), fix)
-    elif family not in FIELDS:
-        known = ", ".join(sorted(getattr(f, "__name__", "") for f in FIELDS))
-        raise InputError("team", f"whose policies answer with one of {known}", type(behaviors[0]).__name__)
-    return family
-
-
-def _parts(behaviors: Sequence[Behavior], name: str, *, skip: int) -> list[Tensor]:
-    """One field of every behaviour, equal in shape after the first ``skip`` dimensions."""
-    parts = [getattr(b, name) for b in behaviors]
-    shapes = {tuple(part.shape[skip:]) for part in parts}
-    if len(shapes) > 1:
-        fix = f"Agents with different spaces have no distance. {BY_GROUP}"
-        raise InputError("team", f"whose policies agree on the shape of {name}", " and ".join(map(str, shapes)), fix)
-    return parts
+        return
+    for name, _ in fields_of(behaviors[0]):
+        shapes = {tuple(getattr(each, name).shape[skip:]) for each in behaviors}
+        if len(shapes) > 1:
+            got, fix = " and ".join(map(str, shapes)), f"Agents with different spaces have no distance. {BY_GROUP}"
+            raise InputError("team", f"whose policies agree on the shape of {name}", got, fix)

@@ -6,6 +6,7 @@ import marshal
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
+from itertools import chain
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -27,9 +28,8 @@ from graphsnd.teams.answers import (
     read_single,
     tensors_of,
 )
-from graphsnd.teams.engine import MAX_ACTIVATIONS
+from graphsnd.teams.engine import MAX_ACTIVATIONS, activations_on
 from graphsnd.teams.probing import ROWS, check_rows
-from graphsnd.teams.stacked import activations_on
 from graphsnd.teams.team import Team
 
 Policy = Callable[[Tensor], Any]
@@ -77,20 +77,25 @@ class PoliciesTeam(Team):
             raise InputError("policies", "to hold at least one", "none")
         self.feature_dims = check_integer("feature_dims", feature_dims, "to be an integer, at least 1", low=1)
         self.squashed, self.whole = squashed, whole
-        self.agents, self.device = len(self.policies), device_of(self.policies[0])
-        self._modules_only = all(isinstance(policy, nn.Module) for policy in self.policies)
-        if self._modules_only:
-            self.cost = sum(parameter.numel() for parameter in self.policies[0].parameters())
-            self._width = max([1, *(size for part in _tensors(self.policies[0]).values() for size in part.shape)])
-        self._unchecked = set() if whole else set(range(self.agents))  # who may not answer each row by itself
+        first = self.policies[0]
+        self.agents, self.device = len(self.policies), device_of(first)
+        if isinstance(first, nn.Module):
+            self.cost = sum(map(torch.numel, first.parameters()))
+            self._width = max([1, *chain.from_iterable(map(torch.Tensor.size, _tensors(first).values()))])
+        self._unchecked: set[int] = set()  # who may not answer each row by itself
+        if not whole:
+            self._unchecked = {at for at, policy in enumerate(self.policies) if not _is_checked(policy)}
 
     @cached_property
     def batched(self) -> bool:
         """Whether one call may run the code of all policies: that of modules which differ in numbers only."""
-        if not self._modules_only or not _tensors(self.policies[0]):
-            return False
-        first = _describe_code(self.policies[0])
-        return all(_describe_code(other) == first for other in self.policies[1:])
+        first: list[object] = []
+        for policy in self.policies:
+            code = _describe_code(policy) if isinstance(policy, nn.Module) else []
+            first = first or code
+            if not code or code != first:
+                return False
+        return True
 
     def _evaluate(self, observations: Tensor) -> Behavior:
         lead = observations.shape[: -self.feature_dims]
@@ -130,10 +135,10 @@ class PoliciesTeam(Team):
 
     def _check_rows(self, agents: Iterable[int], rows: Tensor) -> None:
         """Try the policies that have not been tried yet."""
-        if not self._unchecked or torch.compiler.is_compiling():  # which is not to trace random state
+        if not self._unchecked or len(rows) < 2 or torch.compiler.is_compiling():  # random state is not to be traced
             return
-        asked = [agent for agent in agents if agent in self._unchecked and not _is_checked(self.policies[agent])]
-        if not asked or len(rows) < 2:
+        asked = [agent for agent in agents if agent in self._unchecked]
+        if not asked:
             return
         names = [self._name(agent) for agent in asked]
         settled = self._try(
@@ -215,7 +220,8 @@ class PoliciesTeam(Team):
         """
         with LOCK:  # another thread's call may have put its parameters into the first module
             each = [_tensors(self.policies[agent]) for agent in agents]
-        return {name: torch.stack([tensors[name] for tensors in each]) for name in each[0]}
+        together = zip(*map(dict.values, each), strict=True)  # their names are the same, in the same order
+        return dict(zip(each[0], map(torch.stack, together), strict=True))
 
     def _run(self, stacked: dict[str, Tensor], shown: Tensor, in_dim: int | None) -> tuple[Behavior, list[Tensor]]:
         """Return the answers of modules, agents first in all tensors, and scales that may be too steep."""
@@ -282,14 +288,17 @@ def _describe_code(module: nn.Module) -> list[object]:
     """Return what decides what a module does, apart from the values of its parameters and buffers, to be compared.
 
     Classes, names, shapes and dtypes, and the other attributes of the module and its children: plain values as such,
-    anything else by its identity.
+    anything else by its identity. Nothing, where there are no parameters and buffers to batch over.
     """
-    tensors = [(name, part.shape, part.dtype, part.device) for name, part in _tensors(module).items()]
-    attributes = [
-        (name, type(child), [(key, _describe(value)) for key, value in vars(child).items() if key not in _OWN])
-        for name, child in module.named_modules()
-    ]
-    return [*tensors, *attributes]
+    code: list[object] = []
+    for name, part in _tensors(module).items():
+        code.append((name, part.shape, part.dtype, part.device))
+    for name, child in module.named_modules() if code else ():
+        code.append((name, type(child)))
+        for key, value in vars(child).items():
+            if key not in _OWN:
+                code.append((key, _describe(value)))
+    return code
 
 
 def _describe(value: object) -> object:

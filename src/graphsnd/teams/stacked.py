@@ -12,11 +12,10 @@ from torch import Tensor, nn
 
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.errors import InputError, check_choice, check_integer, check_shape, shape_of
-from graphsnd.teams.engine import ACTIVATIONS, MAX_ACTIVATIONS, PLAIN, Engine, run_gathered
+from graphsnd.teams.engine import ACTIVATIONS, PLAIN, Engine, activations_on, run_gathered
 from graphsnd.teams.heads import Head
 from graphsnd.teams.team import Team
 
-CACHED_ACTIVATIONS = 2**21  # on a CPU, whose caches they then stay in: up to twice as fast
 DTYPE = torch.float32  # of parameters as they are drawn, whatever torch's default is
 MOST_WEIGHTS = 2**33  # in a layer of all networks: 32 GiB
 
@@ -254,11 +253,6 @@ def run_all(network: StackedMLP, observations: Tensor) -> Tensor:
     rows = max(1, activations_on(flat.device) // (agents * max(network.sizes)))
     outputs = torch.cat([network(part.expand(agents, -1, -1)).transpose(0, 1) for part in flat.split(rows)])
     return outputs.reshape(*observations.shape[:-1], *outputs.shape[1:])
-
-
-def activations_on(device: torch.device) -> int:
-    """Return how many floats of the widest layer to hold at once where all networks get the same observations."""
-    return CACHED_ACTIVATIONS if device.type == "cpu" else MAX_ACTIVATIONS
 
 
 def run_chosen(network: StackedMLP, observations: Tensor, agents: Tensor) -> Tensor:

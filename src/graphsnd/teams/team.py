@@ -82,7 +82,9 @@ class Team(Named, ABC):
 
     def read_observations(self, observations: Any) -> Tensor:
         """Return observations as one tensor ``[..., features]``; a dict of what each agent observed is pooled."""
-        observations = self.join_parts(observations)
+        observations = as_tensor(self.join_parts(observations))
+        if isinstance(observations, Tensor):
+            return check_tensor("observations", observations, self.feature_dims, "(..., features)")
         by_name = isinstance(observations, Mapping) and set(observations.keys()) == set(self._names or ())
         if hasattr(observations, "batch_size") and not by_name:
             fix = "Pass the entry that policies read: rollout['agents', 'observation']. For TorchRL: ActorTeam."
