@@ -20,11 +20,11 @@ from benchmarks.provenance import verify_commit
 from benchmarks.timing import Options, Tables
 from graphsnd.cli.options import check_output, parse_device
 from graphsnd.errors import InputError
+from graphsnd.files import parse_json, write_whole
 from graphsnd.plots import save_png
 from graphsnd.plots.formatting import format_duration
 from graphsnd.plots.provenance import collect_provenance
 from graphsnd.plots.tables import table
-from graphsnd.storage import parse_json, write_whole
 
 RESULTS = Path(__file__).resolve().parent / "results"  # committed
 NAMES = (

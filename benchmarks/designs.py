@@ -34,7 +34,7 @@ from graphsnd.estimation.source import as_source
 from graphsnd.graphs import Graph
 from graphsnd.metric import edge_distances, horvitz_thompson
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
-from graphsnd.teams.files import OBSERVATIONS
+from graphsnd.teams.saved import OBSERVATIONS
 
 PAPER = "bernoulli:0.1"
 ATTEMPTS = 50  # at a draw that has an edge

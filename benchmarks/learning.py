@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.curves import ALGORITHMS, HIDDEN, LEARNING, SEEDS, last_reward, shape
 from benchmarks.timing import Options, Tables
-from graphsnd.storage import parse_json
+from graphsnd.files import parse_json
 from graphsnd.training import Settings, Trainer
 from graphsnd.worlds import Navigation
 

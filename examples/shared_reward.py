@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 import graphsnd as gs
+from graphsnd.control.actions import action_distribution
 from graphsnd.worlds import Navigation
 
 TEAM = Path(__file__).parents[1] / "paper/results/training/navigation-100/seed-0"  # the paper's table, shared reward
@@ -29,7 +30,7 @@ def main(environments: int = 8) -> None:
     generator, state = torch.Generator().manual_seed(0), world.spawn(0)
     seen, distances, gains = world.observe(state), [], []
     for _ in range(STEPS + AHEAD):
-        actions = team.head.distribution(team.network(seen.transpose(0, 1)))
+        actions = action_distribution(team.head, team.network(seen.transpose(0, 1)))
         drawn = actions.act(torch.randn(team.agents, environments, 2, generator=generator))
         distances.append(state.shaping)
         state, step = world.step(state, drawn.transpose(0, 1))

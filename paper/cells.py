@@ -14,8 +14,8 @@ from time import perf_counter
 from typing import Any, TypeVar, cast
 
 from graphsnd.errors import InputError
+from graphsnd.files import parse_json, read_json, write_whole
 from graphsnd.plots.provenance import describe_hardware, find_commit
-from graphsnd.storage import parse_json, read_json, write_whole
 from paper.rows import decode
 from paper.store import RESULTS
 

@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from graphsnd.cli.app import Command, Commands, join_lines
-from graphsnd.cli.options import BreakLock, Force, RayAddress, check_folder, check_output, parse_device
+from graphsnd.cli.options import Force, RayAddress, check_folder, check_output, parse_device
 from graphsnd.cli.progress import NEWS, steps
 from graphsnd.errors import InputError, MissingExtraError, check_choice
-from graphsnd.storage import write_whole
+from graphsnd.files import write_whole
 from paper.experiment import Scale
 from paper.judging.changes import changes_text
 from paper.judging.claims import Claim, load_claims
@@ -45,7 +45,6 @@ def run_experiments(
     work: Annotated[Path, typer.Option(metavar="FOLDER", help="Unfinished work.")] = WORK,
     again: Annotated[bool, typer.Option("--again", help="Repeat finished experiments from the start.")] = False,
     force: Force = False,
-    break_lock: BreakLock = False,
     ray: RayAddress = None,
 ) -> None:
     """Run experiments and judge the claims that they decide.
@@ -72,7 +71,7 @@ def run_experiments(
     check_folder(out, {f"{scale.value}.html": "page", "verdicts.html": "page"}, force=force)
     for path in (result_path(out, name, scale) for name in chosen):
         check_folder(path.parent, {path.name: "JSON", path.with_suffix(".png").name: "PNG"}, force=force)
-    failed = _run_all(chosen, scale, out, work, again=again, break_lock=break_lock, ray=ray)
+    failed = _run_all(chosen, scale, out, work, again=again, ray=ray)
     try:
         _conclude(load_claims(), chosen, out, scale)
     except MissingExtraError as error:
@@ -90,7 +89,6 @@ def train_stacks(
     device: Annotated[str, typer.Option(help="Where to train: cuda or cpu.")] = "cuda",
     out: Out = RESULTS,
     work: Annotated[Path, typer.Option(metavar="FOLDER", help="Unfinished work.")] = WORK,
-    break_lock: BreakLock = False,
     ray: RayAddress = None,
 ) -> None:
     """Train runs of a study at paper scale, and leave their logs where the experiment reads them.
@@ -110,7 +108,7 @@ def train_stacks(
     experiment, chosen = find(name), stacks.split(",") if stacks else []
     with steps(1) as begin, _interrupting(name):
         begin(name)
-        options: dict[str, Any] = {"device": device, "break_lock": break_lock, "ray": ray, "step": _tell(begin, name)}
+        options: dict[str, Any] = {"device": device, "ray": ray, "step": _tell(begin, name)}
         run_training(experiment, chosen, out=out, work=work, **options)
 
 

@@ -22,7 +22,7 @@ from typing import Any, cast
 from scipy import stats
 
 from graphsnd.errors import InputError
-from graphsnd.storage import read_json, write_whole
+from graphsnd.files import read_json, write_whole
 from graphsnd.training.log import ControlRow
 from paper import dico_50, timing
 from paper.control.logs import group_by, split_runs

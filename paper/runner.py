@@ -13,10 +13,9 @@ from typing import Any
 
 from benchmarks.provenance import verify_commit
 from graphsnd.errors import InputError
-from graphsnd.locks import hold_lock, remove_parts
+from graphsnd.files import hold_lock, read_json, remove_parts, write_whole
 from graphsnd.plots.provenance import collect_provenance, find_commit
 from graphsnd.plots.style import png_bytes
-from graphsnd.storage import read_json, write_whole
 from paper.cells import Cells, date_provenance
 from paper.experiment import Experiment, Outcome, Scale
 from paper.rows import decode
@@ -34,7 +33,6 @@ def run(
     out: Path = RESULTS,
     work: Path = WORK,
     again: bool = False,
-    break_lock: bool = False,
     ray: str | None = None,
     step: Callable[[str], None] = lambda name: None,
 ) -> Result:
@@ -49,7 +47,6 @@ def run(
         out: Folder of results.
         work: Folder of unfinished work; cells are in ``<work>/<scale>/<name>``.
         again: Repeat a finished experiment from its beginning. A repetition that was stopped continues.
-        break_lock: Take over the lock of another process, ``<work>/<scale>/<name>.lock``.
         ray: Address of a Ray cluster that trains the stacks that are missing at paper scale.
         step: Called with the name of each cell as it begins.
 
@@ -69,7 +66,7 @@ def run(
     if clean:
         verify_commit("result", RESULTS.parents[1])
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with hold_lock(folder.with_name(f"{folder.name}.lock"), break_lock=break_lock):
+    with hold_lock(folder.with_name(f"{folder.name}.lock")):
         if again and (folder / FINISHED).exists():
             # Out of the way at once: cells that a kill left over would pass for those of the repetition.
             old = folder.with_name(f"{folder.name}.old")
@@ -99,7 +96,6 @@ def train(
     out: Path = RESULTS,
     work: Path = WORK,
     device: str = "cuda",
-    break_lock: bool = False,
     ray: str | None = None,
     step: Callable[[str], None] = lambda name: None,
 ) -> None:
@@ -111,7 +107,6 @@ def train(
         out: Folder of results.
         work: Folder of unfinished work, where a training that was stopped goes on.
         device: Where to train.
-        break_lock: Take over the lock of another process.
         ray: Address of a Ray cluster on which each stack is a task.
         step: Called with news.
 
@@ -123,7 +118,7 @@ def train(
     verify_commit("log", RESULTS.parents[1])
     folder = work / Scale.PAPER.value / experiment.name
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with hold_lock(folder.with_name(f"{folder.name}.lock"), break_lock=break_lock):
+    with hold_lock(folder.with_name(f"{folder.name}.lock")):
         cells = Cells(folder, results=RESULTS, step=step, clean=True, out=out, ray=ray)
         train_stacks(experiment.stacks, names or list(experiment.stacks), cells, device=device)
 

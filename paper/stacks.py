@@ -21,9 +21,9 @@ from typing import Any, Generic, TypeVar, cast
 import torch
 
 from graphsnd.errors import InputError
+from graphsnd.files import read_json, write_whole
 from graphsnd.plots.provenance import collect_provenance
 from graphsnd.plots.training import describe_grid
-from graphsnd.storage import read_json, write_whole
 from graphsnd.training import ControlTask, Task, load_checkpoint, read_rows
 from graphsnd.training.checkpoint import DESCRIPTION
 from graphsnd.training.grid import Stack, connect, run_stacks

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from graphsnd.errors import InputError
-from graphsnd.storage import parse_json, write_whole
+from graphsnd.files import parse_json, write_whole
 from paper.experiment import Number, Scale
 from paper.rows import decode
 

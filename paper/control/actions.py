@@ -15,7 +15,7 @@ from typing import cast
 import torch
 
 from graphsnd.control import audit
-from graphsnd.storage import read_json, write_whole
+from graphsnd.files import read_json, write_whole
 from graphsnd.training import Trainer, load_checkpoint
 from graphsnd.training.control import DiversityControl
 from paper.rows import decode

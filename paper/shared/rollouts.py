@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Behavior, Gaussian
+from graphsnd.control.actions import NormalActions, action_distribution
 from graphsnd.errors import InputError
 from graphsnd.kernels.threads import limit_threads
-from graphsnd.teams import NormalActions, StackedTeam
+from graphsnd.teams import StackedTeam
 from graphsnd.training import ControlTask, Task, Trainer, train
-from graphsnd.training.checkpoint import find_checkpoints
+from graphsnd.training.checkpoint import has_checkpoint
 from graphsnd.training.sampling import fill_noise, noise_shape, to_world
 from graphsnd.training.streams import hashed
 from graphsnd.worlds import World
@@ -52,7 +53,7 @@ def observe(team: StackedTeam, world: World, *, steps: int, seed: int) -> Tensor
     for _ in range(steps):
         kept.append(seen)
         fill_noise(noise, world.actions, actions)
-        moves = team.head.distribution(team.network(seen.transpose(0, 1))).act(noise)
+        moves = action_distribution(team.head, team.network(seen.transpose(0, 1))).act(noise)
         state, step = world.step(state, to_world(moves.transpose(0, 1), world.actions))
         seen = step.observations
     return torch.stack(kept)
@@ -98,7 +99,7 @@ def on_own(team: StackedTeam, seen: Tensor, most: int) -> Behavior:
     """
     rows = seen.flatten(0, 1)
     rows = rows[:: max(1, len(rows) // most)][:most]
-    answers = team.head.distribution(team.network(rows.transpose(0, 1)))
+    answers = action_distribution(team.head, team.network(rows.transpose(0, 1)))
     if not isinstance(answers, NormalActions):
         raise InputError("team", "of Gaussian policies", type(answers).__name__)
     loc, scale = (part.transpose(0, 1) for part in torch.broadcast_tensors(answers.loc, answers.scale))
@@ -148,7 +149,7 @@ def train_cell(task: Task | ControlTask, cells: Cells, name: str, *, device: str
             text += f", about {format_duration(left)} left"
         cells.step(text)
 
-    outcome = train(task, folder, device=device, resume=bool(find_checkpoints(folder)), report=report)
+    outcome = train(task, folder, device=device, resume=has_checkpoint(folder), report=report)
     cells.count(name)
     if not outcome.finished:
         raise KeyboardInterrupt(outcome.stopped)

@@ -162,9 +162,9 @@ def test_accumulators_give_the_same_bits_for_every_split_and_resume() -> None:
 
 
 def _rows(joint: gs.Joint, rows: slice) -> dict[str, gs.Behavior]:
-    from graphsnd.teams.answers import combine
+    from graphsnd.teams.answers import map_tensors
 
-    return {name: combine([part], lambda tensors, _: tensors[0][rows]) for name, part in joint.parts.items()}
+    return {name: map_tensors(lambda given, _: given[0][rows], [part]) for name, part in joint.parts.items()}
 
 
 def test_names_of_agents() -> None:

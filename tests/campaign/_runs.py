@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 
 from graphsnd.errors import InputError
-from graphsnd.teams.files import OBSERVATIONS, TENSORS
+from graphsnd.teams.saved import OBSERVATIONS, TENSORS
 from graphsnd.training import ControlSettings, ControlTask, Settings, Task, load_checkpoint, read_rows
-from graphsnd.training.checkpoint import DESCRIPTION, PREVIOUS
+from graphsnd.training.checkpoint import DESCRIPTION
 
 SMALL = {"steps": 4, "environments": 2, "epochs": 1, "minibatch": 4, "hidden": (4,), "iterations": 4}
 TRAIN = Task("navigation", 2, {}, (0, 7), Settings(**SMALL, diversity_every=2))
@@ -21,7 +21,7 @@ CONTROL = ControlTask(3, (0.1, "unconstrained"), settings=ControlSettings(**SMAL
 def differences(folder: Path, reference: Path) -> list[str]:
     """Return in what a run folder differs from that of an undisturbed run; nothing when all bits are the same.
 
-    Seconds are left out, and the checkpoint before the newest: which one that is depends on the interruptions.
+    Seconds are left out.
     """
     files, expected = _files(folder), _files(reference)
     if files != expected:
@@ -32,15 +32,14 @@ def differences(folder: Path, reference: Path) -> list[str]:
     except InputError as error:
         return [f"unreadable: {error}"]
     wrong = [name for name, part in wanted.tensors.items() if not torch.equal(part, found.tensors[name])]
-    state = [(each.task, each.iteration, each.threads, each.passed_over) for each in (found, wanted)]
+    state = [(each.task, each.iteration, each.threads) for each in (found, wanted)]
     wrong += ["state"] * (state[0] != state[1]) + ["metrics.csv"] * (rows[0] != rows[1])
     whole = (TENSORS, OBSERVATIONS, DESCRIPTION, "team.json")
     return wrong + [str(name) for name in files if name.name in whole and _read(folder, name) != _read(reference, name)]
 
 
 def _files(folder: Path) -> set[Path]:
-    inside = {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
-    return inside - {Path(PREVIOUS)}
+    return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
 
 
 def _read(folder: Path, name: Path) -> bytes:

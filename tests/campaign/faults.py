@@ -1,6 +1,6 @@
 """A full or failing disk: the k-th call of the system that writes fails, for all k; then the run goes on.
 
-Every file of a run is written by :mod:`graphsnd.storage` through the functions of ``os``, so failing them is failing
+Every file of a run is written by :mod:`graphsnd.files` through the functions of ``os``, so failing them is failing
 the system calls. After each fault there must be one error that names a file, every checkpoint that was finished must
 still be there, and the resumed run must end with the bits of an undisturbed one.
 """
@@ -22,7 +22,7 @@ from typing import Any
 from unittest import mock
 
 from graphsnd.training import load_checkpoint, train
-from graphsnd.training.checkpoint import CHECKPOINT, find_checkpoints
+from graphsnd.training.checkpoint import CHECKPOINT, has_checkpoint
 from paper.cells import Cells
 from paper.experiment import Experiment, Number, Scale
 from paper.experiment import Outcome as Result
@@ -105,7 +105,7 @@ Job = Callable[[Path], object]  # begins or goes on in a folder
 
 def train_here(folder: Path, task: Any) -> None:
     """Train, or go on where there is a checkpoint."""
-    train(task, folder, resume=bool(find_checkpoints(folder)), checkpoint_every=1)
+    train(task, folder, resume=has_checkpoint(folder), checkpoint_every=1)
 
 
 def reproduce(folder: Path) -> None:
@@ -206,4 +206,4 @@ def _attack(outcome: Outcome, root: Path, name: str, case: str, at: int, code: i
 
 
 def _reached(folder: Path) -> int:
-    return load_checkpoint(folder, logged=True).iteration if find_checkpoints(folder) else -1
+    return load_checkpoint(folder, logged=True).iteration if has_checkpoint(folder) else -1

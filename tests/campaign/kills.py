@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from graphsnd.training.checkpoint import find_checkpoints
+from graphsnd.training.checkpoint import has_checkpoint
 from tests.campaign import Outcome
 from tests.campaign._runs import differences
 from tests.campaign.faults import Disk
@@ -82,7 +82,7 @@ class Server:
             limit: On the bytes of a file; none at 0.
             at: The call at which it is killed; none below 0.
         """
-        words = ("--resume",) if find_checkpoints(folder) else BEGIN[name]
+        words = ("--resume",) if has_checkpoint(folder) else BEGIN[name]
         said_how = [str(said), str(limit), str(at), str(folder)]
         return int(self.ask("\t".join([*said_how, name, *words, "--out", str(folder)])))
 
@@ -206,7 +206,7 @@ def _double(outcome: Outcome, server: Server, name: str, folder: Path) -> bool:
     # One that comes when the first is done finds a training that is finished, or one that it must not overwrite.
     texts = [path.read_text() for path in said]
     for code, text in zip(codes, texts, strict=True):
-        told = "in use by" in text or "without a checkpoint of another training" in text
+        told = "no other process writes to" in text or "without a checkpoint of another training" in text
         if code not in (0, REFUSED) or (code == REFUSED and not told):
             outcome.fail(f"{name}: one of two processes ended with {code}", text[-500:])
     outcome.refused += REFUSED in codes

@@ -145,7 +145,7 @@ def _run_formats(folder: Path) -> Iterator[Format]:
         return kept.iteration, {key: value.tolist() for key, value in kept.tensors.items()}
 
     yield _format("metrics.csv", folder / "metrics.csv", lambda: read_rows(folder, Row), prefix=True)
-    yield _format("checkpoint", folder / "checkpoint.safetensors", resume, checked=True)
+    yield _format("checkpoint", folder / "checkpoint.safetensors", resume)
 
 
 def _paper_formats(folder: Path) -> Iterator[Format]:

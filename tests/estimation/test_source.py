@@ -31,9 +31,9 @@ def _single(case: Case) -> list[gs.Behavior]:
 
 
 def _slice(behavior: gs.Behavior, o: int) -> gs.Behavior:
-    from graphsnd.teams.answers import combine
+    from graphsnd.teams.answers import map_tensors
 
-    return combine([behavior], lambda parts, _: parts[0][o : o + 1])
+    return map_tensors(lambda given, _: given[0][o : o + 1], [behavior])
 
 
 def test_identical_agents_have_bound_zero() -> None:

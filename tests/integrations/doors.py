@@ -24,15 +24,15 @@ from benchmarl.models import CnnConfig, GruConfig, LstmConfig
 from torch import Tensor, nn
 
 import graphsnd as gs
-from graphsnd.teams import Unroll
+from graphsnd.teams.policies import Unroll
 from tests.integrations import test_jax as jax
 from tests.integrations import test_pettingzoo as pettingzoo
 from tests.integrations import test_sb3 as sb3
 from tests.integrations import test_torchrl as torchrl
 from tests.integrations.benchmarl import test_evaluation as benchmarl
 from tests.integrations.benchmarl.conftest import make_experiment
-from tests.teams import test_checkpoints as checkpoints
-from tests.teams import test_mixing as lists
+from tests.teams import test_probing as lists
+from tests.teams import test_saved as checkpoints
 
 MEASURE = "import graphsnd as gs\nvalue = gs.measure(policies, observations)"
 WHOLE = "import graphsnd as gs\nvalue = gs.snd(gs.evaluate(policies, observations, whole=True))"

@@ -10,13 +10,13 @@ from graphsnd.teams import (
     CategoricalHead,
     DeterministicHead,
     GaussianHead,
-    Head,
     StackedMLP,
     StackedTeam,
     TanhNormalHead,
     Team,
     as_team,
 )
+from graphsnd.teams.heads import Head
 
 FEATURES, N = 4, 7
 

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch import distributions as D
 
 import graphsnd as gs
-from graphsnd.teams import Unroll, as_team
+from graphsnd.teams import as_team
+from graphsnd.teams.policies import Unroll
 
 FEATURES, AGENTS = 3, 4
 ROWS = torch.randn(30, FEATURES, generator=torch.Generator().manual_seed(1))

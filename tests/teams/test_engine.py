@@ -1,15 +1,19 @@
 """Engines answer as networks that are run one by one."""
 
+from __future__ import annotations
+
 import functools
 import itertools
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import graphsnd as gs
 import graphsnd.teams.engine as module
-from graphsnd.teams.engine import PLAIN, group_by_network, run_layers, tanh_
-from graphsnd.teams.network import StackedMLP
+from graphsnd.teams import StackedMLP
+from graphsnd.teams.engine import PLAIN, WIDTHS, group_by_network, run_layers, split_requests, tanh_
 
 
 def _networks(count: int, sizes: tuple[int, ...]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -142,3 +146,24 @@ def test_the_fast_tangent_can_be_mapped_and_differentiated() -> None:
     torch.testing.assert_close(slope, 2 / torch.cosh(2 * rows).square(), rtol=1e-4, atol=1e-6)
     change = torch.func.jvp(lambda each: tanh_(each * 2), (rows,), (torch.ones_like(rows),))[1]
     torch.testing.assert_close(change, slope, rtol=1e-4, atol=1e-6)
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=300))
+def test_every_request_is_answered_once_by_its_own_network(asked: list[int]) -> None:
+    pieces, places = split_requests(torch.tensor(asked))
+    networks = torch.cat([owners.repeat_interleave(requests.shape[1]) for owners, requests in pieces])
+    requests = torch.cat([requests.flatten() for _, requests in pieces])
+    slots = places.tolist()
+    assert len(set(slots)) == len(asked)
+    assert [int(requests[s]) for s in slots] == list(range(len(asked)))
+    assert [int(networks[s]) for s in slots] == asked
+    # Padding repeats requests of the same network, and less than doubles the work.
+    assert networks.tolist() == [asked[r] for r in requests.tolist()]
+    assert len(requests) < 1.5 * len(asked) + 1
+
+
+def test_number_of_batches_does_not_grow(generator: torch.Generator) -> None:
+    asked = (torch.rand(20_000, generator=generator) ** 4 * 5000).long()
+    pieces, _ = split_requests(asked)
+    assert len(pieces) <= len(WIDTHS)
+    assert max(requests.shape[1] for _, requests in pieces) == WIDTHS[-1]

@@ -8,11 +8,9 @@ import torch
 import graphsnd as gs
 from graphsnd.behavior import default_distance
 from graphsnd.teams import (
-    CategoricalActions,
     CategoricalHead,
     DeterministicHead,
     GaussianHead,
-    NormalActions,
     TanhNormalHead,
 )
 from graphsnd.teams.heads import biased_softplus
@@ -96,24 +94,6 @@ def test_biased_softplus_is_torchrls() -> None:
     torch.testing.assert_close(biased_softplus(raw), theirs)
 
 
-def test_distribution_and_behaviour_agree(generator: torch.Generator) -> None:
-    head = GaussianHead(2, batch=(3, N), mean="identity")
-    head.log_std.data.normal_(generator=generator)
-    output = torch.randn(3, N, 16, 2, generator=generator)
-    actions = head.distribution(output)
-    assert isinstance(actions, NormalActions)
-    for run in range(3):
-        alone = GaussianHead(2, batch=(N,), mean="identity")
-        alone.load_state_dict({"log_std": head.log_std.data[run]})
-        behavior = alone.behavior(output[run].transpose(0, 1))
-        assert isinstance(behavior, gs.Gaussian)
-        torch.testing.assert_close(behavior.loc.transpose(0, 1), actions.loc[run])
-        torch.testing.assert_close(behavior.scale.transpose(0, 1), actions.scale[run])
-    logits = CategoricalHead(4).distribution(torch.zeros(3, N, 16, 4))
-    assert isinstance(logits, CategoricalActions)
-    assert TanhNormalHead(2).distribution(torch.zeros(3, N, 16, 4)).loc.shape == (3, N, 16, 2)
-
-
 def test_errors() -> None:
     with pytest.raises(gs.InputError, match=r"`mean`.*tanh, identity.*relu"):
         GaussianHead(2, mean="relu")
@@ -121,5 +101,3 @@ def test_errors() -> None:
         GaussianHead(2, scale="shared")
     with pytest.raises(gs.InputError, match=r"`actions`.*at least 1"):
         CategoricalHead(0)
-    with pytest.raises(gs.InputError, match=r"density.*GaussianHead"):
-        DeterministicHead(2).distribution(torch.zeros(3, 2))

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 import graphsnd as gs
-from graphsnd.teams import CallablesTeam, ModulesTeam, as_team
+from graphsnd.teams import as_team
 from graphsnd.teams.parts import Part, Parts
+from graphsnd.teams.policies import PoliciesTeam
 
 N = 20
 DIMS = {"camera": 3, "kind": 0, "speed": 1}
@@ -62,7 +63,7 @@ def test_policies_are_given_what_they_read(functions: bool) -> None:
     policies: Any = [module.forward for module in modules] if functions else modules
     expected = by_hand(modules, rows)
     team = as_team(policies, feature_dims=DIMS)
-    assert type(team) is (CallablesTeam if functions else ModulesTeam)
+    assert type(team) is PoliciesTeam
     arrays = {key: part.numpy() for key, part in rows.items()}
     pooled = {key: part.unflatten(0, (5, 6)) for key, part in rows.items()}
     for given in (rows, arrays, pooled):

@@ -1,15 +1,165 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
+from scipy import stats
 
 import graphsnd as gs
 from graphsnd.teams import CategoricalHead, GaussianHead, StackedMLP, StackedTeam, engine
-from graphsnd.teams import stacked as module
 from graphsnd.teams.engine import run_layers
+
+SIZES = (5, 8, 6, 3)
+CALLS = {"tanh": torch.tanh, "relu": torch.relu}
+
+
+def network(generator: torch.Generator, batch: tuple[int, ...] = (2, 4), activation: str = "tanh") -> StackedMLP:
+    made = StackedMLP.create(batch, SIZES, generator=generator, activation=activation, init="linear")
+    return made.double()
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@pytest.mark.parametrize("batch", [(4,), (2, 3), (2, 1, 3), ()])
+def test_forward_is_every_network_for_itself(
+    batch: tuple[int, ...], activation: str, generator: torch.Generator
+) -> None:
+    net = network(generator, batch, activation)
+    inputs = torch.randn(*batch, 7, 5, generator=generator, dtype=torch.float64)
+    output = net(inputs)
+    assert output.shape == (*batch, 7, 3)
+    for where in product(*map(range, batch)):
+        hidden = inputs[where]
+        for layer in range(3):
+            hidden = F.linear(hidden, net.weights[layer][where].T, net.biases[layer][where].squeeze(0))
+            hidden = CALLS[activation](hidden) if layer < 2 else hidden
+        torch.testing.assert_close(output[where], hidden)
+
+
+def test_gradient(generator: torch.Generator) -> None:
+    net = network(generator, (3,))
+    inputs = torch.randn(3, 4, 5, generator=generator, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(net, inputs)
+    weight, bias = net.weights[0], net.biases[1]
+
+    def of(w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        tensors = {"weights.0": w, "biases.1": b}
+        return torch.func.functional_call(net, tensors, (inputs.detach(),))
+
+    assert torch.autograd.gradcheck(of, (weight, bias))
+
+
+def test_select_copies_one_run(generator: torch.Generator) -> None:
+    net = network(generator)
+    inputs = torch.randn(2, 4, 7, 5, generator=generator, dtype=torch.float64)
+    one = net.select(1)
+    torch.testing.assert_close(one(inputs[1]), net(inputs)[1])
+    before = one(inputs[1]).detach().clone()
+    for parameter in net.parameters():
+        parameter.data.zero_()
+    assert one(inputs[1]).equal(before)
+    assert one.batch == (4,)
+
+
+def test_what_it_says_about_itself(generator: torch.Generator) -> None:
+    net = network(generator)
+    assert (net.batch, net.sizes, net.cost) == ((2, 4), SIZES, 5 * 8 + 8 * 6 + 6 * 3)
+    assert len(list(net.parameters())) == 6
+    assert all(parameter.requires_grad for parameter in net.parameters())
+    assert "sizes=(5, 8, 6, 3)" in repr(net)
+
+
+def test_output_range_is_attained_and_holds(generator: torch.Generator) -> None:
+    net = network(generator, (4,))
+    low, high = net.output_range()
+    inputs = 1e6 * torch.randn(4, 2000, 5, generator=generator, dtype=torch.float64)
+    output = net(inputs)
+    assert bool((output <= high.unsqueeze(1)).all())
+    assert bool((output >= low.unsqueeze(1)).all())
+    # Without a layer before the hidden one, a saturating input attains the range.
+    weights = [torch.eye(3).unsqueeze(0), torch.tensor([[[1.0], [-2.0], [0.5]]])]
+    small = StackedMLP(weights, [torch.zeros(1, 1, 3), torch.ones(1, 1, 1)])
+    assert float(small.output_range()[1]) == pytest.approx(4.5, rel=2e-3)
+    assert float(small(torch.tensor([[[1e3, -1e3, 1e3]]])).detach()) == 4.5
+    assert float(small.output_range()[1]) >= 4.5
+
+
+def test_unbounded_outputs(generator: torch.Generator) -> None:
+    for net in (network(generator, (4,), "relu"), StackedMLP.create((4,), (5, 3), generator=generator)):
+        low, high = net.output_range()
+        assert bool((low == -torch.inf).all() and (high == torch.inf).all())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"sizes": (5,)}, ["`sizes`", "(5,)"]),
+        ({"sizes": (5, 0, 2)}, ["`sizes`", "positive"]),
+        ({"batch": (0,)}, ["positive", "(0,)"]),
+        ({"activation": "gelu"}, ["`activation`", "tanh, relu", "gelu"]),
+        ({"init": "zeros"}, ["`init`", "orthogonal, linear", "zeros"]),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, object], words: list[str], generator: torch.Generator) -> None:
+    with pytest.raises(gs.InputError) as error:
+        StackedMLP.create(**{"batch": (2,), "sizes": (5, 2), "generator": generator, **arguments})  # type: ignore[arg-type]
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def test_layers_that_do_not_fit() -> None:
+    with pytest.raises(gs.InputError, match=r"`weights`.*\(2, 4, 'out'\).*\(2, 3, 1\)"):
+        StackedMLP([torch.zeros(2, 3, 4), torch.zeros(2, 3, 1)], [torch.zeros(2, 1, 4), torch.zeros(2, 1, 1)])
+    with pytest.raises(gs.InputError, match=r"`biases`.*\(2, 1, 4\).*\(2, 4\)"):
+        StackedMLP([torch.zeros(2, 3, 4)], [torch.zeros(2, 4)])
+    with pytest.raises(gs.InputError, match="one of each"):
+        StackedMLP([torch.zeros(2, 3, 4)], [])
+
+
+@pytest.mark.parametrize(("fan_in", "fan_out"), [(18, 64), (64, 64), (64, 2), (3, 1)])
+def test_orthogonal(fan_in: int, fan_out: int, generator: torch.Generator) -> None:
+    net = StackedMLP.create((2, 3), (fan_in, fan_out, 4), generator=generator, head_gain=0.01)
+    weight, head = net.weights[0].detach(), net.weights[1].detach() / 0.01
+    for w in (weight, head):
+        gram = w @ w.mT if w.shape[-2] <= w.shape[-1] else w.mT @ w
+        torch.testing.assert_close(gram, torch.eye(gram.shape[-1]).expand_as(gram))
+    assert not any(bias.any() for bias in net.biases)
+    assert not weight[0, 0].equal(weight[1, 2])
+
+
+def test_orthogonal_is_uniform(generator: torch.Generator) -> None:
+    # A coordinate of a uniform unit vector in 3 dimensions is uniform on [-1, 1] (Archimedes).
+    weight = StackedMLP.create((4000,), (3, 1), generator=generator).weights[0].detach()
+    for coordinate in weight.squeeze(-1).T:
+        assert stats.kstest(coordinate.numpy(), stats.uniform(-1, 2).cdf).pvalue > 1e-3
+
+
+def test_linear_is_what_torch_does(generator: torch.Generator) -> None:
+    net = StackedMLP.create((500,), (16, 8, 2), generator=generator, init="linear")
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        linears = [torch.nn.Linear(16, 8) for _ in range(500)]
+    ours = {"weight": net.weights[0], "bias": net.biases[0]}
+    for name, tensor in ours.items():
+        theirs = torch.cat([getattr(linear, name).detach().flatten() for linear in linears])
+        assert float(tensor.detach().abs().max()) <= 1 / math.sqrt(16)
+        assert stats.ks_2samp(tensor.detach().flatten().numpy(), theirs.numpy()).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("init", ["orthogonal", "linear"])
+def test_only_the_generator_decides(init: str) -> None:
+    def drawn(seed: int) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        net = StackedMLP.create((3,), (5, 4, 2), generator=generator, init=init)
+        return torch.cat([p.detach().flatten() for p in net.parameters()])
+
+    state = torch.random.get_rng_state()
+    assert drawn(1).equal(drawn(1))
+    assert not drawn(1).equal(drawn(2))
+    assert torch.random.get_rng_state().equal(state)
 
 
 def team(agents: int, generator: torch.Generator) -> StackedTeam:
@@ -41,7 +191,7 @@ def test_chunks_do_not_show(generator: torch.Generator, monkeypatch: pytest.Monk
     observations = torch.randn(70, 6, generator=generator)
     agents = torch.randint(40, (70, 3), generator=generator)
     whole, some = made.evaluate(observations), made.partial(observations, agents)
-    monkeypatch.setattr(module, "CACHED_ACTIVATIONS", 1)
+    monkeypatch.setattr(engine, "CACHED_ACTIVATIONS", 1)
     monkeypatch.setattr(engine, "MAX_ACTIVATIONS", 1)
     monkeypatch.setattr(engine, "MAX_GATHERED", {"cpu": 1})
     torch.testing.assert_close(made.evaluate(observations).probs, whole.probs)  # type: ignore[attr-defined]

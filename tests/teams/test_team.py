@@ -8,8 +8,10 @@ from torch import Tensor
 
 import graphsnd as gs
 from graphsnd.behavior import Behavior, default_distance
-from graphsnd.teams import CallablesTeam, JointTeam, ModulesTeam, StackedTeam, Team
+from graphsnd.teams import StackedTeam, Team
 from graphsnd.teams.answers import tensors_of
+from graphsnd.teams.evaluation import JointTeam
+from graphsnd.teams.policies import PoliciesTeam
 
 from .conftest import FEATURES, N
 
@@ -27,7 +29,7 @@ CHOICES = {
 
 
 def fields(behavior: Behavior) -> list[Tensor]:
-    return [tensor for tensor, _ in tensors_of(behavior)]
+    return tensors_of(behavior)
 
 
 def gathered(behavior: Behavior, agents: Tensor) -> list[Tensor]:
@@ -41,8 +43,13 @@ def gathered(behavior: Behavior, agents: Tensor) -> list[Tensor]:
 def parameters(team: Team) -> list[Tensor]:
     if isinstance(team, StackedTeam):
         return [*team.network.parameters(), *team.head.parameters()]
-    if isinstance(team, ModulesTeam):
-        return [parameter for module in team.modules for parameter in module.parameters()]
+    if isinstance(team, PoliciesTeam):
+        return [
+            parameter
+            for module in team.policies
+            if isinstance(module, torch.nn.Module)
+            for parameter in module.parameters()
+        ]
     if isinstance(team, JointTeam):
         return list(team.policy.parameters())  # type: ignore[attr-defined]
     return []
@@ -106,7 +113,8 @@ def test_attributes(team: Team) -> None:
     assert team.agents == N
     assert team.device == torch.device("cpu")
     assert team.proportional == (not isinstance(team, JointTeam))
-    assert (team.cost is None) == (type(team) in (CallablesTeam, JointTeam))
+    functions = isinstance(team, PoliciesTeam) and not isinstance(team.policies[0], torch.nn.Module)
+    assert (team.cost is None) == (functions or isinstance(team, JointTeam))
     assert type(team).__name__ in repr(team)
 
 

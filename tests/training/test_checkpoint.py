@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from safetensors.torch import save_file
 from graphsnd import InputError
 from graphsnd.teams import Team
 from graphsnd.training import Settings, Task, Trainer, load_checkpoint, read_rows, train
-from graphsnd.training.checkpoint import CHECKPOINT, PREVIOUS, save_checkpoint, save_teams
+from graphsnd.training.checkpoint import CHECKPOINT, save_checkpoint, save_teams
 from graphsnd.training.log import Row
 
 SETTINGS = Settings(steps=8, environments=3, minibatch=10, epochs=2, hidden=(8,), iterations=6, diversity_every=2)
@@ -102,40 +101,6 @@ def test_a_description_without_fields_is_refused(tmp_path: Path, about: object) 
         load_checkpoint(tmp_path)
 
 
-def damage(folder: Path, how: str) -> None:
-    """Take from a finished training what a crash, a careless hand or a bad disk may take."""
-    log = folder / "metrics.csv"
-    if how == "log":  # ends between the two checkpoints
-        lines = log.read_text().splitlines(keepends=True)
-        log.write_text("".join(lines[: 1 + 2 * 3]))
-    elif how == "cut checkpoint":
-        (folder / CHECKPOINT).write_bytes((folder / CHECKPOINT).read_bytes()[:-9])
-    elif how == "flipped bit":
-        data = bytearray((folder / CHECKPOINT).read_bytes())
-        data[-9] ^= 4
-        (folder / CHECKPOINT).write_bytes(data)
-    elif how == "no checkpoint":  # killed between two renames
-        (folder / CHECKPOINT).unlink()
-
-
-@pytest.mark.parametrize("how", ["log", "cut checkpoint", "flipped bit", "no checkpoint", "settings"])
-def test_training_goes_back_to_where_log_and_checkpoint_agree(tmp_path: Path, how: str) -> None:
-    task = Task(TASK.world, TASK.agents, TASK.options, TASK.seeds, SETTINGS.replace(iterations=4))
-    train(task, tmp_path / "straight")
-    train(task, tmp_path / "damaged", checkpoint_every=2)
-    damage(tmp_path / "damaged", how)
-    (tmp_path / "damaged" / "settings.json").write_text('{"cut')
-    warned = how in ("log", "cut checkpoint", "flipped bit")
-    with pytest.warns(UserWarning, match="from iteration 2") if warned else nullcontext():
-        result = train(task, tmp_path / "damaged", resume=True)
-    assert result.finished
-    one, two = (load_checkpoint(tmp_path / name) for name in ("straight", "damaged"))
-    for name, part in one.tensors.items():
-        assert torch.equal(part, two.tensors[name]), name
-    assert [row.iteration for row in read_rows(tmp_path / "damaged", Row)] == [1, 1, 2, 2, 3, 3, 4, 4]
-    assert json.loads((tmp_path / "damaged" / "settings.json").read_text()) == json.loads(json.dumps(task.to_dict()))
-
-
 def test_a_log_with_gaps_is_not_continued(tmp_path: Path) -> None:
     task = Task(TASK.world, TASK.agents, TASK.options, TASK.seeds, SETTINGS.replace(iterations=4))
     train(task, tmp_path, checkpoint_every=2)
@@ -156,7 +121,6 @@ def test_the_log_of_a_training_without_its_checkpoint_is_not_overwritten(tmp_pat
     task = Task(TASK.world, TASK.agents, TASK.options, TASK.seeds, SETTINGS.replace(iterations=1))
     train(task, tmp_path)
     (tmp_path / CHECKPOINT).unlink()
-    (tmp_path / PREVIOUS).unlink()
     with pytest.raises(InputError, match="log of another training"):
         train(task, tmp_path)
     assert len(read_rows(tmp_path, Row)) == 2

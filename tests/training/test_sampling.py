@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import torch
 
-from graphsnd.teams import CategoricalActions, NormalActions, TanhNormalActions
+from graphsnd.control.actions import CategoricalActions, NormalActions, TanhNormalActions
 from graphsnd.training.sampling import fill_noise, noise_shape, to_world
 from graphsnd.worlds.world import Continuous, Discrete
 

@@ -24,7 +24,8 @@ from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.intervals import check_confidence, cluster_error, cluster_sums
 from graphsnd.estimation.measuring import observation_values
 from graphsnd.estimation.source import as_source
-from graphsnd.teams import Policy, Team
+from graphsnd.teams import Team
+from graphsnd.teams.policies import Policy
 
 RESAMPLES = 9999
 

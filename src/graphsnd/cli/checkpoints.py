@@ -16,7 +16,7 @@ from rich.console import Console
 
 from graphsnd.cli.options import list_written
 from graphsnd.errors import InputError
-from graphsnd.storage import write_whole
+from graphsnd.files import write_whole
 
 COLUMNS = ("team", "run", "iteration", "SND", "low", "high")
 SHOWN = (*COLUMNS[:-2], "interval")
@@ -29,7 +29,7 @@ def find_teams(paths: Sequence[Path]) -> list[Path]:
     Raises:
         InputError: For several paths of which one holds no saved team.
     """
-    from graphsnd.teams.files import DESCRIPTION
+    from graphsnd.teams.saved import DESCRIPTION
 
     if len(paths) == 1 and (not paths[0].is_dir() or (paths[0] / DESCRIPTION).is_file()):
         return []
@@ -63,7 +63,7 @@ def measure_checkpoints(
     import graphsnd
     from graphsnd.cli.files import read_team
     from graphsnd.plots.tables import table
-    from graphsnd.teams.files import OBSERVATIONS
+    from graphsnd.teams.saved import OBSERVATIONS
 
     beside = [team / OBSERVATIONS for team in teams if (team / OBSERVATIONS).is_file()]
     if observations is None and not beside:

@@ -30,7 +30,7 @@ def compare(
     """
     import graphsnd
     from graphsnd.cli.files import read_team
-    from graphsnd.teams.files import OBSERVATIONS
+    from graphsnd.teams.saved import OBSERVATIONS
 
     for name, path in (("FIRST", first), ("SECOND", second)):
         if not path.exists():

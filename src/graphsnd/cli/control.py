@@ -48,7 +48,6 @@ def control(
     threads: shared.Threads = None,
     device: shared.Device = "auto",
     resume: shared.Resume = False,
-    break_lock: shared.BreakLock = False,
     force: shared.Force = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 10,
     logger: shared.Loggers = None,
@@ -101,7 +100,7 @@ def control(
         return
     run_task(
         task, out, device=on, force=force, ray=ray, stack=stack,
-        resume=resume, break_lock=break_lock, checkpoint_every=checkpoint_every, loggers=loggers,
+        resume=resume, checkpoint_every=checkpoint_every, loggers=loggers,
     )  # fmt: skip
 
 

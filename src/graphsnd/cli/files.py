@@ -17,8 +17,8 @@ from torch import Tensor
 from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, check_integer
 from graphsnd.teams import Team
-from graphsnd.teams.files import BEHAVIOR_KEYS, DESCRIPTION, MAX_BYTES, OBSERVATIONS, build_behavior
-from graphsnd.teams.tensors import read_tensors
+from graphsnd.teams.files import BEHAVIOR_KEYS, MAX_BYTES, build_behavior, read_tensors
+from graphsnd.teams.saved import DESCRIPTION, OBSERVATIONS
 
 OBSERVATIONS_FIX = 'Write it: numpy.savez("obs.npz", observations=...), of shape (observations, features).'
 EXTRAS = ("positions", "clusters")  # of a TeamFile, after its observations

@@ -17,7 +17,7 @@ from graphsnd.cli.checkpoints import find_teams, measure_checkpoints
 from graphsnd.cli.options import check_output, check_pictures, list_written, repeat_command, show_path
 from graphsnd.cli.progress import steps
 from graphsnd.errors import InputError, check_choice
-from graphsnd.storage import write_whole
+from graphsnd.files import write_whole
 
 if TYPE_CHECKING:
     from graphsnd.behavior import Distance

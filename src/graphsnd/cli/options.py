@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from graphsnd.errors import InputError, check_choice, check_integer, printable, require
-from graphsnd.storage import parse_json, read_json
+from graphsnd.files import parse_json, read_json
 
 Changes = Annotated[
     list[str] | None,
@@ -28,9 +28,6 @@ Threads = Annotated[
 ]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to train.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in FOLDER.")]
-BreakLock = Annotated[
-    bool, typer.Option("--break-lock", help="Take over the lock of a process that is known to be gone.")
-]
 RayAddress = Annotated[
     str | None,
     typer.Option(

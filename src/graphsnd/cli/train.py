@@ -50,7 +50,6 @@ def train(
     threads: shared.Threads = None,
     device: shared.Device = "auto",
     resume: shared.Resume = False,
-    break_lock: shared.BreakLock = False,
     force: shared.Force = False,
     checkpoint_every: Annotated[int, typer.Option(help="Iterations between two checkpoints.")] = 25,
     keep_teams: Annotated[
@@ -93,7 +92,7 @@ def train(
         return
     run_task(
         task, out, device=on, force=force, ray=ray, stack=stack, keep_teams=keep_teams,
-        resume=resume, break_lock=break_lock, checkpoint_every=checkpoint_every, loggers=loggers,
+        resume=resume, checkpoint_every=checkpoint_every, loggers=loggers,
     )  # fmt: skip
 
 

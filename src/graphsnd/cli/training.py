@@ -18,7 +18,7 @@ from rich.console import Console
 
 from graphsnd.cli.options import check_folder, check_resumed, list_written, parse_device, read_config
 from graphsnd.errors import InputError, check_choice, plural, printable
-from graphsnd.storage import write_whole
+from graphsnd.files import write_whole
 
 if TYPE_CHECKING:
     from graphsnd.training import ControlTask, Task

@@ -9,8 +9,8 @@ and is never fed back.
 from graphsnd.control.audits import audit, audit_error, tracking_error
 from graphsnd.control.controllers import Controller, Homogeneous, State, Status, Unconstrained
 from graphsnd.control.dico import Bootstrap, DiCo
+from graphsnd.control.networks import ControlledTeam
 from graphsnd.control.policy import ControlledPolicy
-from graphsnd.teams.controlled import ControlledTeam
 
 __all__ = [
     "Bootstrap",

@@ -15,7 +15,8 @@ from graphsnd.errors import InputError, check_integer, check_number
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric import graph_snd, snd
 from graphsnd.metric.pair_distances import check_graph
-from graphsnd.teams import Policy, Team, evaluate
+from graphsnd.teams import Team, evaluate
+from graphsnd.teams.policies import Policy
 
 LAST = 50  # iterations at the end that the paper's summaries use (10 in its study of ten agents)
 

@@ -15,7 +15,6 @@ from graphsnd.behavior import Norm, Points
 from graphsnd.behavior.behavior import widen
 from graphsnd.designs import Design, as_design
 from graphsnd.designs.template import Template
-from graphsnd.devices import copy_without_waiting
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.graphs import Graph, MovingGraph, complete
 from graphsnd.graphs.checks import check_edges
@@ -23,6 +22,7 @@ from graphsnd.metric.diversity import graph_mean
 from graphsnd.metric.moving import ratio
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.sums import add_last, mean_last
+from graphsnd.teams.engine import copy_without_waiting
 
 
 @dataclass(frozen=True, eq=False)

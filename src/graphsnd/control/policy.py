@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from graphsnd.control.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
+from graphsnd.control.networks import KINDS, ControlledTeam, centre_logits, check_fit, combine
 from graphsnd.errors import (
     MOST_AGENTS,
     InputError,
@@ -20,9 +22,8 @@ from graphsnd.errors import (
     check_tensor,
     shape_of,
 )
-from graphsnd.teams import ActionDistribution, CategoricalActions, NormalActions, StackedMLP, TanhNormalActions
-from graphsnd.teams.controlled import KINDS, ControlledTeam, centre_logits, check_fit, combine
-from graphsnd.teams.network import check_inputs
+from graphsnd.teams import StackedMLP
+from graphsnd.teams.stacked import check_inputs
 
 
 class ControlledPolicy(nn.Module):

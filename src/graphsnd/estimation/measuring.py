@@ -34,7 +34,8 @@ from graphsnd.metric.diversity import normalised_weights, weighted_mean
 from graphsnd.metric.moving import EdgeSums, edge_sums, ratio
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.sums import mean
-from graphsnd.teams import Policy, Team
+from graphsnd.teams import Team
+from graphsnd.teams.policies import Policy
 
 
 def measure(

@@ -18,8 +18,8 @@ from torch.distributions import ComposeTransform, Distribution, Independent, Tra
 from graphsnd.behavior import Categorical, Deterministic, Gaussian
 from graphsnd.errors import InputError, as_tensor, check_integer, describe, shape_of
 from graphsnd.integrations.spaces import map_parts
-from graphsnd.teams.callables import Policy
-from graphsnd.teams.mixing import ask
+from graphsnd.teams.answers import ask
+from graphsnd.teams.policies import Policy
 
 EVERY = object()  # stands for agents that have no policy of their own
 

@@ -18,7 +18,7 @@ from graphsnd.behavior import Behavior, from_distribution
 from graphsnd.errors import InputError, check_integer, describe, require
 from graphsnd.estimation import measure
 from graphsnd.integrations.spaces import SpacesTeam, by_name, map_parts, read_actions, split_parts, squash
-from graphsnd.teams.answers import combine
+from graphsnd.teams.answers import map_tensors
 
 BaseCallback = require("stable_baselines3.common.callbacks", "stable-baselines3").BaseCallback
 spaces = require("gymnasium.spaces", "stable-baselines3")
@@ -110,7 +110,7 @@ class _Policy(nn.Module):
             flat, starts = map_parts(lambda part: part.flatten(0, 1), shown), state.new_zeros(batch.numel())
             answer = self.policy.get_distribution(flat, (state, state), starts)[0]
             behavior = self._read(answer, to_range=self.policy.squash_output)
-            return combine([behavior], lambda parts, _: parts[0].unflatten(0, batch))
+            return map_tensors(lambda given, _: given[0].unflatten(0, batch), [behavior])
         actor: Any = getattr(self.policy, "actor", None)
         if not self.deterministic and hasattr(self.policy, "get_distribution"):
             return self._read(self.policy.get_distribution(shown, **masks), to_range=self.policy.squash_output)

@@ -12,11 +12,11 @@ from torch import distributions as D
 
 from graphsnd.behavior import Behavior, Categorical, Deterministic
 from graphsnd.errors import InputError, as_tensor, shape_of
-from graphsnd.teams import CallablesTeam
 from graphsnd.teams.parts import Part, Parts
+from graphsnd.teams.policies import PoliciesTeam
 
 
-class SpacesTeam(CallablesTeam):
+class SpacesTeam(PoliciesTeam):
     """Policies of one observation space and one action space.
 
     Observations of a Dict or Tuple are joined to one row of numbers each, and taken apart again where a policy answers.
@@ -25,7 +25,7 @@ class SpacesTeam(CallablesTeam):
         argument: For messages: what the policies came in.
         spaces: By name, the observation space and the action space of each.
         policies: In the same order.
-        squashed: As in :class:`~graphsnd.teams.CallablesTeam`.
+        squashed: As in :class:`~graphsnd.teams.policies.PoliciesTeam`.
         fix: What to do where spaces differ.
         recurrent: By name, whether a policy has a memory. It is then given sequences ``[batch, time, features]``.
 

@@ -16,9 +16,9 @@ from graphsnd.behavior.distributions import read_distribution
 from graphsnd.errors import InputError, check_integer, require
 from graphsnd.estimation import measure
 from graphsnd.integrations.torchrl_env import WorldEnv as WorldEnv
-from graphsnd.teams import JointTeam, Team
-from graphsnd.teams.answers import combine, tensors_of
-from graphsnd.teams.mixing import evaluation_mode
+from graphsnd.teams import Team
+from graphsnd.teams.answers import evaluation_mode, map_tensors, tensors_of
+from graphsnd.teams.evaluation import JointTeam
 from graphsnd.teams.parts import by_dims
 
 tensordict = require("tensordict", "torchrl")
@@ -215,11 +215,12 @@ def collapse_equal_agents(behavior: Behavior) -> Behavior:
     One network that answers for all agents rounds by the place of an observation in the batch, which is no diversity.
     An actor that tells its one network which agent it is has some all the same.
     """
-    for part, trailing in tensors_of(behavior):
+    first = map_tensors(lambda given, trailing: given[0].narrow(-1 - trailing, 0, 1).expand_as(given[0]), [behavior])
+    for part, own in zip(tensors_of(behavior), tensors_of(first), strict=True):
         rounding = 64 * torch.finfo(part.dtype).eps * float(part.detach().abs().max())
-        if float((part - part.narrow(-1 - trailing, 0, 1)).detach().abs().max()) > rounding:
+        if float((part - own).detach().abs().max()) > rounding:
             return behavior
-    return combine([behavior], lambda parts, trailing: parts[0].narrow(-1 - trailing, 0, 1).expand_as(parts[0]))
+    return first
 
 
 def find_policy(actor: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from graphsnd.analysis import roles
 from graphsnd.behavior import Gaussian
+from graphsnd.files import write_whole
 from graphsnd.plots.explorer import agents_table, describe_omission, explorer_html, explorer_script, is_live
 from graphsnd.plots.measurement import PairDistances
 from graphsnd.plots.page import HtmlTable, Picture, Section, render_page
@@ -26,7 +27,6 @@ from graphsnd.plots.study_figures import (
 )
 from graphsnd.plots.style import DPI, group_look, phone_figure, save_png
 from graphsnd.plots.tables import ESTIMATE_COLUMNS, estimate_rows
-from graphsnd.storage import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from graphsnd.storage import read_json
+from graphsnd.files import read_json
 
 PACKAGES = ("torch", "numpy", "scipy", "networkx", "numba", "triton", "vmas", "mpe2")
 SOURCES = ("src", "paper", "benchmarks")  # folders of a checkout that results depend on, without their results/

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from graphsnd.errors import InputError, check_choice, describe, printable
-from graphsnd.storage import write_whole
+from graphsnd.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,13 +1,19 @@
-"""Answers of policies, made into behaviours and joined."""
+"""Ask policies without leaving a trace in them, and read their answers as behaviours."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from operator import attrgetter
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch import distributions as D
+from torch.func import functional_call
+from torch.nn.parallel import DistributedDataParallel
 
 from graphsnd.behavior import (
     Behavior,
@@ -35,7 +41,67 @@ FIELDS: dict[Callable[..., Behavior], tuple[tuple[str, int], ...]] = {
 # Families by the names of the tensors that stand for them, in files and dicts.
 FAMILIES = {tuple(name for name, _ in fields): family for family, fields in FIELDS.items()}
 FAMILIES[("logits",)] = Categorical
-Combine = Callable[[list[Tensor], int], Tensor]  # of a tensor of all behaviours, and its dimensions after the agents
+LOCK = threading.RLock()  # while modules run: their modes change, and batching puts parameters into the first of them
+FAULTS = (RuntimeError, ValueError, TypeError, IndexError, AssertionError)  # what a policy raises on a wrong shape
+
+
+@contextmanager
+def evaluation_mode(policy: object) -> Iterator[None]:
+    """Turn dropout off and let batch normalisation use its own statistics, as where policies act; then restore modes.
+
+    Recurrent layers without dropout keep their mode, which changes no number; cuDNN has no gradients in the other.
+    Threads take turns: one would restore modes that another still needs.
+    """
+    parts = list(policy.modules()) if isinstance(policy, nn.Module) else []
+    with LOCK if parts else nullcontext():
+        training = [part for part in parts if part.training and (not isinstance(part, nn.RNNBase) or part.dropout)]
+        for part in training:
+            part.training = False
+        try:
+            yield
+        finally:
+            for part in training:
+                part.training = True
+
+
+def unwrap(policy: Any) -> Any:
+    """Return the module in a parallel wrapper unless gradients are wanted: DDP's may wait for all other ranks."""
+    wrapped = isinstance(policy, DistributedDataParallel | nn.DataParallel)
+    return policy.module if wrapped and not torch.is_grad_enabled() else policy
+
+
+def ask(policy: Callable[[Any], Any], shown: Any, name: str | None = None) -> Any:
+    """Return the answer of a policy in evaluation mode to a copy of ``shown``, which it may write into.
+
+    Raises:
+        InputError: Where the policy raises an error of its own: what it was given, and what it said.
+    """
+    try:
+        with evaluation_mode(policy):
+            return unwrap(policy)(shown.clone() if hasattr(shown, "clone") else shown)
+    except (InputError, torch.OutOfMemoryError):
+        raise
+    except FAULTS as error:
+        what, fix = f"policy {name}", "Images: feature_dims=3. Sequences: whole=True."
+        if name is None:
+            what, fix = "the stacked module", "A module that takes one observation per agent: agents=."
+        said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(".")
+        if re.search("dtype|Input type|scalar type", said):  # arrays of NumPy are float64, weights float32
+            fix = "Convert them to the dtype of its weights, as with observations.float()."
+        kind = getattr(shown, "dtype", None) or type(shown).__name__  # a TensorDict has a shape but no dtype
+        shape = f" of shape {tuple(shown.shape)}" if hasattr(shown, "shape") else ""
+        got = f"{kind}{shape}, on which it raised {said}"
+        raise InputError("observations", f"that {what} can take", got, fix) from error
+
+
+def ask_quietly(policy: Callable[[Tensor], Any], shown: Tensor, name: str | None = None) -> Any:
+    """Return the policy's answer, with no trace left in its buffers."""
+    if not isinstance(policy, nn.Module) or isinstance(policy, torch.jit.ScriptModule):
+        return ask(policy, shown, name)
+    module: nn.Module = unwrap(policy)
+    buffers = {key: buffer.clone() for key, buffer in module.named_buffers()}
+    with evaluation_mode(module):
+        return ask(lambda given: functional_call(module, buffers, (given,)), shown, name)
 
 
 def read_answer(
@@ -60,11 +126,11 @@ def read_answer(
     """
     if isinstance(answer, Behavior):
         return answer
-    if isinstance(answer, D.Distribution) or _in_parts(answer):
-        return read_distribution(answer, squashed=squashed, validate=validate, lead=lead)
     answer = as_tensor(answer)
     if isinstance(answer, Tensor):
         return Deterministic(answer, validate=validate)
+    if isinstance(answer, D.Distribution) or _in_parts(answer):
+        return read_distribution(answer, squashed=squashed, validate=validate, lead=lead)
     if isinstance(answer, tuple) and len(answer) == 2:
         refuse_value(answer, single=single)
         return Gaussian(*answer, validate=validate)
@@ -117,34 +183,6 @@ def read_single(answer: object, lead: Sequence[int], *, squashed: bool, validate
     return behavior
 
 
-def join_agents(behaviors: Sequence[Behavior], lead: Sequence[int], *, validate: bool = False) -> Behavior:
-    """Join answers of single agents, on the same observations, to the behaviour of a team with batch shape ``lead``."""
-
-    def stack(parts: list[Tensor], trailing: int) -> Tensor:
-        stacked = torch.stack(parts, dim=-1 - trailing)
-        return stacked.reshape(*lead, *stacked.shape[-1 - trailing :])
-
-    return combine(behaviors, stack, validate=validate)
-
-
-def join_requests(
-    behaviors: Sequence[Behavior], slots: Tensor, shape: torch.Size, *, validate: bool = False
-) -> Behavior:
-    """Join answers of single agents, on different observations, to the answers to requests.
-
-    Args:
-        behaviors: One agent each, from :func:`read_single`.
-        slots: Where each request's answer is among all the rows, shape ``[requests]``.
-        shape: ``(observations, k)``.
-        validate: Check values, where the parts have not been.
-    """
-
-    def pick(parts: list[Tensor], _: int) -> Tensor:
-        return torch.cat(parts).index_select(0, slots).unflatten(0, shape)
-
-    return combine(behaviors, pick, skip=1, validate=validate)
-
-
 def take_agents(behavior: Behavior, agents: Tensor) -> Behavior:
     """Return the behaviour of some agents of each observation.
 
@@ -153,31 +191,51 @@ def take_agents(behavior: Behavior, agents: Tensor) -> Behavior:
         agents: int64, shape ``[observations, k]``.
     """
     rows = torch.arange(len(agents), device=agents.device).unsqueeze(-1)
-    return combine([behavior], lambda parts, _: parts[0][rows, agents])
+    return map_tensors(lambda given, _: given[0][rows, agents], [behavior])
 
 
-def combine(behaviors: Sequence[Behavior], function: Combine, *, skip: int = 0, validate: bool = False) -> Behavior:
-    """Return the behaviour of the same family whose tensors are made of those of the given ones.
+def map_tensors(
+    function: Callable[[list[Tensor], int], Tensor],
+    behaviors: Sequence[Behavior],
+    *,
+    skip: int = 0,
+    validate: bool = False,
+) -> Behavior:
+    """Return the behaviour of the same family whose tensors a function makes of those of the given ones.
 
     Args:
-        behaviors: Of one family.
-        function: Takes the same tensor of every behaviour, and its dimensions after the agents axis.
+        function: Takes a list with the same tensor of every behaviour, and its number of dimensions after the agents.
+        behaviors: At least one, all of one family.
         skip: Leading dimensions in which the tensors may differ.
         validate: Check values.
     """
-    family = _family(behaviors)
-    if isinstance(behaviors[0], Joint):
+    first = behaviors[0]
+    if len(behaviors) > 1:
+        _check_alike(behaviors, skip)
+    if isinstance(first, Joint):
         parts = zip(*(b.parts.values() for b in behaviors if isinstance(b, Joint)), strict=True)
-        return behaviors[0]._with_parts([combine(p, function, skip=skip, validate=validate) for p in parts])
-    fields = (function(_parts(behaviors, name, skip=skip), trailing) for name, trailing in FIELDS[family])
-    return family(*fields, validate=validate)
+        return first._with_parts([map_tensors(function, part, skip=skip, validate=validate) for part in parts])
+    made = []
+    for name, trailing in fields_of(first):
+        made.append(function(list(map(attrgetter(name), behaviors)), trailing))
+    family: Callable[..., Behavior] = type(first)
+    return family(*made, validate=validate)
 
 
-def tensors_of(behavior: Behavior) -> list[tuple[Tensor, int]]:
-    """Return the tensors that make up a behaviour, each with its number of dimensions after the agents axis."""
+def tensors_of(behavior: Behavior) -> list[Tensor]:
+    """Return the tensors that make up a behaviour."""
     if isinstance(behavior, Joint):
-        return [pair for part in behavior.parts.values() for pair in tensors_of(part)]
-    return [(getattr(behavior, name), trailing) for name, trailing in FIELDS[_family([behavior])]]
+        return [tensor for part in behavior.parts.values() for tensor in tensors_of(part)]
+    return [getattr(behavior, name) for name, _ in fields_of(behavior)]
+
+
+def fields_of(behavior: Behavior) -> tuple[tuple[str, int], ...]:
+    """Return the names of the tensors that make up a behaviour, and their numbers of dimensions after the agents."""
+    fields = FIELDS.get(type(behavior))
+    if fields is None:
+        known = ", ".join(sorted(getattr(family, "__name__", "") for family in FIELDS))
+        raise InputError("team", f"whose policies answer with one of {known}", type(behavior).__name__)
+    return fields
 
 
 def _in_parts(answer: object) -> bool:
@@ -188,28 +246,20 @@ def _in_parts(answer: object) -> bool:
     return all(isinstance(part, D.Distribution | Behavior) or _in_parts(part) for part in parts)
 
 
-def _family(behaviors: Sequence[Behavior]) -> Callable[..., Behavior]:
-    family: Callable[..., Behavior] = type(behaviors[0])
-    if any(type(b) is not family for b in behaviors):
-        names = sorted({type(b).__name__ for b in behaviors})
+def _check_alike(behaviors: Sequence[Behavior], skip: int) -> None:
+    """Raise unless behaviours are of one family, and their tensors of one shape after the first ``skip`` dimensions."""
+    families = {type(each).__name__ for each in behaviors}
+    if len(families) > 1:
         fix = f"Use one distribution for all. {BY_GROUP}"
-        raise InputError("team", "whose policies answer in one family", " and ".join(names), fix)
+        raise InputError("team", "whose policies answer in one family", " and ".join(sorted(families)), fix)
     if isinstance(behaviors[0], Joint):
-        made = {(tuple(b.parts), b.distance) for b in behaviors if isinstance(b, Joint)}
+        made = {(tuple(each.parts), each.distance) for each in behaviors if isinstance(each, Joint)}
         if len(made) > 1:
             fix = "Use the same names, weights and distances for all."
             raise InputError("team", "whose policies answer with the same parts", " and ".join(map(str, made)), fix)
-    elif family not in FIELDS:
-        known = ", ".join(sorted(getattr(f, "__name__", "") for f in FIELDS))
-        raise InputError("team", f"whose policies answer with one of {known}", type(behaviors[0]).__name__)
-    return family
-
-
-def _parts(behaviors: Sequence[Behavior], name: str, *, skip: int) -> list[Tensor]:
-    """One field of every behaviour, equal in shape after the first ``skip`` dimensions."""
-    parts = [getattr(b, name) for b in behaviors]
-    shapes = {tuple(part.shape[skip:]) for part in parts}
-    if len(shapes) > 1:
-        fix = f"Agents with different spaces have no distance. {BY_GROUP}"
-        raise InputError("team", f"whose policies agree on the shape of {name}", " and ".join(map(str, shapes)), fix)
-    return parts
+        return
+    for name, _ in fields_of(behaviors[0]):
+        shapes = {tuple(getattr(each, name).shape[skip:]) for each in behaviors}
+        if len(shapes) > 1:
+            got, fix = " and ".join(map(str, shapes)), f"Agents with different spaces have no distance. {BY_GROUP}"
+            raise InputError("team", f"whose policies agree on the shape of {name}", got, fix)

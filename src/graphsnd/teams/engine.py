@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from graphsnd.teams import requests
-from graphsnd.teams.requests import Bucket
-
+# Each at most 3/2 of the one before (2 after 1, which wastes nothing: a count of 2 is a width): padding adds at most a
+# third to a batch where powers of two would double it.
+WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 NARROW = 8  # outputs below which a CPU multiplies columns faster than rows
 
 
@@ -60,6 +61,7 @@ Tensors = Sequence[Tensor]  # one for each layer
 # In place: no layer needs what stood there before.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": tanh_, "relu": torch.relu_}
 MAX_ACTIVATIONS = 2**26  # floats of the widest layer held at once
+CACHED_ACTIVATIONS = 2**21  # on a CPU, whose caches they then stay in: up to twice as fast
 # Bytes of gathered weights held at once. On a CPU a few megabytes are still in the cache when the product reads them,
 # and the allocator hands the same block out again; at 256 MB a call takes twice as long. A GPU wants few launches.
 MAX_GATHERED = {"cpu": 2**22, "cuda": 2**28}
@@ -143,6 +145,16 @@ class Engine:
         return outputs if len(kept) == len(networks) else out.index_copy(0, kept.to(device), outputs)
 
 
+def activations_on(device: torch.device) -> int:
+    """Return how many floats of the widest layer to hold at once where all networks get the same observations."""
+    return CACHED_ACTIVATIONS if device.type == "cpu" else MAX_ACTIVATIONS
+
+
+def copy_without_waiting(part: Tensor, device: torch.device) -> Tensor:
+    """Copy to a GPU from pinned memory, which does not wait for the device."""
+    return part.pin_memory().to(device, non_blocking=True) if device.type == "cuda" and not part.is_cuda else part
+
+
 def take_rows(part: Tensor, index: Tensor) -> Tensor:
     """Return rows int64 ``[runs, taken]`` of ``[runs, agents, rows, ...]``, the same rows of all agents."""
     runs, agents, rows = part.shape[:3]
@@ -169,9 +181,9 @@ def run_gathered(
 
     Copies are made of the weights that are asked for; others are not touched.
     """
-    plan, device, every = requests.batches(networks), inputs.device, (*weights, *biases)
-    parts = list(_split(plan.buckets, weights))
-    chosen, depth, answers = [part.agents.to(device) for part in parts], len(weights), []
+    (pieces, slots), device, every = split_requests(networks), inputs.device, (*weights, *biases)
+    parts = [part for each in pieces for part in _split(*each, weights)]
+    chosen, depth, answers = [owners.to(device) for owners, _ in parts], len(weights), []
     gathered: Iterable[tuple[Tensor, ...]]
     if torch.is_grad_enabled() and any(each.requires_grad for each in every):
         # The graph keeps all gathered weights anyway, and each gather would have a gradient as large as all weights.
@@ -179,20 +191,60 @@ def run_gathered(
         gathered = zip(*(each.index_select(0, index).split(sizes) for each in every), strict=True)
     else:
         gathered = (tuple(each.index_select(0, part) for each in every) for part in chosen)
-    for part, own in zip(parts, gathered, strict=True):
-        shown = inputs[rows[part.requests].to(device)]
+    for (_, requests), own in zip(parts, gathered, strict=True):
+        shown = inputs[rows[requests].to(device)]
         answers.append(run_layers(shown, own[:depth], own[depth:], activation).flatten(0, 1))
-    return torch.cat(answers).index_select(0, plan.slots.to(device))
+    return torch.cat(answers).index_select(0, slots.to(device))
 
 
-def _split(buckets: Sequence[Bucket], weights: Sequence[Tensor]) -> Iterable[Bucket]:
-    """Yield the buckets in parts that are served at once."""
+def split_requests(networks: Tensor) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+    """Return requests in batches with equally many for each network, so that few products serve any pattern of them.
+
+    Sorted by network, the requests of one network are a run. Runs are cut into pieces of at most 64, and pieces of
+    nearly equal length are padded to one width with their last request, whose extra answers are not read.
+
+    Args:
+        networks: int64 ``[requests]``, at least one: the network that each request is for.
+
+    Returns:
+        For each width the networks of its pieces, ``[pieces]``, and their requests, ``[pieces, width]``; and where the
+        answer to each request is, counting through all of these, ``[requests]``.
+
+    Example:
+        >>> [tuple(requests.shape) for _, requests in split_requests(torch.tensor([2, 0, 2, 5]))[0]]
+        [(2, 1), (1, 2)]
+    """
+    (ordered, order), count = networks.sort(stable=True), partial(torch.arange, device=networks.device)
+    distinct, counts = torch.unique_consecutive(ordered, return_counts=True)
+    pieces = (counts + WIDTHS[-1] - 1) // WIDTHS[-1]
+    owner = torch.repeat_interleave(count(len(pieces)), pieces)
+    before = (count(len(owner)) - (pieces.cumsum(0) - pieces)[owner]) * WIDTHS[-1]  # requests of the network
+    starts = (counts.cumsum(0) - counts)[owner] + before
+    lengths = (counts[owner] - before).clamp_max(WIDTHS[-1])
+    widths = torch.tensor(WIDTHS, device=networks.device)
+    level = torch.searchsorted(widths, lengths)
+    by_level = level.argsort(stable=True)
+    padded = widths[level]
+    base = torch.empty_like(padded)
+    base[by_level] = padded[by_level].cumsum(0) - padded[by_level]
+    # The places of piece after piece are 0, 1, 2, ...: each lies as far into its piece's rows as into the piece.
+    slots = torch.empty_like(order)
+    slots[order] = torch.repeat_interleave(base - starts, lengths) + count(len(order))
+    batches = []
+    for width, own in zip(WIDTHS, by_level.split(torch.bincount(level, minlength=len(WIDTHS)).tolist()), strict=True):
+        if len(own):
+            places = starts[own, None] + count(width).minimum(lengths[own, None] - 1)
+            batches.append((distinct[owner[own]], order[places]))
+    return batches, slots
+
+
+def _split(owners: Tensor, requests: Tensor, weights: Sequence[Tensor]) -> Iterable[tuple[Tensor, Tensor]]:
+    """Return a batch in parts that are served at once."""
     held = sum(math.prod(weight.shape[1:]) for weight in weights) * weights[0].element_size()
     by_weights = MAX_GATHERED.get(weights[0].device.type, 2**28) // held
     rows = MAX_ACTIVATIONS // max(size for weight in weights for size in weight.shape[1:])
-    for bucket in buckets:
-        most = max(1, min(by_weights, rows // bucket.requests.shape[1]))
-        yield from [bucket] if len(bucket.agents) <= most else requests.split_bucket(bucket, most)
+    most = max(1, min(by_weights, rows // requests.shape[1]))
+    return zip(owners.split(most), requests.split(most), strict=True)
 
 
 def group_by_network(networks: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from graphsnd.arguments import checked
-from graphsnd.behavior import Behavior
-from graphsnd.errors import InputError, as_tensor
-from graphsnd.teams.answers import read_answer, take_agents, tensors_of
-from graphsnd.teams.callables import CallablesTeam, ModulesTeam, Policy, device_of
-from graphsnd.teams.mixing import ask, ask_quietly, check_repeatable, check_unmixed
+from graphsnd.behavior import Behavior, Samples
+from graphsnd.errors import InputError, as_tensor, check_integer, describe, shape_of
+from graphsnd.teams.answers import LOCK, ask, ask_quietly, read_answer, take_agents, tensors_of
 from graphsnd.teams.parts import OnParts, by_dims
+from graphsnd.teams.policies import PoliciesTeam, Policy, device_of
+from graphsnd.teams.probing import check_repeatable, check_rows
 from graphsnd.teams.team import Team
 
 _EXPECTED = "to be a list or dict of modules or callables, or one stacked module"
 
 
-@checked(own="team observations")
 def evaluate(
     team: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
     observations: Tensor,
@@ -43,7 +41,7 @@ def evaluate(
 
     - *Recurrent policies* are given sequences ``[time, batch, features]`` (or ``[batch, time, features]``, as they
       take them), and each rolls its own hidden state along the same observations.
-      :class:`~graphsnd.teams.Unroll` makes such a policy of one that takes a step and a state.
+      :class:`~graphsnd.teams.policies.Unroll` makes such a policy of one that takes a step and a state.
     - *Communicating policies* (graph networks) are given joint observations ``[..., agents, features]``. For a joint
       observation O and a seat k, agent i's behaviour is what its own network does in that seat, with its own
       parameters at every seat, and the distance is the mean over joint observations and seats:
@@ -83,7 +81,6 @@ def evaluate(
     return made.evaluate(observations)
 
 
-@checked(own="policies")
 def as_team(
     policies: Team | Mapping[str, Policy] | Sequence[Policy] | Policy,
     *,
@@ -107,7 +104,7 @@ def as_team(
     Example:
         >>> import torch
         >>> as_team([torch.nn.Linear(4, 2) for _ in range(3)])
-        ModulesTeam(agents=3, observation_features=None)
+        PoliciesTeam(agents=3, observation_features=None)
     """
     if isinstance(policies, Mapping | nn.ModuleDict):
         listed: list[Any] = list(policies.values())
@@ -135,16 +132,71 @@ def _from_list(policies: object, squashed: bool, whole: bool, feature_dims: int 
         raise InputError("team", _EXPECTED, f"a {type(policies).__name__} that holds {others[0]}", fix)
     if not listed:
         raise InputError("team", "to hold at least one policy", "an empty list")
-    kind = ModulesTeam if all(isinstance(policy, nn.Module) for policy in listed) else CallablesTeam
     if not isinstance(feature_dims, Mapping):
-        return kind(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
+        return PoliciesTeam(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
     parts = by_dims(feature_dims)
-    team = kind([OnParts(policy, parts) for policy in listed], squashed=squashed, whole=whole)
+    team = PoliciesTeam([OnParts(policy, parts) for policy in listed], squashed=squashed, whole=whole)
     team.parts = parts
     return team
 
 
-@checked
+@torch.no_grad()
+def draw_samples(
+    policies: Mapping[str, Callable[..., Any]] | Sequence[Callable[..., Any]],
+    observations: Any,
+    samples: int = 64,
+    *,
+    encode: Callable[[Any], Any] | None = None,
+    seed: int = 0,
+) -> Samples:
+    """Call every policy several times on all observations, and return what it did as samples.
+
+    Draws of torch come from ``seed``, and the global generators are left as they were. Policies with random numbers of
+    another kind seed themselves, each with its own seed.
+
+    Args:
+        policies: One for each agent; a dict names them. Each draws an answer to every observation.
+        observations: What policies are given: a tensor ``[..., features]``, or anything, such as a list of prompts.
+        samples: Number of calls of each policy.
+        encode: Turns an answer into features ``[..., features]``, such as a list of sentences into embeddings.
+        seed: Seed of torch's generators.
+
+    Raises:
+        InputError: For answers that are no tensors of one shape ``[..., features]`` and have not been encoded.
+
+    Example:
+        >>> noisy = [lambda o, k=k: o + k * torch.randn_like(o) for k in range(3)]
+        >>> draw_samples(noisy, torch.zeros(5, 2), samples=8)
+        Samples(agents=3, observations=5)
+    """
+    check_integer("samples", samples, "to be an integer, at least 1", low=1)
+    if not isinstance(policies, Mapping | Sequence | nn.ModuleDict | nn.ModuleList):
+        raise InputError("policies", "to be a list or dict of policies, one for each agent", describe(policies))
+    named = dict(policies.items() if isinstance(policies, Mapping | nn.ModuleDict) else enumerate(policies))
+    observations = as_tensor(observations)
+    with LOCK, torch.random.fork_rng():
+        torch.manual_seed(seed)
+        drawn = [
+            [_draw(policy, observations, str(name), encode) for _ in range(samples)] for name, policy in named.items()
+        ]
+    shapes = {answer.shape for answers in drawn for answer in answers}
+    if len(shapes) != 1:
+        got = " and ".join(sorted(str(tuple(shape)) for shape in shapes)) or "no policies"
+        raise InputError("policies", "to answer in one shape", got)
+    made = Samples(torch.stack([torch.stack(answers, dim=-2) for answers in drawn], dim=-3))
+    return made if isinstance(policies, Sequence | nn.ModuleList) else made.with_names(list(map(str, named)))
+
+
+def _draw(policy: Callable[..., Any], observations: Any, name: str, encode: Callable[[Any], Any] | None) -> Tensor:
+    answer = ask(policy, observations, name)
+    answer = as_tensor(answer if encode is None else encode(answer))
+    if not isinstance(answer, Tensor) or answer.dim() < 2 or not answer.is_floating_point():
+        got = shape_of(answer) + f" of {answer.dtype}" if isinstance(answer, Tensor) else type(answer).__name__
+        fix = "Distributions: return a draw, policy(o).sample(). Text, tokens, choices: encode=, which gives features."
+        raise InputError("policies", "to answer with floating tensors (..., features)", f"{got} of policy {name}", fix)
+    return answer
+
+
 class JointTeam(Team):
     """One module that answers for all agents at once, such as TorchRL's ``MultiAgentMLP``.
 
@@ -196,7 +248,7 @@ class JointTeam(Team):
         if self._promised_agents is not None:
             lead, one = observations.shape[: -self.feature_dims], observations.shape[-self.feature_dims :]
             shown = observations.unsqueeze(len(lead)).expand(*lead, self._promised_agents, *one)
-            self._check_unmixed(observations.reshape(-1, *one))
+            self._check_seats(observations.reshape(-1, *one))
         elif not self._repeatable:
             check_repeatable(self._ask_quietly, observations)
             self._repeatable = True
@@ -223,19 +275,17 @@ class JointTeam(Team):
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         if self._promised_agents is None and not self._unmixed and len(observations) > 1:
-            self._unmixed = check_unmixed(self._ask_quietly, observations, [None])
+            self._unmixed = check_rows(self._ask_quietly, observations, [None])
         return take_agents(self.evaluate(observations), agents)
 
-    def _check_unmixed(self, rows: Tensor) -> None:
+    def _check_seats(self, rows: Tensor) -> None:
         # A network that mixes agents, such as a GNN, would see a team in which all agents observe the same.
         if not self._unmixed and len(rows) > 1 and self.agents > 1:
             seats = rows[torch.arange(self.agents, device=rows.device) * (len(rows) - 1) // (self.agents - 1)]
-            self._unmixed = check_unmixed(self._ask_seats, seats, [None], most=self.agents)
+            self._unmixed = check_rows(self._ask_seats, seats, [None], most=self.agents)
 
-    def _ask_seats(self, batches: Sequence[Tensor]) -> list[list[Tensor]]:
-        answers = self._ask_quietly([seats.unsqueeze(0) for seats in batches])
-        return [[field.movedim(2, 1) for field in answer] for answer in answers]
+    def _ask_seats(self, seats: Tensor) -> list[Tensor]:
+        return [field.movedim(2, 1) for field in self._ask_quietly(seats.unsqueeze(0))]
 
-    def _ask_quietly(self, batches: Sequence[Tensor]) -> list[list[Tensor]]:
-        behaviors = [self._read(ask_quietly(self.policy, shown), shown) for shown in batches]
-        return [[tensor.unsqueeze(0) for tensor, _ in tensors_of(behavior)] for behavior in behaviors]
+    def _ask_quietly(self, shown: Tensor) -> list[Tensor]:
+        return [field.unsqueeze(0) for field in tensors_of(self._read(ask_quietly(self.policy, shown), shown))]

@@ -1,125 +1,44 @@
-"""A stacked team as two files, ``team.safetensors`` and ``team.json``; and what any team does, as one ``.npz``."""
+"""Behaviours and weights from files; nothing is unpickled."""
 
 from __future__ import annotations
 
 import io
-import json
 import os
-from collections.abc import Sequence
-from itertools import pairwise
+import pickle
+import struct
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as serialise
-from torch import Tensor, nn
+from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior
-from graphsnd.errors import InputError, check_clusters, check_integer, shape_of
-from graphsnd.storage import parse_json, read_json, write_whole
+from graphsnd.errors import InputError, check_clusters, check_integer, describe
+from graphsnd.files import parse_json, write_whole
 from graphsnd.teams.answers import FAMILIES, FIELDS
-from graphsnd.teams.controlled import ControlledTeam
-from graphsnd.teams.heads import HEADS, Head
-from graphsnd.teams.network import StackedMLP
-from graphsnd.teams.stacked import StackedTeam
-from graphsnd.teams.team import Team
-from graphsnd.teams.tensors import NAMES, read_tensors
 
-FORMAT, VERSION = "graphsnd-team", 1
-TENSORS, DESCRIPTION = "team.safetensors", "team.json"
 MAX_BYTES = 2**33  # that a file may take in memory, unless told; far above teams that a machine measures in minutes
+NAMES = "names"  # the key of the agents' names
 FORMS = "loc + scale, loc + covariance, probs, logits (+ mask), actions, values, or samples"
 BEHAVIOR_KEYS = frozenset(key for keys in FAMILIES for key in keys) | {"mask", NAMES}
-OBSERVATIONS = "observations.safetensors"  # what a trained team saw last, where it lies beside the team
+DTYPES = (
+    torch.float64, torch.float32, torch.float16, torch.bfloat16,
+    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
+)  # fmt: skip
+ARCHIVES = (".pt", ".pth")
+# What readers raise on files that are truncated, empty or something else altogether.
+BROKEN = (OSError, EOFError, RuntimeError, ValueError, LookupError, TypeError, AttributeError, OverflowError)
+FOREIGN = (SyntaxError, tokenize.TokenError, struct.error, zlib.error, zipfile.BadZipFile, pickle.UnpicklingError)
+DAMAGE = (*BROKEN, *FOREIGN, SafetensorError, MemoryError, AssertionError)
 
 
-def save(team: Team, path: str | os.PathLike[str]) -> None:
-    """Write ``team`` into the folder ``path``, made if need be.
-
-    Each file is complete or absent: written under another name, flushed to the disk, then renamed. The description
-    stands in both files, so that two saves which a crash has mixed are noticed.
-
-    Args:
-        team: A stacked or a controlled team.
-        path: A folder.
-
-    Raises:
-        InputError: For other teams, when ``team.about`` is more than JSON can say, or ``path`` is a file.
-
-    Example:
-        >>> import tempfile
-        >>> from graphsnd.teams import CategoricalHead
-        >>> network = StackedMLP.create((5,), (18, 64, 4), generator=torch.Generator().manual_seed(0))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save(StackedTeam(network, CategoricalHead(4), about={"seed": 0}), folder)
-        ...     Team.load(folder)
-        StackedTeam(agents=5, observation_features=18)
-    """
-    if not isinstance(team, StackedTeam | ControlledTeam):
-        raise InputError("team", "to be a StackedTeam to be saved", type(team).__name__, "Save its modules yourself.")
-    folder = Path(path)
-    if folder.exists() and not folder.is_dir():
-        raise InputError("path", "to be a folder", f"the file {folder}")
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        text = json.dumps(_describe_team(team), indent=2, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise InputError("about", "to hold only what JSON can say", str(error)) from None
-    tensors = {name: value.contiguous() for name, value in _state_dict_of(team).items()}
-    write_whole(folder / TENSORS, serialise(tensors, metadata={"team": text}))
-    write_whole(folder / DESCRIPTION, text + "\n")
-
-
-def load(
-    path: str | os.PathLike[str], *, device: torch.device | str = "cpu", max_bytes: int = MAX_BYTES
-) -> StackedTeam | ControlledTeam:
-    """Read the team in the folder ``path``; nothing is unpickled.
-
-    Args:
-        path: A folder, or one of the two files in it.
-        device: Where to put the weights.
-        max_bytes: That the weights may take.
-
-    Raises:
-        InputError: When a file is missing, damaged, of another version, or the tensors do not fit.
-    """
-    folder = Path(path).parent if Path(path).name in (TENSORS, DESCRIPTION) else Path(path)
-    for name in (DESCRIPTION, TENSORS):
-        if not (folder / name).is_file():
-            raise InputError("path", f"to hold {name}", f"no file {folder / name}", "For state dicts: policy=make.")
-    description = _read_description(folder / DESCRIPTION)
-    tensors = _read_tensors(folder / TENSORS, description, device, max_bytes)
-    team = _build_team(description, tensors, folder / TENSORS, max_bytes)
-    return team.with_names(description["names"]) if "names" in description else team
-
-
-def _build_team(
-    description: dict[str, Any], tensors: dict[str, Tensor], file: Path, most: int = MAX_BYTES
-) -> StackedTeam | ControlledTeam:
-    """Return the team of a description and its tensors, which are not copied; ``file`` is named in errors."""
-    try:
-        agents = _count(description["agents"], most)
-        team: StackedTeam | ControlledTeam
-        if "deviations" in description:
-            team = _blank_controlled(description, agents, most, tensors.get("scale", torch.ones(())))
-        else:
-            team = _blank_stacked(description, agents, most)
-        modules = _modules(team)
-        _check_shapes(file, tensors, modules.state_dict())
-        modules.load_state_dict(tensors, assign=True)
-        if isinstance(team, ControlledTeam):
-            team.scale = tensors["scale"]
-        return team
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:  # RuntimeError: sizes whose product overflows
-        raise InputError("path", f"with a complete {file.with_name(DESCRIPTION)}", f"trouble with {error}") from None
-
-
-@checked(own="clusters")
 def save_behavior(
     behavior: Behavior, path: str | os.PathLike[str], *, clusters: Tensor | Sequence[int] | None = None
 ) -> None:
@@ -128,9 +47,9 @@ def save_behavior(
     float64 stays float64, all else becomes float32. Observations keep their leading shape, clusters are written flat.
 
     Args:
-        behavior: Of one part.
+        behavior: A behaviour of one part.
         path: Ends in ``.npz``.
-        clusters: The episode or environment of each observation, integers, in their shape or flat.
+        clusters: Episode or environment of each observation, integers, in their shape or flat.
 
     Raises:
         InputError: For actions of several parts, another ending, and clusters that are not an integer per observation.
@@ -156,13 +75,12 @@ def save_behavior(
     write_whole(path, content.getvalue())
 
 
-@checked
 def load_behavior(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Behavior:
     """Read a behaviour that :func:`save_behavior` or another program wrote; nothing is unpickled.
 
     Args:
         path: A ``.npz``, ``.safetensors`` or ``.pt`` file of named tensors (``docs/files.md``); others are ignored.
-        max_bytes: That the tensors may take.
+        max_bytes: Memory limit for the tensors.
 
     Raises:
         InputError: For a file that is missing, unreadable, too large, pickled, or does not hold exactly one behaviour.
@@ -197,106 +115,142 @@ def build_behavior(tensors: dict[str, Any]) -> Behavior:
     return behavior.with_names(tensors[NAMES]) if NAMES in tensors else behavior
 
 
-def _count(value: Any, most: int) -> int:
-    return check_integer("path", value, f"with sizes from 1 to {most:,} in {DESCRIPTION}", low=1, high=most)
+def read_tensors(path: Path, keys: Collection[str], max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+    """Return the tensors of a file that have one of the keys, and the agents' names as a list of strings.
 
+    Args:
+        path: Ends in ``.npz``, ``.safetensors``, ``.pt`` or ``.pth``.
+        keys: The keys to read.
+        max_bytes: Memory limit for the tensors.
 
-def _describe_team(team: StackedTeam | ControlledTeam) -> dict[str, Any]:
-    """Return what the description of a saved team says."""
-    if isinstance(team, ControlledTeam):
-        networks = {"shared": _describe_network(team.shared), "deviations": _describe_network(team.deviations)}
-        policies = {**networks, "kind": team.kind, "squashed": team.squashed}
-    else:
-        head = {"name": team.head.name, "actions": team.head.actions, **team.head.options()}
-        policies = {**_describe_network(team.network), "head": head}
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "agents": team.agents,
-        **policies,
-        "about": team.about,
-        **({} if team._names is None else {"names": list(team._names)}),
-    }
-
-
-def _describe_network(network: StackedMLP) -> dict[str, Any]:
-    return {"sizes": list(network.sizes), "activation": network.activation}
-
-
-def _read_description(file: Path) -> dict[str, Any]:
-    description = read_json(file, "path")
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise InputError("path", f"with the format {FORMAT!r} in {file}", "something else")
-    if description.get("version") != VERSION:
-        fix = "Read it with the version of graphsnd that wrote it."
-        raise InputError("path", f"of version {VERSION}", f"version {description.get('version')!r} in {file}", fix)
-    return description
-
-
-def _read_tensors(
-    file: Path, description: dict[str, Any], device: torch.device | str, max_bytes: int
-) -> dict[str, Tensor]:
-    if file.stat().st_size > max_bytes:
-        raise InputError("path", f"within max_bytes = {max_bytes:,}", f"a larger {file}", "Raise max_bytes.")
-    try:
-        with safe_open(file, framework="pt", device=str(device)) as opened:
-            inside = parse_json((opened.metadata() or {}).get("team", "null"))
-            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
-    except (SafetensorError, ValueError) as error:
-        raise InputError("path", f"with a whole {file}", str(error)) from None
-    if inside != description:
-        expected = f"with {TENSORS} and {DESCRIPTION} of one save"
-        raise InputError("path", expected, f"two that say different things in {file.parent}")
+    Raises:
+        InputError: For a file that is missing, damaged, too large, pickled, or whose tensors are not real and dense.
+    """
+    readers = {".npz": _read_npz, ".safetensors": _read_safetensors} | dict.fromkeys(ARCHIVES, _read_archive)
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        fix = "Save with numpy.savez or torch.save."
+        raise InputError("path", "to end in .npz, .safetensors or .pt", repr(path.name), fix)
+    check_integer("max_bytes", max_bytes, "to be an integer, at least 1", low=1)
+    with naming_damage(path):
+        tensors = reader(path, keys, max_bytes)
+    for key, tensor in tensors.items():
+        if key != NAMES and not _is_plain(tensor):
+            raise InputError(key, "to be a dense tensor of real numbers", describe(tensor), "Convert it to float32.")
+    check_size(path, sum(part.nbytes for part in tensors.values() if isinstance(part, Tensor)), max_bytes)
     return tensors
 
 
-def _build_head(entry: dict[str, Any], agents: int) -> Head:
-    options = dict(entry)
-    name, actions = options.pop("name"), options.pop("actions")
-    if name not in HEADS:
-        raise InputError("path", f"with a head among {', '.join(HEADS)}", repr(name))
-    head = HEADS[name](actions, **options)
-    return head if head.batch is None else HEADS[name](actions, batch=(agents,), **options)  # type: ignore[call-arg]
+def read_state_dict(path: Path, entry: str | None = None) -> dict[str, Tensor]:
+    """Return all tensors of a state dict, mapped into memory.
+
+    Args:
+        path: Ends in ``.safetensors``, ``.pt`` or ``.pth``.
+        entry: The key of a ``.pt`` file under which the state dict lies; where None and there is only one, that.
+
+    Raises:
+        InputError: For a file that is missing, damaged, pickled, or holds none or several state dicts.
+    """
+    with naming_damage(path):
+        if path.suffix.lower() in ARCHIVES:
+            return _find_state(_open_archive(path), path, entry)
+        if entry is not None:
+            raise InputError("entry", "for .pt files, which hold dicts of dicts", repr(path.name))
+        with safe_open(path, framework="pt") as opened:
+            return {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118 (not a mapping)
 
 
-def _blank_stacked(entry: dict[str, Any], agents: int, most: int) -> StackedTeam:
-    with torch.device("meta"):
-        head = _build_head(entry["head"], agents)
-    return StackedTeam(_blank_network(entry, agents, most), head, about=dict(entry["about"]))
+def check_size(path: Path, size: int, max_bytes: int) -> None:
+    """Raise for tensors that take more memory than they may."""
+    if size > max_bytes:
+        got = f"{path.name!r}, {size - max_bytes:,} bytes too many"
+        raise InputError("path", "to fit in max_bytes", got, "If you trust the file, raise max_bytes.")
 
 
-def _blank_controlled(entry: dict[str, Any], agents: int, most: int, scale: Tensor) -> ControlledTeam:
-    shared, deviations = _blank_network(entry["shared"], 1, most), _blank_network(entry["deviations"], agents, most)
-    if not isinstance(entry["squashed"], bool):
-        raise InputError("path", f"with squashed true or false in {DESCRIPTION}", repr(entry["squashed"]))
-    about = dict(entry["about"])
-    return ControlledTeam(shared, deviations, scale, kind=entry["kind"], squashed=entry["squashed"], about=about)
+@contextmanager
+def naming_damage(path: Path) -> Iterator[None]:
+    """Let errors say that the file is missing or damaged."""
+    if not path.is_file():
+        raise InputError("path", "to exist", f"{'something else' if path.exists() else 'no file'} {str(path)!r}")
+    try:
+        yield
+    except InputError:
+        raise
+    except DAMAGE as error:
+        # Readers explain at length and over several lines; the first sentence of the first one says what is wrong.
+        why = str(error).strip().splitlines()[0][:160].rstrip(". ") if str(error).strip() else type(error).__name__
+        got, fix = f"{path.name!r} ({why})", ""
+        if isinstance(error, pickle.UnpicklingError) or "allow_pickle" in why:
+            fix = "Pickled objects are never loaded: save plain tensors, such as a state dict, alone."
+        raise InputError("path", f"to be a readable {path.suffix} file of tensors", got, fix) from None
 
 
-def _blank_network(entry: dict[str, Any], agents: int, most: int) -> StackedMLP:
-    """Return a network without memory for its weights: a description alone may declare any number of them."""
-    sizes = [_count(size, most) for size in entry["sizes"]]
-    weights = [torch.empty(()).expand(agents, *fans) for fans in pairwise(sizes)]
-    return StackedMLP(weights, [weight[:, :1] for weight in weights], activation=entry["activation"])
+def _read_npz(path: Path, keys: Collection[str], max_bytes: int) -> dict[str, Any]:
+    archive = np.load(path, allow_pickle=False)
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise InputError("path", "to be an .npz archive of named arrays", "a single array", "Use numpy.savez.")
+    with archive:
+        members = {info.filename.removesuffix(".npy"): info for info in archive.zip.infolist()}
+        check_size(path, sum(info.file_size for key, info in members.items() if key in keys), max_bytes)
+        arrays = {key: archive[key] for key in members if key in keys}  # others are never opened
+    return {key: array.reshape(-1).tolist() if key == NAMES else _from_numpy(array) for key, array in arrays.items()}
 
 
-def _state_dict_of(team: StackedTeam | ControlledTeam) -> dict[str, Tensor]:
-    """Return the tensors of a team by their names in a file."""
-    return _modules(team).state_dict()
+def _from_numpy(array: Any) -> Any:
+    if array.dtype.kind not in "fiub":
+        return array
+    # torch knows neither foreign byte orders nor long doubles.
+    return torch.from_numpy(array.astype(np.float64 if array.itemsize > 8 else array.dtype.newbyteorder("=")))
 
 
-def _modules(team: StackedTeam | ControlledTeam) -> nn.ModuleDict:
-    """Join the parts of a team, so that the names of their tensors are those in the file."""
-    if isinstance(team, StackedTeam):
-        return nn.ModuleDict({"network": team.network, "head": team.head})
-    modules = nn.ModuleDict({"shared": team.shared, "deviations": team.deviations})
-    modules.register_buffer("scale", team.scale)
-    return modules
+def _read_safetensors(path: Path, keys: Collection[str], max_bytes: int) -> dict[str, Any]:
+    check_size(path, path.stat().st_size, max_bytes)
+    with safe_open(path, framework="pt") as opened:
+        tensors = {key: opened.get_tensor(key) for key in opened.keys() if key in keys}  # noqa: SIM118
+        names = (opened.metadata() or {}).get(NAMES)  # the format has no strings but those of its metadata
+    return tensors if names is None else {**tensors, NAMES: parse_json(names)}
 
 
-def _check_shapes(file: Path, tensors: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    for name in sorted(expected.keys() | tensors.keys()):
-        wanted = f"with {shape_of(expected[name])}" if name in expected else "absent"
-        got = shape_of(tensors[name]) if name in tensors else "no such tensor"
-        if wanted != f"with {got}":
-            raise InputError("path", f"with {name} {wanted} in {file}", got)
+def _read_archive(path: Path, keys: Collection[str], max_bytes: int) -> dict[str, Any]:
+    held = {key: value for key, value in _open_archive(path).items() if isinstance(key, str) and key in keys}
+    check_size(path, sum(part.nbytes for part in held.values() if _is_plain(part)), max_bytes)
+    # Copied, so that the numbers stay when another program writes into the file.
+    return {key: part.clone() if isinstance(part, Tensor) else part for key, part in held.items()}
+
+
+def _open_archive(path: Path) -> Mapping[Any, Any]:
+    """Return what ``torch.save`` wrote, mapped into memory."""
+    if not zipfile.is_zipfile(path):
+        fix = "Write it again: torch.save(torch.load(path, weights_only=True), path)."
+        raise InputError("path", "to be an archive as torch.save writes it since version 1.6", repr(path.name), fix)
+    with zipfile.ZipFile(path) as archive:
+        damaged = archive.testzip()  # torch does not compare checksums
+    if damaged is not None:
+        raise ValueError(f"bad checksum of {damaged}")
+    held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    if not isinstance(held, Mapping):
+        raise InputError("path", "to hold a dict of tensors by name", f"a {type(held).__name__}")
+    return held
+
+
+def _find_state(held: Mapping[Any, Any], path: Path, entry: str | None) -> dict[str, Tensor]:
+    """Return the tensors of the one dict among ``held`` and its entries that has any, or of the named one."""
+    dicts = {"": held} | {key: value for key, value in held.items() if isinstance(key, str)}
+    states = {
+        key: {name: part for name, part in one.items() if isinstance(part, Tensor)}
+        for key, one in dicts.items()
+        if isinstance(one, Mapping)
+    }
+    states = {key: state for key, state in states.items() if state}
+    if entry is None and "" in states:
+        entry = ""
+    if entry is None and len(states) == 1:
+        (entry,) = states
+    if entry not in states:
+        fix = f"Name one of {', '.join(states)}: entry=, or --entry." if states else ""
+        raise InputError("entry", f"to be a dict of tensors in {path.name!r}", repr(entry), fix)
+    return states[entry]
+
+
+def _is_plain(part: object) -> bool:
+    return isinstance(part, Tensor) and part.layout == torch.strided and not part.is_meta and part.dtype in DTYPES

@@ -1,8 +1,4 @@
-"""From a network's output to a behaviour, and to the distribution that training samples from.
-
-A head reads outputs in two layouts. :meth:`Head.behavior` takes ``[..., agents, outputs]``, as behaviours are laid out;
-:meth:`Head.distribution` takes ``[*batch, rows, outputs]``, as :class:`~graphsnd.teams.network.StackedMLP` puts out.
-"""
+"""Heads: from a stacked network's output to a behaviour, and to a bound on the distance of any two agents."""
 
 from __future__ import annotations
 
@@ -16,10 +12,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch import distributions as D
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Distance, Gaussian, Wasserstein, from_distribution
-from graphsnd.errors import MOST_EDGES, InputError, check_choice, check_index, check_shape, shape_of
-from graphsnd.teams.actions import ActionDistribution, CategoricalActions, NormalActions, TanhNormalActions
+from graphsnd.errors import (
+    MOST_AGENTS,
+    MOST_EDGES,
+    InputError,
+    check_choice,
+    check_index,
+    check_integer,
+    check_shape,
+    shape_of,
+)
 
 MEANS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "identity": lambda loc: loc}
 SCALES = ("independent", "network")
@@ -57,7 +60,6 @@ def diagonal(low: Tensor, high: Tensor) -> float | None:
     return length * (1 + 1e-5) if math.isfinite(length) else None
 
 
-@checked
 class Head(nn.Module, ABC):
     """How a network's output is read.
 
@@ -80,7 +82,7 @@ class Head(nn.Module, ABC):
 
     def __init__(self, actions: int, outputs: int) -> None:
         super().__init__()
-        self.actions = actions
+        self.actions = check_integer("actions", actions, "to be an integer, at least 1", low=1, high=MOST_AGENTS)
         self.outputs = outputs
         self.batch: tuple[int, ...] | None = None
 
@@ -93,12 +95,8 @@ class Head(nn.Module, ABC):
             agents: Which agents the second to last axis holds, int64 ``[..., agents]``; all in order when None.
         """
 
-    @abstractmethod
-    def distribution(self, output: Tensor) -> ActionDistribution:
-        """Return the distribution to sample from, for an output of shape ``[*batch, rows, outputs]``."""
-
-    def _check_output(self, output: Tensor, *lead: Any) -> None:
-        check_shape("output", output, (*lead, self.outputs), dtype="floating")
+    def _check_output(self, output: Tensor) -> None:
+        check_shape("output", output, (..., "agents", self.outputs), dtype="floating")
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments that make this head again, apart from ``actions`` and ``batch``."""
@@ -140,7 +138,6 @@ class Head(nn.Module, ABC):
         return ", ".join(f"{key}={value!r}" for key, value in {"actions": self.actions, **self.options()}.items())
 
 
-@checked
 class GaussianHead(Head):
     """Diagonal Gaussians.
 
@@ -174,13 +171,12 @@ class GaussianHead(Head):
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """A Gaussian."""
-        self._check_output(output, ..., "agents")
+        self._check_output(output)
         return Gaussian(*self._moments(output, self._log_std(agents)))
 
-    def distribution(self, output: Tensor) -> NormalActions:
-        """Independent normal actions."""
-        self._check_output(output, ..., "rows")
-        return NormalActions(*self._moments(output, self.log_std if self.scale == "independent" else None))
+    def moments(self, output: Tensor) -> tuple[Tensor, Tensor]:
+        """Return loc and scale of actions for a network's output ``[*batch, rows, outputs]``."""
+        return self._moments(output, self.log_std if self.scale == "independent" else None)
 
     def _log_std(self, agents: Tensor | None) -> Tensor | None:
         if self.scale == "network":
@@ -201,7 +197,6 @@ class GaussianHead(Head):
         return torch.cat(self._moments(low, log_std), -1), torch.cat(self._moments(high, log_std), -1)
 
 
-@checked
 class TanhNormalHead(Head):
     """Tanh-squashed Gaussians, ``action ~ tanh(Normal(loc, scale))`` with both from the network, as in DiCo.
 
@@ -226,14 +221,13 @@ class TanhNormalHead(Head):
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """Quantiles of the squashed distribution, or the Gaussian before it."""
-        self._check_output(output, ..., "agents")
-        moments = split_moments(output, self.mean)
+        self._check_output(output)
+        moments = self.moments(output)
         return squash_normal(*moments) if self.squashed else Gaussian(*moments)
 
-    def distribution(self, output: Tensor) -> TanhNormalActions:
-        """Squashed actions."""
-        self._check_output(output, ..., "rows")
-        return TanhNormalActions(*split_moments(output, self.mean))
+    def moments(self, output: Tensor) -> tuple[Tensor, Tensor]:
+        """Return loc and scale before the tanh for a network's output ``[..., outputs]``."""
+        return split_moments(output, self.mean)
 
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         if self.squashed:  # actions in [-1, 1], whatever the output; the quadrature's weights sum to 1
@@ -241,7 +235,6 @@ class TanhNormalHead(Head):
         return torch.cat(split_moments(low, self.mean), -1), torch.cat(split_moments(high, self.mean), -1)
 
 
-@checked
 class CategoricalHead(Head):
     """Discrete actions; the network puts out logits.
 
@@ -260,19 +253,13 @@ class CategoricalHead(Head):
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """Probabilities."""
-        self._check_output(output, ..., "agents")
+        self._check_output(output)
         return Categorical(logits=output)
-
-    def distribution(self, output: Tensor) -> CategoricalActions:
-        """Categorical actions."""
-        self._check_output(output, ..., "rows")
-        return CategoricalActions(output)
 
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         raise AssertionError("no 2-Wasserstein distance between categories; refused when the distance was embedded")
 
 
-@checked
 class DeterministicHead(Head):
     """One action.
 
@@ -295,16 +282,8 @@ class DeterministicHead(Head):
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """The action itself."""
-        self._check_output(output, ..., "agents")
+        self._check_output(output)
         return Deterministic(MEANS[self.mean](output))
-
-    def distribution(self, output: Tensor) -> ActionDistribution:
-        """None: one action has no density.
-
-        Raises:
-            InputError: Always.
-        """
-        raise InputError("head", "with a density, to be trained by policy gradients", self.name, "Use GaussianHead.")
 
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         return MEANS[self.mean](low), MEANS[self.mean](high)

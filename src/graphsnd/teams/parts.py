@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd.errors import InputError, check_integer, check_tensor, describe, shape_of
-from graphsnd.teams.mixing import unwrap
+from graphsnd.teams.answers import unwrap
 
 
 class Part:

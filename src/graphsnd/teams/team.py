@@ -11,14 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import Named, stack_agents
-from graphsnd.errors import InputError, as_tensor, check_tensor, shape_of
+from graphsnd.errors import InputError, as_tensor, check_tensor, describe, shape_of
 from graphsnd.teams.parts import Parts
 
 
-@checked(own="observations")
 class Team(Named, ABC):
     """``n`` policies that answer for themselves.
 
@@ -84,7 +82,9 @@ class Team(Named, ABC):
 
     def read_observations(self, observations: Any) -> Tensor:
         """Return observations as one tensor ``[..., features]``; a dict of what each agent observed is pooled."""
-        observations = self.join_parts(observations)
+        observations = as_tensor(self.join_parts(observations))
+        if isinstance(observations, Tensor):
+            return check_tensor("observations", observations, self.feature_dims, "(..., features)")
         by_name = isinstance(observations, Mapping) and set(observations.keys()) == set(self._names or ())
         if hasattr(observations, "batch_size") and not by_name:
             fix = "Pass the entry that policies read: rollout['agents', 'observation']. For TorchRL: ActorTeam."
@@ -143,6 +143,7 @@ class Team(Named, ABC):
             fix = "Pool leading dimensions with observations.flatten(0, -2)."
             raise InputError("observations", expected, shape_of(observations), fix)
         self._check_features(observations)
+        agents = as_tensor(agents)
         self._check_agents(agents, len(observations))
         behavior = self._partial(observations, agents)
         behavior._axis_known = True
@@ -154,6 +155,14 @@ class Team(Named, ABC):
     @abstractmethod
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior: ...
 
+    def _describe(self) -> dict[str, Any] | None:
+        """Return what the file of a saved team says beside its agents; None for policies that are code."""
+        return None
+
+    def _modules(self) -> nn.ModuleDict:
+        """Return the modules of a saved team, so that the names of their tensors are those in its file."""
+        raise NotImplementedError
+
     def bound(self, distance: Distance) -> float | None:
         """Return a certain upper bound on the distance between two agents on any observation; None when unknown."""
         return distance.maximum
@@ -164,7 +173,7 @@ class Team(Named, ABC):
         Raises:
             InputError: Unless it is a stacked or a controlled team: other policies are code, and nothing is pickled.
         """
-        from graphsnd.teams.files import save
+        from graphsnd.teams.saved import save
 
         save(self, path)
 
@@ -185,7 +194,7 @@ class Team(Named, ABC):
             policy: Makes the module that each of those state dicts is loaded into.
             entry: With ``policy``, the key of the state dict in files that hold several.
             device: Where to put the weights.
-            max_bytes: That the weights may take; 8 GiB when None.
+            max_bytes: Memory limit for the weights; 8 GiB when None.
 
         Raises:
             InputError: When a file is missing, damaged, of another version, or the tensors do not fit.
@@ -198,8 +207,8 @@ class Team(Named, ABC):
             ...     Team.load(folder, policy=lambda: nn.Linear(4, 2)).names
             ('agent_0', 'agent_1', 'agent_2')
         """
-        from graphsnd.teams.checkpoints import load_policies
-        from graphsnd.teams.files import MAX_BYTES, load
+        from graphsnd.teams.files import MAX_BYTES
+        from graphsnd.teams.saved import load, load_policies
 
         limit = MAX_BYTES if max_bytes is None else max_bytes
         if policy is not None:
@@ -224,9 +233,10 @@ class Team(Named, ABC):
             raise InputError("observations", f"with {features} features in the last axis", shape_of(observations))
 
     def _check_agents(self, agents: Tensor, observations: int) -> None:
-        if agents.dtype != torch.int64 or agents.dim() != 2 or len(agents) != observations or not agents.shape[1]:
+        given = isinstance(agents, Tensor) and agents.dtype == torch.int64 and agents.dim() == 2
+        if not given or len(agents) != observations or not agents.shape[1]:
             expected = f"to be an int64 tensor with shape ({observations}, k), k at least 1"
-            raise InputError("agents", expected, f"{agents.dtype} with {shape_of(agents)}")
+            raise InputError("agents", expected, describe(agents))
         low, high = torch.stack(agents.aminmax()).tolist()
         if low < 0 or high >= self.agents:
             raise InputError("agents", f"in 0 .. {self.agents - 1}", f"values from {low} to {high}")

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as serialise
 from torch import Tensor
 
 from graphsnd.errors import InputError, check_integer, number
-from graphsnd.storage import parse_json, read_json, write_whole
+from graphsnd.files import parse_json, read_json, write_whole
 from graphsnd.teams import Team
-from graphsnd.teams.files import OBSERVATIONS
+from graphsnd.teams.saved import OBSERVATIONS
 from graphsnd.training.control import DiversityControl
 from graphsnd.training.diversity import pool_observations
 from graphsnd.training.log import check_complete, run_folder
@@ -25,7 +22,7 @@ from graphsnd.training.settings import Settings
 from graphsnd.training.task import ControlTask, Task, load_task
 from graphsnd.training.trainer import Trainer
 
-CHECKPOINT, PREVIOUS, DESCRIPTION = "checkpoint.safetensors", "checkpoint.previous.safetensors", "settings.json"
+CHECKPOINT, DESCRIPTION = "checkpoint.safetensors", "settings.json"
 STACKS = "stacks"  # folder of a grid, in which each stack of runs has one of its own
 
 
@@ -38,16 +35,12 @@ class Checkpoint:
     seconds: float  # of training so far
     tensors: dict[str, Tensor]
     threads: int = 0  # of torch; 0 where it does not say
-    passed_over: str = ""  # what is wrong with the newer one, where this is the previous
 
 
 def save_checkpoint(
     folder: Path, task: Task | ControlTask, trainer: Trainer, *, seconds: float = 0.0, threads: int = 0
 ) -> None:
     """Write ``checkpoint.safetensors``, and ``settings.json`` for people.
-
-    The file is written under another name and flushed to the disk. Then the one that was there is renamed to
-    ``checkpoint.previous.safetensors``, and the new one to its name.
 
     Args:
         folder: Made if need be.
@@ -73,8 +66,7 @@ def save_checkpoint(
     about = {"task": task.to_dict(), "iteration": trainer.iteration, "seconds": seconds, "threads": threads}
     # Cloned because arms may share memory, which the format does not allow.
     tensors = {name: part.detach().cpu().contiguous().clone() for name, part in trainer.tensors().items()}
-    metadata = {"training": json.dumps(about | {"sum": checksum(about, tensors)})}
-    write_whole(folder / CHECKPOINT, serialise(tensors, metadata=metadata), keep=folder / PREVIOUS)
+    write_whole(folder / CHECKPOINT, serialise(tensors, metadata={"training": json.dumps(about)}))
 
 
 def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
@@ -83,9 +75,6 @@ def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
     Args:
         folder: Of a training.
         logged: Whether all its iterations must be in the log, as when training goes on from it.
-
-    Returns:
-        The newest. The one before it where that is not there, and with ``logged`` where it is not whole or not logged.
 
     Raises:
         InputError: When there is none, or it is damaged, of another version or not logged.
@@ -101,37 +90,17 @@ def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
         (2, True)
     """
     folder = Path(folder)
-    there = find_checkpoints(folder)
-    if not there:
+    if not has_checkpoint(folder):
         raise InputError("folder", f"to hold {CHECKPOINT}", repr(str(folder)), "Start without --resume.")
-    refused: list[InputError] = []
-    for path in there:
-        try:
-            found = _read_checkpoint(path)
-            if refused and not found.iteration:
-                break  # to begin again is not to go on; that takes another folder
-            if logged and found.iteration:
-                check_complete(folder, found.task.row, found.task.run_names(), found.iteration)
-            return dataclasses.replace(found, passed_over=str(refused[0]) if refused else "")
-        except InputError as error:
-            if not logged:
-                raise  # a reader is not given another one than it asked for
-            refused.append(error)
-    raise refused[0]
+    found = _read_checkpoint(folder / CHECKPOINT)
+    if logged and found.iteration:
+        check_complete(folder, found.task.row, found.task.run_names(), found.iteration)
+    return found
 
 
-def find_checkpoints(folder: Path) -> list[Path]:
-    """Return the checkpoints of a folder, the newest first."""
-    return [path for path in (folder / CHECKPOINT, folder / PREVIOUS) if path.is_file()]
-
-
-def checksum(about: dict[str, Any], tensors: dict[str, Tensor]) -> int:
-    """Return the CRC-32 of a description and all tensors, by which a disk that changed a bit is noticed."""
-    total = zlib.crc32(json.dumps(about).encode())
-    for name, part in sorted(tensors.items()):
-        total = zlib.crc32(f"{name} {part.dtype} {tuple(part.shape)}".encode(), total)
-        total = zlib.crc32(part.reshape(-1).view(torch.uint8).numpy().data, total)
-    return total
+def has_checkpoint(folder: Path) -> bool:
+    """Return whether a folder holds a checkpoint."""
+    return (folder / CHECKPOINT).is_file()
 
 
 def _read_checkpoint(path: Path) -> Checkpoint:
@@ -142,9 +111,6 @@ def _read_checkpoint(path: Path) -> Checkpoint:
     except (SafetensorError, ValueError) as error:
         raise InputError("checkpoint", f"to be whole in {path}", str(error)) from None
     about = about if isinstance(about, dict) else {}
-    # Earlier versions wrote neither threads nor a sum.
-    if {"threads", "sum"} & about.keys() and about.pop("sum", None) != checksum(about, tensors):
-        raise InputError("checkpoint", f"to be whole in {path}", "bits that were changed")
     task, seconds = load_task(about.get("task"), path), number(about.get("seconds"))
     expected = f"to be an integer, at least 0, in {path}"
     iteration = check_integer("iteration", about.get("iteration"), expected, low=0)

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from graphsnd.control import ControlledPolicy
+from graphsnd.control.actions import ActionDistribution
 from graphsnd.control.policy import draw_runs, expand_scale
-from graphsnd.teams import ActionDistribution, StackedMLP
+from graphsnd.teams import StackedMLP
 from graphsnd.training.adam import Adam
 from graphsnd.training.fused import choose_engine
 from graphsnd.training.ppo import clipped_loss

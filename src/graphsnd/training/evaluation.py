@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from graphsnd.control.actions import action_distribution
 from graphsnd.errors import check_integer
 from graphsnd.teams import StackedTeam
 from graphsnd.training.sampling import fill_noise, noise_shape, to_world
@@ -63,7 +64,7 @@ def evaluate_team(
     noise = torch.zeros(agents, count, *noise_shape(world.actions), device=world.device)
     earned, lasted = torch.zeros((), device=world.device), 0
     for _ in range(steps):
-        distribution = team.head.distribution(team.network(seen.transpose(0, 1)))
+        distribution = action_distribution(team.head, team.network(seen.transpose(0, 1)))
         fill_noise(noise, world.actions, generator)
         actions = distribution.mode() if deterministic else distribution.act(noise)
         state, step = world.step(state, to_world(actions.transpose(0, 1), world.actions))

@@ -18,9 +18,8 @@ from typing import Any
 import torch
 
 from graphsnd.errors import InputError, check_choice, check_integer, require
-from graphsnd.locks import LOCK, hold_lock, remove_parts
-from graphsnd.storage import write_whole
-from graphsnd.training.checkpoint import DESCRIPTION, STACKS, find_checkpoints, read_grid
+from graphsnd.files import LOCK, hold_lock, remove_parts, write_whole
+from graphsnd.training.checkpoint import DESCRIPTION, STACKS, has_checkpoint, read_grid
 from graphsnd.training.log import METRICS, merge_logs
 from graphsnd.training.loop import check_free, interruptible, train
 from graphsnd.training.task import MOST, ControlTask, Task, cut_grid
@@ -89,7 +88,6 @@ def train_grid(
     stack: int = 0,
     ray: str | None = None,
     resume: bool = False,
-    break_lock: bool = False,
     checkpoint_every: int = 25,
     keep_teams: bool = False,
     loggers: Sequence[str] = (),
@@ -112,7 +110,6 @@ def train_grid(
             or one GPU; where its worker or node is lost it goes on from its last checkpoint elsewhere. None trains the
             stacks one after the other in this process.
         resume: Go on with the folder's grid and its cut; ``task`` may have more iterations.
-        break_lock: As for :func:`train`.
         checkpoint_every: As for :func:`train`.
         keep_teams: As for :func:`train`.
         loggers: As for :func:`train`.
@@ -144,7 +141,7 @@ def train_grid(
         if device == "cuda" and ray is None and not has_gpu:
             raise InputError("device", "that this machine has", "cuda", "Use cpu.")
         folder.mkdir(parents=True, exist_ok=True)
-        with hold_lock(folder / LOCK, break_lock=break_lock):
+        with hold_lock(folder / LOCK):
             remove_parts(folder)
             if saved is None:
                 check_free(folder, task)
@@ -169,7 +166,7 @@ def _check_same(task: Task | ControlTask, old: Task | ControlTask, parts: Sequen
 
 
 def _train_stack(name: str, task: Task | ControlTask, folder: Path, *, options: dict[str, Any]) -> int:
-    return train(task, folder, resume=bool(find_checkpoints(folder)), **options).stopped
+    return train(task, folder, resume=has_checkpoint(folder), **options).stopped
 
 
 def run_stacks(
@@ -186,7 +183,7 @@ def run_stacks(
 
     Before every attempt a stack's folder gets a new name, ``name.1``, ``name.2``, ... A worker that was given up and
     lives on (its node was cut off) finds no folder under the name it knows, so it cannot write into the attempt that
-    took over, whatever host it is on; the lock that a dead one left is removed by the same right.
+    took over, whatever host it is on. Each attempt makes its own lock, which a worker of another one does not hold.
 
     Args:
         stacks: By names of folders.
@@ -203,6 +200,7 @@ def run_stacks(
     root.mkdir(parents=True, exist_ok=True)
     known = {name: _look(Stack(name, task, find_folder(root.resolve(), name))) for name, task in stacks.items()}
     for name, each in known.items():
+        known[name] = replace(each, state="waiting")  # the lock's file tells of an attempt, and this is before one
         if not again and each.folder.name == name and each.done >= each.task.settings.iterations:
             known[name] = replace(each, state="finished")
     run = _in_turn if ray is None else partial(_on_ray, device=device)

@@ -13,17 +13,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from graphsnd.control.actions import ActionDistribution, NormalActions, action_distribution
 from graphsnd.kernels.threads import limit_threads, map_threads
 from graphsnd.teams import (
-    ActionDistribution,
     CategoricalHead,
     GaussianHead,
-    Head,
-    NormalActions,
     StackedMLP,
     StackedTeam,
     TanhNormalHead,
 )
+from graphsnd.teams.heads import Head
 from graphsnd.training.adam import Adam
 from graphsnd.training.batched_mlp import Layers, fold_tanh, run_folded, to_columns
 from graphsnd.training.ppo import clipped_loss
@@ -73,7 +72,7 @@ class Block:
     def distribution(self, inputs: Tensor) -> ActionDistribution:
         """Return the action distribution, batch ``[*batch, rows]``, for columns ``[networks, features, rows]``."""
         assert self.head is not None
-        distribution = self.head.distribution(self.run(inputs))
+        distribution = action_distribution(self.head, self.run(inputs))
         if isinstance(distribution, NormalActions) and self.head.batch is not None:
             # One scale for all rows: its logarithm need not be taken for each.
             return dataclasses.replace(distribution, scale=distribution.scale[..., :1, :])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from graphsnd.errors import InputError, MissingExtraError, describe
-from graphsnd.storage import append, naming, write_whole
+from graphsnd.files import append, naming, write_whole
 from graphsnd.training.loggers import Logger, open_logger
 from graphsnd.training.rollout import RolloutBuffer
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from graphsnd.errors import InputError, check_choice, check_integer, check_type, require
-from graphsnd.storage import naming, write_whole
+from graphsnd.files import naming, write_whole
 
 
 class Logger(Protocol):

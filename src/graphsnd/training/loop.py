@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import signal
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,12 +16,12 @@ from typing import Any
 import torch
 
 from graphsnd.errors import InputError, check_choice, check_integer
+from graphsnd.files import LOCK, hold_lock, remove_parts
 from graphsnd.kernels.threads import limit_threads
-from graphsnd.locks import LOCK, hold_lock, remove_parts
 from graphsnd.training.checkpoint import (
     STACKS,
     Checkpoint,
-    find_checkpoints,
+    has_checkpoint,
     load_checkpoint,
     save_checkpoint,
     save_teams,
@@ -62,7 +61,6 @@ def train(
     *,
     device: str = "cpu",
     resume: bool = False,
-    break_lock: bool = False,
     checkpoint_every: int = 25,
     keep_teams: bool = False,
     loggers: Sequence[str] = (),
@@ -77,10 +75,7 @@ def train(
         folder: Made if need be.
         device: ``"cpu"`` or ``"cuda"``.
         resume: Go on from the folder's checkpoint, bit for bit as if there had been no interruption (on the same
-            device), with the number of threads of the checkpoint. Where the log lacks iterations of the newest
-            checkpoint, or that is damaged, it goes on from the one before, and warns.
-        break_lock: Take the folder even if another process holds its lock: ``run.lock``, which names that process. One
-            that is gone is noticed without this, on its own host.
+            device), with the number of threads of the checkpoint.
         checkpoint_every: Iterations between two checkpoints; there is one at the end in any case.
         keep_teams: Whether each checkpoint leaves its teams in ``teams/iteration-*``: ``graphsnd measure FOLDER`` then
             gives diversity over training on the same observations.
@@ -117,10 +112,10 @@ def train(
     with ExitStack() as stack:
         stop = stack.enter_context(interruptible())
         trainer = task.make_trainer(device, capture=capture)
-        if resume and not find_checkpoints(folder):
+        if resume and not has_checkpoint(folder):
             load_checkpoint(folder)  # refuses, before there is a folder
         folder.mkdir(parents=True, exist_ok=True)
-        stack.enter_context(hold_lock(folder / LOCK, break_lock=break_lock))
+        stack.enter_context(hold_lock(folder / LOCK))
         remove_parts(folder)
         saved = _resume(task, folder, trainer) if resume else None
         if not resume:
@@ -184,16 +179,13 @@ def _resume(task: Task | ControlTask, folder: Path, trainer: Trainer) -> Checkpo
             raise InputError("task", f"to be the one of the checkpoint in {folder}", f"another {part.name}")
     expected = f"to be at least {saved.iteration}, which are done"
     check_integer("iterations", task.settings.iterations, expected, low=saved.iteration)
-    if saved.passed_over:
-        text = f"Training goes on from iteration {saved.iteration}, not from the newest checkpoint. {saved.passed_over}"
-        warnings.warn(text, stacklevel=3)
     trainer.load(saved.tensors, saved.iteration)
     return saved
 
 
 def check_free(folder: Path, task: Task | ControlTask) -> None:
     """Refuse a folder that holds a training already, or the log of one."""
-    if find_checkpoints(folder):
+    if has_checkpoint(folder):
         saved = load_checkpoint(folder).task
         fix = "Resume it (--resume), or choose another folder."
         if type(saved) is not type(task):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch import Tensor
 
-from graphsnd.teams import ActionDistribution
+from graphsnd.control.actions import ActionDistribution
 from graphsnd.teams.engine import PLAIN, Engine
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 
 from graphsnd.control import ControlledPolicy
+from graphsnd.control.actions import TanhNormalActions
+from graphsnd.control.networks import combine
 from graphsnd.control.policy import broadcast_scale
-from graphsnd.teams.actions import TanhNormalActions
-from graphsnd.teams.controlled import combine
 from graphsnd.training.controlled import can_fuse, largest_overflow, policy_losses, squared_overflow
 from graphsnd.training.fused import choose_engine
 from graphsnd.training.rollout import Minibatch

@@ -17,9 +17,8 @@ from graphsnd.behavior import Behavior
 from graphsnd.errors import InputError, shape_of
 from graphsnd.integrations.torchrl import ActorTeam, KeyedTeam, read_actor, run_actor
 from graphsnd.teams import Team
-from graphsnd.teams.answers import combine
-from graphsnd.teams.callables import device_of
-from graphsnd.teams.mixing import ask
+from graphsnd.teams.answers import ask, map_tensors
+from graphsnd.teams.policies import device_of
 
 
 def sample_frames(batch: TensorDictBase, most: int, *, sequences: bool = False) -> tuple[TensorDictBase, Tensor | None]:
@@ -142,7 +141,7 @@ class GroupTeam(KeyedTeam):
             part = parts[0].movedim(0, len(lead))
             return part.reshape(*observations.shape[:-1], *part.shape[-1 - trailing :])
 
-        return combine([behavior], seats_last)
+        return map_tensors(seats_last, [behavior])
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         raise self._refusal(observations)

@@ -8,8 +8,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from graphsnd.control.networks import add_deviation, centre_logits, scale_deviation
 from graphsnd.teams import StackedMLP
-from graphsnd.teams.controlled import add_deviation, centre_logits, scale_deviation
 from graphsnd.teams.stacked import run_all, run_chosen
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graphsnd.devices import copy_without_waiting
-from graphsnd.teams.engine import Engine, Tensors
+from graphsnd.teams.engine import Engine, Tensors, copy_without_waiting
 from graphsnd.training.fused.network_programs import RELU, TANH
 from graphsnd.training.fused.networks import ROWS, STEP, round_rows, run_networks, take_rows
 from graphsnd.training.fused.tiling import Even, Sorted

@@ -13,8 +13,10 @@ from torch import Tensor, nn
 from torch import distributions as D
 
 import graphsnd as gs
-from graphsnd.teams import Unroll, as_team, callables
-from graphsnd.teams.mixing import evaluation_mode
+from graphsnd.teams import as_team
+from graphsnd.teams import policies as code
+from graphsnd.teams.answers import evaluation_mode
+from graphsnd.teams.policies import Unroll
 
 FEATURES, ACTIONS, N = 4, 2, 3
 
@@ -298,8 +300,8 @@ def test_modules_of_the_same_code_are_all_checked_at_once() -> None:
 
 def test_checks_read_each_module_once_and_seed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     reads, forks = Counter[int](), []
-    read, fork = callables._tensors, torch.random.fork_rng
-    monkeypatch.setattr(callables, "_tensors", lambda module: reads.update([id(module)]) or read(module))
+    read, fork = code._tensors, torch.random.fork_rng
+    monkeypatch.setattr(code, "_tensors", lambda module: reads.update([id(module)]) or read(module))
     monkeypatch.setattr(torch.random, "fork_rng", lambda: forks.append(1) or fork())
     modules = [nn.Linear(FEATURES, ACTIONS) for _ in range(8)]
     assert as_team(modules).evaluate(torch.randn(50, FEATURES)).agents == 8

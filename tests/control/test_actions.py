@@ -6,7 +6,9 @@ import pytest
 import torch
 from torch import distributions as D
 
-from graphsnd.teams import CategoricalActions, NormalActions, TanhNormalActions
+import graphsnd as gs
+from graphsnd.control.actions import CategoricalActions, NormalActions, TanhNormalActions, action_distribution
+from graphsnd.teams import CategoricalHead, DeterministicHead, GaussianHead, TanhNormalHead
 
 
 @pytest.fixture
@@ -93,3 +95,29 @@ def test_gradients_reach_the_parameters(moments: tuple[torch.Tensor, torch.Tenso
     for family in (NormalActions, TanhNormalActions):
         assert torch.autograd.gradcheck(lambda a, b, f=family: f(a, b).log_prob(actions), (loc, scale))
     assert torch.autograd.gradcheck(lambda a: CategoricalActions(a).entropy(), (loc,))
+
+
+N = 7
+
+
+def test_distribution_and_behaviour_agree(generator: torch.Generator) -> None:
+    head = GaussianHead(2, batch=(3, N), mean="identity")
+    head.log_std.data.normal_(generator=generator)
+    output = torch.randn(3, N, 16, 2, generator=generator)
+    actions = action_distribution(head, output)
+    assert isinstance(actions, NormalActions)
+    for run in range(3):
+        alone = GaussianHead(2, batch=(N,), mean="identity")
+        alone.load_state_dict({"log_std": head.log_std.data[run]})
+        behavior = alone.behavior(output[run].transpose(0, 1))
+        assert isinstance(behavior, gs.Gaussian)
+        torch.testing.assert_close(behavior.loc.transpose(0, 1), actions.loc[run])
+        torch.testing.assert_close(behavior.scale.transpose(0, 1), actions.scale[run])
+    logits = action_distribution(CategoricalHead(4), torch.zeros(3, N, 16, 4))
+    assert isinstance(logits, CategoricalActions)
+    assert action_distribution(TanhNormalHead(2), torch.zeros(3, N, 16, 4)).loc.shape == (3, N, 16, 2)
+
+
+def test_a_head_without_a_density_is_refused() -> None:
+    with pytest.raises(gs.InputError, match=r"density.*GaussianHead"):
+        action_distribution(DeterministicHead(2), torch.zeros(3, 2))

@@ -1,14 +1,21 @@
 from __future__ import annotations
 
 import json
+import os
+import pickle
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from torch import nn
+from typer.testing import CliRunner
 
 import graphsnd as gs
+from graphsnd.cli.app import app
 from graphsnd.teams import StackedTeam, Team
 
 from .conftest import FEATURES, HEADS, stacked
@@ -146,7 +153,7 @@ def test_descriptions_with_other_things_for_numbers(changes: dict[str, Any], sav
 
 
 def test_a_limit_on_memory(saved: Path) -> None:
-    with pytest.raises(gs.InputError, match="within max_bytes = 100"):
+    with pytest.raises(gs.InputError, match="to fit in max_bytes"):
         Team.load(saved, max_bytes=100)
 
 
@@ -166,3 +173,149 @@ def test_what_cannot_be_saved_says_why(joint: bool, name: str, fix: str, tmp_pat
     behavior = gs.Deterministic(torch.zeros(2, 3, 2))
     with pytest.raises(gs.InputError, match=fix):
         gs.save_behavior(gs.Joint([behavior]) if joint else behavior, tmp_path / name)
+
+
+ROWS = torch.randn(30, 4, generator=torch.Generator().manual_seed(0))
+
+
+def make() -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 2))
+
+
+def networks(count: int = 3) -> list[nn.Module]:
+    torch.manual_seed(1)
+    made = [make() for _ in range(count)]
+    for network in made:
+        network(torch.randn(50, 4))  # statistics of its own
+    return [network.eval() for network in made]
+
+
+def by_hand(team: list[nn.Module]) -> float:
+    with torch.no_grad():
+        answers = [network(ROWS).double() for network in team]
+    return float(np.mean([float((a - b).norm(dim=-1).mean()) for a, b in combinations(answers, 2)]))
+
+
+def write(network: nn.Module, path: Path, kind: str) -> None:
+    state = network.state_dict()
+    if kind == "safetensors":
+        save_file(state, path)
+    else:
+        optimiser = torch.optim.Adam(network.parameters())
+        contents: dict[str, Any] = {
+            "pt": state,
+            "nested": {"epoch": 3, "model": state, "optimizer": optimiser.state_dict(), "lr": torch.tensor(0.1)},
+            "several": {"actor": state, "critic": nn.Linear(4, 1).state_dict()},
+        }
+        contents["nested"].pop("lr")
+        torch.save(contents[kind], path)
+
+
+@pytest.mark.parametrize("kind", ["pt", "safetensors", "nested", "several"])
+def test_a_folder_is_a_team(kind: str, tmp_path: Path) -> None:
+    team = networks(11)
+    for index, network in enumerate(team):
+        write(network, tmp_path / f"agent_{index}.{'safetensors' if kind == 'safetensors' else 'pt'}", kind)
+    (tmp_path / "notes.txt").write_text("not a checkpoint")
+    loaded = Team.load(tmp_path, policy=make, entry="actor" if kind == "several" else None)
+    assert loaded.names == tuple(f"agent_{index}" for index in range(11))  # 2 before 10
+    assert gs.measure(loaded, ROWS).value == pytest.approx(by_hand(team), rel=1e-5)
+    if kind == "several":
+        with pytest.raises(gs.InputError, match="actor, critic"):
+            Team.load(tmp_path, policy=make)
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mymodule_for_a_test.py").write_text(
+        "from torch import nn\n\n\ndef make():\n"
+        "    return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 2))\n"
+    )
+    team = networks()
+    for folder, network in zip("abc", team, strict=True):
+        (tmp_path / folder).mkdir()
+        write(network, tmp_path / folder / "policy.pt", "pt")
+    np.savez("obs.npz", observations=ROWS.numpy(), clusters=np.arange(30) // 5)
+    files = [f"{folder}/policy.pt" for folder in "abc"]
+    for policy in ("mymodule_for_a_test:make", "mymodule_for_a_test.py:make"):
+        words = ["measure", *files, "--policy", policy, "--observations", "obs.npz", "--json"]
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["value"] == pytest.approx(by_hand(team), rel=1e-5)
+    result = CliRunner().invoke(app, [*words[:-1], "--html", "page.html"])
+    assert result.exit_code == 0, result.output
+    assert "b/policy" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a.pt", "b.pt"], "--policy"),
+        (["a.pt", "--policy", "json:dumps"], "--observations"),
+        (["a.pt", "--policy", "nowhere", "--observations", "obs.npz"], "module:function"),
+        (["a.pt", "--policy", "no_such_module:make", "--observations", "obs.npz"], "no_such_module"),
+        (["a.pt", "--policy", "json:nothing", "--observations", "obs.npz"], "json"),
+        (["a.pt", "--policy", "torch.nn:Identity", "--observations", "obs.npz"], "0.bias"),
+        (["gone.pt", "--policy", "torch.nn:Identity", "--observations", "obs.npz"], "gone.pt"),
+        (["bad.pt", "--policy", "torch.nn:Identity", "--observations", "obs.npz"], "bad.pt"),
+        (["a.pt", "--policy", "builtins:dict", "--observations", "obs.npz"], "torch.nn.Module"),
+    ],
+)
+def test_what_the_command_refuses(
+    words: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(networks(1)[0], tmp_path / "a.pt", "pt")
+    write(networks(1)[0], tmp_path / "b.pt", "pt")
+    (tmp_path / "bad.pt").write_bytes(b"no archive")
+    np.savez("obs.npz", observations=ROWS.numpy())
+    result = CliRunner().invoke(app, ["measure", *words])
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_digits_that_are_no_numbers_do_not_sort(tmp_path: Path) -> None:
+    for name in ("²10", "²9"):
+        torch.save(nn.Linear(2, 2).state_dict(), tmp_path / f"{name}.pt")
+    assert Team.load(tmp_path, policy=lambda: nn.Linear(2, 2)).names == ("²9", "²10")
+
+
+def test_a_state_dict_that_torch_completes_is_read(tmp_path: Path) -> None:
+    network = networks(1)[0]
+    state = network.state_dict()
+    del state["1.num_batches_tracked"]  # which torch did not have before 0.4.1
+    torch.save(dict(state), tmp_path / "a.pt")
+    team = Team.load(tmp_path, policy=make)
+    assert torch.equal(team.evaluate(ROWS).actions[:, 0], network(ROWS))  # type: ignore[attr-defined]
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("touched",)
+
+
+def test_nothing_is_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    network = networks(1)[0]
+    torch.save({"model": network.state_dict(), "evil": Evil()}, "a.pt", pickle_module=pickle)
+    with pytest.raises(gs.InputError, match=r"Pickled objects are never loaded.*state dict, alone"):
+        Team.load(["a.pt"], policy=make)
+    assert not Path("touched").exists()
+    with pytest.raises(gs.InputError, match="bytes too many"):
+        Team.load(["a.pt"], policy=make, max_bytes=100)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"path": []},
+        {"path": "a\0b"},
+        {"policy": 3},
+        {"policy": dict},
+        {"policy": nn.Linear(2, 2)},
+    ],
+)
+def test_paths_and_policies_of_another_kind_are_refused(given: dict[str, Any], tmp_path: Path) -> None:
+    torch.save(nn.Linear(2, 2).state_dict(), tmp_path / "a.pt")
+    with pytest.raises(gs.InputError, match=next(iter(given))):
+        Team.load(**{"path": tmp_path, "policy": lambda: nn.Linear(2, 2), **given})

@@ -6,8 +6,10 @@ from torch import distributions as D
 from torch import nn
 
 import graphsnd as gs
-from graphsnd.teams import CallablesTeam, JointTeam, ModulesTeam, as_team
-from graphsnd.teams import callables as code
+from graphsnd.teams import as_team
+from graphsnd.teams import policies as code
+from graphsnd.teams.evaluation import JointTeam
+from graphsnd.teams.policies import PoliciesTeam
 
 from .conftest import FEATURES, Joint, modules
 
@@ -75,7 +77,7 @@ def test_joint_team_that_takes_one_observation_per_agent(generator: torch.Genera
 
 def test_as_team_passes_teams_through() -> None:
     team = as_team([torch.sin, torch.cos])
-    assert type(team) is CallablesTeam
+    assert type(team) is PoliciesTeam
     assert as_team(team) is team
     assert as_team(team, agents=2) is team
     assert isinstance(as_team(torch.sin, agents=3), JointTeam)
@@ -96,8 +98,8 @@ class Scaled(nn.Module):
         return self.linear(observations) * self.factor
 
 
-def alone(team: ModulesTeam, observations: torch.Tensor) -> torch.Tensor:
-    return torch.stack([module(observations) for module in team.modules], dim=-2)
+def alone(team: PoliciesTeam, observations: torch.Tensor) -> torch.Tensor:
+    return torch.stack([module(observations) for module in team.policies], dim=-2)
 
 
 @pytest.fixture
@@ -106,7 +108,7 @@ def observations(generator: torch.Generator) -> torch.Tensor:
 
 
 def test_equal_modules_are_batched(generator: torch.Generator, observations: torch.Tensor) -> None:
-    team = ModulesTeam(modules(generator))
+    team = PoliciesTeam(modules(generator))
     torch.testing.assert_close(team.evaluate(observations).actions, alone(team, observations))  # type: ignore[attr-defined]
     assert team.batched
     assert team.cost == 4 * 8 + 8 + 8 * 2 + 2
@@ -129,7 +131,7 @@ def test_equal_modules_are_batched(generator: torch.Generator, observations: tor
 def test_other_code_is_not_batched(
     first: nn.Module, second: nn.Module, batched: bool, observations: torch.Tensor
 ) -> None:
-    team = ModulesTeam([first, second])
+    team = PoliciesTeam([first, second])
     assert team.batched == batched
     torch.testing.assert_close(team.evaluate(observations).actions, alone(team, observations))  # type: ignore[attr-defined]
 
@@ -137,7 +139,7 @@ def test_other_code_is_not_batched(
 def test_hooks_are_not_lost(observations: torch.Tensor) -> None:
     pair = [nn.Linear(FEATURES, 2).double() for _ in range(2)]
     pair[1].register_forward_hook(lambda module, given, output: output + 100)
-    team = ModulesTeam(pair)
+    team = PoliciesTeam(pair)
     assert not team.batched
     assert float(team.evaluate(observations).actions[:, 1].detach().min()) > 50  # type: ignore[attr-defined]
 
@@ -156,7 +158,7 @@ class Branching(nn.Module):
 
 def test_what_vmap_refuses_runs_in_a_loop(observations: torch.Tensor) -> None:
     for ask in ("evaluate", "partial"):
-        team = ModulesTeam([Branching() for _ in range(3)])
+        team = PoliciesTeam([Branching() for _ in range(3)])
         assert team.batched
         everybody = torch.arange(3).expand(11, 3)
         behavior = team.evaluate(observations) if ask == "evaluate" else team.partial(observations, everybody)
@@ -174,10 +176,10 @@ class Normal(nn.Module):
 
 
 def test_modules_that_return_distributions(observations: torch.Tensor) -> None:
-    team = ModulesTeam([Normal() for _ in range(3)])
+    team = PoliciesTeam([Normal() for _ in range(3)])
     behavior = team.evaluate(observations)
     assert isinstance(behavior, gs.Gaussian)
-    torch.testing.assert_close(behavior.loc, torch.stack([m(observations).mean for m in team.modules], -2))
+    torch.testing.assert_close(behavior.loc, torch.stack([m(observations).mean for m in team.policies], -2))
 
 
 class Heavy(Normal):
@@ -201,7 +203,7 @@ def test_infinite_variance_is_refused_in_batches_too(observations: torch.Tensor)
 def test_dropout_is_off_and_modes_are_restored(observations: torch.Tensor) -> None:
     made = [nn.Sequential(nn.Linear(FEATURES, 2).double(), nn.Dropout()) for _ in range(3)]
     made[1].eval()
-    team = ModulesTeam(made)
+    team = PoliciesTeam(made)
     expected = torch.stack([module[0](observations) for module in made], -2)
     agents = torch.randint(3, (11, 2))
     asked = expected[torch.arange(11)[:, None], agents]
@@ -213,7 +215,7 @@ def test_dropout_is_off_and_modes_are_restored(observations: torch.Tensor) -> No
 
 
 def test_wrong_observations_do_not_end_batching(generator: torch.Generator, observations: torch.Tensor) -> None:
-    team = ModulesTeam(modules(generator))
+    team = PoliciesTeam(modules(generator))
     for bad in (torch.zeros(3, FEATURES + 1).double(), torch.zeros(3, FEATURES)):
         with pytest.raises(gs.InputError, match=rf"`observations` that policy 0 .*\(3, {bad.shape[1]}\).*RuntimeError"):
             team.evaluate(bad)
@@ -221,9 +223,9 @@ def test_wrong_observations_do_not_end_batching(generator: torch.Generator, obse
 
 
 def test_training_shows(generator: torch.Generator, observations: torch.Tensor) -> None:
-    team = ModulesTeam(modules(generator))
+    team = PoliciesTeam(modules(generator))
     before = team.evaluate(observations).actions.detach()  # type: ignore[attr-defined]
-    team.modules[2][2].bias.data += 1  # type: ignore[index, operator, union-attr]
+    team.policies[2][2].bias.data += 1  # type: ignore[index, operator, union-attr]
     after = team.evaluate(observations).actions.detach()  # type: ignore[attr-defined]
     torch.testing.assert_close((after - before)[:, 2], torch.ones(11, 2).double())
 
@@ -231,11 +233,13 @@ def test_training_shows(generator: torch.Generator, observations: torch.Tensor) 
 def test_only_asked_modules_are_read(
     generator: torch.Generator, observations: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    team = ModulesTeam(modules(generator))
+    team = PoliciesTeam(modules(generator))
     assert team.batched  # compares all modules, once
     read = []
     original = code._tensors
-    monkeypatch.setattr(code, "_tensors", lambda module: (read.append(team.modules.index(module)), original(module))[1])
+    monkeypatch.setattr(
+        code, "_tensors", lambda module: (read.append(team.policies.index(module)), original(module))[1]
+    )
     team.partial(observations, torch.tensor([[4, 1]]).expand(11, 2))
     assert team.batched
     assert set(read) == {1, 4}
@@ -244,7 +248,7 @@ def test_only_asked_modules_are_read(
 def test_where_few_agents_fit_the_caches_modules_are_called_one_by_one(
     generator: torch.Generator, observations: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    team = ModulesTeam(modules(generator))
+    team = PoliciesTeam(modules(generator))
     team.evaluate(observations)  # tries each module on a few rows
     monkeypatch.setattr(code, "activations_on", lambda device: code.LOOPED * len(observations) * 8 - 1)
     monkeypatch.setattr(team, "_run", None)
@@ -252,8 +256,8 @@ def test_where_few_agents_fit_the_caches_modules_are_called_one_by_one(
 
 
 def test_diverged_module_is_named(generator: torch.Generator, observations: torch.Tensor) -> None:
-    team = ModulesTeam(modules(generator))
-    team.modules[2][0].weight.data.fill_(torch.nan)  # type: ignore[index, operator, union-attr]
+    team = PoliciesTeam(modules(generator))
+    team.policies[2][0].weight.data.fill_(torch.nan)  # type: ignore[index, operator, union-attr]
     with pytest.raises(gs.InputError, match="diverged"):
         team.evaluate(observations)
     with pytest.raises(gs.InputError, match="diverged"):

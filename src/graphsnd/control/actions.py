@@ -15,16 +15,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError, check_shape, shape_of
+from graphsnd.teams import CategoricalHead, GaussianHead, TanhNormalHead
+from graphsnd.teams.heads import Head
 
 
 class ActionDistribution(Protocol):
     """What policy-gradient training needs from a distribution.
 
     Example:
-        >>> from graphsnd.teams import CategoricalHead
-        >>> actions = CategoricalHead(3).distribution(torch.tensor([[0.0, 9.0, 0.0]]))
+        >>> actions = CategoricalActions(torch.tensor([[0.0, 9.0, 0.0]]))
         >>> actions.mode(), actions.act(torch.tensor([0.5])), actions.entropy() < 0.01
         (tensor([1]), tensor([1]), tensor([True]))
     """
@@ -51,7 +51,6 @@ class ActionDistribution(Protocol):
         """Entropy in nats, shape of the batch."""
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class NormalActions:
     """Independent Gaussians.
@@ -77,7 +76,7 @@ class NormalActions:
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Shape ``[...]``."""
-        check_broadcast("actions", actions, self.loc.shape)
+        _check_broadcast("actions", actions, self.loc.shape)
         each = -0.5 * ((actions - self.loc) / self.scale).square() - self.scale.log()
         return each.sum(-1) - 0.5 * math.log(2 * math.pi) * self.loc.shape[-1]
 
@@ -86,7 +85,6 @@ class NormalActions:
         return self.scale.log().sum(-1) + 0.5 * math.log(2 * math.pi * math.e) * self.loc.shape[-1]
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class TanhNormalActions(NormalActions):
     r"""Independent Gaussians through tanh.
@@ -112,7 +110,7 @@ class TanhNormalActions(NormalActions):
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Shape ``[...]``; actions at or beyond ±1 count as the nearest number inside."""
-        check_broadcast("actions", actions, self.loc.shape)
+        _check_broadcast("actions", actions, self.loc.shape)
         before = torch.atanh(self._inside(actions))
         # 1 - tanh^2 u = 4 / (e^u + e^-u)^2, in a form that neither overflows nor cancels.
         slope = 2 * (math.log(2.0) - before - F.softplus(-2 * before))
@@ -124,7 +122,6 @@ class TanhNormalActions(NormalActions):
         return actions.clamp(-edge, edge)
 
 
-@checked
 @dataclass(frozen=True, eq=False)
 class CategoricalActions:
     """Finite actions, as int64 indices.
@@ -163,7 +160,31 @@ class CategoricalActions:
         return -(log_probs.exp() * log_probs).sum(-1)
 
 
-def check_broadcast(name: str, tensor: Tensor, shape: Sequence[int]) -> None:
+def action_distribution(head: Head, output: Tensor) -> ActionDistribution:
+    """Return the distribution that actions are drawn from in training.
+
+    Args:
+        head: How outputs of a :class:`~graphsnd.teams.StackedMLP` are read.
+        output: ``[*batch, rows, outputs]``.
+
+    Raises:
+        InputError: For a head whose actions have no density.
+
+    Example:
+        >>> action_distribution(GaussianHead(2), torch.zeros(16, 2)).mode().shape
+        torch.Size([16, 2])
+    """
+    check_shape("output", output, (..., "rows", head.outputs), dtype="floating")
+    if isinstance(head, CategoricalHead):
+        return CategoricalActions(output)
+    if isinstance(head, GaussianHead):
+        return NormalActions(*head.moments(output))
+    if isinstance(head, TanhNormalHead):
+        return TanhNormalActions(*head.moments(output))
+    raise InputError("head", "with a density, to be trained by policy gradients", head.name, "Use GaussianHead.")
+
+
+def _check_broadcast(name: str, tensor: Tensor, shape: Sequence[int]) -> None:
     """Raise unless a floating tensor and one of ``shape`` broadcast together."""
     pairs = zip(reversed(tensor.shape), reversed(shape), strict=False)
     if not tensor.is_floating_point() or any(1 not in pair and pair[0] != pair[1] for pair in pairs):

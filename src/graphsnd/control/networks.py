@@ -1,19 +1,18 @@
-"""A controlled policy at one scale, as a team."""
+"""Networks whose diversity is controlled, at one scale: what all agents share plus a scaled deviation of each."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Categorical, Deterministic, Distance, Gaussian, Wasserstein
 from graphsnd.errors import InputError, check_choice, shape_of
+from graphsnd.teams import saved
 from graphsnd.teams.answers import take_agents
 from graphsnd.teams.heads import biased_softplus, diagonal, squash_normal
-from graphsnd.teams.network import StackedMLP
-from graphsnd.teams.stacked import run_all, run_chosen
+from graphsnd.teams.stacked import StackedMLP, run_all, run_chosen
 from graphsnd.teams.team import Team
 
 KINDS = ("tanh-normal", "gaussian", "categorical")
@@ -82,7 +81,6 @@ def check_fit(shared: StackedMLP, deviations: StackedMLP, kind: str) -> None:
         raise InputError("shared", f"from {deviations.sizes[0]} to {outputs} features", shared.sizes)
 
 
-@checked
 class ControlledTeam(Team):
     """``n`` policies ``shared + scale * deviation``, made by :meth:`~graphsnd.control.ControlledPolicy.team`.
 
@@ -129,6 +127,15 @@ class ControlledTeam(Team):
         self.observation_features = deviations.sizes[0]
         self.cost = shared.cost + deviations.cost
 
+    def _describe(self) -> dict[str, Any]:
+        networks = {"shared": self.shared.describe(), "deviations": self.deviations.describe()}
+        return {**networks, "kind": self.kind, "squashed": self.squashed, "about": self.about}
+
+    def _modules(self) -> nn.ModuleDict:
+        modules = nn.ModuleDict({"shared": self.shared, "deviations": self.deviations})
+        modules.register_buffer("scale", self.scale)
+        return modules
+
     @property
     def device(self) -> torch.device:  # type: ignore[override]
         """Where the weights are."""
@@ -167,3 +174,17 @@ class ControlledTeam(Team):
         if self.kind == "categorical":
             return Categorical(logits=parts[0]) if self.squashed else Deterministic(centre_logits(parts[0]))
         return squash_normal(*parts) if self.squashed and self.kind == "tanh-normal" else Gaussian(*parts)
+
+
+def _blank_controlled(entry: dict[str, Any], agents: int, most: int, tensors: dict[str, Tensor]) -> ControlledTeam:
+    """Return a controlled team without memory for its weights, from the description in its file."""
+    shared, deviations = (
+        saved.blank_network(entry[name], size, most) for name, size in (("shared", 1), ("deviations", agents))
+    )
+    if not isinstance(entry["squashed"], bool):
+        raise InputError("path", f"with squashed true or false in {saved.DESCRIPTION}", repr(entry["squashed"]))
+    scale, about = tensors.get("scale", torch.ones(())), dict(entry["about"])
+    return ControlledTeam(shared, deviations, scale, kind=entry["kind"], squashed=entry["squashed"], about=about)
+
+
+saved.BLANKS["deviations"] = _blank_controlled

@@ -1,0 +1,323 @@
+"""Teams of policies that are called one by one or, where it is safe, as one batched module; and recurrent policies."""
+
+from __future__ import annotations
+
+import marshal
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
+from itertools import chain
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.nn.utils.rnn import pad_sequence
+
+from graphsnd.behavior import Behavior
+from graphsnd.behavior.distributions import may_be_heavy, steep_scales, warn_steep
+from graphsnd.errors import InputError, check_integer, check_shape, shape_of
+from graphsnd.teams.answers import (
+    FAULTS,
+    LOCK,
+    ask,
+    ask_quietly,
+    evaluation_mode,
+    map_tensors,
+    read_single,
+    tensors_of,
+)
+from graphsnd.teams.engine import MAX_ACTIVATIONS, activations_on
+from graphsnd.teams.probing import ROWS, check_rows
+from graphsnd.teams.team import Team
+
+Policy = Callable[[Tensor], Any]
+T = TypeVar("T")
+LOOPED = 16  # agents: where a CPU's caches hold fewer at once, calls one by one are as fast as a batched one
+PADDED = 4  # answers per request, with those that pad the batch, above which calls one by one are faster
+# What a module's parameters, buffers and children live in, and its mode: policies are asked in evaluation mode.
+_OWN = ("_parameters", "_buffers", "_modules", "training")
+_CHECKED: WeakSet[nn.Module] = WeakSet()  # answer each row by itself; other policies may have no hash
+
+
+class PoliciesTeam(Team):
+    """A list of policies.
+
+    A policy is given what it was given in training: a batch ``[observations, features]``, one row per observation, and
+    it answers for one agent, ``[observations, actions]``. :meth:`~graphsnd.teams.Team.partial` calls each requested
+    agent once, on the observations that request it, and no other agent. Before its first answer a policy is tried on a
+    few rows, see :func:`~graphsnd.teams.probing.check_rows`. Modules are called in evaluation mode, and their modes
+    restored.
+
+    Modules of the same code are run as one through ``torch.func.vmap``; all others are called one by one, and so is
+    what ``vmap`` refuses (control flow that depends on data, behaviours made with their checks on, random numbers) or
+    autocast would round elsewhere. The numbers are the same. A forward must be a function of parameters, buffers and
+    observation: state that it keeps between calls is not kept per agent. Parameters are read at every call, so that
+    gradients reach the modules and training shows.
+
+    Args:
+        policies: Each maps ``[observations, features]`` to one agent's answer.
+        squashed: Passed to :func:`~graphsnd.from_distribution`.
+        whole: Give each policy the observations as they are, see :func:`~graphsnd.evaluate`.
+        feature_dims: Trailing dimensions of one observation: 3 for images ``[channels, height, width]``.
+
+    Example:
+        >>> PoliciesTeam([torch.sin, torch.cos]).evaluate(torch.zeros(16, 2))
+        Deterministic(agents=2, observations=16)
+        >>> PoliciesTeam([torch.nn.Linear(4, 2) for _ in range(3)]).batched
+        True
+    """
+
+    def __init__(
+        self, policies: Sequence[Policy], *, squashed: bool = True, whole: bool = False, feature_dims: int = 1
+    ) -> None:
+        self.policies: list[Any] = list(policies)
+        if not self.policies:
+            raise InputError("policies", "to hold at least one", "none")
+        self.feature_dims = check_integer("feature_dims", feature_dims, "to be an integer, at least 1", low=1)
+        self.squashed, self.whole = squashed, whole
+        first = self.policies[0]
+        self.agents, self.device = len(self.policies), device_of(first)
+        if isinstance(first, nn.Module):
+            self.cost = sum(map(torch.numel, first.parameters()))
+            self._width = max([1, *chain.from_iterable(map(torch.Tensor.size, _tensors(first).values()))])
+        self._unchecked: set[int] = set()  # who may not answer each row by itself
+        if not whole:
+            self._unchecked = {at for at, policy in enumerate(self.policies) if not _is_checked(policy)}
+
+    @cached_property
+    def batched(self) -> bool:
+        """Whether one call may run the code of all policies: that of modules which differ in numbers only."""
+        first: list[object] = []
+        for policy in self.policies:
+            code = _describe_code(policy) if isinstance(policy, nn.Module) else []
+            first = first or code
+            if not code or code != first:
+                return False
+        return True
+
+    def _evaluate(self, observations: Tensor) -> Behavior:
+        lead = observations.shape[: -self.feature_dims]
+        shown = observations if self.whole and lead else observations.reshape(-1, *observations.shape[len(lead) :])
+        everyone = range(self.agents)
+        self._check_rows(everyone, shown)
+        answers = self._try(
+            partial(self._call_as_one, everyone, shown, None),
+            partial(self._call_each, everyone, [shown] * self.agents, torch.stack),
+            rows=math.prod(lead),
+        )
+
+        def agents_last(fields: list[Tensor], trailing: int) -> Tensor:
+            field = fields[0].movedim(0, -1 - trailing).contiguous()
+            return field.reshape(*lead, *field.shape[-1 - trailing :])
+
+        return map_tensors(agents_last, [answers])
+
+    def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
+        if self.whole:
+            got = "one with whole=True: recurrent or communicating policies"
+            raise InputError("team", "of policies that answer each observation by itself", got, "Use team.evaluate.")
+        requested, order = agents.to(observations.device).flatten().sort(stable=True)
+        distinct, counts = requested.unique_consecutive(return_counts=True)
+        asked, longest = distinct.tolist(), int(counts.max())
+        self._check_rows(asked, observations)
+        rows = (order // agents.shape[1]).split(counts.tolist())
+        each = partial(self._call_each, asked, (observations[part] for part in rows), torch.cat)
+        if longest * len(asked) > PADDED * len(order):
+            answers = each()
+        else:
+            padded = observations[pad_sequence(rows, batch_first=True)]
+            own = torch.arange(longest, device=order.device) < counts.unsqueeze(1)
+            answers = self._try(partial(self._call_as_one, asked, padded, own), each, rows=longest)
+        back = order.argsort()
+        return map_tensors(lambda fields, _: fields[0][back].unflatten(0, agents.shape), [answers])
+
+    def _check_rows(self, agents: Iterable[int], rows: Tensor) -> None:
+        """Try the policies that have not been tried yet."""
+        if not self._unchecked or len(rows) < 2 or torch.compiler.is_compiling():  # random state is not to be traced
+            return
+        asked = [agent for agent in agents if agent in self._unchecked]
+        if not asked:
+            return
+        names = [self._name(agent) for agent in asked]
+        settled = self._try(
+            partial(self._check_as_one, asked, rows, names), partial(self._check_each, asked, rows, names), rows=ROWS
+        )
+        if settled:
+            self._unchecked.difference_update(asked)
+            _CHECKED.update(policy for policy in map(self.policies.__getitem__, asked) if isinstance(policy, nn.Module))
+
+    def _check_each(self, agents: Sequence[int], rows: Tensor, names: Sequence[str]) -> bool:
+        def ask_all(shown: Tensor) -> list[Tensor]:
+            return tensors_of(self._call_each(agents, [shown] * len(agents), torch.stack, quiet=True))
+
+        return check_rows(ask_all, rows, names)
+
+    def _check_as_one(self, agents: Sequence[int], rows: Tensor, names: Sequence[str]) -> bool:
+        stacked = self._stack(agents)  # once: to read the parameters of many modules takes longer than to run them
+        written = {name for name, _ in self.policies[0].named_buffers()}  # whose values must not reach the next answer
+
+        def ask_all(shown: Tensor) -> list[Tensor]:
+            own = {name: part.clone() if name in written else part for name, part in stacked.items()}
+            return tensors_of(self._run(own, shown, None)[0])
+
+        return check_rows(ask_all, rows, names)
+
+    def _try(self, batched: Callable[[], T], looped: Callable[[], T], *, rows: int) -> T:
+        """Return what policies answer as one, or one by one where that is faster or the only way."""
+        if not self.batched or torch.is_autocast_enabled(self.device.type):  # which rounds batches elsewhere
+            return looped()
+        if self.device.type == "cpu" and rows * self._width * LOOPED > activations_on(self.device):
+            return looped()
+        try:
+            return batched()
+        except FAULTS:
+            # vmap's refusals have no class of their own. A fault of the policies comes up again in the loop, and only
+            # a loop that succeeds proves that it was vmap's.
+            answers = looped()
+            self.batched = False
+            return answers
+
+    def _call_each(
+        self, agents: Sequence[int], shown: Iterable[Tensor], join: Callable[..., Tensor], *, quiet: bool = False
+    ) -> Behavior:
+        """Call policies one by one, each on its own rows; tensors of the answers are joined along a first axis."""
+        asking, answers = ask_quietly if quiet else ask, []
+        for agent, rows in zip(agents, shown, strict=True):
+            answer = asking(self.policies[agent], rows, self._name(agent))
+            answers.append(self._read(answer, rows, validate=not quiet))
+        return map_tensors(lambda fields, _: join(fields), answers, skip=1)
+
+    def _call_as_one(self, agents: Sequence[int], shown: Tensor, own: Tensor | None) -> Behavior:
+        """Call policies as one; the tensors of the answers begin with the agents' axis.
+
+        Args:
+            agents: The policies.
+            shown: Rows for all of them; with ``own`` each policy's, ``[agents, longest, ...]``.
+            own: bool ``[agents, longest]``, which rows are no padding; their answers are then joined along one axis.
+        """
+        rows = shown.shape[: shown.dim() - self.feature_dims].numel() // (1 if own is None else len(agents))
+        size = min(
+            activations_on(shown.device) // max(1, rows * self._width), MAX_ACTIVATIONS // max(1, self.cost or 1)
+        )
+        answers, scales = [], []
+        for start in range(0, len(agents), max(1, size)):
+            part = slice(start, start + max(1, size))
+            given = shown if own is None else shown[part]
+            answer, steep = self._run(self._stack(agents[part]), given, None if own is None else 0)
+            answers.append(answer)
+            scales += steep
+        if self.squashed and not torch.compiler.is_compiling():
+            warn_steep(scales)
+        keep = (lambda field: field) if own is None else (lambda field: field[own])
+        return map_tensors(lambda fields, _: keep(torch.cat(fields)), answers, skip=1, validate=True)
+
+    def _stack(self, agents: Iterable[int]) -> dict[str, Tensor]:
+        """Return parameters and buffers of modules, each stacked, so that gradients reach the modules.
+
+        That is what ``torch.func.stack_module_state`` does, but for the gradients.
+        """
+        with LOCK:  # another thread's call may have put its parameters into the first module
+            each = [_tensors(self.policies[agent]) for agent in agents]
+        together = zip(*map(dict.values, each), strict=True)  # their names are the same, in the same order
+        return dict(zip(each[0], map(torch.stack, together), strict=True))
+
+    def _run(self, stacked: dict[str, Tensor], shown: Tensor, in_dim: int | None) -> tuple[Behavior, list[Tensor]]:
+        """Return the answers of modules, agents first in all tensors, and scales that may be too steep."""
+        first, kind = self.policies[0], []
+
+        def call(tensors: dict[str, Tensor], rows: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+            answer = functional_call(first, tensors, (rows,))
+            if may_be_heavy(answer):
+                raise ValueError("vmap cannot read whether a variance is finite; the loop can")
+            kind.append(self._read(answer, rows, validate=False))
+            return tensors_of(kind[0]), steep_scales(answer)  # vmap reads no values
+
+        with evaluation_mode(first):  # whose code runs for all
+            fields, scales = vmap(call, in_dims=(0, in_dim))(stacked, shown.clone())
+        rest = iter(fields)
+        return map_tensors(lambda *_: next(rest), kind), scales
+
+    def _read(self, answer: object, shown: Tensor, *, validate: bool) -> Behavior:
+        lead = shown.shape[: shown.dim() - self.feature_dims]
+        return read_single(answer, lead, squashed=self.squashed, validate=validate)
+
+    def _name(self, agent: int) -> str:
+        return self._names[agent] if self._names else str(agent)
+
+
+class Unroll:
+    """A policy for sequences, made of one that takes a step: use with ``graphsnd.evaluate(..., whole=True)``.
+
+    Args:
+        step: Maps observations ``[..., features]`` and a state to ``(answer, state)``, an answer being as in
+            :func:`~graphsnd.evaluate`.
+        state: Before the first step.
+        squashed: Passed to :func:`~graphsnd.from_distribution`.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> policies = [Unroll(lambda o, h, a=a: (o + a * h, o + a * h), 0.0) for a in (0.1, 0.9)]
+        >>> gs.evaluate(policies, torch.ones(50, 8, 2), whole=True)
+        Deterministic(agents=2, observations=400)
+    """
+
+    def __init__(
+        self, step: Callable[[Tensor, Any], tuple[Any, Any]], state: Any = None, *, squashed: bool = True
+    ) -> None:
+        self.step, self.state, self.squashed = step, state, squashed
+
+    def __call__(self, sequences: Tensor) -> Behavior:
+        """Return the answers to ``[time, batch, features]``, one step after another."""
+        check_shape("sequences", sequences, ("time", "batch", "features"))
+        if not len(sequences):
+            raise InputError("sequences", "to hold at least one step", shape_of(sequences))
+        state, answers = self.state, []
+        for observations in sequences:
+            answer, state = self.step(observations, state)
+            answers.append(read_single(answer, observations.shape[:-1], squashed=self.squashed))
+        return map_tensors(lambda steps, _: torch.stack(steps), answers, validate=True)
+
+
+def _tensors(module: nn.Module) -> dict[str, Tensor]:
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def _describe_code(module: nn.Module) -> list[object]:
+    """Return what decides what a module does, apart from the values of its parameters and buffers, to be compared.
+
+    Classes, names, shapes and dtypes, and the other attributes of the module and its children: plain values as such,
+    anything else by its identity. Nothing, where there are no parameters and buffers to batch over.
+    """
+    code: list[object] = []
+    for name, part in _tensors(module).items():
+        code.append((name, part.shape, part.dtype, part.device))
+    for name, child in module.named_modules() if code else ():
+        code.append((name, type(child)))
+        for key, value in vars(child).items():
+            if key not in _OWN:
+                code.append((key, _describe(value)))
+    return code
+
+
+def _describe(value: object) -> object:
+    if isinstance(value, torch.device) or (isinstance(value, dict) and not value):  # no hooks, as in most modules
+        return type(value), str(value)
+    if hasattr(value, "__array__"):  # a tensor that is neither parameter nor buffer
+        return id(value)
+    try:
+        # It takes plain values only: numbers, texts, and lists, tuples and dicts of them.
+        return type(value), marshal.dumps(value, 2)  # type: ignore[arg-type]
+    except ValueError:
+        return id(value)
+
+
+def device_of(policy: object) -> torch.device:
+    """Return the device of a module's first floating parameter or buffer; the CPU for anything that has none."""
+    tensors = (*policy.parameters(), *policy.buffers()) if isinstance(policy, nn.Module) else ()
+    return next((tensor.device for tensor in tensors if tensor.is_floating_point()), torch.device("cpu"))
+
+
+def _is_checked(policy: object) -> bool:
+    return isinstance(policy, nn.Module) and policy in _CHECKED
