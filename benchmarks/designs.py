@@ -31,7 +31,7 @@ from graphsnd.errors import EmptyDrawError, InputError
 from graphsnd.estimation import measure as measure_team
 from graphsnd.estimation.sample import draw, variance
 from graphsnd.estimation.source import BehaviorSource
-from graphsnd.metric import edge_distances, horvitz_thompson
+from graphsnd.metric import horvitz_thompson, pairwise
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
 from graphsnd.teams.files import OBSERVATIONS
 
@@ -68,7 +68,7 @@ class SamplingPlan:
         generator = torch.Generator().manual_seed(seed)
         if self.weighting == "horvitz-thompson":
             graph = self.design.draw(behavior.agents, generator)  # type: ignore[attr-defined]
-            distances, inclusion = edge_distances(behavior, graph).double(), float(graph.inclusion)
+            distances, inclusion = pairwise(behavior, graph=graph).double(), float(graph.inclusion)
             error = math.sqrt((1 - inclusion) * float(distances.square().sum())) / (inclusion * graph.pairs)
             return Draw(float(horvitz_thompson(behavior, graph)), error, behavior.observations)
         total, count = behavior.observations, self.max_observations or behavior.observations

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphsnd import InputError, graphs
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.control import PI, Bootstrap, DiCo, Measurement, State, Unconstrained, measure_points
 from graphsnd.designs import Bernoulli, Complete, Design
 from tests.control import plain

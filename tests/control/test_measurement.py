@@ -9,7 +9,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd import InputError
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.control import measure_points, measurement
 from graphsnd.designs import Agents, Bernoulli, Complete, Nearest, Radius, Selection, Uniform, parse
 from tests.control import plain

@@ -6,7 +6,8 @@ import torch
 
 from graphsnd import kernels
 from graphsnd.arguments import checked
-from graphsnd.behavior import Distance, Energy, Samples
+from graphsnd.behavior import Distance, Samples
+from graphsnd.behavior.behavior import embed
 from graphsnd.errors import InputError, check_integer
 
 CHUNK = 1 << 22  # numbers that are permuted at a time
@@ -33,7 +34,7 @@ def act_alike(
         behavior: Independent samples of all agents.
         first: An agent, by name or index.
         second: Another one.
-        distance: Of samples; ``Energy(pooled=True)`` when None, which sees every kind of difference.
+        distance: Of samples; the default of samples when None.
         permutations: Deals beside the real one; the smallest p-value is ``1 / (permutations + 1)``.
         seed: Of the deals.
 
@@ -71,7 +72,7 @@ def _distances(pools: torch.Tensor, distance: Distance | None) -> torch.Tensor:
     deals = pools.shape[1]
     behavior = Samples(pools.unflatten(2, (2, -1)).flatten(1, 2), validate=False)
     edges = torch.arange(2 * deals, device=pools.device).view(deals, 2)
-    return kernels.edge_sums((distance or Energy(pooled=True)).embed(behavior), edges)
+    return kernels.edge_sums(embed(behavior, distance), edges)
 
 
 def _index(behavior: Samples, name: str, agent: int | str) -> int:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.control.measurement import Measurement, as_design, measure_points
 from graphsnd.designs import Complete, Design
 from graphsnd.errors import MOST_AGENTS, InputError, check_shape, shape_of

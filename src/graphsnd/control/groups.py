@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.arguments import checked
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.control.controllers import Generators, Measured, State, Status, is_diversity, wrap_tensor
 from graphsnd.control.dico import Bootstrap, DiCo
 from graphsnd.control.measurement import Measurement, measure_points

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from graphsnd import designs, kernels
 from graphsnd.arguments import checked
-from graphsnd.behavior import Norm, Points
-from graphsnd.behavior.behavior import widen
+from graphsnd.behavior.points import Norm, Points, widen
 from graphsnd.designs import Design, Selection
 from graphsnd.devices import copy_without_waiting
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of

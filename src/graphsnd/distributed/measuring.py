@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from graphsnd import estimation
-from graphsnd.behavior import Points
+from graphsnd.behavior.points import Points
 from graphsnd.designs import Fixed
 from graphsnd.designs.subsets import integer_seed
 from graphsnd.distributed.ranks import Note, shorten

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import DISTANCES, Behavior, Distance, Norm, Points
-from graphsnd.behavior.distances import check_unpooled
-from graphsnd.behavior.points import Block
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.distances import DISTANCES
+from graphsnd.behavior.points import Block, Norm, Points
 from graphsnd.distributed.ranks import Note, Ranks, shorten
 from graphsnd.errors import InputError, check_choice, describe
 from graphsnd.estimation.source import BehaviorSource, Source
@@ -113,10 +113,7 @@ def wrap(behavior: Behavior | None, distance: Distance | None, shard: str = "age
     """Return a shard as a source, which may be one agent; None for none."""
     if behavior is None:
         return None
-    source = BehaviorSource(behavior, distance, fewest=1)
-    if shard == "observations":
-        check_unpooled(source.distance, "are in shards")
-    return source
+    return BehaviorSource(behavior, distance, fewest=1)
 
 
 def make_shards(
@@ -147,7 +144,7 @@ def make_shards(
         asked = torch.is_grad_enabled() and any(part.requires_grad for part in getattr(local, "given", points).parts)
         own = {name: getattr(local, name) for name in ("agents", "observations", "batch_shape", "proportional")}
         blocks = [(block.norm.value, *astuple(block)[1:]) for block in points.blocks]
-        kind = [points.norm.value, str(points.values.dtype)[6:], str(points.dtype)[6:], blocks, points.samples]
+        kind = [points.norm.value, str(points.values.dtype)[6:], str(points.dtype)[6:], blocks]
         shared = SHARDS[shard == "agents"]
         note |= {"family": local.family, "distance": shorten(local.distance), shared: own[shared]}
         note |= {"features": local.features, "behavior": kind, "device": local.device.type}
@@ -156,11 +153,11 @@ def make_shards(
     notes, local = ranks.agree(prepare)
     if find_entry(notes, "behavior") is None:
         raise InputError("behavior", "on at least one rank", "None on all")
-    norm, dtype, result, blocks, samples = find_entry(notes, "behavior")
+    norm, dtype, result, blocks = find_entry(notes, "behavior")
     device = ranks.wire if local is None else local.device
     values = torch.empty(0, 0, find_entry(notes, "features"), dtype=getattr(torch, dtype), device=device)
     made = tuple(Block(Norm(name), *rest) for name, *rest in blocks)
-    like = Points(values, Norm(norm), getattr(torch, result, None), made, samples)
+    like = Points(values, Norm(norm), getattr(torch, result, None), made)
     own = [note["own"] for note in notes]
     agents, observations = ((sum if shard == name else max)([each[name] for each in own]) for name in SHARDS)
     if agents < 2:

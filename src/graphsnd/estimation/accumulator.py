@@ -13,9 +13,10 @@ from torch import Tensor
 
 from graphsnd import kernels
 from graphsnd.arguments import checked
-from graphsnd.behavior import DISTANCES, Behavior, Distance, Points, default_distance, embed
-from graphsnd.behavior.behavior import check_names
-from graphsnd.behavior.distances import check_unpooled
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import as_distance, check_names, embed
+from graphsnd.behavior.distances import DISTANCES
+from graphsnd.behavior.points import Points
 from graphsnd.errors import InputError, check_clusters, check_integer, describe, plain_tensor
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.exactsum import LIMBS, LOWEST, ExactSum
@@ -23,7 +24,6 @@ from graphsnd.estimation.intervals import PairError, check_confidence, cluster_e
 from graphsnd.estimation.on_graph import check_not_empty, make_estimate
 from graphsnd.estimation.source import Source
 from graphsnd.graphs import Graph
-from graphsnd.kernels import separable
 from graphsnd.kernels.dispatch import obstacle, sum_over_blocks
 from graphsnd.metric.diversity import normalised_weights, weighted_mean
 from graphsnd.metric.pair_distances import check_graph
@@ -91,7 +91,7 @@ class SndAccumulator:
             clusters: One integer for each, flat or in their shape, where the accumulator has ``clusters=True``.
 
         Raises:
-            InputError: For other agents, a distance with ``pooled=True``, or clusters given or missing against what was
+            InputError: For other agents, or clusters given or missing against what was
                 declared.
         """
         points = embed(behavior, self.distance)
@@ -101,12 +101,10 @@ class SndAccumulator:
         self._check_batch(behavior, clusters)
         self._take(points, check_clusters(clusters, behavior.batch_shape))
         self.names, self.family = names, type(behavior).__name__
-        self.distance = self.distance or default_distance(behavior)
+        self.distance = as_distance(behavior, self.distance)
 
     def _check_batch(self, behavior: Behavior | None, clusters: Any) -> None:
         """Raise for another family than before, a pooled distance, or clusters against what was declared."""
-        if behavior is not None:
-            check_unpooled(self.distance or default_distance(behavior), "come in batches")
         if behavior is not None and self.family not in (None, type(behavior).__name__):
             raise InputError("behavior", f"to be {self.family}, as before", type(behavior).__name__)
         if (clusters is not None) != self.clusters:
@@ -297,7 +295,7 @@ def totals(points: Points) -> Tensor:
     """Return the sum over all pairs for each observation ``[observations]``, on a CPU the same bits in every batch."""
     if points.values.is_cuda:
         return kernels.pair_totals(points)
-    if separable.applies(points) or obstacle("cpu", points):
+    if points.separable or obstacle("cpu", points):
         # A matrix product may sum in another order for other numbers of rows; a single row has only one.
         return torch.cat([kernels.pair_totals(points.slice(o, o + 1)) for o in range(points.observations)])
     missing = max(0, ROWS - points.observations)

@@ -15,7 +15,6 @@ from graphsnd import designs
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import stack_agents
-from graphsnd.behavior.distances import check_unpooled
 from graphsnd.designs import (
     Agents,
     Complete,
@@ -111,8 +110,6 @@ def measure(
     tolerance = Tolerance(tol, rel_tol) if tol is not None or rel_tol is not None else None
     asked, number = _read_design(design), integer_seed(seed)
     source = as_source(team, observations, distance, backend)
-    if clusters is not None:
-        check_unpooled(source.distance, "clusters tell apart")
     groups = check_clusters(clusters, source.batch_shape)
     chosen, why = _choose(source, asked, tolerance)
     with torch.no_grad():

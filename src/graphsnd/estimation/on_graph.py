@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphsnd import kernels
-from graphsnd.behavior import Points
+from graphsnd.behavior.points import Points
 from graphsnd.bounds.concentration import points_diameter
 from graphsnd.errors import EmptyDrawError
 from graphsnd.estimation.estimate import Estimate

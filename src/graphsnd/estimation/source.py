@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from graphsnd import kernels
-from graphsnd.behavior import Behavior, Distance, Energy, Joint, Norm, Points, Samples, default_distance, embed
-from graphsnd.behavior.distances import check_distance
-from graphsnd.behavior.joint import JointDistance
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import as_distance, embed
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.designs import Template
 from graphsnd.designs.relabelled import find_neighbours
 from graphsnd.designs.subsets import integer_seed
@@ -22,11 +22,10 @@ from graphsnd.errors import InputError, check_tensor
 from graphsnd.kernels.dispatch import sum_over_blocks
 from graphsnd.kernels.pairfunctions import extremes, slowness
 from graphsnd.kernels.relabelling import can_sum, regular_sums
-from graphsnd.sums import add_last, mean
+from graphsnd.sums import add_last
 from graphsnd.teams import Team, as_team
 
 BLOCK = 1 << 24  # numbers in one block of points
-NOISE = 1 << 12  # agents and observations whose samples are split
 
 
 class Source(ABC):
@@ -103,12 +102,11 @@ class BehaviorSource(Source):
         self, behavior: Behavior, distance: Distance | None, backend: str = "auto", *, fewest: int = 2
     ) -> None:
         self.given = embed(behavior, distance, fewest=fewest)
-        self.distance, self.backend, self.names = distance or default_distance(behavior), backend, behavior._names
+        self.distance, self.backend, self.names = as_distance(behavior, distance), backend, behavior._names
         self.family, self.batch_shape = type(behavior).__name__, behavior.batch_shape
         self.points = points = self.given.detach()
         self.agents, self.observations, self.features = points.agents, points.observations, points.features
         self.device, self.slowness = points.parts[0].device, slowness(points)
-        self.noise_floor = _noise_floor(behavior, self.distance) if _has_samples(behavior) else None
 
     def block(self, start: int, stop: int) -> Points:  # noqa: D102
         return self.points.slice(start, stop)
@@ -156,20 +154,20 @@ class TeamSource(Source):
                 raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
             pilot = self.inputs[:2]
             first = team.partial(pilot, torch.arange(fewest, device=device).expand(len(pilot), -1))
-        self.distance, self.family = check_distance(distance, first), type(first).__name__
-        points = first._embed(self.distance)
+        self.distance, self.family = as_distance(first, distance), type(first).__name__
+        points = first.embed(self.distance)
         self.agents, self.observations, self.features = team.agents, len(self.inputs), points.features
         self.device, self.proportional, self.slowness = device, team.proportional, slowness(points)
 
     @torch.no_grad()
     def block(self, start: int, stop: int) -> Points:  # noqa: D102
-        return self.team.evaluate(self.inputs[start:stop])._embed(self.distance)
+        return self.team.evaluate(self.inputs[start:stop]).embed(self.distance)
 
     @torch.no_grad()
     def select(self, index: Tensor, agents: Tensor | None) -> Points:  # noqa: D102
         inputs = self.inputs[index]
         behavior = self.team.evaluate(inputs) if agents is None else self.team.partial(inputs, agents)
-        return behavior._embed(self.distance)
+        return behavior.embed(self.distance)
 
     def bound(self) -> float | None:  # noqa: D102
         return self.team.bound(self.distance)
@@ -198,58 +196,11 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
     return evaluated
 
 
-def _has_samples(behavior: Behavior) -> bool:
-    parts = behavior.parts.values() if isinstance(behavior, Joint) else ()
-    return isinstance(behavior, Samples) or any(map(_has_samples, parts))
-
-
-def _noise_floor(behavior: Behavior, distance: Distance) -> float | None:
-    """Return about the mean distance of two agents that act alike; None where samples are too few to be split.
-
-    Of a joint it is the weighted mean of its parts', as the distance is, and of a part without samples it is 0.
-
-    From random halves of each agent's samples. Noise falls with a power of their number. Of the energy distance it is
-    1/2, exactly so for squares. Of sorted samples it is between 1/4 (discrete actions) and 1/2 (densities with light
-    tails), and halves and quarters tell. With 1/2 for all, the noise would come out up to a fifth too small.
-    """
-    if isinstance(behavior, Joint):
-        parts, weights = behavior.parts.values(), behavior.distance.weights
-        each = distance.distances if isinstance(distance, JointDistance) else [distance] * len(parts)
-        floors = list(map(_noise_floor, parts, each))
-        known = [weight * floor for weight, floor in zip(weights, floors, strict=True) if floor is not None]
-        return math.fsum(known) if len(known) == len(floors) else None
-    if not isinstance(behavior, Samples):
-        return 0.0
-    count, debias = behavior.samples.shape[-2], getattr(distance, "debias", False)
-    half, quarter, fewest = count // 2, count // 4, 2 if debias else 1
-    if half < fewest:
-        return None
-    if not getattr(distance, "pooled", False):  # enough for two digits; all might take longer than a budget
-        order = torch.randperm(behavior.observations, generator=torch.Generator().manual_seed(0))
-        rows = order[: max(1, NOISE // behavior.agents)].to(behavior.samples.device)
-        behavior = Samples(behavior.samples.reshape(-1, *behavior.samples.shape[-3:])[rows], validate=False)
-    noise = _split_distance(behavior, distance, half)
-    power = 0.5 if debias or isinstance(distance, Energy) else 0.25
-    if noise and quarter >= fewest and not isinstance(distance, Energy):
-        ratio = max(1.0, _split_distance(behavior, distance, quarter) / noise)
-        power = min(0.5, max(0.25, math.log(ratio) / math.log(half / quarter)))
-    return noise * (half / count) ** power
-
-
-@torch.no_grad()
-def _split_distance(behavior: Samples, distance: Distance, size: int) -> float:
-    """Return the mean distance between two random parts of ``size`` samples of one agent."""
-    agents = torch.arange(behavior.agents, device=behavior.samples.device)
-    pairs = torch.stack([agents, agents + behavior.agents], dim=1)
-    return float(mean(kernels.edge_sums(distance.embed(behavior._split(size)), pairs)))
-
-
 @sum_over_blocks
 def largest_distance(points: Points) -> float:
     """Return an upper bound on the distance of any two agents at any observation.
 
-    From the box around the agents of each observation where the norm is one of a difference; for the energy distance
-    from the two ends of the sorted samples, between which all distribution functions are; otherwise, by the triangle
+    From the box around the agents of each observation where the norm is one of a difference; otherwise, by the triangle
     inequality, from the two largest distances to the mean agent.
     """
     points = points.detach().metric()
@@ -259,10 +210,6 @@ def largest_distance(points: Points) -> float:
         sides = torch.cat([high - low for high, low in map(extremes, points.parts)], dim=-1).double()
         sizes = add_last(sides.square()).sqrt() if points.norm is Norm.EUCLIDEAN else add_last(sides) / 2
         return float(sizes.max()) * slack
-    if points.norm is Norm.ENERGY:
-        ends = replace(points, values=torch.stack(extremes(points.values), dim=1))
-        edge = torch.tensor([[0, 1]], device=points.values.device)
-        return float(kernels.observation_edges(ends, edge.expand(points.observations, -1, -1)).max()) * slack
     # Covariances without a rotation between them are farther apart, by a percent or two, and need no SVD.
     norm = Norm.EUCLIDEAN if points.norm is Norm.BURES else points.norm
     with_center = replace(points, values=torch.cat([points.values, points.center().values], dim=1), norm=norm)

@@ -10,7 +10,7 @@ import numpy as np
 from graphsnd.analysis import Field, bin_field
 from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.behavior.distances import default_distance
+from graphsnd.behavior.behavior import as_distance
 from graphsnd.errors import InputError
 from graphsnd.plots.arrays import Array
 from graphsnd.plots.matrix import describe_unit
@@ -57,7 +57,7 @@ def field(
     """
     unit = "distance"
     if isinstance(source, Behavior):
-        unit = describe_unit((distance or default_distance(source)).name)
+        unit = describe_unit(as_distance(source, distance).name)
     if not isinstance(source, Field):
         if features is None:
             raise InputError("features", "of each observation, with shape (..., 2)", None)
