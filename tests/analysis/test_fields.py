@@ -29,8 +29,6 @@ def test_by_observation_keeps_the_layout_and_the_gradient() -> None:
     assert actions.grad is not None
     assert actions.grad[1, 2].any()
     assert not actions.grad[0].any()
-    with pytest.raises(gs.InputError, match="pooled=False"):
-        gs.by_observation(gs.Samples(torch.randn(3, 2, 4, 2)), gs.Energy(pooled=True))
 
 
 def loop(values: np.ndarray, places: np.ndarray, bins: int) -> tuple[np.ndarray, np.ndarray]:

@@ -292,10 +292,3 @@ def test_the_layout_of_a_dict_of_observations_ends_with_its_agents() -> None:
     gs.measure(policies, seen, clusters=torch.arange(6).unsqueeze(1).expand(6, 2))
     with pytest.raises(gs.InputError, match=r"`clusters` .*\(6, 2\), got \(2, 6\)"):
         gs.measure(policies, seen, clusters=torch.arange(6).expand(2, 6))
-
-
-def test_a_pooled_distance_leaves_nothing_to_label() -> None:
-    team, pooled = gs.Samples(torch.randn(40, 3, 8, 2)), gs.Energy(pooled=True)
-    words = "`distance` not to pool observations, which clusters tell apart, got energy-pooled"
-    with pytest.raises(gs.InputError, match=words):
-        gs.measure(team, distance=pooled, clusters=torch.arange(40))
