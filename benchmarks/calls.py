@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -39,7 +38,9 @@ import graphsnd as gs
 from benchmarks.speed import CDIST_CALL, EQUATION_1, cdist
 from benchmarks.timing import Clock, Contestant, Options, Tables, make_limit, summarise_times, take_turns
 from graphsnd import designs, graphs
-from graphsnd.behavior import AgentsAxisWarning, Behavior, Distance, Norm, embed
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import embed
+from graphsnd.behavior.points import Norm
 from graphsnd.designs.template import find_neighbours
 from graphsnd.kernels.relabelling import can_sum, regular_sums
 
@@ -125,9 +126,7 @@ def compare_sampled(n: int, observations: int, options: Options) -> dict[str, An
             timed[f"{name} sums"] = partial(regular_sums, points, index, neighbours, options.seed)
     contestants = [Contestant(name, call, alone=True) for name, call in timed.items()]
     patience = {"rounds": ROUNDS, "seconds": 0.0} if cuda and not options.quick else options.patience
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AgentsAxisWarning)
-        times = take_turns(contestants, Clock(device), **patience)
+    times = take_turns(contestants, Clock(device), **patience)
     over = {name: one["median_s"] / times["snd"]["median_s"] for name, one in times.items()}
     return {"n": n, "observations": observations, "edges": kept.m, "over_snd": over, "contestants": times}
 

@@ -32,7 +32,7 @@ from graphsnd.estimation import measure as measure_team
 from graphsnd.estimation.moments import draw, variance
 from graphsnd.estimation.source import as_source
 from graphsnd.graphs import Graph
-from graphsnd.metric import edge_distances, horvitz_thompson
+from graphsnd.metric import horvitz_thompson, pairwise
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam, Team
 from graphsnd.teams.saved import OBSERVATIONS
 
@@ -71,7 +71,7 @@ class SamplingPlan:
             graph = self.design.draw(behavior.agents, generator)
             assert isinstance(graph, Graph)
             assert graph.inclusion is not None
-            distances, inclusion = edge_distances(behavior, graph).double(), graph.inclusion
+            distances, inclusion = pairwise(behavior, graph=graph).double(), graph.inclusion
             error = math.sqrt((1 - inclusion) * float(distances.square().sum())) / (inclusion * graph.pairs)
             return Draw(float(horvitz_thompson(behavior, graph)), error, behavior.observations)
         total, count = behavior.observations, self.max_observations or behavior.observations

@@ -155,7 +155,6 @@ def samples_figure(results: Results) -> Figure:
     rows = results[0]["bias"]
     pairs = list(dict.fromkeys(row["pair"] for row in rows))[:3]
     looks = {"sliced": ("as it is", VERMILLION, "o"), "sliced_debiased": ("debias=True", BLUE, "s")}
-    looks["sliced_pooled"] = ("debias=True, pooled=True, 64 observations", GREEN, "D")
     with styled_figure(10.0, 3.9) as figure:
         panels = figure.subplots(1, len(pairs), sharey=True)
         for ax, pair in zip(panels, pairs, strict=True):

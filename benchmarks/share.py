@@ -16,7 +16,6 @@ may use the machine.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -26,7 +25,6 @@ import torch
 import graphsnd as gs
 from benchmarks.calls import Case, example
 from benchmarks.timing import Clock, Contestant, Options, Tables, make_limit, take_turns
-from graphsnd.behavior.behavior import AgentsAxisWarning
 
 AGENTS = {"cpu": (16, 50, 100, 500), "cuda": (16, 50, 100, 500, 2000)}
 FEATURES = (4, 8, 16, 32, 64, 128)
@@ -39,19 +37,17 @@ LARGEST = {"cpu": 5e9, "cuda": 2e12}  # feature differences of one call, so that
 
 def measure(options: Options) -> dict[str, Any]:
     """Time all cells and the crossover."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AgentsAxisWarning)  # large teams on few observations are meant here
-        kind = options.device.type
-        sizes: tuple[Sequence[int], ...] = AGENTS[kind], FEATURES, OBSERVATIONS[kind], CROSSING[kind]
-        usual = USUAL[kind]
-        if options.quick:
-            sizes, usual = ((4, 16), (4, 8), (1, 16), (8, 16)), 16
-        agents, features, seen, crossing = sizes
-        return {
-            "features": shares(product(agents, features, [usual]), options),
-            "observations": shares(product(agents, [4], seen), options),
-            "crossover": options.each("crossover", crossing, lambda n: cross(n, usual, options)),
-        }
+    kind = options.device.type
+    sizes: tuple[Sequence[int], ...] = AGENTS[kind], FEATURES, OBSERVATIONS[kind], CROSSING[kind]
+    usual = USUAL[kind]
+    if options.quick:
+        sizes, usual = ((4, 16), (4, 8), (1, 16), (8, 16)), 16
+    agents, features, seen, crossing = sizes
+    return {
+        "features": shares(product(agents, features, [usual]), options),
+        "observations": shares(product(agents, [4], seen), options),
+        "crossover": options.each("crossover", crossing, lambda n: cross(n, usual, options)),
+    }
 
 
 def shares(cells: Any, options: Options) -> list[dict[str, Any]]:

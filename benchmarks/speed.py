@@ -24,7 +24,7 @@ import torch
 
 from benchmarks.timing import Clock, Contestant, Options, Tables, make_limit, take_turns
 from graphsnd import graphs, kernels
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Norm, Points
 
 AGENTS, QUICK_AGENTS, FULL_AGENTS = (4, 16, 50, 100, 500, 2000), (4, 16, 50), (4, 16, 50, 100, 500, 2000, 10_000)
 EQUATION_1 = (500, 2_048_000)  # agents and observations of the paper's eq. (1)

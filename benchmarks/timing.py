@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from graphsnd import kernels
+from graphsnd.kernels.dispatch import available
 
 # By title: rows of a result, and the columns to show, each the path of a value such as "contestants.cdist".
 Tables = dict[str, tuple[Sequence[dict[str, Any]], Sequence[str]]]
@@ -69,7 +69,7 @@ class Contestant:
 def make_limit(device: torch.device, features: int = 4) -> list[Contestant]:
     """Return the arithmetic limit of a device as a contestant; none where its compiler is not installed."""
     backend = "gpu" if device.type == "cuda" else "cpu"
-    if kernels.available()[backend] is not None:
+    if available()[backend] is not None:
         return []
     limit = import_module(f"benchmarks.limit_{backend}").Limit(device, features)
     return [Contestant("limit", limit, limit.pairs)]

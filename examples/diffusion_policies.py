@@ -52,6 +52,6 @@ around = train(sides=1.0)
 team = {"around": around, "its copy": around, "straight on": train(sides=0.0)}
 samples = gs.draw_samples(team, torch.randn(64, 2), samples=64)
 moments = gs.Gaussian(samples.samples.mean(dim=-2), samples.samples.std(dim=-2))
-for name, matrix in (("moments", gs.pairwise(moments)), ("samples", gs.pairwise(samples, gs.Energy(debias=True)))):
+for name, matrix in (("moments", gs.pairwise(moments)), ("samples", gs.pairwise(samples, gs.Sliced(debias=True)))):
     print(f"by {name}: copy {matrix[0, 1]:.3f}, straight on {matrix[0, 2]:.3f}")
 print(gs.measure(samples, distance=gs.Sliced(debias=True)))

@@ -26,7 +26,7 @@ from scipy import stats
 from torch import Tensor
 
 from graphsnd import bounds, graphs
-from graphsnd.metric import edge_distances, pairwise, snd
+from graphsnd.metric import pairwise, snd
 from graphsnd.plots.style import ESTIMATE, GREEN, INK, MUTED, ORANGE, TRUTH, styled_figure
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
@@ -127,7 +127,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
 
 def _measure_team(snapshot: Snapshot, draws: int) -> Team:
     behavior = snapshot.behavior()
-    exact, distances = float(snd(behavior)), edge_distances(behavior, graphs.complete(AGENTS))
+    exact, distances = float(snd(behavior)), pairwise(behavior, graph=graphs.complete(AGENTS))
     cells, bernoulli = [], []
     for place, (m, p) in enumerate(zip(SIZES, PROBABILITIES, strict=True)):
         generator = hashed(DRAW_SEED, snapshot.iteration, place)

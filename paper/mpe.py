@@ -34,7 +34,7 @@ from graphsnd import graphs
 from graphsnd.behavior import Categorical
 from graphsnd.designs import Bernoulli, Regular
 from graphsnd.errors import InputError, plural
-from graphsnd.metric import edge_distances
+from graphsnd.metric import pairwise
 from graphsnd.plots.style import BLUE, GREEN, INK, ORANGE, VERMILLION, styled_figure
 from graphsnd.training import PRESETS, Task, Trainer
 from graphsnd.training.streams import hashed
@@ -169,7 +169,7 @@ def measure_teams(task: Task, cells: Cells) -> list[TeamRow]:
     for regime, trainer in zip(REGIMES, (trained, initial), strict=True):
         for seed in task.seeds:
             for protocol in PROTOCOLS:
-                distances = edge_distances(answer(trainer, seed, protocol), graphs.complete(AGENTS)).double()
+                distances = pairwise(answer(trainer, seed, protocol), graph=graphs.complete(AGENTS)).double()
                 rows.append(TeamRow(regime, seed, protocol, distances.tolist()))
     return rows
 

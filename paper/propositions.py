@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from graphsnd import graphs, kernels
+from graphsnd import graphs
 from graphsnd.behavior import Gaussian
 from graphsnd.graphs import Graph
-from graphsnd.metric import edge_distances, graph_snd, snd
+from graphsnd.kernels.dispatch import available
+from graphsnd.metric import graph_snd, pairwise, snd
 from graphsnd.training.streams import hashed
 
 OBSERVATIONS = 24
@@ -70,7 +71,7 @@ def pick_agents(team: Gaussian, agents: Tensor) -> Gaussian:
 
 def backends() -> list[str]:
     """Return the kernels that this machine can run on the CPU."""
-    return [name for name, missing in kernels.available().items() if missing is None and name != "gpu"]
+    return [name for name, missing in available().items() if missing is None and name != "gpu"]
 
 
 def nonnegativity_failures(cases: int, seed: int) -> int:
@@ -198,7 +199,7 @@ def clusters(team: Gaussian, size: int, seed: int) -> tuple[Gaussian, Tensor]:
     Every agent acts like its model, moved by a fiftieth of the distance of the two in a direction of its own.
     """
     n = team.agents
-    furthest = int(edge_distances(team, graphs.complete(n)).argmax())
+    furthest = int(pairwise(team, graph=graphs.complete(n)).argmax())
     i, j = graphs.complete(n).edges[furthest].tolist()
     labels = torch.arange(2 * size) // size
     models = pick_agents(team, torch.tensor([i, j])[labels])

@@ -15,7 +15,7 @@ from scipy import stats
 
 from graphsnd import graphs
 from graphsnd.behavior import Gaussian
-from graphsnd.metric import edge_distances, graph_snd, pairwise, snd
+from graphsnd.metric import graph_snd, pairwise, snd
 from graphsnd.metric.diversity import weighted_mean
 from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, styled_figure
 from graphsnd.training.streams import hashed
@@ -130,7 +130,7 @@ def recover(behavior: Gaussian) -> list[Route]:
 def hide_clusters(behavior: Gaussian, draws: int) -> Clusters:
     """Make two clusters of a team, and compare a graph within clusters and random graphs with SND."""
     team, labels = clusters(behavior, CLUSTER, SEED)
-    distances = edge_distances(team, graphs.complete(team.agents))
+    distances = pairwise(team, graph=graphs.complete(team.agents))
     exact, within = float(distances.mean()), float(graph_snd(team, graphs.cliques(labels)))
     drawn = many_bernoulli(team.agents, PROBABILITY, draws, hashed(SEED, 7))
     drawn = drawn[drawn.sum(1) > 0]  # the mean over no edges is not a mean; 2e-9 of the graphs

@@ -28,7 +28,7 @@ from graphsnd import graphs
 from graphsnd.behavior import Categorical, Gaussian, Hellinger, Quantiles, TotalVariation, Wasserstein
 from graphsnd.graphs import Graph
 from graphsnd.graphs.graph import Sampling
-from graphsnd.metric import edge_distances, graph_snd, horvitz_thompson, pairwise, snd
+from graphsnd.metric import graph_snd, horvitz_thompson, pairwise, snd
 from graphsnd.plots.style import BLUE, ESTIMATE, GREEN, MUTED, TRUTH, styled_figure
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
@@ -115,7 +115,7 @@ def run(scale: Scale, cells: Cells) -> Outcome[Data, Numbers]:
 
 def _measure_team(snapshot: Snapshot, draws: int) -> Team:
     behavior = snapshot.behavior()
-    exact, distances = float(snd(behavior)), edge_distances(behavior, graphs.complete(AGENTS))
+    exact, distances = float(snd(behavior)), pairwise(behavior, graph=graphs.complete(AGENTS))
     cells = []
     for place, p in enumerate(PROBABILITIES):
         generator = hashed(DRAW_SEED, snapshot.iteration, place)
@@ -196,7 +196,7 @@ def cancellation_error(behavior: Gaussian, graph: Graph) -> float:
     if graph.m == 0 or graph.inclusion is None:
         return 0.0
     weighted = Graph(graph.n, graph.edges, torch.full((graph.m,), 1 / graph.inclusion, dtype=torch.float64))
-    return abs(float(graph_snd(behavior, weighted)) - float(edge_distances(behavior, graph).mean()))
+    return abs(float(graph_snd(behavior, weighted)) - float(pairwise(behavior, graph=graph).mean()))
 
 
 def summarise(data: Data) -> Numbers:

@@ -86,13 +86,6 @@ GAUSSIAN = Case(
     lambda loc, scale: oracles.euclidean(np.r_[loc[0], scale[0]], np.r_[loc[1], scale[1]]),
     homogeneous=True,
 )
-GAUSSIAN_HELLINGER = Case(
-    "gaussian-hellinger",
-    lambda r, o, n: (r.normal(size=(o, n, 2)), r.uniform(0.1, 2, size=(o, n, 2))),
-    gs.Gaussian,
-    lambda loc, scale: oracles.gaussian_hellinger(loc[0], scale[0], loc[1], scale[1]),
-    gs.Hellinger(),
-)
 DETERMINISTIC = Case(
     "deterministic",
     lambda r, o, n: (r.normal(size=(o, n, 3)),),
@@ -166,7 +159,7 @@ MIXED = Case(  # every norm at once, and a part within a part
         / 6
     ),
 )
-CLOSED_FORM = [GAUSSIAN, GAUSSIAN_HELLINGER, DETERMINISTIC, *(_full_gaussian(a) for a in (1, 2, 3)), *DISCRETE]
+CLOSED_FORM = [GAUSSIAN, DETERMINISTIC, *(_full_gaussian(a) for a in (1, 2, 3)), *DISCRETE]
 QUADRATURE = [BETA, TANH_NORMAL, LOG_NORMAL]
 CASES = [*CLOSED_FORM, *QUADRATURE, MULTI_DISCRETE, MIXED]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-import mpmath
 import numpy as np
 from scipy import linalg, special
 from scipy.spatial import distance as spatial
@@ -49,16 +48,6 @@ def total_variation(p: np.ndarray, q: np.ndarray) -> float:
 
 def hellinger(p: np.ndarray, q: np.ndarray) -> float:
     return euclidean(np.sqrt(p), np.sqrt(q)) / math.sqrt(2)
-
-
-def gaussian_hellinger(loc: np.ndarray, scale: np.ndarray, other: np.ndarray, spread: np.ndarray) -> float:
-    """Of product densities, by mpmath in 40 digits: the closed form of one minus the affinity cancels in float64."""
-    with mpmath.workdps(40):
-        affinity = mpmath.mpf(1)
-        parts = [[mpmath.mpf(float(value)) for value in part] for part in (loc, scale, other, spread)]
-        for m, s, k, t in zip(*parts, strict=True):
-            affinity *= mpmath.sqrt(2 * s * t / (s**2 + t**2)) * mpmath.exp(-((m - k) ** 2) / (4 * (s**2 + t**2)))
-        return float(mpmath.sqrt(1 - affinity))
 
 
 def jensen_shannon(p: np.ndarray, q: np.ndarray) -> float:

@@ -64,7 +64,7 @@ def test_edges_are_listed_by_name() -> None:
     graph = gs.Graph(4, torch.tensor([[3, 1], [0, 2]]), names=NAMES)
     edges = graph.named_edges()
     assert edges == [("scout", "medic"), ("guard", "cook")]
-    distances = gs.edge_distances(NAMED, graph).tolist()
+    distances = gs.pairwise(NAMED, graph=graph).tolist()
     assert distances == pytest.approx([apart(*edge) for edge in edges], rel=1e-6)
     assert gs.graphs.complete(3).named_edges() == [("0", "1"), ("0", "2"), ("1", "2")]
     assert "named" in repr(graph)
@@ -95,7 +95,7 @@ STRANGERS = gs.graphs.uniform(4, 3).with_names(("scout", "guard", "medic", "smit
 @pytest.mark.parametrize(
     ("graph", "names"), [(OTHER, "'scout' at 0, got 'guard'"), (STRANGERS, "'cook' at 3, got 'smith'")]
 )
-@pytest.mark.parametrize("design", [gs.graph_snd, gs.edge_distances, gs.measure])
+@pytest.mark.parametrize("design", [gs.graph_snd, gs.pairwise, gs.measure])
 def test_a_graph_with_other_names_is_refused(design: Any, graph: gs.Graph, names: str) -> None:
     with pytest.raises(gs.InputError, match=names):
         design(NAMED, **{"design" if design is gs.measure else "graph": graph})

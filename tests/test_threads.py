@@ -80,7 +80,7 @@ def regular(behavior: gs.Behavior) -> gs.Graph:
 
 def effects(behavior: gs.Behavior) -> Any:
     on = regular(behavior)
-    distances = gs.edge_distances(behavior, on)
+    distances = gs.pairwise(behavior, graph=on)
     return gs.bounds.agent_effects(distances, on), gs.bounds.regular_standard_error(distances, on)
 
 
@@ -93,8 +93,8 @@ CALLS: dict[str, Callable[[gs.Behavior], Any]] = {
     "pairwise": gs.pairwise,
     "pairwise reference": lambda b: gs.pairwise(b, backend="reference"),
     "contributions": gs.contributions,
-    "edge_distances": lambda b: gs.edge_distances(b, graph(b)),
-    "edge_distances reference": lambda b: gs.edge_distances(b, graph(b), backend="reference"),
+    "pairwise of edges": lambda b: gs.pairwise(b, graph=graph(b)),
+    "pairwise of edges, reference": lambda b: gs.pairwise(b, graph=graph(b), backend="reference"),
     "decompose": lambda b: gs.decompose(b, [i % 3 for i in range(b.agents)]),
     "measure": gs.measure,
     "measure clusters": lambda b: gs.measure(b, clusters=clusters(b)),
@@ -117,7 +117,7 @@ CALLS: dict[str, Callable[[gs.Behavior], Any]] = {
     "gradient snd reference": gradient(lambda b: gs.snd(b, backend="reference")),
     "gradient graph_snd": gradient(lambda b: gs.graph_snd(b, weighted(b))),
     "gradient pairwise": gradient(gs.pairwise),
-    "gradient edges": gradient(lambda b: gs.edge_distances(b, graph(b))),
+    "gradient edges": gradient(lambda b: gs.pairwise(b, graph=graph(b))),
 }
 SLOW = {"accumulator graph": ("long",), "distortion": ("long", "wide")}  # sizes that take seconds and show nothing new
 CASES = [("long", "double"), ("wide", "double"), ("middle", "gaussian"), ("middle", "categorical"), ("deep", "double")]

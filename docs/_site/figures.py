@@ -68,7 +68,7 @@ def crowds() -> tuple[torch.Tensor, gs.Behavior]:
 def draw_pairs(ax: Any, graph: gs.Graph, title: str) -> None:
     """Draw agents where they are, with the pairs of a graph: those that differ in colour."""
     places, team = crowds()
-    for (i, j), distance in zip(graph.edges.tolist(), gs.edge_distances(team, graph).tolist(), strict=True):
+    for (i, j), distance in zip(graph.edges.tolist(), gs.pairwise(team, graph=graph).tolist(), strict=True):
         colour = shade(VERMILLION if distance else MUTED)
         ax.plot(*places[[i, j]].T, color=colour, linewidth=0.8, alpha=0.6, zorder=1)
     for crowd, colour, marker in ((slice(0, 20), BLUE, "o"), (slice(20, 40), GREEN, "s")):

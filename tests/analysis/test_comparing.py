@@ -60,9 +60,6 @@ def test_what_cannot_be_compared_is_refused() -> None:
     assert gs.compare(rows[0], first) == gs.compare(second, first)  # one is flat
     with pytest.raises(InputError, match=r"`second` laid out as the observations, \(40, 16\), got \(16, 40\)"):
         gs.compare(*rows)
-    drawn = gs.Samples(torch.randn(40, 3, 8, 2))
-    with pytest.raises(InputError, match=r"`distance` not to pool .*compared one by one.*pooled=False"):
-        gs.compare(drawn, drawn, distance=gs.Energy(pooled=True))
     with pytest.raises(InputError, match="at least 2 different"):
         gs.compare(first, second, clusters=torch.zeros(640, dtype=torch.long))
     with pytest.raises(InputError, match="distance"):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.behavior.behavior import flatten
+from graphsnd.behavior.points import flatten
 
 
 def test_leading_dimensions_are_the_observations() -> None:

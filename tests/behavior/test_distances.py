@@ -11,7 +11,8 @@ from scipy import stats
 from scipy.spatial import distance as spatial
 
 import graphsnd as gs
-from graphsnd.behavior import DISTANCES, default_distance, embed
+from graphsnd.behavior.behavior import as_distance, embed
+from graphsnd.behavior.distances import DISTANCES
 from tests.cases import CASES, CLOSED_FORM, DISCRETE, QUADRATURE, Case, each
 
 DISCRETE_DISTANCES = [gs.TotalVariation(), gs.Hellinger(), gs.JensenShannon()]
@@ -108,7 +109,7 @@ def test_maximum_is_reached_and_never_passed(distance: gs.Distance) -> None:
 
 
 def test_maxima() -> None:
-    assert [d.maximum for d in DISTANCES.values()] == [None, 1.0, 1.0, math.sqrt(math.log(2)), None, None, None, None]
+    assert [d.maximum for d in DISTANCES.values()] == [None, 1.0, 1.0, math.sqrt(math.log(2)), None, None]
 
 
 @given(st.integers(0, 10_000), st.integers(2, 12), st.floats(0.05, 20))
@@ -139,8 +140,8 @@ def test_close_distributions_in_float32(distance: gs.Distance, gap: float) -> No
 
 
 def test_defaults() -> None:
-    assert default_distance(gs.Deterministic(torch.zeros(1, 2, 1))) == gs.Wasserstein()
-    assert default_distance(gs.Categorical(logits=torch.zeros(1, 2, 2))) == gs.TotalVariation()
+    assert as_distance(gs.Deterministic(torch.zeros(1, 2, 1))) == gs.Wasserstein()
+    assert as_distance(gs.Categorical(logits=torch.zeros(1, 2, 2))) == gs.TotalVariation()
 
 
 @pytest.mark.parametrize("distance", DISCRETE_DISTANCES, ids=str)
@@ -161,7 +162,7 @@ OPERATIONS = {
     "snd": gs.snd,
     "contributions": gs.contributions,
     "graph_snd": lambda b, d: gs.graph_snd(b, GRAPH, d),
-    "edge_distances": lambda b, d: gs.edge_distances(b, GRAPH, d),
+    "pairwise of edges": lambda b, d: gs.pairwise(b, d, graph=GRAPH),
     "horvitz_thompson": lambda b, d: gs.horvitz_thompson(b, gs.graphs.uniform(3, 2), d),
     "measure": lambda b, d: gs.measure(b, distance=d),
     "diameter": gs.bounds.diameter,
@@ -174,18 +175,24 @@ def test_bad_arguments_are_named_everywhere(operation) -> None:  # type: ignore[
     for tensor in (torch.zeros(1, 3, 1), np.zeros((1, 3, 1)), None):
         with pytest.raises(gs.InputError, match=r"`behavior`.*Wrap tensors in graphsnd.Gaussian"):
             operation(tensor, None)
-    for distance in ("wasserstein", gs.Wasserstein):
-        with pytest.raises(gs.InputError, match=r"`distance`.*graphsnd.Hellinger\(\).*command line"):
+    for distance in ("wassertein", gs.Wasserstein, 2):
+        with pytest.raises(gs.InputError, match=r"`distance`.*wasserstein, total-variation, hellinger"):
             operation(TEAM, distance)
     with pytest.raises(gs.InputError, match=r"`behavior`.*at least 2 agents, got 1.*pair"):
         operation(gs.Deterministic(torch.zeros(5, 1, 2)), None)
 
 
-def test_the_fewest_agents_are_a_number() -> None:
-    with pytest.raises(gs.InputError, match="`fewest` to be an integer"):
-        embed(TEAM, fewest=b"x")  # type: ignore[arg-type]
+def test_the_fewest_agents() -> None:
     with pytest.raises(gs.InputError, match=r"at least 4 agents, got 3\.$"):
         embed(TEAM, fewest=4)
+
+
+@pytest.mark.parametrize("name", DISTANCES)
+def test_distances_by_name(name: str) -> None:
+    team = gs.Samples(torch.rand(3, 4, 6, 2)) if "sliced" in name else gs.Categorical(logits=torch.rand(3, 4, 2))
+    team = gs.Gaussian(torch.rand(3, 4, 2), 1.0) if name == "wasserstein" else team
+    for written in (name, name.replace("-", "_").upper()):
+        assert torch.equal(gs.snd(team, written), gs.snd(team, DISTANCES[name]))
 
 
 def test_closed_forms_cover_every_family() -> None:

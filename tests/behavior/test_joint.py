@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import graphsnd as gs
 from graphsnd import kernels
-from graphsnd.behavior import Norm, Points, embed
+from graphsnd.behavior.behavior import embed
+from graphsnd.behavior.points import Norm, Points
 from tests import oracles
 
 OBSERVATIONS, N = 40, 12
@@ -34,7 +35,7 @@ MEASURES = {
     "contributions": gs.contributions,
     "graph_snd": lambda b, d=None: gs.graph_snd(b, GRAPH, d),
     "horvitz_thompson": lambda b, d=None: gs.horvitz_thompson(b, GRAPH, d),
-    "edge_distances": lambda b, d=None: gs.edge_distances(b, GRAPH, d),
+    "pairwise of edges": lambda b, d=None: gs.pairwise(b, d, graph=GRAPH),
     "means_and_totals": lambda b, d=None: torch.cat(kernels.edge_means_and_totals(embed(b, d), GRAPH.edges)),
     "between": lambda b, d=None: gs.decompose(b, [0, 1, 2] * 4, d).between,
 }
@@ -204,11 +205,11 @@ ERRORS = [
     (lambda: gs.Joint({"a": CAT, "b": CAT}, weights={"a": 1}), r"`weights`.*names a, b"),
     (lambda: gs.Joint({"a": CAT, "b": CAT}, weights={"a": 1, "b": 1, "c": 1}), r"`weights`.*names a, b"),
     (lambda: gs.Joint({"a": CAT}, distance={"c": gs.Hellinger()}), r"`distance`.*names a"),
-    (lambda: gs.Joint({"a": CAT}, distance={"a": "hellinger"}), r"`distance`.*distance object"),  # type: ignore[dict-item]
+    (lambda: gs.Joint({"a": CAT}, distance={"a": "energy"}), r"`distance`.*one of wasserstein"),
     (lambda: gs.snd(gs.Joint([CAT]), {"0": gs.Hellinger()}), r"`distance`.*Joint\(parts, distance="),  # type: ignore[arg-type]
     (lambda: gs.snd(gs.Joint([CAT, DET], [1, 1]), gs.Hellinger()), r"`distance`.*fit a Deterministic"),
     (lambda: gs.snd(gs.Joint([CAT, DET], [1, 1]), gs.Wasserstein()), r"`distance`.*fit a Categorical"),
-    (lambda: gs.snd(DET, gs.Joint([CAT]).distance), r"`behavior`.*to be a Joint"),
+    (lambda: gs.snd(DET, gs.Joint([CAT]).distance), r"`distance`.*to fit a Deterministic"),
     (lambda: Points(torch.zeros(1, 2, 3), Norm.JOINT), r"`norm`.*one norm"),
     (lambda: gs.control.DiCo(1.0).step(embed(gs.Joint([CAT])), gs.control.DiCo(1.0).initial()), r"`norm`.*one norm"),
 ]
@@ -218,11 +219,3 @@ ERRORS = [
 def test_errors(call, message: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(gs.InputError, match=message):
         call()
-
-
-def test_parts_of_which_one_pools_observations_are_refused() -> None:
-    parts = [gs.Samples(torch.randn(9, 4, 6, 2)), gs.Samples(torch.randn(9, 4, 6, 1))]
-    with pytest.raises(gs.InputError, match=r"`distance` of parts that all pool.*energy-pooled, energy"):
-        gs.snd(gs.Joint(parts, [1, 1], [gs.Energy(pooled=True), gs.Energy()]))
-    both = gs.snd(gs.Joint(parts, distance=[gs.Energy(pooled=True)] * 2))
-    torch.testing.assert_close(2 * both, sum(gs.snd(part, gs.Energy(pooled=True)) for part in parts))

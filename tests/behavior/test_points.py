@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from graphsnd.behavior import Norm, Points
-from graphsnd.behavior.points import JoinedPoints
+from graphsnd.behavior.points import JoinedPoints, Norm, Points
 
 
 def test_sizes_and_slices() -> None:

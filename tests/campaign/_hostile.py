@@ -122,7 +122,7 @@ BEHAVIORS = _values(
 )  # fmt: skip
 DISTANCES = _values(
     "gs.Wasserstein()", "gs.TotalVariation()", "gs.Hellinger()", "gs.JensenShannon()", "gs.Wasserstein",
-    "gs.Sliced(debias=True)", "gs.Energy(pooled=True)",
+    "gs.Sliced(debias=True)",
 )  # fmt: skip
 EVERYTHING = [*NUMBERS, *TEXTS, *OBJECTS, *GRAPHS, *BEHAVIORS, *DISTANCES]
 

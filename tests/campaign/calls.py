@@ -264,7 +264,7 @@ def _has_infinity(value: Any) -> bool:
 CALLBACKS = ("callback", "progress", "report", "step", "schedule", "method", "factory", "policy", "summary")
 DENSITIES = ("NormalActions", "TanhNormalActions", "CategoricalActions")
 OFTEN_NAN = ("bounds.agent_effects", "StackedMLP", "ControlledPolicy", *DENSITIES)
-NOT_NEGATIVE = {"snd", "graph_snd", "horvitz_thompson", "pairwise", "contributions", "edge_distances", "measure"}
+NOT_NEGATIVE = {"snd", "graph_snd", "horvitz_thompson", "pairwise", "contributions", "measure"}
 
 
 def wrong_answer(case: Case, arguments: dict[str, Any], answer: Any) -> str | None:

@@ -76,7 +76,7 @@ def compare(case: Case, rng: random.Random, dtype: torch.dtype, outcome: Outcome
     edges, weights = graph.edges.tolist(), None if graph.weights is None else graph.weights.tolist()
     on_graph = oracles.graph_snd(matrix, edges, weights)
     check.equal("graph_snd", gs.graph_snd(behavior, graph, distance), on_graph)
-    check.equal("edge_distances", gs.edge_distances(behavior, graph, distance), [matrix[i, j] for i, j in edges])
+    check.equal("pairwise of edges", gs.pairwise(behavior, distance, graph=graph), [matrix[i, j] for i, j in edges])
     if graph.inclusion is not None and weights is None:
         total = math.fsum(matrix[i, j] for i, j in edges) / graph.inclusion / math.comb(n, 2)
         check.equal("horvitz_thompson", gs.horvitz_thompson(behavior, graph, distance), total)

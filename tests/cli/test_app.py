@@ -38,7 +38,7 @@ def test_every_command_has_help_and_is_listed(command: str, run: Any) -> None:
 def test_help_shows_every_graph_and_distance(run: Any) -> None:
     text = run("measure", "--help").stdout
     assert list(DESIGNS) == [form.example for form in FORMS.values()]
-    for word in (*DESIGNS, *gs.behavior.DISTANCES):
+    for word in (*DESIGNS, *gs.behavior.distances.DISTANCES):
         assert word in text
 
 

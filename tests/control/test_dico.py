@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphsnd import InputError, graphs
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.control import Bootstrap, DiCo, State, Unconstrained
 from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.designs import Bernoulli, Complete, Design

@@ -9,7 +9,7 @@ import torch
 
 import graphsnd as gs
 from graphsnd import InputError
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.control import measurement
 from graphsnd.control.measurement import Selection, measure_points, select_pairs
 from graphsnd.designs import Agents, Bernoulli, Complete, Nearest, Radius, Uniform, parse

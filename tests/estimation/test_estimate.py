@@ -63,7 +63,7 @@ def test_no_graph_is_kept_without_gradients(behavior: Any) -> None:
     loc, scale = torch.randn(20, 4, 3, requires_grad=True), torch.ones(20, 4, 3, requires_grad=True)
     graph = gs.graphs.bernoulli(4, 0.5, seed=1)
     measures = (gs.snd, gs.pairwise, gs.contributions, lambda team: gs.graph_snd(team, graph),
-                lambda team: gs.horvitz_thompson(team, graph), lambda team: gs.edge_distances(team, graph))  # fmt: skip
+                lambda team: gs.horvitz_thompson(team, graph), lambda team: gs.pairwise(team, graph=graph))  # fmt: skip
     for measure in measures:
         assert measure(behavior(loc, scale)).requires_grad
         with torch.no_grad():

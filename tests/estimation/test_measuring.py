@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.behavior import default_distance
+from graphsnd.behavior.behavior import as_distance
 from graphsnd.teams import StackedTeam, as_team
 from tests.cases import Case, each
 from tests.estimation.teams import REPETITIONS, at_least, behavior, evaluate_one, inside, policies
@@ -307,7 +307,7 @@ def test_without_a_graph_it_is_snd(case: Case) -> None:
         assert estimate.method.startswith("exact")
         assert (estimate.pairs_total, estimate.pairs_used) == (6, 6)
         assert (estimate.agents, estimate.observations, estimate.policy_evaluations) == (4, 20, 80)
-        assert estimate.distance == (case.distance or default_distance(behavior)).name
+        assert estimate.distance == as_distance(behavior, case.distance).name
 
 
 @each

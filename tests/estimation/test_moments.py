@@ -166,7 +166,6 @@ def test_a_specialist_whose_effect_cancels_leaves_an_error() -> None:
     assert sum(one.interval[0] <= truth <= one.interval[1] for one in estimates) >= 57
 
 
-@pytest.mark.filterwarnings("ignore::graphsnd.behavior.AgentsAxisWarning")
 def test_one_observation_leaves_an_error_too() -> None:
     points = torch.randn(1, 8, 2, generator=torch.Generator().manual_seed(0))
     points[0, 0] *= 50

@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 
 import graphsnd as gs
-from graphsnd.behavior import embed
+from graphsnd.behavior.behavior import embed
 from graphsnd.estimation.source import largest_distance
 from tests.cases import Case, each
 

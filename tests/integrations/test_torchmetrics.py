@@ -119,14 +119,6 @@ def test_agents_without_names_go_with_any() -> None:
     torch.testing.assert_close(metric.compute(), gs.snd(TEAM))
 
 
-def test_pooled_distances_are_refused() -> None:
-    metric, team = SystemNeuralDiversity(gs.Energy(pooled=True)), gs.Samples(torch.randn(1, 3, 8, 1))
-    with pytest.raises(gs.InputError, match=r"`distance` not to pool observations, which come in batches"):
-        metric.update(team)
-    with pytest.raises(gs.InputError, match=r"got energy-pooled. Use pooled=False"):
-        SystemNeuralDiversity().update(gs.Joint([team], distance=[gs.Energy(pooled=True)]))
-
-
 def test_the_state_of_another_metric_is_refused() -> None:
     made = [SystemNeuralDiversity(gs.TotalVariation()), SystemNeuralDiversity(gs.Hellinger()), GraphSnd(GRAPH)]
     for metric in made:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from graphsnd import kernels
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.errors import InputError
 from graphsnd.kernels import dispatch, reference
 from tests.kernels import checks
@@ -46,7 +46,7 @@ def cpu_backend() -> dispatch.Backend:
 
 
 def test_available_names_every_backend() -> None:
-    backends = kernels.available()
+    backends = dispatch.available()
     assert set(backends) == {"gpu", "cpu", "reference"}
     assert backends["reference"] is None
     assert backends["cpu"] is None
@@ -69,7 +69,7 @@ def test_unknown_backends_are_refused(operation: str, name: str) -> None:
     [
         ("gpu", points_of(), "(cpu, reference, or auto)", "not on a CUDA device"),
         ("cpu", points_of(features=TOO_MANY), "(reference, or auto)", f"{TOO_MANY} features are more than"),
-        ("cpu", points_of(features=20, norm=Norm.BURES), "(reference, or auto)", "for at most 3 actions"),
+        ("cpu", points_of(norm=Norm.SQRT_JS), "(reference, or auto)", "sqrt-js norm has no compiled kernel"),
         ("cpu", points_of(dtype=torch.bfloat16), "(reference, or auto)", "torch.bfloat16 is not supported"),
         ("cpu", Points(points_of().values.to("meta"), Norm.EUCLIDEAN), "(reference, or auto)", "not on the CPU"),
     ],
@@ -85,7 +85,7 @@ def test_unusable_backends_are_refused(backend: str, points: Points, able: str, 
 @pytest.mark.usefixtures("large")
 @pytest.mark.parametrize(
     "points",
-    [points_of(features=TOO_MANY), points_of(features=20, norm=Norm.BURES), points_of(dtype=torch.bfloat16)],
+    [points_of(features=TOO_MANY), points_of(norm=Norm.SQRT_JS), points_of(dtype=torch.bfloat16)],
     ids=["features", "norm", "dtype"],
 )
 def test_auto_falls_back_on_the_reference(points: Points) -> None:
@@ -131,7 +131,7 @@ def test_without_numba(operation: str) -> None:
 
 @pytest.mark.usefixtures("no_numba")
 def test_available_says_that_numba_is_missing() -> None:
-    assert "numba cannot be imported" in str(kernels.available()["cpu"])
+    assert "numba cannot be imported" in str(dispatch.available()["cpu"])
 
 
 def test_the_default_weight_is_the_mean() -> None:

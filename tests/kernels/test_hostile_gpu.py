@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 import graphsnd as gs
-from graphsnd.behavior import Norm
+from graphsnd.behavior.points import Norm
 from tests.kernels import checks
 from tests.kernels.checks import Inputs, Shape, each_operation
 
 each_device = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 COMPILED = {"cpu": "cpu", "cuda": "gpu"}
-NORMS = [Norm.EUCLIDEAN, Norm.HALF_L1, Norm.SQRT_JS]
+NORMS = [Norm.EUCLIDEAN, Norm.HALF_L1]
 # One more or less than fills lanes, tiles and warps.
 SHAPES: list[Shape] = [(1, 2, 1), (17, 3, 5), (65, 33, 3), (2, 129, 2)]
 
@@ -112,7 +112,7 @@ MEASURES: dict[str, Callable[[gs.Behavior], Any]] = {
     "pairwise": gs.pairwise,
     "contributions": gs.contributions,
     "graph_snd": lambda b: gs.graph_snd(b, gs.graphs.uniform(24, 70, seed=0)),
-    "edge_distances": lambda b: gs.edge_distances(b, gs.graphs.uniform(24, 70, seed=0)),
+    "pairwise of edges": lambda b: gs.pairwise(b, graph=gs.graphs.uniform(24, 70, seed=0)),
     "diameter": gs.bounds.diameter,
     "measure": lambda b: float(gs.measure(b)),
     "measure on a graph": lambda b: float(gs.measure(b, design=gs.graphs.uniform(24, 70, seed=0))),
@@ -193,4 +193,4 @@ def test_a_graph_without_edges(device: str) -> None:
     assert float(value.detach()) == 0
     assert values.grad is not None
     assert not values.grad.any()
-    assert gs.edge_distances(gs.Deterministic(team(device)), empty).shape == (0,)
+    assert gs.pairwise(gs.Deterministic(team(device)), graph=empty).shape == (0,)

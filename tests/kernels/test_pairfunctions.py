@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from graphsnd.behavior import Norm
+from graphsnd.behavior.points import Norm
 from graphsnd.kernels import pairfunctions
 from graphsnd.kernels.pairfunctions import (
     PAIR_FUNCTIONS,
@@ -18,8 +18,8 @@ from graphsnd.kernels.pairfunctions import (
     extremes,
     half_l1,
     safe_sqrt,
+    scale_of,
     sqrt_js,
-    unit_scale,
 )
 from tests import oracles
 
@@ -43,7 +43,7 @@ def test_safe_sqrt_has_no_slope_at_zero() -> None:
 
 
 def test_every_norm_has_a_function() -> None:
-    assert {norm.value for norm in PAIR_FUNCTIONS} == {norm.value for norm in Norm} - {"joint", "energy"}
+    assert {norm.value for norm in PAIR_FUNCTIONS} == {norm.value for norm in Norm} - {"joint"}
 
 
 def test_small_differences_of_large_numbers_survive() -> None:
@@ -128,11 +128,11 @@ def test_bures_of_equal_covariances_is_the_distance_of_the_means(actions: int) -
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @given(exponent=st.integers(-1000, 1000))
-def test_unit_scale_is_a_power_of_two_near_the_largest_difference(dtype: torch.dtype, exponent: int) -> None:
+def test_scale_is_a_power_of_two_near_the_largest_difference(dtype: torch.dtype, exponent: int) -> None:
     limit = 120 if dtype == torch.float32 else 1000
     exponent = max(-limit, min(limit, exponent))
     values = torch.tensor([[[0.0, 1.0], [1.5, 0.5]]], dtype=dtype) * 2.0**exponent
-    scale = unit_scale(values)
+    scale = scale_of(values, Norm.EUCLIDEAN)
     assert scale.dtype == dtype
     assert math.frexp(float(scale))[0] == 0.5
     assert 0.25 <= 1.5 * 2.0**exponent / float(scale) <= 4
@@ -150,13 +150,13 @@ def test_extremes_over_agents(features: int, dtype: torch.dtype, monkeypatch: py
     np.testing.assert_array_equal(low, values.numpy().min(axis=1))
 
 
-def test_unit_scale_of_equal_agents() -> None:
-    assert float(unit_scale(torch.zeros(1, 2, 1))) == 1
-    assert math.isfinite(float(unit_scale(torch.full((1, 2, 1), 3e38))))
+def test_scale_of_equal_agents() -> None:
+    assert float(scale_of(torch.zeros(1, 2, 1), Norm.EUCLIDEAN)) == 1
+    assert math.isfinite(float(scale_of(torch.full((1, 2, 1), 3e38), Norm.EUCLIDEAN)))
 
 
-def test_unit_scale_looks_at_differences_but_never_overflows_the_values() -> None:
+def test_scale_looks_at_differences_but_never_overflows_the_values() -> None:
     values = torch.tensor([[[3e38, 1e-20], [3e38, 2e-20]]])
-    scale = unit_scale(values)
+    scale = scale_of(values, Norm.EUCLIDEAN)
     assert scale < 1e6
     assert (values / scale).isfinite().all()

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from graphsnd.behavior import Norm, Points, embed
+from graphsnd.behavior.behavior import embed
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.kernels import reference
 from graphsnd.kernels.pairfunctions import PAIR_FUNCTIONS
 from tests.cases import CLOSED_FORM, Case

@@ -8,10 +8,11 @@ import torch
 from scipy import stats
 
 import graphsnd as gs
-from graphsnd import kernels
-from graphsnd.behavior import Norm, Points, embed
+from graphsnd.behavior.behavior import embed
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.designs.template import find_neighbours
 from graphsnd.kernels import relabelling
+from graphsnd.kernels.dispatch import available
 
 CPU = torch.device("cpu")
 
@@ -106,4 +107,4 @@ def test_measure_on_a_gpu_is_unbiased(design: str) -> None:
     truth, estimate = float(gs.snd(team)), gs.measure(team, design=design, seed=3)
     assert estimate.standard_error > 0
     assert abs(estimate.value - truth) < 4.5 * estimate.standard_error
-    assert kernels.available()["gpu"] is None
+    assert available()["gpu"] is None

@@ -28,7 +28,7 @@ def random_graphs(n: int, observations: int, *, weighted: bool, seed: int = 0) -
 
 def matrices(behavior: gs.Behavior, distance: gs.Distance | None) -> np.ndarray:
     """The distance matrix of each observation, ``[observations, n, n]``."""
-    points = gs.behavior.embed(behavior, distance)
+    points = gs.behavior.behavior.embed(behavior, distance)
     return np.stack([
         gs.kernels.pair_matrix(points.slice(o, o + 1), backend="reference").numpy() for o in range(points.observations)
     ])  # fmt: skip
@@ -148,7 +148,7 @@ def test_what_does_not_fit_is_refused() -> None:
         gs.contributions(team, graph=gs.graphs.knn(torch.rand(4, 6, 2), 1))
     with pytest.raises(gs.InputError, match="'a' at 0, got 'e'"):
         gs.graph_snd(team, gs.graphs.knn({name: torch.rand(4, 2) for name in "edcba"}, 1))
-    for other in (gs.edge_distances, gs.horvitz_thompson):
+    for other in (lambda b, g: gs.pairwise(b, graph=g), gs.horvitz_thompson):
         with pytest.raises(gs.InputError, match="MovingGraph"):
             other(team, gs.graphs.knn(torch.rand(4, 5, 2), 1))
 

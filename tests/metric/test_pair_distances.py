@@ -57,7 +57,7 @@ def test_edge_distances_are_entries_of_the_matrix(case: Case) -> None:
     behavior = case.behavior(agents=6)
     graph = gs.graphs.uniform(6, 7, seed=3)
     matrix = gs.pairwise(behavior, case.distance)
-    found = gs.edge_distances(behavior, graph, case.distance)
+    found = gs.pairwise(behavior, case.distance, graph=graph)
     torch.testing.assert_close(found, matrix[graph.edges[:, 0], graph.edges[:, 1]], rtol=1e-13, atol=0)
 
 
@@ -65,14 +65,14 @@ def test_edge_distances_are_entries_of_the_matrix(case: Case) -> None:
 def test_edge_distances_gradcheck(case: Case) -> None:
     graph = gs.Graph(4, torch.tensor([[0, 1], [0, 3], [2, 3]]))
     parameters = [p.requires_grad_() for p in case.parameters(observations=2)]
-    found = lambda *p: gs.edge_distances(case.build(*p), graph, case.distance)  # noqa: E731
+    found = lambda *p: gs.pairwise(case.build(*p), case.distance, graph=graph)  # noqa: E731
     assert torch.autograd.gradcheck(found, parameters, atol=1e-6)
 
 
 def test_agent_outside_the_graph_has_no_gradient() -> None:
     (actions,) = DETERMINISTIC.parameters()
     actions.requires_grad_()
-    gs.edge_distances(gs.Deterministic(actions), gs.Graph(AGENTS, torch.tensor([[0, 2]]))).sum().backward()
+    gs.pairwise(gs.Deterministic(actions), graph=gs.Graph(AGENTS, torch.tensor([[0, 2]]))).sum().backward()
     assert actions.grad is not None
     assert not actions.grad[:, [1, 3]].any()
     assert actions.grad[:, [0, 2]].abs().min() > 0
@@ -82,7 +82,7 @@ def test_agent_outside_the_graph_has_no_gradient() -> None:
 def test_cost_is_one_evaluation_for_each_edge_and_observation(monkeypatch: pytest.MonkeyPatch, edges: int) -> None:
     """Proposition 4, by counting and not by timing."""
     behavior = DETERMINISTIC.behavior(agents=10)
-    norm = gs.behavior.Norm.EUCLIDEAN
+    norm = gs.behavior.points.Norm.EUCLIDEAN
     counted, plain = [], pairfunctions.PAIR_FUNCTIONS[norm]
 
     def count(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -91,7 +91,7 @@ def test_cost_is_one_evaluation_for_each_edge_and_observation(monkeypatch: pytes
         return distances
 
     monkeypatch.setitem(pairfunctions.PAIR_FUNCTIONS, norm, count)
-    for found in (gs.graph_snd, gs.horvitz_thompson, gs.edge_distances):
+    for found in (gs.graph_snd, gs.horvitz_thompson, lambda b, g, **options: gs.pairwise(b, graph=g, **options)):
         counted.clear()
         found(behavior, gs.graphs.uniform(10, edges, seed=0), backend="reference")
         assert sum(counted) == edges * OBSERVATIONS
@@ -100,7 +100,9 @@ def test_cost_is_one_evaluation_for_each_edge_and_observation(monkeypatch: pytes
     assert 45 * OBSERVATIONS <= sum(counted) <= 100 * OBSERVATIONS
 
 
-@pytest.mark.parametrize("operation", [gs.edge_distances, gs.graph_snd, gs.horvitz_thompson])
+@pytest.mark.parametrize(
+    "operation", [lambda b, g, **options: gs.pairwise(b, graph=g, **options), gs.graph_snd, gs.horvitz_thompson]
+)
 def test_bad_graphs(operation) -> None:  # type: ignore[no-untyped-def]
     behavior = DETERMINISTIC.behavior()
     for graph in (gs.graphs.bernoulli(5, 1.0), gs.graphs.uniform(5, 4), gs.graphs.uniform(3, 3)):
@@ -121,7 +123,7 @@ def test_results_come_back_in_the_precision_of_the_input() -> None:
         behavior = DETERMINISTIC.behavior(dtype)
         assert gs.pairwise(behavior).dtype == expected
         assert gs.snd(behavior).dtype == expected
-        assert gs.edge_distances(behavior, gs.graphs.complete(AGENTS)).dtype == expected
+        assert gs.pairwise(behavior, graph=gs.graphs.complete(AGENTS)).dtype == expected
 
 
 @given(seeds, st.floats(1e-3, 1e3), st.floats(-1e3, 1e3))

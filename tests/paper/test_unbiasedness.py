@@ -47,7 +47,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome[Data, Numbers]:
 def test_estimates_of_many_graphs_are_those_of_the_metric() -> None:
     team, source = random_team(5, generator()), generator(1)
     drawn = [gs.graphs.bernoulli(5, 0.3, seed=source) for _ in range(30)]
-    distances = gs.edge_distances(team, gs.graphs.complete(5))
+    distances = gs.pairwise(team, graph=gs.graphs.complete(5))
     values = estimate(indicators(drawn), distances, 0.3)
     assert values.tolist() == pytest.approx([float(gs.horvitz_thompson(team, graph)) for graph in drawn], abs=1e-14)
 

@@ -34,7 +34,7 @@ def test_edges_join_the_places_of_their_agents_in_the_colours_of_their_distances
     ax = gs.plots.graph(graph, team)
     lines = ax.collections[0]
     lengths = [np.linalg.norm(one[1] - one[0]) for one in lines.get_segments()]
-    expected = gs.edge_distances(team, graph).detach()
+    expected = gs.pairwise(team, graph=graph).detach()
     np.testing.assert_allclose(lengths, expected, rtol=1e-4)
     np.testing.assert_allclose(lines.get_array(), expected, rtol=1e-6)
     assert [text.get_text() for text in ax.texts] == list("abcdef")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import graphsnd as gs
-from graphsnd.behavior import default_distance
+from graphsnd.behavior.behavior import embed
 from graphsnd.teams import (
     CategoricalHead,
     DeterministicHead,
@@ -19,9 +19,9 @@ from .conftest import FEATURES, HEADS, N, stacked
 
 
 def largest(behavior: gs.Behavior) -> float:
-    points = default_distance(behavior).embed(behavior)
-    assert points.norm in (gs.behavior.Norm.EUCLIDEAN, gs.behavior.Norm.HALF_L1)
-    power = 2 if points.norm is gs.behavior.Norm.EUCLIDEAN else 1
+    points = embed(behavior)
+    assert points.norm in (gs.behavior.points.Norm.EUCLIDEAN, gs.behavior.points.Norm.HALF_L1)
+    power = 2 if points.norm is gs.behavior.points.Norm.EUCLIDEAN else 1
     return float(torch.cdist(points.values.detach(), points.values.detach(), p=power).max()) / (3 - power)
 
 

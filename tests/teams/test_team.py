@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 import graphsnd as gs
-from graphsnd.behavior import Behavior, default_distance
+from graphsnd.behavior import Behavior
+from graphsnd.behavior.behavior import as_distance
 from graphsnd.teams import StackedTeam, Team
 from graphsnd.teams.answers import tensors_of
 from graphsnd.teams.evaluation import JointTeam
@@ -120,7 +121,7 @@ def test_attributes(team: Team) -> None:
 
 def test_bounded_distances_need_no_parameters(team: Team, generator: torch.Generator) -> None:
     behavior = team.evaluate(torch.randn(2, FEATURES, generator=generator, dtype=torch.float64))
-    if default_distance(behavior) == gs.TotalVariation():
+    if as_distance(behavior) == gs.TotalVariation():
         assert team.bound(gs.TotalVariation()) == 1
     if not isinstance(team, StackedTeam):
         assert (team.bound(gs.Hellinger()), team.bound(gs.Wasserstein())) == (1, None)

@@ -12,14 +12,7 @@ import torch
 from scipy import stats
 
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.behavior.distances import check_unpooled
-from graphsnd.errors import (
-    InputError,
-    check_clusters,
-    check_finite,
-    check_integer,
-    check_layout,
-)
+from graphsnd.errors import InputError, check_clusters, check_finite, check_integer, check_layout
 from graphsnd.estimation.estimate import Interval
 from graphsnd.estimation.intervals import check_confidence, cluster_error, cluster_sums
 from graphsnd.estimation.measuring import observation_values
@@ -118,7 +111,6 @@ def compare(
     if distances[0] != distances[1]:  # two Joints may have other weights under one name
         expected = f"with the distance {distances[0]}, as the first"
         raise InputError("second", expected, distances[1], "Choose one: distance=.")
-    check_unpooled(distances[0], "are compared one by one")
     with torch.no_grad():
         values = [observation_values(source).double() for source in sources]
     for value in values:

@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import torch
 from typing_extensions import Self
 
+from graphsnd.behavior.distances import DISTANCES, Distance, Wasserstein
 from graphsnd.behavior.points import Points
-from graphsnd.errors import InputError, check_finite, check_tensor, describe, shape_of
-
-if TYPE_CHECKING:
-    from graphsnd.behavior.distances import Distance
+from graphsnd.errors import InputError, check_choice, check_finite, check_tensor, describe, plural, shape_of
 
 BY_GROUP = "Measure each group by itself: gs.measure(predators, ...), gs.measure(prey, ...)."
-# Modules whose calls are the user's own, unlike those of trainers, controllers and accumulators.
-_MODULES = ("arguments", "behavior", "metric", "cli", "estimation.measuring", "estimation.source")
-MEASURES = tuple(f"graphsnd.{module}" for module in _MODULES)
 Agents = torch.Tensor | Mapping[str, torch.Tensor]  # with an agents axis, or one tensor per agent
-
-
-class AgentsAxisWarning(UserWarning):
-    """A tensor without names was read as more agents than observations: its axes may be in another order.
-
-    Example:
-        >>> import warnings, torch, graphsnd as gs
-        >>> with warnings.catch_warnings(record=True) as caught:
-        ...     warnings.simplefilter("always", AgentsAxisWarning)
-        ...     gs.measure(gs.Deterministic(torch.zeros(3, 100, 2))).agents  # [observations, agents, actions]
-        100
-        >>> str(caught[0].message).split(" from")[0]
-        'Read 100 agents and 3 observations'
-    """
 
 
 class Named:
@@ -84,22 +63,27 @@ class Behavior(Named, ABC):
         (Gaussian(agents=4, observations=400), torch.Size([50, 8]))
     """
 
+    distances: ClassVar[tuple[type[Distance], ...]] = (Wasserstein,)  # those that fit
+    distance: Distance = Wasserstein()  # the default
+
     def __init__(self, shape: torch.Size, names: Sequence[str] | None = None) -> None:
         """Take the shape ``[..., agents, features]``, and the agents' names where they have any."""
         self.batch_shape = shape[:-2]  # how the observations are laid out
         self.agents = shape[-2]
         self._names = None if names is None else tuple(names)
 
-    _axis_known = False  # whether it came from a team, whose answers show which axis is the agents'
-    distance: Distance | None = None  # of its own, where the family does not decide
-
-    def _embed(self, distance: Distance) -> Points:
-        """Return points whose norm is the distance."""
-        return distance.embed(self)
-
     @abstractmethod
-    def wasserstein_points(self) -> Points:
-        """Embed for the 2-Wasserstein distance."""
+    def embed(self, distance: Distance) -> Points:
+        """Return points whose norm is the distance, which :func:`as_distance` has found to fit."""
+
+    def accept(self, distance: Distance) -> Distance:
+        """Return the distance as :meth:`embed` takes it, or raise unless it fits this family."""
+        if not isinstance(distance, self.distances):
+            fix = f"Use {' or '.join(f'graphsnd.{known.__name__}()' for known in self.distances)}."
+            if type(distance) is not Wasserstein and Wasserstein in self.distances:
+                fix += " Probabilities are a graphsnd.Categorical, samples a graphsnd.Samples (draw_samples)."
+            raise InputError("distance", f"to fit a {type(self).__name__} behaviour", distance.name, fix)
+        return distance
 
     @property
     def observations(self) -> int:
@@ -113,6 +97,62 @@ class Behavior(Named, ABC):
         from graphsnd.plots.notebook import behavior_html
 
         return behavior_html(self)
+
+
+def as_distance(behavior: Any, distance: Any = None) -> Distance:
+    """Return the distance that a behaviour is compared by.
+
+    Args:
+        behavior: What the agents would do.
+        distance: A distance, its name, or None for the default: total variation for discrete actions, as in the paper's
+            discrete panel, 2-Wasserstein otherwise.
+
+    Raises:
+        InputError: For another kind of behaviour or distance, and for a distance that does not fit the family.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> team = gs.Categorical(logits=torch.zeros(5, 3, 4))
+        >>> as_distance(team), as_distance(team, "jensen_shannon")
+        (TotalVariation(), JensenShannon())
+    """
+    if not isinstance(behavior, Behavior):
+        fix = "Policies: graphsnd.evaluate(policies, observations). Wrap tensors in graphsnd.Gaussian, Categorical or "
+        fix += "Deterministic, or use from_distribution."
+        raise InputError("behavior", "to be a graphsnd behaviour", describe(behavior), fix)
+    if distance is None:
+        return behavior.distance
+    if isinstance(distance, str):
+        name = distance.lower().replace("_", "-")
+        check_choice("distance", name, DISTANCES)
+        distance = DISTANCES[name]
+    if not isinstance(distance, Distance):
+        fix = f"Names: {', '.join(DISTANCES)}. Of single parts: graphsnd.Joint(parts, distance={{...}})."
+        raise InputError("distance", "to be a distance such as graphsnd.Hellinger()", describe(distance), fix)
+    return behavior.accept(distance)
+
+
+def embed(behavior: Behavior, distance: Distance | str | None = None, *, fewest: int = 2) -> Points:
+    """Return a behaviour as points for a distance, its own default when None.
+
+    Args:
+        behavior: What the agents would do.
+        distance: A distance or its name, see :func:`as_distance`.
+        fewest: Smallest number of agents: 1 for a part of a team.
+
+    Raises:
+        InputError: For anything that is not a behaviour, for a distance that does not fit, and for fewer agents.
+
+    Example:
+        >>> import torch, graphsnd as gs
+        >>> embed(gs.Gaussian(torch.zeros(5, 3, 2), torch.ones(2))).parts[0].shape  # [observations, agents, features]
+        torch.Size([5, 3, 2])
+    """
+    distance = as_distance(behavior, distance)
+    if behavior.agents < fewest:
+        expected = f"to have at least {fewest} {plural('agent', fewest)}"
+        raise InputError("behavior", expected, behavior.agents, "Diversity needs a pair." if fewest == 2 else "")
+    return behavior.embed(distance)
 
 
 def read_agents(name: str, given: Any, layout: str, *, trailing: int = 1, finite: bool = False) -> torch.Tensor:
@@ -140,25 +180,6 @@ def read_agents(name: str, given: Any, layout: str, *, trailing: int = 1, finite
     if finite:
         check_finite(name, tensor)
     return tensor
-
-
-def warn_axis(behavior: Behavior) -> None:
-    """Warn where a measurement that the user called reads a bare tensor as more agents than observations.
-
-    One observation is no transposed rollout. Batches of an accumulator or a metric, and what controllers and trainers
-    measure, may be small: calls through any other module of this package are left alone.
-    """
-    if not 1 < behavior.observations < behavior.agents:
-        return
-    if behavior.named or behavior._axis_known or torch.compiler.is_compiling():
-        return
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(MEASURES):
-        frame = frame.f_back
-    if frame.f_globals.get("__name__", "").partition(".")[0] != "graphsnd":
-        read = f"Read {behavior.agents} agents and {behavior.observations} observations from [..., agents, features]."
-        fix = "If agents are its first axis, pass tensor.movedim(0, -2); if not, name them by with_names or a dict."
-        warnings.warn(f"{read} {fix}", AgentsAxisWarning, stacklevel=3)
 
 
 def check_names(names: Sequence[str], agents: int) -> None:
@@ -218,17 +239,3 @@ def broadcast(name: str, tensor: torch.Tensor, shape: torch.Size | tuple[int, ..
         return tensor.expand(shape)
     except RuntimeError:
         raise InputError(name, f"to broadcast to {target}", shape_of(tensor)) from None
-
-
-def flatten(tensor: torch.Tensor) -> torch.Tensor:
-    """Pool the observations: ``[..., agents, features]`` to ``[observations, agents, features]``.
-
-    Half precision is widened, see :func:`widen`.
-    """
-    flat = tensor if tensor.dim() == 3 else tensor.reshape(-1, tensor.shape[-2], tensor.shape[-1])
-    return widen(flat)
-
-
-def widen(tensor: torch.Tensor) -> torch.Tensor:
-    """Return half precision as float32, because a difference or a long mean is not representable in it."""
-    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
-from graphsnd.arguments import checked
-from graphsnd.behavior.behavior import Agents, Behavior, broadcast, names_of, read_agents, stack_agents, widen
-from graphsnd.behavior.points import Points
+from graphsnd.behavior.behavior import Agents, Behavior, broadcast, names_of, read_agents, stack_agents
+from graphsnd.behavior.distances import Distance, Hellinger, JensenShannon, TotalVariation
+from graphsnd.behavior.points import Norm, Points, flatten, widen
 from graphsnd.errors import InputError, check_tensor, shape_of
 
 # How far a row of probabilities may be from 1 before it is not one: the rounding of a softmax in that dtype.
 _SUM_TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 
 
-@checked(own="probs logits mask")
 class Categorical(Behavior):
     """Policies over a finite set of actions, all on the same observations, by exactly one of ``probs`` and ``logits``.
 
@@ -29,6 +30,9 @@ class Categorical(Behavior):
         >>> b.probs.sum(-1)
         tensor([[1., 1.]])
     """
+
+    distances = (TotalVariation, Hellinger, JensenShannon)
+    distance = TotalVariation()
 
     def __init__(
         self,
@@ -46,14 +50,34 @@ class Categorical(Behavior):
         self.probs = _softmax(logits, mask, validate) if probs is None else _checked_probs(probs, validate)
         super().__init__(self.probs.shape, names_of(logits if probs is None else probs))
 
-    def wasserstein_points(self) -> Points:
-        """Undefined: categories have no distance between them.
+    def embed(self, distance: Distance) -> Points:
+        """Return the probabilities under half the L1 norm or their own pair function, or for Hellinger their roots.
 
-        Raises:
-            InputError: Always.
+        Roots are kept in float64: rounded to float32, those of two nearly equal policies differ by chance.
         """
-        fix = "Use graphsnd.TotalVariation(), Hellinger() or JensenShannon()."
-        raise InputError("distance", "to fit a Categorical behaviour", "wasserstein", fix)
+        probs = flatten(self.probs)
+        if isinstance(distance, Hellinger):
+            return Points(_HalfRoot.apply(probs), Norm.EUCLIDEAN, probs.dtype)
+        return Points(probs, Norm.SQRT_JS if isinstance(distance, JensenShannon) else Norm.HALF_L1)
+
+
+class _HalfRoot(torch.autograd.Function):
+    """sqrt(p / 2) in float64, in two passes over memory, with the derivative 0 at p = 0.
+
+    There sqrt has none; but that is where a masked action sits for every agent, and it counts as constant.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, probs: torch.Tensor) -> torch.Tensor:
+        roots = torch.empty(probs.shape, dtype=torch.float64, device=probs.device)
+        roots = torch.mul(probs, 0.5, out=roots).sqrt_()
+        ctx.save_for_backward(roots)
+        return roots
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        (roots,) = ctx.saved_tensors  # autograd casts to the dtype of the probabilities
+        return torch.where(roots > 0, grad / (4 * torch.where(roots > 0, roots, 1)), 0)
 
 
 def _checked_probs(given: Agents, validate: bool) -> torch.Tensor:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from graphsnd.arguments import checked
-from graphsnd.behavior.behavior import Agents, Behavior, flatten, names_of, read_agents
-from graphsnd.behavior.points import Norm, Points
+from graphsnd.behavior.behavior import Agents, Behavior, names_of, read_agents
+from graphsnd.behavior.distances import Distance
+from graphsnd.behavior.points import Norm, Points, flatten
 
 
-@checked(own="actions")
 class Deterministic(Behavior):
     """Policies that put out one action, all on the same observations; also DiCo's distance between means.
 
@@ -29,6 +28,6 @@ class Deterministic(Behavior):
         self.actions = read_agents("actions", actions, "(..., agents, actions)", finite=validate)
         super().__init__(self.actions.shape, names_of(actions))
 
-    def wasserstein_points(self) -> Points:
-        """The actions, under the Euclidean norm."""
+    def embed(self, distance: Distance) -> Points:
+        """Return the actions, under the Euclidean norm."""
         return Points(flatten(self.actions), Norm.EUCLIDEAN)

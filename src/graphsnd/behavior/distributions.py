@@ -12,21 +12,19 @@ import torch
 from torch import distributions as D
 from torch.autograd.function import once_differentiable
 
-from graphsnd.arguments import checked
 from graphsnd.behavior.behavior import Behavior
 from graphsnd.behavior.categorical import Categorical
 from graphsnd.behavior.deterministic import Deterministic
 from graphsnd.behavior.gaussian import Gaussian, MultivariateGaussian
 from graphsnd.behavior.joint import Joint
 from graphsnd.behavior.quantiles import NODES, NODES_PER_SCALE, Quantiles, nodes_and_weights
-from graphsnd.errors import InputError
+from graphsnd.errors import InputError, check_integer
 
 # Families with a quantile function whose variance may be infinite. Not asked of all: of others it may overflow.
 HEAVY = (D.Pareto, D.GeneralizedPareto)
 Distributions = D.Distribution | Mapping[str, Any] | Sequence[Any]  # one, or one for each part of the action
 
 
-@checked(own="distribution")
 def from_distribution(
     distribution: Distributions,
     *,
@@ -52,7 +50,7 @@ def from_distribution(
             transform, as the environment receives the action (the default), or before it, as DiCo does.
         nodes: Quadrature nodes for the families without a closed form. Tanh-squashed Gaussians need 10 times their
             largest scale; below 8 times there is a warning.
-        weights: Of the parts, where there are several; as in :class:`~graphsnd.Joint`.
+        weights: Weights of the parts, where there are several; as in :class:`~graphsnd.Joint`.
         validate: Check values (one host read on a GPU, two for squashed Gaussians).
 
     Returns:
@@ -67,8 +65,8 @@ def from_distribution(
         >>> from_distribution(normal)
         Gaussian(agents=3, observations=64)
     """
-    options: dict[str, Any] = {"squashed": squashed, "nodes": nodes, "validate": validate}
-    return read_distribution(distribution, weights, **options, unclear=True)
+    nodes = check_integer("nodes", nodes, "to be an integer, at least 1", low=1)
+    return read_distribution(distribution, weights, squashed=squashed, nodes=nodes, validate=validate, unclear=True)
 
 
 def read_distribution(
@@ -85,12 +83,12 @@ def read_distribution(
 
     Args:
         distribution: As there, and so are other arguments.
-        weights: Of the parts.
+        weights: Weights of the parts.
         squashed: Whether it is compared after its transform.
-        nodes: Of the quadrature.
+        nodes: Number of quadrature nodes.
         validate: Check values.
-        lead: Dimensions of the observations. A distribution with no other batch dimension is one of the whole team, as
-            where log-probabilities are summed over agents: its first event dimension is that of the agents.
+        lead: Number of dimensions of the observations. A distribution with no other batch dimension is one of the whole
+            team, as where log-probabilities are summed over agents: its first event dimension is that of the agents.
         unclear: Whether to refuse one batch dimension before several event dimensions.
     """
     d: Any = getattr(distribution, "dists", distribution)  # of a CompositeDistribution
@@ -180,14 +178,11 @@ def warn_steep(scales: Sequence[torch.Tensor], nodes: int = NODES) -> None:
     if scale * NODES_PER_SCALE > nodes:
         text = f"{nodes} nodes resolve squashed Gaussians of scales up to {nodes / NODES_PER_SCALE:g}, not {scale:.3g}:"
         fix = "Pass nodes=10 times the scale to from_distribution, or squashed=False."
-        warnings.warn(f"{text} distances of pairs may be off by more than 2%. {fix}", UserWarning, stacklevel=3)
+        warnings.warn(f"{text} distances of pairs may be off by more than 2%. {fix}", UserWarning, stacklevel=2)
 
 
 def _read_part(part: Any, options: dict[str, Any]) -> Behavior:
-    try:
-        return part if isinstance(part, Behavior) else read_distribution(part, **options)
-    except RecursionError:
-        raise InputError("distribution", "of a few levels", "parts that hold themselves") from None
+    return part if isinstance(part, Behavior) else read_distribution(part, **options)
 
 
 def _probabilities(d: Any) -> torch.Tensor:

@@ -7,13 +7,12 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from graphsnd.arguments import checked
-from graphsnd.behavior.behavior import Agents, Behavior, broadcast, flatten, names_of, read_agents, stack_agents
-from graphsnd.behavior.points import JoinedPoints, Norm, Points
+from graphsnd.behavior.behavior import Agents, Behavior, broadcast, names_of, read_agents, stack_agents
+from graphsnd.behavior.distances import Distance
+from graphsnd.behavior.points import JoinedPoints, Norm, Points, flatten
 from graphsnd.errors import InputError, check_finite, check_tensor, shape_of
 
 
-@checked(own="loc scale")
 class Gaussian(Behavior):
     """Diagonal Gaussian policies, all on the same observations.
 
@@ -47,12 +46,11 @@ class Gaussian(Behavior):
                 fix = "If the network puts out log standard deviations, pass log_std.exp()."
                 raise InputError("scale", "to be non-negative", f"a minimum of {float(scale.detach().min()):g}", fix)
 
-    def wasserstein_points(self) -> Points:
-        """``[loc, scale]`` under the Euclidean norm."""
+    def embed(self, distance: Distance) -> Points:
+        """Return ``[loc, scale]``, under the Euclidean norm."""
         return JoinedPoints.join((flatten(self.loc), flatten(self.scale)), Norm.EUCLIDEAN)
 
 
-@checked(own="loc covariance")
 class MultivariateGaussian(Behavior):
     """Gaussian policies with full covariance, all on the same observations, compared by the Bures-Wasserstein metric.
 
@@ -79,8 +77,8 @@ class MultivariateGaussian(Behavior):
         if validate:
             _check_psd(covariance.detach())
 
-    def wasserstein_points(self) -> Points:
-        """``[loc, flattened covariance square root]`` in float64, under the Bures norm.
+    def embed(self, distance: Distance) -> Points:
+        """Return ``[loc, flattened covariance square root]`` in float64, under the Bures norm.
 
         The square root is taken once per agent instead of once per pair. It stays in float64 because the
         root of an eigenvalue that rounding moved by eps moves by sqrt(eps).

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from graphsnd.behavior.behavior import Behavior, in_order
-from graphsnd.behavior.distances import Distance, Wasserstein, check_distance
+from graphsnd.behavior.behavior import Behavior, as_distance, in_order
+from graphsnd.behavior.distances import Distance
 from graphsnd.behavior.points import Block, Norm, Points
 from graphsnd.errors import InputError, number
 
@@ -29,7 +29,7 @@ class Joint(Behavior):
         parts: Behaviours of the same agents on the same observations, by name or in order.
         weights: How much each part counts, positive, by name or in order. Equal when None, which only parts with one
             kind of distance allow: between a length and a probability no weight is natural.
-        distance: Of single parts, by name or in order; the default of the part where it is missing or None.
+        distance: Distances of single parts, by name or in order; the part's default where it is missing or None.
 
     Raises:
         InputError: For parts that differ in agents or observations, and kinds of distances that differ without weights.
@@ -48,7 +48,7 @@ class Joint(Behavior):
         self,
         parts: Mapping[str, Behavior] | Sequence[Behavior],
         weights: Mapping[str, float] | Sequence[float] | None = None,
-        distance: Mapping[str, Distance | None] | Sequence[Distance | None] | None = None,
+        distance: Mapping[str, Distance | str | None] | Sequence[Distance | str | None] | None = None,
     ) -> None:
         if not isinstance(parts, Mapping | Sequence) or not parts:
             raise InputError("parts", "to be behaviours, in a dict or a list", repr(parts))
@@ -61,7 +61,7 @@ class Joint(Behavior):
         if distance is None or isinstance(distance, Mapping):
             distance = {**dict.fromkeys(self.parts), **(distance or {})}
         chosen = _in_order("distance", distance, tuple(self.parts))
-        distances = [check_distance(each, part) for each, part in zip(chosen, self.parts.values(), strict=True)]
+        distances = [as_distance(part, each) for each, part in zip(chosen, self.parts.values(), strict=True)]
         self.distance = JointDistance(tuple(distances), _check_weights(weights, tuple(self.parts), distances))
 
     def _with_parts(self, parts: Sequence[Behavior]) -> Joint:
@@ -72,15 +72,34 @@ class Joint(Behavior):
         made._names = None
         return made
 
-    def _embed(self, distance: Distance) -> Points:
-        """Embed every part, for a distance that fits all of them or for the joint one."""
-        if not isinstance(distance, JointDistance):
-            distance = JointDistance((distance,) * len(self.parts), self.distance.weights)
-        return distance.embed(self)
+    def accept(self, distance: Distance) -> JointDistance:
+        """Return a distance of each part, or one for all parts, as their weighted mean; raise unless it fits them."""
+        weights, parts = self.distance.weights, self.parts.values()
+        joint = distance if isinstance(distance, JointDistance) else JointDistance((distance,) * len(parts), weights)
+        if joint.weights != weights:
+            raise InputError("behavior", f"to be a Joint with weights {joint.weights}", weights)
+        return JointDistance(
+            tuple(part.accept(each) for part, each in zip(parts, joint.distances, strict=True)), weights
+        )
 
-    def wasserstein_points(self) -> Points:
-        """The points of all parts; discrete ones have none."""
-        return self._embed(Wasserstein())
+    def embed(self, distance: Distance) -> Points:
+        """Return the parts' points side by side, with the norm and the weight of each."""
+        joint = self.accept(distance)
+        embedded = [part.embed(each) for part, each in zip(self.parts.values(), joint.distances, strict=True)]
+        weighed = zip(joint.weights, embedded, strict=True)
+        pieces = [(weight * inner, part) for weight, points in weighed for inner, part in points.split()]
+        # Half-L1 distances are sums over features: together they cost one visit of the pairs. In units of the largest
+        # weight, so that equal weights leave the probabilities as they are.
+        sums = [(weight, part.values) for weight, part in pieces if part.norm is Norm.HALF_L1]
+        pieces = [(weight, part) for weight, part in pieces if part.norm is not Norm.HALF_L1]
+        blocks = [Block(part.norm, part.values.shape[2], weight) for weight, part in pieces]
+        columns = [part.values for _, part in pieces]
+        if sums:
+            unit = max(weight for weight, _ in sums)
+            columns += [values if weight == unit else values * (weight / unit) for weight, values in sums]
+            blocks.append(Block(Norm.HALF_L1, sum(values.shape[2] for _, values in sums), unit))
+        dtype = reduce(torch.promote_types, (points.result_dtype for points in embedded))
+        return Points(torch.cat(columns, dim=-1), Norm.JOINT, dtype, tuple(blocks))
 
 
 @dataclass(frozen=True)
@@ -104,35 +123,6 @@ class JointDistance(Distance):
         largest = [math.inf if distance.maximum is None else distance.maximum for distance in self.distances]
         total = sum(weight * each for weight, each in zip(self.weights, largest, strict=True))
         return total if math.isfinite(total) else None
-
-    @property
-    def pooled(self) -> bool:
-        """Whether a part's distance counts all observations as one."""
-        return any(getattr(distance, "pooled", False) for distance in self.distances)
-
-    def embed(self, behavior: Behavior) -> Points:
-        """Return the parts' points side by side, with the norm and the weight of each."""
-        if not isinstance(behavior, Joint) or behavior.distance.weights != self.weights:
-            got = f"weights {behavior.distance.weights}" if isinstance(behavior, Joint) else repr(behavior)
-            raise InputError("behavior", f"to be a Joint with weights {self.weights}", got)
-        embedded = [part._embed(each) for part, each in zip(behavior.parts.values(), self.distances, strict=True)]
-        if len({points.observations for points in embedded}) > 1:
-            got = ", ".join(distance.name for distance in self.distances)
-            raise InputError("distance", "of parts that all pool observations, or none of them", got)
-        weighed = zip(self.weights, embedded, strict=True)
-        pieces = [(weight * inner, part) for weight, points in weighed for inner, part in points.split()]
-        # Half-L1 distances are sums over features: together they cost one visit of the pairs. In units of the largest
-        # weight, so that equal weights leave the probabilities as they are.
-        sums = [(weight, part.values) for weight, part in pieces if part.norm is Norm.HALF_L1]
-        pieces = [(weight, part) for weight, part in pieces if part.norm is not Norm.HALF_L1]
-        blocks = [Block(part.norm, part.values.shape[2], weight, part.samples) for weight, part in pieces]
-        columns = [part.values for _, part in pieces]
-        if sums:
-            unit = max(weight for weight, _ in sums)
-            columns += [values if weight == unit else values * (weight / unit) for weight, values in sums]
-            blocks.append(Block(Norm.HALF_L1, sum(values.shape[2] for _, values in sums), unit))
-        dtype = reduce(torch.promote_types, (points.result_dtype for points in embedded))
-        return Points(torch.cat(columns, dim=-1), Norm.JOINT, dtype, tuple(blocks))
 
 
 def _check_layout(parts: Mapping[str, Any]) -> None:

@@ -8,7 +8,6 @@ from enum import Enum
 
 import torch
 
-from graphsnd.arguments import checked
 from graphsnd.errors import InputError
 
 
@@ -17,7 +16,8 @@ class Norm(Enum):
 
     Example:
         >>> import torch, graphsnd as gs
-        >>> gs.Wasserstein().embed(gs.Deterministic(torch.zeros(8, 5, 2))).norm
+        >>> from graphsnd.behavior.behavior import embed
+        >>> embed(gs.Deterministic(torch.zeros(8, 5, 2))).norm
         <Norm.EUCLIDEAN: 'euclidean'>
     """
 
@@ -25,9 +25,7 @@ class Norm(Enum):
     HALF_L1 = "half-l1"  # sum |x - y| / 2
     SQRT_JS = "sqrt-js"  # sqrt of the Jensen-Shannon divergence of two probability vectors, in nats
     CROSS = "cross"  # sqrt of the positive part of <x1 - y1, x2 - y2>, where x1 and x2 are the halves of x
-    ENERGY = "energy"  # energy distance of sorted samples along directions, given as [directions * samples, correction]
     BURES = "bures"  # 2-Wasserstein between Gaussians given as [loc, flattened square root of the covariance]
-    GAUSSIAN_HELLINGER = "gaussian-hellinger"  # Hellinger between diagonal Gaussians given as [loc, scale]
     JOINT = "joint"  # the weighted sum over blocks of features, each under a norm of its own
 
 
@@ -38,7 +36,6 @@ class Block:
     norm: Norm
     features: int
     weight: float
-    samples: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +46,8 @@ class Points:
 
     Example:
         >>> import torch, graphsnd as gs
-        >>> points = gs.Wasserstein().embed(gs.Gaussian(torch.zeros(50, 8, 4, 2), torch.ones(2)))
+        >>> from graphsnd.behavior.behavior import embed
+        >>> points = embed(gs.Gaussian(torch.zeros(50, 8, 4, 2), torch.ones(2)))
         >>> points.values.shape, points.norm.value  # loc and scale of both actions
         (torch.Size([400, 4, 4]), 'euclidean')
     """
@@ -58,15 +56,12 @@ class Points:
     norm: Norm  # how two rows of features become a distance
     dtype: torch.dtype | None = None  # of the results, where the points are kept more precisely than the input
     blocks: tuple[Block, ...] = ()  # of the joint norm
-    samples: int = 0  # of each agent, for the energy norm
     # Tensors [observations, agents, ...] whose features, side by side, are those of the values.
     parts: tuple[torch.Tensor, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if (self.norm is Norm.JOINT) != (isinstance(self.blocks, tuple) and self.blocks != ()):
             raise InputError("norm", "to be one norm", self.norm, "Joint actions are for graphsnd.measure.")
-        if self.norm is Norm.ENERGY and not self.samples:
-            raise InputError("norm", "with a number of samples", self.norm, "Energy distance is for graphsnd.measure.")
         object.__setattr__(self, "parts", (self.values,))
 
     @property
@@ -87,8 +82,15 @@ class Points:
     @property
     def features(self) -> int:
         """Number of features."""
-        parts = self.parts
-        return parts[0].shape[2] if len(parts) == 1 else sum([part.shape[2] for part in parts])
+        count = 0
+        for part in self.parts:
+            count += part.shape[2]
+        return count
+
+    @property
+    def separable(self) -> bool:
+        """Whether the distance is a sum over features of absolute differences, up to a factor."""
+        return self.norm is Norm.HALF_L1 or (self.norm is Norm.EUCLIDEAN and self.features == 1)
 
     def center(self) -> Points:
         """Return the mean agent, ``[observations, 1, features]``.
@@ -104,15 +106,12 @@ class Points:
         """Return points under a metric that is nowhere smaller; itself, unless the distance is a corrected one."""
         if self.norm is Norm.CROSS:  # by Cauchy-Schwarz
             return replace(self, norm=Norm.EUCLIDEAN)
-        if self.norm is Norm.ENERGY:
-            return replace(self, values=torch.cat([self.values[..., :-1], 0 * self.values[..., -1:]], dim=-1))
         if self.norm is Norm.JOINT:
-            parts = [part.metric() for _, part in self.split()]
-            blocks = [replace(block, norm=part.norm) for block, part in zip(self.blocks, parts, strict=True)]
-            return replace(self, values=torch.cat([part.values for part in parts], dim=-1), blocks=tuple(blocks))
+            norms = (part.metric().norm for _, part in self.split())
+            blocks = [replace(block, norm=norm) for block, norm in zip(self.blocks, norms, strict=True)]
+            return replace(self, blocks=tuple(blocks))
         return self
 
-    @checked
     def slice(self, start: int, stop: int) -> Points:
         """Return the observations ``start`` to ``stop``, without a copy."""
         return self._change(lambda part: part[start:stop])
@@ -130,7 +129,7 @@ class Points:
             return [(1.0, self)]
         parts = self.values.split([block.features for block in self.blocks], dim=2)
         return [
-            (block.weight, Points(part.contiguous(), block.norm, self.dtype, samples=block.samples))
+            (block.weight, Points(part.contiguous(), block.norm, self.dtype))
             for block, part in zip(self.blocks, parts, strict=True)
         ]
 
@@ -156,3 +155,17 @@ class JoinedPoints(Points):
             raise AttributeError(name)
         self.__dict__["values"] = torch.cat(self.parts, dim=-1)
         return self.values
+
+
+def flatten(tensor: torch.Tensor) -> torch.Tensor:
+    """Pool the observations: ``[..., agents, features]`` to ``[observations, agents, features]``.
+
+    Half precision is widened, see :func:`widen`.
+    """
+    flat = tensor if tensor.dim() == 3 else tensor.reshape(-1, tensor.shape[-2], tensor.shape[-1])
+    return widen(flat)
+
+
+def widen(tensor: torch.Tensor) -> torch.Tensor:
+    """Return half precision as float32, because a difference or a long mean is not representable in it."""
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor

@@ -7,15 +7,14 @@ from functools import lru_cache
 import numpy as np
 import torch
 
-from graphsnd.arguments import checked
-from graphsnd.behavior.behavior import Agents, Behavior, flatten, names_of, read_agents
-from graphsnd.behavior.points import Norm, Points
+from graphsnd.behavior.behavior import Agents, Behavior, names_of, read_agents
+from graphsnd.behavior.distances import Distance
+from graphsnd.behavior.points import Norm, Points, flatten
 
 NODES = 64
 NODES_PER_SCALE = 8  # at least, of a tanh-squashed Gaussian, see nodes_and_weights
 
 
-@checked(own="values")
 class Quantiles(Behavior):
     r"""Policies with independent action dimensions, all on the same observations, given by their quantile functions.
 
@@ -37,8 +36,8 @@ class Quantiles(Behavior):
         self.values = read_agents("values", values, "(..., agents, actions, nodes)", trailing=2, finite=validate)
         super().__init__(self.values.shape[:-1], names_of(values))
 
-    def wasserstein_points(self) -> Points:
-        """Weighted quantiles, under the Euclidean norm."""
+    def embed(self, distance: Distance) -> Points:
+        """Return weighted quantiles, under the Euclidean norm."""
         _, weights = nodes_and_weights(self.values.shape[-1])
         roots = weights.sqrt().to(self.values.device, torch.promote_types(self.values.dtype, torch.float32))
         return Points(flatten((self.values * roots).flatten(-2)), Norm.EUCLIDEAN)

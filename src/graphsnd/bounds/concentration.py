@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import torch
 
 from graphsnd import kernels
-from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import as_distance, embed
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.errors import InputError, check_agents, check_integer, check_number, describe
 
 
@@ -154,7 +156,7 @@ def diameter(behavior: Behavior, distance: Distance | None = None) -> float:
         6.0
     """
     bound = points_diameter(embed(behavior, distance))
-    maximum = (distance or default_distance(behavior)).maximum
+    maximum = as_distance(behavior, distance).maximum
     return bound if maximum is None else min(bound, maximum)
 
 
@@ -164,7 +166,7 @@ def points_diameter(points: Points) -> float:
     with_center = replace(points, values=torch.cat([points.values, points.center().values], dim=1).detach())
     radii = _radii(with_center, points.agents)
     bound = float(radii.topk(2).values.sum())
-    if points.norm in (Norm.SQRT_JS, Norm.BURES, Norm.GAUSSIAN_HELLINGER):
+    if points.norm in (Norm.SQRT_JS, Norm.BURES):
         bound = min(bound, float(_radii(with_center, int(radii.argmin())).topk(2).values.sum()))
     # Rounded up by more than the rounding of the distances, so that "certified" survives float32.
     slack = 1 + 16 * torch.finfo(points.result_dtype).eps

@@ -61,7 +61,7 @@ def agent_effects(distances_on_edges: Tensor, graph: Graph) -> AgentEffects:
     that edges hardly tell apart are drawn towards 0.
 
     Args:
-        distances_on_edges: ``[m]`` in the order of ``graph.edges``, as from :func:`graphsnd.edge_distances`.
+        distances_on_edges: ``[m]`` in the order of ``graph.edges``, as from :func:`graphsnd.pairwise`.
         graph: The graph they were measured on, without weights.
 
     Raises:

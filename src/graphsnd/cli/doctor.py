@@ -28,7 +28,7 @@ def describe_machine() -> Lines:
     """Return versions, devices and kernel backends, as names and sentences."""
     import torch
 
-    from graphsnd import kernels
+    from graphsnd.kernels.dispatch import available
     from graphsnd.plots.provenance import find_versions
 
     versions = find_versions(PACKAGES)
@@ -36,7 +36,7 @@ def describe_machine() -> Lines:
     lines = [(name, versions[name] or "not installed") for name in ("graphsnd", "python", *PACKAGES)]
     cuda = ", ".join(torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count()))
     lines += [("CUDA device", cuda or "none"), ("CPU threads", str(torch.get_num_threads()))]
-    able = kernels.available()
+    able = available()
     lines += [(f"kernels: {name}", "can run" if why is None else f"cannot run: {why}") for name, why in able.items()]
     return [*lines, ("kernel cache", _describe_cache() if able.get("cpu", "") is None else "not used")]
 

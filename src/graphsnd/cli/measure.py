@@ -170,10 +170,7 @@ def _hints() -> Iterator[None]:
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         typer.echo(f"graphsnd: {message}", err=True)
 
-    from graphsnd.behavior import AgentsAxisWarning
-
     with warnings.catch_warnings():
-        warnings.simplefilter("always", AgentsAxisWarning)
         warnings.showwarning = show
         yield
 
@@ -188,7 +185,7 @@ def parse_distance(text: str | None) -> Distance | None:
         >>> parse_distance("hellinger")
         Hellinger()
     """
-    from graphsnd.behavior import DISTANCES
+    from graphsnd.behavior.distances import DISTANCES
 
     if text is None:
         return None

@@ -11,7 +11,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.designs import Complete, Design, as_design
 from graphsnd.errors import MOST_AGENTS, InputError, check_shape, check_tensor, shape_of

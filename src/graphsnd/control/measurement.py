@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from graphsnd import kernels
-from graphsnd.behavior import Norm, Points
-from graphsnd.behavior.behavior import widen
+from graphsnd.behavior.points import Norm, Points, widen
 from graphsnd.designs import Design, as_design
 from graphsnd.designs.template import Template
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of

@@ -10,7 +10,8 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
-from graphsnd.behavior import Behavior, default_distance
+from graphsnd.behavior import Behavior
+from graphsnd.behavior.behavior import as_distance
 from graphsnd.distributed.ranks import Note, Ranks, shorten
 from graphsnd.distributed.shards import find_distance, find_entry, make_shards
 from graphsnd.errors import InputError, as_tensor, check_clusters
@@ -59,7 +60,7 @@ def accumulate(
     if shards.agents != accumulator.agents:
         raise InputError("behavior", f"of {accumulator.agents} agents over all ranks", shards.agents)
     groups = check_clusters(clusters, shards.batch_shape)
-    accumulator.distance = find_distance(shards.notes, known or (default_distance(behavior) if behavior else None))
+    accumulator.distance = find_distance(shards.notes, as_distance(behavior, known) if behavior else known)
     accumulator.family = find_entry(shards.notes, "family")
     for parts, points in shards.blocks():
         if points.observations:

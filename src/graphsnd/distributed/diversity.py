@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from graphsnd import kernels
-from graphsnd.behavior import Behavior, Distance, Points
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.points import Points
 from graphsnd.distributed.ranks import Note
 from graphsnd.distributed.shards import Shards, make_shards
 from graphsnd.estimation.accumulator import fingerprint

@@ -15,8 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import DISTANCES, Behavior, Distance, Norm, Points, default_distance, embed
-from graphsnd.behavior.points import Block
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import as_distance, embed
+from graphsnd.behavior.distances import DISTANCES
+from graphsnd.behavior.points import Block, Norm, Points
 from graphsnd.distributed.ranks import Note, Ranks, shorten
 from graphsnd.errors import InputError, check_choice
 
@@ -114,9 +116,9 @@ def make_shards(
         asked = torch.is_grad_enabled() and any(part.requires_grad for part in points.parts)
         own = {"agents": points.agents, "observations": points.observations, "batch_shape": behavior.batch_shape}
         blocks = [(block.norm.value, *astuple(block)[1:]) for block in points.blocks]
-        kind = [points.norm.value, str(points.values.dtype)[6:], str(points.dtype)[6:], blocks, points.samples]
+        kind = [points.norm.value, str(points.values.dtype)[6:], str(points.dtype)[6:], blocks]
         shared = SHARDS[shard == "agents"]
-        chosen = distance or default_distance(behavior)
+        chosen = as_distance(behavior, distance)
         note |= {"family": type(behavior).__name__, "distance": shorten(chosen), shared: own[shared]}
         note |= {"features": points.features, "behavior": kind, "device": points.values.device.type}
         return note | {"own": own | {"gradient": asked}}, points
@@ -124,11 +126,11 @@ def make_shards(
     notes, local = ranks.agree(prepare)
     if find_entry(notes, "behavior") is None:
         raise InputError("behavior", "on at least one rank", "None on all")
-    norm, dtype, result, blocks, samples = find_entry(notes, "behavior")
+    norm, dtype, result, blocks = find_entry(notes, "behavior")
     device = ranks.wire if local is None else local.values.device
     values = torch.empty(0, 0, find_entry(notes, "features"), dtype=getattr(torch, dtype), device=device)
     made = tuple(Block(Norm(name), *rest) for name, *rest in blocks)
-    like = Points(values, Norm(norm), getattr(torch, result, None), made, samples)
+    like = Points(values, Norm(norm), getattr(torch, result, None), made)
     own = [note["own"] for note in notes]
     agents, observations = ((sum if shard == name else max)([each[name] for each in own]) for name in SHARDS)
     if agents < 2:

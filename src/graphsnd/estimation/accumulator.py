@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 
 from graphsnd import kernels
-from graphsnd.behavior import DISTANCES, Behavior, Distance, Points, default_distance, embed
-from graphsnd.behavior.behavior import check_names
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import as_distance, check_names, embed
+from graphsnd.behavior.distances import DISTANCES
+from graphsnd.behavior.points import Points
 from graphsnd.errors import InputError, check_clusters, check_integer, check_type
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import (
@@ -98,7 +100,7 @@ class SndAccumulator:
         self._check_batch(behavior, clusters)
         self._add(points, check_clusters(clusters, behavior.batch_shape))
         self.names, self.family = names, type(behavior).__name__
-        self.distance = self.distance or default_distance(behavior)
+        self.distance = as_distance(behavior, self.distance)
 
     def _check_batch(self, behavior: Behavior | None, clusters: Any) -> None:
         """Raise for another family than before, and for clusters against what was declared."""

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from graphsnd import kernels
-from graphsnd.behavior import Behavior, Distance, Norm, Points, default_distance, embed
-from graphsnd.behavior.distances import check_distance
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import as_distance, embed
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.designs.template import Template, find_neighbours, integer_seed
 from graphsnd.errors import InputError, check_tensor
 from graphsnd.kernels.dispatch import sum_over_blocks
@@ -88,7 +89,7 @@ class Source:
         assert self.inputs is not None
         inputs = self.inputs[index]
         behavior = self.team.evaluate(inputs) if agents is None else self.team.partial(inputs, agents)
-        return behavior._embed(self.distance)
+        return behavior.embed(self.distance)
 
     def bound(self) -> float | None:
         """Return a certified upper bound on every distance at every observation, or None."""
@@ -152,7 +153,7 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
 def _from_behavior(behavior: Behavior, distance: Distance | None, backend: str, team: Team | None) -> Source:
     points = embed(behavior, distance).detach()
     return Source(
-        distance=distance or default_distance(behavior),
+        distance=as_distance(behavior, distance),
         family=type(behavior).__name__,
         names=behavior._names,
         agents=points.agents,
@@ -178,14 +179,14 @@ def _from_policies(team: Team, observations: Any, distance: Distance | None, bac
         raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
     pilot = inputs[:2]
     first = team.partial(pilot, torch.arange(2, device=inputs.device).expand(len(pilot), -1))
-    distance = check_distance(distance, first)
+    chosen = as_distance(first, distance)
     return Source(
-        distance=distance,
+        distance=chosen,
         family=type(first).__name__,
         names=names,
         agents=team.agents,
         batch_shape=observations.shape[: -team.feature_dims],
-        like=first._embed(distance),
+        like=first.embed(chosen),
         backend=backend,
         points=None,
         team=team,

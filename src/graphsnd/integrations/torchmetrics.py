@@ -13,8 +13,8 @@ from zlib import crc32
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import Behavior, Distance, default_distance
-from graphsnd.behavior.distances import check_unpooled
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import as_distance
 from graphsnd.errors import InputError, require
 from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.graphs import Graph
@@ -58,13 +58,8 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
         self._identify(None)
 
     def update(self, behavior: Behavior) -> None:
-        """Add a batch of observations that all agents have answered.
-
-        Raises:
-            InputError: For a distance with ``pooled=True``.
-        """
-        distance = self.distance or default_distance(behavior)
-        check_unpooled(distance, "come in batches")
+        """Add a batch of observations that all agents have answered."""
+        distance = as_distance(behavior, self.distance)
         self.total = self.total + (self.mean(behavior) * behavior.observations).to(self.total)
         self.observations = self.observations + behavior.observations
         named = (crc32(repr(each).encode()) for each in ((type(behavior).__name__, distance), behavior.names))

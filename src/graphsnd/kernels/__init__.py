@@ -1,12 +1,12 @@
-"""4 HOW FAST: sums of pair distances over points.
+"""Sums of pair distances over points, fast.
 
 Operations on ``points[observation, agent, feature]``: all-pairs totals, all-pairs matrix, a shared edge list summed
 over observations or over edges, and an edge list for each observation, of equal or other lengths. ``reference`` is
-plain torch and the oracle of the compiled backends, ``cpu`` (numba) and ``gpu`` (Triton).
+plain torch and the oracle of the compiled backends, ``cpu`` (numba) and ``gpu`` (Triton), which know Euclidean and
+half-L1 distances.
 """
 
 from graphsnd.kernels.dispatch import (
-    available,
     edge_means_and_totals,
     edge_sums,
     edge_totals,
@@ -18,7 +18,6 @@ from graphsnd.kernels.dispatch import (
 )
 
 __all__ = [
-    "available",
     "edge_means_and_totals",
     "edge_sums",
     "edge_totals",

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.sums import total
 
 Operation = Callable[..., Tensor]
@@ -21,7 +21,7 @@ Parts = tuple[Tensor, ...]
 Dtype = torch.dtype | None  # of the sum over observations; None for those of each observation
 
 # The norms that have compiled kernels, and the numbers by which these know them.
-CODES = {Norm.EUCLIDEAN: 0, Norm.HALF_L1: 1, Norm.SQRT_JS: 2, Norm.BURES: 3}
+CODES = {Norm.EUCLIDEAN: 0, Norm.HALF_L1: 1}
 
 
 class RawOperations(Protocol):

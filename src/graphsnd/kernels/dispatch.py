@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.errors import InputError
 from graphsnd.kernels import reference, separable
 from graphsnd.kernels.autograd import CODES, Differentiable
@@ -55,13 +55,14 @@ def pair_totals(points: Points, *, backend: str = "auto") -> Tensor:
     Example:
         >>> import torch, graphsnd as gs
         >>> from graphsnd import kernels
-        >>> points = gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
+        >>> from graphsnd.behavior.behavior import embed
+        >>> points = embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         >>> kernels.pair_totals(points)  # [observations]
         tensor([12.], dtype=torch.float64)
     """
-    if backend == "auto" and separable.applies(points):
+    if backend == "auto" and points.separable:
         return separable.pair_totals(points)
-    return choose(backend, points, points.agents**2 // 2).pair_totals(points)
+    return choose(backend, points).pair_totals(points)
 
 
 def pair_mean(points: Points, *, backend: str = "auto") -> Tensor:
@@ -76,13 +77,12 @@ def pair_mean(points: Points, *, backend: str = "auto") -> Tensor:
     Example:
         >>> import torch, graphsnd as gs
         >>> from graphsnd import kernels
-        >>> kernels.pair_mean(gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
+        >>> from graphsnd.behavior.behavior import embed
+        >>> kernels.pair_mean(embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]]))))
         tensor(4.)
     """
-    if points.norm in CODES and not (backend == "auto" and separable.applies(points)):
-        chosen = choose(backend, points, points.agents**2 // 2)
-        if isinstance(chosen, Differentiable):
-            return chosen.pair_mean(points)
+    if points.norm is not Norm.JOINT and not (backend == "auto" and points.separable):
+        return choose(backend, points).pair_mean(points)
     pairs = points.agents * (points.agents - 1) / 2
     return (mean(pair_totals(points, backend=backend)) / pairs).to(points.result_dtype)
 
@@ -99,10 +99,11 @@ def pair_matrix(points: Points, weight: Tensor | None = None, *, backend: str = 
     Example:
         >>> import torch, graphsnd as gs
         >>> from graphsnd import kernels
-        >>> kernels.pair_matrix(gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))).shape
+        >>> from graphsnd.behavior.behavior import embed
+        >>> kernels.pair_matrix(embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))).shape
         torch.Size([3, 3])
     """
-    return choose(backend, points, points.agents**2 // 2).pair_matrix(points, _weight(points, weight))
+    return choose(backend, points).pair_matrix(points, _weight(points, weight))
 
 
 @sum_over_blocks
@@ -118,7 +119,8 @@ def edge_sums(points: Points, edges: Tensor, weight: Tensor | None = None, *, ba
     Example:
         >>> import torch, graphsnd as gs
         >>> from graphsnd import kernels
-        >>> points = gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
+        >>> from graphsnd.behavior.behavior import embed
+        >>> points = embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         >>> kernels.edge_sums(points, torch.tensor([[0, 1], [0, 2]]))  # [edges]
         tensor([3., 6.], dtype=torch.float64)
     """
@@ -141,7 +143,8 @@ def edge_totals(
     Example:
         >>> import torch, graphsnd as gs
         >>> from graphsnd import kernels
-        >>> points = gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
+        >>> from graphsnd.behavior.behavior import embed
+        >>> points = embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
         >>> kernels.edge_totals(points, torch.tensor([[0, 1], [0, 2]]))  # [observations]
         tensor([9.], dtype=torch.float64)
     """
@@ -168,7 +171,8 @@ def edge_means_and_totals(
     Example:
         >>> import torch, graphsnd as gs
         >>> from graphsnd import kernels
-        >>> points = gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]], [[0.0], [1.0], [2.0]]])))
+        >>> from graphsnd.behavior.behavior import embed
+        >>> points = embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]], [[0.0], [1.0], [2.0]]])))
         >>> kernels.edge_means_and_totals(points, torch.tensor([[0, 1], [0, 2]]))
         (tensor([2., 4.], dtype=torch.float64), tensor([9., 3.], dtype=torch.float64))
     """
@@ -193,7 +197,8 @@ def observation_edges(points: Points, edges: Tensor, *, backend: str = "auto") -
 
     Example:
         >>> import torch, graphsnd as gs
-        >>> points = gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]], [[0.0], [1.0], [2.0]]])))
+        >>> from graphsnd.behavior.behavior import embed
+        >>> points = embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]], [[0.0], [1.0], [2.0]]])))
         >>> gs.kernels.observation_edges(points, torch.tensor([[[0, 1]], [[0, 2]]]))  # [observations, k]
         tensor([[3.],
                 [2.]], dtype=torch.float64)
@@ -215,7 +220,8 @@ def ragged_edges(points: Points, edges: Tensor, starts: Tensor, *, backend: str 
 
     Example:
         >>> import torch, graphsnd as gs
-        >>> points = gs.behavior.embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]], [[0.0], [1.0], [2.0]]])))
+        >>> from graphsnd.behavior.behavior import embed
+        >>> points = embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]], [[0.0], [1.0], [2.0]]])))
         >>> edges = torch.tensor([[0, 1], [1, 2], [0, 2]])  # two of the first observation, one of the second
         >>> gs.kernels.ragged_edges(points, edges, torch.tensor([0, 2, 3]))
         tensor([3., 3., 2.], dtype=torch.float64)
@@ -227,14 +233,16 @@ def ragged_edges(points: Points, edges: Tensor, starts: Tensor, *, backend: str 
     return choose(backend, flat, len(edges)).observation_edges(flat, own, starts).squeeze(0)
 
 
-def choose(backend: str, points: Points, pairs: int) -> Backend:
-    """The backend for a call over ``pairs`` pairs for each observation."""
+def choose(backend: str, points: Points, pairs: int | None = None) -> Backend:
+    """Return the backend for a call over ``pairs`` pairs of each observation, all of them when None."""
     if backend == "reference":
         return reference
     if backend == "auto":
         values = points.parts[0]
         device = "gpu" if values.is_cuda else "cpu"
-        small = (values.shape[1] + pairs) * values.shape[0] * points.features < SMALL
+        o, n, _ = values.shape
+        pairs = n**2 // 2 if pairs is None else pairs
+        small = (n + pairs) * o * points.features < SMALL
         # A compiled kernel has nothing to iterate over without pairs; torch handles empty tensors.
         if small or pairs == 0 or obstacle(device, points):
             return reference
@@ -265,8 +273,6 @@ def obstacle(backend: str, points: Points) -> str | None:
         return "the points are not on the CPU"
     if points.norm not in CODES:
         return f"the {points.norm.value} norm has no compiled kernel"
-    if points.norm is Norm.BURES and (backend == "gpu" or points.features not in (2, 6, 12)):
-        return f"the {points.norm.value} norm has a compiled kernel on the CPU only, for at most 3 actions"
     if points.features > MAX_FEATURES[backend]:
         return f"{points.features} features are more than {MAX_FEATURES[backend]}"
     if values.dtype not in (torch.float32, torch.float64):

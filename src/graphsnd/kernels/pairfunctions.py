@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.sums import add_last
 
 PairFunction = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -30,20 +30,6 @@ def cross(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Return the root of the positive part of the product of two halves' differences, whose noise is independent."""
     one, two = (x - y).chunk(2, dim=-1)
     return safe_sqrt(add_last(one * two))
-
-
-def energy(x: torch.Tensor, y: torch.Tensor, samples: int) -> torch.Tensor:
-    """Return the energy distance of sorted samples, in O(samples log samples).
-
-    In one dimension its square is twice the integral of (F - G)^2: no difference of large terms, and exactly 0 for
-    equal samples. The last feature is the agent's share of the correction.
-    """
-    x, y = torch.broadcast_tensors(x, y)
-    lines = torch.cat([part[..., :-1].unflatten(-1, (-1, samples)) for part in (x, y)], dim=-1)
-    ordered, order = lines.sort(dim=-1)
-    steps = torch.where(order < samples, 1, -1).cumsum(-1)[..., :-1].to(x.dtype) / samples
-    squared = 2 * add_last((steps.square() * ordered.diff(dim=-1)).flatten(-2))
-    return safe_sqrt(squared - x[..., -1] - y[..., -1])
 
 
 def half_l1(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -91,25 +77,6 @@ class _JensenShannon(torch.autograd.Function):
         to_p = torch.where(delta > -1, torch.log1p(delta), 0)
         to_q = torch.where(delta < 1, torch.log1p(-delta), 0)
         return grad * to_p, grad * to_q
-
-
-def gaussian_hellinger(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    r"""Return the Hellinger distance between diagonal Gaussians given as ``[loc, scale]``.
-
-    .. math:: H^2 = 1 - \prod_k \sqrt{\frac{2 s t}{s^2 + t^2}} \exp\Big(-\frac{(\mu - \nu)^2}{4 (s^2 + t^2)}\Big)
-
-    The logarithm of the product is summed from differences, so that nothing cancels between near agents. A policy
-    without spread has no density in common with any other: distance 1, where nothing pulls.
-    """
-    (loc, scale), (other, spread) = x.chunk(2, dim=-1), y.chunk(2, dim=-1)
-    # In units of the wider of the two, which cancel, squares neither overflow nor vanish.
-    widest = torch.maximum(scale, spread).detach()
-    unit = torch.where(widest > 0, widest, 1)
-    both = torch.where(widest > 0, (scale / unit).square() + (spread / unit).square(), 1)
-    narrow, apart = ((scale - spread) / unit).square() / both, ((loc - other) / unit).square() / (4 * both)
-    disjoint = (narrow >= 1) | ((widest == 0) & (loc != other))
-    terms = torch.where(disjoint, 0, torch.log1p(-torch.where(disjoint, 0, narrow)) / 2 - apart)
-    return safe_sqrt(torch.where(disjoint.any(dim=-1), 1, -torch.expm1(add_last(terms))))
 
 
 def bures(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -160,7 +127,6 @@ PAIR_FUNCTIONS: dict[Norm, PairFunction] = {
     Norm.HALF_L1: half_l1,
     Norm.SQRT_JS: sqrt_js,
     Norm.BURES: bures,
-    Norm.GAUSSIAN_HELLINGER: gaussian_hellinger,
 }
 
 # Times as long as a Euclidean distance of as many features takes, on one thread of a CPU, to a factor of three. Not
@@ -168,11 +134,8 @@ PAIR_FUNCTIONS: dict[Norm, PairFunction] = {
 SLOWNESS = {
     Norm.CROSS: 20.0,
     Norm.SQRT_JS: 50.0,
-    Norm.GAUSSIAN_HELLINGER: 500.0,
     Norm.BURES: 2000.0,
-    Norm.ENERGY: 3000.0,
 }
-SLOWNESS_COMPILED = {(Norm.BURES, 2): 15.0, (Norm.BURES, 6): 15.0, (Norm.BURES, 12): 600.0}  # by features
 
 HOMOGENEOUS = frozenset({Norm.EUCLIDEAN, Norm.CROSS, Norm.BURES})  # they square: scaling guards against overflow
 LONG = 128  # bytes of an agent's features, from which torch compares many at once
@@ -182,24 +145,23 @@ COPIED = 2**20  # numbers at once
 def slowness(points: Points) -> float:
     """Return how many times as long a distance of these points takes as a Euclidean one of as many features."""
     parts = [(block.norm, block.features) for block in points.blocks] or [(points.norm, points.features)]
-    return sum(part[1] * SLOWNESS_COMPILED.get(part, SLOWNESS.get(part[0], 1.0)) for part in parts) / points.features
+    return sum(features * SLOWNESS.get(norm, 1.0) for norm, features in parts) / points.features
 
 
 def scale_of(values: torch.Tensor, norm: Norm) -> torch.Tensor:
-    """Return the unit to divide by before squaring, 1 for norms that do not square."""
-    return unit_scale(values) if norm in HOMOGENEOUS else torch.ones((), dtype=values.dtype, device=values.device)
+    """Return the unit to divide by before squaring, a 0-dim tensor on the same device; 1 for norms that do not square.
 
-
-def unit_scale(values: torch.Tensor) -> torch.Tensor:
-    """Return a power of two about as large as the largest difference between agents, a 0-dim tensor on the same device.
-
+    A power of two about as large as the largest difference between agents.
     Distances are homogeneous, so dividing by it is free of rounding and keeps the squares of 1e-20 and 1e20
     inside float32. The difference counts and not the magnitude: an action that is padded with -3e38 for all
     agents would push the others below the smallest float. It is computed on the device: no host read.
 
     Args:
         values: Shape ``[observations, agents, features]``.
+        norm: How two agents' features become a distance.
     """
+    if norm not in HOMOGENEOUS:
+        return torch.ones((), dtype=values.dtype, device=values.device)
     high, low = extremes(values.detach())
     _, magnitude = torch.frexp(torch.maximum(high, -low).max())
     spread = (high / 2 - low / 2).max()  # halves, because a difference of two floats may overflow
@@ -219,6 +181,9 @@ def extremes(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     if values.device.type != "cpu" or values.shape[2] * values.element_size() >= LONG:
         return values.amax(1), values.amin(1)
     rows = max(1, COPIED // math.prod(values.shape[1:]))
-    turned = (part.mT.contiguous() for part in values.split(rows))
-    high, low = zip(*((part.amax(-1), part.amin(-1)) for part in turned), strict=True)
+    high, low = [], []
+    for part in values.split(rows):
+        turned = part.mT.contiguous()
+        high.append(turned.amax(-1))
+        low.append(turned.amin(-1))
     return torch.cat(high), torch.cat(low)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import Norm, Points
-from graphsnd.kernels.pairfunctions import HOMOGENEOUS, PAIR_FUNCTIONS, energy, scale_of
+from graphsnd.behavior.points import Norm, Points
+from graphsnd.kernels.pairfunctions import HOMOGENEOUS, PAIR_FUNCTIONS, PairFunction, scale_of
 from graphsnd.sums import add_last
 
 CHUNK = 1 << 22  # elements of the largest temporary
@@ -22,7 +22,7 @@ CHUNK = 1 << 22  # elements of the largest temporary
 def pair_totals(points: Points) -> Tensor:
     """Return the sum of the distances over all pairs i < j, for each observation: ``[observations]``, float64."""
     x, scale, distance = _prepare(points)
-    o, n, f = x.shape
+    n, f = x.shape[1:]
     if points.norm is Norm.BURES:  # an SVD for each pair: none is computed twice
         return edge_totals(points, torch.triu_indices(n, n, 1, device=x.device).T, None)
 
@@ -31,11 +31,19 @@ def pair_totals(points: Points) -> Tensor:
         return add_last(torch.triu(d, diagonal=1).double().flatten(1))
 
     rows, step = _split_chunks(n, n * f)
-    parts = []
-    for first in range(0, o, step):
-        part = x[first : first + step]
-        parts.append(_add(_run(block, part, start, start + rows) for start in range(0, n, rows)))
-    return torch.cat(parts) * scale
+    totals = []
+    for part in x.split(step):
+        sums = _run(block, part, 0, rows)
+        for start in range(rows, n, rows):
+            sums = sums + _run(block, part, start, start + rows)
+        totals.append(sums)
+    return torch.cat(totals) * scale
+
+
+def pair_mean(points: Points) -> Tensor:
+    """Return the mean over observations and pairs, in the dtype of the results."""
+    totals, n = pair_totals(points), points.values.shape[1]
+    return (add_last(totals) / len(totals) / (n * (n - 1) / 2)).to(points.result_dtype)
 
 
 def pair_matrix(points: Points, weight: Tensor) -> Tensor:
@@ -129,10 +137,9 @@ def observation_edges(points: Points, edges: Tensor, starts: Tensor | None = Non
     return torch.cat(parts) * scale
 
 
-def _prepare(points: Points) -> tuple[Tensor, Tensor, Callable[..., Tensor]]:
-    x, distance = points.values, PAIR_FUNCTIONS.get(points.norm) or functools.partial(energy, samples=points.samples)
-    scale = scale_of(x, points.norm)
-    return x / scale if points.norm in HOMOGENEOUS else x, scale.double(), distance
+def _prepare(points: Points) -> tuple[Tensor, Tensor, PairFunction]:
+    x, scale = points.values, scale_of(points.values, points.norm)
+    return x / scale if points.norm in HOMOGENEOUS else x, scale.double(), PAIR_FUNCTIONS[points.norm]
 
 
 def _ends(part: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
@@ -150,11 +157,11 @@ def _add(blocks: Iterable[Tensor]) -> Tensor:
     return functools.reduce(torch.add, blocks)
 
 
-def _run(block: Callable[..., Tensor], *args: Tensor | int) -> Tensor:
+def _run(block: Callable[..., Tensor], part: Tensor, *args: Tensor | int) -> Tensor:
     """Run one chunk, without keeping its temporaries when a gradient is needed: they are computed again."""
-    if not torch.is_grad_enabled() or not any(isinstance(a, Tensor) and a.requires_grad for a in args):
-        return block(*args)
+    if not (torch.is_grad_enabled() and part.requires_grad):
+        return block(part, *args)
     from torch.utils.checkpoint import checkpoint
 
     # Nothing is drawn in a block; restoring the global random state would disturb other threads.
-    return checkpoint(block, *args, use_reentrant=False, preserve_rng_state=False)
+    return checkpoint(block, part, *args, use_reentrant=False, preserve_rng_state=False)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Points
 from graphsnd.kernels import dispatch
 from graphsnd.kernels.autograd import CODES
 
@@ -57,7 +57,7 @@ def scramble(h: Tensor) -> Tensor:
 
 def can_sum(points: Points, backend: str) -> bool:
     """Whether :func:`regular_sums` runs on these points."""
-    known = points.norm in CODES and points.norm is not Norm.BURES and backend in ("auto", "gpu")
+    known = points.norm in CODES and backend in ("auto", "gpu")
     return known and dispatch.obstacle("gpu", points) is None
 
 

@@ -15,15 +15,10 @@ from typing import Any
 
 import torch
 
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.kernels.threads import run_threads, split_range
 
 CHUNK = 1 << 22  # values sorted at a time
-
-
-def applies(points: Points) -> bool:
-    """Whether the totals of these points can be had by sorting."""
-    return points.norm is Norm.HALF_L1 or (points.norm is Norm.EUCLIDEAN and points.features == 1)
 
 
 def pair_totals(points: Points) -> torch.Tensor:

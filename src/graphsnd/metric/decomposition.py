@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import torch
 
-from graphsnd.arguments import checked
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import in_order
 from graphsnd.errors import InputError, shape_of
@@ -38,11 +37,10 @@ class Decomposition:
         return f"SND {float(self.snd):.6g} = {parts} {len(self.groups)} groups"
 
 
-@checked
 def decompose(
     behavior: Behavior,
     labels: torch.Tensor | Sequence[Hashable] | Mapping[str, Hashable],
-    distance: Distance | None = None,
+    distance: Distance | str | None = None,
     *,
     backend: str = "auto",
 ) -> Decomposition:
@@ -58,7 +56,7 @@ def decompose(
         behavior: What ``n`` agents would do on shared observations.
         labels: ``[n]``, a tensor or a sequence of anything hashable, such as the name of each agent's role; or a dict
             of them by the agents' names.
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
         backend: ``auto`` or the name of a kernel backend.
 
     Returns:

@@ -8,22 +8,24 @@ import torch
 from torch import Tensor
 
 from graphsnd import kernels
-from graphsnd.behavior import Behavior, Distance, Points, embed
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import embed
+from graphsnd.behavior.points import Points
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric.moving import edge_sums, ratio
-from graphsnd.metric.pair_distances import check_graph
+from graphsnd.metric.pair_distances import embed_on
 from graphsnd.sums import mean, total
 
 
-def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> Tensor:
+def snd(behavior: Behavior, distance: Distance | str | None = None, *, backend: str = "auto") -> Tensor:
     r"""System Neural Diversity: the mean distance over all pairs of agents.
 
     .. math:: \mathrm{SND}(D) = \binom{n}{2}^{-1} \sum_{i<j} d(i,j) \qquad (2)
 
     Args:
         behavior: What ``n`` agents would do on shared observations.
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
         backend: ``auto`` or the name of a kernel backend.
 
     Returns:
@@ -37,7 +39,7 @@ def snd(behavior: Behavior, distance: Distance | None = None, *, backend: str = 
     return kernels.pair_mean(embed(behavior, distance), backend=backend)
 
 
-def by_observation(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> Tensor:
+def by_observation(behavior: Behavior, distance: Distance | str | None = None, *, backend: str = "auto") -> Tensor:
     r"""SND at each observation: in which states do the agents differ?
 
     .. math:: \mathrm{SND}_o = \binom{n}{2}^{-1} \sum_{i<j} W_2(\pi_i(o), \pi_j(o))
@@ -46,7 +48,7 @@ def by_observation(behavior: Behavior, distance: Distance | None = None, *, back
 
     Args:
         behavior: What ``n`` agents would do on shared observations.
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
         backend: ``auto`` or the name of a kernel backend.
 
     Returns:
@@ -58,8 +60,6 @@ def by_observation(behavior: Behavior, distance: Distance | None = None, *, back
         tensor([0., 3.])
     """
     points = embed(behavior, distance)
-    if points.observations != behavior.observations:
-        raise InputError("distance", "that tells observations apart", "one that pools them", "Use pooled=False.")
     totals = kernels.pair_totals(points, backend=backend) / math.comb(points.agents, 2)
     return totals.to(points.result_dtype).reshape(behavior.batch_shape)
 
@@ -67,7 +67,7 @@ def by_observation(behavior: Behavior, distance: Distance | None = None, *, back
 def graph_snd(
     behavior: Behavior,
     graph: Graph | MovingGraph,
-    distance: Distance | None = None,
+    distance: Distance | str | None = None,
     *,
     pooled: bool = False,
     backend: str = "auto",
@@ -83,7 +83,7 @@ def graph_snd(
     Args:
         behavior: What ``n`` agents would do on shared observations.
         graph: Graph on the same ``n`` agents, or a graph for each observation.
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
         pooled: Of a graph for each observation: the weighted mean over all edges instead, in which an observation
             counts by its weight.
         backend: ``auto`` or the name of a kernel backend.
@@ -101,8 +101,7 @@ def graph_snd(
         >>> gs.graph_snd(twice, meeting), gs.graph_snd(twice, meeting, pooled=True)
         (tensor(2.), tensor(1.6667))
     """
-    points = embed(behavior, distance)
-    check_graph(graph, points.agents, behavior._names, observations=points.observations)
+    points = embed_on(graph, behavior, distance, moving=True)
     return graph_mean(points, graph, pooled=pooled, backend=backend).to(points.result_dtype)
 
 
@@ -120,7 +119,7 @@ def graph_mean(points: Points, graph: Graph | MovingGraph, *, pooled: bool = Fal
 
 
 def horvitz_thompson(
-    behavior: Behavior, graph: Graph, distance: Distance | None = None, *, backend: str = "auto"
+    behavior: Behavior, graph: Graph, distance: Distance | str | None = None, *, backend: str = "auto"
 ) -> Tensor:
     r"""Horvitz-Thompson estimate of SND from a sampled graph, unbiased even when a draw is empty (Proposition 7).
 
@@ -129,7 +128,7 @@ def horvitz_thompson(
     Args:
         behavior: What ``n`` agents would do on shared observations.
         graph: A draw of a design with known inclusion probability: Bernoulli, uniform or random regular.
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
         backend: ``auto`` or the name of a kernel backend.
 
     Returns:
@@ -144,8 +143,7 @@ def horvitz_thompson(
         >>> gs.horvitz_thompson(team, gs.graphs.bernoulli(3, 1.0))
         tensor(4.)
     """
-    points = embed(behavior, distance)
-    check_graph(graph, points.agents, behavior._names)
+    points = embed_on(graph, behavior, distance)
     inclusion = known_inclusion(graph)
     sums = kernels.edge_totals(points, graph.edges.to(points.parts[0].device), ordered=True, backend=backend)
     return (mean(sums) / (inclusion * graph.pairs)).to(points.result_dtype)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from graphsnd import kernels
-from graphsnd.behavior import Points
+from graphsnd.behavior.points import Points
 from graphsnd.graphs import MovingGraph
 from graphsnd.sums import mean, total
 

@@ -9,7 +9,9 @@ from typing import Any
 import torch
 
 from graphsnd import kernels
-from graphsnd.behavior import Behavior, Distance, Points, embed
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import embed
+from graphsnd.behavior.points import Points
 from graphsnd.errors import MOST_EDGES, InputError
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.metric.moving import edge_lengths, ratio, relative_weights
@@ -17,67 +19,54 @@ from graphsnd.metric.moving import edge_lengths, ratio, relative_weights
 MOST_ROWS = math.isqrt(2 * MOST_EDGES)  # of a matrix: 16 GiB in double precision
 
 
-def pairwise(behavior: Behavior, distance: Distance | None = None, *, backend: str = "auto") -> torch.Tensor:
-    r"""All pairwise behavioural distances.
+def pairwise(
+    behavior: Behavior,
+    distance: Distance | str | None = None,
+    *,
+    graph: Graph | None = None,
+    backend: str = "auto",
+) -> torch.Tensor:
+    r"""Behavioural distances of all pairs of agents, or of the edges of a graph.
 
     .. math:: d(i,j) = \frac{1}{|O|} \sum_{o \in O} W_2(\pi_i(o), \pi_j(o)) \qquad (1)
 
     Args:
         behavior: What ``n`` agents would do on shared observations.
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
+        graph: Graph on the same ``n`` agents with ``m`` edges; only their distances are computed.
         backend: ``auto`` or the name of a kernel backend.
 
     Returns:
-        Symmetric ``[n, n]`` matrix with a zero diagonal, differentiable. A Euclidean distance below 1e-19 (float32) or
-        1e-154 (float64) of the largest difference between two agents may lose digits or be 0: its square underflows.
+        Symmetric ``[n, n]`` matrix with a zero diagonal; with a graph ``[m]``, in the order of ``graph.edges``.
+        Differentiable. A Euclidean distance below 1e-19 (float32) or 1e-154 (float64) of the largest difference between
+        two agents may lose digits or be 0: its square underflows.
 
     Raises:
-        InputError: For more agents than a matrix of their distances has room for.
+        InputError: For more agents than a matrix of their distances has room for, and for a graph of other agents.
 
     Example:
         >>> import torch, graphsnd as gs
-        >>> gs.pairwise(gs.Deterministic(torch.tensor([[[0.0], [3.0]]])))
-        tensor([[0., 3.],
-                [3., 0.]])
+        >>> team = gs.Deterministic(torch.tensor([[[0.0], [3.0], [4.0]]]))
+        >>> gs.pairwise(team)
+        tensor([[0., 3., 4.],
+                [3., 0., 1.],
+                [4., 1., 0.]])
+        >>> gs.pairwise(team, graph=gs.graphs.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3))
+        tensor([3., 1.])
     """
+    if graph is not None:
+        points = embed_on(graph, behavior, distance)
+        return edge_means(points, graph, backend=backend).to(points.result_dtype)
     points = embed(behavior, distance)
     if points.agents > MOST_ROWS:  # an operating system may promise the memory, and end the process when it is used
-        fix = "For SND use gs.measure; for single agents and pairs, contributions or edge_distances on a sparse graph."
+        fix = "For SND use gs.measure; for single agents and pairs, contributions or pairwise with a sparse graph=."
         raise InputError("behavior", f"of at most {MOST_ROWS} agents for a matrix of all pairs", points.agents, fix)
     return kernels.pair_matrix(points, backend=backend).to(points.result_dtype)
 
 
-def edge_distances(
-    behavior: Behavior, graph: Graph, distance: Distance | None = None, *, backend: str = "auto"
-) -> torch.Tensor:
-    """The distances d(i, j) along the edges of a graph; nothing else is computed.
-
-    Args:
-        behavior: What ``n`` agents would do on shared observations.
-        graph: Graph on the same ``n`` agents.
-        distance: Distance object; the family's default when None.
-        backend: ``auto`` or the name of a kernel backend.
-
-    Returns:
-        ``[m]`` distances in the order of ``graph.edges``, differentiable.
-
-    Raises:
-        InputError: When the graph has another number of agents, or other names for them.
-
-    Example:
-        >>> import torch, graphsnd as gs
-        >>> path = gs.graphs.from_edge_index(torch.tensor([[0, 1], [1, 2]]), 3)
-        >>> gs.edge_distances(gs.Deterministic(torch.tensor([[[0.0], [3.0], [4.0]]])), path)
-        tensor([3., 1.])
-    """
-    points = embed(behavior, distance)
-    check_graph(graph, points.agents, behavior._names)
-    return edge_means(points, graph, backend=backend).to(points.result_dtype)
-
-
 def contributions(
     behavior: Behavior,
-    distance: Distance | None = None,
+    distance: Distance | str | None = None,
     *,
     graph: Graph | MovingGraph | None = None,
     pooled: bool = False,
@@ -94,7 +83,7 @@ def contributions(
 
     Args:
         behavior: What ``n`` agents would do on shared observations.
-        distance: Distance object; the family's default when None.
+        distance: A distance or its name; the family's default when None.
         graph: Whose neighbours count; all agents when None.
         pooled: Of a graph for each observation: weigh all edges alike, whichever observation they are of.
         backend: ``auto`` or the name of a kernel backend.
@@ -114,8 +103,7 @@ def contributions(
     if graph is None:
         matrix = pairwise(behavior, distance, backend=backend)
         return matrix.sum(dim=1) / (matrix.shape[0] - 1)
-    points = embed(behavior, distance)
-    check_graph(graph, points.agents, behavior._names, observations=points.observations)
+    points = embed_on(graph, behavior, distance, moving=True)
     # The mean over observations along the edges of one graph is a single observation of it.
     moving = (MovingGraph.stack([graph]) if isinstance(graph, Graph) else graph).to(points.parts[0].device)
     measure: Any = edge_means if isinstance(graph, Graph) else edge_lengths
@@ -127,6 +115,15 @@ def contributions(
     if pooled:
         sums, strengths = ((part * ratio(units, units.max()).unsqueeze(1)).sum(0, True) for part in (sums, strengths))
     return ratio(sums, strengths).mean(0).to(points.result_dtype)
+
+
+def embed_on(
+    graph: Graph | MovingGraph, behavior: Behavior, distance: Distance | str | None, *, moving: bool = False
+) -> Points:
+    """Return a behaviour as points, or raise unless ``graph`` fits it; ``moving`` graphs only where they are taken."""
+    points = embed(behavior, distance)
+    check_graph(graph, points.agents, behavior._names, observations=points.observations if moving else None)
+    return points
 
 
 def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.Tensor:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from graphsnd.behavior import DISTANCES, Behavior, Distance
-from graphsnd.behavior.behavior import check_names
-from graphsnd.behavior.distances import default_distance
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import as_distance, check_names
+from graphsnd.behavior.distances import DISTANCES
 from graphsnd.errors import InputError, check_finite
 from graphsnd.metric import pairwise
 from graphsnd.plots.arrays import Array, to_array, to_groups
@@ -75,7 +75,7 @@ def read_distances(
     unit = "distance"
     if isinstance(source, Behavior):
         names = source.names if names is None else names
-        unit = describe_unit((distance or default_distance(source)).name)
+        unit = describe_unit(as_distance(source, distance).name)
         source = pairwise(source, distance)
     matrix = to_array(source, "source")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
@@ -94,7 +94,7 @@ def describe_unit(name: str) -> str:
         >>> describe_unit("wasserstein"), describe_unit("total-variation")
         ('action units', 'total variation, at most 1')
     """
-    if name not in DISTANCES or name.startswith("energy"):  # a mean of several, the user's own, or root units
+    if name not in DISTANCES:  # a mean of several, or the user's own
         return name
     maximum = DISTANCES[name].maximum
     return "action units" if maximum is None else f"{name.replace('-', ' ')}, at most {maximum:.3g}"

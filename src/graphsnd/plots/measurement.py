@@ -10,12 +10,13 @@ import torch
 
 from graphsnd import graphs
 from graphsnd.analysis import Roles, roles
-from graphsnd.behavior import Behavior, Distance, embed
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import embed
 from graphsnd.errors import check_finite, plural
 from graphsnd.estimation import Estimate
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.pairs import from_keys, keys
-from graphsnd.metric import edge_distances, pairwise
+from graphsnd.metric import pairwise
 from graphsnd.metric.moving import edge_lengths
 from graphsnd.metric.pair_distances import check_graph
 from graphsnd.plots.clustering import Tree, cluster
@@ -116,7 +117,7 @@ def pair_distances(
                 chosen = torch.randperm(graph.m, generator=torch.Generator().manual_seed(0))[:DRAWN]
                 graph = Graph(graph.n, graph.edges[chosen.to(graph.device)])
                 drawn = f"{DRAWN:,} of the measured pairs"
-            values = edge_distances(behavior, graph, distance).cpu()
+            values = pairwise(behavior, distance, graph=graph).cpu()
     return PairDistances(estimate, graph.edges.cpu().numpy(), values.double().numpy(), tree, drawn, names, groups)
 
 

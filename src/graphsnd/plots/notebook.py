@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 
 from graphsnd.behavior import Behavior
-from graphsnd.behavior.distances import default_distance
 from graphsnd.errors import plural
 from graphsnd.estimation import Estimate
 from graphsnd.graphs import Graph
@@ -61,7 +60,7 @@ def behavior_html(behavior: Behavior) -> str:
     shape = " x ".join(f"{size:,}" for size in behavior.batch_shape)
     observations = format_count(behavior.observations) + f" ({shape})" * (len(behavior.batch_shape) > 1)
     rows = [("agents", _named(behavior)), ("observations", observations)]
-    rows.append(("compared by", default_distance(behavior).name))
+    rows.append(("compared by", behavior.distance.name))
     return _card(type(behavior).__name__, "what every agent would do on the same observations", rows)
 
 

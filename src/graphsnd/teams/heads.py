@@ -124,7 +124,7 @@ class Head(nn.Module, ABC):
             check_shape(name, ends, (low.shape[0] if low.dim() == 2 else "agents", self.outputs), dtype="floating")
         if not len(low):
             raise InputError("low", "of at least one agent", shape_of(low))
-        distance.embed(self.behavior(torch.zeros_like(low).unsqueeze(0)))
+        self.behavior(torch.zeros_like(low).unsqueeze(0)).accept(distance)
         if not isinstance(distance, Wasserstein):
             return distance.maximum
         return diagonal(*self._box(low, high))

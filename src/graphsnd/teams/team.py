@@ -77,7 +77,6 @@ class Team(Named, ABC):
             got = f"{(*behavior.batch_shape, behavior.agents, '...')}"
             fix = "Pass single policies as a list; a stacked module adds the agents axis."
             raise InputError("team", expected, got, fix)
-        behavior._axis_known = True
         return behavior if self._names is None else behavior.with_names(self._names)
 
     def read_observations(self, observations: Any) -> Tensor:
@@ -145,9 +144,7 @@ class Team(Named, ABC):
         self._check_features(observations)
         agents = as_tensor(agents)
         self._check_agents(agents, len(observations))
-        behavior = self._partial(observations, agents)
-        behavior._axis_known = True
-        return behavior
+        return self._partial(observations, agents)
 
     @abstractmethod
     def _evaluate(self, observations: Tensor) -> Behavior: ...

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from graphsnd import kernels
-from graphsnd.behavior import Norm, Points
+from graphsnd.behavior.points import Norm, Points
 from graphsnd.kernels.cpu import launch
 from tests.kernels import checks
-from tests.kernels.checks import DTYPES, NORMS, SCALES, SQUARES_OR_NOT, Shape, each_operation
+from tests.kernels.checks import DTYPES, NORMS, SCALES, Shape, each_operation
 
 CPU = ("cpu", "cpu")
 # Around the numbers of lanes (64), of a tile (16) and of observations that fill lanes (16).
@@ -34,12 +34,8 @@ WIDE = (20, 49, 3)  # lanes of gradients are agents
 DEEP = (20, 67, 17)  # lanes of totals too
 
 each_norm = pytest.mark.parametrize("norm", NORMS, ids=lambda n: n.value)
-each_scaling_norm = pytest.mark.parametrize("norm", SQUARES_OR_NOT, ids=lambda n: n.value)
 each_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 few_or_many = pytest.mark.parametrize("shape", [FEW, MANY, WIDE, DEEP], ids=["few", "many", "wide", "deep"])
-
-# Covariances have one way for few observations and one for many, of tiles: three of them, the last not full.
-each_covariance_shape = pytest.mark.parametrize("shape", [(5, 19, 12), (20, 35, 12)], ids=["few", "many"])
 
 
 @pytest.fixture
@@ -65,35 +61,6 @@ def test_agreement_of_many_features(dtype: torch.dtype, shape: Shape) -> None:
 
 
 @each_operation
-@pytest.mark.parametrize("shape", [(3, 5, 2), (20, 9, 6), (5, 19, 6), (70, 9, 12), (5, 9, 12)], ids=str)
-def test_agreement_of_covariances(operation: str, shape: Shape) -> None:
-    values = checks.draw(shape, Norm.BURES, torch.float64)
-    expected = checks.run(operation, values, Norm.BURES, "reference")
-    checks.assert_close(checks.run(operation, values, Norm.BURES, "cpu"), expected, 1e-11)
-    regular = values[
-        :, [k for k in range(shape[1]) if k % 4 or k == 0 or shape[2] < 12]
-    ]  # singular roots have no one gradient
-    checks.check_agreement(operation, regular, Norm.BURES, "cpu")
-
-
-@each_operation
-@each_covariance_shape
-@pytest.mark.parametrize("scale", [1e-150, 1e-20, 1e20, 1e150])
-def test_covariances_of_any_scale(operation: str, shape: Shape, scale: float) -> None:
-    values = checks.draw(shape, Norm.BURES, torch.float64) * scale
-    same = values[:, :1].expand(shape).contiguous()
-    assert not checks.run(operation, same, Norm.BURES, "cpu").any()
-    expected = checks.run(operation, values, Norm.BURES, "reference")
-    checks.assert_close(checks.run(operation, values, Norm.BURES, "cpu") / scale, expected / scale, 1e-11)
-
-
-@each_operation
-@each_covariance_shape
-def test_nan_in_covariances(operation: str, shape: Shape) -> None:
-    checks.check_nan(operation, shape, Norm.BURES, torch.float64, *CPU)
-
-
-@each_operation
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("shape", [(200, 20, 3), (2, 130, 4), (20, 67, 17)], ids=str)
 def test_agreement_with_threads(operation: str, shape: Shape) -> None:
@@ -110,7 +77,7 @@ def test_identical_agents(operation: str, norm: Norm, dtype: torch.dtype, shape:
 
 
 @each_operation
-@each_scaling_norm
+@each_norm
 @few_or_many
 @pytest.mark.parametrize("scale", SCALES)
 def test_scale(operation: str, norm: Norm, shape: Shape, scale: float) -> None:
@@ -144,7 +111,7 @@ def test_parts_copied_in_shares(dtype: torch.dtype, monkeypatch: pytest.MonkeyPa
     checks.check_parts((50, 67, 18), "apart", dtype, *CPU)
 
 
-@each_scaling_norm
+@each_norm
 @each_dtype
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_means_and_totals(norm: Norm, dtype: torch.dtype, shape: Shape) -> None:

@@ -17,7 +17,7 @@ def generator(seed: int = 0) -> torch.Generator:
 def test_means_over_the_pairs_of_many_graphs_are_those_of_the_metric() -> None:
     team, source = random_team(6, generator()), generator(1)
     drawn = [gs.graphs.uniform(6, 4, seed=source) for _ in range(20)]
-    means = indicators(drawn) @ gs.edge_distances(team, gs.graphs.complete(6)) / 4
+    means = indicators(drawn) @ gs.pairwise(team, graph=gs.graphs.complete(6)) / 4
     assert means.tolist() == pytest.approx([float(gs.graph_snd(team, graph)) for graph in drawn], abs=1e-14)
 
 

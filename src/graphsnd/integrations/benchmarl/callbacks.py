@@ -13,7 +13,8 @@ from benchmarl.experiment import Callback
 from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
 
-from graphsnd.behavior import Behavior, Distance, embed
+from graphsnd.behavior import Behavior, Distance
+from graphsnd.behavior.behavior import embed
 from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Design, parse
 from graphsnd.errors import EmptyDrawError, InputError, check_integer

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from graphsnd.behavior import Norm
+from graphsnd.behavior.points import Norm
 from graphsnd.kernels.autograd import CODES, Dtype, Parts, add_up, side_by_side
 from graphsnd.kernels.cpu import loops
 from graphsnd.kernels.cpu.loops import LANES

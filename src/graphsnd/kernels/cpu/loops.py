@@ -12,8 +12,6 @@ caches, not in those that function calls.
 
 from __future__ import annotations
 
-import math
-
 import numba
 import numpy as np
 
@@ -22,12 +20,7 @@ TILE = 16  # agents
 SPAN = 512  # agents side by side, where they are the lanes
 ROW = SPAN + 16  # between their features: at a power of two these would compete for lines of the cache
 GROUP = 8  # agents that meet a span
-EUCLIDEAN, HALF_L1, SQRT_JS, BURES = 0, 1, 2, 3
-
-# The bits of doubles.
-FRACTION, BIAS = np.uint64(52), np.uint64(1023)
-TO_ROOT = np.uint64((1023 << 52) - 0x3FE6A09E667F3BCD)
-LOG_2 = math.log(2)
+EUCLIDEAN = 0  # any other norm is half L1
 
 # No nnan/ninf: a NaN that slipped past validate=False must come out as NaN.
 FLAGS = {"contract", "reassoc", "nsz", "arcp"}
@@ -42,12 +35,8 @@ def distances(norm, x, y, d):
         squares(x, y, d)
         for q in range(LANES):
             d[q] = np.sqrt(d[q])
-    elif norm == HALF_L1:
-        absolutes(x, y, d)
-    elif norm == SQRT_JS:
-        divergences(x, y, d)
     else:
-        covariances(x, y, d)
+        absolutes(x, y, d)
 
 
 @inlined
@@ -104,50 +93,6 @@ def absolutes(x, y, d):
             d[q] += abs(x[f, q] - y[f, q]) * half
 
 
-@jit
-def divergences(x, y, d):
-    """Square roots of Jensen-Shannon divergences, in double: see ``pairfunctions``."""
-    t, up, down, total = np.empty(LANES), np.empty(LANES), np.empty(LANES), np.zeros(LANES)
-    for f in range(x.shape[0]):
-        # Loops of few arrays each, and no loop inside: only so do they run many lanes at a time.
-        for q in range(LANES):
-            p, r = np.float64(x[f, q]), np.float64(y[f, q])
-            t[q] = (p - r) / (p + r) if p + r != 0 else 0.0  # NaN too must reach the sum
-        for q in range(LANES):
-            up[q] = 1 + t[q]
-        for q in range(LANES):
-            down[q] = 1 - t[q]
-        times_log(up)
-        times_log(down)
-        for q in range(LANES):
-            # ((1 + t) log(1 + t) + (1 - t) log(1 - t)) / 2, by its series where the logarithms cancel.
-            s = t[q] * t[q]
-            h = (((s / 306 + 1 / 240) * s + 1 / 182) * s + 1 / 132) * s + 1 / 90
-            h = ((((h * s + 1 / 56) * s + 1 / 30) * s + 1 / 12) * s + 1 / 2) * s
-            gap = h if s < 1 / 64 else (up[q] + down[q]) / 2
-            total[q] += (np.float64(x[f, q]) + np.float64(y[f, q])) / 2 * gap
-    for q in range(LANES):
-        d[q] = math.sqrt(total[q])
-
-
-@jit
-def times_log(v):
-    """Replace numbers in 0 .. 2 by v log v. Unlike ``math.log``, it runs four or eight lanes at a time."""
-    m, e = np.empty((2, LANES))
-    bits, m_bits = v.view(np.uint64), m.view(np.uint64)
-    for q in range(LANES):
-        # v = m * 2**(power - 1023) with m in sqrt(1/2) .. sqrt(2).
-        power = (bits[q] + TO_ROOT) >> FRACTION
-        m_bits[q] = bits[q] + (BIAS << FRACTION) - (power << FRACTION)
-        e[q] = np.float64(np.int64(power)) - 1023
-    for q in range(LANES):
-        s = (m[q] - 1) / (m[q] + 1)
-        z = s * s
-        h = ((((z / 21 + 1 / 19) * z + 1 / 17) * z + 1 / 15) * z + 1 / 13) * z + 1 / 11
-        h = ((((h * z + 1 / 9) * z + 1 / 7) * z + 1 / 5) * z + 1 / 3) * z  # log m = 2 artanh s
-        v[q] *= e[q] * LOG_2 + 2 * s * (1 + h)
-
-
 @inlined
 def add_slopes(norm, x, y, d, c, gx, gy):
     """Add ``c[lane]`` times the derivative of the distance to ``gx`` and ``gy``; nothing where the distance is 0."""
@@ -160,160 +105,12 @@ def add_slopes(norm, x, y, d, c, gx, gy):
                 t = (x[f, q] - y[f, q]) * d[q]
                 gx[f, q] += t
                 gy[f, q] -= t
-    elif norm == HALF_L1:
+    else:
         for f in range(x.shape[0]):
             for q in range(LANES):
                 t = np.sign(x[f, q] - y[f, q]) * c[q] * d.dtype.type(0.5)
                 gx[f, q] += t
                 gy[f, q] -= t
-    elif norm == SQRT_JS:
-        divergence_slopes(x, y, d, c, gx, gy)
-    else:
-        covariance_slopes(x, y, d, c, gx, gy)
-
-
-@jit
-def divergence_slopes(x, y, d, c, gx, gy):
-    """D sqrt(J) = dJ / (2 sqrt(J)), dJ/dp = log(1 + t)/2, and 0 for impossible actions."""
-    for q in range(LANES):
-        if d[q] > 0:
-            r = float(c[q]) / (4 * float(d[q]))
-            for f in range(x.shape[0]):
-                p, s = float(x[f, q]), float(y[f, q])
-                if p > 0:
-                    gx[f, q] += r * math.log1p((p - s) / (p + s))
-                if s > 0:
-                    gy[f, q] += r * math.log1p((s - p) / (p + s))
-
-
-@jit
-def covariances(x, y, d):
-    """Wasserstein distances of Gaussians with 1 to 3 actions, each a mean and a root: see ``pairfunctions.bures``."""
-    size = actions(x)
-    q, r, same = rotations(x, y, size), np.empty(LANES, x.dtype), np.ones(LANES, np.bool_)
-    d[:] = 0
-    for f in range(x.shape[0]):
-        for p in range(LANES):
-            same[p] &= x[f, p] == y[f, p]
-    for f in range(size):
-        for p in range(LANES):
-            d[p] += (x[f, p] - y[f, p]) ** 2
-    for i in range(size):
-        for j in range(size):
-            for p in range(LANES):
-                r[p] = x[size + i * size + j, p]
-            for k in range(size):
-                for p in range(LANES):
-                    r[p] -= y[size + i * size + k, p] * q[j * size + k, p]
-            for p in range(LANES):
-                d[p] += r[p] * r[p]
-    for p in range(LANES):
-        d[p] = 0 if same[p] else np.sqrt(d[p])
-
-
-@jit
-def covariance_slopes(x, y, d, c, gx, gy):
-    """The rotation is a minimiser, so it is a constant here."""
-    size = actions(x)
-    q = rotations(x, y, size)
-    for p in range(LANES):
-        d[p] = c[p] / d[p] if d[p] > 0 else 0
-    for f in range(size):
-        for p in range(LANES):
-            gx[f, p] += (x[f, p] - y[f, p]) * d[p]
-            gy[f, p] += (y[f, p] - x[f, p]) * d[p]
-    for i in range(size):
-        for j in range(size):
-            f = size + i * size + j
-            for p in range(LANES):
-                to_x, to_y = x[f, p], y[f, p]
-                for k in range(size):
-                    to_x -= y[size + i * size + k, p] * q[j * size + k, p]
-                    to_y -= x[size + i * size + k, p] * q[k * size + j, p]
-                gx[f, p] += to_x * d[p]
-                gy[f, p] += to_y * d[p]
-
-
-@jit
-def actions(x):
-    """Return the length of the mean in features ``[mean, root]``."""
-    return 1 if x.shape[0] == 2 else 2 if x.shape[0] == 6 else 3
-
-
-@jit
-def rotations(x, y, size):
-    """``[size * size, lane]``: the orthogonal factor of the product of two roots."""
-    q = np.empty((size * size, LANES), x.dtype)
-    for i in range(size):
-        for j in range(size):
-            m = q[i * size + j]
-            m[:] = 0
-            for k in range(size):
-                for p in range(LANES):
-                    m[p] += x[size + i * size + k, p] * y[size + k * size + j, p]
-    if size == 1:
-        q[:] = 1
-    elif size == 2:
-        for p in range(LANES):
-            cos, sin = q[0, p] + q[3, p], q[2, p] - q[1, p]
-            length = np.sqrt(cos * cos + sin * sin)
-            cos, sin = (cos / length, sin / length) if length != 0 else (1.0, 0.0)
-            q[0, p], q[1, p], q[2, p], q[3, p] = cos, -sin, sin, cos
-    else:
-        polar(q)
-    return q
-
-
-@jit
-def polar(q):
-    """Replace 3 x 3 matrices ``q[entry, lane]`` by their orthogonal factors, by Newton's iteration with scaling.
-
-    It inverts by cofactors, which rounding spoils where two singular values are small: those lanes start from an SVD.
-    """
-    flat = np.empty(LANES, np.bool_)
-    for p in range(LANES):
-        size, other = squared_norm(entries(q, p)), squared_norm(cofactors(entries(q, p)))
-        flat[p] = (other <= 1e-7 * size * size) & (size < np.inf)
-    for p in range(LANES):
-        if flat[p]:
-            u, _, v = np.linalg.svd(q[:, p].copy().reshape(3, 3))
-            q[:, p] = (u @ v).reshape(9)
-    for _ in range(16):
-        moved = 0.0
-        for p in range(LANES):
-            m = entries(q, p)
-            k = cofactors(m)
-            det = m[0] * k[0] + m[1] * k[1] + m[2] * k[2]
-            # Half of gamma Q + Q^-T / gamma, with gamma^2 = |Q^-1| / |Q| and the inverse from the cofactors.
-            gamma = np.sqrt(np.sqrt(squared_norm(k) / squared_norm(m)) / abs(det))
-            change = 0.0
-            for f in range(9):
-                q[f, p] = gamma / 2 * m[f] + k[f] / (2 * gamma * det)
-                change += (q[f, p] - m[f]) ** 2
-            moved = max(moved, change)
-        if not moved > 1e-18:  # what is left after this step is the square of what it moved
-            break
-
-
-@jit
-def entries(q, p):
-    """Return a lane's 3 x 3 matrix."""
-    return q[0, p], q[1, p], q[2, p], q[3, p], q[4, p], q[5, p], q[6, p], q[7, p], q[8, p]
-
-
-@jit
-def cofactors(m):
-    """Return the determinant's derivatives, in the same order."""
-    a, b, c, d, e, f, g, h, i = m
-    first = (e * i - f * h, f * g - d * i, d * h - e * g)
-    return (*first, c * h - b * i, a * i - c * g, b * g - a * h, b * f - c * e, c * d - a * f, a * e - b * d)
-
-
-@jit
-def squared_norm(m):
-    """Return the sum of nine squares."""
-    a, b, c, d, e, f, g, h, i = m
-    return a * a + b * b + c * c + d * d + e * e + f * f + g * g + h * h + i * i
 
 
 @inlined

@@ -9,7 +9,7 @@ from torch.cuda import is_current_stream_capturing
 from torch.utils.weak import WeakTensorKeyDictionary
 from triton.runtime import driver
 
-from graphsnd.behavior import Norm
+from graphsnd.behavior.points import Norm
 from graphsnd.kernels.autograd import CODES, Dtype, Parts, add_up, side_by_side
 from graphsnd.kernels.gpu import edges as edge_kernels
 from graphsnd.kernels.gpu import slopes as slope_kernels
@@ -50,7 +50,7 @@ class Triton:
                 rows, columns = turned.shape[1:]
                 tiles.totals_wide[(len(turned) * blocks,)](
                     turned, out[start : start + step], n, blocks, count, rows, rows * columns, columns,
-                    CODES[norm], single and double, num_warps=1, maxnreg=128 if double or norm is Norm.SQRT_JS else 80,
+                    CODES[norm], single and double, num_warps=1, maxnreg=128 if double else 80,
                 )  # fmt: skip
             return add_up(out, dtype)
         # Measured on an H200: small tiles waste less on the diagonal, large ones load less for each pair.

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from graphsnd.behavior import Norm
+from graphsnd.behavior.points import Norm
 from graphsnd.kernels import relabelling
 from graphsnd.kernels.autograd import CODES, Parts
 from graphsnd.kernels.gpu.launch import locate

@@ -11,15 +11,8 @@ def slope(a, b, r, NORM: tl.constexpr):
     """Derivative of the distance by one feature of the first agent, given r (see :func:`pull`)."""
     if NORM == 0:
         return (a - b) * r
-    elif NORM == 1:
-        return tl.where(a > b, r, tl.where(a < b, -r, 0.0))
     else:
-        total = tl.where(a + b > 0, a + b, 1.0)
-        t = (a - b) / total
-        # log(1 + t) loses digits for small t, where its series does not; 1 + t = 2a / (a + b) keeps those of small a.
-        series = t * (1.0 - t * (0.5 - t * (1.0 / 3 - t * (0.25 - t * (0.2 - t * (1.0 / 6))))))
-        log = tl.where(tl.abs(t) < 0.03, series, tl.log(tl.where(a > 0, 2.0 * a / total, 1.0)))
-        return log * r
+        return tl.where(a > b, r, tl.where(a < b, -r, 0.0))
 
 
 @triton.jit
@@ -40,16 +33,14 @@ def pull(s, mask, NORM: tl.constexpr):
     if NORM == 0:
         tiny = 1e-37 if s.dtype == tl.float32 else 1e-300
         return root(tl.maximum(s, tl.where(mask, tiny, float("inf")).to(s.dtype)))
-    elif NORM == 1:
-        return tl.where(mask, 0.5, 0.0).to(s.dtype)
     else:
-        return tl.where(mask & (s > 0), 0.25 * root(tl.where(s > 0, s, 1.0)), 0.0)
+        return tl.where(mask, 0.5, 0.0).to(s.dtype)
 
 
 @triton.jit
 def length(s, r, NORM: tl.constexpr):
     """The distance, from the sum under the root and the factor of :func:`pull`, which is 0 outside."""
-    return s * r * (1.0 if NORM == 0 else 2.0 if NORM == 1 else 4.0)
+    return s * r * (1.0 if NORM == 0 else 2.0)
 
 
 @triton.jit

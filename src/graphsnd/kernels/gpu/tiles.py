@@ -9,9 +9,8 @@ lanes share, a column is one for each lane, and no thread exchanges anything wit
 
 import triton
 import triton.language as tl
-from triton.language.extra import libdevice
 
-# NORM is a code of graphsnd.kernels.autograd.CODES: 0 Euclidean, 1 half L1, 2 square-root Jensen-Shannon.
+# NORM is a code of graphsnd.kernels.autograd.CODES: 0 Euclidean, 1 half L1.
 
 
 @triton.jit
@@ -30,47 +29,8 @@ def term(a, b, NORM: tl.constexpr):
     if NORM == 0:
         t = a - b
         return t * t
-    elif NORM == 1:
-        return tl.abs(a - b) * 0.5
-    elif a.dtype == tl.float32:
-        return entropy_gap(a, b)
     else:
-        total = a + b
-        t = tl.where(total > 0, (a - b) / tl.where(total > 0, total, 1.0), 0.0)
-        return total * 0.5 * precise_entropy_gap(t)
-
-
-@triton.jit
-def entropy_gap(a, b):
-    """(a log(a / m) + b log(b / m)) / 2 with m = (a + b) / 2, by its series where the logarithms cancel; float32.
-
-    The hardware's logarithm is off by 1e-7 near 1, which from t = 1/2 on is below 1e-6 of the result. Nine terms leave
-    3e-8 below. The square of a reciprocal root is a reciprocal, without the range checks of a division.
-    """
-    total = tl.maximum(a + b, 1e-37)
-    inverse = tl.rsqrt(total)
-    inverse = inverse * inverse
-    t = (a - b) * inverse
-    s = t * t
-    h = s * (1.0 / 306)
-    for k in tl.static_range(8):
-        h = (h + 1.0 / (2 * (8 - k) * (2 * (8 - k) - 1))) * s
-    up, down = 2.0 * a * inverse, 2.0 * b * inverse
-    logs = up * libdevice.fast_logf(tl.maximum(up, 1e-37)) + down * libdevice.fast_logf(tl.maximum(down, 1e-37))
-    return total * 0.5 * tl.where(s < 0.25, h, logs * 0.5)
-
-
-@triton.jit
-def precise_entropy_gap(t):
-    """((1 + t) log(1 + t) + (1 - t) log(1 - t)) / 2, by its series where the logarithms cancel; float64."""
-    s = t * t
-    h = s * 0.0
-    for k in tl.static_range(14):
-        h = (h + 1.0 / (2 * (14 - k) * (2 * (14 - k) - 1))) * s
-    up, down = 1.0 + t, 1.0 - t
-    up_log = tl.where(up > 0, up * tl.log(tl.where(up > 0, up, 1.0)), 0.0)
-    down_log = tl.where(down > 0, down * tl.log(tl.where(down > 0, down, 1.0)), 0.0)
-    return tl.where(s < 0.0625, h, (up_log + down_log) * 0.5)
+        return tl.abs(a - b) * 0.5
 
 
 @triton.jit
@@ -179,18 +139,17 @@ def turn(
 @triton.jit
 def wide(x, i, j, inverse, F, stride_f, NORM: tl.constexpr, BOTH: tl.constexpr):
     """Sums under the root for 16 rows i and 32 columns j, and for the next 32 columns; F a multiple of four."""
-    STEP: tl.constexpr = 1 if NORM == 2 else 4  # entropies are long enough
     s = tl.zeros((16, 32), dtype=x.dtype.element_ty)
     t = s
     row, column = x + i, x + j
-    for _ in range(0, F, STEP):
-        for k in tl.static_range(STEP):
+    for _ in range(0, F, 4):
+        for k in tl.static_range(4):
             a = (tl.load(row + k * stride_f) * inverse)[:, None]
             s += term(a, (tl.load(column + k * stride_f) * inverse)[None, :], NORM)
             if BOTH:
                 t += term(a, (tl.load(column + k * stride_f + 32) * inverse)[None, :], NORM)
-        row += STEP * stride_f
-        column += STEP * stride_f
+        row += 4 * stride_f
+        column += 4 * stride_f
     return s, t
 
 
