@@ -132,6 +132,7 @@ def test_degrees_are_accepted_exactly_when_a_graph_has_them(n: int) -> None:
 
 @pytest.mark.parametrize(("call", "name"), [
     (lambda: relabelling_factor(4, [1, 1]), "degrees"),
+    (lambda: relabelling_factor(4, range(10**9)), "degrees"),
     (lambda: relabelling_factor(4, [1.0, 1.0, 0.0, 0.0]), "degrees"),
     (lambda: relabelling_factor(4, [0, 0, 0, 0]), "degrees"),
     (lambda: relabelling_factor(1, [0]), "n"),

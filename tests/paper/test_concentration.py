@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import graphsnd as gs
+from graphsnd.bounds.concentration import BernoulliBound
 from paper import concentration
 from paper.cells import Cells
 from paper.concentration import (
@@ -115,9 +116,7 @@ def test_bernoulli_graphs_beyond_the_radius(monkeypatch: pytest.MonkeyPatch) -> 
     assert bound.allowed == pytest.approx(min(1.0, 0.1 + math.exp(-1.8 / 8)))
     assert bound.beyond == 0.0
     # With a radius that is far too small every graph with an edge is beyond it, and only those.
-    monkeypatch.setattr(
-        concentration.bounds, "bernoulli", lambda *given: gs.bounds.concentration.BernoulliBound(-1.0, 0.0)
-    )
+    monkeypatch.setattr(concentration.bounds, "bernoulli", lambda *given: BernoulliBound(-1.0, 0.0))
     again = describe_bernoulli(DISTANCES, 0.3, 400, torch.Generator().manual_seed(0))
     assert again.beyond == pytest.approx(1 - 0.7**6, abs=0.06)
 

@@ -55,7 +55,7 @@ class SpectralBound:
     rho: float  # normalised nuclear norm |D|_* / (n SND), never below 2 (n-1)/n
     low: float  # Graph-SND / SND is at least this ...
     high: float  # ... and at most this, from the centred matrix: never worse than 1 +- relative
-    spectrum: Spectrum  # of the graph
+    spectrum: Spectrum  # the graph's eigenvalues
 
 
 def spectral_bound(graph: Graph, distances: Tensor) -> SpectralBound:

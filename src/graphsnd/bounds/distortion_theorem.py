@@ -86,7 +86,7 @@ def distortion(
 
     Args:
         graph: A connected graph.
-        method: How to find the index, see :func:`~graphsnd.bounds.forwarding_index`.
+        method: Method that finds the index, see :func:`~graphsnd.bounds.forwarding_index`.
         tolerance: Relative gap of the index at which ``flow`` stops.
         seconds: Time limit for the search, or None.
 

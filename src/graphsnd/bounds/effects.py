@@ -28,9 +28,11 @@ from graphsnd.bounds.spectral import Floats, Ints, adjacency, count_bipartite_co
 from graphsnd.errors import InputError, check_finite, check_shape, check_tensor
 from graphsnd.graphs import Graph
 
-TOLERANCE = 1e-12  # of the fit, relative
+TOLERANCE = 1e-12  # relative error at which the fit stops
 WORK = 2 * 10**8  # edges times steps of the fit: about four seconds
-STEPS = 100  # that the fit may take in any case, after which its residual variance is at most a few thousandths off
+STEPS = (
+    100  # steps that the fit may take in any case, after which its residual variance is at most a few thousandths off
+)
 
 
 @dataclass(frozen=True, eq=False)

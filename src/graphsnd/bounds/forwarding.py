@@ -31,8 +31,8 @@ EXACT = 25_000  # variables of the linear program that auto still solves: about 
 SOLVABLE = 200_000  # variables beyond which the linear program takes minutes and gigabytes
 LONG = 2 * 10**7  # agents times edges above which flow takes more than ten seconds; betweenness is five times as fast
 ROUNDING = 1e-9  # outwards, far more than float64 sums of positive terms can be off
-ENTRIES = 2**22  # of the largest temporary
-BLOCKS = 64  # of sources, which take turns in moving their flow
+ENTRIES = 2**22  # numbers in the largest temporary
+BLOCKS = 64  # groups of sources, which take turns in moving their flow
 ROUNDS = 200  # at most; each is one shortest-path tree for every source
 WARM, COOLING, COLDEST = 0.5, 0.85, 1e-4  # temperatures, relative to the largest load
 AVERAGING = 0.5  # weight that a round leaves to the lengths before it
@@ -49,8 +49,8 @@ class ForwardingIndex:
         (2.0, 2.0, True)
     """
 
-    lower: float  # of the fractional index; rounded up, of the index with one path per pair as well
-    upper: float  # of the fractional index
+    lower: float  # bound of the fractional index; rounded up, of the index with one path per pair as well
+    upper: float  # bound of the fractional index
     method: str  # what narrowed the bounds: lp, flow or betweenness
     lengths: Tensor  # float64 [m], of the edges; the distances under them prove `lower`
 
@@ -135,8 +135,8 @@ def build_network(graph: Graph, *, weighted: bool = False) -> Network:
 
     Args:
         graph: The graph.
-        weighted: Whether its weights are the capacities, in units of the largest; one each when not. Edges of weight 0
-            are then left out.
+        weighted: Take the weights as capacities, in units of the largest, and leave out edges of weight 0; otherwise
+            all capacities are 1.
 
     Raises:
         InputError: When the edges do not join all agents.

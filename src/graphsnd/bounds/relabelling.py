@@ -214,10 +214,12 @@ def _coefficients(n: int, edges: int, meeting: int) -> tuple[Fraction, Fraction]
 
 def _count_edges(n: int, degrees: Sequence[int] | Tensor) -> tuple[int, int]:
     """Return the number of edges, and of pairs of edges that meet, of a graph with these degrees."""
+    expected, fix = f"to be {n} integers", "Isolated agents have degree 0. For a Graph use graph.degrees()."
+    if len(degrees) != n:
+        raise InputError("degrees", expected, f"{len(degrees)} of them", fix)
     given = torch.as_tensor(degrees).detach().cpu()
-    if given.dim() != 1 or len(given) != n or given.is_floating_point():
-        fix = "Isolated agents have degree 0. For a Graph use graph.degrees()."
-        raise InputError("degrees", f"to be {n} integers", f"{given.dtype} of {shape_of(given)}", fix)
+    if given.dim() != 1 or given.is_floating_point():
+        raise InputError("degrees", expected, f"{given.dtype} of {shape_of(given)}", fix)
     import networkx
 
     given = given.long()

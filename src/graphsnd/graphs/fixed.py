@@ -22,7 +22,7 @@ def complete(n: int, *, device: Device = None) -> Graph:
 
     Args:
         n: The number of agents, at least 2.
-        device: Where the edges go; torch's default device when None.
+        device: Device of the edges; torch's default device when None.
 
     Raises:
         InputError: For n < 2.
@@ -90,10 +90,10 @@ def circulant(
         n: The number of agents.
         degree: Draw distinct shifts at random for this degree, again until the graph is connected (degree 2 or more).
             An odd degree uses the shift n/2 and needs an even n.
-        shifts: Or these shifts, distinct, in 1 .. n/2.
-        seed: Of the shifts and the numbering; an int, or a generator to advance.
+        shifts: Shifts instead of a degree, distinct, in 1 .. n/2.
+        seed: An int, or a generator to advance, for the shifts and the numbering.
         relabel: Number the agents at random, which makes it a sampling design.
-        device: Where the graph is kept.
+        device: Device of the graph; torch's default device when None.
 
     Raises:
         InputError: Unless exactly one of degree and shifts is given, for shifts out of range or repeated, and for

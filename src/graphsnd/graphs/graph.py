@@ -70,9 +70,9 @@ class Graph(Edges):
         edges: Integers ``[m, 2]``, pairs of agents in any order; m may be 0.
         weights: ``[m]``, finite and not negative, or None for unit weights.
         inclusion: The probability that the sampling design draws a given pair; None for a fixed graph.
-        family: How the graph was built, for people to read.
-        sampling: How the edges were drawn; when None, fixed without an inclusion probability, uniform with one.
-        names: Of the agents in order, where they have any. A behaviour with other names is then refused.
+        family: Name of the way the graph was built, for people to read.
+        sampling: Law of the draw; when None, fixed without an inclusion probability, uniform with one.
+        names: Names of the agents in order, or None. A behaviour with other names is then refused.
 
     Raises:
         InputError: For indices out of range, self-loops, duplicates, bad weights, wrong shapes, dtypes or names.
@@ -89,7 +89,7 @@ class Graph(Edges):
     inclusion: float | None = None  # probability of a pair under the design
     family: str = "custom"
     sampling: Sampling | None = None  # never None once constructed
-    names: tuple[str, ...] | None = None  # of the agents in order
+    names: tuple[str, ...] | None = None  # agents' names in order
 
     def __post_init__(self) -> None:
         n = check_agents(self.n)

@@ -27,8 +27,8 @@ class MovingGraph(Edges):
         edges: Integers ``[m, 2]``, those of one observation after those of another.
         starts: Integers ``[observations + 1]``: observation o has the edges ``starts[o]`` to ``starts[o + 1]``.
         weights: ``[m]``, finite and not negative, or None for unit weights.
-        family: How the graphs were built, for people to read.
-        names: Of the agents in order, where they have any.
+        family: Name of the way the graphs were built, for people to read.
+        names: Names of the agents in order, or None.
 
     Raises:
         InputError: For what :class:`~graphsnd.Graph` refuses at one observation, or other ``starts``.
@@ -44,7 +44,7 @@ class MovingGraph(Edges):
     starts: Tensor  # int64 [observations + 1], from 0 to m
     weights: Tensor | None = None  # floating [m]; None is one each
     family: str = "custom"
-    names: tuple[str, ...] | None = None  # of the agents in order
+    names: tuple[str, ...] | None = None  # agents' names in order
 
     def __post_init__(self) -> None:
         n = check_agents(self.n)

@@ -27,7 +27,7 @@ def bernoulli(n: int, p: float, *, seed: int | torch.Generator = 0, device: Devi
         n: The number of agents, at least 2.
         p: The probability of a pair, in (0, 1].
         seed: An int, or a generator to advance.
-        device: Where the graph is drawn and kept; the generator's, or torch's default, when None.
+        device: Device that draws and keeps the graph; the generator's, or torch's default, when None.
 
     Raises:
         InputError: For p outside (0, 1], n < 2, or a seed that is neither int nor generator.
@@ -56,7 +56,7 @@ def uniform(n: int, m: int, *, seed: int | torch.Generator = 0, device: Device =
         n: The number of agents, at least 2.
         m: The number of edges, 1 .. n(n-1)/2.
         seed: An int, or a generator to advance.
-        device: Where the graph is drawn and kept; the generator's, or torch's default, when None.
+        device: Device that draws and keeps the graph; the generator's, or torch's default, when None.
 
     Raises:
         InputError: For m outside 1 .. n(n-1)/2, n < 2, or a seed that is neither int nor generator.
@@ -87,7 +87,7 @@ def random_regular(n: int, degree: int, *, seed: int | torch.Generator = 0, devi
         n: The number of agents, at least 2.
         degree: The neighbours of each agent, 1 .. n-1; n * degree must be even.
         seed: An int, or a generator to advance.
-        device: Where the graph is kept. With an int seed it is drawn on the CPU, so every device gets the same graph.
+        device: Device of the graph. With an int seed it is drawn on the CPU, so every device gets the same graph.
 
     Raises:
         InputError: For an odd n * degree (it is never rounded), or a degree outside 1 .. n-1.
@@ -118,7 +118,7 @@ def relabelled(graph: Graph, *, seed: int | torch.Generator = 0, device: Device 
         graph: A graph with an edge and without weights, chosen without looking at the distances: a graph built from
             what the agents do or where they are does not become a fair sample of their distances by this.
         seed: An int, or a generator to advance.
-        device: Where the new graph is kept; with an int seed, where ``graph`` is when None.
+        device: Device of the new graph; with an int seed, that of ``graph`` when None.
 
     Raises:
         InputError: For a graph with weights or without edges.

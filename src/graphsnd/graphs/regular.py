@@ -121,7 +121,7 @@ def _switch_all(edges: Any, words: Any, met: Any, n: int, switches: int) -> bool
         words: Random numbers from 0 to 2**63 - 2.
         met: ``n * n`` zeros, to count the edges of each pair in.
         n: Number of agents.
-        switches: How many are tried once the graph is simple.
+        switches: Number of switches to try once the graph is simple.
 
     Returns:
         False where the words ran out.
