@@ -72,7 +72,7 @@ def _distances(pools: torch.Tensor, distance: Distance | None) -> torch.Tensor:
     deals = pools.shape[1]
     behavior = Samples(pools.unflatten(2, (2, -1)).flatten(1, 2), validate=False)
     edges = torch.arange(2 * deals, device=pools.device).view(deals, 2)
-    return kernels.edge_sums(embed(behavior, distance), edges)
+    return kernels.edge_means(embed(behavior, distance), edges)
 
 
 def _index(behavior: Samples, name: str, agent: int | str) -> int:
