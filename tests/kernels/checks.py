@@ -60,7 +60,7 @@ Operation = Callable[[Points, Inputs, str], torch.Tensor]
 OPERATIONS: dict[str, Operation] = {
     "pair_totals": lambda p, i, b: kernels.pair_totals(p, backend=b),
     "pair_matrix": lambda p, i, b: kernels.pair_matrix(p, i.weight, backend=b),
-    "edge_sums": lambda p, i, b: kernels.edge_sums(p, i.sparse, i.weight, backend=b),
+    "edge_means": lambda p, i, b: kernels.edge_means(p, i.sparse, backend=b),
     "edge_totals": lambda p, i, b: kernels.edge_totals(p, i.sparse, backend=b),
     "weighted_edge_totals": lambda p, i, b: kernels.edge_totals(p, i.dense, i.coefficient, backend=b),
     "observation_edges": lambda p, i, b: kernels.observation_edges(p, i.own, backend=b),
@@ -139,7 +139,7 @@ def check_nan(operation: str, shape: Shape, norm: Norm, dtype: torch.dtype, back
     if operation == "pair_matrix":
         touched[3], touched[:, 3] = True, True
         touched.fill_diagonal_(False)
-    elif operation == "edge_sums":
+    elif operation == "edge_means":
         touched = (inputs.sparse == 3).any(dim=-1)
     elif operation == "observation_edges":
         touched[0] = (inputs.own[0] == 3).any(dim=-1)
@@ -182,7 +182,6 @@ def check_expanded_weight(shape: Shape, norm: Norm, dtype: torch.dtype, backend:
         weight, coefficient = one.to(at).expand(shape[0]), one.to(at).expand(len(edges))
         results = [
             kernels.pair_matrix(points, weight, backend=name),
-            kernels.edge_sums(points, e, weight, backend=name),
             kernels.edge_totals(points, e, coefficient, backend=name),
         ]
         if name == "reference":
@@ -264,8 +263,8 @@ def check_precision_of_edges(shape: Shape, edges: int, backend: str, device: str
     expected = reference.edge_totals(wide, e, None)
     sums = kernels.edge_totals(points, e.to(device), backend=backend).cpu()
     torch.testing.assert_close(sums, expected, rtol=1e-6, atol=0)
-    mean = reference.edge_sums(wide, e, torch.full((shape[0],), 1 / shape[0], dtype=torch.float64))
-    sums = kernels.edge_sums(points, e.to(device), backend=backend).cpu()
+    mean = reference.edge_means(wide, e)
+    sums = kernels.edge_means(points, e.to(device), backend=backend).cpu()
     torch.testing.assert_close(sums, mean, rtol=1e-6, atol=0)
 
 
@@ -289,7 +288,7 @@ def check_means_and_totals(
         rtol = VALUE_RTOL[dtype]
         assert_close(means, loop.mean(dim=0), rtol)
         assert_close(totals, loop @ weights, rtol)
-        assert_close(means, kernels.edge_sums(points, inputs.dense, backend=backend).detach(), rtol)
+        assert_close(means, kernels.edge_means(points, inputs.dense, backend=backend).detach(), rtol)
         assert_close(totals, kernels.edge_totals(points, inputs.dense, coefficient, backend=backend).detach(), rtol)
 
 
@@ -298,7 +297,7 @@ def check_no_edges(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels.dispatch, "SMALL", 0)
     values = torch.rand(5, 6, 3).to(device).requires_grad_()
     points, none = Points(values, Norm.EUCLIDEAN), torch.zeros(0, 2, dtype=torch.int64, device=device)
-    sums, totals = kernels.edge_sums(points, none), kernels.edge_totals(points, none)
+    sums, totals = kernels.edge_means(points, none), kernels.edge_totals(points, none)
     own = kernels.observation_edges(points, none.expand(5, 0, 2))
     assert sums.shape == (0,)
     assert totals.tolist() == [0.0] * 5

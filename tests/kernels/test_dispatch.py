@@ -135,14 +135,11 @@ def test_available_says_that_numba_is_missing() -> None:
 
 
 def test_the_default_weight_is_the_mean() -> None:
-    points, edges = points_of(), torch.tensor([[0, 3], [4, 2]])
+    points = points_of()
     weight = torch.full((5,), 0.2, dtype=torch.float64)
     for backend in ("reference", "cpu"):
-        for call in (
-            lambda *w, b=backend: kernels.pair_matrix(points, *w, backend=b),
-            lambda *w, b=backend: kernels.edge_sums(points, edges, *w, backend=b),
-        ):
-            assert torch.equal(call(), call(weight))
+        matrix = kernels.pair_matrix(points, backend=backend)
+        assert torch.equal(matrix, kernels.pair_matrix(points, weight, backend=backend))
 
 
 def test_importing_loads_no_compiler() -> None:

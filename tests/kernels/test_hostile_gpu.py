@@ -81,7 +81,7 @@ def test_what_is_not_finite_stays_so(operation: str, poison: float, device: str)
     inputs = Inputs.draw(37, 20, "cpu")
     if operation == "pair_matrix":
         sums = torch.cat([sums[3, :3], sums[3, 4:]])
-    elif operation == "edge_sums":
+    elif operation == "edge_means":
         sums = sums[(inputs.sparse == 3).any(dim=-1)]
     elif operation == "observation_edges":
         sums = sums[0][(inputs.own[0] == 3).any(dim=-1)]

@@ -48,11 +48,10 @@ def test_pair_matrix(case: Case) -> None:
 
 
 @each
-def test_edge_sums(case: Case) -> None:
+def test_edge_means(case: Case) -> None:
     points, d = points_and_distances(case)
-    sums = reference.edge_sums(points, EDGES, WEIGHT)
     i, j = EDGES.T.numpy()
-    np.testing.assert_allclose(sums.numpy(), WEIGHT.numpy() @ d[:, i, j], rtol=1e-9)
+    np.testing.assert_allclose(reference.edge_means(points, EDGES).numpy(), d[:, i, j].mean(0), rtol=1e-9)
 
 
 @each
@@ -95,7 +94,7 @@ FEW = torch.tensor([[0, 1], [1, 2]])
 OPERATIONS = {
     "pair_totals": lambda p: reference.pair_totals(p),
     "pair_matrix": lambda p: reference.pair_matrix(p, WEIGHT[:2]),
-    "edge_sums": lambda p: reference.edge_sums(p, FEW, WEIGHT[:2]),
+    "edge_means": lambda p: reference.edge_means(p, FEW),
     "edge_totals": lambda p: reference.edge_totals(p, FEW, torch.tensor([1.0, -2.0])),
     "observation_edges": lambda p: reference.observation_edges(p, FEW.expand(2, 2, 2)),
 }
@@ -114,7 +113,7 @@ def test_no_edges_are_an_empty_sum_that_can_be_differentiated(norm: Norm) -> Non
     values = torch.rand(OBSERVATIONS, AGENTS, 6, generator=torch.Generator().manual_seed(0)).requires_grad_()
     none = torch.zeros(0, 2, dtype=torch.int64)
     points = Points(values, norm)
-    sums = reference.edge_sums(points, none, WEIGHT)
+    sums = reference.edge_means(points, none)
     totals = reference.edge_totals(points, none, torch.zeros(0))
     assert sums.shape == (0,)
     assert totals.tolist() == [0.0] * OBSERVATIONS
@@ -128,6 +127,5 @@ def test_float32_is_summed_in_float64() -> None:
     # 2^24 + 1 is the first integer float32 cannot hold: one pair in 2^24 observations would be lost.
     values = torch.zeros(3, 2, 1)
     values[:, 1, 0] = torch.tensor([2.0**24, 1.0, 1.0])
-    ones = torch.ones(3, dtype=torch.float64)
-    sums = reference.edge_sums(Points(values, Norm.EUCLIDEAN), torch.tensor([[0, 1]]), ones)
-    assert sums.item() == 2**24 + 2
+    means = reference.edge_means(Points(values, Norm.EUCLIDEAN), torch.tensor([[0, 1]]))
+    assert means.item() == pytest.approx((2**24 + 2) / 3, rel=1e-15)

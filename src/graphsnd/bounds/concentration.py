@@ -195,4 +195,4 @@ def _check_pairs(m: int, pairs: int) -> int:
 def _radii(points: Points, center: int) -> torch.Tensor:
     """Return the distances of all but the last agent to agent ``center``."""
     others = torch.arange(points.agents - 1, device=points.values.device)
-    return kernels.edge_sums(points, torch.stack([others, torch.full_like(others, center)], dim=1))
+    return kernels.edge_means(points, torch.stack([others, torch.full_like(others, center)], dim=1))

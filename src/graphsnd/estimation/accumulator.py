@@ -275,4 +275,4 @@ def _radii(points: Points) -> Tensor:
     points = points.metric()
     both = replace(points, values=torch.cat([points.values, points.center().values], dim=1))
     others = torch.arange(points.agents, device=points.values.device)
-    return kernels.edge_sums(both, torch.stack([others, torch.full_like(others, points.agents)], dim=1))
+    return kernels.edge_means(both, torch.stack([others, torch.full_like(others, points.agents)], dim=1))

@@ -7,8 +7,8 @@ half-L1 distances.
 """
 
 from graphsnd.kernels.dispatch import (
+    edge_means,
     edge_means_and_totals,
-    edge_sums,
     edge_totals,
     observation_edges,
     pair_matrix,
@@ -18,8 +18,8 @@ from graphsnd.kernels.dispatch import (
 )
 
 __all__ = [
+    "edge_means",
     "edge_means_and_totals",
-    "edge_sums",
     "edge_totals",
     "observation_edges",
     "pair_matrix",

@@ -42,8 +42,8 @@ class RawOperations(Protocol):
     def pair_matrix_backward(self, x: Tensor, norm: Norm, weight: Tensor, grad: Tensor) -> Tensor:
         """Gradient with respect to ``x``; ``grad`` is symmetric."""
 
-    def edge_sums(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor) -> Tensor:
-        """``[edges]`` weighted sums over observations of the distances."""
+    def edge_means(self, x: Tensor, norm: Norm, edges: Tensor) -> Tensor:
+        """``[edges]`` means over observations of the distances."""
 
     def edge_totals(self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool) -> Tensor:
         """``[observations]`` sums over edges of coefficient, or 1, times the distances; ``ordered``: the edges are."""
@@ -53,10 +53,10 @@ class RawOperations(Protocol):
     ) -> tuple[Tensor, Tensor]:
         """``[edges]`` means over observations of the distances, and the edge totals."""
 
-    def edge_sums_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
+    def edges_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
         """Gradient with respect to ``x`` of the sum over observations and edges of weight * grad * distance.
 
-        It serves edge sums and edge totals alike: one gives the weights and gets the gradient of the edges, the
+        It serves edge means and edge totals alike: one gives the weights and gets the gradient of the edges, the
         other the reverse.
         """
 
@@ -146,10 +146,9 @@ class Differentiable:
         """Weighted sum of distance matrices."""
         return _Sums.apply(points.values, points.norm, self.raw.pair_matrix, self._pair_matrix_backward, weight)
 
-    def edge_sums(self, points: Points, edges: Tensor, weight: Tensor) -> Tensor:
-        """Weighted sum over observations along each edge."""
-        raw = self.raw
-        return _Sums.apply(points.values, points.norm, raw.edge_sums, raw.edge_sums_backward, edges, weight)
+    def edge_means(self, points: Points, edges: Tensor) -> Tensor:
+        """Mean over observations along each edge."""
+        return _Sums.apply(points.values, points.norm, self.raw.edge_means, self._edge_means_backward, edges)
 
     def edge_totals(self, points: Points, edges: Tensor, coefficient: Tensor | None, ordered: bool = False) -> Tensor:
         """Sum over edges of coefficient times distance, for each observation."""
@@ -176,12 +175,16 @@ class Differentiable:
         # d(i, j) stands in two places of the matrix; the kernels visit each pair once.
         return self.raw.pair_matrix_backward(x, norm, weight, grad + grad.T)
 
+    def _edge_means_backward(self, x: Tensor, norm: Norm, edges: Tensor, grad: Tensor) -> Tensor:
+        weight = torch.full((len(x),), 1 / len(x), dtype=torch.float64, device=x.device)
+        return self.raw.edges_backward(x, norm, edges, weight, grad)
+
     def _edge_totals_backward(
         self, x: Tensor, norm: Norm, edges: Tensor, coefficient: Tensor | None, grad: Tensor
     ) -> Tensor:
         if coefficient is None:
             coefficient = torch.ones(edges.shape[0], dtype=grad.dtype, device=grad.device)
-        return self.raw.edge_sums_backward(x, norm, edges, grad, coefficient)
+        return self.raw.edges_backward(x, norm, edges, grad, coefficient)
 
 
 def _need_gradient(parts: Parts) -> bool:

@@ -103,17 +103,19 @@ def pair_matrix(points: Points, weight: Tensor | None = None, *, backend: str = 
         >>> kernels.pair_matrix(embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))).shape
         torch.Size([3, 3])
     """
-    return choose(backend, points).pair_matrix(points, _weight(points, weight))
+    if weight is None:
+        o = points.observations
+        weight = torch.full((o,), 1.0 / o, dtype=torch.float64, device=points.values.device)
+    return choose(backend, points).pair_matrix(points, weight)
 
 
 @sum_over_blocks
-def edge_sums(points: Points, edges: Tensor, weight: Tensor | None = None, *, backend: str = "auto") -> Tensor:
-    """Weighted sum over observations along each edge (mean by default): ``[edges]``, float64, differentiable.
+def edge_means(points: Points, edges: Tensor, *, backend: str = "auto") -> Tensor:
+    """Return the mean distance over observations along each edge: ``[edges]``, float64, differentiable.
 
     Args:
         points: Points ``[observations, agents, features]``.
         edges: int64 ``[edges, 2]``.
-        weight: ``[observations]``; 1 / observations when None.
         backend: ``auto`` or the name of a backend, see :func:`available`.
 
     Example:
@@ -121,10 +123,10 @@ def edge_sums(points: Points, edges: Tensor, weight: Tensor | None = None, *, ba
         >>> from graphsnd import kernels
         >>> from graphsnd.behavior.behavior import embed
         >>> points = embed(gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]]])))
-        >>> kernels.edge_sums(points, torch.tensor([[0, 1], [0, 2]]))  # [edges]
+        >>> kernels.edge_means(points, torch.tensor([[0, 1], [0, 2]]))  # [edges]
         tensor([3., 6.], dtype=torch.float64)
     """
-    return choose(backend, points, edges.shape[0]).edge_sums(points, edges, _weight(points, weight))
+    return choose(backend, points, edges.shape[0]).edge_means(points, edges)
 
 
 @sum_over_blocks
@@ -155,7 +157,7 @@ def edge_totals(
 def edge_means_and_totals(
     points: Points, edges: Tensor, coefficient: Tensor | None = None, *, ordered: bool = False, backend: str = "auto"
 ) -> tuple[Tensor, Tensor]:
-    """Return the means of :func:`edge_sums` and the totals of :func:`edge_totals` from one visit of the edges.
+    """Return the means of :func:`edge_means` and the totals of :func:`edge_totals` from one visit of the edges.
 
     Args:
         points: Points ``[observations, agents, features]``.
@@ -178,11 +180,11 @@ def edge_means_and_totals(
     """
     if points.norm is not Norm.JOINT:
         return choose(backend, points, edges.shape[0]).edge_means_and_totals(points, edges, coefficient, ordered)
-    means = torch.zeros(edges.shape[0], dtype=torch.float64, device=edges.device)
-    totals = torch.zeros(points.observations, dtype=torch.float64, device=edges.device)
-    for weight, part in points.split():
-        some = edge_means_and_totals(part, edges, coefficient, ordered=ordered, backend=backend)
-        means, totals = means + weight * some[0], totals + weight * some[1]
+    parts = [
+        [weight * sums for sums in edge_means_and_totals(part, edges, coefficient, ordered=ordered, backend=backend)]
+        for weight, part in points.split()
+    ]
+    means, totals = (reduce(add, sums) for sums in zip(*parts, strict=True))
     return means, totals
 
 
@@ -294,10 +296,3 @@ def _missing(backend: str) -> str | None:
 @lru_cache
 def _load(backend: str) -> Backend:
     return import_module(f"graphsnd.kernels.{backend}").backend
-
-
-def _weight(points: Points, weight: Tensor | None) -> Tensor:
-    if weight is not None:
-        return weight
-    o = points.observations
-    return torch.full((o,), 1.0 / o, dtype=torch.float64, device=points.values.device)

@@ -7,7 +7,8 @@ on the way back instead of storing it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,7 +50,7 @@ def pair_mean(points: Points) -> Tensor:
 def pair_matrix(points: Points, weight: Tensor) -> Tensor:
     """Return the weighted sum of the distance matrices over observations: ``[agents, agents]``, float64."""
     x, scale, distance = _prepare(points)
-    o, n, f = x.shape
+    n, f = x.shape[1:]
 
     def block(part: Tensor, w: Tensor, start: int, stop: int) -> Tensor:
         d = distance(part[:, start:stop, None], part[:, None, :])
@@ -57,75 +58,53 @@ def pair_matrix(points: Points, weight: Tensor) -> Tensor:
 
     rows, step = _split_chunks(n, n * f)
     w = weight.double() * scale
+    chunks = list(zip(x.split(step), w.split(step), strict=True))
     matrix = [
-        _add(_run(block, x[at : at + step], w[at : at + step], start, min(start + rows, n)) for at in range(0, o, step))
+        functools.reduce(torch.add, (_run(block, part, v, start, min(start + rows, n)) for part, v in chunks))
         for start in range(0, n, rows)
     ]
     return torch.cat(matrix)
 
 
-def edge_sums(points: Points, edges: Tensor, weight: Tensor) -> Tensor:
-    """Return the weighted sum over observations of the distance along each edge: ``[edges]``, float64."""
-    x, scale, distance = _prepare(points)
-    o, _, f = x.shape
-
-    def block(part: Tensor, w: Tensor, e: Tensor) -> Tensor:
-        d = distance(*_ends(part, e))
-        return torch.einsum("om,o->m", d.double(), w)
-
-    if edges.shape[0] == 0:
-        return x.reshape(-1)[:0].double()  # still of the graph that autograd walks
-    width, step = _split_chunks(edges.shape[0], f)
-    w = weight.double() * scale
-    sums = [
-        _add(_run(block, x[at : at + step], w[at : at + step], e) for at in range(0, o, step))
-        for e in edges.split(width)
-    ]
-    return torch.cat(sums)
+def edge_means(points: Points, edges: Tensor) -> Tensor:
+    """Return the mean distance along each edge: ``[edges]``, float64."""
+    return edge_means_and_totals(points, edges, None)[0]
 
 
 def edge_totals(points: Points, edges: Tensor, coefficient: Tensor | None, ordered: bool = False) -> Tensor:
     """Return the sum over edges of coefficient times distance, for each observation: ``[observations]``, float64."""
-    x, scale, distance = _prepare(points)
-    o, _, f = x.shape
-
-    def block(part: Tensor, e: Tensor, c: Tensor) -> Tensor:
-        return distance(*_ends(part, e)).double() @ c
-
-    if edges.shape[0] == 0:
-        return x.reshape(o, -1)[:, :0].sum(dim=1, dtype=torch.float64)  # still of the graph that autograd walks
-    if coefficient is None:
-        coefficient = x.new_ones(edges.shape[0], dtype=torch.float64)
-    width, step = _split_chunks(edges.shape[0], f)
-    pieces = list(zip(edges.split(width), coefficient.double().split(width), strict=True))
-    totals = [_add(_run(block, x[at : at + step], e, c) for e, c in pieces) for at in range(0, o, step)]
-    return torch.cat(totals) * scale
+    return edge_means_and_totals(points, edges, coefficient)[1]
 
 
 def edge_means_and_totals(
     points: Points, edges: Tensor, coefficient: Tensor | None, ordered: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the mean distance along each edge ``[edges]``, and the edge totals ``[observations]``; no gradient."""
+    """Return the mean distance along each edge ``[edges]``, and the edge totals ``[observations]``, both float64."""
     x, scale, distance = _prepare(points)
     o, m = x.shape[0], edges.shape[0]
-    if coefficient is None:
-        coefficient = x.new_ones(m, dtype=torch.float64)
+    if m == 0:  # still of the graph that autograd walks
+        return x.reshape(-1)[:0].double(), x.reshape(o, -1)[:, :0].sum(dim=1, dtype=torch.float64)
+    weight = scale / o
+
+    def block(part: Tensor, e: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        d = distance(*_ends(part, e)).double()
+        return torch.einsum("om,o->m", d, weight.expand(len(part))), d @ c
+
     width, step = _split_chunks(m, x.shape[2])
-    sums, totals = x.new_zeros(m, dtype=torch.float64), x.new_zeros(o, dtype=torch.float64)
-    weight = (scale / o).expand(o)
-    for first in range(0, m, width):
-        e, c = edges[first : first + width], coefficient[first : first + width].double()
-        for at in range(0, o, step):
-            d = distance(*_ends(x[at : at + step], e)).double()
-            sums[first : first + width] += torch.einsum("om,o->m", d, weight[at : at + step])
-            totals[at : at + step] += d @ c
-    return sums, totals * scale
+    coefficient = x.new_ones(m, dtype=torch.float64) if coefficient is None else coefficient.double()
+    pieces = list(zip(edges.split(width), coefficient.split(width), strict=True))
+    means, totals = x.new_zeros(m, dtype=torch.float64), []
+    for part in x.split(step):
+        some, sums = zip(*(_run(block, part, e, c) for e, c in pieces), strict=True)
+        means = means + torch.cat(some)
+        totals.append(functools.reduce(torch.add, sums))
+    return means, torch.cat(totals) * scale
 
 
 def observation_edges(points: Points, edges: Tensor, starts: Tensor | None = None) -> Tensor:
     """Return distances along each observation's own edges ``[observations, k, 2]``: ``[observations, k]``, float64."""
     if starts is not None:  # one observation with any number of edges
-        return edge_sums(points, edges[0], points.values.new_ones(1)).unsqueeze(0)
+        return edge_means(points, edges[0]).unsqueeze(0)
     x, scale, distance = _prepare(points)
     o, _, f = x.shape
 
@@ -153,11 +132,7 @@ def _split_chunks(count: int, size: int) -> tuple[int, int]:
     return items, max(1, CHUNK // (items * size))
 
 
-def _add(blocks: Iterable[Tensor]) -> Tensor:
-    return functools.reduce(torch.add, blocks)
-
-
-def _run(block: Callable[..., Tensor], part: Tensor, *args: Tensor | int) -> Tensor:
+def _run(block: Callable[..., Any], part: Tensor, *args: Tensor | int) -> Any:
     """Run one chunk, without keeping its temporaries when a gradient is needed: they are computed again."""
     if not (torch.is_grad_enabled() and part.requires_grad):
         return block(part, *args)

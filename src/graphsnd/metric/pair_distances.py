@@ -128,7 +128,7 @@ def embed_on(
 
 def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.Tensor:
     """d(i, j) along the edges of points that are already embedded: ``[m]``, float64."""
-    return kernels.edge_sums(points, graph.edges.to(points.values.device), backend=backend)
+    return kernels.edge_means(points, graph.edges.to(points.values.device), backend=backend)
 
 
 def check_graph(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -95,38 +95,18 @@ class Numba:
         run_threads(lambda i, j: loops.matrix_backward(code, a, inverse, w, g, i, j, out), _shares(x))
         return torch.from_numpy(out)
 
-    def edge_sums(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor) -> Tensor:
-        if x.shape[0] < FEW:
-            return weight.double() @ self.observation_edges(x, norm, edges.expand(x.shape[0], -1, -1))
-        a, code, inverse = _array(x), CODES[norm], _inverse(scale := scale_of(x, norm))
-        e, w = _array(edges), _array(weight.double())
-
-        def part(i: int, j: int) -> Array:
-            out = np.zeros(edges.shape[0])
-            loops.shared(code, a, inverse, e, w, i, j, out)
-            return out
-
-        # Shares that the number of threads does not decide, or it would decide the last bits of their sum.
-        shares = split_range(x.shape[0], LANES, max(SHARES, x.shape[0] // LONG))
-        return torch.from_numpy(reduce(operator.iadd, map_threads(part, shares))) * scale
+    def edge_means(self, x: Tensor, norm: Norm, edges: Tensor) -> Tensor:
+        return self.edge_means_and_totals((x,), norm, edges, None, ordered=False)[0]
 
     def edge_totals(self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool) -> Tensor:
         x = side_by_side(parts)
         if x.shape[0] < FEW:
-            own = self.observation_edges(x, norm, edges.expand(x.shape[0], -1, -1))
-            return add_last(own) if coefficient is None else own @ coefficient.double()
-        a, code, e = _array(x), CODES[norm], _array(edges)
-        c = _array(x.new_empty(0, dtype=torch.float64) if coefficient is None else coefficient.double())
-
-        def run(inverse: Any) -> Tensor:
-            out = np.empty(x.shape[0])
-            run_threads(lambda i, j: loops.shared_totals(code, a, inverse, e, c, i, j, out), _shares(x))
-            return torch.from_numpy(out)
-
-        if coefficient is not None:  # the size of the sums says nothing about that of the distances
-            scale = scale_of(x, norm)
-            return run(_inverse(scale)) * scale
-        return _in_range(run, x, norm, terms=edges.shape[0])
+            return self.edge_means_and_totals((x,), norm, edges, coefficient, ordered)[1]
+        run = _along_edges(x, norm, edges, coefficient)
+        if coefficient is None:
+            return _in_range(lambda inverse: run(inverse, _shares(x), 0)[1], x, norm, terms=edges.shape[0])
+        scale = scale_of(x, norm)  # the size of the sums says nothing about that of the distances
+        return run(_inverse(scale), _shares(x), 0)[1] * scale
 
     def edge_means_and_totals(
         self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool
@@ -136,31 +116,18 @@ class Numba:
         if o < FEW:
             own = self.observation_edges(x, norm, edges.expand(o, -1, -1))
             return own.mean(dim=0), add_last(own) if coefficient is None else own @ coefficient.double()
-        a, code, e = _array(x), CODES[norm], _array(edges)
-        c = _array(x.new_empty(0, dtype=torch.float64) if coefficient is None else coefficient.double())
+        run = _along_edges(x, norm, edges, coefficient)
         # Shares that the number of threads does not decide, or it would decide the last bits of their sum.
         shares = split_range(o, LANES, max(SHARES, o // LONG))
-
-        def run(inverse: Any) -> tuple[Tensor, Tensor]:
-            out = np.empty(o)
-
-            def part(i: int, j: int) -> Array:
-                sums = np.zeros(m)
-                loops.shared_means_and_totals(code, a, inverse, e, c, i, j, sums, out)
-                return sums
-
-            sums = reduce(operator.iadd, map_threads(part, shares))
-            return torch.from_numpy(sums) / o, torch.from_numpy(out)
-
         # As in `_in_range`, but of the means, in which no coefficient hides the size of the distances.
-        means, totals = run(a.dtype.type(1))
-        if norm not in HOMOGENEOUS or 1e-3 * m < float(add_last(means)) < 1e18:
-            return means, totals
+        sums, totals = run(x.detach().numpy().dtype.type(1), shares, m)
+        if norm not in HOMOGENEOUS or 1e-3 * m < float(add_last(sums)) / o < 1e18:
+            return sums / o, totals
         scale = scale_of(x, norm)
-        means, totals = run(_inverse(scale))
-        return means * scale, totals * scale
+        sums, totals = run(_inverse(scale), shares, m)
+        return sums * scale / o, totals * scale
 
-    def edge_sums_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
+    def edges_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
         if x.shape[0] < FEW:
             own = weight.double().unsqueeze(1) * grad.unsqueeze(0)
             return self.observation_edges_backward(x, norm, edges.expand(x.shape[0], -1, -1), None, own)
@@ -190,6 +157,26 @@ class Numba:
 
         _own_shares(run, x.shape[0], starts)
         return torch.from_numpy(out)
+
+
+def _along_edges(
+    x: Tensor, norm: Norm, edges: Tensor, coefficient: Tensor | None
+) -> Callable[[Any, Sequence[tuple[int, int]], int], tuple[Tensor, Tensor]]:
+    """Return how to sum distances over observations, for the first edges, and over edges, for each observation."""
+    a, code, e = _array(x), CODES[norm], _array(edges)
+    c = _array(x.new_empty(0, dtype=torch.float64) if coefficient is None else coefficient.double())
+
+    def run(inverse: Any, shares: Sequence[tuple[int, int]], size: int) -> tuple[Tensor, Tensor]:
+        out = np.empty(x.shape[0])
+
+        def part(i: int, j: int) -> Array:
+            sums = np.zeros(size)
+            loops.shared(code, a, inverse, e, c, i, j, sums, out)
+            return sums
+
+        return torch.from_numpy(reduce(operator.iadd, map_threads(part, shares))), torch.from_numpy(out)
+
+    return run
 
 
 def _own_shares(run: Callable[[int, int, slice], None], observations: int, starts: Tensor | None) -> None:

@@ -437,50 +437,11 @@ def fill(x, o, start, inverse, out):
 
 
 @jit
-def shared(norm, x, inverse, edges, weight, first, last, out):
-    """Add to ``out[e]`` the weighted sums over observations ``first`` to ``last``; lanes are observations."""
-    block = new_block(x)
-    d, w = np.empty(LANES, x.dtype), np.zeros(LANES, np.float64)
-    for o in range(first, last, LANES):
-        count = min(LANES, last - o)
-        load(x, o, count, inverse, block)
-        w[:] = 0
-        w[:count] = weight[o : o + count]
-        for e in range(edges.shape[0]):
-            distances(norm, block[edges[e, 0]], block[edges[e, 1]], d)
-            s = 0.0
-            for q in range(LANES):
-                s += w[q] * d[q]
-            out[e] += s
+def shared(norm, x, inverse, edges, coefficient, first, last, sums, out):
+    """``out[o]``: sum over edges of distance, times coefficient if there are any; lanes are observations.
 
-
-@jit
-def shared_totals(norm, x, inverse, edges, coefficient, first, last, out):
-    """``out[o]``: sum over edges of distance, times coefficient if there are any; lanes are observations."""
-    block = new_block(x)
-    d, acc, sums = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype), np.empty(LANES, np.float64)
-    for o in range(first, last, LANES):
-        count = min(LANES, last - o)
-        load(x, o, count, inverse, block)
-        sums[:] = 0
-        for start in range(0, edges.shape[0], TILE * TILE):
-            stop = min(start + TILE * TILE, edges.shape[0])
-            if coefficient.shape[0] == 0:
-                acc[:] = 0
-                for e in range(start, stop):
-                    add_distances(norm, block[edges[e, 0]], block[edges[e, 1]], d, acc)
-                sums += acc
-            else:
-                for e in range(start, stop):
-                    distances(norm, block[edges[e, 0]], block[edges[e, 1]], d)
-                    for q in range(LANES):
-                        sums[q] += coefficient[e] * d[q]
-        out[o : o + count] = sums[:count]
-
-
-@jit
-def shared_means_and_totals(norm, x, inverse, edges, coefficient, first, last, sums, out):
-    """Add to ``sums[e]`` the distances over observations, and set ``out[o]`` as :func:`shared_totals` does."""
+    Also add to ``sums[e]`` the sums over observations ``first`` to ``last``, unless it is empty.
+    """
     block = new_block(x)
     d, acc, wide = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype), np.empty(LANES, np.float64)
     for o in range(first, last, LANES):
@@ -500,14 +461,15 @@ def shared_means_and_totals(norm, x, inverse, edges, coefficient, first, last, s
                     for q in range(LANES):
                         s += d[q]
                         wide[q] += coefficient[e] * d[q]
-                sums[e] += s
+                if sums.shape[0] > 0:
+                    sums[e] += s
             wide += acc
         out[o : o + count] = wide[:count]
 
 
 @jit
 def shared_backward(norm, x, inverse, edges, weight, grad, first, last, out):
-    """``out``: gradient with respect to ``x`` of ``sum(grad * shared)``."""
+    """``out``: gradient with respect to ``x`` of the sum of ``weight[o] * grad[e]`` times distance."""
     block, slopes = new_block(x), new_block(x)
     d, c = np.empty(LANES, x.dtype), np.zeros(LANES, x.dtype)
     for o in range(first, last, LANES):

@@ -114,13 +114,13 @@ class Triton:
         )
         return out
 
-    def edge_sums(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor) -> Tensor:
+    def edge_means(self, x: Tensor, norm: Norm, edges: Tensor) -> Tensor:
         o, _, f = x.shape
         size, block = edges.shape[0], 128
         blocks = triton.cdiv(size, block)
         per_split = triton.cdiv(o, max(1, min(o, PROGRAMS // blocks)))
         out, scale = x.new_zeros(size, dtype=torch.float64), scale_of(x, norm)
-        edges, w = edges.contiguous(), weight.double().contiguous()
+        edges, w = edges.contiguous(), torch.full((o,), 1 / o, dtype=torch.float64, device=x.device)
         edge_kernels.sums[(blocks, triton.cdiv(o, per_split))](
             x, scale, edges, w, out, o, size, per_split, *x.stride(), f, CODES[norm], block
         )
@@ -160,11 +160,10 @@ class Triton:
     def edge_means_and_totals(
         self, parts: Parts, norm: Norm, edges: Tensor, coefficient: Tensor | None, ordered: bool
     ) -> tuple[Tensor, Tensor]:
-        x = side_by_side(parts)
-        weight = torch.full((x.shape[0],), 1 / x.shape[0], dtype=torch.float64, device=x.device)
-        return self.edge_sums(x, norm, edges, weight), self.edge_totals(parts, norm, edges, coefficient, ordered)
+        means = self.edge_means(side_by_side(parts), norm, edges)
+        return means, self.edge_totals(parts, norm, edges, coefficient, ordered)
 
-    def edge_sums_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
+    def edges_backward(self, x: Tensor, norm: Norm, edges: Tensor, weight: Tensor, grad: Tensor) -> Tensor:
         o = x.shape[0]
         return _edge_backward(x, norm, edges.expand(o, -1, -1), weight, grad.contiguous().expand(o, -1))
 
