@@ -108,8 +108,8 @@ class Points:
             return replace(self, norm=Norm.EUCLIDEAN)
         if self.norm is Norm.JOINT:
             norms = (part.metric().norm for _, part in self.split())
-            blocks = [replace(block, norm=norm) for block, norm in zip(self.blocks, norms, strict=True)]
-            return replace(self, blocks=tuple(blocks))
+            blocks = tuple(replace(block, norm=norm) for block, norm in zip(self.blocks, norms, strict=True))
+            return self if blocks == self.blocks else replace(self, blocks=blocks)
         return self
 
     def slice(self, start: int, stop: int) -> Points:

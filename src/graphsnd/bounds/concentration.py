@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
@@ -162,15 +163,40 @@ def diameter(behavior: Behavior, distance: Distance | None = None) -> float:
 
 def points_diameter(points: Points) -> float:
     """Return the same for points that are already embedded."""
-    points = points.metric()
-    with_center = replace(points, values=torch.cat([points.values, points.center().values], dim=1).detach())
-    radii = _radii(with_center, points.agents)
+    none = torch.empty(0, 2, dtype=torch.int64, device=points.values.device)
+    return measure_edges(points.metric(), none, None)[2]
+
+
+def measure_edges(
+    points: Points, edges: Tensor, coefficient: Tensor | None, *, backend: str = "auto"
+) -> tuple[Tensor, Tensor, float]:
+    """Return :func:`graphsnd.kernels.edge_means_and_totals` of a graph's edges, and a bound on all mean distances.
+
+    The distances to the mean agent, which the bound needs, are measured in the same visit: it takes the place before
+    all agents, so edges stay sorted, and has coefficient 0.
+    """
+    if (metric := points.metric()) is not points:  # corrected distances are no metric and bound no others
+        found = kernels.edge_means_and_totals(points, edges, coefficient, ordered=True, backend=backend)
+        return *found, points_diameter(metric)
+    agents = torch.arange(1, points.agents + 1, device=edges.device)
+    with_center = replace(points, values=torch.cat([points.center().values, points.values], dim=1).detach())
+    joined = torch.cat([_star(agents, 0), edges + 1])
+    own = edges.new_ones(len(edges), dtype=torch.float64) if coefficient is None else coefficient
+    own = torch.cat([torch.zeros_like(agents, dtype=torch.float64), own])
+    means, totals = kernels.edge_means_and_totals(with_center, joined, own, ordered=True, backend=backend)
+    radii = means[: len(agents)]
     bound = float(radii.topk(2).values.sum())
     if points.norm in (Norm.SQRT_JS, Norm.BURES):
-        bound = min(bound, float(_radii(with_center, int(radii.argmin())).topk(2).values.sum()))
+        nearest = kernels.edge_means(with_center, _star(agents, int(radii.argmin()) + 1), backend=backend)
+        bound = min(bound, float(nearest.topk(2).values.sum()))
     # Rounded up by more than the rounding of the distances, so that "certified" survives float32.
     slack = 1 + 16 * torch.finfo(points.result_dtype).eps
-    return bound * slack
+    return means[len(agents) :], totals, bound * slack
+
+
+def _star(agents: Tensor, center: int) -> Tensor:
+    """Return edges from ``center`` to all agents."""
+    return torch.stack([torch.full_like(agents, center), agents], dim=1)
 
 
 def log_of_inverse(factor: float, delta: float) -> float:
@@ -190,9 +216,3 @@ def check_arguments(d_max: float, m: int, delta: float) -> tuple[float, int, flo
 def _check_pairs(m: int, pairs: int) -> int:
     expected = f"to be an integer, at least m = {m}"
     return check_integer("pairs", pairs, expected, low=m, fix="n agents have n(n-1)/2 pairs.")
-
-
-def _radii(points: Points, center: int) -> torch.Tensor:
-    """Return the distances of all but the last agent to agent ``center``."""
-    others = torch.arange(points.agents - 1, device=points.values.device)
-    return kernels.edge_means(points, torch.stack([others, torch.full_like(others, center)], dim=1))
