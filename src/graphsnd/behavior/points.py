@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -24,7 +25,7 @@ class Norm(Enum):
     EUCLIDEAN = "euclidean"  # sqrt(sum (x - y)^2)
     HALF_L1 = "half-l1"  # sum |x - y| / 2
     SQRT_JS = "sqrt-js"  # sqrt of the Jensen-Shannon divergence of two probability vectors, in nats
-    CROSS = "cross"  # sqrt of the positive part of <x1 - y1, x2 - y2>, where x1 and x2 are the halves of x
+    CROSS = "cross"  # signed root of <x1 - y1, x2 - y2>, where x1 and x2 are the halves of x
     BURES = "bures"  # 2-Wasserstein between Gaussians given as [loc, flattened square root of the covariance]
     JOINT = "joint"  # the weighted sum over blocks of features, each under a norm of its own
 
@@ -103,13 +104,16 @@ class Points:
         return replace(self, values=mean.to(self.values.dtype))
 
     def metric(self) -> Points:
-        """Return points under a metric that is nowhere smaller; itself, unless the distance is a corrected one."""
-        if self.norm is Norm.CROSS:  # by Cauchy-Schwarz
-            return replace(self, norm=Norm.EUCLIDEAN)
+        """Return points under a metric of which every distance is between 0 and the diameter; these, unless corrected.
+
+        Corrected distances have a sign; of them, the metric's diameter is the whole range.
+        """
+        if self.norm is Norm.CROSS:  # |<a, b>| <= (|a|^2 + |b|^2) / 2, so each sign has a half of this
+            return replace(self, values=self.values * math.sqrt(2), norm=Norm.EUCLIDEAN)
         if self.norm is Norm.JOINT:
-            norms = (part.metric().norm for _, part in self.split())
-            blocks = [replace(block, norm=norm) for block, norm in zip(self.blocks, norms, strict=True)]
-            return replace(self, blocks=tuple(blocks))
+            parts = [part.metric() for _, part in self.split()]
+            blocks = [replace(block, norm=part.norm) for block, part in zip(self.blocks, parts, strict=True)]
+            return replace(self, values=torch.cat([part.values for part in parts], dim=-1), blocks=tuple(blocks))
         return self
 
     def slice(self, start: int, stop: int) -> Points:
