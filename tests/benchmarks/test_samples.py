@@ -11,8 +11,8 @@ def test_bias_and_test() -> None:
     result = samples.measure(Options(torch.device("cpu"), quick=True))
     for row in result["bias"]:
         assert row["sliced"]["bias"] > 0  # finite samples are too far apart
-        if row["samples"] > 1:
-            assert abs(row["sliced_debiased"]["bias"]) < row["sliced"]["bias"]
+        if row["samples"] > 1 and row["pair"] == "alike":
+            assert abs(row["sliced_debiased"]["bias"]) < 5 * row["sliced_debiased"]["error"] < row["sliced"]["bias"]
     assert all(0 <= row["rejected"] <= 1 for row in result["test"])
     assert [len(rows) for rows, _ in samples.tables(result).values()] == [8, 7]
     left, *_ = samples_figure([result]).axes
