@@ -41,7 +41,8 @@ def test_debiased_square_is_the_product_of_halves() -> None:
         rest = [k for k in range(4) if k not in half]
         a, b = (np.sort(one[list(k)]) - np.sort(two[list(k)]) for k in (half, rest))
         products.append(float((a * b).mean()))
-    squares = [float(gs.snd(gs.Samples(x), gs.Sliced(debias=True, seed=seed))) ** 2 for seed in range(300)]
+    roots = [float(gs.snd(gs.Samples(x), gs.Sliced(debias=True, seed=seed))) for seed in range(1000)]
+    squares = [root * abs(root) for root in roots]
     assert np.mean(squares) == pytest.approx(np.mean(products), rel=0.02)
     assert min(products) - 1e-9 <= min(squares)
     assert max(squares) <= max(products) + 1e-9
@@ -90,6 +91,23 @@ def test_what_is_unbiased(shift: float, scale: float) -> None:
     smoothed = shift**2 + (scale - 1) ** 2 * float((expected_order_statistics(count // 2) ** 2).mean())
     assert smoothed <= truth
     assert abs(square - smoothed) < 4 * error
+
+
+@pytest.mark.parametrize(("features", "samples"), [(1, 2), (1, 9), (2, 16), (32, 8), (384, 4)])
+def test_agents_that_act_alike_measure_around_zero(features: int, samples: int) -> None:
+    x = draw(4000 if features < 32 else 200, 2, samples, features, seed=features).exp()  # skewed
+    values = gs.by_observation(gs.Samples(x), "sliced-debiased")
+    error = float(values.std()) / math.sqrt(len(values))
+    assert abs(float(values.mean())) < 4 * error
+    assert float(gs.snd(gs.Samples(x), "sliced")) > 20 * error
+
+
+def test_corrected_distances_of_both_signs_lie_in_the_range_of_their_bound() -> None:
+    behavior = gs.Samples(draw(5, 6, 4, 2))
+    for whole in (behavior, gs.Joint([behavior], distance=["sliced-debiased"])):
+        values = gs.pairwise(whole, "sliced-debiased")
+        assert values.min() < 0 < values.max()
+        assert float(values.max() - values.min()) <= gs.bounds.diameter(whole, "sliced-debiased")
 
 
 @pytest.mark.parametrize("distance", M_DISTANCES)

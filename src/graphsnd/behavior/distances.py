@@ -107,11 +107,11 @@ class Sliced(Distance):
 
     Args:
         debias: Subtract what finite samples add to the square: the product of the differences of two disjoint halves
-            takes its place, averaged over several splits. It is exactly unbiased for the squared distance of the
-            *expected* sorted halves, which is :math:`W_2^2` for translations, 0 for agents that act alike, and never
-            more than :math:`d^2`. The distance is the root of its positive part.
+            takes its place. It is exactly unbiased for the squared distance of the *expected* sorted halves, which is
+            :math:`W_2^2` for translations, 0 for agents that act alike, and never more than :math:`d^2`. The distance
+            is its root, with its sign: for agents that act alike it is as often below 0 as above.
         directions: Number of directions where there are several features; multiples of the features are whole frames.
-        seed: Seed of the directions and of the splits.
+        seed: Seed of the directions and of the split.
 
     Example:
         >>> import torch, graphsnd as gs

@@ -24,7 +24,7 @@ class Norm(Enum):
     EUCLIDEAN = "euclidean"  # sqrt(sum (x - y)^2)
     HALF_L1 = "half-l1"  # sum |x - y| / 2
     SQRT_JS = "sqrt-js"  # sqrt of the Jensen-Shannon divergence of two probability vectors, in nats
-    CROSS = "cross"  # sqrt of the positive part of <x1 - y1, x2 - y2>, where x1 and x2 are the halves of x
+    CROSS = "cross"  # signed root of <x1 - y1, x2 - y2>, where x1 and x2 are the halves of x
     BURES = "bures"  # 2-Wasserstein between Gaussians given as [loc, flattened square root of the covariance]
     JOINT = "joint"  # the weighted sum over blocks of features, each under a norm of its own
 
@@ -103,7 +103,7 @@ class Points:
         return replace(self, values=mean.to(self.values.dtype))
 
     def metric(self) -> Points:
-        """Return points under a metric that is nowhere smaller; itself, unless the distance is a corrected one."""
+        """Return points under a metric that no distance exceeds; itself, unless the distance is a corrected one."""
         if self.norm is Norm.CROSS:  # by Cauchy-Schwarz
             return replace(self, norm=Norm.EUCLIDEAN)
         if self.norm is Norm.JOINT:

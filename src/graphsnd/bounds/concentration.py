@@ -164,34 +164,36 @@ def diameter(behavior: Behavior, distance: Distance | None = None) -> float:
 def points_diameter(points: Points) -> float:
     """Return the same for points that are already embedded."""
     none = torch.empty(0, 2, dtype=torch.int64, device=points.values.device)
-    return measure_edges(points.metric(), none, None)[2]
+    return measure_edges(points.metric(), none)[2]
 
 
-def measure_edges(
-    points: Points, edges: Tensor, coefficient: Tensor | None, *, backend: str = "auto"
-) -> tuple[Tensor, Tensor, float]:
+def measure_edges(points: Points, edges: Tensor, *, backend: str = "auto") -> tuple[Tensor, Tensor, float]:
     """Return :func:`graphsnd.kernels.edge_means_and_totals` of a graph's edges, and a bound on all mean distances.
 
     The distances to the mean agent, which the bound needs, are measured in the same visit: it takes the place before
     all agents, so edges stay sorted, and has coefficient 0.
     """
-    if (metric := points.metric()) is not points:  # corrected distances are no metric and bound no others
-        found = kernels.edge_means_and_totals(points, edges, coefficient, ordered=True, backend=backend)
-        return *found, points_diameter(metric)
+    check_metric(points)
     agents = torch.arange(1, points.agents + 1, device=edges.device)
     with_center = replace(points, values=torch.cat([points.center().values, points.values], dim=1).detach())
     joined = torch.cat([_star(agents, 0), edges + 1])
-    own = edges.new_ones(len(edges), dtype=torch.float64) if coefficient is None else coefficient
-    own = torch.cat([torch.zeros_like(agents, dtype=torch.float64), own])
-    means, totals = kernels.edge_means_and_totals(with_center, joined, own, ordered=True, backend=backend)
-    radii = means[: len(agents)]
+    coefficient = torch.ones(len(joined), dtype=torch.float64, device=edges.device)
+    coefficient[: len(agents)] = 0
+    means, totals = kernels.edge_means_and_totals(with_center, joined, coefficient, ordered=True, backend=backend)
+    radii, means = means.split([len(agents), len(edges)])
     bound = float(radii.topk(2).values.sum())
     if points.norm in (Norm.SQRT_JS, Norm.BURES):
         nearest = kernels.edge_means(with_center, _star(agents, int(radii.argmin()) + 1), backend=backend)
         bound = min(bound, float(nearest.topk(2).values.sum()))
     # Rounded up by more than the rounding of the distances, so that "certified" survives float32.
-    slack = 1 + 16 * torch.finfo(points.result_dtype).eps
-    return means[len(agents) :], totals, bound * slack
+    return means, totals, bound * (1 + 16 * torch.finfo(points.result_dtype).eps)
+
+
+def check_metric(points: Points) -> None:
+    """Raise for a corrected distance, which may be negative: it bounds no pair that is left out."""
+    if points.metric() is not points:
+        fix = "Measure all pairs, without a design."
+        raise InputError("distance", "without debias where pairs are sampled", "a corrected distance", fix)
 
 
 def _star(agents: Tensor, center: int) -> Tensor:

@@ -16,6 +16,7 @@ from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import as_distance, check_names, embed
 from graphsnd.behavior.distances import DISTANCES
 from graphsnd.behavior.points import Points
+from graphsnd.bounds.concentration import check_metric
 from graphsnd.errors import InputError, check_clusters, check_integer, check_type
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import (
@@ -271,8 +272,8 @@ def _check_alike(one: SndAccumulator, two: SndAccumulator) -> None:
 
 @sum_over_blocks
 def _radii(points: Points) -> Tensor:
-    """Return the mean distance of each agent to the mean agent under a metric, float64 ``[agents]``."""
-    points = points.metric()
+    """Return the mean distance of each agent to the mean agent, float64 ``[agents]``."""
+    check_metric(points)
     both = replace(points, values=torch.cat([points.values, points.center().values], dim=1))
     others = torch.arange(points.agents, device=points.values.device)
     return kernels.edge_means(both, torch.stack([others, torch.full_like(others, points.agents)], dim=1))

@@ -233,7 +233,7 @@ def cluster_error(
     residuals = sums - center * sizes.double()  # an integer tensor would become float32
     error = math.sqrt(float(total(residuals**2)) * count / (count - 1) / int(sizes.sum()) ** 2)
     reach = quantile(1 - confidence, count - 1) * math.hypot(error, shared)
-    return error, (max(lowest, center - reach), center + reach)
+    return error, (max(lowest, center - reach), max(lowest, center + reach))
 
 
 def check_confidence(confidence: float) -> float:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
-from graphsnd.bounds.concentration import measure_edges
+from graphsnd.bounds.concentration import check_metric, measure_edges
 from graphsnd.designs import Agents, Complete, Design, Draw, as_design
 from graphsnd.designs.positions import pool_positions
 from graphsnd.designs.template import Template, integer_seed
@@ -118,6 +118,7 @@ def measure(
         if _is_all_pairs(draw, source.agents):
             estimate = measure_all_pairs(source, str(chosen), confidence, groups)
         elif isinstance(draw, Template):
+            check_metric(source.like)
             bound = min((known for known in (d_max, source.bound()) if known is not None), default=None)
             redrawn = Redrawn(source, draw, str(chosen), confidence, groups, bound, generator)
             if tolerance is None:
@@ -205,14 +206,18 @@ def _measure_edges(source: Source, graph: Graph) -> tuple[Tensor, Tensor, float]
     """Return the mean distance along every edge, the Graph-SND of each observation, and a bound on mean distances.
 
     Each edge is visited once. The bound is on distances averaged over observations, which is smaller than at single
-    ones.
+    ones; only graphs that were drawn at random need one.
     """
     edges = graph.edges.to(source.device)
     weights, whole = normalised_weights(graph, source.device)
     distances, values, diameter = torch.zeros(graph.m, dtype=torch.float64, device=source.device), [], 0.0
     for points, share in source.blocks():
+        if graph.estimates_snd:
+            means, totals, bound = measure_edges(points, edges, backend=source.backend)
+        else:
+            means, totals = kernels.edge_means_and_totals(points, edges, weights, ordered=True, backend=source.backend)
+            bound = math.inf
         # The triangle inequality holds for the mean over observations too, so block by block it can only get larger.
-        means, totals, bound = measure_edges(points, edges, weights, backend=source.backend)
         distances, diameter = distances + share * means, diameter + share * bound
         values.append(ratio(totals, whole).cpu())
     return distances, torch.cat(values), min(diameter, source.distance.maximum or math.inf)

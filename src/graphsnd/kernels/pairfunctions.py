@@ -27,9 +27,10 @@ def euclidean(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def cross(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Return the root of the positive part of the product of two halves' differences, whose noise is independent."""
+    """Return the root, with its sign, of the product of two halves' differences, whose noise is independent."""
     one, two = (x - y).chunk(2, dim=-1)
-    return safe_sqrt(add_last(one * two))
+    product = add_last(one * two)
+    return product.sign() * safe_sqrt(product.abs())
 
 
 def half_l1(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -81,10 +81,7 @@ def decompose(
     n = len(matrix)
     if len(names) != n:
         raise InputError("labels", f"to be {n}, one for each agent", len(names))
-    try:
-        groups = tuple(dict.fromkeys(names))
-    except TypeError:
-        raise InputError("labels", "to be flat, one for each agent", repr(labels), "Give names or numbers.") from None
+    groups = tuple(dict.fromkeys(names))
     places = {name: place for place, name in enumerate(groups)}
     rows = torch.tensor([places[name] for name in names], device=matrix.device)
     member = torch.nn.functional.one_hot(rows, len(groups)).double()  # [n, g]
