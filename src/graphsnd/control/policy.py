@@ -14,6 +14,7 @@ from graphsnd.errors import (
     MOST_AGENTS,
     InputError,
     check_choice,
+    check_device,
     check_index,
     check_integer,
     check_shape,
@@ -83,6 +84,7 @@ class ControlledPolicy(nn.Module):
         """
         check_choice("kind", kind, KINDS)
         agents = check_integer("agents", agents, "to be an integer, at least 2", low=2, high=MOST_AGENTS)
+        device = None if device is None else check_device(device)
         outputs = actions * (1 if kind == "categorical" else 2)
         shared = draw_runs((1,), (features, *hidden, outputs), generators, activation, device)
         deviations = draw_runs((agents,), (features, *hidden, actions), generators, activation, device)
