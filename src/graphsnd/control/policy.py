@@ -73,14 +73,14 @@ class ControlledPolicy(nn.Module):
         """Draw the weights as ``torch.nn.Linear`` does.
 
         Args:
-            agents: Of each run.
-            features: Of an observation.
+            agents: Number of agents of each run.
+            features: Number of features of an observation.
             actions: Dimensions of an action, or number of actions.
             generators: One for each run, so that it starts the same whichever runs are stacked beside it.
             hidden: Widths of hidden layers, of both networks.
             activation: ``"tanh"`` or ``"relu"``.
             kind: See the class.
-            device: Of the parameters.
+            device: Device of the parameters.
         """
         check_choice("kind", kind, KINDS)
         agents = check_integer("agents", agents, "to be an integer, at least 2", low=2, high=MOST_AGENTS)
