@@ -102,16 +102,7 @@ def _estimate() -> gs.Estimate:
     return gs.measure(gs.Deterministic(_normal(3, 4, 2)))
 
 
-@functools.cache
-def _study() -> Any:
-    return gs.plots.run_study(gs.plots.example_team(20, 4))
-
-
 MATRIX_PLOTS = ("heatmap", "tree", "map", "contributions", "graph")
-
-
-def _pairs() -> Any:
-    return gs.plots.pair_distances(gs.Deterministic(_normal(3, 4, 2)), None, None, _estimate())
 
 
 def _figure() -> Any:
@@ -296,21 +287,15 @@ GOOD: dict[str, Make] = {
     "SndAccumulator.merge.two": _accumulator,
     "SndAccumulator.from_state.state": lambda: _accumulator().state(),
     "SndAccumulator.from_state.graph": lambda: None,
-    "control.measure_points.generator": _seeded,
-    "control.measure_points.design": lambda: "bernoulli:0.5",
-    "control.measure_selected.values": lambda: _normal(1, 3, 4, 2),
     "control.audit.team": _team,
     "audit_error.last": lambda: 2,
     "tracking_error.last": lambda: 2,
-    "control.error_of_mean.values": lambda: [0.4, 0.6],
-    "control.mean_error.values": lambda: [0.4, 0.6],
     "DiCo.design": lambda: "complete",
     "DiCo.bootstrap": lambda: control.Bootstrap.MEASURED,
     "State.estimate": lambda: torch.tensor(0.0, dtype=torch.float64),
     "State.begun": lambda: torch.tensor(False),
     "State.steps": lambda: torch.tensor(0),
     "State.of.tensors": lambda: control.State.start().tensors(),
-    "Measurement.given.value": lambda: torch.tensor([0.3]),
     "ControlledPolicy.create.features": lambda: 2,
     "ControlledPolicy.create.actions": lambda: 2,
     "ControlledPolicy.create.hidden": lambda: (3,),
@@ -370,8 +355,6 @@ GOOD: dict[str, Make] = {
     "save_behavior.path": lambda: folder() / "behavior.npz",
     "team.save.path": lambda: folder() / "saved",
     "save.path": lambda: folder() / "saved",
-    "worlds.merge.state": lambda: worlds.Dispersion(2, 2).spawn(0),
-    "worlds.merge.fresh": lambda: worlds.Dispersion(2, 2).spawn(1),
     "worlds.parse_world.text": lambda: "dispersion",
     "worlds.parse_world.agents": lambda: 2,
     "Dispersion.agents": lambda: 2,
@@ -381,7 +364,6 @@ GOOD: dict[str, Make] = {
     "PettingZooWorld.agents": lambda: None,
     "VmasWorld.scenario": lambda: "dispersion",
     "PettingZooWorld.factory": lambda: "mpe2:simple_spread_v3",
-    "Continuous.features": lambda: 2,
     "step.actions": lambda: torch.zeros(2, 2, 2),
     "SimpleSpread.step.actions": lambda: torch.zeros(2, 2, dtype=torch.int64),
     "VmasWorld.step.actions": lambda: torch.zeros(2, 4, 2),
@@ -404,24 +386,13 @@ GOOD: dict[str, Make] = {
     "ControlTask.from_dict.saved": lambda: _control_task().to_dict(),
     "with_config.given": lambda: {"seeds": [0, 1], "settings": {"iterations": 2, "hidden": [3]}},
     "with_config.where": lambda: "run.yaml",
-    "training.open_logger.kind": lambda: "csv",
-    "training.open_logger.folder": lambda: folder() / "loggers",
     "from_dict.where": lambda: Path("x"),
     "ControlTask.groups.device": lambda: torch.device("cpu"),
-    "Run.arm": lambda: "complete",
-    "training.compute_gae.rewards": lambda: _normal(1, 3, 2, 2),
-    "training.compute_gae.values": lambda: _normal(1, 4, 2, 2),
-    "training.compute_gae.final_values": lambda: _normal(1, 3, 2, 2),
-    "training.compute_gae.terminated": lambda: torch.zeros(1, 3, 2, dtype=torch.bool),
-    "training.compute_gae.done": lambda: torch.zeros(1, 3, 2, dtype=torch.bool),
     "gamma": lambda: 0.9,
     "gae_lambda": lambda: 0.9,
     "training.evaluate_team.team": lambda: _trainer().team(0),
     "training.evaluate_team.steps": lambda: 2,
-    "training.read_rows.kind": lambda: training.Row,
-    "training.save_checkpoint.folder": lambda: folder() / "checkpoint",
-    "training.save_teams.folder": lambda: folder() / "teams",
-    "training.save_teams.observations": lambda: False,
+    "training.read_rows.kind": lambda: training.log.Row,
     "training.train.folder": lambda: Path(tempfile.mkdtemp(dir=folder())),
     "training.train.resume": lambda: False,
     "training.train_grid.folder": lambda: Path(tempfile.mkdtemp(dir=folder())),
@@ -436,22 +407,14 @@ GOOD: dict[str, Make] = {
     "plots.compare.intervals": lambda: {"a": (1.2, 1.8)},
     "plots.example_team.agents": lambda: 20,
     "plots.example_team.observations": lambda: 4,
-    "plots.run_study.team": lambda: gs.plots.example_team(20, 4),
-    "plots.measurement_figure.pairs": _pairs,
-    "plots.measurement_page.pairs": _pairs,
-    "plots.measurement_page.lines": lambda: gs.plots.summarise(_estimate()),
-    "plots.measurement_page.source": lambda: "x.npz",
     "plots.save_png.path": lambda: folder() / "figure.png",
     "plots.save_png.dpi": lambda: 20,
-    "plots.pair_distances.graph": lambda: None,
-    "plots.write_demo.study": _study,
     **{f"plots.{name}.source": lambda: gs.Deterministic(_normal(3, 4, 2)) for name in MATRIX_PLOTS},
     "plots.graph.graph": lambda: gs.graphs.complete(4),
     "plots.graph.positions": lambda: None,
     "plots.over_time.steps": lambda: [1, 2],
     "plots.over_time.curves": lambda: {"a": _normal(3, 2)},
     "plots.compare.values": lambda: {"a": _normal(3)},
-    "plots.write_demo.folder": lambda: folder() / "demo",
 }
 
 
@@ -516,32 +479,17 @@ INSTANCES: dict[str, Make] = {
     "Roles": lambda: gs.roles(gs.Deterministic(_normal(3, 4, 2))),
     "TeamsComparison": lambda: gs.compare(*2 * [gs.Deterministic(_normal(32, 4, 2))]),
     "Status": lambda: control.DiCo(0.5).step(torch.tensor(0.3), control.State.start())[2],
-    "Measurement": lambda: control.Measurement.given(torch.tensor([0.3])),
     "SndAccumulator": _accumulator,
     "Load": lambda: gs.distributed.load([2, 2], 8, 2),
-    "NavigationState": lambda: worlds.Navigation(2, 2).spawn(0),
-    "DispersionState": lambda: worlds.Dispersion(2, 2).spawn(0),
-    "SpreadState": lambda: worlds.SimpleSpread(2, 2).spawn(0),
-    "Step": lambda: worlds.Dispersion(2, 2).step(worlds.Dispersion(2, 2).spawn(0), torch.zeros(2, 2, 2))[1],
-    "Row": lambda: training.read_rows(_trained(), training.Row)[0],
-    "ControlRow": lambda: _control_task().make_trainer().step()[0],
-    "Evaluation": lambda: training.Evaluation(0.5, None),
-    "Trained": lambda: training.Trained(_trainer(), True, 1.0),
-    "Stack": lambda: training.Stack("0", _task(), folder()),
-    "TrainedGrid": lambda: training.TrainedGrid((training.Stack("0", _task(), folder()),), 1.0, "cpu"),
-    "ExampleTeam": lambda: gs.plots.example_team(20, 4),
-    "PairDistances": _pairs,
-    "Study": _study,
 }
 # Made by the library and only read by others: their constructors are not called.
 RESULTS = {*INSTANCES} - {"SndAccumulator", "SystemNeuralDiversity", "GraphSnd"}
 # A thousand times slower than the others: called once for each hundred calls of another.
 SLOW = {
     "training.train_grid",
-    "training.train", "plots.run_study", "plots.write_demo", "plots.save_png", "plots.measurement_page", "Trainer.step",
-    "plots.measurement_figure", "Trainer", "Task.make_trainer", "ControlTask.make_trainer", "training.save_checkpoint",
-    "training.save_teams", "VmasWorld", "PettingZooWorld", "training.evaluate_team", "Trainer.load", "Trainer.update",
-    "plots.svg_uri", "plots.collect_provenance", "training.load_checkpoint", "plots.example_team",
+    "training.train", "plots.save_png", "Trainer.step", "Trainer", "Task.make_trainer", "ControlTask.make_trainer",
+    "VmasWorld", "PettingZooWorld", "training.evaluate_team", "Trainer.load", "Trainer.update",
+    "training.load_checkpoint", "plots.example_team",
     *(f"{world}.{method}" for world in ("VmasWorld", "PettingZooWorld")
       for method in ("spawn", "step", "reset_done", "observe", "goals", "positions", "solved", "truncated")),
 }  # fmt: skip

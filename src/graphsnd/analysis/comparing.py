@@ -83,7 +83,7 @@ def compare(
             blocks when None.
         distance: Distance object; the family's default when None.
         confidence: Coverage of the interval.
-        seed: Of the test.
+        seed: Seed of the test.
         backend: ``auto`` or the name of a kernel backend.
 
     Returns:

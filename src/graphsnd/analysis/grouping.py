@@ -101,7 +101,7 @@ def roles(
         behavior: What ``n`` agents would do on shared observations.
         distance: Distance object; the family's default when None.
         smallest: Agents of the smallest role; 3 when None, or 2 in teams of fewer than 12 agents.
-        seed: Of the teams that it is compared with.
+        seed: Seed of the teams that it is compared with.
         backend: ``auto`` or the name of a kernel backend.
 
     Returns:
@@ -223,9 +223,9 @@ def _silhouettes(sums: Matrix, labels: Labels, sizes: Labels) -> Matrix:
     """Return Rousseeuw's silhouettes ``[n]``: (b - a) / max(a, b), of distances within and to the next group.
 
     Args:
-        sums: Of the distances from each agent to each group, ``[n, groups]``.
+        sums: Sums of the distances from each agent to each group, ``[n, groups]``.
         labels: The group of each agent, ``[n]``.
-        sizes: Of the groups.
+        sizes: Sizes of the groups.
     """
     own = (np.arange(len(labels)), labels)
     within = sums[own] / np.maximum(sizes[labels] - 1, 1)

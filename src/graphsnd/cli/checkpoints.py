@@ -55,10 +55,10 @@ def measure_checkpoints(
         observations: To show them; those beside the last team when None.
         written: Paths of csv, png and html; None where not wanted.
         command: For the footer of the page.
-        max_bytes: Of each file.
+        max_bytes: Memory limit for each file.
         as_json: Whether to print JSON in place of the table.
         progress: Called with what is being done.
-        options: Of :func:`graphsnd.measure`.
+        options: Options of :func:`graphsnd.measure`.
     """
     import graphsnd
     from graphsnd.cli.files import read_team

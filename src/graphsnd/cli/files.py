@@ -53,7 +53,7 @@ def read_checkpoints(
         policy: ``module:name`` or ``file.py:name`` of a function that makes the module.
         entry: As in :meth:`Team.load <graphsnd.teams.Team.load>`.
         observations: A file with the key ``observations``.
-        max_bytes: That the tensors may take.
+        max_bytes: Memory limit for the tensors.
     """
     limit = check_integer("--max-bytes", max_bytes, "to be an integer, at least 1", low=1)
     if observations is None:
@@ -89,7 +89,7 @@ def read_team(path: Path, observations: Path | None = None, *, max_bytes: int = 
         path: A ``.npz``, ``.safetensors`` or ``.pt`` file of named tensors, of which other keys are ignored; or the
             folder of a saved team.
         observations: A file with the key ``observations``, for a saved team unless it lies beside it.
-        max_bytes: That the tensors of each file may take.
+        max_bytes: Memory limit for the tensors of each file.
 
     Raises:
         InputError: For a file that is missing, unreadable, too large, pickled, or does not hold exactly one behaviour.

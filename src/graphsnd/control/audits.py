@@ -69,7 +69,7 @@ def mean_error(values: Sequence[float], target: float) -> float:
     r"""Return the mean of the relative errors, :math:`\tfrac1T \sum_t |x_t - x^\ast| / x^\ast`.
 
     Args:
-        values: Of any number of iterations, at least one.
+        values: One for each iteration, at least one.
         target: Above 0.
 
     Example:
@@ -84,7 +84,7 @@ def error_of_mean(values: Sequence[float], target: float) -> float:
     r"""Return the relative error of the mean, :math:`|\tfrac1T \sum_t x_t - x^\ast| / x^\ast`; signed errors cancel.
 
     Args:
-        values: Of any number of iterations, at least one.
+        values: One for each iteration, at least one.
         target: Above 0.
 
     Example:

@@ -14,7 +14,7 @@ from torch import Tensor
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.designs import Complete, Design, as_design
-from graphsnd.errors import MOST_AGENTS, InputError, check_shape, check_tensor, shape_of
+from graphsnd.errors import MOST_AGENTS, InputError, check_device, check_shape, check_tensor, shape_of
 from graphsnd.graphs import Graph
 
 Measured = Tensor | Points | Measurement
@@ -49,7 +49,8 @@ class State:
         """
         if any(size < 0 for size in shape) or math.prod(shape) > MOST_AGENTS:
             raise InputError("shape", f"of at most {MOST_AGENTS} numbers", tuple(shape))
-        zero = torch.zeros(tuple(shape), dtype=torch.float64, device=device)
+        place = None if device is None else check_device(device)
+        zero = torch.zeros(tuple(shape), dtype=torch.float64, device=place)
         return cls(zero, zero.bool(), zero.long())
 
     def tensors(self) -> dict[str, Tensor]:

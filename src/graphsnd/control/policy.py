@@ -16,6 +16,7 @@ from graphsnd.errors import (
     MOST_AGENTS,
     InputError,
     check_choice,
+    check_device,
     check_index,
     check_integer,
     check_shape,
@@ -73,17 +74,18 @@ class ControlledPolicy(nn.Module):
         """Draw the weights as ``torch.nn.Linear`` does.
 
         Args:
-            agents: Of each run.
-            features: Of an observation.
+            agents: Number of agents of each run.
+            features: Number of features of an observation.
             actions: Dimensions of an action, or number of actions.
             generators: One for each run, so that it starts the same whichever runs are stacked beside it.
             hidden: Widths of hidden layers, of both networks.
             activation: ``"tanh"`` or ``"relu"``.
             kind: See the class.
-            device: Of the parameters.
+            device: Device of the parameters.
         """
         check_choice("kind", kind, KINDS)
         agents = check_integer("agents", agents, "to be an integer, at least 2", low=2, high=MOST_AGENTS)
+        device = None if device is None else check_device(device)
         outputs = actions * (1 if kind == "categorical" else 2)
         shared = draw_runs((1,), (features, *hidden, outputs), generators, activation, device)
         deviations = draw_runs((agents,), (features, *hidden, actions), generators, activation, device)

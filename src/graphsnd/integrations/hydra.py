@@ -17,8 +17,8 @@ def run_jobs(
     Args:
         job: Takes a composed configuration.
         argv: Without the program's name.
-        program: That name, for Hydra's help.
-        config_name: Of the primary configuration, in the folder or in Hydra's store.
+        program: Name of the program, for Hydra's help.
+        config_name: Name of the primary configuration, in the folder or in Hydra's store.
         config_path: Its folder.
 
     Raises:

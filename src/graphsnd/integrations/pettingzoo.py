@@ -101,8 +101,8 @@ def collect(
             is what :func:`graphsnd.evaluate` takes, or has a ``predict`` as the models of Stable-Baselines3 do, which
             is given what their ``VecNormalize`` makes. None draws random actions, within the action mask where there
             is one.
-        steps: Of the environment: of all agents in a parallel one, of one agent in an AEC environment.
-        seed: Of the environment's first reset and of all draws. Global random state is left as it was.
+        steps: Steps of the environment: of all agents in a parallel one, of one agent in an AEC environment.
+        seed: Seed of the environment's first reset and of all draws. Global random state is left as it was.
         deterministic: Whether distributions act by their mean, that before a tanh, or most probable action: no draws.
 
     Returns:

@@ -129,7 +129,7 @@ class DiversityCallback(RLlibCallback):  # type: ignore[misc, valid-type]
         modules: Names of modules whose agents are compared; all of them when None.
         every: Steps of the environment between two measurements.
         observations: Largest number of observations to measure on.
-        **options: Of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
+        **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
 
     Example:
         >>> config = config.callbacks(functools.partial(DiversityCallback, every=1000))  # doctest: +SKIP

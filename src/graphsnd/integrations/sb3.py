@@ -155,7 +155,7 @@ class DiversityCallback(BaseCallback):  # type: ignore[misc, valid-type]
         models: As in :class:`ModelTeam`, at least two.
         every: Steps of the model that learns between two measurements.
         observations: Largest number of observations to measure on, evenly spaced in the buffers.
-        **options: Of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
+        **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
 
     Attributes:
         rows: The same numbers: ``{"model", "step", "snd"}`` for each measurement.

@@ -30,7 +30,7 @@ class SystemNeuralDiversity(Metric):  # type: ignore[misc, valid-type]
 
     Args:
         distance: Distance object; the family's default when None.
-        **kwargs: Of ``torchmetrics.Metric``.
+        **kwargs: Options of ``torchmetrics.Metric``.
 
     Example:
         >>> import torch, graphsnd as gs
@@ -118,7 +118,7 @@ class GraphSnd(SystemNeuralDiversity):
     Args:
         graph: Graph on the agents; the same on every rank.
         distance: Distance object; the family's default when None.
-        **kwargs: Of ``torchmetrics.Metric``.
+        **kwargs: Options of ``torchmetrics.Metric``.
 
     Example:
         >>> import torch, graphsnd as gs

@@ -78,7 +78,7 @@ class ActorTeam(KeyedTeam, JointTeam):
             an action mask, and must not be centralised or recurrent.
         agents: Number of agents; that of the ``MultiAgentMLP`` in it when None.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
-        weights: Of the parts of a ``CompositeDistribution``, by their names; passed on too.
+        weights: Weights of the parts of a ``CompositeDistribution``, by their names; passed on too.
         feature_dims: Trailing dimensions of one observation, 3 for images; by key where the actor reads several, of
             which those that are left out have 1.
 
@@ -147,7 +147,7 @@ class DiversityHook(TrainerHookBase):  # type: ignore[misc, valid-type]
         team: The actor that is trained, as a team.
         observations: Largest number of observations to measure on, evenly spaced in the batch.
         log_pbar: Whether the progress bar shows them.
-        **options: Of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
+        **options: Options of :func:`graphsnd.measure`: ``design``, ``distance``, ``rel_tol`` and so on.
 
     Example:
         >>> import tensordict.nn

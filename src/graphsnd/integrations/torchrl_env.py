@@ -25,7 +25,7 @@ class WorldEnv(EnvBase):  # type: ignore[misc, valid-type]
 
     Args:
         world: E environments of N agents.
-        seed: Of the episodes' starts; ``set_seed`` changes it.
+        seed: Seed of the episodes' starts; ``set_seed`` changes it.
         device: Where to run; the world's when None. It is moved where it is on another one.
         discrete: Whether a world of continuous actions is given discrete ones: none, lowest or highest in each
             direction, 9 for two, in the order of VMAS.

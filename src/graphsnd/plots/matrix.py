@@ -66,8 +66,8 @@ def read_distances(
 
     Args:
         source: What the agents would do, or the ``[n, n]`` distances between them, which may need gradients.
-        distance: Of a behaviour; the family's default when None.
-        names: Of the agents in order; the behaviour's, or numbers, when None.
+        distance: Distance object for a behaviour; the family's default when None.
+        names: Names of the agents in order; the behaviour's, or numbers, when None.
 
     Raises:
         InputError: For what is not square, not finite, or has fewer than two agents.
@@ -114,8 +114,8 @@ def heatmap(
     Args:
         source: What the agents would do, or their distances ``[n, n]``.
         ax: Where to draw; new axes when None.
-        distance: Of a behaviour; the family's default when None.
-        names: Of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
+        distance: Distance object for a behaviour; the family's default when None.
+        names: Names of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
         order: ``tree`` (clustered), ``names`` (as given), ``contribution``, or the agents in an order.
         groups: ``[n]`` integers, such as ``gs.roles(behavior).labels``, shown as colours along two sides.
 
@@ -191,8 +191,8 @@ def tree(
     Args:
         source: What the agents would do, or their distances ``[n, n]``.
         ax: Where to draw; new axes when None.
-        distance: Of a behaviour; the family's default when None.
-        names: Of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
+        distance: Distance object for a behaviour; the family's default when None.
+        names: Names of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
         groups: ``[n]`` integers; branches whose agents share one take its colour.
 
     Returns:
@@ -246,8 +246,8 @@ def map(
     Args:
         source: What the agents would do, or their distances ``[n, n]``.
         ax: Where to draw; new axes when None.
-        distance: Of a behaviour; the family's default when None.
-        names: Of the agents; the behaviour's, or numbers, when None. Not written where there are more than 40.
+        distance: Distance object for a behaviour; the family's default when None.
+        names: Names of the agents; the behaviour's, or numbers, when None. Not written where there are more than 40.
         groups: ``[n]`` integers, shown by colours and markers.
 
     Returns:
@@ -320,8 +320,8 @@ def contributions(
     Args:
         source: What the agents would do, or their distances ``[n, n]``.
         ax: Where to draw; new axes when None.
-        distance: Of a behaviour; the family's default when None.
-        names: Of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
+        distance: Distance object for a behaviour; the family's default when None.
+        names: Names of the agents; the behaviour's, or numbers, when None. Where there are many, some are left out.
         groups: ``[n]`` integers, shown by colours.
 
     Returns:

@@ -194,12 +194,11 @@ def draw_agents(ax: Axes, pairs: PairDistances) -> None:
 
 WHO = (
     "The distance between two agents is the mean distance between what they would do on the same observations. Agents "
-    "of one role act alike and may share parameters. What SND loses without an agent may be negative."
+    "of one role act alike and may share parameters. Removing an agent can also raise SND; its value is then negative."
 )
 SURE = (
-    "There are two errors: other pairs might have been drawn, and other observations might have been given. Blue is "
-    "for SND on these observations, and has the first. Green is for SND on others like them, and has both. Where all "
-    "pairs were measured, only the second error is left."
+    "Blue: uncertainty from sampling pairs, for SND on these observations. Green: also from sampling observations, for "
+    "SND on others like them. Where all pairs were measured, only the second error is left."
 )
 PANELS = (draw_pairs, draw_histogram, draw_agents)
 

@@ -24,7 +24,7 @@ def collect_provenance(command: str, seed: int | None = None) -> dict[str, Any]:
 
     Args:
         command: What made it.
-        seed: Of its randomness.
+        seed: Seed of its randomness.
 
     Example:
         >>> about = collect_provenance("graphsnd demo", seed=0)

@@ -168,7 +168,7 @@ def save_png(figure: Figure, path: Path, *, dpi: int = DPI) -> Path:
     """Write a PNG, all of it or nothing, and return its path.
 
     Args:
-        figure: Of matplotlib.
+        figure: A matplotlib figure.
         path: The file.
         dpi: Dots per inch.
 

@@ -51,7 +51,7 @@ def example_team(agents: int = 100, observations: int = 2000, seed: int = 0) -> 
         Gaussian(agents=12, observations=64)
     """
     fix = "Four roles need a few agents each."
-    agents = check_integer("agents", agents, "to be an integer, at least 8", low=8, high=MOST_AGENTS, fix=fix)
+    agents = check_integer("agents", agents, "to be at least 8", low=8, high=MOST_AGENTS, fix=fix)
     observations = check_integer("observations", observations, "to be an integer, at least 1", low=1)
     seed = check_integer("seed", seed, "to be an integer, at least 0", low=0)
     generator = torch.Generator().manual_seed(seed)

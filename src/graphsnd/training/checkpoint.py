@@ -46,8 +46,8 @@ def save_checkpoint(
         folder: Made if need be.
         task: What the trainer was made from.
         trainer: Between two iterations.
-        seconds: Of training so far.
-        threads: Of torch; training goes on with as many.
+        seconds: Seconds of training so far.
+        threads: Number of threads of torch; training goes on with as many.
 
     Example:
         >>> import tempfile
@@ -73,7 +73,7 @@ def load_checkpoint(folder: Path, *, logged: bool = False) -> Checkpoint:
     """Read a folder's checkpoint, of either kind of training; nothing is unpickled.
 
     Args:
-        folder: Of a training.
+        folder: Folder of a training.
         logged: Whether all its iterations must be in the log, as when training goes on from it.
 
     Raises:

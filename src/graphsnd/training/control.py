@@ -67,7 +67,7 @@ class DiversityControl(Companion):
         world: Where the agents are; read where a design needs their positions.
 
     Attributes:
-        states: Of the controllers, one for each group.
+        states: States of the controllers, one for each group.
         sums: ``[len(SUMS), runs]``, added up over the gradient steps of an iteration.
         audits: ``[runs]``, of the last rollout.
         local_audits: By run, where its controller holds a local measure.

@@ -38,7 +38,7 @@ class DiversityLog(Companion):
         """Return a row for each run, with the diversity of the updated policies where it is due.
 
         Args:
-            outcome: Of the iteration.
+            outcome: Outcome of the iteration.
             measure: Whether to measure diversity; by the settings when None.
         """
         due = self._is_due(outcome.iteration) if measure is None else measure
@@ -96,7 +96,7 @@ def measure_diversity(
         team: The policies.
         observations: ``[..., features]``, pooled.
         most: Largest number of observations, evenly spaced.
-        probability: Of a pair in the Bernoulli graph.
+        probability: Probability of a pair in the Bernoulli graph.
         generator: For the graph, on the CPU.
 
     Returns:

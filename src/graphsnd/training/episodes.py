@@ -25,8 +25,8 @@ class Bank:
 
     Args:
         world: The world.
-        environments: Of each run.
-        steps: Of a rollout; the bank is sized for episodes of 16 steps.
+        environments: Number of environments of each run.
+        steps: Steps of a rollout; the bank is sized for episodes of 16 steps.
         streams: One for each run.
 
     Attributes:
@@ -97,7 +97,7 @@ class Simulated:
     Args:
         world: The world.
         environments: How many.
-        streams: Of the only run.
+        streams: Streams of the only run.
 
     Raises:
         InputError: For several runs, which would share the simulator's random stream.

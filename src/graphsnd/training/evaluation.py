@@ -40,7 +40,7 @@ def evaluate_team(
         team: The policies; agent i of the world acts by policy i.
         world: Where.
         steps: Largest number of steps.
-        seed: Of the episodes, and of the actions where they are drawn.
+        seed: Seed of the episodes, and of the actions where they are drawn.
         deterministic: Whether agents take their likeliest action instead of drawing one.
 
     Returns:

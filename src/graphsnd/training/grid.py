@@ -101,7 +101,7 @@ def train_grid(
     themselves begin new episodes after a loss.
 
     Args:
-        task: Of all runs.
+        task: Task of all runs.
         folder: Made if need be; with Ray on a path that all nodes share.
         device: ``"cpu"`` or ``"cuda"``; None for a GPU where the cluster, or without Ray this machine, has one.
         stack: Runs of a stack; 0 for the rule of :func:`cut_grid`.

@@ -46,7 +46,7 @@ class Block:
         flat: ``[networks, parameters]``.
         batch: The shape of ``networks``, e.g. ``(runs, agents)``.
         sizes: Layer sizes.
-        activation: Of the hidden layers.
+        activation: Activation of the hidden layers.
         head: How outputs are read, where it has parameters; they become views too.
     """
 
@@ -317,7 +317,7 @@ def differentiate(
     Args:
         jobs: Networks; a function from a block and its share of tensors to a loss, a sum over networks, and statistics
             of each network, ``[networks, count]``; and those tensors, each ``[networks, ...]``.
-        threads: That take a block each.
+        threads: Number of threads; each takes a block.
 
     Yields:
         For each job the gradient, ``[runs, agents, parameters]``, and each of the statistics, ``[runs, agents]``.

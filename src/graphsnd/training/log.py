@@ -141,8 +141,8 @@ class RunLogs:
     """Loggers of all runs of a training.
 
     Args:
-        kinds: Of :data:`~graphsnd.training.loggers.LOGGERS`.
-        folder: Of the training.
+        kinds: Names of :data:`~graphsnd.training.loggers.LOGGERS`.
+        folder: Folder of the training.
         runs: As :func:`run_folder` names them.
         after: As in :func:`~graphsnd.training.loggers.open_logger`.
     """
@@ -197,7 +197,7 @@ def read_rows(folder: Path, kind: type[T]) -> list[T]:
     """Return the rows of a folder's ``metrics.csv``; a last line that was cut is left out.
 
     Args:
-        folder: Of a training.
+        folder: Folder of a training.
         kind: The dataclass of its rows: :class:`Row`, or :class:`ControlRow` for a controlled training.
 
     Raises:
@@ -244,10 +244,10 @@ def check_complete(folder: Path, kind: type[Row] | type[ControlRow], runs: Seque
     """Raise unless ``metrics.csv`` has every iteration up to ``iteration`` for every run, in order.
 
     Args:
-        folder: Of a training.
+        folder: Folder of a training.
         kind: The dataclass of its rows.
         runs: As :func:`run_folder` names them, in their order.
-        iteration: Of a checkpoint.
+        iteration: Iteration of a checkpoint.
     """
     rows = [(row.iteration, run_folder(row)) for row in read_whole_rows(folder, kind) if row.iteration <= iteration]
     expected = list(product(range(1, iteration + 1), runs))

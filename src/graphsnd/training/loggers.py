@@ -41,8 +41,8 @@ class TensorBoardLogger:
     """Event files in ``folder/name``; needs the extra ``tensorboard``.
 
     Args:
-        folder: Of all runs.
-        name: Of this run.
+        folder: Folder of all runs.
+        name: Name of this run.
         after: Later steps of an interrupted run are hidden from TensorBoard.
     """
 
@@ -69,7 +69,7 @@ class WandbLogger:
 
     Args:
         folder: Where its files go.
-        name: Of this run.
+        name: Name of this run.
         after: Go on with the run of this folder, as when training resumes. It refuses earlier steps by itself.
     """
 
@@ -95,7 +95,7 @@ class MLflowLogger:
 
     Args:
         folder: Where the id of the run is kept.
-        name: Of this run.
+        name: Name of this run.
         after: Go on with the run of this folder, as when training resumes. Steps that it has are not logged twice.
     """
 
@@ -133,8 +133,8 @@ class CsvLogger:
     """``folder/name.csv``, a line for each step and a column for each name; later names are columns at the end.
 
     Args:
-        folder: Of all runs.
-        name: Of this run.
+        folder: Folder of all runs.
+        name: Name of this run.
         after: Keep the lines up to this step, as when training resumes.
     """
 
@@ -188,8 +188,8 @@ def open_logger(kind: str, folder: Path, name: str, *, after: int = 0) -> Logger
 
     Args:
         kind: ``"tensorboard"``, ``"wandb"``, ``"mlflow"`` or ``"csv"``.
-        folder: Of a training; the logger's files go to a folder in it that is named after its kind.
-        name: Of the run.
+        folder: Folder of a training; the logger's files go to a folder in it that is named after its kind.
+        name: Name of the run.
         after: The last step that stays, where a training resumes.
 
     Raises:

@@ -77,7 +77,7 @@ def clipped_loss(log_ratio: Tensor, advantages: Tensor, clip: float) -> Tensor:
 
     Args:
         log_ratio: Log-probability of the action now less that when it was drawn, :math:`\log \rho`.
-        advantages: Of the same shape.
+        advantages: Advantages, in the same shape.
         clip: :math:`\epsilon`.
 
     Example:

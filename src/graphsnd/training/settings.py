@@ -30,7 +30,7 @@ class PPOSettings:
         steps: Steps of a rollout.
         epochs: Passes over a rollout.
         minibatch: Samples of a gradient step for each agent; a sample is one step of one environment.
-        learning_rate: Of Adam.
+        learning_rate: Learning rate of Adam.
         max_gradient_norm: Length to which gradients are clipped.
         gamma: Discount.
         gae_lambda: Weight of longer advantage estimates.
@@ -42,8 +42,8 @@ class PPOSettings:
         hidden: Width of every hidden layer.
         activation: ``"tanh"`` or ``"relu"``.
         tf32: Whether a GPU may round matrix products of training to TF32. Diversity is always measured without.
-        threads: Of torch, while :func:`~graphsnd.training.train` trains on a CPU. 0 chooses by the size of the work:
-            :func:`~graphsnd.training.loop.choose_threads`.
+        threads: Number of torch's threads while :func:`~graphsnd.training.train` trains on a CPU. 0 chooses by the size
+            of the work: :func:`~graphsnd.training.loop.choose_threads`.
 
     Raises:
         InputError: For values out of range.
@@ -137,10 +137,10 @@ class Settings(PPOSettings):
         actor_gain: Factor on the actor's last layer at the start.
         critic_gain: Factor on the critic's last layer at the start.
         policy: ``"gaussian"`` or ``"tanh-normal"``, where actions are continuous.
-        log_std: Of a Gaussian policy at the start.
+        log_std: Logarithm of the standard deviation of a Gaussian policy at the start.
         diversity_every: Iterations between two measurements of SND, with the first and the last; 0 for never.
         diversity_observations: Largest number of the rollout's pooled observations that are shown to all policies.
-        diversity_probability: Of a pair, in the sampled graph.
+        diversity_probability: Probability of a pair, in the sampled graph.
 
     Raises:
         InputError: For values out of range.
@@ -190,8 +190,8 @@ class ControlSettings(PPOSettings):
     Each of three gradients (policy, critics, means outside the box) is clipped by its norm over all agents of a run.
 
     Args:
-        epsilon: Of the two Adams of policy and critics, which both have ``learning_rate``.
-        action_learning_rate: Of the third Adam, which pulls means back into [-1, 1].
+        epsilon: Epsilon of the two Adams of policy and critics, which both have ``learning_rate``.
+        action_learning_rate: Learning rate of the third Adam, which pulls means back into [-1, 1].
         tau: Weight of a new measurement in the estimate.
         bootstrap: First estimate of a controller, ``"measured"`` or ``"target"``.
         bounds: Least and largest scale.

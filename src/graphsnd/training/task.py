@@ -140,7 +140,7 @@ class Task(AnyTask):
     Args:
         world: What :func:`~graphsnd.worlds.parse_world` reads.
         agents: Size of the team; that of the world when None.
-        options: Of the world.
+        options: Options of the world.
         seeds: One run for each.
         settings: The rest.
 
@@ -173,7 +173,7 @@ class ControlTask(AnyTask):
         designs: As :func:`graphsnd.designs.parse` reads them; every target is run with each.
         seeds: One run for each, with the same networks and episodes in all arms.
         world: What :func:`~graphsnd.worlds.parse_world` reads.
-        options: Of the world.
+        options: Options of the world.
         settings: The rest.
 
     Raises:
@@ -273,7 +273,7 @@ def cut_grid(task: Task | ControlTask, device: str = "cpu", *, stack: int = 0) -
     does not look at how many workers there are.
 
     Args:
-        task: Of all runs.
+        task: Task of all runs.
         device: ``"cpu"`` or ``"cuda"``.
         stack: Runs of a stack; 0 for the rule.
 

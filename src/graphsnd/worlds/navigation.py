@@ -67,7 +67,7 @@ class Navigation(World):
         split_goals: Whether the team is split into two halves with a goal each.
         observe_all_goals: Whether an agent sees all goals, not only its own.
         lidar_range: Length of the rays.
-        agent_radius: Of every agent.
+        agent_radius: Radius of every agent.
         n_lidar_rays: Number of rays.
         shared_rew: Whether the shaping reward is the sum over the team.
         pos_shaping_factor: Multiplies distances in the reward.

@@ -28,7 +28,7 @@ def parse_world(text: str, agents: int | None = None, environments: int = 32, **
             ``mpe2:<module>``, ``pettingzoo:<module>``: the real simulators.
         agents: Number of agents; that of the original when None.
         environments: Number of environments.
-        **options: Of the world.
+        **options: Options of the world.
 
     Raises:
         InputError: With all forms, for another text; with all names, for an option that the world does not have.

@@ -143,7 +143,7 @@ class Near:
         Args:
             positions: ``[E, N, 2]`` on the CPU.
             sight: Distance at which agents matter to each other; touching always does.
-            radius: Of the agents.
+            radius: Radius of the agents.
             skin: Extra distance of the search.
         """
         environments, agents = positions.shape[:2]
@@ -167,7 +167,7 @@ def count_contacts(positions: Tensor, radius: float, near: Near | None, *, gated
 
     Args:
         positions: ``[E, N, 2]``.
-        radius: Of the agents.
+        radius: Radius of the agents.
         near: Pairs that may touch; None to look at all pairs.
         gated: Whether a near miss counts only if the same two overlap in some environment.
     """

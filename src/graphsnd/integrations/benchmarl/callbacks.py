@@ -195,7 +195,7 @@ class DiversityLog(DiversityCallback):
 
     Args:
         most: Frames of the batch that the audit uses.
-        **options: Of :class:`DiversityCallback`.
+        **options: Options of :class:`DiversityCallback`.
 
     Example:
         >>> log = DiversityLog(every=10)  # Experiment(model_config=DiCoModelConfig(0.1), callbacks=[log], ...)

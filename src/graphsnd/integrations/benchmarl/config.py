@@ -41,7 +41,7 @@ class DiCoModelConfig(ModelConfig):  # type: ignore[misc]
         squash_shared: Whether the shared mean passes a tanh into the actions' range, as in DiCo.
         observations: Largest number of observations of a minibatch to measure on, drawn at random; None for all.
         positions: Number of features, the first of an observation, that are the agent's position; only for ``knn:3``.
-        seed: Of the random pairs; drawn from the experiment's seed when None.
+        seed: Seed of the random pairs; drawn from the experiment's seed when None.
         controller: Any :class:`~graphsnd.control.Controller`, in place of everything from ``target`` to ``through``.
             BenchMARL pickles it.
 

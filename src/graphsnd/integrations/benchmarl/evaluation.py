@@ -61,7 +61,7 @@ def evaluate_group(policy: Any, frames: TensorDictBase, group: str, *, squashed:
     Recurrent policies see whole sequences, each agent with a memory of its own that is empty at the start.
 
     Args:
-        policy: Of ``algorithm.get_policy_for_loss(group)``, so without exploration.
+        policy: Policy of ``algorithm.get_policy_for_loss(group)``, so without exploration.
         frames: Batch size ``[frames]``, or ``[sequences, time]``, as collected.
         group: Name of the group.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
@@ -102,7 +102,7 @@ class GroupTeam(KeyedTeam):
     no answer to a single observation, so ``graphsnd.measure(team, observations)`` evaluates all of them.
 
     Args:
-        policy: Of ``algorithm.get_policy_for_loss(group)``.
+        policy: Policy of ``algorithm.get_policy_for_loss(group)``.
         group: Name of the group.
         agents: Number of agents in it.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
