@@ -361,11 +361,11 @@ GOOD: dict[str, Make] = {
     "CategoricalHead.behavior.output": lambda: _normal(3, 4, 5),
     "behavior.output": lambda: _normal(3, 4, 4),
     "GaussianHead.behavior.output": lambda: _normal(3, 4, 2),
-    "GaussianHead.distribution.output": lambda: _normal(3, 4, 2),
+    "GaussianHead.moments.output": lambda: _normal(3, 4, 2),
     "GaussianHead.bound.low": lambda: -torch.ones(4, 2),
     "GaussianHead.bound.high": lambda: torch.ones(4, 2),
     "DeterministicHead.behavior.output": lambda: _normal(3, 4, 2),
-    "distribution.output": lambda: _normal(3, 4, 4),
+    "moments.output": lambda: _normal(3, 4, 4),
     "behavior.agents": lambda: None,
     "bound.low": lambda: -torch.ones(4, 4),
     "bound.high": lambda: torch.ones(4, 4),
@@ -373,24 +373,17 @@ GOOD: dict[str, Make] = {
     "CategoricalHead.actions": lambda: 5,
     "CategoricalHead.bound.low": lambda: -torch.ones(4, 5),
     "CategoricalHead.bound.high": lambda: torch.ones(4, 5),
-    "CategoricalHead.distribution.output": lambda: _normal(3, 4, 5),
     "DeterministicHead.bound.low": lambda: -torch.ones(4, 2),
     "DeterministicHead.bound.high": lambda: torch.ones(4, 2),
     "mean": lambda: "tanh",
     "GaussianHead.scale": lambda: "independent",
     "GaussianHead.batch": tuple,
     "outputs_of.seen": lambda: _normal(1, 4, 3, 2),
-    "act.noise": lambda: _normal(3, 4, 2),
-    "CategoricalActions.act.noise": lambda: torch.full((3, 4), 0.4),
-    "log_prob.actions": lambda: _normal(3, 4, 2) / 9,
-    "CategoricalActions.log_prob.actions": lambda: torch.ones(3, 4, dtype=torch.int64),
     "StackedMLP.weights": lambda: [_normal(4, 2, 3), _normal(4, 3, 2)],
     "StackedMLP.biases": lambda: [_normal(4, 1, 3), _normal(4, 1, 2)],
     "StackedMLP.activation": lambda: "tanh",
     "StackedMLP.forward.inputs": lambda: _normal(4, 3, 2),
     "StackedTeam.network": lambda: _network(4),
-    "Unroll.step": lambda: lambda o, memory: (o, memory),
-    "Unroll.__call__.sequences": lambda: _normal(3, 5, 2),
     "load.path": _checkpoints,
     "load.policy": lambda: lambda: torch.nn.Linear(2, 2),
     "load.entry": lambda: None,
@@ -598,9 +591,8 @@ SLOW = {
 REFUSES = {
     "Categorical.wasserstein_points",
     "Joint.wasserstein_points",
-    "DeterministicHead.distribution",
 }
-REFUSES |= {f"{team}.save" for team in ("CallablesTeam", "JointTeam", "ModulesTeam", "ActorTeam")}
+REFUSES |= {f"{team}.save" for team in ("JointTeam", "PoliciesTeam", "ActorTeam")}
 
 
 def good(owner: str, method: str, name: str, instance: Any = None) -> Make | None:

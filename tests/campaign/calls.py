@@ -262,8 +262,7 @@ def _has_infinity(value: Any) -> bool:
 
 
 CALLBACKS = ("callback", "progress", "report", "step", "schedule", "method", "factory", "policy", "summary")
-DENSITIES = ("NormalActions", "TanhNormalActions", "CategoricalActions")
-OFTEN_NAN = ("bounds.agent_effects", "bin_field", "StackedMLP", "ControlledPolicy", *DENSITIES)
+OFTEN_NAN = ("bounds.agent_effects", "bin_field", "StackedMLP", "ControlledPolicy")
 NOT_NEGATIVE = {"snd", "graph_snd", "horvitz_thompson", "pairwise", "contributions", "edge_distances", "measure"}
 
 
