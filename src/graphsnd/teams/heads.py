@@ -92,7 +92,7 @@ class Head(nn.Module, ABC):
 
         Args:
             output: Shape ``[..., agents, outputs]``.
-            agents: Which agents the second to last axis holds, int64 ``[..., agents]``; all in order when None.
+            agents: Agents that the second to last axis holds, int64 ``[..., agents]``; all in order when None.
         """
 
     def _check_output(self, output: Tensor) -> None:
