@@ -165,6 +165,24 @@ def test_modules_with_plainly_equal_attributes_are_batched(first: object, second
     assert PoliciesTeam([Holding(first), Holding(second)]).batched == batched
 
 
+class Slotted(nn.Module):
+    __slots__ = ("factor",)
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.linear = nn.Linear(FEATURES, 2).double()
+        object.__setattr__(self, "factor", factor)
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        return self.linear(observations) * self.factor
+
+
+def test_attributes_in_slots_are_not_overlooked(observations: torch.Tensor) -> None:
+    team = PoliciesTeam([Slotted(1.0), Slotted(2.0)])
+    assert not team.batched
+    torch.testing.assert_close(team.evaluate(observations).actions, alone(team, observations))  # type: ignore[attr-defined]
+
+
 class Tied(nn.Module):
     def __init__(self, *, tied: bool = True) -> None:
         super().__init__()

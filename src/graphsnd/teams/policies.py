@@ -294,11 +294,16 @@ def _describe_code(module: nn.Module) -> list[object]:
     for name, part in _tensors(module).items():
         code.append((name, part.shape, part.dtype, part.device))
     for name, child in module.named_modules() if code else ():
-        code.append((name, type(child)))
+        hidden = any(map(_has_slots, type(child).__mro__))  # attributes that vars does not show
+        code.append((name, id(child) if hidden else type(child)))
         for key, value in vars(child).items():
             if key not in _OWN:
                 code.append((key, _describe(value)))
     return code
+
+
+def _has_slots(kind: type) -> bool:
+    return bool(vars(kind).get("__slots__"))
 
 
 def _describe(value: object) -> object:
