@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import filterfalse
 from typing import Any
 
 import torch
@@ -126,10 +127,10 @@ def _from_list(policies: object, squashed: bool, whole: bool, feature_dims: int 
     if not isinstance(policies, Iterable) or isinstance(policies, Tensor):
         raise InputError("team", _EXPECTED, type(policies).__name__)
     listed = list(policies)
-    others = [type(policy).__name__ for policy in listed if not callable(policy)]
+    others = list(filterfalse(callable, listed))
     if others:
         fix = "Models of a framework become a team by its adapter in graphsnd.integrations, such as sb3.ModelTeam."
-        raise InputError("team", _EXPECTED, f"a {type(policies).__name__} that holds {others[0]}", fix)
+        raise InputError("team", _EXPECTED, f"a {type(policies).__name__} that holds {type(others[0]).__name__}", fix)
     if not listed:
         raise InputError("team", "to hold at least one policy", "an empty list")
     if not isinstance(feature_dims, Mapping):
