@@ -21,9 +21,9 @@ from benchmarks.timing import Options, Tables
 from graphsnd.cli.options import check_output, parse_device
 from graphsnd.errors import InputError
 from graphsnd.files import parse_json, write_whole
-from graphsnd.plots import save_png
 from graphsnd.plots.formatting import format_duration
 from graphsnd.plots.provenance import collect_provenance
+from graphsnd.plots.style import save_png
 from graphsnd.plots.tables import table
 
 RESULTS = Path(__file__).resolve().parent / "results"  # committed

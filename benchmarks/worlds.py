@@ -21,7 +21,8 @@ import torch
 from torch import Tensor
 
 from benchmarks.timing import Clock, Contestant, Options, Tables, take_turns
-from graphsnd.worlds import VmasWorld, World, parse_world
+from graphsnd.worlds import VmasWorld, World
+from graphsnd.worlds.parse import parse_world
 from graphsnd.worlds.world import Continuous
 
 OURS, CAPTURED = "graphsnd", "graphsnd, CUDA graph"

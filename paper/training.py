@@ -33,10 +33,10 @@ from graphsnd.errors import InputError
 from graphsnd.metric import pairwise, snd
 from graphsnd.plots.style import BLUE, FAINT, INK, MUTED, VERMILLION, group_look, styled_figure
 from graphsnd.teams import StackedTeam, Team
-from graphsnd.training import PRESETS, Settings, Task, Trainer, read_rows
+from graphsnd.training import PRESETS, Settings, Task, Trainer
 from graphsnd.training.diversity import DiversityLog
 from graphsnd.training.independent import IndependentPolicy
-from graphsnd.training.log import Row
+from graphsnd.training.log import Row, read_rows
 from graphsnd.training.roles import Method
 from graphsnd.training.rollout import RolloutBuffer
 from graphsnd.training.settings import PPOSettings

@@ -316,11 +316,11 @@ GOOD: dict[str, Make] = {
     "CategoricalHead.behavior.output": lambda: _normal(3, 4, 5),
     "behavior.output": lambda: _normal(3, 4, 4),
     "GaussianHead.behavior.output": lambda: _normal(3, 4, 2),
-    "GaussianHead.distribution.output": lambda: _normal(3, 4, 2),
+    "GaussianHead.moments.output": lambda: _normal(3, 4, 2),
     "GaussianHead.bound.low": lambda: -torch.ones(4, 2),
     "GaussianHead.bound.high": lambda: torch.ones(4, 2),
     "DeterministicHead.behavior.output": lambda: _normal(3, 4, 2),
-    "distribution.output": lambda: _normal(3, 4, 4),
+    "moments.output": lambda: _normal(3, 4, 4),
     "behavior.agents": lambda: None,
     "bound.low": lambda: -torch.ones(4, 4),
     "bound.high": lambda: torch.ones(4, 4),
@@ -328,24 +328,17 @@ GOOD: dict[str, Make] = {
     "CategoricalHead.actions": lambda: 5,
     "CategoricalHead.bound.low": lambda: -torch.ones(4, 5),
     "CategoricalHead.bound.high": lambda: torch.ones(4, 5),
-    "CategoricalHead.distribution.output": lambda: _normal(3, 4, 5),
     "DeterministicHead.bound.low": lambda: -torch.ones(4, 2),
     "DeterministicHead.bound.high": lambda: torch.ones(4, 2),
     "mean": lambda: "tanh",
     "GaussianHead.scale": lambda: "independent",
     "GaussianHead.batch": tuple,
     "outputs_of.seen": lambda: _normal(1, 4, 3, 2),
-    "act.noise": lambda: _normal(3, 4, 2),
-    "CategoricalActions.act.noise": lambda: torch.full((3, 4), 0.4),
-    "log_prob.actions": lambda: _normal(3, 4, 2) / 9,
-    "CategoricalActions.log_prob.actions": lambda: torch.ones(3, 4, dtype=torch.int64),
     "StackedMLP.weights": lambda: [_normal(4, 2, 3), _normal(4, 3, 2)],
     "StackedMLP.biases": lambda: [_normal(4, 1, 3), _normal(4, 1, 2)],
     "StackedMLP.activation": lambda: "tanh",
     "StackedMLP.forward.inputs": lambda: _normal(4, 3, 2),
     "StackedTeam.network": lambda: _network(4),
-    "Unroll.step": lambda: lambda o, memory: (o, memory),
-    "Unroll.__call__.sequences": lambda: _normal(3, 5, 2),
     "load.path": _checkpoints,
     "load.policy": lambda: lambda: torch.nn.Linear(2, 2),
     "load.entry": lambda: None,
@@ -407,8 +400,8 @@ GOOD: dict[str, Make] = {
     "plots.compare.intervals": lambda: {"a": (1.2, 1.8)},
     "plots.example_team.agents": lambda: 20,
     "plots.example_team.observations": lambda: 4,
-    "plots.save_png.path": lambda: folder() / "figure.png",
-    "plots.save_png.dpi": lambda: 20,
+    "plots.style.save_png.path": lambda: folder() / "figure.png",
+    "plots.style.save_png.dpi": lambda: 20,
     **{f"plots.{name}.source": lambda: gs.Deterministic(_normal(3, 4, 2)) for name in MATRIX_PLOTS},
     "plots.graph.graph": lambda: gs.graphs.complete(4),
     "plots.graph.positions": lambda: None,
@@ -487,7 +480,8 @@ RESULTS = {*INSTANCES} - {"SndAccumulator", "SystemNeuralDiversity", "GraphSnd"}
 # A thousand times slower than the others: called once for each hundred calls of another.
 SLOW = {
     "training.train_grid",
-    "training.train", "plots.save_png", "Trainer.step", "Trainer", "Task.make_trainer", "ControlTask.make_trainer",
+    "training.train",
+    "plots.style.save_png", "Trainer.step", "Trainer", "Task.make_trainer", "ControlTask.make_trainer",
     "VmasWorld", "PettingZooWorld", "training.evaluate_team", "Trainer.load", "Trainer.update",
     "training.load_checkpoint", "plots.example_team",
     *(f"{world}.{method}" for world in ("VmasWorld", "PettingZooWorld")
@@ -497,9 +491,8 @@ SLOW = {
 REFUSES = {
     "Categorical.wasserstein_points",
     "Joint.wasserstein_points",
-    "DeterministicHead.distribution",
 }
-REFUSES |= {f"{team}.save" for team in ("CallablesTeam", "JointTeam", "ModulesTeam", "ActorTeam")}
+REFUSES |= {f"{team}.save" for team in ("JointTeam", "PoliciesTeam", "ActorTeam")}
 
 
 def good(owner: str, method: str, name: str, instance: Any = None) -> Make | None:

@@ -266,8 +266,7 @@ def _has_infinity(value: Any) -> bool:
 # Tensors that are of another type than a plain one: what torch says of them is enough.
 STRANGE = ("sparse", "meta", "quantised", "complex", "conjugate", "float8", "uint", "nested", "numpy", "huge", "list")
 CALLBACKS = ("callback", "progress", "report", "step", "schedule", "method", "factory", "policy", "summary")
-DENSITIES = ("NormalActions", "TanhNormalActions", "CategoricalActions")
-OFTEN_NAN = ("bounds.agent_effects", "StackedMLP", "ControlledPolicy", *DENSITIES)
+OFTEN_NAN = ("bounds.agent_effects", "StackedMLP", "ControlledPolicy")
 NOT_NEGATIVE = {"snd", "graph_snd", "horvitz_thompson", "pairwise", "contributions", "measure"}
 
 

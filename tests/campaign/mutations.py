@@ -35,9 +35,9 @@ from graphsnd import InputError, Team
 from graphsnd.cli.files import read_team
 from graphsnd.control import ControlledPolicy, ControlledTeam
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
-from graphsnd.training import Settings, Task, read_rows, train
+from graphsnd.training import Settings, Task, train
 from graphsnd.training.checkpoint import load_checkpoint
-from graphsnd.training.log import Row
+from graphsnd.training.log import Row, read_rows
 from paper.cells import Cells
 from paper.experiment import Number, Scale
 from paper.store import Result, read_result, write_result

@@ -12,7 +12,7 @@ import pytest
 
 import graphsnd as gs
 from graphsnd.cli.measure import DESIGNS
-from graphsnd.designs import FORMS
+from graphsnd.designs.design import FORMS
 from graphsnd.errors import MissingExtraError
 
 COMMANDS = ("measure", "advise", "train", "control", "demo", "bench", "doctor")

@@ -12,7 +12,7 @@ import pytest
 
 from graphsnd import snd
 from graphsnd.cli.files import read_team
-from graphsnd.training import load_checkpoint
+from graphsnd.training.checkpoint import load_checkpoint
 
 SMALL = (
     "--set", "steps=5", "--set", "hidden=[8]", "--set", "minibatch=8", "--set", "epochs=1", "--envs", "3",

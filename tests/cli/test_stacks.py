@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 import graphsnd.training
 from graphsnd.cli.app import app
 from graphsnd.plots.training import describe_grid, grid_table
-from graphsnd.training import Settings, Task, read_rows
+from graphsnd.training import Settings, Task
 from graphsnd.training.grid import Stack, TrainedGrid
-from graphsnd.training.log import Row
+from graphsnd.training.log import Row, read_rows
 from paper.cli import app as paper
 
 SMALL = (

@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from graphsnd.teams import Team
-from graphsnd.training import load_checkpoint
+from graphsnd.training.checkpoint import load_checkpoint
 
 SMALL = ("--set", "steps=6", "--set", "hidden=[8]", "--set", "minibatch=16", "--envs", "3")
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from graphsnd import InputError, graphs
 from graphsnd.behavior.points import Norm, Points
-from graphsnd.control import Bootstrap, DiCo, State, Unconstrained
+from graphsnd.control import DiCo, State, Unconstrained
+from graphsnd.control.dico import Bootstrap
 from graphsnd.control.measurement import Measurement, measure_points
 from graphsnd.designs import Bernoulli, Complete, Design
 from tests.control import plain

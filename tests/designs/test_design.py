@@ -8,7 +8,8 @@ import torch
 import graphsnd as gs
 from graphsnd import InputError, designs
 from graphsnd.control.measurement import select_pairs
-from graphsnd.designs import FORMS, Bernoulli, Design, Nearest, Radius, parse
+from graphsnd.designs import Bernoulli, Design, Nearest, Radius, parse
+from graphsnd.designs.design import FORMS
 
 POSITIONS = torch.randn(12, 2, generator=torch.Generator().manual_seed(0))
 

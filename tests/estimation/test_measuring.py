@@ -356,7 +356,7 @@ def test_an_empty_draw_is_refused() -> None:
 @pytest.mark.parametrize("design", ["uniform:2", "agents:2"])
 def test_corrected_distances_are_refused_where_pairs_are_sampled(design: str) -> None:
     samples = gs.Samples(torch.randn(3, 5, 4, 1, generator=torch.Generator().manual_seed(0)))
-    corrected = gs.Joint([samples, samples], distance=[gs.Sliced(debias=True), gs.Sliced()])
+    corrected = gs.Joint([samples, samples], [1, 1], ["sliced-debiased", "sliced"])
     for team, distance in ((samples, "sliced-debiased"), (corrected, None)):
         with pytest.raises(gs.InputError, match="`distance` without debias where pairs are sampled"):
             gs.measure(team, design=design, distance=distance)

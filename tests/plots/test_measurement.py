@@ -20,7 +20,7 @@ def _pairs(graph: gs.Graph, team: gs.Behavior) -> PairDistances:
 def test_measurement_figures_of_odd_sizes(n: int, tmp_path: Path) -> None:
     team = gs.Deterministic(torch.randn(3, n, 2, generator=torch.Generator().manual_seed(0)))
     for graph in (gs.graphs.complete(n), gs.graphs.uniform(n, 1), gs.Graph(n, torch.empty(0, 2, dtype=torch.int64))):
-        plots.save_png(measurement_figure(_pairs(graph, team)), tmp_path / "a.png", dpi=40)
+        plots.style.save_png(measurement_figure(_pairs(graph, team)), tmp_path / "a.png", dpi=40)
 
 
 def test_the_picture_of_the_complete_graph_is_the_matrix_reordered() -> None:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphsnd.plots import save_png
 from graphsnd.plots.study import Study
 from graphsnd.plots.study_figures import overview_figure
+from graphsnd.plots.style import save_png
 
 
 def test_the_overview_is_small_enough_for_a_readme(small: Study, tmp_path: Path) -> None:

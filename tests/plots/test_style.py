@@ -8,10 +8,10 @@ import matplotlib
 import pytest
 
 import graphsnd as gs
-from graphsnd.plots import save_png, theme
+from graphsnd.plots import theme
 from graphsnd.plots.study import Study
 from graphsnd.plots.study_figures import contributions_figure, heatmap_figure
-from graphsnd.plots.style import BLUE, DARK, GROUP_COLOURS, INK, MUTED, shade, svg_uri
+from graphsnd.plots.style import BLUE, DARK, GROUP_COLOURS, INK, MUTED, save_png, shade, svg_uri
 
 
 def test_png_and_svg(small: Study, tmp_path: Path) -> None:

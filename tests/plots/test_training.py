@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from graphsnd.plots import save_png
+from graphsnd.plots.style import save_png
 from graphsnd.plots.training import control_figure, control_table, curves_figure, iteration_describer, training_table
 from graphsnd.training.log import ControlRow, Row
 

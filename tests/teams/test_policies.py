@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import distributions as D
@@ -134,6 +135,82 @@ def test_other_code_is_not_batched(
     team = PoliciesTeam([first, second])
     assert team.batched == batched
     torch.testing.assert_close(team.evaluate(observations).actions, alone(team, observations))  # type: ignore[attr-defined]
+
+
+class Holding(Scaled):
+    """Has an attribute that may decide what it answers."""
+
+    def __init__(self, held: object) -> None:
+        super().__init__(1.0)
+        self.held = held
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "batched"),
+    [
+        ({"a": [1, (2.0,)]}, {"a": [1, (2.0,)]}, True),
+        ({"a": [1, (2.0,)]}, {"a": [1, [2.0]]}, False),
+        ({"a": 1}, {"a": True}, False),
+        ([torch.zeros(2)], [torch.zeros(2)], False),
+        (np.zeros(2), np.zeros(2), False),
+        (torch.device("cpu"), torch.device("cpu"), True),
+        (torch.float32, torch.float64, False),
+        (torch.tanh, torch.tanh, True),
+        (torch.tanh, torch.relu, False),
+        ({}, {"a": 1}, False),
+        (object(), object(), False),
+    ],
+)
+def test_modules_with_plainly_equal_attributes_are_batched(first: object, second: object, batched: bool) -> None:
+    assert PoliciesTeam([Holding(first), Holding(second)]).batched == batched
+
+
+class Slotted(nn.Module):
+    __slots__ = ("factor",)
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.linear = nn.Linear(FEATURES, 2).double()
+        object.__setattr__(self, "factor", factor)
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        return self.linear(observations) * self.factor
+
+
+def test_attributes_in_slots_are_not_overlooked(observations: torch.Tensor) -> None:
+    team = PoliciesTeam([Slotted(1.0), Slotted(2.0)])
+    assert not team.batched
+    torch.testing.assert_close(team.evaluate(observations).actions, alone(team, observations))  # type: ignore[attr-defined]
+
+
+class Tied(nn.Module):
+    def __init__(self, *, tied: bool = True) -> None:
+        super().__init__()
+        self.one, self.two = (nn.Linear(FEATURES, FEATURES).double() for _ in range(2))
+        if tied:
+            self.two.weight = self.one.weight
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        return self.two(self.one(observations))
+
+
+def test_tied_parameters(observations: torch.Tensor) -> None:
+    for modules_, batched in (([Tied(), Tied()], True), ([Tied(), Tied(tied=False)], False)):
+        team = PoliciesTeam(modules_)
+        assert team.batched == batched
+        torch.testing.assert_close(team.evaluate(observations).actions, alone(team, observations))  # type: ignore[attr-defined]
+
+
+def test_requests_of_mostly_one_agent_are_answered(
+    generator: torch.Generator, observations: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team, agents = PoliciesTeam(modules(generator)), torch.zeros(11, 1, dtype=torch.int64)
+    agents[:6, 0] = torch.arange(1, 7)
+    expected = alone(team, observations)[torch.arange(11)[:, None], agents]
+    torch.testing.assert_close(team.partial(observations, agents).actions, expected)  # type: ignore[attr-defined]
+    monkeypatch.setattr(code, "PADDED", 1)
+    monkeypatch.setattr(team, "_run", None)  # padding would more than double the work
+    torch.testing.assert_close(team.partial(observations, agents).actions, expected)  # type: ignore[attr-defined]
 
 
 def test_hooks_are_not_lost(observations: torch.Tensor) -> None:

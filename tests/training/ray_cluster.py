@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from graphsnd.training import read_rows
 from graphsnd.training.checkpoint import STACKS
-from graphsnd.training.log import ControlRow
+from graphsnd.training.log import ControlRow, read_rows
 
 ROOT = Path(__file__).parents[2]
 # Nodes that are gone are noticed within a second or two, in place of a quarter of a minute.

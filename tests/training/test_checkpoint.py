@@ -11,9 +11,9 @@ from safetensors.torch import save_file
 
 from graphsnd import InputError
 from graphsnd.teams import Team
-from graphsnd.training import Settings, Task, Trainer, load_checkpoint, read_rows, train
-from graphsnd.training.checkpoint import CHECKPOINT, save_checkpoint, save_teams
-from graphsnd.training.log import Row
+from graphsnd.training import Settings, Task, Trainer, train
+from graphsnd.training.checkpoint import CHECKPOINT, load_checkpoint, save_checkpoint, save_teams
+from graphsnd.training.log import Row, read_rows
 
 SETTINGS = Settings(steps=8, environments=3, minibatch=10, epochs=2, hidden=(8,), iterations=6, diversity_every=2)
 TASK = Task("navigation", 3, {"horizon": 11}, (0, 5), SETTINGS.replace(restart=False))

@@ -17,11 +17,11 @@ from graphsnd.control.measurement import measure_points
 from graphsnd.designs import Complete
 from graphsnd.teams import Team
 from graphsnd.teams.engine import PLAIN
-from graphsnd.training import ControlSettings, ControlTask, Trainer, load_checkpoint, read_rows, train
-from graphsnd.training.checkpoint import save_checkpoint
+from graphsnd.training import ControlSettings, ControlTask, Trainer, train
+from graphsnd.training.checkpoint import load_checkpoint, save_checkpoint
 from graphsnd.training.control import DiversityControl, choose_observations, fill_up, find_positions
 from graphsnd.training.cuda import Stopwatch
-from graphsnd.training.log import ControlRow, run_folder
+from graphsnd.training.log import ControlRow, read_rows, run_folder
 from graphsnd.training.rollout import Minibatch
 from graphsnd.training.task import DISPERSION
 from graphsnd.worlds import SimpleSpread

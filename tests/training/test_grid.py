@@ -12,19 +12,10 @@ from typing import Any
 import pytest
 
 from graphsnd.errors import InputError, MissingExtraError
-from graphsnd.training import (
-    ControlSettings,
-    ControlTask,
-    Settings,
-    Task,
-    load_checkpoint,
-    read_rows,
-    train,
-    train_grid,
-)
-from graphsnd.training.checkpoint import read_grid
+from graphsnd.training import ControlSettings, ControlTask, Settings, Task, train, train_grid
+from graphsnd.training.checkpoint import load_checkpoint, read_grid
 from graphsnd.training.grid import find_folder, run_stacks
-from graphsnd.training.log import Row
+from graphsnd.training.log import Row, read_rows
 from graphsnd.training.settings import BRIEF
 from graphsnd.training.task import cut_grid
 from tests.campaign._runs import differences

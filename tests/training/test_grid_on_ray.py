@@ -17,9 +17,9 @@ import torch
 import graphsnd as gs
 from graphsnd.errors import InputError
 from graphsnd.estimation import SndAccumulator
-from graphsnd.training import ControlSettings, ControlTask, Settings, Task, grid, read_rows, train, train_grid
+from graphsnd.training import ControlSettings, ControlTask, Settings, Task, grid, train, train_grid
 from graphsnd.training.grid import run_stacks
-from graphsnd.training.log import ControlRow
+from graphsnd.training.log import ControlRow, read_rows
 from paper.cells import Cells
 from paper.stacks import gather_stacks, train_stacks
 from tests.campaign._runs import differences

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphsnd.training import PRESETS, Settings, Trainer, evaluate_team
-from graphsnd.worlds import Navigation, SimpleSpread, parse_world
+from graphsnd.worlds import Navigation, SimpleSpread
+from graphsnd.worlds.parse import parse_world
 
 
 def test_two_agents_learn_to_go_to_their_goals() -> None:

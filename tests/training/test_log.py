@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from graphsnd import InputError
-from graphsnd.training import read_rows
-from graphsnd.training.log import METRICS, CsvLog, Row, check_complete, read_whole_rows
+from graphsnd.training.log import METRICS, CsvLog, Row, check_complete, read_rows, read_whole_rows
 
 
 def row(iteration: int, seed: int = 0, **changes: object) -> Row:

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from graphsnd.cli.app import app
 from graphsnd.errors import InputError, MissingExtraError
-from graphsnd.training import Settings, Task, read_rows, train
-from graphsnd.training.log import Row
+from graphsnd.training import Settings, Task, train
+from graphsnd.training.log import Row, read_rows
 from graphsnd.training.loggers import LOGGERS, CsvLogger, open_logger
 
 SMALL = Settings(steps=4, environments=2, iterations=3, diversity_every=2)

@@ -13,8 +13,9 @@ import torch
 
 from graphsnd import InputError
 from graphsnd.files import LOCK, hold_lock
-from graphsnd.training import Settings, Task, Trainer, load_checkpoint, read_rows, train
-from graphsnd.training.log import METRICS, Row
+from graphsnd.training import Settings, Task, Trainer, train
+from graphsnd.training.checkpoint import load_checkpoint
+from graphsnd.training.log import METRICS, Row, read_rows
 from graphsnd.training.loop import choose_threads, interruptible
 from graphsnd.worlds import Navigation
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from graphsnd.errors import InputError
-from graphsnd.worlds import Dispersion, Navigation, SimpleSpread, parse_world
+from graphsnd.worlds import Dispersion, Navigation, SimpleSpread
+from graphsnd.worlds.parse import parse_world
 
 
 @pytest.mark.parametrize(("text", "kind", "usual"), [

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from graphsnd.errors import InputError
-from graphsnd.worlds import PettingZooWorld, parse_world
+from graphsnd.worlds import PettingZooWorld
+from graphsnd.worlds.parse import parse_world
 from graphsnd.worlds.world import Continuous, Discrete
 from tests.worlds.rollouts import rollout
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.errors import InputError, MissingExtraError
-from graphsnd.worlds import parse_world
+from graphsnd.worlds.parse import parse_world
 from graphsnd.worlds.simulator import SimulatorWorld
 from graphsnd.worlds.world import Continuous, Discrete, Step, merge
 

@@ -1,6 +1,6 @@
 """What a number means: which agents act alike, and whether two teams differ."""
 
-from graphsnd.analysis.comparing import TeamsComparison, compare
-from graphsnd.analysis.grouping import Roles, roles
+from graphsnd.analysis.comparing import compare
+from graphsnd.analysis.grouping import roles
 
-__all__ = ["Roles", "TeamsComparison", "compare", "roles"]
+__all__ = ["compare", "roles"]

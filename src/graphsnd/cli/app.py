@@ -66,7 +66,7 @@ class Command(TyperCommand):
                     name = option.opts[0] if option.param_type_name == "option" else str(option.name).upper()
             if any(pair.startswith(f"{error.name}=") for pair in ctx.params.get("change") or ()):
                 name = f"--set {error.name}"
-            from graphsnd.designs import FORMS  # not for --help, which does without torch
+            from graphsnd.designs.design import FORMS  # not for --help, which does without torch
 
             for asked in ("design", "designs"):
                 for text in (ctx.params.get(asked) or "").lower().replace(" ", "").split(","):

@@ -131,7 +131,7 @@ def _draw(rows: list[tuple[Any, ...]], written: dict[str, Path | None], command:
         bands = {name: np.array([row[3:] for row in mine], dtype=float).T for name, mine in runs.items()}
         plots.over_time(steps, bands, ax=figure.subplots(), summary=tuple)
     if written["png"] is not None:
-        plots.save_png(figure, written["png"])
+        plots.style.save_png(figure, written["png"])
     if written["html"] is not None:
         picture = Picture(figure, "SND of each saved team over iterations, with its interval.")
         table = HtmlTable(SHOWN, [_format(row) for row in rows])

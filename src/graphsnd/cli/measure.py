@@ -201,7 +201,7 @@ def _draw(
     import torch
 
     from graphsnd import plots
-    from graphsnd.designs import as_design
+    from graphsnd.designs.design import as_design
     from graphsnd.graphs import Graph, MovingGraph
     from graphsnd.plots.measurement import measurement_figure, measurement_page, pair_distances
     from graphsnd.plots.summary import summarise
@@ -211,7 +211,7 @@ def _draw(
     graph = drawn if isinstance(drawn, Graph | MovingGraph) else None
     pairs = pair_distances(file.evaluate(), graph, distance, estimate)
     if png is not None:
-        plots.save_png(measurement_figure(pairs), png)
+        plots.style.save_png(measurement_figure(pairs), png)
     if html is not None:
         write_whole(html, measurement_page(pairs, summarise(estimate), **about))
 

@@ -73,8 +73,7 @@ def resume_task(kind: type[Task] | type[ControlTask], given: dict[str, Any]) -> 
     Raises:
         InputError: When it is of the other command, or the command line contradicts it.
     """
-    from graphsnd.training import load_checkpoint
-    from graphsnd.training.checkpoint import read_grid
+    from graphsnd.training.checkpoint import load_checkpoint, read_grid
 
     out, iterations = Path(given["out"]), given["iterations"]
     if uses_stacks(out):
@@ -134,7 +133,8 @@ def run_task(
         Exit: With 130 when it was interrupted, 143 after SIGTERM, 129 after SIGHUP.
     """
     from graphsnd.plots.training import describe_control, iteration_describer
-    from graphsnd.training import ControlTask, read_rows, train
+    from graphsnd.training import ControlTask, train
+    from graphsnd.training.log import read_rows
 
     if isinstance(task, ControlTask):
         _announce(task, device)
@@ -178,8 +178,9 @@ def _run_grid(task: Task | ControlTask, out: Path, **options: Any) -> None:
     from rich.live import Live
 
     from graphsnd.plots.training import describe_grid, grid_table
-    from graphsnd.training import read_rows, train_grid
+    from graphsnd.training import train_grid
     from graphsnd.training.checkpoint import STACKS
+    from graphsnd.training.log import read_rows
 
     console, begin, last = Console(stderr=True), perf_counter(), 0.0
     first = -1  # iterations that were done before
@@ -218,7 +219,7 @@ def _run_grid(task: Task | ControlTask, out: Path, **options: Any) -> None:
 
 def _show_rows(task: Task | ControlTask, out: Path, rows: list[Any]) -> Path:
     """Print the table of a log, and return the file of its figure."""
-    from graphsnd.plots import save_png
+    from graphsnd.plots.style import save_png
     from graphsnd.plots.training import control_figure, control_table, curves_figure, training_table
     from graphsnd.training import ControlTask
 

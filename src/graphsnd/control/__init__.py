@@ -8,12 +8,11 @@ and is never fed back.
 
 from graphsnd.control.audits import audit, audit_error, tracking_error
 from graphsnd.control.controllers import Controller, Homogeneous, State, Status, Unconstrained
-from graphsnd.control.dico import Bootstrap, DiCo
+from graphsnd.control.dico import DiCo
 from graphsnd.control.networks import ControlledTeam
 from graphsnd.control.policy import ControlledPolicy
 
 __all__ = [
-    "Bootstrap",
     "ControlledPolicy",
     "ControlledTeam",
     "Controller",

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior import Distance
-from graphsnd.designs import Design, as_design
+from graphsnd.designs import Design
+from graphsnd.designs.design import as_design
 from graphsnd.designs.positions import pool_positions
 from graphsnd.errors import InputError, check_integer, check_number
 from graphsnd.graphs import Graph, MovingGraph

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.control.measurement import Measurement, measure_points
-from graphsnd.designs import Complete, Design, as_design
+from graphsnd.designs import Complete, Design
+from graphsnd.designs.design import as_design
 from graphsnd.errors import MOST_AGENTS, InputError, check_device, check_shape, check_tensor, shape_of
 from graphsnd.graphs import Graph
 

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from graphsnd import kernels
 from graphsnd.behavior.points import Norm, Points, widen
-from graphsnd.designs import Design, as_design
+from graphsnd.designs import Design
+from graphsnd.designs.design import as_design
 from graphsnd.designs.template import Template
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.graphs import Graph, MovingGraph, complete

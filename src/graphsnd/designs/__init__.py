@@ -8,12 +8,10 @@ draw one graph for the call; :class:`Matching`, :class:`Ring` and :class:`Agents
 """
 
 from graphsnd.designs.design import (
-    FORMS,
     Agents,
     Bernoulli,
     Complete,
     Design,
-    Draw,
     Fixed,
     Matching,
     Nearest,
@@ -21,17 +19,14 @@ from graphsnd.designs.design import (
     Regular,
     Ring,
     Uniform,
-    as_design,
     parse,
 )
 
 __all__ = [
-    "FORMS",
     "Agents",
     "Bernoulli",
     "Complete",
     "Design",
-    "Draw",
     "Fixed",
     "Matching",
     "Nearest",
@@ -39,6 +34,5 @@ __all__ = [
     "Regular",
     "Ring",
     "Uniform",
-    "as_design",
     "parse",
 ]

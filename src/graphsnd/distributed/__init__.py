@@ -2,6 +2,6 @@
 
 from graphsnd.distributed.accumulating import accumulate, merge
 from graphsnd.distributed.diversity import graph_snd, pairwise, snd
-from graphsnd.distributed.loads import Load, load
+from graphsnd.distributed.loads import load
 
-__all__ = ["Load", "accumulate", "graph_snd", "load", "merge", "pairwise", "snd"]
+__all__ = ["accumulate", "graph_snd", "load", "merge", "pairwise", "snd"]

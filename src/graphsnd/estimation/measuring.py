@@ -14,7 +14,8 @@ from torch import Tensor
 from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.bounds.concentration import check_metric, measure_edges
-from graphsnd.designs import Agents, Complete, Design, Draw, as_design
+from graphsnd.designs import Agents, Complete, Design
+from graphsnd.designs.design import Draw, as_design
 from graphsnd.designs.positions import pool_positions
 from graphsnd.designs.template import Template, integer_seed
 from graphsnd.errors import InputError, check_clusters

@@ -6,24 +6,11 @@ plain torch and the oracle of the compiled backends, ``cpu`` (numba) and ``gpu``
 half-L1 distances.
 """
 
-from graphsnd.kernels.dispatch import (
-    edge_means,
-    edge_means_and_totals,
-    edge_totals,
-    observation_edges,
-    pair_matrix,
-    pair_mean,
-    pair_totals,
-    ragged_edges,
-)
-
-__all__ = [
-    "edge_means",
-    "edge_means_and_totals",
-    "edge_totals",
-    "observation_edges",
-    "pair_matrix",
-    "pair_mean",
-    "pair_totals",
-    "ragged_edges",
-]
+from graphsnd.kernels.dispatch import edge_means as edge_means
+from graphsnd.kernels.dispatch import edge_means_and_totals as edge_means_and_totals
+from graphsnd.kernels.dispatch import edge_totals as edge_totals
+from graphsnd.kernels.dispatch import observation_edges as observation_edges
+from graphsnd.kernels.dispatch import pair_matrix as pair_matrix
+from graphsnd.kernels.dispatch import pair_mean as pair_mean
+from graphsnd.kernels.dispatch import pair_totals as pair_totals
+from graphsnd.kernels.dispatch import ragged_edges as ragged_edges

@@ -9,7 +9,7 @@ from graphsnd.plots.curves import compare, over_time
 from graphsnd.plots.intervals import estimate
 from graphsnd.plots.matrix import contributions, heatmap, map, tree
 from graphsnd.plots.network import graph
-from graphsnd.plots.style import save_png, theme
+from graphsnd.plots.style import theme
 from graphsnd.plots.team import example_team
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "heatmap",
     "map",
     "over_time",
-    "save_png",
     "theme",
     "tree",
 ]

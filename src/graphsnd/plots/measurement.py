@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from graphsnd import graphs
-from graphsnd.analysis import Roles, roles
+from graphsnd.analysis import roles
+from graphsnd.analysis.grouping import Roles
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import embed
 from graphsnd.errors import check_finite, plural

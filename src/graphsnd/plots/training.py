@@ -33,7 +33,7 @@ def curves_figure(rows: Sequence[Row]) -> Figure:
     """Return reward, and SND with Graph-SND, over iterations: the mean over seeds and their range.
 
     Args:
-        rows: Rows of one training, as :func:`~graphsnd.training.read_rows` gives them.
+        rows: Rows of one training, as :func:`~graphsnd.training.log.read_rows` gives them.
     """
     runs = len({row.seed for row in rows})
     solved = any(row.solved is not None for row in rows)
@@ -149,7 +149,7 @@ def control_figure(rows: Sequence[ControlRow]) -> Figure:
     :func:`~graphsnd.control.tracking_error`); the audit is over all pairs and was not fed back.
 
     Args:
-        rows: Rows of one training, as :func:`~graphsnd.training.read_rows` gives them.
+        rows: Rows of one training, as :func:`~graphsnd.training.log.read_rows` gives them.
     """
     held = any(row.target is not None for row in rows)
     with styled_figure(13.6 if held else 9.2, 3.9) as figure:

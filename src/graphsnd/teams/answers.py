@@ -161,7 +161,7 @@ def read_single(answer: object, lead: Sequence[int], *, squashed: bool, validate
     """Return one agent's answer to observations ``[*lead, features]``, the last of ``lead`` in place of the agents.
 
     Args:
-        answer: As in :func:`read_answer`, but of one agent: ``[*lead, actions]``.
+        answer: One agent's answer, ``[*lead, actions]``; otherwise as in :func:`read_answer`.
         lead: The leading shape that the policy was given.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         validate: Check values.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import filterfalse
 from typing import Any
 
 import torch
@@ -55,12 +56,12 @@ def evaluate(
             action), a tuple ``(loc, scale)``, a behaviour, or a dict or list of distributions and behaviours, one for
             each part of the action.
         observations: Shape ``[..., features]``, or a dict of what each agent observed, which is pooled.
-        agents: For stacked modules that, like TorchRL's ``MultiAgentMLP``, take one observation per agent: the
-            number of agents; each observation is then shown to all of them. Without it the module is called on
+        agents: Number of agents, for stacked modules that, like TorchRL's ``MultiAgentMLP``, take one observation per
+            agent; each observation is then shown to all of them. Without it the module is called on
             ``observations`` as they are and must add the agents axis itself.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
-        whole: For a list of policies: give each the observations as they are instead of pooled, see above.
-        feature_dims: For a list of policies: trailing dimensions of one observation, 3 for images
+        whole: Give each policy of a list the observations as they are instead of pooled, see above.
+        feature_dims: Trailing dimensions of one observation, for a list of policies: 3 for images
             ``[channels, height, width]``. Where an observation is several arrays, those of each by name,
             ``{"camera": 3, "speed": 1}``: observations and what a policy is given are then dicts with these names.
 
@@ -126,10 +127,10 @@ def _from_list(policies: object, squashed: bool, whole: bool, feature_dims: int 
     if not isinstance(policies, Iterable) or isinstance(policies, Tensor):
         raise InputError("team", _EXPECTED, type(policies).__name__)
     listed = list(policies)
-    others = [type(policy).__name__ for policy in listed if not callable(policy)]
+    others = list(filterfalse(callable, listed))
     if others:
         fix = "Models of a framework become a team by its adapter in graphsnd.integrations, such as sb3.ModelTeam."
-        raise InputError("team", _EXPECTED, f"a {type(policies).__name__} that holds {others[0]}", fix)
+        raise InputError("team", _EXPECTED, f"a {type(policies).__name__} that holds {type(others[0]).__name__}", fix)
     if not listed:
         raise InputError("team", "to hold at least one policy", "an empty list")
     if not isinstance(feature_dims, Mapping):
@@ -156,7 +157,7 @@ def draw_samples(
 
     Args:
         policies: One for each agent; a dict names them. Each draws an answer to every observation.
-        observations: What policies are given: a tensor ``[..., features]``, or anything, such as a list of prompts.
+        observations: A tensor ``[..., features]``, or anything that policies take, such as a list of prompts.
         samples: Number of calls of each policy.
         encode: Turns an answer into features ``[..., features]``, such as a list of sentences into embeddings.
         seed: Seed of torch's generators.
@@ -205,7 +206,7 @@ class JointTeam(Team):
 
     Args:
         policy: Answers with an agents axis in second to last place.
-        agents: For modules that take one observation per agent, their number; each observation is then shown to all.
+        agents: Number of agents, for modules that take one observation per agent; each is then shown to all.
             None for modules that add the agents axis themselves.
         squashed: Passed to :func:`~graphsnd.from_distribution`.
         feature_dims: Trailing dimensions of one observation, 3 for images; with ``agents``.

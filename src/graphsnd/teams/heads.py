@@ -21,6 +21,7 @@ from graphsnd.errors import (
     check_index,
     check_integer,
     check_shape,
+    check_tensor,
     shape_of,
 )
 
@@ -92,11 +93,13 @@ class Head(nn.Module, ABC):
 
         Args:
             output: Shape ``[..., agents, outputs]``.
-            agents: Which agents the second to last axis holds, int64 ``[..., agents]``; all in order when None.
+            agents: Agents that the second to last axis holds, int64 ``[..., agents]``; all in order when None.
         """
 
-    def _check_output(self, output: Tensor) -> None:
+    def _check_output(self, output: Tensor) -> Tensor:
+        output = check_tensor("output", output, 2, "(..., agents, outputs)")
         check_shape("output", output, (..., "agents", self.outputs), dtype="floating")
+        return output
 
     def options(self) -> dict[str, Any]:
         """Return the keyword arguments that make this head again, apart from ``actions`` and ``batch``."""
@@ -171,7 +174,7 @@ class GaussianHead(Head):
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """A Gaussian."""
-        self._check_output(output)
+        output = self._check_output(output)
         return Gaussian(*self._moments(output, self._log_std(agents)))
 
     def moments(self, output: Tensor) -> tuple[Tensor, Tensor]:
@@ -221,7 +224,7 @@ class TanhNormalHead(Head):
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """Quantiles of the squashed distribution, or the Gaussian before it."""
-        self._check_output(output)
+        output = self._check_output(output)
         moments = self.moments(output)
         return squash_normal(*moments) if self.squashed else Gaussian(*moments)
 
@@ -253,7 +256,7 @@ class CategoricalHead(Head):
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """Probabilities."""
-        self._check_output(output)
+        output = self._check_output(output)
         return Categorical(logits=output)
 
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
@@ -282,7 +285,7 @@ class DeterministicHead(Head):
 
     def behavior(self, output: Tensor, agents: Tensor | None = None) -> Behavior:
         """The action itself."""
-        self._check_output(output)
+        output = self._check_output(output)
         return Deterministic(MEANS[self.mean](output))
 
     def _box(self, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:

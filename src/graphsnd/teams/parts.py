@@ -17,8 +17,8 @@ class Part:
     """One array of an observation.
 
     Args:
-        shape: Of one observation; or its number of dimensions, where sizes and dtype are those of what is joined.
-        dtype: That policies are given; that of the row when None.
+        shape: Shape of one observation; or its number of dimensions, where sizes and dtype are those of what is joined.
+        dtype: Dtype of what policies are given; that of the row when None.
     """
 
     def __init__(self, shape: Sequence[int] | int, dtype: torch.dtype | None = None) -> None:

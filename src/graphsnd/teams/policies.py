@@ -186,7 +186,8 @@ class PoliciesTeam(Team):
         asking, answers = ask_quietly if quiet else ask, []
         for agent, rows in zip(agents, shown, strict=True):
             answer = asking(self.policies[agent], rows, self._name(agent))
-            answers.append(self._read(answer, rows, validate=not quiet))
+            lead = rows.shape[: rows.dim() - self.feature_dims]
+            answers.append(read_single(answer, lead, squashed=self.squashed, validate=not quiet))
         return map_tensors(lambda fields, _: join(fields), answers, skip=1)
 
     def _call_as_one(self, agents: Sequence[int], shown: Tensor, own: Tensor | None) -> Behavior:
@@ -231,17 +232,14 @@ class PoliciesTeam(Team):
             answer = functional_call(first, tensors, (rows,))
             if may_be_heavy(answer):
                 raise ValueError("vmap cannot read whether a variance is finite; the loop can")
-            kind.append(self._read(answer, rows, validate=False))
+            lead = rows.shape[: rows.dim() - self.feature_dims]
+            kind.append(read_single(answer, lead, squashed=self.squashed, validate=False))
             return tensors_of(kind[0]), steep_scales(answer)  # vmap reads no values
 
         with evaluation_mode(first):  # whose code runs for all
             fields, scales = vmap(call, in_dims=(0, in_dim))(stacked, shown.clone())
         rest = iter(fields)
         return map_tensors(lambda *_: next(rest), kind), scales
-
-    def _read(self, answer: object, shown: Tensor, *, validate: bool) -> Behavior:
-        lead = shown.shape[: shown.dim() - self.feature_dims]
-        return read_single(answer, lead, squashed=self.squashed, validate=validate)
 
     def _name(self, agent: int) -> str:
         return self._names[agent] if self._names else str(agent)
@@ -294,11 +292,16 @@ def _describe_code(module: nn.Module) -> list[object]:
     for name, part in _tensors(module).items():
         code.append((name, part.shape, part.dtype, part.device))
     for name, child in module.named_modules() if code else ():
-        code.append((name, type(child)))
+        hidden = any(map(_has_slots, type(child).__mro__))  # attributes that vars does not show
+        code.append((name, id(child) if hidden else type(child)))
         for key, value in vars(child).items():
             if key not in _OWN:
                 code.append((key, _describe(value)))
     return code
+
+
+def _has_slots(kind: type) -> bool:
+    return bool(vars(kind).get("__slots__"))
 
 
 def _describe(value: object) -> object:
@@ -315,8 +318,10 @@ def _describe(value: object) -> object:
 
 def device_of(policy: object) -> torch.device:
     """Return the device of a module's first floating parameter or buffer; the CPU for anything that has none."""
-    tensors = (*policy.parameters(), *policy.buffers()) if isinstance(policy, nn.Module) else ()
-    return next((tensor.device for tensor in tensors if tensor.is_floating_point()), torch.device("cpu"))
+    for tensor in _tensors(policy).values() if isinstance(policy, nn.Module) else ():
+        if tensor.is_floating_point():
+            return tensor.device
+    return torch.device("cpu")
 
 
 def _is_checked(policy: object) -> bool:

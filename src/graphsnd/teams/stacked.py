@@ -76,7 +76,7 @@ class StackedMLP(nn.Module):
             init: ``"orthogonal"`` (gain 1, biases 0) or ``"linear"`` (``torch.nn.Linear``'s default: uniform in
                 ±1/sqrt(fan in), biases too).
             head_gain: Factor on the last layer's weights; 0.01 keeps a fresh PPO actor near zero.
-            device: Of the parameters; the generator's when None.
+            device: Where the parameters are; the generator's device when None.
 
         Raises:
             InputError: For an unknown initialisation, fewer than two sizes, or an empty batch.

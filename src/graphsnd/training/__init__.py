@@ -7,10 +7,8 @@ stack, on a Ray cluster too. :class:`Settings` default to the paper's table,
 :class:`ControlSettings` to its study of control.
 """
 
-from graphsnd.training.checkpoint import load_checkpoint
 from graphsnd.training.evaluation import evaluate_team
 from graphsnd.training.grid import train_grid
-from graphsnd.training.log import read_rows
 from graphsnd.training.loop import train
 from graphsnd.training.settings import ControlSettings, Settings
 from graphsnd.training.task import CONTROL_PRESETS, PRESETS, ControlTask, Task
@@ -25,8 +23,6 @@ __all__ = [
     "Task",
     "Trainer",
     "evaluate_team",
-    "load_checkpoint",
-    "read_rows",
     "train",
     "train_grid",
 ]

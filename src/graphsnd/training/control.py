@@ -13,7 +13,7 @@ from torch import Tensor
 
 from graphsnd.control import ControlledTeam, Controller, audit
 from graphsnd.control.measurement import Measurement, Selection, measure_selected, select_pairs
-from graphsnd.designs import as_design
+from graphsnd.designs.design import as_design
 from graphsnd.errors import InputError
 from graphsnd.graphs import MovingGraph
 from graphsnd.training.controlled import ScaledPolicy

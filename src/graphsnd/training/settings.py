@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import Self
 
-from graphsnd.control import Bootstrap
-from graphsnd.control.dico import BOUNDS, check_bounds
+from graphsnd.control.dico import BOUNDS, Bootstrap, check_bounds
 from graphsnd.errors import InputError, check_choice, check_integer, check_number, check_type
 from graphsnd.worlds.world import check_flags, store
 

@@ -14,7 +14,8 @@ import torch
 from typing_extensions import Self
 
 from graphsnd import designs
-from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstrained
+from graphsnd.control import Controller, DiCo, Homogeneous, Unconstrained
+from graphsnd.control.dico import Bootstrap
 from graphsnd.errors import MOST_AGENTS, InputError, check_choice, check_integer, check_type, describe, number
 from graphsnd.training.control import DiversityControl, Group, Run
 from graphsnd.training.controlled import ControlledLearner, make_networks
@@ -23,7 +24,8 @@ from graphsnd.training.roles import Method
 from graphsnd.training.settings import BRIEF, ControlSettings, PPOSettings, Settings, check_different, largest_product
 from graphsnd.training.streams import Streams
 from graphsnd.training.trainer import Trainer
-from graphsnd.worlds import World, parse_world
+from graphsnd.worlds import World
+from graphsnd.worlds.parse import parse_world
 from graphsnd.worlds.simulator import SimulatorWorld
 from graphsnd.worlds.world import store
 
@@ -138,7 +140,7 @@ class Task(AnyTask):
     """A training of independent policies.
 
     Args:
-        world: What :func:`~graphsnd.worlds.parse_world` reads.
+        world: What :func:`~graphsnd.worlds.parse.parse_world` reads.
         agents: Size of the team; that of the world when None.
         options: Options of the world.
         seeds: One run for each.
@@ -172,7 +174,7 @@ class ControlTask(AnyTask):
         targets: Wanted diversities above 0, and the words ``"unconstrained"`` and ``"homogeneous"``.
         designs: As :func:`graphsnd.designs.parse` reads them; every target is run with each.
         seeds: One run for each, with the same networks and episodes in all arms.
-        world: What :func:`~graphsnd.worlds.parse_world` reads.
+        world: What :func:`~graphsnd.worlds.parse.parse_world` reads.
         options: Options of the world.
         settings: The rest.
 

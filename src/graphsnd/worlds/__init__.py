@@ -8,7 +8,6 @@ real simulators behind the same :class:`World`, for everything else and for comp
 
 from graphsnd.worlds.dispersion import Dispersion
 from graphsnd.worlds.navigation import Navigation
-from graphsnd.worlds.parse import parse_world
 from graphsnd.worlds.pettingzoo_world import PettingZooWorld
 from graphsnd.worlds.simple_spread import SimpleSpread
 from graphsnd.worlds.vmas_world import VmasWorld
@@ -21,5 +20,4 @@ __all__ = [
     "SimpleSpread",
     "VmasWorld",
     "World",
-    "parse_world",
 ]

@@ -10,7 +10,8 @@ import torch
 
 import graphsnd as gs
 from graphsnd.errors import InputError
-from graphsnd.training import load_checkpoint, train
+from graphsnd.training import train
+from graphsnd.training.checkpoint import load_checkpoint
 from graphsnd.training.loop import Trained
 from graphsnd.worlds import Navigation
 from paper.cells import Cells

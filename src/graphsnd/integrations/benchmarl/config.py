@@ -10,8 +10,8 @@ from benchmarl.models import MlpConfig, model_config_registry
 from benchmarl.models.common import Model, ModelConfig
 from torch import nn
 
-from graphsnd.control import Bootstrap, Controller, DiCo, Homogeneous, Unconstrained
-from graphsnd.control.dico import BOUNDS
+from graphsnd.control import Controller, DiCo, Homogeneous, Unconstrained
+from graphsnd.control.dico import BOUNDS, Bootstrap
 from graphsnd.errors import check_choice
 from graphsnd.integrations.benchmarl.model import DiCoModel
 

@@ -15,7 +15,7 @@ from torchrl.data import Categorical, OneHot
 from graphsnd import Deterministic, snd
 from graphsnd.control import Controller, Homogeneous, State, Status, Unconstrained
 from graphsnd.control.measurement import Measurement, measure_selected, select_pairs
-from graphsnd.designs import as_design
+from graphsnd.designs.design import as_design
 from graphsnd.errors import InputError
 from graphsnd.integrations.benchmarl.policy import Deviating
 

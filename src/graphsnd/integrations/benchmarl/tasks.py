@@ -14,8 +14,7 @@ from benchmarl.utils import _read_yaml_config
 
 from graphsnd.errors import require
 from graphsnd.integrations.torchrl_env import WorldEnv
-from graphsnd.worlds import parse_world
-from graphsnd.worlds.parse import BATCHED
+from graphsnd.worlds.parse import BATCHED, parse_world
 from graphsnd.worlds.world import Discrete
 
 CONF = Path(__file__).parent / "conf"
