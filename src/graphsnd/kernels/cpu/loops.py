@@ -452,16 +452,16 @@ def shared(norm, x, inverse, edges, coefficient, first, last, sums, out):
             acc[:] = 0
             for e in range(start, min(start + TILE * TILE, edges.shape[0])):
                 distances(norm, block[edges[e, 0]], block[edges[e, 1]], d)
-                s = d.dtype.type(0)  # at most 64 terms in single precision
                 if coefficient.shape[0] == 0:
                     for q in range(LANES):
-                        s += d[q]
                         acc[q] += d[q]
                 else:
                     for q in range(LANES):
-                        s += d[q]
                         wide[q] += coefficient[e] * d[q]
                 if sums.shape[0] > 0:
+                    s = 0.0
+                    for q in range(LANES):
+                        s += d[q]
                     sums[e] += s
             wide += acc
         out[o : o + count] = wide[:count]
