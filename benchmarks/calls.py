@@ -37,12 +37,10 @@ import torch
 import graphsnd as gs
 from benchmarks.speed import CDIST_CALL, EQUATION_1, cdist
 from benchmarks.timing import Clock, Contestant, Options, Tables, make_limit, summarise_times, take_turns
-from graphsnd import designs, graphs
+from graphsnd import graphs
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import embed
 from graphsnd.behavior.points import Norm
-from graphsnd.designs.template import find_neighbours
-from graphsnd.kernels.relabelling import can_sum, regular_sums
 
 WASSERSTEIN = gs.Wasserstein()
 ROUNDS = 20  # on a GPU, where the shortest calls are mostly launches
@@ -119,11 +117,6 @@ def compare_sampled(n: int, observations: int, options: Options) -> dict[str, An
     }
     for name in DESIGNS:
         timed[name] = partial(gs.measure, behavior, design=name)
-        points, template = embed(behavior), designs.parse(name).draw(n)
-        neighbours = find_neighbours(template, device)
-        if neighbours is not None and can_sum(points, "auto"):
-            index = torch.arange(observations, device=device)
-            timed[f"{name} sums"] = partial(regular_sums, points, index, neighbours, options.seed)
     contestants = [Contestant(name, call, alone=True) for name, call in timed.items()]
     patience = {"rounds": ROUNDS, "seconds": 0.0} if cuda and not options.quick else options.patience
     times = take_turns(contestants, Clock(device), **patience)

@@ -10,8 +10,8 @@ import torch
 import graphsnd as gs
 from graphsnd.bounds import relabelling_variance
 from graphsnd.designs import Agents, Matching, Ring
-from graphsnd.designs.template import Template, find_neighbours
-from graphsnd.estimation.moments import draw, from_sums, products, variance
+from graphsnd.designs.template import Template
+from graphsnd.estimation.moments import draw, products, variance
 from graphsnd.estimation.source import Source, as_source
 from graphsnd.sums import sample_variance
 
@@ -106,33 +106,6 @@ def test_templates_without_neighbouring_or_disjoint_edges_give_no_products() -> 
 def test_spread_of_a_single_pair_is_unknown() -> None:
     assert sample_variance(torch.rand(4, 1)).isnan().all()
     assert sample_variance(torch.tensor([[1.0, 3.0]])).tolist() == [2.0]
-
-
-@pytest.mark.parametrize("name", DESIGNS)
-def test_sums_say_as_much_as_distances(name: str) -> None:
-    """A GPU sums over edges and places; means, spreads and moments are those of the distances."""
-    template = DESIGNS[name].draw(9)
-    neighbours = find_neighbours(template, torch.device("cpu"))
-    assert neighbours is not None
-    distances = torch.rand(500, template.m, dtype=torch.float64)
-    at = torch.zeros(500, template.size, dtype=torch.float64)
-    for end in (0, 1):
-        at.index_add_(1, template.list_edges()[:, end], distances)
-    sums = torch.stack([distances.sum(1), distances.square().sum(1), at.square().sum(1)], dim=1)
-    sample = from_sums(sums, template, torch.arange(500))
-    torch.testing.assert_close(sample.means, distances.mean(dim=1))
-    torch.testing.assert_close(sample.spreads, sample_variance(distances), equal_nan=True)
-    moments = products(distances, template)
-    torch.testing.assert_close(sample.moments, moments)
-
-
-def test_neighbours_are_those_of_the_edges() -> None:
-    template = Ring(4).draw(9)
-    neighbours = find_neighbours(template, torch.device("cpu"))
-    assert neighbours is not None
-    pairs = {frozenset((place, int(other))) for row in neighbours for place, other in enumerate(row)}
-    assert pairs == {frozenset(edge) for edge in template.list_edges().tolist()}
-    assert find_neighbours(Template(3, torch.tensor([[0, 1], [1, 2]])), torch.device("cpu")) is None
 
 
 def test_all_pairs_at_drawn_observations_keep_no_distances(monkeypatch: pytest.MonkeyPatch) -> None:

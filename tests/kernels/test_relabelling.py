@@ -8,9 +8,6 @@ import torch
 from scipy import stats
 
 import graphsnd as gs
-from graphsnd.behavior.behavior import embed
-from graphsnd.behavior.points import Norm, Points
-from graphsnd.designs.template import find_neighbours
 from graphsnd.kernels import relabelling
 from graphsnd.kernels.dispatch import available
 
@@ -53,51 +50,12 @@ def test_rows_and_seeds_differ() -> None:
     assert not torch.equal(first[0], first[1])
 
 
-def loop_sums(values: torch.Tensor, index: torch.Tensor, agents: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
-    """Sums over edges and places, in a float64 loop."""
-    rows = []
-    for observation, row in zip(index.tolist(), agents, strict=True):
-        at = torch.zeros(agents.shape[1], dtype=torch.float64)
-        distances = []
-        for a, b in edges.tolist():
-            x, y = values[observation, row[a]].double(), values[observation, row[b]].double()
-            distances.append(float((x - y).norm()))
-            at[[a, b]] += distances[-1]
-        rows.append([sum(distances), sum(d * d for d in distances), float((at * at).sum())])
-    return torch.tensor(rows, dtype=torch.float64)
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize(("n", "size"), [(5, 5), (2000, 2000), (1000, 7), (70_000, 1500)])
 def test_a_gpu_draws_the_same_agents(n: int, size: int) -> None:
     seed = 2**61 + 123_456_789
     drawn = relabelling.relabel(n, size, 9, seed, torch.device("cuda", 0)).cpu()
     assert torch.equal(drawn, relabelling.reference(n, size, 9, seed, CPU))
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("scale", [1.0, 1e-25, 1e25])
-@pytest.mark.parametrize("design", ["ring:4", "agents:5", "agents:2", "matching"])
-def test_sums_on_a_gpu(design: str, scale: float) -> None:
-    template, seed = gs.designs.parse(design).draw(40), 77
-    generator = torch.Generator().manual_seed(0)
-    team = gs.Gaussian(*(scale * torch.rand(60, 40, 2, generator=generator).cuda() for _ in range(2)))
-    index = torch.randperm(60, generator=generator)[:9]
-    neighbours = find_neighbours(template, torch.device("cuda", 0))
-    assert neighbours is not None
-    assert relabelling.can_sum(embed(team), "auto")
-    sums = relabelling.regular_sums(embed(team), index.cuda(), neighbours, seed).cpu()
-    agents = relabelling.reference(40, template.size, 9, seed, CPU)
-    expected = loop_sums(embed(team).values.cpu(), index, agents, template.edges)
-    torch.testing.assert_close(sums, expected, rtol=3e-6, atol=0)
-
-
-@pytest.mark.gpu
-def test_identical_agents_on_a_gpu_give_exactly_zero() -> None:
-    points = Points(torch.full((5, 30, 3), 0.3).cuda(), Norm.EUCLIDEAN)
-    neighbours = find_neighbours(gs.designs.parse("ring:4").draw(30), torch.device("cuda", 0))
-    assert neighbours is not None
-    assert not relabelling.regular_sums(points, torch.arange(5).cuda(), neighbours, 0).any()
 
 
 @pytest.mark.gpu

@@ -68,18 +68,6 @@ def _edges_on(template: Template, device: torch.device) -> Tensor:
     return edges.to(device)
 
 
-@lru_cache(maxsize=64)
-def find_neighbours(template: Template, device: torch.device) -> Tensor | None:
-    """Return the places joined to each place, int32 ``[degree, size]``; None unless all have the same degree."""
-    edges = template.list_edges()
-    degrees = torch.bincount(edges.reshape(-1), minlength=template.size)
-    if not (degrees == degrees[0]).all():
-        return None
-    ends = torch.cat([edges, edges.flip(1)])
-    places = ends[ends[:, 0].argsort(stable=True), 1].view(template.size, -1)
-    return places.T.to(device, torch.int32).contiguous()
-
-
 def ordered_subsets(n: int, size: int, count: int, generator: torch.Generator, device: torch.device) -> Tensor:
     """Return ``count`` independent, uniformly random ordered subsets of ``n`` agents: int64 ``[count, size]``.
 

@@ -74,25 +74,9 @@ def draw(source: Source, template: Template, index: Tensor, generator: torch.Gen
     if template.m == math.comb(source.agents, 2):  # pairs leave nothing to chance: a sweep keeps no distance of them
         means = source.pair_means(index)
         return Draws(means, torch.zeros_like(means), means.new_empty(0, 3), index.cpu())
-    sums = source.regular_sums(index, template, generator)
-    if sums is not None:
-        return from_sums(sums, template, index)
     rows = max(1, CHUNK // max(template.m, template.size * source.like.features))
     parts = [measure_draws(source, template, part, generator, first=i == 0) for i, part in enumerate(index.split(rows))]
     return join(parts)
-
-
-def from_sums(sums: Tensor, template: Template, index: Tensor) -> Draws:
-    """Return draws from sums over edges and places, see :meth:`Source.regular_sums`."""
-    whole, squares, touching = sums.cpu().unbind(1)
-    m, degree = template.m, 2 * template.m / template.size
-    spreads = (squares - whole * whole / m).clamp_min(0) / (m - 1) if m > 1 else torch.full_like(whole, math.nan)
-    shift = float(mean(whole)) / m
-    # The sums of distances from which the shift is subtracted; every place has `degree` of them.
-    squares = squares - 2 * shift * whole + m * shift**2
-    touching = touching - 4 * degree * shift * whole + template.size * (degree * shift) ** 2
-    moments = _moments(whole - m * shift, squares, touching, template)
-    return Draws(whole / m, spreads, moments[:LOOKED_AT], index.cpu())
 
 
 def measure_draws(
@@ -126,20 +110,16 @@ def products(distances: Tensor, template: Template) -> Tensor:
     Returns:
         float64 ``[t, 3]``, or ``[0, 3]``.
     """
+    adjacent = template.meeting
+    disjoint = math.comb(template.m, 2) - adjacent
     x = distances.double() - mean(distances.double())
+    if adjacent == 0 or disjoint == 0:
+        return x.new_empty(0, 3)
     ends = template.list_edges(x.device)
     at = x.new_zeros(x.shape[0], template.size)
     at.index_add_(1, ends[:, 0], x).index_add_(1, ends[:, 1], x)
-    return _moments(add_last(x), add_last(x * x), (at * at).sum(dim=1), template)
-
-
-def _moments(sums: Tensor, squares: Tensor, touching: Tensor, template: Template) -> Tensor:
-    """Return the means of :func:`products` from sums over edges, and over places of the squared sum there."""
-    adjacent = template.meeting
-    disjoint = math.comb(template.m, 2) - adjacent
-    if adjacent == 0 or disjoint == 0:
-        return sums.new_empty(0, 3)
-    touching = (touching - 2 * squares) / 2
+    sums, squares = add_last(x), add_last(x * x)
+    touching = ((at * at).sum(dim=1) - 2 * squares) / 2
     apart = (sums * sums - squares) / 2 - touching
     return torch.stack([squares / template.m, touching / adjacent, apart / disjoint], dim=1)
 

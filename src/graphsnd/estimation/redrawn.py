@@ -23,6 +23,7 @@ from graphsnd.estimation.intervals import (
 )
 from graphsnd.estimation.moments import Draws, draw, join
 from graphsnd.estimation.source import Source
+from graphsnd.kernels.pairfunctions import slowness
 
 FIRST, GROWTH = 256, 1.35  # draws before the first look, and how much they grow until the next
 PASSES, DRAWS = 1024, 1 << 20  # over all observations, at most: passes, or more where they are few draws
@@ -59,7 +60,7 @@ class Tolerance:
 
 def complete_price(source: Source) -> float:
     """Return the price of all pairs at all observations."""
-    pairs = math.comb(source.agents, 2) * source.slowness()
+    pairs = math.comb(source.agents, 2) * slowness(source.like)
     return source.observations * (pairs + POLICY * source.evaluations)
 
 
@@ -123,7 +124,7 @@ class Redrawn:
         return draws * min(each, self.source.evaluations)
 
     def _price(self, draws: int, redrawn: float) -> float:
-        pairs = draws * self.template.m * (redrawn + self.source.slowness() - 1)
+        pairs = draws * self.template.m * (redrawn + slowness(self.source.like) - 1)
         return pairs + POLICY * self._evaluations(draws)
 
     def _report(self, draws: Draws, delta: float) -> Estimate:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -14,41 +15,50 @@ from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import as_distance, embed
 from graphsnd.behavior.points import Norm, Points
-from graphsnd.designs.template import Template, find_neighbours, integer_seed
+from graphsnd.designs.template import Template
 from graphsnd.errors import InputError, check_tensor
 from graphsnd.kernels.dispatch import sum_over_blocks
-from graphsnd.kernels.pairfunctions import extremes, slowness
-from graphsnd.kernels.relabelling import can_sum, regular_sums
+from graphsnd.kernels.pairfunctions import extremes
 from graphsnd.sums import add_last
 from graphsnd.teams import Team, as_team
 
-BLOCK = 1 << 24  # numbers in one block of points of policies
+BLOCK, WIDTH = 1 << 24, 8  # numbers in one block of points, and of one agent where that is not known yet
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Source:
-    """Agents on shared observations, and a distance between what they do."""
+    """Agents on shared observations, and a distance between what they do.
 
-    distance: Distance
-    family: str  # name of the behaviour's class
-    names: tuple[str, ...] | None  # names of the agents
+    Policies are evaluated when they are asked, and the first answer says which family it is and which distance fits.
+    """
+
     agents: int
+    observations: int
     batch_shape: Sequence[int]  # shape of the observations before they were pooled
-    like: Points  # some of the points, for their kind and device
+    names: tuple[str, ...] | None  # names of the agents
+    device: torch.device  # where points are computed
     backend: str  # of the kernels
-    points: Points | None  # all agents at all observations; None for policies that are evaluated when asked
+    asked: Distance | str | None  # the distance that was asked for
+    points: Points | None = None  # all agents at all observations; None for policies
     team: Team | None = None  # the policies
     inputs: Tensor | None = None  # their observations, [observations, features]
+    fitting: Distance | None = None  # the distance of the answers, once there is one
+
+    @cached_property
+    def like(self) -> Points:
+        """Some of the points, for their kind: two agents at two observations where policies have to be asked."""
+        if self.points is not None:
+            return self.points
+        index = torch.arange(min(2, self.observations), device=self.device)
+        return self.select(index, torch.arange(2, device=self.device).expand(len(index), -1))
 
     @property
-    def observations(self) -> int:
-        """Number of observations."""
-        return math.prod(self.batch_shape)
-
-    @property
-    def device(self) -> torch.device:
-        """Where points are computed."""
-        return self.like.parts[0].device
+    def distance(self) -> Distance:
+        """The distance that agents are compared by."""
+        if self.fitting is None:
+            self.like  # noqa: B018, the first answer says which distance fits
+        assert self.fitting is not None
+        return self.fitting
 
     @property
     def about(self) -> dict[str, Any]:
@@ -61,50 +71,38 @@ class Source:
         """Number of policies evaluated at each observation where all agents are asked; 0 for a behaviour."""
         return self.agents if self.points is None else 0
 
-    def block(self, start: int, stop: int) -> Points:
-        """Return all agents on observations ``start`` to ``stop``."""
-        if self.points is not None:
-            return self.points if stop - start == self.observations else self.points.slice(start, stop)
-        return self._ask(None, slice(start, stop))
-
     def blocks(self) -> Iterator[tuple[Points, float]]:
         """Yield all agents on contiguous observations that fit in memory, and their share of all observations."""
-        rows = self.observations
-        if self.points is None:
-            rows = max(1, BLOCK // (self.agents * self.like.features))
+        rows = self.observations if self.points is not None else max(1, BLOCK // (self.agents * WIDTH))
         for start in range(0, self.observations, rows):
-            points = self.block(start, min(start + rows, self.observations))
+            points = self.select(slice(start, start + rows), None)
             yield points, points.observations / self.observations
 
-    def select(self, index: Tensor, agents: Tensor | None) -> Points:
-        """Return ``agents [t, size]``, or all, on observations ``index [t]``."""
-        if self.points is None:
-            return self._ask(agents, index)
-        values = self.points.values[index] if agents is None else self.points.values[index.unsqueeze(1), agents]
-        return replace(self.points, values=values)
-
     @torch.no_grad()
-    def _ask(self, agents: Tensor | None, index: Tensor | slice) -> Points:
+    def select(self, index: Tensor | slice, agents: Tensor | None) -> Points:
+        """Return ``agents [t, size]``, or all, on observations ``index [t]``."""
+        if self.points is not None:
+            if isinstance(index, slice):
+                return self.points
+            values = self.points.values[index] if agents is None else self.points.values[index.unsqueeze(1), agents]
+            return replace(self.points, values=values)
         assert self.team is not None
         assert self.inputs is not None
         inputs = self.inputs[index]
         behavior = self.team.evaluate(inputs) if agents is None else self.team.partial(inputs, agents)
-        return behavior.embed(self.distance)
+        self.fitting = as_distance(behavior, self.asked)
+        return behavior.embed(self.fitting)
 
     def bound(self) -> float | None:
         """Return a certified upper bound on every distance at every observation, or None."""
-        if self.points is None:
-            assert self.team is not None
-            return self.team.bound(self.distance)
-        return min(largest_distance(self.points), self.distance.maximum or math.inf)
-
-    def slowness(self) -> float:
-        """Return the time of a distance, in those of Euclidean ones of as many features."""
-        return slowness(self.like)
+        if self.points is not None:
+            return min(largest_distance(self.points), self.distance.maximum or math.inf)
+        assert self.team is not None
+        return self.team.bound(self.distance)
 
     def pair_means(self, index: Tensor) -> Tensor:
         """Return the mean distance over all pairs at observations ``index [t]``, float64 ``[t]`` on the CPU."""
-        rows = max(1, BLOCK // (self.agents * self.like.features))
+        rows = max(1, BLOCK // (self.agents * WIDTH))
         parts = (self.select(part, None) for part in index.to(self.device).split(rows))
         totals = [kernels.pair_totals(part, backend=self.backend).cpu() for part in parts]
         return torch.cat(totals) / math.comb(self.agents, 2)
@@ -117,18 +115,6 @@ class Source:
             return kernels.observation_edges(self.select(index, None), agents[:, edges], backend=self.backend)
         points = self.select(index, agents)
         return kernels.observation_edges(points, edges.expand(len(index), -1, -1), backend=self.backend)
-
-    def regular_sums(self, index: Tensor, template: Template, generator: torch.Generator) -> Tensor | None:
-        """Return sums over edges laid on random agents, see :func:`~graphsnd.kernels.relabelling.regular_sums`.
-
-        None where the distances themselves are needed for them.
-        """
-        if self.points is None or not can_sum(self.points, self.backend):
-            return None
-        neighbours = find_neighbours(template, self.device)
-        if neighbours is None:
-            return None
-        return regular_sums(self.points, index.to(self.device), neighbours, integer_seed(generator))
 
 
 def as_source(team: Any, observations: Any, distance: Distance | None, backend: str) -> Source:
@@ -150,48 +136,25 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
     return _from_policies(made, observations, distance, backend)
 
 
-def _from_behavior(behavior: Behavior, distance: Distance | None, backend: str, team: Team | None) -> Source:
+def _from_behavior(behavior: Behavior, distance: Distance | str | None, backend: str, team: Team | None) -> Source:
     points = embed(behavior, distance).detach()
-    return Source(
-        distance=as_distance(behavior, distance),
-        family=type(behavior).__name__,
-        names=behavior._names,
-        agents=points.agents,
-        batch_shape=behavior.batch_shape,
-        like=points,
-        backend=backend,
-        points=points,
-        team=team,
-    )
+    device, about = points.parts[0].device, (behavior.batch_shape, behavior._names)
+    fitting = as_distance(behavior, distance)
+    return Source(points.agents, points.observations, *about, device, backend, fitting, points, team, fitting=fitting)
 
 
-@torch.no_grad()
-def _from_policies(team: Team, observations: Any, distance: Distance | None, backend: str) -> Source:
+def _from_policies(team: Team, observations: Any, distance: Distance | str | None, backend: str) -> Source:
     given = team.read_observations(observations)
     fix = "A single observation: observations[None]. One number per observation: observations[:, None]."
     observations = check_tensor("observations", given, 1 + team.feature_dims, "(..., features)", fix=fix)
-    inputs = observations.detach().flatten(0, -1 - team.feature_dims)
+    inputs, shape = observations.detach().flatten(0, -1 - team.feature_dims), observations.shape[: -team.feature_dims]
     if not len(inputs):
         raise InputError("observations", "to be at least one", "none")
-    # A joint module tells its size, and its agents' names, only when it is evaluated.
-    names = team._names if team.proportional else team.evaluate(inputs[:1])._names
+    with torch.no_grad():  # a joint module tells its size, and its agents' names, only when it is evaluated
+        names = team._names if team.proportional else team.evaluate(inputs[:1])._names
     if team.agents < 2:
         raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
-    pilot = inputs[:2]
-    first = team.partial(pilot, torch.arange(2, device=inputs.device).expand(len(pilot), -1))
-    chosen = as_distance(first, distance)
-    return Source(
-        distance=chosen,
-        family=type(first).__name__,
-        names=names,
-        agents=team.agents,
-        batch_shape=observations.shape[: -team.feature_dims],
-        like=first.embed(chosen),
-        backend=backend,
-        points=None,
-        team=team,
-        inputs=inputs,
-    )
+    return Source(team.agents, len(inputs), shape, names, inputs.device, backend, distance, team=team, inputs=inputs)
 
 
 @sum_over_blocks

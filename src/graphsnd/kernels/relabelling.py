@@ -12,9 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from graphsnd.behavior.points import Points
 from graphsnd.kernels import dispatch
-from graphsnd.kernels.autograd import CODES
 
 ROUNDS = 24
 GOLDEN, FIRST, SECOND, WORD = 0x9E3779B9, 0x7FEB352D, 0x846CA68B, 0xFFFFFFFF
@@ -53,27 +51,3 @@ def scramble(h: Tensor) -> Tensor:
     h = (h ^ h >> 16) * FIRST & WORD
     h = (h ^ h >> 15) * SECOND & WORD
     return h ^ h >> 16
-
-
-def can_sum(points: Points, backend: str) -> bool:
-    """Whether :func:`regular_sums` runs on these points."""
-    known = points.norm in CODES and backend in ("auto", "gpu")
-    return known and dispatch.obstacle("gpu", points) is None
-
-
-def regular_sums(points: Points, index: Tensor, neighbours: Tensor, seed: int) -> Tensor:
-    """Lay a regular template over random agents at each observation, and sum its distances, on a GPU.
-
-    Args:
-        points: On a CUDA device.
-        index: int64 ``[t]``, observations.
-        neighbours: int32 ``[degree, size]``, places joined to each place.
-        seed: Of the agents, which are those of :func:`relabel`.
-
-    Returns:
-        float64 ``[t, 3]``: the sums of the distances and of their squares over the edges, and the sum over places of
-        the squared sum of the distances there.
-    """
-    from graphsnd.kernels.gpu import relabelled
-
-    return relabelled.sums(points.parts, points.norm, index, neighbours, seed)

@@ -5,16 +5,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from graphsnd.behavior.points import Norm
 from graphsnd.kernels import relabelling
-from graphsnd.kernels.autograd import CODES, Parts
-from graphsnd.kernels.gpu.launch import locate
-from graphsnd.kernels.gpu.tiles import finish, in_range, scale_of, term
 
 ROUNDS, GOLDEN = tl.constexpr(relabelling.ROUNDS), tl.constexpr(relabelling.GOLDEN)
 FIRST, SECOND = tl.constexpr(relabelling.FIRST), tl.constexpr(relabelling.SECOND)
-
-RESIDENT = 8192  # warps at a time, about what a GPU can hold, so that the chosen points stay in its cache
 
 
 @triton.jit
@@ -51,63 +45,6 @@ def list_agents(out, n, size, low, high, B: tl.constexpr):
     tl.store(out + row.to(tl.int64) * size + place, agent.to(tl.int64), mask=place < size)
 
 
-@triton.jit
-def visit(y, inverse, neighbours, size, degree, F: tl.constexpr, NORM: tl.constexpr, B: tl.constexpr):
-    """Sums over places of the distances to their neighbours, of the squares, and of the squared sums."""
-    sums, squares, touching = tl.zeros((B,), tl.float64), tl.zeros((B,), tl.float64), tl.zeros((B,), tl.float64)
-    for start in range(0, size, B):
-        place = start + tl.arange(0, B)
-        mask = place < size
-        at = tl.zeros((B,), tl.float64)
-        for k in range(degree):
-            other = tl.load(neighbours + k * size + place, mask=mask, other=0)
-            s = tl.zeros((B,), dtype=y.dtype.element_ty)
-            for f in range(F):
-                a = tl.load(y + f * size + place, mask=mask, other=0.0) * inverse
-                b = tl.load(y + f * size + other, mask=mask, other=0.0) * inverse
-                s += term(a, b, NORM)
-            d = tl.where(mask, finish(s, NORM), 0.0).to(tl.float64)
-            at += d
-            squares += d * d
-        sums += at
-        touching += at * at
-    return tl.sum(sums, axis=0), tl.sum(squares, axis=0), tl.sum(touching, axis=0)
-
-
-@triton.jit(do_not_specialize=["jump", "rows", "n", "size", "degree", "low", "high"])
-def regular_sums(
-    x, jump, index, neighbours, scratch, out, rows, n, size, degree, low, high, stride_o, stride_n, stride_f,
-    F: tl.constexpr, FX: tl.constexpr, NORM: tl.constexpr, B: tl.constexpr,
-):  # fmt: skip
-    """``out[row]``: the three sums over edges, programs taking turns.
-
-    The points of the chosen agents go to ``scratch[program, f, place]`` first. There neighbours on a ring are side by
-    side, and an agent is gathered once, not once for each edge.
-    """
-    y = scratch + tl.program_id(0).to(tl.int64) * F * size
-    for row in range(tl.program_id(0), rows, tl.num_programs(0)):
-        base = x + tl.load(index + row).to(tl.int64) * stride_o
-        for start in range(0, size, B):
-            place = start + tl.arange(0, B)
-            agent = agent_at(place, row, n, low, high)
-            for f in range(F):
-                at = base + agent * stride_n + f * stride_f + tl.where(f < FX, 0, jump)
-                tl.store(y + f * size + place, tl.load(at, mask=place < size, other=0.0), mask=place < size)
-        tl.debug_barrier()
-        sums, squares, touching = visit(y, 1.0, neighbours, size, degree, F, NORM, B)
-        if NORM == 0:
-            if not in_range(sums / size / degree):
-                scale = scale_of(y, size, 1, size, 0, F, B)
-                sums, squares, touching = visit(y, 1.0 / scale, neighbours, size, degree, F, NORM, B)
-                wide = scale.to(tl.float64)
-                sums, squares, touching = sums * wide, squares * wide * wide, touching * wide * wide
-        at_row = out + row * 3
-        tl.store(at_row, sums / 2)  # each edge was visited from both ends
-        tl.store(at_row + 1, squares / 2)
-        tl.store(at_row + 2, touching)
-        tl.debug_barrier()
-
-
 def agents(n: int, size: int, count: int, seed: int, device: torch.device) -> Tensor:
     """See :func:`graphsnd.kernels.relabelling.relabel`."""
     out = torch.empty(count, size, dtype=torch.int64, device=device)
@@ -115,21 +52,6 @@ def agents(n: int, size: int, count: int, seed: int, device: torch.device) -> Te
     if out.numel():
         low, high = _signed(seed)
         list_agents[(count, triton.cdiv(size, block))](out, n, size, low, high, block, num_warps=warps)
-    return out
-
-
-def sums(parts: Parts, norm: Norm, index: Tensor, neighbours: Tensor, seed: int) -> Tensor:
-    """See :func:`graphsnd.kernels.relabelling.regular_sums`."""
-    x, jump, fx, f = locate(parts)
-    degree, size = neighbours.shape
-    out = torch.empty(len(index), 3, dtype=torch.float64, device=x.device)
-    block, warps = _block(size)
-    programs = min(len(index), RESIDENT // warps)
-    scratch = torch.empty(programs, f, size, dtype=x.dtype, device=x.device)
-    regular_sums[(programs,)](
-        x, jump, index, neighbours, scratch, out, len(index), x.shape[1], size, degree, *_signed(seed), *x.stride(),
-        f, fx, CODES[norm], block, num_warps=warps,
-    )  # fmt: skip
     return out
 
 
