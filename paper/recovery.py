@@ -15,8 +15,8 @@ from scipy import stats
 
 from graphsnd import graphs
 from graphsnd.behavior import Gaussian
+from graphsnd.graphs.graph import weighted_mean
 from graphsnd.metric import graph_snd, pairwise, snd
-from graphsnd.metric.diversity import weighted_mean
 from graphsnd.plots.style import ESTIMATE, MUTED, TRUTH, styled_figure
 from graphsnd.training.streams import hashed
 from paper.cells import Cells

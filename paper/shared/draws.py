@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.graphs import Graph, pairs
-from graphsnd.graphs.draws import geometric_skips
+from graphsnd.graphs.pairs import geometric_skips
 
 
 def indicators(drawn: Sequence[Graph]) -> Tensor:

@@ -7,7 +7,8 @@ import torch
 from scipy import stats
 
 import graphsnd as gs
-from graphsnd.designs.template import integer_seed, ordered_subsets
+from graphsnd.designs.template import ordered_subsets
+from graphsnd.graphs.pairs import integer_seed
 from graphsnd.kernels.relabelling import reference
 
 CPU = torch.device("cpu")

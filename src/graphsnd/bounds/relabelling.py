@@ -35,7 +35,7 @@ from torch import Tensor
 
 from graphsnd.bounds.concentration import check_arguments, log_of_inverse
 from graphsnd.errors import InputError, check_agents, check_finite, check_tensor, shape_of
-from graphsnd.graphs.checks import check_degree
+from graphsnd.graphs.pairs import check_degree
 from graphsnd.sums import add_last
 
 

@@ -14,8 +14,8 @@ from graphsnd.designs.design import as_design
 from graphsnd.designs.positions import pool_positions
 from graphsnd.errors import InputError, check_integer, check_number
 from graphsnd.graphs import Graph, MovingGraph
+from graphsnd.graphs.graph import check_graph
 from graphsnd.metric import graph_snd, snd
-from graphsnd.metric.pair_distances import check_graph
 from graphsnd.teams import Team, evaluate
 from graphsnd.teams.policies import Policy
 

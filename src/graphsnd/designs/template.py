@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.bounds.relabelling import factor_from_counts
+from graphsnd.graphs.pairs import integer_seed
 from graphsnd.kernels.relabelling import relabel
 
 
@@ -88,10 +89,3 @@ def ordered_subsets(n: int, size: int, count: int, generator: torch.Generator, d
     out = torch.empty(count, size, dtype=torch.int64)
     shuffles(n, seed, out.numpy())
     return out
-
-
-def integer_seed(seed: int | torch.Generator) -> int:
-    """Return an int as it is, or one drawn from a generator."""
-    if isinstance(seed, torch.Generator):
-        return int(torch.randint(2**62, (), generator=seed, device=seed.device))
-    return seed

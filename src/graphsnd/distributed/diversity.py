@@ -18,8 +18,7 @@ from graphsnd.distributed.ranks import Note
 from graphsnd.distributed.shards import Shards, make_shards
 from graphsnd.estimation.accumulator import fingerprint
 from graphsnd.graphs import Graph
-from graphsnd.metric.diversity import normalised_weights
-from graphsnd.metric.pair_distances import check_graph
+from graphsnd.graphs.graph import check_graph, normalised_weights
 from graphsnd.sums import total
 
 Measure = Callable[[Points], Tensor]  # of all agents on some observations: a sum over them, differentiable

@@ -28,10 +28,8 @@ from graphsnd.estimation.intervals import (
     random_graph_error,
 )
 from graphsnd.graphs import Graph
+from graphsnd.graphs.graph import check_graph, normalised_weights, ratio, weighted_mean
 from graphsnd.kernels.dispatch import sum_over_blocks
-from graphsnd.metric.diversity import normalised_weights, weighted_mean
-from graphsnd.metric.moving import ratio
-from graphsnd.metric.pair_distances import check_graph
 from graphsnd.sums import total
 
 TENSORS = ("sums", "ids", "sizes", "own")  # of a state

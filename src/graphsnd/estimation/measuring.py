@@ -17,7 +17,7 @@ from graphsnd.bounds.concentration import check_metric, measure_edges
 from graphsnd.designs import Agents, Complete, Design
 from graphsnd.designs.design import Draw, as_design
 from graphsnd.designs.positions import pool_positions
-from graphsnd.designs.template import Template, integer_seed
+from graphsnd.designs.template import Template
 from graphsnd.errors import InputError, check_clusters
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import (
@@ -31,9 +31,9 @@ from graphsnd.estimation.intervals import (
 from graphsnd.estimation.redrawn import CHEAP, REDRAWN, Redrawn, Tolerance, complete_price
 from graphsnd.estimation.source import Source, as_source
 from graphsnd.graphs import Graph, MovingGraph
-from graphsnd.metric.diversity import normalised_weights, weighted_mean
-from graphsnd.metric.moving import EdgeSums, edge_sums, ratio
-from graphsnd.metric.pair_distances import check_graph
+from graphsnd.graphs.graph import check_graph, normalised_weights, ratio, weighted_mean
+from graphsnd.graphs.pairs import integer_seed
+from graphsnd.metric.moving import EdgeSums, edge_sums
 from graphsnd.sums import mean
 from graphsnd.teams import Team
 from graphsnd.teams.policies import Policy
@@ -110,10 +110,11 @@ def measure(
     confidence, generator = check_confidence(confidence), torch.Generator().manual_seed(integer_seed(seed))
     tolerance = Tolerance(tol, rel_tol) if tol is not None or rel_tol is not None else None
     source = as_source(team, observations, distance, backend)
-    groups = check_clusters(clusters, source.batch_shape)
+    groups = None if clusters is None else check_clusters(clusters, source.batch_shape)
     chosen, why = _choose(source, design, tolerance)
     with torch.no_grad():
-        draw = chosen.draw(source.agents, generator, pool_positions(positions, source.batch_shape, source.names))
+        places = None if positions is None else pool_positions(positions, source.batch_shape, source.names)
+        draw = chosen.draw(source.agents, generator, places)
         if not isinstance(draw, Template):
             check_graph(draw, source.agents, source.names, observations=source.observations, argument="design")
         if _is_all_pairs(draw, source.agents):

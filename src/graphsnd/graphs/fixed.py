@@ -11,9 +11,8 @@ from torch import Tensor
 from graphsnd.behavior.behavior import names_of
 from graphsnd.errors import InputError, check_agents, check_finite, check_integer, shape_of
 from graphsnd.graphs import pairs
-from graphsnd.graphs.checks import check_degree, check_edges, check_labels
-from graphsnd.graphs.draws import Device, integers, resolve, source
 from graphsnd.graphs.graph import Graph
+from graphsnd.graphs.pairs import Device, check_degree, check_edges, check_labels, integers, resolve, source
 from graphsnd.graphs.random import relabelled
 
 

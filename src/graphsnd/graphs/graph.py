@@ -13,7 +13,8 @@ from torch import Tensor
 from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, check_agents, check_device, check_number
 from graphsnd.graphs import pairs
-from graphsnd.graphs.checks import EDGE_INDEX_HINT, check_indices, sort_edges
+from graphsnd.graphs.pairs import EDGE_INDEX_HINT, check_indices, sort_edges
+from graphsnd.sums import total
 
 if TYPE_CHECKING:
     import networkx
@@ -191,3 +192,52 @@ def copy_with(graph: T, **fields: Any) -> T:
 
 def _sampling(inclusion: float | None) -> Sampling:
     return Sampling.FIXED if inclusion is None else Sampling.UNIFORM
+
+
+def normalised_weights(graph: Graph, device: torch.device) -> tuple[Tensor | None, Tensor]:
+    """Weights in units of the largest, or None when all are 1, and their sum; float64.
+
+    Weights may be as small as 1e-300 or as large as 1e300: in these units neither sum of Definition 1 overflows.
+    """
+    if graph.weights is None or graph.m == 0:
+        return None, torch.tensor(float(graph.m), dtype=torch.float64, device=device)
+    weights = graph.weights.to(device, torch.float64)
+    largest = weights.max()
+    weights = ratio(weights, largest)
+    return weights, total(weights)
+
+
+def weighted_mean(distances: Tensor, graph: Graph) -> Tensor:
+    """Aggregate edge distances ``[m]`` as Definition 1 does, 0 when the graph has no weight."""
+    weights, whole = normalised_weights(graph, distances.device)
+    sums = total(distances if weights is None else weights * distances)
+    return ratio(sums, whole)
+
+
+def ratio(sums: Tensor, weights: Tensor) -> Tensor:
+    """Return sums over weights, 0 where there is no weight, and there without a gradient of 0 / 0."""
+    return torch.where(weights > 0, sums / torch.where(weights > 0, weights, 1), 0)
+
+
+def check_graph(
+    graph: Any, agents: int, names: Sequence[str] | None = None, *, observations: int | None = None,
+    argument: str = "graph",
+) -> None:  # fmt: skip
+    """Raise unless ``graph`` is a graph on that many agents, with the same names where both have names.
+
+    With a number of ``observations`` it may have a graph for each of them. ``argument`` is what the caller calls it.
+    """
+    if observations is not None and hasattr(graph, "starts"):
+        if len(graph) != observations:
+            fix = "Build it from positions of shape (observations, agents, d)."
+            raise InputError(argument, f"for {observations} observations", f"one for {len(graph)}", fix)
+    elif not isinstance(graph, Graph):
+        raise InputError(argument, "to be a graphsnd.Graph", type(graph).__name__, "See graphsnd.graphs.from_networkx.")
+    if graph.n != agents:
+        fix = f"Build it with n = {agents}."
+        raise InputError(argument, f"on the behaviour's {agents} agents", f"a graph on {graph.n}", fix)
+    if names and graph.names and tuple(names) != graph.names:
+        at = next(i for i, name in enumerate(names) if name != graph.names[i])
+        fix = "Build it in the behaviour's order, e.g. graphs.from_networkx(G, behavior.names)."
+        expected = f"with the behaviour's agents in their order, {names[at]!r} at {at}"
+        raise InputError(argument, expected, f"{graph.names[at]!r}", fix)

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, check_agents, check_integer, check_tensor, shape_of
-from graphsnd.graphs.checks import check_indices, sort_edges
 from graphsnd.graphs.graph import Edges, Graph, copy_with
+from graphsnd.graphs.pairs import check_indices, sort_edges
 
 
 @dataclass(frozen=True, eq=False, repr=False)

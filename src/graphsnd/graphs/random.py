@@ -11,9 +11,19 @@ import torch
 
 from graphsnd.errors import InputError, check_agents, check_integer, check_number
 from graphsnd.graphs import pairs
-from graphsnd.graphs.checks import check_degree, check_edges
-from graphsnd.graphs.draws import LARGEST, THINNEST, Device, distinct, geometric_skips, integers, marked_pairs, source
 from graphsnd.graphs.graph import Graph, Sampling, copy_with
+from graphsnd.graphs.pairs import (
+    LARGEST,
+    THINNEST,
+    Device,
+    check_degree,
+    check_edges,
+    distinct,
+    geometric_skips,
+    integers,
+    marked_pairs,
+    source,
+)
 from graphsnd.graphs.regular import regular_pairs
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from graphsnd.graphs import pairs
-from graphsnd.graphs.draws import integers
+from graphsnd.graphs.pairs import integers
 
 Ints = NDArray[np.int64]
 # Rounds without a single accepted switch before the pairing is thrown away. Even in the densest case, half of all

@@ -10,7 +10,7 @@ import torch
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import in_order
 from graphsnd.errors import InputError, shape_of
-from graphsnd.graphs.checks import check_labels
+from graphsnd.graphs.pairs import check_labels
 from graphsnd.metric.pair_distances import pairwise
 
 

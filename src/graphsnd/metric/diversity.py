@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 
 from graphsnd import kernels
@@ -13,9 +12,10 @@ from graphsnd.behavior.behavior import embed
 from graphsnd.behavior.points import Points
 from graphsnd.errors import InputError
 from graphsnd.graphs import Graph, MovingGraph
-from graphsnd.metric.moving import edge_sums, ratio
+from graphsnd.graphs.graph import normalised_weights, ratio
+from graphsnd.metric.moving import edge_sums
 from graphsnd.metric.pair_distances import embed_on
-from graphsnd.sums import mean, total
+from graphsnd.sums import mean
 
 
 def snd(behavior: Behavior, distance: Distance | str | None = None, *, backend: str = "auto") -> Tensor:
@@ -158,23 +158,3 @@ def known_inclusion(graph: Graph, argument: str = "graph") -> float:
     if graph.weights is not None:
         raise InputError(argument, "without weights of its own", "a weighted graph", "The design sets the weights.")
     return graph.inclusion
-
-
-def normalised_weights(graph: Graph, device: torch.device) -> tuple[Tensor | None, Tensor]:
-    """Weights in units of the largest, or None when all are 1, and their sum; float64.
-
-    Weights may be as small as 1e-300 or as large as 1e300: in these units neither sum of Definition 1 overflows.
-    """
-    if graph.weights is None or graph.m == 0:
-        return None, torch.tensor(float(graph.m), dtype=torch.float64, device=device)
-    weights = graph.weights.to(device, torch.float64)
-    largest = weights.max()
-    weights = ratio(weights, largest)
-    return weights, total(weights)
-
-
-def weighted_mean(distances: Tensor, graph: Graph) -> Tensor:
-    """Aggregate edge distances ``[m]`` as Definition 1 does, 0 when the graph has no weight."""
-    weights, whole = normalised_weights(graph, distances.device)
-    sums = total(distances if weights is None else weights * distances)
-    return ratio(sums, whole)

@@ -11,6 +11,7 @@ from torch import Tensor
 from graphsnd import kernels
 from graphsnd.behavior.points import Points
 from graphsnd.graphs import MovingGraph
+from graphsnd.graphs.graph import ratio
 from graphsnd.sums import mean, total
 
 
@@ -66,8 +67,3 @@ def relative_weights(graph: MovingGraph) -> tuple[Tensor, Tensor]:
     weights = graph.weights.double()
     units = torch.segment_reduce(weights.detach(), "max", offsets=graph.starts, initial=0, unsafe=True)
     return ratio(weights, units[graph.owners()]), units
-
-
-def ratio(sums: Tensor, weights: Tensor) -> Tensor:
-    """Return sums over weights, 0 where there is no weight, and there without a gradient of 0 / 0."""
-    return torch.where(weights > 0, sums / torch.where(weights > 0, weights, 1), 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,7 +13,8 @@ from graphsnd.behavior.behavior import embed
 from graphsnd.behavior.points import Points
 from graphsnd.errors import MOST_EDGES, InputError
 from graphsnd.graphs import Graph, MovingGraph
-from graphsnd.metric.moving import edge_lengths, ratio, relative_weights
+from graphsnd.graphs.graph import check_graph, ratio
+from graphsnd.metric.moving import edge_lengths, relative_weights
 
 MOST_ROWS = math.isqrt(2 * MOST_EDGES)  # of a matrix: 16 GiB in double precision
 
@@ -129,27 +129,3 @@ def embed_on(
 def edge_means(points: Points, graph: Graph, *, backend: str = "auto") -> torch.Tensor:
     """d(i, j) along the edges of points that are already embedded: ``[m]``, float64."""
     return kernels.edge_means(points, graph.edges.to(points.values.device), backend=backend)
-
-
-def check_graph(
-    graph: Graph | MovingGraph, agents: int, names: Sequence[str] | None = None, *, observations: int | None = None,
-    argument: str = "graph",
-) -> None:  # fmt: skip
-    """Raise unless ``graph`` is a graph on that many agents, with the same names where both have names.
-
-    With a number of ``observations`` it may have a graph for each of them. ``argument`` is what the caller calls it.
-    """
-    if isinstance(graph, MovingGraph) and observations is not None:
-        if len(graph) != observations:
-            fix = "Build it from positions of shape (observations, agents, d)."
-            raise InputError(argument, f"for {observations} observations", f"one for {len(graph)}", fix)
-    elif not isinstance(graph, Graph):
-        raise InputError(argument, "to be a graphsnd.Graph", type(graph).__name__, "See graphsnd.graphs.from_networkx.")
-    if graph.n != agents:
-        fix = f"Build it with n = {agents}."
-        raise InputError(argument, f"on the behaviour's {agents} agents", f"a graph on {graph.n}", fix)
-    if names and graph.names and tuple(names) != graph.names:
-        at = next(i for i, name in enumerate(names) if name != graph.names[i])
-        fix = "Build it in the behaviour's order, e.g. graphs.from_networkx(G, behavior.names)."
-        expected = f"with the behaviour's agents in their order, {names[at]!r} at {at}"
-        raise InputError(argument, expected, f"{graph.names[at]!r}", fix)

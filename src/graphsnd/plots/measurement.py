@@ -16,10 +16,10 @@ from graphsnd.behavior.behavior import embed
 from graphsnd.errors import check_finite, plural
 from graphsnd.estimation import Estimate
 from graphsnd.graphs import Graph, MovingGraph
+from graphsnd.graphs.graph import check_graph
 from graphsnd.graphs.pairs import from_keys, keys
 from graphsnd.metric import pairwise
 from graphsnd.metric.moving import edge_lengths
-from graphsnd.metric.pair_distances import check_graph
 from graphsnd.plots.clustering import Tree, cluster
 from graphsnd.plots.explorer import LIVE, agents_table, describe_omission, explorer_html, explorer_script, is_live
 from graphsnd.plots.formatting import format_number
