@@ -34,7 +34,6 @@ STAGES = {
     "worlds": "Worlds",
     "training": "Training",
     "plots": "Figures and pages",
-    "kernels": "Kernels",
 }
 # Adapters need packages that may be absent here, so their names stand in this list.
 ADAPTERS = {

@@ -72,7 +72,7 @@ def test_positions_at_each_observation(
     result = run("measure", path, "--design", graph, "--html", html, "--json")
     assert result.exit_code == 0, result.output
     behavior = gs.Gaussian(tensors["loc"], tensors["scale"])
-    moving = gs.designs.parse(graph).join(tensors["positions"])
+    moving = gs.designs.parse(graph).draw(tensors["positions"].shape[-2], positions=tensors["positions"])
     found = json.loads(result.stdout)
     assert found["value"] == pytest.approx(float(gs.graph_snd(behavior, moving)), rel=1e-6)
     assert found["empty_share"] == float((moving.starts.diff() == 0).double().mean())

@@ -68,7 +68,7 @@ def test_help_shows_every_default(command: str, run: Any) -> None:
 
 WRONG = [
     ("measure team.npz --tol 0", "Expected `--tol` to be positive and finite, got 0.0."),
-    ("measure team.npz --rel-tol nan", "Expected `--rel-tol` to be a finite number, got nan."),
+    ("measure team.npz --rel-tol nan", "Expected `--rel-tol` to be positive and finite, got nan."),
     ("advise --agents 1 --observations 9", "Expected `--agents` "),
     ("advise --agents 9 --observations 9 --device tpu", "Expected `--device` to be one of cpu, cuda, got 'tpu'."),
     ("train navigation --agents 0", "Expected `--agents` to be an integer in 1 .. 268435456, got 0."),

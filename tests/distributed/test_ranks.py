@@ -116,7 +116,7 @@ EXPECTED = {
     "distance": ("TotalVariation", "Hellinger"),
     "shard": ("agents on rank 0 and observations on rank 1", "`shard`"),
     "no shard": ("`shard` to be one of agents, observations", "rows"),
-    "kind": ("`behavior`", "got str"),
+    "kind": ("`behavior`", "of type str"),
     "call": ("snd on rank 0 and pairwise on rank 1", "`call`"),
     "nobody": ("on at least one rank", "None on all"),
     "one agent": ("at least 2 agents over all ranks", "got 1"),

@@ -237,7 +237,7 @@ def test_observations_of_another_dtype_say_how_to_convert(layer: nn.Module) -> N
 @pytest.mark.parametrize(
     ("team", "words"),
     [
-        ("team.npz", r"graphsnd behaviour, got str"),
+        ("team.npz", r"graphsnd behaviour, got 'team.npz' of type str"),
         ([np.zeros((5, 2))] * 2, r"`observations` beside.*graphsnd.Deterministic\(actions\)"),
     ],
 )

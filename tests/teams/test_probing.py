@@ -159,7 +159,6 @@ def test_recurrent_policies_keep_their_memory(batch: tuple[int, ...], batch_firs
         estimate, evaluated = gs.measure(team, given, **options), gs.measure(behavior, **options)
         assert (estimate.value, estimate.interval) == (evaluated.value, evaluated.interval)
     assert gs.measure(team, given).value == pytest.approx(expected, rel=1e-5)
-    assert gs.distributed.measure(team, given).value == pytest.approx(expected, rel=1e-5)
     others = [Recurrent(batch_first=batch_first) for _ in range(N)]
     compared = gs.compare(team, as_team(others, whole=True), given)
     assert compared.first == pytest.approx(expected, rel=1e-5)

@@ -116,6 +116,7 @@ def test_controlled_update(name: str) -> None:
     learner, control = trainer.learner, trainer.companion
     assert isinstance(learner, ControlledLearner)
     assert isinstance(control, DiversityControl)
+    data = {key: part for key, part in data.items() if not key.endswith(".integral")}  # of a controller that is gone
     mine = learner.tensors() | control.tensors()
     with torch.no_grad():
         for key, part in data.items():

@@ -86,7 +86,7 @@ def test_local_estimates_have_the_neighbours_of_each_sample(
         seen, each = buffer.observations[run].flatten(0, 1), []
         for s, a in zip(index[run, sample.to(device)].tolist(), agent.tolist(), strict=True):
             shown = control.policy.controlled.deviation(batch.observations[:, a, s : s + 1]).detach()[run, 0]
-            graph = gs.designs.parse(design).join(seen[s, :, :2])
+            graph = gs.designs.parse(design).draw(seen.shape[1], positions=seen[s, :, :2])
             each.append(float(gs.graph_snd(gs.Deterministic(shown[None]), graph)))
         expected.append(sum(each) / len(each))
     scale = control.before_step(batch, buffer, index, Stopwatch(torch.device(device)))

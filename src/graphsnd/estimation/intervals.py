@@ -63,7 +63,8 @@ def random_graph_error(graph: Graph, distances: Tensor, value: float, d_max: flo
     if graph.m == graph.pairs:
         return PairError(0.0, (value, value), "exact: all pairs")
     # A single distance shows no spread; no distances between 0 and d_max spread more than half of it.
-    std = math.sqrt(float(sample_variance(distances))) if graph.m > 1 else d_max / 2
+    largest = float(distances.max()) or 1.0  # whose square may overflow
+    std = largest * math.sqrt(float(sample_variance(distances / largest))) if graph.m > 1 else d_max / 2
     if graph.sampling is Sampling.RELABELLED:
         error, radius, method = _relabelled_error(graph, distances, std, d_max, delta)
     else:

@@ -154,7 +154,11 @@ def _from_policies(team: Team, observations: Any, distance: Distance | str | Non
         names = team._names if team.proportional else team.evaluate(inputs[:1])._names
     if team.agents < 2:
         raise InputError("team", "of at least 2 agents", team.agents, "Diversity needs a pair.")
-    return Source(team.agents, len(inputs), shape, names, inputs.device, backend, distance, team=team, inputs=inputs)
+    about = (len(inputs), shape, names, inputs.device, backend, distance)
+    source = Source(team.agents, *about, team=team, inputs=inputs)
+    if not team.proportional:
+        source.like  # noqa: B018, tries a joint module row by row, since it will be shown observations pooled
+    return source
 
 
 @sum_over_blocks

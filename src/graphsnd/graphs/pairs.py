@@ -243,10 +243,10 @@ def sort_edges(
         owners: Observation of each edge, ``[m]``, which sorts first.
         fix: What to do about duplicates.
     """
-    keys = owners * n**2 + keys(edges[:, 0], edges[:, 1], n)
-    check_distinct("edges", edges, keys, fix)
-    keys, order = keys.sort()
-    return from_keys(keys % n**2, n), None if weights is None else check_weights(weights, keys)[order]
+    own = owners * n**2 + keys(edges[:, 0], edges[:, 1], n)
+    check_distinct("edges", edges, own, fix)
+    own, order = own.sort()
+    return from_keys(own % n**2, n), None if weights is None else check_weights(weights, own)[order]
 
 
 def check_weights(given: Any, edges: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """Figures, tables and self-contained pages.
 
-Figures are functions that draw on matplotlib axes and return them; :func:`save_png` writes one. All of them share
-:mod:`graphsnd.plots.style`. Pages are strings of HTML that need no other file. Matplotlib is imported when the first
-figure is drawn.
+Figures are functions that draw on matplotlib axes and return them; :func:`~graphsnd.plots.style.save_png` writes one.
+All of them share :mod:`graphsnd.plots.style`. Pages are strings of HTML that need no other file.
+Matplotlib is imported when the first figure is drawn.
 """
 
 from graphsnd.plots.curves import compare, over_time

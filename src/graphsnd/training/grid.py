@@ -124,7 +124,8 @@ def train_grid(
 
     Example:
         >>> import tempfile
-        >>> from graphsnd.training import Settings, read_rows
+        >>> from graphsnd.training import Settings
+        >>> from graphsnd.training.log import read_rows
         >>> grid = Task("navigation", 2, seeds=(0, 1), settings=Settings(steps=4, environments=2, iterations=2))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     done = train_grid(grid, Path(folder), stack=1, device="cpu")

@@ -76,7 +76,7 @@ class World(ABC):
     is the number that :meth:`spawn` makes by default.
 
     Example:
-        >>> from graphsnd.worlds import parse_world
+        >>> from graphsnd.worlds.parse import parse_world
         >>> world = parse_world("navigation", 4, 2)  # 4 agents in 2 environments
         >>> state = world.spawn(0)
         >>> world.observe(state).shape, world.step(state, torch.zeros(2, 4, 2))[1].rewards.shape
