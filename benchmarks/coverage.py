@@ -93,7 +93,8 @@ def _try(team: Any, options: dict[str, Any]) -> Estimate | None:
 def _count(intervals: Sequence[Interval], truth: float) -> dict[str, Any]:
     from scipy.stats import beta
 
-    count, hits = len(intervals), sum(low <= truth <= high for low, high in intervals)
+    rounding = 1e-12 * abs(truth)  # of an exact interval, of all pairs
+    count, hits = len(intervals), sum(low - rounding <= truth <= high + rounding for low, high in intervals)
     return {
         "confidence": CONFIDENCE,
         "repetitions": count,

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 
 import graphsnd as gs
+from graphsnd.analysis.grouping import Roles
 from graphsnd.control import DiCo
 from graphsnd.teams import GaussianHead, StackedMLP, StackedTeam
 
@@ -24,7 +25,7 @@ def inspect(behavior: gs.Behavior) -> list[int]:
     matrix: torch.Tensor = gs.pairwise(behavior, distance=gs.Wasserstein())
     graph: gs.Graph = gs.graphs.circulant(behavior.agents, 2)
     local: torch.Tensor = gs.graph_snd(behavior, graph)
-    found: gs.Roles = gs.roles(behavior)
+    found: Roles = gs.roles(behavior)
     assert local <= matrix.max()
     assert gs.contributions(behavior).shape == (behavior.agents,)
     return [int(label) for label in found.labels]

@@ -155,7 +155,7 @@ def frameworks() -> Iterator[Line]:
 def samples() -> Iterator[Line]:
     found = load("samples/cpu")["bias"]
     for pair in dict.fromkeys(one["pair"] for one in found):
-        for name, key in (("default", "sliced"), ("debias", "sliced_debiased"), ("debias, pooled", "sliced_pooled")):
+        for name, key in (("default", "sliced"), ("debias", "sliced_debiased")):
             rows = [one for one in found if one["pair"] == pair and one["samples"] in (1, 2, 4, 16, 64, 256, 1024)]
             cells = (f"{one[key]['bias']:+.3f}" if key in one else "-" for one in rows)
             yield "docs/samples.md", row(name, *(cell.replace("+0.000", "0.000") for cell in cells))
