@@ -165,7 +165,7 @@ def read_agents(name: str, given: Any, layout: str, *, trailing: int = 1, finite
         trailing: Dimensions after the agents axis.
         finite: Whether to check that all values are finite.
     """
-    tensor = stack_agents(name, given, trailing=trailing)
+    tensor = stack_agents(name, given, trailing=trailing) if isinstance(given, Mapping) else given
     fix = "The agents axis comes before the last one." if trailing == 1 else ""
     tensor = check_tensor(name, tensor, 1 + trailing, layout, fix=fix)
     if not tensor.is_floating_point():
@@ -226,7 +226,9 @@ def in_order(name: str, given: Mapping[str, Any], names: Sequence[str]) -> list[
 
 def names_of(given: Any) -> tuple[str, ...] | None:
     """Return the keys of a dict of agents as strings, no two alike; None for anything else."""
-    names = tuple(map(str, given.keys())) if isinstance(given, Mapping) else ()
+    if not isinstance(given, Mapping):
+        return None
+    names = tuple(map(str, given.keys()))
     check_names(names, len(names))
     return names or None
 

@@ -15,7 +15,7 @@ from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.bounds.concentration import check_metric, measure_edges
 from graphsnd.designs import Agents, Complete, Design
-from graphsnd.designs.design import Draw, as_design
+from graphsnd.designs.design import as_design
 from graphsnd.designs.positions import pool_positions
 from graphsnd.designs.template import Template
 from graphsnd.errors import InputError, check_clusters
@@ -117,7 +117,8 @@ def measure(
         draw = chosen.draw(source.agents, generator, places)
         if not isinstance(draw, Template):
             check_graph(draw, source.agents, source.names, observations=source.observations, argument="design")
-        if _is_all_pairs(draw, source.agents):
+        weighted = isinstance(draw, MovingGraph) or (isinstance(draw, Graph) and draw.weights is not None)
+        if draw.m == math.comb(source.agents, 2) and not weighted:
             estimate = measure_all_pairs(source, str(chosen), confidence, groups)
         elif isinstance(draw, Template):
             check_metric(source.like)
@@ -223,9 +224,3 @@ def _measure_edges(source: Source, graph: Graph) -> tuple[Tensor, Tensor, float]
         distances, diameter = distances + share * means, diameter + share * bound
         values.append(ratio(totals, whole).cpu())
     return distances, torch.cat(values), min(diameter, source.distance.maximum or math.inf)
-
-
-def _is_all_pairs(draw: Draw, agents: int) -> bool:
-    if isinstance(draw, Template):
-        return draw.m == math.comb(agents, 2)
-    return isinstance(draw, Graph) and draw.is_complete and draw.weights is None

@@ -209,7 +209,7 @@ class PoliciesTeam(Team):
             answer, steep = self._run(self._stack(agents[part]), given, None if own is None else 0)
             answers.append(answer)
             scales += steep
-        if self.squashed and not torch.compiler.is_compiling():
+        if scales and self.squashed and not torch.compiler.is_compiling():
             warn_steep(scales)
         keep = (lambda field: field) if own is None else (lambda field: field[own])
         return map_tensors(lambda fields, _: keep(torch.cat(fields)), answers, skip=1, validate=True)
@@ -230,11 +230,12 @@ class PoliciesTeam(Team):
 
         def call(tensors: dict[str, Tensor], rows: Tensor) -> tuple[list[Tensor], list[Tensor]]:
             answer = functional_call(first, tensors, (rows,))
-            if may_be_heavy(answer):
+            plain = isinstance(answer, Tensor)
+            if not plain and may_be_heavy(answer):
                 raise ValueError("vmap cannot read whether a variance is finite; the loop can")
             lead = rows.shape[: rows.dim() - self.feature_dims]
             kind.append(read_single(answer, lead, squashed=self.squashed, validate=False))
-            return tensors_of(kind[0]), steep_scales(answer)  # vmap reads no values
+            return tensors_of(kind[0]), [] if plain else steep_scales(answer)  # vmap reads no values
 
         with evaluation_mode(first):  # whose code runs for all
             fields, scales = vmap(call, in_dims=(0, in_dim))(stacked, shown.clone())
