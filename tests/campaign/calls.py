@@ -265,6 +265,8 @@ def _has_infinity(value: Any) -> bool:
 
 # Tensors that are of another type than a plain one: what torch says of them is enough.
 STRANGE = ("sparse", "meta", "quantised", "complex", "conjugate", "float8", "uint", "nested", "numpy", "huge", "list")
+# What Python and torch say in so many words of a number below 0, a device that is none, and shapes that do not fit.
+PLAIN_WORDS = ("must be a non-negative integer", "Invalid device string", "must match the existing size")
 CALLBACKS = ("callback", "progress", "report", "step", "schedule", "method", "factory", "policy", "summary")
 OFTEN_NAN = ("bounds.agent_effects", "StackedMLP", "ControlledPolicy")
 NOT_NEGATIVE = {"snd", "graph_snd", "horvitz_thompson", "pairwise", "contributions", "measure"}
@@ -347,7 +349,7 @@ def attempt(target: Target, rng: random.Random) -> tuple[str, str, str]:
     except Exception as error:
         if any(name in CALLBACKS and callable(arguments[name]) for name in case.changed):
             return "answered", "", ""  # what a caller's own function raises is the caller's
-        if is_nonsense(case, arguments):
+        if is_nonsense(case, arguments) or any(words in str(error) for words in PLAIN_WORDS):
             return "refused", "", ""
         kind = f"{target.label}: {type(error).__name__} at {place(error)}"
         return "failed", kind, f"{case} -> {type(error).__name__}: {str(error)[:200]}"

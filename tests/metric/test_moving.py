@@ -34,27 +34,21 @@ def matrices(behavior: gs.Behavior, distance: gs.Distance | None) -> np.ndarray:
     ])  # fmt: skip
 
 
-def loop(matrix: np.ndarray, moving: MovingGraph, *, pooled: bool) -> float:
-    values, sums, weights = [], [], []
+def loop(matrix: np.ndarray, moving: MovingGraph) -> float:
+    values = []
     for o in range(len(moving)):
         edges = moving[o].edges.tolist()
         own = [1.0] * len(edges) if moving[o].weights is None else moving[o].weights.double().tolist()
         values.append(oracles.graph_snd(matrix[o], edges, own))
-        sums += [w * matrix[o][i, j] for w, (i, j) in zip(own, edges, strict=True)]
-        weights += own
-    if pooled:
-        return math.fsum(sums) / math.fsum(weights) if math.fsum(weights) else 0.0
     return math.fsum(values) / len(values)
 
 
 @each
 @pytest.mark.parametrize("weighted", [False, True])
-def test_mean_and_pooled_are_loops(case: Case, weighted: bool) -> None:
+def test_graph_snd_is_a_loop(case: Case, weighted: bool) -> None:
     behavior, moving = case.behavior(observations=9, agents=6), random_graphs(6, 9, weighted=weighted)
     matrix = matrices(behavior, case.distance)
-    for pooled in (False, True):
-        value = gs.graph_snd(behavior, moving, case.distance, pooled=pooled)
-        assert float(value) == pytest.approx(loop(matrix, moving, pooled=pooled), rel=1e-10)
+    assert float(gs.graph_snd(behavior, moving, case.distance)) == pytest.approx(loop(matrix, moving), rel=1e-10)
 
 
 @pytest.mark.parametrize("backend", ["reference", "cpu"])
@@ -63,7 +57,7 @@ def test_large_teams_on_all_backends(backend: str) -> None:
     team = gs.Deterministic(torch.randn(40, 30, 3, generator=generator))
     moving = gs.graphs.knn(torch.rand(40, 30, 2, generator=generator), 4)
     value = gs.graph_snd(team, moving, backend=backend)
-    assert float(value) == pytest.approx(loop(matrices(team, None), moving, pooled=False), rel=1e-6)
+    assert float(value) == pytest.approx(loop(matrices(team, None), moving), rel=1e-6)
     torch.set_num_threads(2)
     try:
         assert torch.equal(gs.graph_snd(team, moving, backend=backend), value)
@@ -72,16 +66,15 @@ def test_large_teams_on_all_backends(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", ["reference", "cpu"])
-@pytest.mark.parametrize("pooled", [False, True])
-def test_gradients(backend: str, pooled: bool) -> None:
+def test_gradients(backend: str) -> None:
     moving = random_graphs(5, 6, weighted=True)
     values = torch.randn(6, 5, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(4)).requires_grad_()
 
     def value(values: torch.Tensor) -> torch.Tensor:
-        return gs.graph_snd(gs.Deterministic(values), moving, pooled=pooled, backend=backend)
+        return gs.graph_snd(gs.Deterministic(values), moving, backend=backend)
 
     def mine(values: torch.Tensor) -> torch.Tensor:
-        return gs.contributions(gs.Deterministic(values), graph=moving, pooled=pooled, backend=backend)
+        return gs.contributions(gs.Deterministic(values), graph=moving, backend=backend)
 
     assert torch.autograd.gradcheck(value, (values,))
     assert torch.autograd.gradcheck(mine, (values,))
@@ -97,38 +90,30 @@ def test_the_same_graph_at_all_observations_is_that_graph() -> None:
     for graph in (gs.graphs.bernoulli(6, 0.5, seed=1), gs.Graph(6, torch.tensor([[0, 1]]), torch.tensor([0.3]))):
         fixed = gs.Graph(6, graph.edges, graph.weights)
         moving = MovingGraph.stack([fixed] * 8)
-        for pooled in (False, True):
-            torch.testing.assert_close(gs.graph_snd(team, moving, pooled=pooled), gs.graph_snd(team, fixed))
-            mine = gs.contributions(team, graph=moving, pooled=pooled)
-            torch.testing.assert_close(mine, gs.contributions(team, graph=fixed))
+        torch.testing.assert_close(gs.graph_snd(team, moving), gs.graph_snd(team, fixed))
+        mine = gs.contributions(team, graph=moving)
+        torch.testing.assert_close(mine, gs.contributions(team, graph=fixed))
     torch.testing.assert_close(gs.contributions(team, graph=gs.graphs.complete(6)), gs.contributions(team))
 
 
-@pytest.mark.parametrize("pooled", [False, True])
-def test_contributions_are_loops(pooled: bool) -> None:
+def test_contributions_are_loops() -> None:
     team, moving = gs.Deterministic(torch.randn(9, 6, 2, dtype=torch.float64)), random_graphs(6, 9, weighted=True)
     matrix, W = matrices(team, None), np.zeros((9, 6, 6))
     for o in range(9):
         i, j = moving[o].edges.T.numpy()
         W[o, i, j] = W[o, j, i] = moving[o].weights.double().numpy()
     sums, strengths = (W * matrix).sum(2), W.sum(2)
-    if pooled:
-        sums, strengths = sums.sum(0, keepdims=True), strengths.sum(0, keepdims=True)
     expected = np.divide(sums, strengths, out=np.zeros_like(sums), where=strengths > 0).mean(0)
-    np.testing.assert_allclose(gs.contributions(team, graph=moving, pooled=pooled), expected, rtol=1e-12)
-    if pooled:
-        whole = (expected * strengths[0]).sum() / strengths.sum()
-        assert whole == pytest.approx(float(gs.graph_snd(team, moving, pooled=True)), rel=1e-12)
+    np.testing.assert_allclose(gs.contributions(team, graph=moving), expected, rtol=1e-12)
 
 
 def test_without_any_edge_it_is_zero() -> None:
     team = gs.Deterministic(torch.randn(3, 4, 2, requires_grad=True))
     moving = gs.graphs.radius(torch.arange(4.0)[:, None].expand(3, 4, 1), 0.5)
-    for pooled in (False, True):
-        value = gs.graph_snd(team, moving, pooled=pooled)
-        value.backward()
-        assert value.item() == 0
-        assert not gs.contributions(team, graph=moving, pooled=pooled).any()
+    value = gs.graph_snd(team, moving)
+    value.backward()
+    assert value.item() == 0
+    assert not gs.contributions(team, graph=moving).any()
     assert not gs.contributions(team, graph=moving[0]).any()
 
 
@@ -137,7 +122,6 @@ def test_weights_of_any_size() -> None:
     edges, starts = torch.tensor([[0, 1], [1, 2]] * 2), torch.tensor([0, 2, 2, 4])
     moving = MovingGraph(3, edges, starts, torch.tensor([1e-300, 3e-300, 3e300, 1e300], dtype=torch.float64))
     assert float(gs.graph_snd(team, moving)) == pytest.approx((2.5 + 0 + 1.5) / 3)
-    assert float(gs.graph_snd(team, moving, pooled=True)) == pytest.approx(1.5)
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -157,14 +141,13 @@ def test_what_does_not_fit_is_refused() -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_gpu_agrees(weighted: bool) -> None:
     team, moving = torch.randn(300, 20, 3), random_graphs(20, 300, weighted=weighted)
-    for pooled in (False, True):
-        x, y = team.clone().requires_grad_(), team.cuda().requires_grad_()
-        one, other = (gs.graph_snd(gs.Deterministic(v), moving, pooled=pooled) for v in (x, y))
-        one.backward()
-        other.backward()
-        torch.testing.assert_close(one, other.cpu())
-        torch.testing.assert_close(x.grad, y.grad.cpu(), rtol=1e-4, atol=1e-7)
-        mine = [gs.contributions(gs.Deterministic(v), graph=moving, pooled=pooled).detach().cpu() for v in (x, y)]
-        torch.testing.assert_close(*mine)
+    x, y = team.clone().requires_grad_(), team.cuda().requires_grad_()
+    one, other = (gs.graph_snd(gs.Deterministic(v), moving) for v in (x, y))
+    one.backward()
+    other.backward()
+    torch.testing.assert_close(one, other.cpu())
+    torch.testing.assert_close(x.grad, y.grad.cpu(), rtol=1e-4, atol=1e-7)
+    mine = [gs.contributions(gs.Deterministic(v), graph=moving).detach().cpu() for v in (x, y)]
+    torch.testing.assert_close(*mine)
     alone = gs.graphs.radius(torch.arange(20.0).cuda()[:, None].expand(300, 20, 1), 0.5)
     assert gs.graph_snd(gs.Deterministic(team.cuda()), alone).item() == 0

@@ -201,6 +201,29 @@ def test_tied_parameters(observations: torch.Tensor) -> None:
         torch.testing.assert_close(team.evaluate(observations).actions, alone(team, observations))  # type: ignore[attr-defined]
 
 
+class Twice(nn.Module):
+    """A module whose child has two names, as extractors of Stable-Baselines3 do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(FEATURES, 2).double()
+        self.second = self.first
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        return self.first(observations) + self.second(observations)
+
+
+def test_a_module_with_two_names_keeps_its_parameters(observations: torch.Tensor) -> None:
+    team = PoliciesTeam([Twice() for _ in range(3)])
+    before = [[part.clone() for part in policy.parameters()] for policy in team.policies]
+    evaluated = gs.evaluate(team, observations).actions  # type: ignore[attr-defined]
+    torch.testing.assert_close(evaluated, torch.stack([policy(observations) for policy in team.policies], dim=-2))
+    for policy, kept in zip(team.policies, before, strict=True):
+        for part, old in zip(policy.parameters(), kept, strict=True):
+            assert isinstance(part, nn.Parameter)
+            assert torch.equal(part, old)
+
+
 def test_requests_of_mostly_one_agent_are_answered(
     generator: torch.Generator, observations: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

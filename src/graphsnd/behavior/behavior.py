@@ -74,7 +74,7 @@ class Behavior(Named, ABC):
 
     @abstractmethod
     def embed(self, distance: Distance) -> Points:
-        """Return points whose norm is the distance, which :func:`as_distance` has found to fit."""
+        """Return points whose norm is the distance, which ``as_distance`` has found to fit."""
 
     def accept(self, distance: Distance) -> Distance:
         """Return the distance as :meth:`embed` takes it, or raise unless it fits this family."""
@@ -137,7 +137,7 @@ def embed(behavior: Behavior, distance: Distance | str | None = None, *, fewest:
 
     Args:
         behavior: What the agents would do.
-        distance: A distance or its name, see :func:`as_distance`.
+        distance: A distance or its name, see ``as_distance``.
         fewest: Smallest number of agents: 1 for a part of a team.
 
     Raises:

@@ -143,7 +143,7 @@ def measure_points(
         values: ``[observations, agents, features]``, or ``[runs, ...]`` of the same.
         generator: For the draws; one for each run where runs are stacked.
         positions: ``[observations, agents, d]``, or ``[runs, ...]`` of the same.
-        norm: Of the distances.
+        norm: Norm of the distances.
 
     Returns:
         ``[]`` or ``[runs]``, differentiable in ``values``.
@@ -189,7 +189,7 @@ def measure_selected(selections: Sequence[Selection], values: Tensor, norm: Norm
     Args:
         selections: One for each run, all of one design.
         values: ``[runs, O, n, F]``, or ``[runs, O, k, F]`` where selections name k agents.
-        norm: Of the distances.
+        norm: Norm of the distances.
 
     Returns:
         ``[runs]``, differentiable.

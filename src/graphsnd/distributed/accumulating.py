@@ -32,7 +32,7 @@ def accumulate(
     over the ranks, each calls :meth:`~graphsnd.SndAccumulator.update` on its own.
 
     Args:
-        accumulator: Of this rank, for the agents of the whole team; is changed.
+        accumulator: This rank's accumulator, for the agents of the whole team; it is changed.
         behavior: What this rank's agents would do on observations that all ranks share; None for no agents.
         clusters: One integer for each observation, the same on every rank, where the accumulator was made with
             ``clusters=True``.
@@ -73,7 +73,7 @@ def merge(accumulator: SndAccumulator, *, group: Any = None) -> SndAccumulator:
     A collective call. The result is that of one accumulator, to rounding, with the same bits on all ranks.
 
     Args:
-        accumulator: Of this rank.
+        accumulator: This rank's accumulator.
         group: A process group; all processes when None.
 
     Raises:

@@ -148,9 +148,9 @@ def _sum(
     """Return a sum over the observations of all ranks, float64; and the gradient at this rank's points.
 
     Args:
-        shards: Of the team.
+        shards: The team's shards.
         measure: What is summed, of the given shape.
-        shape: Of the sum.
+        shape: Shape of the sum.
         grad: At the sum, the same on all ranks; None for no gradient.
     """
     sums = torch.zeros(tuple(shape), dtype=torch.float64, device=shards.like.values.device)

@@ -40,11 +40,11 @@ def load(
     of observations it sends the note and the sum.
 
     Args:
-        agents: Of each rank; with shards of observations those of the team, once for each rank.
-        observations: Of the team, shared out evenly.
-        features: Of a point: 4 for Gaussians of two actions.
+        agents: Number of agents of each rank; for shards of observations the team's, once for each rank.
+        observations: Number of observations, shared out evenly.
+        features: Number of features of a point: 4 for Gaussians of two actions.
         shard: ``agents`` or ``observations``.
-        edges: Of the graph; all pairs when None.
+        edges: Number of edges of the graph; all pairs when None.
         gradient: Whether one is asked for.
         itemsize: Bytes of a number.
 

@@ -196,8 +196,8 @@ def _measure_moving(
     for points, _ in source.blocks():
         parts.append(edge_sums(points, graph.slice(start, start + points.observations), backend=source.backend))
         start += points.observations
-    whole = EdgeSums(*(torch.cat([getattr(part, key).cpu() for part in parts]) for key in ("sums", "weights", "units")))
-    value, empty = float(whole.mean(pooled=False)), whole.empty_share()
+    whole = EdgeSums(*(torch.cat([getattr(part, key).cpu() for part in parts]) for key in ("sums", "weights")))
+    value, empty = float(mean(whole.each())), whole.empty_share()
     method = "exact: every edge" + f"; {100 * empty:.3g}% of observations without one count 0" * (empty > 0)
     around = population_error(whole.each(), None, clusters, source.observations, confidence)
     error, about = PairError(0.0, (value, value), method), {"confidence": confidence, "design": name, **source.about}

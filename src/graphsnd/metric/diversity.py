@@ -69,7 +69,6 @@ def graph_snd(
     graph: Graph | MovingGraph,
     distance: Distance | str | None = None,
     *,
-    pooled: bool = False,
     backend: str = "auto",
 ) -> Tensor:
     r"""Graph-SND: the weighted mean distance over the edges of a graph (Definition 1).
@@ -84,8 +83,6 @@ def graph_snd(
         behavior: What ``n`` agents would do on shared observations.
         graph: Graph on the same ``n`` agents, or a graph for each observation.
         distance: A distance or its name; the family's default when None.
-        pooled: Of a graph for each observation: the weighted mean over all edges instead, in which an observation
-            counts by its weight.
         backend: ``auto`` or the name of a kernel backend.
 
     Returns:
@@ -98,17 +95,17 @@ def graph_snd(
         tensor(3.)
         >>> twice = gs.Deterministic(torch.tensor([[[0.0], [3.0], [6.0]], [[0.0], [1.0], [2.0]]]))
         >>> meeting = gs.graphs.radius(torch.tensor([[[0.0], [1.0], [9.0]], [[0.0], [1.0], [2.0]]]), 1.0)
-        >>> gs.graph_snd(twice, meeting), gs.graph_snd(twice, meeting, pooled=True)
-        (tensor(2.), tensor(1.6667))
+        >>> gs.graph_snd(twice, meeting)
+        tensor(2.)
     """
     points = embed_on(graph, behavior, distance, moving=True)
-    return graph_mean(points, graph, pooled=pooled, backend=backend).to(points.result_dtype)
+    return graph_mean(points, graph, backend=backend).to(points.result_dtype)
 
 
-def graph_mean(points: Points, graph: Graph | MovingGraph, *, pooled: bool = False, backend: str = "auto") -> Tensor:
+def graph_mean(points: Points, graph: Graph | MovingGraph, *, backend: str = "auto") -> Tensor:
     """Return Graph-SND of points that are already embedded: a scalar, float64."""
     if isinstance(graph, MovingGraph):
-        return edge_sums(points, graph, backend=backend).mean(pooled=pooled)
+        return mean(edge_sums(points, graph, backend=backend).each())
     device = points.parts[0].device
     if graph.weights is None:
         sums = kernels.edge_totals(points, graph.edges.to(device), ordered=True, backend=backend)

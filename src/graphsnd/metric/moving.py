@@ -12,7 +12,6 @@ from graphsnd import kernels
 from graphsnd.behavior.points import Points
 from graphsnd.graphs import MovingGraph
 from graphsnd.graphs.graph import ratio
-from graphsnd.sums import mean, total
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,22 +20,10 @@ class EdgeSums:
 
     sums: Tensor  # of weight times distance, differentiable
     weights: Tensor  # of the weights; both in units of the observation's largest weight, so that neither overflows
-    units: Tensor  # that largest weight
 
     def each(self) -> Tensor:
         """Return the Graph-SND of each observation, 0 without weight."""
         return ratio(self.sums, self.weights)
-
-    def relative_units(self) -> Tensor:
-        """Return the units relative to the largest."""
-        return ratio(self.units, self.units.max())
-
-    def mean(self, *, pooled: bool) -> Tensor:
-        """Return Graph-SND: the mean over observations, or ``pooled`` the weighted mean over all their edges."""
-        if not pooled:
-            return mean(self.each())
-        units = self.relative_units()
-        return ratio(total(self.sums * units), total(self.weights * units))
 
     def empty_share(self) -> float:
         """Return the share of observations without weight; waits for the device."""
@@ -46,11 +33,11 @@ class EdgeSums:
 def edge_sums(points: Points, graph: MovingGraph, *, backend: str = "auto") -> EdgeSums:
     """Return the sums over the edges of each observation; the graph is one on these agents and observations."""
     graph = graph.to(points.parts[0].device)
-    weights, units = relative_weights(graph)
+    weights = relative_weights(graph)
     terms = edge_lengths(points, graph, backend=backend) * weights
     # Each sum is in the order of its terms, whatever the threads.
     add = partial(torch.segment_reduce, reduce="sum", offsets=graph.starts, initial=0, unsafe=True)
-    return EdgeSums(add(terms), add(weights), units)
+    return EdgeSums(add(terms), add(weights))
 
 
 def edge_lengths(points: Points, graph: MovingGraph, *, backend: str = "auto") -> Tensor:
@@ -59,11 +46,10 @@ def edge_lengths(points: Points, graph: MovingGraph, *, backend: str = "auto") -
     return kernels.ragged_edges(points, graph.edges, graph.starts, backend=backend)
 
 
-def relative_weights(graph: MovingGraph) -> tuple[Tensor, Tensor]:
-    """Return the weights of all edges ``[m]`` in units of the largest at their observation, and these ``[O]``."""
+def relative_weights(graph: MovingGraph) -> Tensor:
+    """Return the weights of all edges ``[m]`` in units of the largest at their observation."""
     if graph.weights is None:
-        ones = torch.ones(graph.m + len(graph), dtype=torch.float64, device=graph.device)
-        return ones[: graph.m], ones[graph.m :]
+        return torch.ones(graph.m, dtype=torch.float64, device=graph.device)
     weights = graph.weights.double()
     units = torch.segment_reduce(weights.detach(), "max", offsets=graph.starts, initial=0, unsafe=True)
-    return ratio(weights, units[graph.owners()]), units
+    return ratio(weights, units[graph.owners()])

@@ -69,7 +69,6 @@ def contributions(
     distance: Distance | str | None = None,
     *,
     graph: Graph | MovingGraph | None = None,
-    pooled: bool = False,
     backend: str = "auto",
 ) -> torch.Tensor:
     r"""Each agent's mean distance to all others, or to its neighbours in a graph.
@@ -85,7 +84,6 @@ def contributions(
         behavior: What ``n`` agents would do on shared observations.
         distance: A distance or its name; the family's default when None.
         graph: Whose neighbours count; all agents when None.
-        pooled: Of a graph for each observation: weigh all edges alike, whichever observation they are of.
         backend: ``auto`` or the name of a kernel backend.
 
     Returns:
@@ -108,12 +106,10 @@ def contributions(
     moving = (MovingGraph.stack([graph]) if isinstance(graph, Graph) else graph).to(points.parts[0].device)
     measure: Any = edge_means if isinstance(graph, Graph) else edge_lengths
     distances = measure(points, graph, backend=backend)
-    weights, units = relative_weights(moving)
+    weights = relative_weights(moving)
     i, j = (moving.edges + graph.n * moving.owners().unsqueeze(1)).unbind(1)
     zero, terms = distances.new_zeros(len(moving) * graph.n), (distances * weights, weights)
     sums, strengths = (zero.index_add(0, i, part).index_add(0, j, part).view(len(moving), -1) for part in terms)
-    if pooled:
-        sums, strengths = ((part * ratio(units, units.max()).unsqueeze(1)).sum(0, True) for part in (sums, strengths))
     return ratio(sums, strengths).mean(0).to(points.result_dtype)
 
 

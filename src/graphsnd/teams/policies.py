@@ -290,6 +290,8 @@ def _describe_code(module: nn.Module) -> list[object]:
     anything else by its identity. Nothing, where there are no parameters and buffers to batch over.
     """
     code: list[object] = []
+    if len(list(module.named_modules(remove_duplicate=False))) != len(list(module.modules())):
+        return code  # functional_call does not restore the parameters of a module that has two names
     for name, part in _tensors(module).items():
         code.append((name, part.shape, part.dtype, part.device))
     for name, child in module.named_modules() if code else ():

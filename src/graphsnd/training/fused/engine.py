@@ -19,7 +19,7 @@ class Fused(Engine):
     Weights stay float32 and are rounded at every call; gradients come back in float32. No gradient flows to inputs.
 
     Args:
-        dtype: Of inputs and hidden features: bfloat16, or float32 for products in TF32.
+        dtype: Type of inputs and hidden features: bfloat16, or float32 for products in TF32.
     """
 
     fused = True

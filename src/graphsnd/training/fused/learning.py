@@ -106,13 +106,13 @@ def adam_step(
 
     Args:
         parameters: ``[runs, networks, ...]`` each, float32 and contiguous.
-        gradients: Of the same shapes; each network's numbers next to each other, or it is copied.
-        moments: Of the same shapes, first and second, contiguous.
+        gradients: Gradients of the same shapes; each network's numbers next to each other, or it is copied.
+        moments: First and second moments of the same shapes, contiguous.
         factors: ``[runs]``, multiplied with the gradients.
         steps: Number of steps with this one, on the device.
-        learning_rate: Of Adam.
-        betas: Of Adam.
-        epsilon: Of Adam.
+        learning_rate: Adam's learning rate.
+        betas: Adam's betas.
+        epsilon: Adam's epsilon.
     """
     first, second = (1 - beta ** steps.double() for beta in betas)
     sizes = torch.stack([learning_rate / first, second.sqrt()]).float()
