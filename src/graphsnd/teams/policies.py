@@ -140,16 +140,18 @@ class PoliciesTeam(Team):
         """Try the policies that have not been tried yet."""
         if len(rows) < 2 or torch.compiler.is_compiling():  # random state is not to be traced
             return
-        asked = [agent for agent in agents if agent in self._unchecked]
+        asked = list(filter(self._unchecked.__contains__, agents))
         if not asked:
             return
-        names = [self._name(agent) for agent in asked]
+        names = list(map(self._name, asked))
         settled = self._try(
             partial(self._check_as_one, asked, rows, names), partial(self._check_each, asked, rows, names), rows=ROWS
         )
         if settled:
             self._unchecked.difference_update(asked)
-            _CHECKED.update(policy for policy in map(self.policies.__getitem__, asked) if isinstance(policy, nn.Module))
+            for agent in asked:
+                if isinstance(self.policies[agent], nn.Module):
+                    _CHECKED.add(self.policies[agent])
 
     def _check_each(self, agents: Sequence[int], rows: Tensor, names: Sequence[str]) -> bool:
         def ask_all(shown: Tensor) -> list[Tensor]:
@@ -159,10 +161,12 @@ class PoliciesTeam(Team):
 
     def _check_as_one(self, agents: Sequence[int], rows: Tensor, names: Sequence[str]) -> bool:
         stacked = self._stack(agents)  # once: to read the parameters of many modules takes longer than to run them
-        written = {name for name, _ in self.policies[0].named_buffers()}  # whose values must not reach the next answer
+        written = dict(self.policies[0].named_buffers())  # whose values must not reach the next answer
 
         def ask_all(shown: Tensor) -> list[Tensor]:
-            own = {name: part.clone() if name in written else part for name, part in stacked.items()}
+            own = dict(stacked)
+            for name in written:
+                own[name] = stacked[name].clone()
             return self._run(own, shown, None)[1]
 
         return check_rows(ask_all, rows, names)
