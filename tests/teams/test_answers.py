@@ -12,6 +12,7 @@ from torch import distributions as D
 
 import graphsnd as gs
 from graphsnd.teams import as_team
+from graphsnd.teams.answers import tensors_of, with_tensors
 from graphsnd.teams.policies import Unroll
 
 FEATURES, AGENTS = 3, 4
@@ -196,3 +197,17 @@ def test_actions_of_several_dimensions() -> None:
     assert gs.snd(gs.evaluate(nets, ROWS)).item() == expected
     assert gs.snd(gs.evaluate(nets, ROWS.reshape(5, 6, FEATURES))).item() == expected
     assert gs.measure(nets, ROWS, design="agents:4").value == expected
+
+
+def test_the_tensors_of_nested_parts_go_back_to_where_they_came_from() -> None:
+    inner = gs.Joint(
+        {"b": gs.Gaussian(torch.zeros(5, 2, 3), torch.ones(3)), "c": gs.Deterministic(torch.ones(5, 2, 1))}
+    )
+    behavior = gs.Joint({"a": gs.Deterministic(torch.zeros(5, 2, 4)), "inner": inner})
+    made = with_tensors(behavior, [tensor[:3] + 1 for tensor in tensors_of(behavior)], validate=True)
+    assert isinstance(made, gs.Joint)
+    assert (made.batch_shape, made.agents, list(made.parts)) == ((3,), 2, ["a", "inner"])
+    found, expected = tensors_of(made), tensors_of(behavior)
+    assert len(found) == len(expected) == 4
+    for one, two in zip(found, expected, strict=True):
+        assert torch.equal(one, two[:3] + 1)

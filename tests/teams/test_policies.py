@@ -350,7 +350,7 @@ def test_where_few_agents_fit_the_caches_modules_are_called_one_by_one(
 ) -> None:
     team = PoliciesTeam(modules(generator))
     team.evaluate(observations)  # tries each module on a few rows
-    monkeypatch.setattr(code, "activations_on", lambda device: code.LOOPED * len(observations) * 8 - 1)
+    monkeypatch.setattr(code, "CACHED_ACTIVATIONS", code.LOOPED * len(observations) * 8 - 1)
     monkeypatch.setattr(team, "_run", None)
     torch.testing.assert_close(team.evaluate(observations).actions, alone(team, observations))  # type: ignore[attr-defined]
 

@@ -4,9 +4,8 @@ A behaviour holds the action distributions of ``n`` agents on shared observation
 points ``[observations, agents, features]`` under a norm; everything after this package is blind to the action space.
 """
 
-from graphsnd.behavior.behavior import Behavior
+from graphsnd.behavior.behavior import Behavior, Deterministic
 from graphsnd.behavior.categorical import Categorical
-from graphsnd.behavior.deterministic import Deterministic
 from graphsnd.behavior.distances import Distance, Hellinger, JensenShannon, Sliced, TotalVariation, Wasserstein
 from graphsnd.behavior.distributions import from_distribution
 from graphsnd.behavior.gaussian import Gaussian, MultivariateGaussian

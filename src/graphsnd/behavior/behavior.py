@@ -1,4 +1,4 @@
-"""The contract of a behaviour: what every agent would do on every observation."""
+"""The contract of a behaviour, what every agent would do on every observation, and its plainest kind: one action."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from typing_extensions import Self
 
 from graphsnd.behavior.distances import DISTANCES, Distance, Wasserstein
-from graphsnd.behavior.points import Points
+from graphsnd.behavior.points import Norm, Points, flatten
 from graphsnd.errors import InputError, check_choice, check_finite, check_tensor, describe, plural, shape_of
 
 BY_GROUP = "Measure each group by itself: gs.measure(predators, ...), gs.measure(prey, ...)."
@@ -66,11 +66,11 @@ class Behavior(Named, ABC):
     distances: ClassVar[tuple[type[Distance], ...]] = (Wasserstein,)  # those that fit
     distance: Distance = Wasserstein()  # the default
 
-    def __init__(self, shape: torch.Size, names: Sequence[str] | None = None) -> None:
-        """Take the shape ``[..., agents, features]``, and the agents' names where they have any."""
+    def __init__(self, shape: torch.Size, given: Any = None) -> None:
+        """Take the shape ``[..., agents, features]``, and what it was read from: a dict names the agents."""
         self.batch_shape = shape[:-2]  # how the observations are laid out
         self.agents = shape[-2]
-        self._names = None if names is None else tuple(names)
+        self._names = names_of(given) if isinstance(given, Mapping) else None
 
     @abstractmethod
     def embed(self, distance: Distance) -> Points:
@@ -97,6 +97,32 @@ class Behavior(Named, ABC):
         from graphsnd.plots.notebook import behavior_html
 
         return behavior_html(self)
+
+
+class Deterministic(Behavior):
+    """Policies that put out one action, all on the same observations; also DiCo's distance between means.
+
+    The 2-Wasserstein distance between point masses is the Euclidean distance between the actions.
+
+    Args:
+        actions: Shape ``[..., agents, actions]``, or a dict of one array ``[..., actions]`` per agent.
+        validate: Check values (one host read on a GPU). Shapes are always checked.
+
+    Example:
+        >>> import torch
+        >>> Deterministic(torch.zeros(8, 4, 3, 2))
+        Deterministic(agents=3, observations=32)
+        >>> Deterministic({"scout": torch.zeros(8, 2), "guard": torch.ones(8, 2)}).names
+        ('scout', 'guard')
+    """
+
+    def __init__(self, actions: Agents, *, validate: bool = True) -> None:
+        self.actions = read_agents("actions", actions, "(..., agents, actions)", finite=validate)
+        super().__init__(self.actions.shape, actions)
+
+    def embed(self, distance: Distance) -> Points:
+        """Return the actions, under the Euclidean norm."""
+        return Points(flatten(self.actions), Norm.EUCLIDEAN)
 
 
 def as_distance(behavior: Any, distance: Any = None) -> Distance:

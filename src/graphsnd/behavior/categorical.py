@@ -48,7 +48,7 @@ class Categorical(Behavior):
         if probs is not None and mask is not None:
             raise InputError("mask", "only together with `logits`", "probs and mask", "Mask before the softmax.")
         self.probs = _softmax(logits, mask, validate) if probs is None else _checked_probs(probs, validate)
-        super().__init__(self.probs.shape, names_of(logits if probs is None else probs))
+        super().__init__(self.probs.shape, logits if probs is None else probs)
 
     def embed(self, distance: Distance) -> Points:
         """Return the probabilities under half the L1 norm or their own pair function, or for Hellinger their roots.

@@ -12,9 +12,8 @@ import torch
 from torch import distributions as D
 from torch.autograd.function import once_differentiable
 
-from graphsnd.behavior.behavior import Behavior
+from graphsnd.behavior.behavior import Behavior, Deterministic
 from graphsnd.behavior.categorical import Categorical
-from graphsnd.behavior.deterministic import Deterministic
 from graphsnd.behavior.gaussian import Gaussian, MultivariateGaussian
 from graphsnd.behavior.joint import Joint
 from graphsnd.behavior.quantiles import NODES, NODES_PER_SCALE, Quantiles, nodes_and_weights

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from graphsnd.behavior.behavior import Agents, Behavior, broadcast, names_of, read_agents, stack_agents
+from graphsnd.behavior.behavior import Agents, Behavior, broadcast, read_agents, stack_agents
 from graphsnd.behavior.distances import Distance
 from graphsnd.behavior.points import JoinedPoints, Norm, Points, flatten
 from graphsnd.errors import InputError, check_finite, check_tensor, shape_of
@@ -30,10 +30,9 @@ class Gaussian(Behavior):
     """
 
     def __init__(self, loc: Agents, scale: Agents | float, *, validate: bool = True) -> None:
-        names = names_of(loc)
-        loc = read_agents("loc", loc, "(..., agents, actions)", finite=validate)
-        super().__init__(loc.shape, names)
-        scale = stack_agents("scale", scale, names)
+        given, loc = loc, read_agents("loc", loc, "(..., agents, actions)", finite=validate)
+        super().__init__(loc.shape, given)
+        scale = stack_agents("scale", scale, self._names)
         if isinstance(scale, int | float):
             scale = torch.tensor(scale, dtype=loc.dtype, device=loc.device)
         scale = check_tensor("scale", scale, 0, "(..., agents, actions)")
@@ -66,10 +65,9 @@ class MultivariateGaussian(Behavior):
     """
 
     def __init__(self, loc: Agents, covariance: Agents, *, validate: bool = True) -> None:
-        names = names_of(loc)
-        loc = read_agents("loc", loc, "(..., agents, actions)", finite=validate)
-        super().__init__(loc.shape, names)
-        stacked = stack_agents("covariance", covariance, names, trailing=2)
+        given, loc = loc, read_agents("loc", loc, "(..., agents, actions)", finite=validate)
+        super().__init__(loc.shape, given)
+        stacked = stack_agents("covariance", covariance, self._names, trailing=2)
         covariance = read_agents("covariance", stacked, "(..., agents, actions, actions)", finite=validate)
         target = (*loc.shape, loc.shape[-1])
         self.covariance = broadcast("covariance", covariance, target, f"shape {target}")

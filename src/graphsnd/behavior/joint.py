@@ -57,7 +57,8 @@ class Joint(Behavior):
         _check_layout(self.parts)
         names = next((part.names for part in self.parts.values() if part.named), None)
         first = next(iter(self.parts.values()))
-        super().__init__(torch.Size([*first.batch_shape, first.agents, 1]), names)
+        super().__init__(torch.Size([*first.batch_shape, first.agents, 1]))
+        self._names = names
         if distance is None or isinstance(distance, Mapping):
             distance = {**dict.fromkeys(self.parts), **(distance or {})}
         chosen = _in_order("distance", distance, tuple(self.parts))

@@ -58,34 +58,18 @@ class Points:
     blocks: tuple[Block, ...] = ()  # of the joint norm
     # Tensors [observations, agents, ...] whose features, side by side, are those of the values.
     parts: tuple[torch.Tensor, ...] = field(init=False, repr=False)
+    observations: int = field(init=False, repr=False)  # all leading dimensions of the behaviour pooled
+    agents: int = field(init=False, repr=False)
+    features: int = field(init=False, repr=False)
+    # Results come back in the precision of the input; sums behind them are float64.
+    result_dtype: torch.dtype = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if (self.norm is Norm.JOINT) != (isinstance(self.blocks, tuple) and self.blocks != ()):
             raise InputError("norm", "to be one norm", self.norm, "Joint actions are for graphsnd.measure.")
-        object.__setattr__(self, "parts", (self.values,))
-
-    @property
-    def result_dtype(self) -> torch.dtype:
-        """Results come back in the precision of the input; sums behind them are float64."""
-        return self.dtype or self.parts[0].dtype
-
-    @property
-    def observations(self) -> int:
-        """Number of observations, all leading dimensions of the behaviour pooled."""
-        return self.parts[0].shape[0]
-
-    @property
-    def agents(self) -> int:
-        """Number of agents."""
-        return self.parts[0].shape[1]
-
-    @property
-    def features(self) -> int:
-        """Number of features."""
-        count = 0
-        for part in self.parts:
-            count += part.shape[2]
-        return count
+        observations, agents, features = self.values.shape[:3]
+        self.__dict__.update(parts=(self.values,), observations=observations, agents=agents, features=features)
+        self.__dict__.update(result_dtype=self.dtype or self.values.dtype)
 
     @property
     def separable(self) -> bool:
@@ -144,7 +128,11 @@ class JoinedPoints(Points):
     def join(parts: tuple[torch.Tensor, ...], norm: Norm) -> JoinedPoints:
         """Return points of these parts, all of one dtype."""
         points = JoinedPoints.__new__(JoinedPoints)
-        points.__dict__.update(norm=norm, parts=parts)
+        observations, agents, features = parts[0].shape[:3]
+        for part in parts[1:]:
+            features += part.shape[2]
+        points.__dict__.update(norm=norm, parts=parts, result_dtype=parts[0].dtype)
+        points.__dict__.update(observations=observations, agents=agents, features=features)
         return points
 
     def _change(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Points:
@@ -163,7 +151,7 @@ def flatten(tensor: torch.Tensor) -> torch.Tensor:
     Half precision is widened, see :func:`widen`.
     """
     flat = tensor if tensor.dim() == 3 else tensor.reshape(-1, tensor.shape[-2], tensor.shape[-1])
-    return widen(flat)
+    return flat if flat.dtype in (torch.float32, torch.float64) else widen(flat)
 
 
 def widen(tensor: torch.Tensor) -> torch.Tensor:

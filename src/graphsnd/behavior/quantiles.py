@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 import torch
 
-from graphsnd.behavior.behavior import Agents, Behavior, names_of, read_agents
+from graphsnd.behavior.behavior import Agents, Behavior, read_agents
 from graphsnd.behavior.distances import Distance
 from graphsnd.behavior.points import Norm, Points, flatten
 
@@ -34,7 +34,7 @@ class Quantiles(Behavior):
 
     def __init__(self, values: Agents, *, validate: bool = True) -> None:
         self.values = read_agents("values", values, "(..., agents, actions, nodes)", trailing=2, finite=validate)
-        super().__init__(self.values.shape[:-1], names_of(values))
+        super().__init__(self.values.shape[:-1], values)
 
     def embed(self, distance: Distance) -> Points:
         """Return weighted quantiles, under the Euclidean norm."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import torch
@@ -52,11 +52,15 @@ def evaluation_mode(policy: object) -> Iterator[None]:
     Recurrent layers without dropout keep their mode, which changes no number; cuDNN has no gradients in the other.
     Threads take turns: one would restore modes that another still needs.
     """
-    parts = list(policy.modules()) if isinstance(policy, nn.Module) else []
-    with LOCK if parts else nullcontext():
-        training = [part for part in parts if part.training and (not isinstance(part, nn.RNNBase) or part.dropout)]
-        for part in training:
-            part.training = False
+    if not isinstance(policy, nn.Module):
+        yield
+        return
+    with LOCK:
+        training = []
+        for part in policy.modules():
+            if part.training and (not isinstance(part, nn.RNNBase) or part.dropout):
+                training.append(part)
+                part.training = False
         try:
             yield
         finally:
@@ -171,12 +175,15 @@ def read_single(answer: object, lead: Sequence[int], *, squashed: bool, validate
     """
     expected = f"to answer with shape {(*lead, 'actions')}"
     fix = "A policy of a list answers for one agent, without an agents axis."
-    answer = as_tensor(answer)
-    if isinstance(answer, Tensor) and answer.dim() < 2:
+    answer = answer if isinstance(answer, Tensor) else as_tensor(answer)
+    if not isinstance(answer, Tensor):
+        behavior = read_answer(answer, squashed=squashed, validate=validate, single=True)
+    elif answer.dim() >= 2:
+        behavior = Deterministic(answer, validate=validate)
+    else:
         if not answer.is_floating_point():  # the index of a discrete action
             fix = "For discrete actions return their probabilities: graphsnd.Categorical(probs=...) or (logits=...)."
         raise InputError("team", expected, shape_of(answer), fix)
-    behavior = read_answer(answer, squashed=squashed, validate=validate, single=True)
     # A policy that loses or adds a row would shift the answers of all agents after it.
     if (*behavior.batch_shape, behavior.agents) != tuple(lead):
         raise InputError("team", expected, f"shape {(*behavior.batch_shape, behavior.agents, '...')}", fix)
@@ -215,27 +222,38 @@ def map_tensors(
     if isinstance(first, Joint):
         parts = zip(*(b.parts.values() for b in behaviors if isinstance(b, Joint)), strict=True)
         return first._with_parts([map_tensors(function, part, skip=skip, validate=validate) for part in parts])
-    made = []
-    for name, trailing in fields_of(first):
-        made.append(function(list(map(attrgetter(name), behaviors)), trailing))
-    family: Callable[..., Behavior] = type(first)
-    return family(*made, validate=validate)
+    each = zip(*map(tensors_of, behaviors), strict=True)
+    made = [function(list(given), trailing) for given, (_, trailing) in zip(each, FIELDS[type(first)], strict=True)]
+    return with_tensors(first, made, validate=validate)
 
 
 def tensors_of(behavior: Behavior) -> list[Tensor]:
     """Return the tensors that make up a behaviour."""
     if isinstance(behavior, Joint):
         return [tensor for part in behavior.parts.values() for tensor in tensors_of(part)]
-    return [getattr(behavior, name) for name, _ in fields_of(behavior)]
-
-
-def fields_of(behavior: Behavior) -> tuple[tuple[str, int], ...]:
-    """Return the names of the tensors that make up a behaviour, and their numbers of dimensions after the agents."""
-    fields = FIELDS.get(type(behavior))
+    fields, tensors = FIELDS.get(type(behavior)), []
     if fields is None:
         known = ", ".join(sorted(getattr(family, "__name__", "") for family in FIELDS))
         raise InputError("team", f"whose policies answer with one of {known}", type(behavior).__name__)
-    return fields
+    for name, _ in fields:
+        tensors.append(getattr(behavior, name))
+    return tensors
+
+
+def with_tensors(behavior: Behavior, tensors: Iterable[Tensor], *, validate: bool = False) -> Behavior:
+    """Return the behaviour of the same family made up of other tensors, given in the order of :func:`tensors_of`.
+
+    Args:
+        behavior: Names the family, and for a joint behaviour its parts.
+        tensors: As many as make up ``behavior``, of any observations and agents.
+        validate: Check values.
+    """
+    if isinstance(behavior, Joint):
+        rest = iter(tensors)
+        parts = [(part, islice(rest, len(tensors_of(part)))) for part in behavior.parts.values()]
+        return behavior._with_parts([with_tensors(part, own, validate=validate) for part, own in parts])
+    family: Callable[..., Behavior] = type(behavior)
+    return family(*tensors, validate=validate)
 
 
 def _in_parts(answer: object) -> bool:
@@ -258,7 +276,7 @@ def _check_alike(behaviors: Sequence[Behavior], skip: int) -> None:
             fix = "Use the same names, weights and distances for all."
             raise InputError("team", "whose policies answer with the same parts", " and ".join(map(str, made)), fix)
         return
-    for name, _ in fields_of(behaviors[0]):
+    for name, _ in FIELDS.get(type(behaviors[0]), ()):
         shapes = {tuple(getattr(each, name).shape[skip:]) for each in behaviors}
         if len(shapes) > 1:
             got, fix = " and ".join(map(str, shapes)), f"Agents with different spaces have no distance. {BY_GROUP}"

@@ -108,8 +108,8 @@ def as_team(
         PoliciesTeam(agents=3, observation_features=None)
     """
     if isinstance(policies, Mapping | nn.ModuleDict):
-        listed: list[Any] = list(policies.values())
-        team = as_team(listed, agents=agents, squashed=squashed, whole=whole, feature_dims=feature_dims)
+        values: list[Any] = list(policies.values())
+        team = as_team(values, agents=agents, squashed=squashed, whole=whole, feature_dims=feature_dims)
         return team.with_names(list(map(str, policies.keys())))
     if not isinstance(policies, Team) and callable(policies) and not isinstance(policies, nn.ModuleList):
         # A ModuleList can be called too; its call only says that it has none.
@@ -117,28 +117,33 @@ def as_team(
             fix = "Pass one policy per agent: a stacked module answers for all agents on one observation."
             raise InputError("team", "to be a list with whole=True or feature_dims", type(policies).__name__, fix)
         return JointTeam(policies, agents=agents, squashed=squashed)
-    team = policies if isinstance(policies, Team) else _from_list(policies, squashed, whole, feature_dims)
+    given: object = policies
+    if isinstance(given, Team):
+        team = given
+    else:
+        listed = list(given) if isinstance(given, Iterable) and not isinstance(given, Tensor) else None
+        if not listed or not all(map(callable, listed)):
+            raise _no_policies(policies, listed)
+        parts = None
+        if isinstance(feature_dims, Mapping):
+            parts = by_dims(feature_dims)
+            listed, feature_dims = [OnParts(policy, parts) for policy in listed], 1
+        team = PoliciesTeam(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
+        team.parts = parts
     if agents is not None and agents != team.agents:
         raise InputError("agents", f"to be {team.agents}, the number of policies", agents)
     return team
 
 
-def _from_list(policies: object, squashed: bool, whole: bool, feature_dims: int | Mapping[str, int]) -> Team:
-    if not isinstance(policies, Iterable) or isinstance(policies, Tensor):
-        raise InputError("team", _EXPECTED, type(policies).__name__)
-    listed = list(policies)
-    others = list(filterfalse(callable, listed))
-    if others:
-        fix = "Models of a framework become a team by its adapter in graphsnd.integrations, such as sb3.ModelTeam."
-        raise InputError("team", _EXPECTED, f"a {type(policies).__name__} that holds {type(others[0]).__name__}", fix)
+def _no_policies(given: object, listed: list[Any] | None) -> InputError:
+    """Return the error for what is no list of policies, or holds something else."""
+    if listed is None:
+        return InputError("team", _EXPECTED, type(given).__name__)
     if not listed:
-        raise InputError("team", "to hold at least one policy", "an empty list")
-    if not isinstance(feature_dims, Mapping):
-        return PoliciesTeam(listed, squashed=squashed, whole=whole, feature_dims=feature_dims)
-    parts = by_dims(feature_dims)
-    team = PoliciesTeam([OnParts(policy, parts) for policy in listed], squashed=squashed, whole=whole)
-    team.parts = parts
-    return team
+        return InputError("team", "to hold at least one policy", "an empty list")
+    got = f"a {type(given).__name__} that holds {type(next(filterfalse(callable, listed))).__name__}"
+    fix = "Models of a framework become a team by its adapter in graphsnd.integrations, such as sb3.ModelTeam."
+    return InputError("team", _EXPECTED, got, fix)
 
 
 @torch.no_grad()

@@ -27,8 +27,9 @@ from graphsnd.teams.answers import (
     map_tensors,
     read_single,
     tensors_of,
+    with_tensors,
 )
-from graphsnd.teams.engine import MAX_ACTIVATIONS, activations_on
+from graphsnd.teams.engine import CACHED_ACTIVATIONS, MAX_ACTIVATIONS
 from graphsnd.teams.probing import ROWS, check_rows
 from graphsnd.teams.team import Team
 
@@ -83,8 +84,9 @@ class PoliciesTeam(Team):
             self.cost = sum(map(torch.numel, first.parameters()))
             self._width = max([1, *chain.from_iterable(map(torch.Tensor.size, _tensors(first).values()))])
         self._unchecked: set[int] = set()  # who may not answer each row by itself
-        if not whole:
-            self._unchecked = {at for at, policy in enumerate(self.policies) if not _is_checked(policy)}
+        for agent, policy in enumerate(() if whole else self.policies):
+            if not isinstance(policy, nn.Module) or policy not in _CHECKED:
+                self._unchecked.add(agent)
 
     @cached_property
     def batched(self) -> bool:
@@ -101,18 +103,18 @@ class PoliciesTeam(Team):
         lead = observations.shape[: -self.feature_dims]
         shown = observations if self.whole and lead else observations.reshape(-1, *observations.shape[len(lead) :])
         everyone = range(self.agents)
-        self._check_rows(everyone, shown)
+        if self._unchecked:
+            self._check_rows(everyone, shown)
         answers = self._try(
             partial(self._call_as_one, everyone, shown, None),
             partial(self._call_each, everyone, [shown] * self.agents, torch.stack),
             rows=math.prod(lead),
         )
-
-        def agents_last(fields: list[Tensor], trailing: int) -> Tensor:
-            field = fields[0].movedim(0, -1 - trailing).contiguous()
-            return field.reshape(*lead, *field.shape[-1 - trailing :])
-
-        return map_tensors(agents_last, [answers])
+        fields, axis = [], shown.dim() - self.feature_dims  # the agents come after the observations
+        for field in tensors_of(answers):
+            moved = field.movedim(0, axis).contiguous()
+            fields.append(moved.reshape(*lead, *moved.shape[axis:]))
+        return with_tensors(answers, fields)
 
     def _partial(self, observations: Tensor, agents: Tensor) -> Behavior:
         if self.whole:
@@ -121,7 +123,8 @@ class PoliciesTeam(Team):
         requested, order = agents.to(observations.device).flatten().sort(stable=True)
         distinct, counts = requested.unique_consecutive(return_counts=True)
         asked, longest = distinct.tolist(), int(counts.max())
-        self._check_rows(asked, observations)
+        if self._unchecked:
+            self._check_rows(asked, observations)
         rows = (order // agents.shape[1]).split(counts.tolist())
         each = partial(self._call_each, asked, (observations[part] for part in rows), torch.cat)
         if longest * len(asked) > PADDED * len(order):
@@ -135,18 +138,20 @@ class PoliciesTeam(Team):
 
     def _check_rows(self, agents: Iterable[int], rows: Tensor) -> None:
         """Try the policies that have not been tried yet."""
-        if not self._unchecked or len(rows) < 2 or torch.compiler.is_compiling():  # random state is not to be traced
+        if len(rows) < 2 or torch.compiler.is_compiling():  # random state is not to be traced
             return
-        asked = [agent for agent in agents if agent in self._unchecked]
+        asked = list(filter(self._unchecked.__contains__, agents))
         if not asked:
             return
-        names = [self._name(agent) for agent in asked]
+        names = list(map(self._name, asked))
         settled = self._try(
             partial(self._check_as_one, asked, rows, names), partial(self._check_each, asked, rows, names), rows=ROWS
         )
         if settled:
             self._unchecked.difference_update(asked)
-            _CHECKED.update(policy for policy in map(self.policies.__getitem__, asked) if isinstance(policy, nn.Module))
+            for agent in asked:
+                if isinstance(self.policies[agent], nn.Module):
+                    _CHECKED.add(self.policies[agent])
 
     def _check_each(self, agents: Sequence[int], rows: Tensor, names: Sequence[str]) -> bool:
         def ask_all(shown: Tensor) -> list[Tensor]:
@@ -156,11 +161,13 @@ class PoliciesTeam(Team):
 
     def _check_as_one(self, agents: Sequence[int], rows: Tensor, names: Sequence[str]) -> bool:
         stacked = self._stack(agents)  # once: to read the parameters of many modules takes longer than to run them
-        written = {name for name, _ in self.policies[0].named_buffers()}  # whose values must not reach the next answer
+        written = dict(self.policies[0].named_buffers())  # whose values must not reach the next answer
 
         def ask_all(shown: Tensor) -> list[Tensor]:
-            own = {name: part.clone() if name in written else part for name, part in stacked.items()}
-            return tensors_of(self._run(own, shown, None)[0])
+            own = dict(stacked)
+            for name in written:
+                own[name] = stacked[name].clone()
+            return self._run(own, shown, None)[1]
 
         return check_rows(ask_all, rows, names)
 
@@ -168,7 +175,7 @@ class PoliciesTeam(Team):
         """Return what policies answer as one, or one by one where that is faster or the only way."""
         if not self.batched or torch.is_autocast_enabled(self.device.type):  # which rounds batches elsewhere
             return looped()
-        if self.device.type == "cpu" and rows * self._width * LOOPED > activations_on(self.device):
+        if self.device.type == "cpu" and rows * self._width * LOOPED > CACHED_ACTIVATIONS:
             return looped()
         try:
             return batched()
@@ -199,33 +206,38 @@ class PoliciesTeam(Team):
             own: bool ``[agents, longest]``, which rows are no padding; their answers are then joined along one axis.
         """
         rows = shown.shape[: shown.dim() - self.feature_dims].numel() // (1 if own is None else len(agents))
-        size = min(
-            activations_on(shown.device) // max(1, rows * self._width), MAX_ACTIVATIONS // max(1, self.cost or 1)
-        )
+        most = CACHED_ACTIVATIONS if shown.device.type == "cpu" else MAX_ACTIVATIONS
+        size = max(1, min(most // max(1, rows * self._width), MAX_ACTIVATIONS // max(1, self.cost or 1)))
         answers, scales = [], []
-        for start in range(0, len(agents), max(1, size)):
-            part = slice(start, start + max(1, size))
-            given = shown if own is None else shown[part]
-            answer, steep = self._run(self._stack(agents[part]), given, None if own is None else 0)
-            answers.append(answer)
+        for start in range(0, len(agents), size):
+            given = shown if own is None else shown[start : start + size]
+            stacked = self._stack(agents[start : start + size])
+            kind, fields, steep = self._run(stacked, given, None if own is None else 0)
+            answers.append(fields)
             scales += steep
         if scales and self.squashed and not torch.compiler.is_compiling():
             warn_steep(scales)
-        keep = (lambda field: field) if own is None else (lambda field: field[own])
-        return map_tensors(lambda fields, _: keep(torch.cat(fields)), answers, skip=1, validate=True)
+        joined = list(map(torch.cat, zip(*answers, strict=True)))
+        if own is not None:
+            joined = [field[own] for field in joined]
+        return with_tensors(kind, joined, validate=True)
 
     def _stack(self, agents: Iterable[int]) -> dict[str, Tensor]:
         """Return parameters and buffers of modules, each stacked, so that gradients reach the modules.
 
         That is what ``torch.func.stack_module_state`` does, but for the gradients.
         """
+        each = []
         with LOCK:  # another thread's call may have put its parameters into the first module
-            each = [_tensors(self.policies[agent]) for agent in agents]
+            for agent in agents:
+                each.append(_tensors(self.policies[agent]))
         together = zip(*map(dict.values, each), strict=True)  # their names are the same, in the same order
         return dict(zip(each[0], map(torch.stack, together), strict=True))
 
-    def _run(self, stacked: dict[str, Tensor], shown: Tensor, in_dim: int | None) -> tuple[Behavior, list[Tensor]]:
-        """Return the answers of modules, agents first in all tensors, and scales that may be too steep."""
+    def _run(
+        self, stacked: dict[str, Tensor], shown: Tensor, in_dim: int | None
+    ) -> tuple[Behavior, list[Tensor], list[Tensor]]:
+        """Return one module's answer, the tensors of all answers, agents first, and scales that may be too steep."""
         first, kind = self.policies[0], []
 
         def call(tensors: dict[str, Tensor], rows: Tensor) -> tuple[list[Tensor], list[Tensor]]:
@@ -239,8 +251,7 @@ class PoliciesTeam(Team):
 
         with evaluation_mode(first):  # whose code runs for all
             fields, scales = vmap(call, in_dims=(0, in_dim))(stacked, shown.clone())
-        rest = iter(fields)
-        return map_tensors(lambda *_: next(rest), kind), scales
+        return kind[0], fields, scales
 
     def _name(self, agent: int) -> str:
         return self._names[agent] if self._names else str(agent)
@@ -295,28 +306,26 @@ def _describe_code(module: nn.Module) -> list[object]:
     for name, part in _tensors(module).items():
         code.append((name, part.shape, part.dtype, part.device))
     for name, child in module.named_modules() if code else ():
-        hidden = any(map(_has_slots, type(child).__mro__))  # attributes that vars does not show
-        code.append((name, id(child) if hidden else type(child)))
+        identity: object = type(child)
+        for kind in type(child).__mro__:
+            if vars(kind).get("__slots__"):  # attributes that vars does not show
+                identity = id(child)
+        code.append((name, identity))
         for key, value in vars(child).items():
-            if key not in _OWN:
-                code.append((key, _describe(value)))
+            if key in _OWN:
+                continue
+            said: object
+            if isinstance(value, torch.device) or (isinstance(value, dict) and not value):  # no hooks, as in most
+                said = str(value)
+            elif hasattr(value, "__array__"):  # a tensor that is neither parameter nor buffer
+                said = id(value)
+            else:
+                try:  # It takes plain values only: numbers, texts, and lists, tuples and dicts of them.
+                    said = marshal.dumps(value, 2)
+                except ValueError:
+                    said = id(value)
+            code.append((key, type(value), said))
     return code
-
-
-def _has_slots(kind: type) -> bool:
-    return bool(vars(kind).get("__slots__"))
-
-
-def _describe(value: object) -> object:
-    if isinstance(value, torch.device) or (isinstance(value, dict) and not value):  # no hooks, as in most modules
-        return type(value), str(value)
-    if hasattr(value, "__array__"):  # a tensor that is neither parameter nor buffer
-        return id(value)
-    try:
-        # It takes plain values only: numbers, texts, and lists, tuples and dicts of them.
-        return type(value), marshal.dumps(value, 2)  # type: ignore[arg-type]
-    except ValueError:
-        return id(value)
 
 
 def device_of(policy: object) -> torch.device:
@@ -325,7 +334,3 @@ def device_of(policy: object) -> torch.device:
         if tensor.is_floating_point():
             return tensor.device
     return torch.device("cpu")
-
-
-def _is_checked(policy: object) -> bool:
-    return isinstance(policy, nn.Module) and policy in _CHECKED

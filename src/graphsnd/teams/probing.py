@@ -45,7 +45,7 @@ def check_rows(ask: Ask, rows: Tensor, names: Sequence[str | None], *, most: int
         torch.manual_seed(0)
         few, first = _ask_few(ask, few, rows)
         # By the parity of the index' bits, so that rows at any distance are parted: neighbours, blocks, first and last.
-        odd = torch.tensor([index.bit_count() % 2 == 1 for index in range(len(few))], device=few.device)
+        odd = torch.tensor(list(map(int.bit_count, range(len(few)))), device=few.device) % 2 == 1
         settled = False
         for kept in (odd, ~odd):
             changed = few.clone()

@@ -81,7 +81,8 @@ class Team(Named, ABC):
 
     def read_observations(self, observations: Any) -> Tensor:
         """Return observations as one tensor ``[..., features]``; a dict of what each agent observed is pooled."""
-        observations = as_tensor(self.join_parts(observations))
+        joined = self.join_parts(observations)
+        observations = joined if isinstance(joined, Tensor) else as_tensor(joined)
         if isinstance(observations, Tensor):
             return check_tensor("observations", observations, self.feature_dims, "(..., features)")
         by_name = isinstance(observations, Mapping) and set(observations.keys()) == set(self._names or ())
