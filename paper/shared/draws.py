@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -32,6 +33,6 @@ def many_bernoulli(n: int, p: float, draws: int, generator: torch.Generator) -> 
         >>> many_bernoulli(8, 0.5, 3, torch.Generator().manual_seed(0)).shape
         torch.Size([3, 28])
     """
-    chosen = torch.zeros(draws, pairs.pair_count(n), dtype=torch.float64)
+    chosen = torch.zeros(draws, math.comb(n, 2), dtype=torch.float64)
     chosen.view(-1)[geometric_skips(chosen.numel(), p, generator)] = 1
     return chosen

@@ -15,10 +15,12 @@ from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import as_distance, embed
 from graphsnd.behavior.points import Norm, Points
+from graphsnd.designs import Design
 from graphsnd.designs.template import Template
 from graphsnd.errors import InputError, check_tensor
+from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.kernels.dispatch import sum_over_blocks
-from graphsnd.kernels.pairfunctions import extremes
+from graphsnd.kernels.reference import extremes
 from graphsnd.sums import add_last
 from graphsnd.teams import Team, as_team
 
@@ -59,12 +61,6 @@ class Source:
             self.like  # noqa: B018, the first answer says which distance fits
         assert self.fitting is not None
         return self.fitting
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What every estimate says of the team, see :func:`~graphsnd.estimation.intervals.make_estimate`."""
-        own = {"agents": self.agents, "observations": self.observations, "distance": self.distance.name}
-        return {**own, "names": self.names or ()}
 
     @property
     def evaluations(self) -> int:
@@ -119,6 +115,8 @@ class Source:
 
 def as_source(team: Any, observations: Any, distance: Distance | None, backend: str) -> Source:
     """Return a behaviour, or a team (or what :func:`~graphsnd.teams.as_team` accepts) on observations, as a source."""
+    if isinstance(observations, Graph | MovingGraph | Design | str):
+        raise InputError("observations", "to be a tensor", f"{observations}, which says which pairs", "Write design=.")
     if isinstance(team, Behavior):
         if observations is not None:
             raise InputError("observations", "only beside a team", "a behaviour, which has been evaluated")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -12,7 +13,6 @@ from torch import Tensor
 
 from graphsnd.behavior.behavior import check_names
 from graphsnd.errors import InputError, check_agents, check_device, check_number
-from graphsnd.graphs import pairs
 from graphsnd.graphs.pairs import EDGE_INDEX_HINT, check_indices, sort_edges
 from graphsnd.sums import total
 
@@ -98,7 +98,7 @@ class Graph(Edges):
         fix = f"List a pair in one direction only. {EDGE_INDEX_HINT}"
         edges, weights = sort_edges(edges, self.weights, n, fix=fix)
         inclusion = None if self.inclusion is None else check_number("inclusion", self.inclusion, above=0, high=1)
-        sampling = self.sampling or _sampling(inclusion)
+        sampling = self.sampling or (Sampling.FIXED if inclusion is None else Sampling.UNIFORM)
         if (sampling is Sampling.FIXED) != (inclusion is None):
             drawn = "with an inclusion probability where it is drawn, and without where it is fixed"
             raise InputError("sampling", drawn, f"{sampling}, inclusion {inclusion}")
@@ -108,10 +108,10 @@ class Graph(Edges):
         vars(self).update(n=n, edges=edges, weights=weights, inclusion=inclusion, sampling=sampling)
 
     @classmethod
-    def _trusted(cls, n: int, edges: Tensor, *, inclusion: float | None = None, **rest: Any) -> Graph:
+    def _trusted(cls, n: int, edges: Tensor, *, sampling: Sampling = Sampling.FIXED, **rest: Any) -> Graph:
         """Return a graph from edges that the caller guarantees to be canonical: neither checked nor sorted."""
         graph = object.__new__(cls)
-        vars(graph).update({"sampling": _sampling(inclusion)} | rest, n=n, edges=edges, inclusion=inclusion)
+        vars(graph).update(rest, n=n, edges=edges, sampling=sampling)
         return graph
 
     def __repr__(self) -> str:
@@ -128,7 +128,7 @@ class Graph(Edges):
     @property
     def pairs(self) -> int:
         """The number of pairs of agents, n(n-1)/2."""
-        return pairs.pair_count(self.n)
+        return math.comb(self.n, 2)
 
     @property
     def is_complete(self) -> bool:
@@ -188,10 +188,6 @@ def copy_with(graph: T, **fields: Any) -> T:
     other = object.__new__(type(graph))  # faster than copy.copy, and draws are many
     vars(other).update(vars(graph) | fields)
     return other
-
-
-def _sampling(inclusion: float | None) -> Sampling:
-    return Sampling.FIXED if inclusion is None else Sampling.UNIFORM
 
 
 def normalised_weights(graph: Graph, device: torch.device) -> tuple[Tensor | None, Tensor]:

@@ -24,11 +24,6 @@ Device = torch.device | str | None
 EDGE_INDEX_HINT = "For a PyG edge_index use graphs.from_edge_index(edge_index, n)."
 
 
-def pair_count(n: int) -> int:
-    """Return the number of unordered pairs of ``n`` agents, n(n-1)/2."""
-    return n * (n - 1) // 2
-
-
 def rank(edges: Tensor, n: int) -> Tensor:
     """Return the lexicographic number of each pair ``i < j``.
 
@@ -69,12 +64,12 @@ def unrank(index: Tensor, n: int) -> Tensor:
 @lru_cache(maxsize=16)
 def _listed(n: int) -> NDArray[np.int64]:
     """Return all pairs of a small team: reading them costs a tenth of computing them."""
-    listed: NDArray[np.int64] = _unrank(torch.arange(pair_count(n), device="cpu"), n).numpy()
+    listed: NDArray[np.int64] = _unrank(torch.arange(math.comb(n, 2), device="cpu"), n).numpy()
     return listed
 
 
 def _unrank(index: Tensor, n: int) -> Tensor:
-    from_end = pair_count(n) - 1 - index
+    from_end = math.comb(n, 2) - 1 - index
     # Counted from the last pair, row k = n - 2 - i begins at the triangular number k(k+1)/2, which a square root finds.
     k = ((torch.sqrt(8.0 * from_end.double() + 1.0) - 1.0) / 2.0).long()
     if n > 2**25:
@@ -91,7 +86,7 @@ def others(ranks: Tensor, n: int) -> Tensor:
         >>> others(torch.tensor([0, 2, 4]), 4)
         tensor([1, 3, 5])
     """
-    absent = torch.ones(pair_count(n), dtype=torch.bool, device=ranks.device)
+    absent = torch.ones(math.comb(n, 2), dtype=torch.bool, device=ranks.device)
     absent[ranks] = False
     return absent.nonzero().squeeze(1)
 

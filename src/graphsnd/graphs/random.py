@@ -7,6 +7,8 @@ advanced, so that repeated calls give new graphs. Global random state is neither
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from graphsnd.errors import InputError, check_agents, check_integer, check_number
@@ -48,7 +50,7 @@ def bernoulli(n: int, p: float, *, seed: int | torch.Generator = 0, device: Devi
         (0.01, True)
     """
     n, p = check_agents(n), check_number("p", p, above=0, high=1)
-    count = pairs.pair_count(n)
+    count = math.comb(n, 2)
     check_edges("p", p * count)
     generator, target = source(seed, device)
     if generator.device.type == "cuda" and p > THINNEST and n <= LARGEST:
@@ -76,14 +78,15 @@ def uniform(n: int, m: int, *, seed: int | torch.Generator = 0, device: Device =
         Graph(uniform, n=100, m=30, inclusion=0.00606061)
     """
     n = check_agents(n)
-    count = pairs.pair_count(n)
+    count = math.comb(n, 2)
     m = check_integer("m", m, f"to be an integer in 1 .. n(n-1)/2 = {count}", low=1, high=count)
     check_edges("m", m)
     generator, target = source(seed, device)
     # Drawing what is left out keeps at least half of all draws new when most pairs are wanted.
     ranks = distinct(min(m, count - m), count, generator)
     ranks = pairs.others(ranks, n) if m > count - m else ranks
-    return Graph._trusted(n, pairs.unrank(ranks, n).to(target), inclusion=m / count, family="uniform")
+    edges = pairs.unrank(ranks, n).to(target)
+    return Graph._trusted(n, edges, inclusion=m / count, family="uniform", sampling=Sampling.UNIFORM)
 
 
 def random_regular(n: int, degree: int, *, seed: int | torch.Generator = 0, device: Device = None) -> Graph:

@@ -83,7 +83,7 @@ def radius(features: Agents, r: float) -> Graph | MovingGraph:
     names, given = names_of(features), _check_features(features)
     points, unit = _scale(given)
     reach = check_number("r", r, above=0, fix="It is a distance in the units of the features.") * unit
-    if len(points) * pairs.pair_count(n := points.shape[1]) > MOST_EDGES:
+    if len(points) * math.comb(n := points.shape[1], 2) > MOST_EDGES:
         some = points[len(points) // 2]
         near = _squared(some[:: 1 + n // COUNTED].unsqueeze(1), some).sqrt_() <= reach
         check_edges("r", len(points) * n * (float(near.double().mean()) * n - 1) / 2)
