@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from graphsnd.graphs import Graph, pairs
-from graphsnd.graphs.pairs import geometric_skips
+from graphsnd.graphs import Graph
+from graphsnd.graphs.random import geometric_skips, rank
 
 
 def indicators(drawn: Sequence[Graph]) -> Tensor:
@@ -22,7 +22,7 @@ def indicators(drawn: Sequence[Graph]) -> Tensor:
     """
     chosen = torch.zeros(len(drawn), drawn[0].pairs, dtype=torch.float64)
     for row, graph in zip(chosen, drawn, strict=True):
-        row[pairs.rank(graph.edges, graph.n)] = 1
+        row[rank(graph.edges, graph.n)] = 1
     return chosen
 
 

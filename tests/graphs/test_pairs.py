@@ -6,8 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphsnd.graphs import pairs
-from graphsnd.graphs.pairs import from_keys, keys, others, rank, repeats, unrank
+from graphsnd.graphs import random
+from graphsnd.graphs.pairs import from_keys, keys, repeats
+from graphsnd.graphs.random import others, rank, unrank
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 17])
@@ -56,7 +57,7 @@ def test_every_row_boundary_of_a_hundred_thousand_agents():
 def test_pairs_read_from_the_table_are_the_computed_ones(n, monkeypatch):
     index = torch.randint(0, math.comb(n, 2), (500,), generator=torch.Generator().manual_seed(n))
     read = unrank(index, n)
-    monkeypatch.setattr(pairs, "LISTED", 0)
+    monkeypatch.setattr(random, "LISTED", 0)
     assert torch.equal(unrank(index, n), read)
 
 

@@ -20,7 +20,7 @@ from graphsnd.graphs import (
     uniform,
 )
 from graphsnd.graphs.graph import Sampling
-from graphsnd.graphs.pairs import rank
+from graphsnd.graphs.random import rank
 
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 DESIGNS = [

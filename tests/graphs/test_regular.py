@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from graphsnd.graphs import random_regular
-from graphsnd.graphs.pairs import rank
+from graphsnd.graphs.random import rank
 from graphsnd.graphs.regular import _compiled, regular_pairs
 from tests.graphs.test_random import generator, pair_frequencies
 

@@ -16,7 +16,7 @@ from graphsnd import graphs
 from graphsnd.designs.template import Template
 from graphsnd.errors import InputError, check_finite, check_integer, check_number, check_type, plain_tensor, shape_of
 from graphsnd.graphs import Graph, MovingGraph
-from graphsnd.graphs.pairs import check_edges
+from graphsnd.graphs.graph import check_edges
 
 Draw = Graph | MovingGraph | Template  # one graph for the call; or for each observation a graph, or random agents
 Generator = torch.Generator | None

@@ -32,7 +32,7 @@ from graphsnd.estimation.estimate import Estimate, Interval
 from graphsnd.estimation.moments import Draws
 from graphsnd.graphs import Graph
 from graphsnd.graphs.graph import Sampling
-from graphsnd.sums import mean, sample_variance, total
+from graphsnd.sums import add_last, mean, sample_variance
 
 BLOCKS = 32  # contiguous blocks of observations that stand for clusters where none are given
 FEWEST = 16  # observations below which their error is not estimated
@@ -227,7 +227,7 @@ def cluster_error(
     if count < 2:
         return None, None
     residuals = sums - center * sizes.double()  # an integer tensor would become float32
-    error = math.sqrt(float(total(residuals**2)) * count / (count - 1) / int(sizes.sum()) ** 2)
+    error = math.sqrt(float(add_last(residuals**2)) * count / (count - 1) / int(sizes.sum()) ** 2)
     reach = quantile(1 - confidence, count - 1) * math.hypot(error, shared)
     return error, (max(lowest, center - reach), max(lowest, center + reach))
 

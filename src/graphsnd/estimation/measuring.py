@@ -31,9 +31,9 @@ from graphsnd.estimation.redrawn import CHEAP, REDRAWN, Redrawn, Tolerance, comp
 from graphsnd.estimation.source import Source, as_source
 from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.graphs.graph import check_graph, normalised_weights, ratio
-from graphsnd.graphs.pairs import integer_seed
+from graphsnd.graphs.random import integer_seed
 from graphsnd.metric.moving import EdgeSums, edge_sums
-from graphsnd.sums import mean, total
+from graphsnd.sums import add_last, mean
 from graphsnd.teams import Team
 from graphsnd.teams.policies import Policy
 
@@ -181,7 +181,7 @@ def _measure_on_graph(
         # The triangle inequality holds for the mean over observations too, so block by block it can only get larger.
         distances, d_max = distances + share * means, d_max + share * bound
         values.append(ratio(totals, whole).cpu())
-    value = float(ratio(total(distances if weights is None else weights * distances), whole))
+    value = float(ratio(add_last(distances if weights is None else weights * distances), whole))
     error, target = PairError(0.0, (value, value), "exact: every edge"), "Graph-SND"
     if graph.estimates_snd:
         d_max = min(d_max, source.distance.maximum or math.inf)

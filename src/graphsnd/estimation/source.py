@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -44,7 +44,7 @@ class Source:
     points: Points | None = None  # all agents at all observations; None for policies
     team: Team | None = None  # the policies
     inputs: Tensor | None = None  # their observations, [observations, features]
-    fitting: Distance | None = None  # the distance of the answers, once there is one
+    distance: Distance = field(init=False, repr=False)  # of policies once some have answered
 
     @cached_property
     def like(self) -> Points:
@@ -53,14 +53,6 @@ class Source:
             return self.points
         index = torch.arange(min(2, self.observations), device=self.device)
         return self.select(index, torch.arange(2, device=self.device).expand(len(index), -1))
-
-    @property
-    def distance(self) -> Distance:
-        """The distance that agents are compared by."""
-        if self.fitting is None:
-            self.like  # noqa: B018, the first answer says which distance fits
-        assert self.fitting is not None
-        return self.fitting
 
     @property
     def evaluations(self) -> int:
@@ -86,8 +78,8 @@ class Source:
         assert self.inputs is not None
         inputs = self.inputs[index]
         behavior = self.team.evaluate(inputs) if agents is None else self.team.partial(inputs, agents)
-        self.fitting = as_distance(behavior, self.asked)
-        return behavior.embed(self.fitting)
+        self.distance = as_distance(behavior, self.asked)
+        return behavior.embed(self.distance)
 
     def bound(self) -> float | None:
         """Return a certified upper bound on every distance at every observation, or None."""
@@ -137,8 +129,9 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
 def _from_behavior(behavior: Behavior, distance: Distance | str | None, backend: str, team: Team | None) -> Source:
     points = embed(behavior, distance).detach()
     device, about = points.parts[0].device, (behavior.batch_shape, behavior._names)
-    fitting = as_distance(behavior, distance)
-    return Source(points.agents, points.observations, *about, device, backend, fitting, points, team, fitting=fitting)
+    source = Source(points.agents, points.observations, *about, device, backend, distance, points, team)
+    source.distance = as_distance(behavior, distance)
+    return source
 
 
 def _from_policies(team: Team, observations: Any, distance: Distance | str | None, backend: str) -> Source:

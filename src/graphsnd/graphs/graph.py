@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior.behavior import check_names
-from graphsnd.errors import InputError, check_agents, check_device, check_number
+from graphsnd.errors import MOST_EDGES, InputError, check_agents, check_device, check_number
 from graphsnd.graphs.pairs import EDGE_INDEX_HINT, check_indices, sort_edges
 from graphsnd.sums import total
 
@@ -237,3 +237,10 @@ def check_graph(
         fix = "Build it in the behaviour's order, e.g. graphs.from_networkx(G, behavior.names)."
         expected = f"with the behaviour's agents in their order, {names[at]!r} at {at}"
         raise InputError(argument, expected, f"{graph.names[at]!r}", fix)
+
+
+def check_edges(name: str, count: float) -> None:
+    """Raise before memory is taken for more pairs than fit; ``name`` is the argument that asks for them."""
+    if count > MOST_EDGES:
+        fix = "Sample fewer pairs; SND over all of them needs no graph."
+        raise InputError(name, f"that makes at most {MOST_EDGES} edges", f"{count:.3g}", fix)

@@ -25,21 +25,22 @@ PairFunction = Callable[[Tensor, Tensor], Tensor]
 
 def pair_totals(points: Points) -> Tensor:
     """Return the sum of the distances over all pairs i < j, for each observation: ``[observations]``, float64."""
-    x, scale, distance = _prepare(points)
-    n, f = x.shape[1:]
+    n, f = points.values.shape[1:]
     if points.norm is Norm.BURES:  # an SVD for each pair: none is computed twice
-        return edge_totals(points, torch.triu_indices(n, n, 1, device=x.device).T, None)
+        return edge_totals(points, torch.triu_indices(n, n, 1, device=points.values.device).T, None)
+    distance = PAIR_FUNCTIONS[points.norm]
 
     def block(part: Tensor, start: int, stop: int) -> Tensor:
         d = distance(part[:, start:stop, None], part[:, None, start:])
         return add_last(torch.triu(d, diagonal=1).double().flatten(1))
 
+    x, scale, run = _prepare(points, block)
     rows, step = _split_chunks(n, n * f)
     totals = []
     for part in x.split(step):
-        sums = _run(block, part, 0, rows)
+        sums = run(part, 0, rows)
         for start in range(rows, n, rows):
-            sums = sums + _run(block, part, start, start + rows)
+            sums = sums + run(part, start, start + rows)
         totals.append(sums)
     return torch.cat(totals) * scale
 
@@ -52,18 +53,19 @@ def pair_mean(points: Points) -> Tensor:
 
 def pair_matrix(points: Points, weight: Tensor) -> Tensor:
     """Return the weighted sum of the distance matrices over observations: ``[agents, agents]``, float64."""
-    x, scale, distance = _prepare(points)
-    n, f = x.shape[1:]
+    n, f = points.values.shape[1:]
+    distance = PAIR_FUNCTIONS[points.norm]
 
     def block(part: Tensor, w: Tensor, start: int, stop: int) -> Tensor:
         d = distance(part[:, start:stop, None], part[:, None, :])
         return torch.einsum("oij,o->ij", d.double(), w)
 
+    x, scale, run = _prepare(points, block)
     rows, step = _split_chunks(n, n * f)
     w = weight.double() * scale
     chunks = list(zip(x.split(step), w.split(step), strict=True))
     matrix = [
-        functools.reduce(torch.add, (_run(block, part, v, start, min(start + rows, n)) for part, v in chunks))
+        functools.reduce(torch.add, (run(part, v, start, min(start + rows, n)) for part, v in chunks))
         for start in range(0, n, rows)
     ]
     return torch.cat(matrix)
@@ -83,25 +85,28 @@ def edge_means_and_totals(
     points: Points, edges: Tensor, coefficient: Tensor | None, ordered: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Return the mean distance along each edge ``[edges]``, and the edge totals ``[observations]``, both float64."""
-    x, scale, distance = _prepare(points)
-    o, m = x.shape[0], edges.shape[0]
+    x, o, m, distance = points.values, points.values.shape[0], edges.shape[0], PAIR_FUNCTIONS[points.norm]
     if m == 0:  # still of the graph that autograd walks
         return x.reshape(-1)[:0].double(), x.reshape(o, -1)[:, :0].sum(dim=1, dtype=torch.float64)
-    weight = scale / o
 
     def block(part: Tensor, e: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         # The gradient of part[:, index] would be added up in the order in which threads come.
         d = distance(part.index_select(1, e[:, 0]), part.index_select(1, e[:, 1])).double()
         return torch.einsum("om,o->m", d, weight.expand(len(part))), d @ c
 
+    x, scale, run = _prepare(points, block)
+    weight = scale / o
     width, step = _split_chunks(m, x.shape[2])
     coefficient = x.new_ones(m, dtype=torch.float64) if coefficient is None else coefficient.double()
     pieces = list(zip(edges.split(width), coefficient.split(width), strict=True))
     means, totals = x.new_zeros(m, dtype=torch.float64), []
     for part in x.split(step):
-        chunks = [_run(block, part, e, c) for e, c in pieces]
-        some, sums = zip(*chunks, strict=True)
-        means = means + torch.cat(some)
+        along, sums = [], []
+        for e, c in pieces:
+            some, own = run(part, e, c)
+            along.append(some)
+            sums.append(own)
+        means = means + torch.cat(along)
         totals.append(functools.reduce(torch.add, sums))
     return means, torch.cat(totals) * scale
 
@@ -110,36 +115,36 @@ def observation_edges(points: Points, edges: Tensor, starts: Tensor | None = Non
     """Return distances along each observation's own edges ``[observations, k, 2]``: ``[observations, k]``, float64."""
     if starts is not None:  # one observation with any number of edges
         return edge_means(points, edges[0]).unsqueeze(0)
-    x, scale, distance = _prepare(points)
-    o, _, f = x.shape
+    o, _, f = points.values.shape
+    distance = PAIR_FUNCTIONS[points.norm]
 
     def block(part: Tensor, e: Tensor) -> Tensor:
         return distance(*(part.gather(1, e[..., k, None].expand(-1, -1, f)) for k in (0, 1))).double()
 
+    x, scale, run = _prepare(points, block)
     step = max(1, CHUNK // max(1, edges.shape[1] * f))
-    parts = [_run(block, x[at : at + step], edges[at : at + step]) for at in range(0, o, step)]
+    parts = [run(x[at : at + step], edges[at : at + step]) for at in range(0, o, step)]
     return torch.cat(parts) * scale
 
 
-def _prepare(points: Points) -> tuple[Tensor, Tensor, PairFunction]:
+def _prepare(points: Points, block: Callable[..., Any]) -> tuple[Tensor, Tensor, Callable[..., Any]]:
+    """Return values in the unit of their scale, the scale, and the block to run on each chunk of them.
+
+    Where a gradient is needed, temporaries of a block are not kept: they are computed again.
+    """
     x, scale = points.values, scale_of(points.values, points.norm)
-    return x / scale if points.norm in HOMOGENEOUS else x, scale.double(), PAIR_FUNCTIONS[points.norm]
+    if torch.is_grad_enabled() and x.requires_grad:
+        from torch.utils.checkpoint import checkpoint
+
+        # Nothing is drawn in a block; restoring the global random state would disturb other threads.
+        block = functools.partial(checkpoint, block, use_reentrant=False, preserve_rng_state=False)
+    return x / scale if points.norm in HOMOGENEOUS else x, scale.double(), block
 
 
 def _split_chunks(count: int, size: int) -> tuple[int, int]:
     """Return how many of ``count`` items of ``size`` elements fit a chunk, and how many observations of those."""
     items = max(1, min(count, CHUNK // size))
     return items, max(1, CHUNK // (items * size))
-
-
-def _run(block: Callable[..., Any], part: Tensor, *args: Tensor | int) -> Any:
-    """Run one chunk, without keeping its temporaries when a gradient is needed: they are computed again."""
-    if not (torch.is_grad_enabled() and part.requires_grad):
-        return block(part, *args)
-    from torch.utils.checkpoint import checkpoint
-
-    # Nothing is drawn in a block; restoring the global random state would disturb other threads.
-    return checkpoint(block, part, *args, use_reentrant=False, preserve_rng_state=False)
 
 
 def safe_sqrt(squared: Tensor) -> Tensor:
