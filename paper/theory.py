@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from scipy.stats import chisquare
 
 from graphsnd import bounds, graphs
-from graphsnd.graphs import pairs
+from graphsnd.graphs.random import rank
 from graphsnd.plots.style import BLUE, FAINT, GREEN, INK, ORANGE, VERMILLION, styled_figure
 from graphsnd.training.streams import hashed
 from paper.cells import Cells
@@ -108,7 +108,7 @@ def uniformity_chances(draws: int) -> list[float]:
     for place, p in enumerate(PROBABILITIES):
         generator = hashed(SEED, place)
         drawn = [graphs.bernoulli(AGENTS, p, seed=generator) for _ in range(draws)]
-        codes = [sum(1 << int(rank) for rank in pairs.rank(graph.edges, AGENTS)) for graph in drawn]
+        codes = [sum(1 << int(place) for place in rank(graph.edges, AGENTS)) for graph in drawn]
         for m in range(1, math.comb(AGENTS, 2)):
             alike = [sum(1 << k for k in some) for some in itertools.combinations(range(math.comb(AGENTS, 2)), m)]
             counts = [codes.count(code) for code in alike]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from graphsnd.graphs import Graph, pairs
-from graphsnd.graphs.pairs import geometric_skips
+from graphsnd.graphs import Graph
+from graphsnd.graphs.random import geometric_skips, rank
 
 
 def indicators(drawn: Sequence[Graph]) -> Tensor:
@@ -21,7 +22,7 @@ def indicators(drawn: Sequence[Graph]) -> Tensor:
     """
     chosen = torch.zeros(len(drawn), drawn[0].pairs, dtype=torch.float64)
     for row, graph in zip(chosen, drawn, strict=True):
-        row[pairs.rank(graph.edges, graph.n)] = 1
+        row[rank(graph.edges, graph.n)] = 1
     return chosen
 
 
@@ -32,6 +33,6 @@ def many_bernoulli(n: int, p: float, draws: int, generator: torch.Generator) -> 
         >>> many_bernoulli(8, 0.5, 3, torch.Generator().manual_seed(0)).shape
         torch.Size([3, 28])
     """
-    chosen = torch.zeros(draws, pairs.pair_count(n), dtype=torch.float64)
+    chosen = torch.zeros(draws, math.comb(n, 2), dtype=torch.float64)
     chosen.view(-1)[geometric_skips(chosen.numel(), p, generator)] = 1
     return chosen

@@ -52,7 +52,12 @@ class InputError(ValueError):
 
 
 class EmptyDrawError(InputError):
-    """A random graph came out without edges, so there is no mean over them."""
+    """A random graph, the argument ``name``, came out without edges, so there is no mean over them."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            name, "to have at least one edge", "an empty draw", "Draw again with another seed or more edges."
+        )
 
 
 class MissingExtraError(ImportError):

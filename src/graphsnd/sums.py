@@ -34,9 +34,9 @@ def total(x: Tensor) -> Tensor:
 
 def mean(x: Tensor) -> Tensor:
     """Return the mean of all elements, differentiable."""
-    return mean_last(x.reshape(-1))
+    return add_last(x.reshape(-1)) / x.numel()
 
 
 def sample_variance(x: Tensor) -> Tensor:
     """Return the variance over the last dimension of ``[..., k]``, with divisor ``k - 1``; NaN for a single number."""
-    return add_last((x - mean_last(x).unsqueeze(-1)).square()) / (x.shape[-1] - 1)
+    return add_last((x - add_last(x).unsqueeze(-1) / x.shape[-1]).square()) / (x.shape[-1] - 1)

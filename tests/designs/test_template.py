@@ -8,7 +8,7 @@ from scipy import stats
 
 import graphsnd as gs
 from graphsnd.designs.template import ordered_subsets
-from graphsnd.graphs.pairs import integer_seed
+from graphsnd.graphs.random import integer_seed
 from graphsnd.kernels.relabelling import reference
 
 CPU = torch.device("cpu")

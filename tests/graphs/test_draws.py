@@ -4,7 +4,7 @@ import torch
 from scipy import stats
 
 from graphsnd.graphs import complete
-from graphsnd.graphs.pairs import distinct, integers, marked_pairs, resolve
+from graphsnd.graphs.random import distinct, integers, marked_pairs, resolve
 from tests.graphs.test_random import generator
 
 

@@ -1,4 +1,5 @@
 import itertools
+import math
 from collections import Counter
 
 import networkx
@@ -19,7 +20,7 @@ from graphsnd.graphs import (
     uniform,
 )
 from graphsnd.graphs.graph import Sampling
-from graphsnd.graphs.pairs import pair_count, rank
+from graphsnd.graphs.random import rank
 
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 DESIGNS = [
@@ -44,7 +45,7 @@ def assert_canonical(graph):
 
 
 def pair_frequencies(graphs, n):
-    return torch.bincount(torch.cat([rank(graph.edges, n) for graph in graphs]), minlength=pair_count(n)).numpy()
+    return torch.bincount(torch.cat([rank(graph.edges, n) for graph in graphs]), minlength=math.comb(n, 2)).numpy()
 
 
 @pytest.mark.parametrize("draw", DESIGNS)
@@ -119,7 +120,7 @@ def test_device_and_family(draw):
 def test_bernoulli_edge_counts_are_binomial():
     n, p, source = 40, 0.15, generator(1)
     counts = np.array([bernoulli(n, p, seed=source).m for _ in range(800)])
-    law = stats.binom(pair_count(n), p)
+    law = stats.binom(math.comb(n, 2), p)
     assert abs(counts.mean() - law.mean()) < 4 * law.std() / len(counts) ** 0.5
     assert abs(counts.var() / law.var() - 1) < 4 * (2 / len(counts)) ** 0.5
 
@@ -130,7 +131,7 @@ def test_bernoulli_pairs_are_equally_likely_and_independent(p):
     graphs = [bernoulli(n, p, seed=source) for _ in range(rounds)]
     counts = pair_frequencies(graphs, n)
     squares = ((counts - rounds * p) ** 2 / (rounds * p * (1 - p))).sum()
-    assert 1e-3 < stats.chi2(pair_count(n)).sf(squares) < 1 - 1e-3
+    assert 1e-3 < stats.chi2(math.comb(n, 2)).sf(squares) < 1 - 1e-3
     # Neighbouring ranks are the ones that a wrong gap would tie together.
     present = np.stack([networkx.to_numpy_array(graph.to_networkx())[0, 1:3] for graph in graphs])
     assert abs(present.prod(axis=1).mean() - p**2) < 4 * (p**2 * (1 - p**2) / rounds) ** 0.5
@@ -179,18 +180,18 @@ def test_uniform_pairs_are_equally_likely(m):
     n, rounds, source = 20, 600, generator(4)
     graphs = [uniform(n, m, seed=source) for _ in range(rounds)]
     assert all(graph.m == m for graph in graphs)
-    q = m / pair_count(n)
+    q = m / math.comb(n, 2)
     squares = ((pair_frequencies(graphs, n) - rounds * q) ** 2 / (rounds * q * (1 - q))).sum()
     # Fixed-size draws are negatively correlated, which takes one degree of freedom and scales the rest.
-    assert 1e-3 < stats.chi2(pair_count(n) - 1).sf(squares * (pair_count(n) - 1) / pair_count(n)) < 1 - 1e-3
+    assert 1e-3 < stats.chi2(math.comb(n, 2) - 1).sf(squares * (math.comb(n, 2) - 1) / math.comb(n, 2)) < 1 - 1e-3
 
 
 @pytest.mark.parametrize(("n", "m"), [(2, 1), (3, 3), (30, 217), (30, 218), (30, 434), (30, 435), (200, 9_950)])
 def test_uniform_has_exactly_m_edges(n, m):
     graph = uniform(n, m, seed=1)
     assert graph.m == m
-    assert graph.inclusion == m / pair_count(n)
-    assert graph.is_complete == (m == pair_count(n))
+    assert graph.inclusion == m / math.comb(n, 2)
+    assert graph.is_complete == (m == math.comb(n, 2))
     assert_canonical(graph)
 
 

@@ -1,5 +1,6 @@
 """The law of random regular graphs: every edge as likely as another, and nearly every graph."""
 
+import math
 from collections import Counter
 
 import networkx
@@ -8,7 +9,7 @@ import pytest
 from scipy import stats
 
 from graphsnd.graphs import random_regular
-from graphsnd.graphs.pairs import pair_count, rank
+from graphsnd.graphs.random import rank
 from graphsnd.graphs.regular import _compiled, regular_pairs
 from tests.graphs.test_random import generator, pair_frequencies
 
@@ -19,8 +20,8 @@ def test_regular_edges_are_equally_likely(n, degree):
     counts = pair_frequencies([random_regular(n, degree, seed=source) for _ in range(rounds)], n)
     q = degree / (n - 1)
     # The degrees fix n linear forms of the counts; on what is left a symmetric law has one common variance.
-    freedom = pair_count(n) - n
-    variance = rounds * q * (1 - q) * pair_count(n) / freedom
+    freedom = math.comb(n, 2) - n
+    variance = rounds * q * (1 - q) * math.comb(n, 2) / freedom
     assert 1e-3 < stats.chi2(freedom).sf(((counts - rounds * q) ** 2 / variance).sum()) < 1 - 1e-3
 
 
@@ -46,12 +47,12 @@ def test_triangles_of_cubic_graphs_match_rejection_sampling():
 
 def test_past_the_small_graphs_the_repair_alone_keeps_edges_flat():
     n, degree, rounds, source = 60, 12, 60, generator(9)
-    counts = np.zeros(pair_count(n))
+    counts = np.zeros(math.comb(n, 2))
     for _ in range(rounds):
         counts[regular_pairs(n, degree, source).numpy()] += 1
     q = degree / (n - 1)
-    freedom = pair_count(n) - n
-    variance = rounds * q * (1 - q) * pair_count(n) / freedom
+    freedom = math.comb(n, 2) - n
+    variance = rounds * q * (1 - q) * math.comb(n, 2) / freedom
     assert 1e-3 < stats.chi2(freedom).sf(((counts - rounds * q) ** 2 / variance).sum()) < 1 - 1e-3
 
 

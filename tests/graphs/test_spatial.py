@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphsnd.errors import InputError
-from graphsnd.graphs import knn, pairs, radius, spatial
+from graphsnd.graphs import graph, knn, radius, spatial
 
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 
@@ -176,7 +176,7 @@ def test_graphs_do_not_depend_on_the_units(factor):
 
 
 def test_a_swarm_within_one_radius_is_refused_before_its_pairs_are_listed(monkeypatch):
-    for module in (spatial, pairs):
+    for module in (spatial, graph):
         monkeypatch.setattr(module, "MOST_EDGES", 1000)
     line = torch.arange(2000.0).unsqueeze(1)
     assert len(radius(line[:1001], 0.5).edges) == 0

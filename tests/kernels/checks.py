@@ -11,7 +11,7 @@ import torch
 from graphsnd import kernels
 from graphsnd.behavior.points import JoinedPoints, Norm, Points
 from graphsnd.kernels import reference
-from graphsnd.kernels.pairfunctions import PAIR_FUNCTIONS
+from graphsnd.kernels.reference import PAIR_FUNCTIONS
 
 Shape = tuple[int, int, int]  # observations, agents, features
 NORMS = [Norm.EUCLIDEAN, Norm.HALF_L1]

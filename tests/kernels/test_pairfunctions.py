@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import special
 
 from graphsnd.behavior.points import Norm
-from graphsnd.kernels import pairfunctions
-from graphsnd.kernels.pairfunctions import (
+from graphsnd.kernels import reference
+from graphsnd.kernels.reference import (
     PAIR_FUNCTIONS,
     bures,
     euclidean,
@@ -141,7 +141,7 @@ def test_scale_is_a_power_of_two_near_the_largest_difference(dtype: torch.dtype,
 @pytest.mark.parametrize("features", [1, 3, 16, 40])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_extremes_over_agents(features: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairfunctions, "COPIED", 2 * 5 * features)  # two observations at once
+    monkeypatch.setattr(reference, "COPIED", 2 * 5 * features)  # two observations at once
     values = torch.randn(features, 5, 7, dtype=dtype, generator=torch.Generator().manual_seed(0)).movedim(0, 2)
     values = values.transpose(0, 1)  # no axis is where memory has it
     values[1, 2, 0], values[3, 1, 0], values[6, 0, 0] = torch.inf, -torch.inf, torch.nan

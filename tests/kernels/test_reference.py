@@ -9,7 +9,7 @@ import torch
 from graphsnd.behavior.behavior import embed
 from graphsnd.behavior.points import Norm, Points
 from graphsnd.kernels import reference
-from graphsnd.kernels.pairfunctions import PAIR_FUNCTIONS
+from graphsnd.kernels.reference import PAIR_FUNCTIONS
 from tests.cases import CLOSED_FORM, Case
 
 OBSERVATIONS, AGENTS = 5, 6

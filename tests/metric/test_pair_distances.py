@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import graphsnd as gs
-from graphsnd.kernels import pairfunctions
+from graphsnd.kernels import reference
 from graphsnd.metric import pair_distances
 from tests import oracles
 from tests.cases import AGENTS, CASES, DETERMINISTIC, OBSERVATIONS, Case, each
@@ -83,14 +83,14 @@ def test_cost_is_one_evaluation_for_each_edge_and_observation(monkeypatch: pytes
     """Proposition 4, by counting and not by timing."""
     behavior = DETERMINISTIC.behavior(agents=10)
     norm = gs.behavior.points.Norm.EUCLIDEAN
-    counted, plain = [], pairfunctions.PAIR_FUNCTIONS[norm]
+    counted, plain = [], reference.PAIR_FUNCTIONS[norm]
 
     def count(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         distances = plain(x, y)
         counted.append(distances.numel())
         return distances
 
-    monkeypatch.setitem(pairfunctions.PAIR_FUNCTIONS, norm, count)
+    monkeypatch.setitem(reference.PAIR_FUNCTIONS, norm, count)
     for found in (gs.graph_snd, gs.horvitz_thompson, lambda b, g, **options: gs.pairwise(b, graph=g, **options)):
         counted.clear()
         found(behavior, gs.graphs.uniform(10, edges, seed=0), backend="reference")

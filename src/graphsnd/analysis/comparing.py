@@ -107,12 +107,12 @@ def compare(
     if sources[1].observations != count:
         raise InputError("second", f"on the same {count} observations", f"{sources[1].observations} of them")
     check_layout("second", sources[1].batch_shape, sources[0].batch_shape)
+    with torch.no_grad():
+        values = [observation_values(source).double() for source in sources]
     distances = [source.distance for source in sources]
     if distances[0] != distances[1]:  # two Joints may have other weights under one name
         expected = f"with the distance {distances[0]}, as the first"
         raise InputError("second", expected, distances[1], "Choose one: distance=.")
-    with torch.no_grad():
-        values = [observation_values(source).double() for source in sources]
     for value in values:
         check_finite("team", value)
     groups = check_clusters(clusters, sources[0].batch_shape)

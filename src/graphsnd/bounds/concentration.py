@@ -30,7 +30,7 @@ def hoeffding(d_max: float, m: int, delta: float) -> float:
         0.064
     """
     d_max, m, delta = check_arguments(d_max, m, delta)
-    return d_max * math.sqrt(log_of_inverse(2, delta) / (2 * m))
+    return d_max * math.sqrt((math.log(2) - math.log(delta)) / (2 * m))
 
 
 def serfling(d_max: float, m: int, pairs: int, delta: float) -> float:
@@ -48,8 +48,8 @@ def serfling(d_max: float, m: int, pairs: int, delta: float) -> float:
         >>> serfling(1.0, 450, 4950, 0.05) < hoeffding(1.0, 450, 0.05)
         True
     """
-    radius = hoeffding(d_max, m, delta)
-    return radius * math.sqrt(1 - (m - 1) / _check_pairs(m, pairs))
+    d_max, m, delta = check_arguments(d_max, m, delta, pairs)
+    return d_max * math.sqrt((math.log(2) - math.log(delta)) / (2 * m)) * math.sqrt(1 - (m - 1) / pairs)
 
 
 def empirical_bernstein(std: float, d_max: float, m: int, pairs: int, delta: float) -> float:
@@ -72,10 +72,10 @@ def empirical_bernstein(std: float, d_max: float, m: int, pairs: int, delta: flo
         >>> empirical_bernstein(0.01, 1.0, 2000, 4950, 0.05) < serfling(1.0, 2000, 4950, 0.05)
         True
     """
-    d_max, m, delta = check_arguments(d_max, m, delta)
-    pairs, std = _check_pairs(m, pairs), check_number("std", std, low=0)
+    d_max, m, delta = check_arguments(d_max, m, delta, pairs)
+    std = check_number("std", std, low=0)
     rho = 1 - (m - 1) / pairs if m <= pairs / 2 else (1 - m / pairs) * (1 + 1 / m)
-    log_term = log_of_inverse(10, delta)
+    log_term = math.log(10) - math.log(delta)
     kappa = 7 / 3 + 3 / math.sqrt(2)
     return std * math.sqrt(2 * rho * log_term / m) + kappa * d_max * log_term / m
 
@@ -113,7 +113,7 @@ def bernoulli(d_max: float, p: float, n: int, delta: float) -> BernoulliBound:
     d_max, _, delta = check_arguments(d_max, 1, delta)
     p, n = check_number("p", p, above=0, high=1), check_agents(n)
     mu = p * n * (n - 1) / 2
-    return BernoulliBound(d_max * math.sqrt(log_of_inverse(2, delta) / mu), min(1.0, delta + math.exp(-mu / 8)))
+    return BernoulliBound(d_max * math.sqrt((math.log(2) - math.log(delta)) / mu), min(1.0, delta + math.exp(-mu / 8)))
 
 
 def edges_for(eps: float, d_max: float, delta: float) -> int:
@@ -130,7 +130,7 @@ def edges_for(eps: float, d_max: float, delta: float) -> int:
     """
     d_max, _, delta = check_arguments(d_max, 1, delta)
     eps = check_number("eps", eps, above=0)
-    needed = (d_max / eps) * (d_max / eps) * log_of_inverse(2, delta) / 2
+    needed = (d_max / eps) * (d_max / eps) * (math.log(2) - math.log(delta)) / 2
     if not needed < 2**53:
         fix = "The number of edges grows with the square of d_max / eps."
         raise InputError("eps", "to be reached with fewer than 2**53 edges", describe(eps), fix)
@@ -176,14 +176,15 @@ def measure_edges(points: Points, edges: Tensor, *, backend: str = "auto") -> tu
     check_metric(points)
     agents = torch.arange(1, points.agents + 1, device=edges.device)
     with_center = replace(points, values=torch.cat([points.center().values, points.values], dim=1).detach())
-    joined = torch.cat([_star(agents, 0), edges + 1])
+    joined = torch.cat([torch.stack([torch.zeros_like(agents), agents], dim=1), edges + 1])
     coefficient = torch.ones(len(joined), dtype=torch.float64, device=edges.device)
     coefficient[: len(agents)] = 0
     means, totals = kernels.edge_means_and_totals(with_center, joined, coefficient, ordered=True, backend=backend)
     radii, means = means.split([len(agents), len(edges)])
     bound = float(radii.topk(2).values.sum())
     if points.norm in (Norm.SQRT_JS, Norm.BURES):
-        nearest = kernels.edge_means(with_center, _star(agents, int(radii.argmin()) + 1), backend=backend)
+        star = torch.stack([torch.full_like(agents, int(radii.argmin()) + 1), agents], dim=1)
+        nearest = kernels.edge_means(with_center, star, backend=backend)
         bound = min(bound, float(nearest.topk(2).values.sum()))
     # Rounded up by more than the rounding of the distances, so that "certified" survives float32.
     return means, totals, bound * (1 + 16 * torch.finfo(points.result_dtype).eps)
@@ -196,25 +197,15 @@ def check_metric(points: Points) -> None:
         raise InputError("distance", "without debias where pairs are sampled", "a corrected distance", fix)
 
 
-def _star(agents: Tensor, center: int) -> Tensor:
-    """Return edges from ``center`` to all agents."""
-    return torch.stack([torch.full_like(agents, center), agents], dim=1)
+def check_arguments(d_max: float, m: int, delta: float, pairs: int | None = None) -> tuple[float, int, float]:
+    """Return the arguments that bounds share as plain numbers, or raise unless they make sense.
 
-
-def log_of_inverse(factor: float, delta: float) -> float:
-    """Return log(factor / delta), where the quotient may be too large for a float."""
-    return math.log(factor) - math.log(delta)
-
-
-def check_arguments(d_max: float, m: int, delta: float) -> tuple[float, int, float]:
-    """Return the arguments that all bounds share as plain numbers, or raise unless they make sense."""
+    Bounds have log(c) - log(delta), because c / delta may be too large for a float.
+    """
     d_max, delta = check_number("d_max", d_max, low=0), check_number("delta", delta, above=0, high=1)
     if delta == 1:
         raise InputError("delta", "to be below 1", describe(delta))
     m = check_integer("m", m, "to be an integer, at least 1", low=1, fix="A draw without edges bounds nothing.")
+    if pairs is not None:
+        check_integer("pairs", pairs, f"to be an integer, at least m = {m}", low=m, fix="n agents have n(n-1)/2 pairs.")
     return d_max, m, delta
-
-
-def _check_pairs(m: int, pairs: int) -> int:
-    expected = f"to be an integer, at least m = {m}"
-    return check_integer("pairs", pairs, expected, low=m, fix="n agents have n(n-1)/2 pairs.")

@@ -33,7 +33,7 @@ from fractions import Fraction
 import torch
 from torch import Tensor
 
-from graphsnd.bounds.concentration import check_arguments, log_of_inverse
+from graphsnd.bounds.concentration import check_arguments
 from graphsnd.errors import InputError, check_agents, check_finite, check_tensor, shape_of
 from graphsnd.graphs.pairs import check_degree
 from graphsnd.sums import add_last
@@ -151,7 +151,7 @@ def paper_random_regular_bound(d_max: float, n: int, degree: int, delta: float) 
     degree = check_degree(n, degree)
     if degree < 3:
         raise InputError("degree", "to be at least 3, as in the proposition", degree)
-    return d_max * math.sqrt(8 / (n * degree) * (log_of_inverse(4, delta) + (degree**2 - 1) / 4))
+    return d_max * math.sqrt(8 / (n * degree) * (math.log(4) - math.log(delta) + (degree**2 - 1) / 4))
 
 
 def relabelling_bound(d_max: float, n: int, delta: float) -> float:
@@ -173,7 +173,7 @@ def relabelling_bound(d_max: float, n: int, delta: float) -> float:
         0.219
     """
     d_max, _, delta = check_arguments(d_max, 1, delta)
-    return d_max * math.sqrt(8 * log_of_inverse(2, delta) / check_agents(n))
+    return d_max * math.sqrt(8 * (math.log(2) - math.log(delta)) / check_agents(n))
 
 
 def split_squares(distances: Tensor) -> tuple[Tensor, Tensor]:

@@ -17,8 +17,7 @@ from graphsnd.designs.design import as_design
 from graphsnd.designs.template import Template
 from graphsnd.errors import InputError, check_integer, check_shape, shape_of
 from graphsnd.graphs import Graph, MovingGraph, complete
-from graphsnd.graphs.graph import check_graph, ratio
-from graphsnd.graphs.pairs import check_edges
+from graphsnd.graphs.graph import check_edges, check_graph, ratio
 from graphsnd.metric.diversity import graph_mean
 from graphsnd.sums import add_last, mean_last
 from graphsnd.teams.engine import copy_without_waiting

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -15,7 +16,7 @@ from graphsnd import graphs
 from graphsnd.designs.template import Template
 from graphsnd.errors import InputError, check_finite, check_integer, check_number, check_type, plain_tensor, shape_of
 from graphsnd.graphs import Graph, MovingGraph
-from graphsnd.graphs.pairs import check_edges
+from graphsnd.graphs.graph import check_edges
 
 Draw = Graph | MovingGraph | Template  # one graph for the call; or for each observation a graph, or random agents
 Generator = torch.Generator | None
@@ -134,8 +135,19 @@ class Fixed(Design):
         return self.graph.family
 
 
+class _Random(Design):
+    """A random graph for all observations, made by ``make`` from the design's only number."""
+
+    make: ClassVar[Callable[..., Graph]]
+
+    def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Graph:
+        if generator is None:
+            raise InputError("generator", f"for {self}, which draws its pairs", None, "Pass a seeded torch.Generator.")
+        return type(self).make(n, *vars(self).values(), seed=generator)
+
+
 @dataclass(frozen=True)
-class Bernoulli(Design):
+class Bernoulli(_Random):
     """Each pair with probability ``p``, the paper's own choice.
 
     Example:
@@ -146,6 +158,7 @@ class Bernoulli(Design):
     p: float  # probability of each pair, in (0, 1]
 
     family, example, number = "bernoulli", "bernoulli:0.1", float
+    make = staticmethod(graphs.bernoulli)
 
     def __post_init__(self) -> None:
         check_number("p", self.p, above=0, high=1)
@@ -153,12 +166,9 @@ class Bernoulli(Design):
     def pairs(self, n: int) -> float:  # noqa: D102
         return self.p * math.comb(n, 2)
 
-    def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Graph:  # noqa: D102
-        return graphs.bernoulli(n, self.p, seed=_require(generator, self))
-
 
 @dataclass(frozen=True)
-class Uniform(Design):
+class Uniform(_Random):
     """``m`` different pairs, every set of ``m`` equally likely.
 
     Example:
@@ -169,16 +179,14 @@ class Uniform(Design):
     m: int  # pairs
 
     family, example, number = "uniform", "uniform:500", int
+    make = staticmethod(graphs.uniform)
 
     def pairs(self, n: int) -> int:  # noqa: D102
         return self.m
 
-    def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Graph:  # noqa: D102
-        return graphs.uniform(n, self.m, seed=_require(generator, self))
-
 
 @dataclass(frozen=True)
-class Regular(Design):
+class Regular(_Random):
     """A random graph in which each agent has ``degree`` neighbours, so that effects of single agents cancel.
 
     Example:
@@ -189,12 +197,10 @@ class Regular(Design):
     degree: int  # neighbours of each agent
 
     family, example, number = "regular", "regular:8", int
+    make = staticmethod(graphs.random_regular)
 
     def pairs(self, n: int) -> float:  # noqa: D102
         return n * self.degree / 2
-
-    def draw(self, n: int, generator: Generator = None, positions: Tensor | None = None) -> Graph:  # noqa: D102
-        return graphs.random_regular(n, self.degree, seed=_require(generator, self))
 
 
 @dataclass(frozen=True)
@@ -400,12 +406,6 @@ def parse(text: str, argument: str = "design") -> Design:
         return form(value)  # type: ignore[call-arg]
     except InputError as error:
         raise InputError(argument, f"as in {form.example}", repr(text), str(error)) from None
-
-
-def _require(generator: Generator, design: Design) -> torch.Generator:
-    if generator is None:
-        raise InputError("generator", f"for {design}, which draws its pairs", None, "Pass a seeded torch.Generator.")
-    return generator
 
 
 def _positions(given: Tensor | None, n: int, design: Design) -> Tensor:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.bounds.relabelling import factor_from_counts
-from graphsnd.graphs.pairs import integer_seed
+from graphsnd.graphs.random import integer_seed
 from graphsnd.kernels.relabelling import relabel
 
 

@@ -17,12 +17,11 @@ from graphsnd.behavior.behavior import as_distance, check_names, embed
 from graphsnd.behavior.distances import DISTANCES
 from graphsnd.behavior.points import Points
 from graphsnd.bounds.concentration import check_metric
-from graphsnd.errors import InputError, check_clusters, check_integer, check_type
+from graphsnd.errors import EmptyDrawError, InputError, check_clusters, check_integer, check_type
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import (
     PairError,
     check_confidence,
-    check_not_empty,
     cluster_error,
     make_estimate,
     random_graph_error,
@@ -68,7 +67,8 @@ class SndAccumulator:
         check_type("clusters", clusters, bool, "to be True or False", "Give the clusters to update().")
         if graph is not None:
             check_graph(graph, self.agents)
-            check_not_empty("graph", graph)
+            if graph.m == 0 and graph.inclusion is not None:
+                raise EmptyDrawError("graph")
         self.graph = None if graph is not None and graph.is_complete and graph.weights is None else graph
         self.distance, self.clusters = distance, clusters
         self.names: tuple[str, ...] | None = None if graph is None else graph.names
@@ -221,9 +221,7 @@ class SndAccumulator:
                 d_max = min(bound, self.distance.maximum or math.inf)
                 error = random_graph_error(graph, means, value, d_max, 1 - confidence)
         around = cluster_error(self._own, self._sizes, value, confidence, error.standard_error)
-        about: dict[str, Any] = {"agents": self.agents, "observations": self.observations, "names": self.names or ()}
-        about |= {"distance": self.distance.name, "design": design}
-        return make_estimate(value, target, error, around, confidence=confidence, pairs=pairs, **about)
+        return make_estimate(value, target, error, around, self, confidence=confidence, pairs=pairs, design=design)
 
 
 def _same_names(name: str, known: Sequence[str] | None, given: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,12 +27,12 @@ from torch import Tensor
 from graphsnd import bounds
 from graphsnd.bounds.relabelling import relabelling_factor
 from graphsnd.designs.template import Template
-from graphsnd.errors import EmptyDrawError, InputError, describe, number
+from graphsnd.errors import InputError, describe, number
 from graphsnd.estimation.estimate import Estimate, Interval
 from graphsnd.estimation.moments import Draws
 from graphsnd.graphs import Graph
 from graphsnd.graphs.graph import Sampling
-from graphsnd.sums import mean, sample_variance, total
+from graphsnd.sums import add_last, mean, sample_variance
 
 BLOCKS = 32  # contiguous blocks of observations that stand for clusters where none are given
 FEWEST = 16  # observations below which their error is not estimated
@@ -51,16 +52,10 @@ class PairError:
     guaranteed: bool = True
 
 
-def check_not_empty(name: str, graph: Graph) -> None:
-    """Raise for a random graph without edges, which has no mean; ``name`` is the argument that gave it."""
-    if graph.m == 0 and graph.inclusion is not None:
-        fix = "Draw again with another seed or more edges."
-        raise EmptyDrawError(name, "to have at least one edge", "an empty draw", fix)
-
-
 def random_graph_error(graph: Graph, distances: Tensor, value: float, d_max: float, delta: float) -> PairError:
     """Return the error of the mean over the edges of a random graph."""
-    if graph.m == graph.pairs:
+    pairs = math.comb(graph.n, 2)
+    if graph.m == pairs:
         return PairError(0.0, (value, value), "exact: all pairs")
     # A single distance shows no spread; no distances between 0 and d_max spread more than half of it.
     largest = float(distances.max()) or 1.0  # whose square may overflow
@@ -68,11 +63,11 @@ def random_graph_error(graph: Graph, distances: Tensor, value: float, d_max: flo
     if graph.sampling is Sampling.RELABELLED:
         error, radius, method = _relabelled_error(graph, distances, std, d_max, delta)
     else:
-        error = std * math.sqrt((1 - graph.m / graph.pairs) / graph.m)
-        serfling = bounds.serfling(d_max, graph.m, graph.pairs, delta / 2)
-        bernstein = bounds.empirical_bernstein(std, d_max, graph.m, graph.pairs, delta / 2)
+        error = std * math.sqrt((1 - graph.m / pairs) / graph.m)
+        serfling = bounds.serfling(d_max, graph.m, pairs, delta / 2)
+        bernstein = bounds.empirical_bernstein(std, d_max, graph.m, pairs, delta / 2)
         radius, method = min((serfling, "Serfling"), (bernstein, "empirical Bernstein-Serfling"))
-    share = graph.m / graph.pairs
+    share = graph.m / pairs
     # The other pairs lie between 0 and the diameter, so the measured ones alone bound SND for certain.
     certain = share * value, share * value + (1 - share) * d_max
     interval = max(value - radius, certain[0]), min(value + radius, certain[1])
@@ -232,7 +227,7 @@ def cluster_error(
     if count < 2:
         return None, None
     residuals = sums - center * sizes.double()  # an integer tensor would become float32
-    error = math.sqrt(float(total(residuals**2)) * count / (count - 1) / int(sizes.sum()) ** 2)
+    error = math.sqrt(float(add_last(residuals**2)) * count / (count - 1) / int(sizes.sum()) ** 2)
     reach = quantile(1 - confidence, count - 1) * math.hypot(error, shared)
     return error, (max(lowest, center - reach), max(lowest, center + reach))
 
@@ -256,16 +251,14 @@ def make_estimate(
     target: str,
     error: PairError,
     around: PopulationError,
+    measured: Any,
     *,
     confidence: float,
     pairs: int,
     design: str,
-    agents: int,
-    observations: int,
-    distance: str,
-    names: tuple[str, ...],
 ) -> Estimate:
-    """Return the estimate of a measurement at all observations."""
+    """Return the estimate of a measurement at all observations of what was ``measured``, a source or accumulator."""
+    agents, observations = measured.agents, measured.observations
     reach = quantile(1 - confidence, LARGE) * error.standard_error
     return Estimate(
         value=value,
@@ -279,11 +272,11 @@ def make_estimate(
         pairs_total=agents * (agents - 1) // 2,
         pairs_used=pairs,
         policy_evaluations=agents * observations,
-        distance=distance,
+        distance=measured.distance.name,
         design=design,
         pair_error=error.standard_error,
         population_interval=around[1],
         observations_total=observations,
         distances=pairs * observations,
-        names=names,
+        names=measured.names or (),
     )

@@ -18,12 +18,11 @@ from graphsnd.designs import Agents, Complete, Design
 from graphsnd.designs.design import as_design
 from graphsnd.designs.positions import pool_positions
 from graphsnd.designs.template import Template
-from graphsnd.errors import InputError, check_clusters
+from graphsnd.errors import EmptyDrawError, InputError, check_clusters
 from graphsnd.estimation.estimate import Estimate
 from graphsnd.estimation.intervals import (
     PairError,
     check_confidence,
-    check_not_empty,
     make_estimate,
     population_error,
     random_graph_error,
@@ -31,10 +30,10 @@ from graphsnd.estimation.intervals import (
 from graphsnd.estimation.redrawn import CHEAP, REDRAWN, Redrawn, Tolerance, complete_price
 from graphsnd.estimation.source import Source, as_source
 from graphsnd.graphs import Graph, MovingGraph
-from graphsnd.graphs.graph import check_graph, normalised_weights, ratio, weighted_mean
-from graphsnd.graphs.pairs import integer_seed
+from graphsnd.graphs.graph import check_graph, normalised_weights, ratio
+from graphsnd.graphs.random import integer_seed
 from graphsnd.metric.moving import EdgeSums, edge_sums
-from graphsnd.sums import mean
+from graphsnd.sums import add_last, mean
 from graphsnd.teams import Team
 from graphsnd.teams.policies import Policy
 
@@ -106,12 +105,13 @@ def measure(
         (True, True)
     """
     began = perf_counter()
-    _check_arguments(observations, d_max)
+    if d_max is not None and not 0 <= d_max < math.inf:
+        raise InputError("d_max", "to be finite and not negative", d_max)
     confidence, generator = check_confidence(confidence), torch.Generator().manual_seed(integer_seed(seed))
     tolerance = Tolerance(tol, rel_tol) if tol is not None or rel_tol is not None else None
     source = as_source(team, observations, distance, backend)
     groups = None if clusters is None else check_clusters(clusters, source.batch_shape)
-    chosen, why = _choose(source, design, tolerance)
+    chosen, why = _choose(source, tolerance) if design is None else (as_design(design), "as asked")
     with torch.no_grad():
         places = None if positions is None else pool_positions(positions, source.batch_shape, source.names)
         draw = chosen.draw(source.agents, generator, places)
@@ -137,16 +137,7 @@ def measure(
     return replace(estimate, why=why, met=met, seconds=perf_counter() - began)
 
 
-def _check_arguments(observations: Any, d_max: float | None) -> None:
-    if isinstance(observations, Graph | MovingGraph | Design | str):
-        raise InputError("observations", "to be a tensor", f"{observations}, which says which pairs", "Write design=.")
-    if d_max is not None and not 0 <= d_max < math.inf:
-        raise InputError("d_max", "to be finite and not negative", d_max)
-
-
-def _choose(source: Source, asked: Any, tolerance: Tolerance | None) -> tuple[Design, str]:
-    if asked is not None:
-        return as_design(asked), "as asked"
+def _choose(source: Source, tolerance: Tolerance | None) -> tuple[Design, str]:
     if tolerance is None:
         return Complete(), "all pairs, as no tolerance was given"
     if complete_price(source) <= CHEAP:
@@ -167,25 +158,36 @@ def measure_all_pairs(source: Source, name: str, confidence: float, clusters: Te
     error = PairError(0.0, (value, value), "exact: all pairs")
     around = population_error(values, None, clusters, len(values), confidence)
     pairs = math.comb(source.agents, 2)
-    return make_estimate(value, "SND", error, around, confidence=confidence, pairs=pairs, design=name, **source.about)
+    return make_estimate(value, "SND", error, around, source, confidence=confidence, pairs=pairs, design=name)
 
 
 def _measure_on_graph(
     source: Source, graph: Graph | MovingGraph, name: str, confidence: float, clusters: Tensor | None
 ) -> Estimate:
-    """Measure Graph-SND, with its error where the graph was drawn at random."""
+    """Measure Graph-SND, each edge once, with its error where the graph was drawn at random."""
     if isinstance(graph, MovingGraph):
         return _measure_moving(source, graph, name, confidence, clusters)
-    check_not_empty("design", graph)
-    distances, values, diameter = _measure_edges(source, graph)
-    value = float(weighted_mean(distances, graph))
+    if graph.m == 0 and graph.inclusion is not None:
+        raise EmptyDrawError("design")
+    edges = graph.edges.to(source.device)
+    weights, whole = normalised_weights(graph, source.device)
+    distances, values, d_max = torch.zeros(graph.m, dtype=torch.float64, device=source.device), [], 0.0
+    for points, share in source.blocks():
+        if graph.estimates_snd:
+            means, totals, bound = measure_edges(points, edges, backend=source.backend)
+        else:
+            means, totals = kernels.edge_means_and_totals(points, edges, weights, ordered=True, backend=source.backend)
+            bound = math.inf
+        # The triangle inequality holds for the mean over observations too, so block by block it can only get larger.
+        distances, d_max = distances + share * means, d_max + share * bound
+        values.append(ratio(totals, whole).cpu())
+    value = float(ratio(add_last(distances if weights is None else weights * distances), whole))
     error, target = PairError(0.0, (value, value), "exact: every edge"), "Graph-SND"
     if graph.estimates_snd:
-        error, target = random_graph_error(graph, distances, value, diameter, 1 - confidence), "SND"
-    around = population_error(values, None, clusters, source.observations, confidence, error.standard_error)
-    return make_estimate(
-        value, target, error, around, confidence=confidence, pairs=graph.m, design=name, **source.about
-    )
+        d_max = min(d_max, source.distance.maximum or math.inf)
+        error, target = random_graph_error(graph, distances, value, d_max, 1 - confidence), "SND"
+    around = population_error(torch.cat(values), None, clusters, source.observations, confidence, error.standard_error)
+    return make_estimate(value, target, error, around, source, confidence=confidence, pairs=graph.m, design=name)
 
 
 def _measure_moving(
@@ -200,27 +202,6 @@ def _measure_moving(
     value, empty = float(mean(whole.each())), whole.empty_share()
     method = "exact: every edge" + f"; {100 * empty:.3g}% of observations without one count 0" * (empty > 0)
     around = population_error(whole.each(), None, clusters, source.observations, confidence)
-    error, about = PairError(0.0, (value, value), method), {"confidence": confidence, "design": name, **source.about}
-    estimate = make_estimate(value, "Graph-SND", error, around, pairs=round(graph.m / len(graph)), **about)
+    error, pairs = PairError(0.0, (value, value), method), round(graph.m / len(graph))
+    estimate = make_estimate(value, "Graph-SND", error, around, source, confidence=confidence, pairs=pairs, design=name)
     return replace(estimate, distances=graph.m, empty_share=empty)
-
-
-def _measure_edges(source: Source, graph: Graph) -> tuple[Tensor, Tensor, float]:
-    """Return the mean distance along every edge, the Graph-SND of each observation, and a bound on mean distances.
-
-    Each edge is visited once. The bound is on distances averaged over observations, which is smaller than at single
-    ones; only graphs that were drawn at random need one.
-    """
-    edges = graph.edges.to(source.device)
-    weights, whole = normalised_weights(graph, source.device)
-    distances, values, diameter = torch.zeros(graph.m, dtype=torch.float64, device=source.device), [], 0.0
-    for points, share in source.blocks():
-        if graph.estimates_snd:
-            means, totals, bound = measure_edges(points, edges, backend=source.backend)
-        else:
-            means, totals = kernels.edge_means_and_totals(points, edges, weights, ordered=True, backend=source.backend)
-            bound = math.inf
-        # The triangle inequality holds for the mean over observations too, so block by block it can only get larger.
-        distances, diameter = distances + share * means, diameter + share * bound
-        values.append(ratio(totals, whole).cpu())
-    return distances, torch.cat(values), min(diameter, source.distance.maximum or math.inf)

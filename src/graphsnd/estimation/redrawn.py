@@ -23,7 +23,7 @@ from graphsnd.estimation.intervals import (
 )
 from graphsnd.estimation.moments import Draws, draw, join
 from graphsnd.estimation.source import Source
-from graphsnd.kernels.pairfunctions import slowness
+from graphsnd.kernels.reference import slowness
 
 FIRST, GROWTH = 256, 1.35  # draws before the first look, and how much they grow until the next
 PASSES, DRAWS = 1024, 1 << 20  # over all observations, at most: passes, or more where they are few draws
@@ -142,8 +142,9 @@ class Redrawn:
         around = population_error(draws.means, draws.index, self.clusters, source.observations, 1 - delta)
         interval = max(0.0, value - radius), min(highest, value + radius)
         sampled = PairError(error, interval, method, guaranteed=d_max is not None)
-        about = {"confidence": self.confidence, "design": self.name, **source.about}
-        estimate = make_estimate(value, "SND", sampled, around, pairs=template.m, **about)
+        estimate = make_estimate(
+            value, "SND", sampled, around, source, confidence=self.confidence, pairs=template.m, design=self.name
+        )
         return replace(
             estimate,
             asymptotic_interval=(max(0.0, value - reach), value + reach),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,10 +15,12 @@ from graphsnd import kernels
 from graphsnd.behavior import Behavior, Distance
 from graphsnd.behavior.behavior import as_distance, embed
 from graphsnd.behavior.points import Norm, Points
+from graphsnd.designs import Design
 from graphsnd.designs.template import Template
 from graphsnd.errors import InputError, check_tensor
+from graphsnd.graphs import Graph, MovingGraph
 from graphsnd.kernels.dispatch import sum_over_blocks
-from graphsnd.kernels.pairfunctions import extremes
+from graphsnd.kernels.reference import extremes
 from graphsnd.sums import add_last
 from graphsnd.teams import Team, as_team
 
@@ -42,7 +44,7 @@ class Source:
     points: Points | None = None  # all agents at all observations; None for policies
     team: Team | None = None  # the policies
     inputs: Tensor | None = None  # their observations, [observations, features]
-    fitting: Distance | None = None  # the distance of the answers, once there is one
+    distance: Distance = field(init=False, repr=False)  # of policies once some have answered
 
     @cached_property
     def like(self) -> Points:
@@ -51,20 +53,6 @@ class Source:
             return self.points
         index = torch.arange(min(2, self.observations), device=self.device)
         return self.select(index, torch.arange(2, device=self.device).expand(len(index), -1))
-
-    @property
-    def distance(self) -> Distance:
-        """The distance that agents are compared by."""
-        if self.fitting is None:
-            self.like  # noqa: B018, the first answer says which distance fits
-        assert self.fitting is not None
-        return self.fitting
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What every estimate says of the team, see :func:`~graphsnd.estimation.intervals.make_estimate`."""
-        own = {"agents": self.agents, "observations": self.observations, "distance": self.distance.name}
-        return {**own, "names": self.names or ()}
 
     @property
     def evaluations(self) -> int:
@@ -90,8 +78,8 @@ class Source:
         assert self.inputs is not None
         inputs = self.inputs[index]
         behavior = self.team.evaluate(inputs) if agents is None else self.team.partial(inputs, agents)
-        self.fitting = as_distance(behavior, self.asked)
-        return behavior.embed(self.fitting)
+        self.distance = as_distance(behavior, self.asked)
+        return behavior.embed(self.distance)
 
     def bound(self) -> float | None:
         """Return a certified upper bound on every distance at every observation, or None."""
@@ -119,6 +107,8 @@ class Source:
 
 def as_source(team: Any, observations: Any, distance: Distance | None, backend: str) -> Source:
     """Return a behaviour, or a team (or what :func:`~graphsnd.teams.as_team` accepts) on observations, as a source."""
+    if isinstance(observations, Graph | MovingGraph | Design | str):
+        raise InputError("observations", "to be a tensor", f"{observations}, which says which pairs", "Write design=.")
     if isinstance(team, Behavior):
         if observations is not None:
             raise InputError("observations", "only beside a team", "a behaviour, which has been evaluated")
@@ -139,8 +129,9 @@ def as_source(team: Any, observations: Any, distance: Distance | None, backend: 
 def _from_behavior(behavior: Behavior, distance: Distance | str | None, backend: str, team: Team | None) -> Source:
     points = embed(behavior, distance).detach()
     device, about = points.parts[0].device, (behavior.batch_shape, behavior._names)
-    fitting = as_distance(behavior, distance)
-    return Source(points.agents, points.observations, *about, device, backend, fitting, points, team, fitting=fitting)
+    source = Source(points.agents, points.observations, *about, device, backend, distance, points, team)
+    source.distance = as_distance(behavior, distance)
+    return source
 
 
 def _from_policies(team: Team, observations: Any, distance: Distance | str | None, backend: str) -> Source:

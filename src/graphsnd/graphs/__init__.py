@@ -13,7 +13,8 @@ from graphsnd.graphs.conversions import from_adjacency, from_edge_index, from_ne
 from graphsnd.graphs.fixed import circulant, cliques, complete
 from graphsnd.graphs.graph import Graph
 from graphsnd.graphs.moving import MovingGraph
-from graphsnd.graphs.random import bernoulli, random_regular, relabelled, uniform
+from graphsnd.graphs.random import bernoulli, relabelled, uniform
+from graphsnd.graphs.regular import random_regular
 from graphsnd.graphs.spatial import knn, radius
 
 __all__ = [

@@ -11,9 +11,9 @@ from torch import Tensor
 from graphsnd.behavior.behavior import names_of
 from graphsnd.errors import InputError, check_agents, check_finite, check_integer, shape_of
 from graphsnd.graphs import pairs
-from graphsnd.graphs.graph import Graph
-from graphsnd.graphs.pairs import Device, check_degree, check_edges, check_labels, integers, resolve, source
-from graphsnd.graphs.random import relabelled
+from graphsnd.graphs.graph import Graph, check_edges
+from graphsnd.graphs.pairs import check_degree, check_labels
+from graphsnd.graphs.random import Device, integers, relabelled, resolve, source
 
 
 def complete(n: int, *, device: Device = None) -> Graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -11,8 +12,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.behavior.behavior import check_names
-from graphsnd.errors import InputError, check_agents, check_device, check_number
-from graphsnd.graphs import pairs
+from graphsnd.errors import MOST_EDGES, InputError, check_agents, check_device, check_number
 from graphsnd.graphs.pairs import EDGE_INDEX_HINT, check_indices, sort_edges
 from graphsnd.sums import total
 
@@ -98,7 +98,7 @@ class Graph(Edges):
         fix = f"List a pair in one direction only. {EDGE_INDEX_HINT}"
         edges, weights = sort_edges(edges, self.weights, n, fix=fix)
         inclusion = None if self.inclusion is None else check_number("inclusion", self.inclusion, above=0, high=1)
-        sampling = self.sampling or _sampling(inclusion)
+        sampling = self.sampling or (Sampling.FIXED if inclusion is None else Sampling.UNIFORM)
         if (sampling is Sampling.FIXED) != (inclusion is None):
             drawn = "with an inclusion probability where it is drawn, and without where it is fixed"
             raise InputError("sampling", drawn, f"{sampling}, inclusion {inclusion}")
@@ -108,10 +108,10 @@ class Graph(Edges):
         vars(self).update(n=n, edges=edges, weights=weights, inclusion=inclusion, sampling=sampling)
 
     @classmethod
-    def _trusted(cls, n: int, edges: Tensor, *, inclusion: float | None = None, **rest: Any) -> Graph:
+    def _trusted(cls, n: int, edges: Tensor, *, sampling: Sampling = Sampling.FIXED, **rest: Any) -> Graph:
         """Return a graph from edges that the caller guarantees to be canonical: neither checked nor sorted."""
         graph = object.__new__(cls)
-        vars(graph).update({"sampling": _sampling(inclusion)} | rest, n=n, edges=edges, inclusion=inclusion)
+        vars(graph).update(rest, n=n, edges=edges, sampling=sampling)
         return graph
 
     def __repr__(self) -> str:
@@ -128,7 +128,7 @@ class Graph(Edges):
     @property
     def pairs(self) -> int:
         """The number of pairs of agents, n(n-1)/2."""
-        return pairs.pair_count(self.n)
+        return math.comb(self.n, 2)
 
     @property
     def is_complete(self) -> bool:
@@ -190,10 +190,6 @@ def copy_with(graph: T, **fields: Any) -> T:
     return other
 
 
-def _sampling(inclusion: float | None) -> Sampling:
-    return Sampling.FIXED if inclusion is None else Sampling.UNIFORM
-
-
 def normalised_weights(graph: Graph, device: torch.device) -> tuple[Tensor | None, Tensor]:
     """Weights in units of the largest, or None when all are 1, and their sum; float64.
 
@@ -241,3 +237,10 @@ def check_graph(
         fix = "Build it in the behaviour's order, e.g. graphs.from_networkx(G, behavior.names)."
         expected = f"with the behaviour's agents in their order, {names[at]!r} at {at}"
         raise InputError(argument, expected, f"{graph.names[at]!r}", fix)
+
+
+def check_edges(name: str, count: float) -> None:
+    """Raise before memory is taken for more pairs than fit; ``name`` is the argument that asks for them."""
+    if count > MOST_EDGES:
+        fix = "Sample fewer pairs; SND over all of them needs no graph."
+        raise InputError(name, f"that makes at most {MOST_EDGES} edges", f"{count:.3g}", fix)

@@ -1,6 +1,7 @@
-"""The pairing behind :func:`graphsnd.graphs.random_regular`: configuration model, then switches until it is simple.
+"""Random regular graphs: the configuration model, then switches until the graph is simple.
 
-On the host, with NumPy and numba: a graph of some thousand edges is done before torch has started its operations.
+The pairing is on the host, with NumPy and numba: a graph of some thousand edges is done before torch has started its
+operations.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from graphsnd.errors import check_agents
 from graphsnd.graphs import pairs
-from graphsnd.graphs.pairs import integers
+from graphsnd.graphs.graph import Graph, Sampling, check_edges
+from graphsnd.graphs.pairs import check_degree
+from graphsnd.graphs.random import Device, integers, others, rank, source, unrank
 
 Ints = NDArray[np.int64]
 # Rounds without a single accepted switch before the pairing is thrown away. Even in the densest case, half of all
@@ -27,13 +31,44 @@ SMALL, SWITCHES_PER_EDGE = 256, 8
 SPARE = 64  # random numbers for repairs, beside one for each stub
 
 
+def random_regular(n: int, degree: int, *, seed: int | torch.Generator = 0, device: Device = None) -> Graph:
+    """Draw a simple graph in which every agent has exactly ``degree`` neighbours.
+
+    Stubs are paired at random (the configuration model) and the few loops and repeated edges are switched away with
+    random good edges. No agent is treated differently from another, so every pair has probability degree/(n-1) exactly;
+    the law over whole graphs is close to uniform, not exactly so.
+
+    Args:
+        n: The number of agents, at least 2.
+        degree: The neighbours of each agent, 1 .. n-1; n * degree must be even.
+        seed: An int, or a generator to advance.
+        device: Device of the graph. With an int seed it is drawn on the CPU, so every device gets the same graph.
+
+    Raises:
+        InputError: For an odd n * degree (it is never rounded), or a degree outside 1 .. n-1.
+
+    Example:
+        >>> random_regular(6, 3, seed=0).degrees()
+        tensor([3, 3, 3, 3, 3, 3])
+    """
+    n = check_agents(n)
+    degree = check_degree(n, degree)
+    check_edges("degree", n * degree / 2)
+    generator, target = source(seed, device, host=True)
+    ranks = regular_pairs(n, min(degree, n - 1 - degree), generator)
+    ranks = others(ranks, n) if degree > n - 1 - degree else ranks
+    edges = unrank(ranks, n).to(target)
+    inclusion = degree / (n - 1)
+    return Graph._trusted(n, edges, inclusion=inclusion, family="random_regular", sampling=Sampling.RELABELLED)
+
+
 def regular_pairs(n: int, degree: int, generator: torch.Generator) -> Tensor:
     """Return the sorted ranks of a simple graph with all degrees equal; degree <= (n-1)/2 and n * degree even."""
     small = n * degree <= 2 * SMALL
     while True:
         keys = _draw_small(n, degree, generator) if small else _repair(_pairing(n, degree, generator), n, generator)
         if keys is not None:
-            return pairs.rank(pairs.from_keys(torch.from_numpy(keys), n), n).to(generator.device)
+            return rank(pairs.from_keys(torch.from_numpy(keys), n), n).to(generator.device)
 
 
 def _keys(ends: Ints, n: int) -> Ints:

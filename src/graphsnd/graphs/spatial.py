@@ -18,9 +18,8 @@ from torch import Tensor
 from graphsnd.behavior.behavior import Agents, names_of, stack_agents
 from graphsnd.errors import MOST_EDGES, InputError, check_finite, check_integer, check_number, check_tensor, shape_of
 from graphsnd.graphs import pairs
-from graphsnd.graphs.graph import Graph
+from graphsnd.graphs.graph import Graph, check_edges
 from graphsnd.graphs.moving import MovingGraph
-from graphsnd.graphs.pairs import check_edges
 
 # Distances at a time: on a CPU what stays in a core's cache; a GPU wants more to be kept busy.
 CPU_BLOCK, GPU_BLOCK = 2**17, 2**26
@@ -83,7 +82,7 @@ def radius(features: Agents, r: float) -> Graph | MovingGraph:
     names, given = names_of(features), _check_features(features)
     points, unit = _scale(given)
     reach = check_number("r", r, above=0, fix="It is a distance in the units of the features.") * unit
-    if len(points) * pairs.pair_count(n := points.shape[1]) > MOST_EDGES:
+    if len(points) * math.comb(n := points.shape[1], 2) > MOST_EDGES:
         some = points[len(points) // 2]
         near = _squared(some[:: 1 + n // COUNTED].unsqueeze(1), some).sqrt_() <= reach
         check_edges("r", len(points) * n * (float(near.double().mean()) * n - 1) / 2)

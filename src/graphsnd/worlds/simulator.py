@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.errors import InputError, check_device, check_index, check_shape, check_tensor
-from graphsnd.graphs.pairs import integers, source
+from graphsnd.graphs.random import integers, source
 from graphsnd.worlds.world import Continuous, Discrete, Step, World, check_counts
 
 

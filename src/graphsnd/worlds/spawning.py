@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.errors import InputError
-from graphsnd.graphs.pairs import source
+from graphsnd.graphs.random import source
 from graphsnd.worlds.cells import near_pairs
 
 DENSEST = math.pi / math.sqrt(12)  # of the plane that equal discs can cover

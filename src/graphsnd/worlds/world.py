@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from graphsnd.errors import MOST_AGENTS, InputError, check_integer, check_shape, check_tensor, check_type, shape_of
-from graphsnd.graphs.pairs import source
+from graphsnd.graphs.random import source
 
 S = TypeVar("S")
 

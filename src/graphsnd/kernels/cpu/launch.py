@@ -16,7 +16,7 @@ from graphsnd.behavior.points import Norm
 from graphsnd.kernels.autograd import CODES, Dtype, Parts, add_up, side_by_side
 from graphsnd.kernels.cpu import loops
 from graphsnd.kernels.cpu.loops import LANES
-from graphsnd.kernels.pairfunctions import HOMOGENEOUS, scale_of
+from graphsnd.kernels.reference import HOMOGENEOUS, scale_of
 from graphsnd.kernels.threads import map_threads, run_threads, split_range
 from graphsnd.sums import add_last
 

@@ -14,7 +14,7 @@ from graphsnd.kernels.autograd import CODES, Dtype, Parts, add_up, side_by_side
 from graphsnd.kernels.gpu import edges as edge_kernels
 from graphsnd.kernels.gpu import slopes as slope_kernels
 from graphsnd.kernels.gpu import tiles
-from graphsnd.kernels.pairfunctions import scale_of
+from graphsnd.kernels.reference import scale_of
 
 SMALL_TEAM = 32  # agents that fit one tile together
 PROGRAMS = 2048  # enough to fill any GPU several times over
